@@ -1,0 +1,3 @@
+from tracing.cli import main
+
+main()

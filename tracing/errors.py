@@ -1,0 +1,14 @@
+"""What went wrong, and what to do next: the one exception that a user of the tool sees."""
+
+
+class Problem(Exception):
+    """Bad input or a machine that lacks something; printed without a traceback, exit status 2.
+
+    problem -- what was found and what was needed, lower case, with the place
+    remedy  -- what most often helps, a command where there is one
+    """
+
+    def __init__(self, problem: str, remedy: str = "") -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.remedy = remedy

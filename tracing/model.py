@@ -1,0 +1,203 @@
+"""The recorded facts: what a run on disk consists of, as frozen records.
+
+Each `Record` is one line of an NDJSON file. What repeats from launch to launch (a compiled kernel,
+its grid, its argument names and shapes) is stored once and referred to by `id`; `KernelLaunch` is
+the joined form that analyses read. Nothing here knows torch: a run can be read anywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+
+SCHEMA = 1
+
+Blob: TypeAlias = str  # name of a file in blobs/: the digest of its content
+Role: TypeAlias = Literal["in", "out", "in_out", "none", "unknown"]
+Phase: TypeAlias = Literal["forward", "backward", "autotune"]
+Scalar: TypeAlias = bool | int | float | str | None
+
+
+class Record(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One line of a run."""
+
+
+class Digest(Record, frozen=True):
+    """The bits of a tensor's elements in logical order, and what people ask about their values."""
+
+    bits: str  # 128 bits, 32 hexadecimal digits; position dependent, the same on every device
+    nan: int = 0
+    inf: int = 0
+    negative_zero: int = 0
+    l1: float | None = None  # sum of |x| over the finite elements; None: the dtype has no magnitude
+
+
+class TensorMeta(Record, frozen=True):
+    """The layout of one tensor argument."""
+
+    shape: tuple[int, ...]
+    stride: tuple[int, ...]  # elements
+    dtype: str  # torch's name without "torch."
+    device: str
+    offset: int = 0  # elements from the start of the storage
+
+
+class Argument(Record, frozen=True):
+    """One argument of a launch, without what changes from launch to launch."""
+
+    name: str
+    declared: Role = "none"  # what the kernel's TTIR says it does with the memory behind it
+    tensor: TensorMeta | None = None
+    value: Scalar = None  # of an argument that is not a tensor
+
+
+class Kernel(Record, frozen=True):
+    """One compiled kernel."""
+
+    id: int
+    name: str
+    hash: str  # Triton's `metadata.hash`: the key that joins launches, passes and other tools
+    target: str  # "cuda:90"
+    num_warps: int
+    num_stages: int
+    num_ctas: int
+    constants: Mapping[str, str]  # tl.constexpr arguments and specialised values
+    stages: Mapping[str, Blob]  # "ttir", "ttgir", "llir", "ptx", "cubin", ...
+    source: Blob | None = None
+    file: str | None = None  # where the kernel's Python source begins, "path:line"
+
+
+class Signature(Record, frozen=True):
+    """One way in which a kernel is launched: everything but the bits and the storages."""
+
+    id: int
+    kernel: int
+    grid: tuple[int, int, int]
+    phase: Phase
+    device: str
+    args: tuple[Argument, ...]
+
+
+class LaunchLine(Record, frozen=True):
+    """One launch as written when it starts."""
+
+    index: int  # order of launch in this process, from 0
+    signature: int
+    stream: int
+    storages: tuple[int, ...]  # one for each tensor argument; equal numbers share memory
+
+
+class DigestLine(Record, frozen=True):
+    """What one launch found and left, written when it is known; keys are argument positions."""
+
+    launch: int
+    before: Mapping[int, Digest]  # of every tensor argument that could be digested
+    after: Mapping[int, Digest]  # of those among them whose bits changed
+
+
+class NotCovered(Record, frozen=True):
+    """Something that the recorder could not see, and the setting that would show it."""
+
+    what: str
+    setting: str
+
+
+class Outcome(Record, frozen=True):
+    """How the case ended; a run without one was interrupted."""
+
+    status: Literal["passed", "differs", "failed"]
+    detail: str  # the comparison with eager, or the error with its place
+    traceback: str = ""
+
+
+class Environment(Record, frozen=True):
+    """Versions, device and settings under which a run was recorded."""
+
+    python: str
+    torch: str
+    triton: str
+    device: str
+    target: str
+    host: str
+    platform: str
+    knobs: Mapping[str, str]  # environment variables that torch and Triton read
+
+
+class RunInfo(Record, frozen=True):
+    """The content of run.json, written before the case starts."""
+
+    schema: int
+    case: str
+    path: str
+    argv: tuple[str, ...]
+    seed: int
+    started: str  # ISO 8601, UTC
+    environment: Environment
+
+
+class KernelArg(Record, frozen=True):
+    """One argument of one launch, joined."""
+
+    name: str
+    declared: Role
+    tensor: TensorMeta | None = None
+    storage: int | None = None
+    value: Scalar = None
+    before: Digest | None = None
+    after: Digest | None = None
+
+    @property
+    def reads(self) -> bool:
+        """Whether the kernel may read the memory behind this argument."""
+        return self.tensor is not None and self.declared in ("in", "in_out", "unknown")
+
+    @property
+    def modified(self) -> bool:
+        """Whether the bits were seen to change; a buffer rewritten with the same bits is not modified."""
+        return self.before != self.after
+
+    @property
+    def writes(self) -> bool:
+        """Whether the kernel may write the memory behind this argument."""
+        return self.tensor is not None and self.declared in ("out", "in_out", "unknown")
+
+
+class KernelLaunch(Record, frozen=True):
+    """One launch, joined with its kernel, its signature and its digests."""
+
+    index: int
+    kernel: Kernel
+    grid: tuple[int, int, int]
+    stream: int
+    device: str
+    phase: Phase
+    args: tuple[KernelArg, ...]
+    finished: bool = True  # False: the process ended before the launch's digests were known
+
+    @property
+    def kernel_name(self) -> str:
+        return self.kernel.name
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """What a case runs: `fn(*args, **kwargs)`, and its gradients if `backward`."""
+
+    fn: Callable[..., Any]
+    args: Sequence[Any] = ()
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    backward: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A file with `build(device) -> Workload`."""
+
+    name: str
+    path: Path
+    description: str
+    build: Callable[[str], Workload]
