@@ -1,0 +1,130 @@
+"""Are two tensors the same, bit for bit? A 128-bit digest that every device computes equally.
+
+The elements' bytes in logical (row-major) order are read as little-endian 32-bit words, padded with
+zeros to tiles of 4096 words. A tile of words x[0..2047], y[0..2047] has two sums modulo 2**64,
+
+    s[h] = sum over p of (x[p] + a[h][p]) * (y[p] + b[h][p])        h = 0, 1
+
+where the inner additions are modulo 2**32 and the keys a, b are derived from h and p alone. This is
+NH, the multiply-add hash of UMAC: two different tiles agree in one sum with probability 2**-32 for
+random keys, in both with 2**-64. The digest of the tensor is, for each h, the sum over the tiles t of
+mix(s[h] + C * (t + 1)), mixed once more with the number of bytes. Sums commute, so a device may visit
+tiles in any order; keys differ by position, so permutations, transposes and sign flips are seen.
+
+It answers "the same bits?" for data that nobody chose in order to deceive it; it is not a signature.
+
+Source: J. Black, S. Halevi, H. Krawczyk, T. Krovetz, P. Rogaway, "UMAC: Fast and Secure Message
+Authentication", CRYPTO 1999 (NH); A. Appleby, MurmurHash3 (the 32- and 64-bit finalizers).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from tracing.model import Digest
+
+Words = npt.NDArray[np.uint32]
+Sums = npt.NDArray[np.uint64]
+
+TILE_WORDS = 4096
+TILE_BYTES = 4 * TILE_WORDS
+GOLDEN = 0x9E3779B97F4A7C15  # 2**64 divided by the golden ratio: spreads consecutive integers
+_CHUNK = 16  # tiles at a time: the intermediate products stay in the second-level cache
+_FLOATS = 1 << 15  # elements at a time, likewise
+
+
+def mix32(x: Words) -> Words:
+    """MurmurHash3's 32-bit finalizer, a bijection of [n] uint32."""
+    x = (x ^ (x >> np.uint32(16))) * np.uint32(0x85EBCA6B)
+    x = (x ^ (x >> np.uint32(13))) * np.uint32(0xC2B2AE35)
+    mixed: Words = x ^ (x >> np.uint32(16))
+    return mixed
+
+
+def mix64(x: Sums) -> Sums:
+    """MurmurHash3's 64-bit finalizer, a bijection of [n] uint64."""
+    x = (x ^ (x >> np.uint64(33))) * np.uint64(0xFF51AFD7ED558CCD)
+    x = (x ^ (x >> np.uint64(33))) * np.uint64(0xC4CEB9FE1A85EC53)
+    mixed: Sums = x ^ (x >> np.uint64(33))
+    return mixed
+
+
+_KEYS = mix32(np.arange(1, 2 * TILE_WORDS + 1, dtype=np.uint32)).reshape(2, 2, TILE_WORDS // 2)
+
+
+def tile_sums(words: Words) -> Sums:
+    """The two sums of every tile: [n * 4096] words to [n, 2]."""
+    tiles = words.reshape(-1, 2, TILE_WORDS // 2)
+    sums = np.empty((len(tiles), 2), np.uint64)
+    for start in range(0, len(tiles), _CHUNK):
+        chunk = tiles[start : start + _CHUNK]
+        for h in range(2):
+            pairs = (chunk + _KEYS[h]).astype(np.uint64)
+            sums[start : start + len(chunk), h] = np.einsum("tp,tp->t", pairs[:, 0], pairs[:, 1])
+    return sums
+
+
+def combine(sums: Sums, nbytes: int) -> str:
+    """The digest of a tensor of `nbytes` bytes from the [tiles, 2] sums of its tiles."""
+    position = np.arange(1, len(sums) + 1, dtype=np.uint64) * np.uint64(GOLDEN)
+    total = mix64(sums + position[:, None]).sum(axis=0, dtype=np.uint64)
+    high, low = mix64(total + mix64(np.array([2 * nbytes + 1, 2 * nbytes + 2], np.uint64)))
+    return f"{int(high):016x}{int(low):016x}"
+
+
+def element_bytes(tensor: torch.Tensor) -> npt.NDArray[np.uint8]:
+    """The bytes of the elements in logical order, on the host; a copy where the layout asks for one."""
+    plain = tensor.detach().resolve_conj().resolve_neg().contiguous()
+    flat = plain.as_strided((plain.numel(),), (1,))  # a lone element may keep any stride through contiguous()
+    array: npt.NDArray[np.uint8] = flat.view(torch.uint8).cpu().numpy()
+    return array
+
+
+def bits(tensor: torch.Tensor) -> str:
+    """The 128-bit digest of a tensor's elements, of any dtype, stride and device, as 32 hex digits."""
+    data = element_bytes(tensor)
+    whole = len(data) - len(data) % TILE_BYTES
+    rest = np.zeros(-(len(data) - whole) % TILE_BYTES + len(data) - whole, np.uint8)
+    rest[: len(data) - whole] = data[whole:]
+    parts = [tile_sums(part.view(np.uint32)) for part in (data[:whole], rest)]
+    return combine(np.concatenate(parts), len(data))
+
+
+def _host_floats(tensor: torch.Tensor) -> npt.NDArray[np.floating]:
+    # NumPy has neither bfloat16 nor float8; each is exact in float32
+    plain = tensor.detach().resolve_conj().resolve_neg().cpu()
+    plain = torch.view_as_real(plain) if plain.is_complex() else plain
+    native = plain.dtype in (torch.float16, torch.float32, torch.float64)
+    return (plain if native else plain.float()).reshape(-1).numpy()
+
+
+def _statistics(values: npt.NDArray[np.floating]) -> tuple[int, int, int, float]:
+    # NaN, inf, -0.0, L1 of one chunk: a finite sum proves that there is neither NaN nor inf
+    magnitude = np.abs(values)
+    zeros = int(np.count_nonzero(np.signbit(values) & (values == 0)))
+    l1 = float(magnitude.sum(dtype=np.float64))
+    if np.isfinite(l1):
+        return 0, 0, zeros, l1
+    finite = np.isfinite(values)
+    l1 = float(magnitude[finite].sum(dtype=np.float64))
+    return int(np.isnan(values).sum()), int(np.isinf(values).sum()), zeros, l1
+
+
+def digest(tensor: torch.Tensor) -> Digest:
+    """Digest one tensor.
+
+    tensor -- [*] any dtype, stride and device; shape and dtype are not part of the digest
+
+    Time: about 0.6 ns a byte on one core, and half as much again for the statistics of a floating dtype.
+    Memory: one copy of the tensor if it is not contiguous or not on the host, or is narrower than float16.
+    """
+    name = bits(tensor)
+    if not (tensor.is_floating_point() or tensor.is_complex()) or tensor.dtype == torch.float4_e2m1fn_x2:
+        return Digest(name)  # two packed float4 have no arithmetic in torch
+    values = _host_floats(tensor)
+    with np.errstate(over="ignore", invalid="ignore"):  # uninitialised memory may hold anything
+        parts = [_statistics(values[i : i + _FLOATS]) for i in range(0, len(values), _FLOATS)]
+    nan, inf, zeros, l1 = (sum(column) for column in zip(*parts, strict=True)) if parts else (0, 0, 0, 0.0)
+    return Digest(name, nan, inf, zeros, l1)
