@@ -1,0 +1,318 @@
+"""Which pointer arguments of a compiled kernel may be read, and which may be written.
+
+The answer is what the kernel's TTIR declares: a role for every pointer and tensor descriptor, over all
+paths, whether a launch takes them or not. MLIR parses the text, in a context of its own; then each value
+is given the arguments that it may point into, or was loaded from, until nothing changes. A call is
+followed anew for each set of arguments that it is made with.
+
+It errs towards more access: an address that goes where it cannot be followed (an unknown operation,
+memory, recursion) makes its argument `unknown`, as does an address that was itself loaded from the
+argument. What it cannot see:
+
+- aliasing: a role is about access through that argument, and two arguments may share memory;
+- an address passed to the kernel as an integer: what it leads to belongs to no argument;
+- a loaded integer that inline assembly takes for an address;
+- dialects beside those of `ir.load_dialects`: TTIR with their operations is refused.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeAlias
+
+from triton._C.libtriton import ir
+
+from tracing.model import Role
+
+# Operand 0 of each of these is the address. Those with atomic_load, _poll and _store begin with Triton 3.9.
+_READS = {"tt.load", "tt.descriptor_load", "tt.descriptor_gather", "tt.atomic_load", "tt.atomic_poll"}
+_WRITES = {"tt.store", "tt.descriptor_store", "tt.descriptor_scatter", "tt.atomic_store"}
+_READS_AND_WRITES = {"tt.atomic_rmw", "tt.atomic_cas", "tt.descriptor_reduce"}
+
+# Operations that access nothing, with the operands whose addresses come out again.
+_ALL, _FIRST, _NONE = slice(None), slice(1), slice(0)
+_CARRIED = {
+    **dict.fromkeys(("tt.splat", "tt.unsplat", "tt.broadcast", "tt.expand_dims", "tt.reshape"), _ALL),
+    **dict.fromkeys(("tt.trans", "tt.cat", "tt.join", "tt.split", "tt.gather"), _ALL),
+    **dict.fromkeys(("tt.bitcast", "tt.int_to_ptr", "tt.ptr_to_int"), _ALL),
+    **dict.fromkeys(("tt.make_tensor_descriptor", "tt.make_tensor_ptr", "tt.advance"), _FIRST),
+    **dict.fromkeys(("arith.cmpi", "arith.cmpf", "tt.print", "tt.assert"), _NONE),
+    "arith.select": slice(1, None),
+}
+
+
+class Origin(NamedTuple):
+    """What a value is made from: the address that is an argument of the kernel, or the data there."""
+
+    argument: int  # position in the TTIR function
+    loaded: bool  # False: the address, or one derived from it; True: data loaded through it
+
+
+Origins: TypeAlias = frozenset[Origin]
+
+
+class Op(NamedTuple):
+    """One operation; values, blocks and regions are MLIR's numbers for them."""
+
+    name: str  # "tt.load"
+    operands: tuple[int, ...]
+    results: tuple[int, ...]
+    regions: tuple[int, ...]
+    callee: str | None  # of a tt.call
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """The functions of one kernel."""
+
+    entry: str  # the public function
+    pointers: tuple[int, ...]  # positions of its arguments that are pointers or descriptors
+    functions: Mapping[str, int]  # name -> region
+    ops: Mapping[int, list[Op]]  # region -> the operations directly in it
+    blocks: Mapping[int, list[tuple[int, ...]]]  # region -> the arguments of each block, entry first
+
+
+@dataclass(frozen=True, slots=True)
+class Effects:
+    """The arguments of the kernel to which something happens, by position."""
+
+    read: set[int] = field(default_factory=set)
+    written: set[int] = field(default_factory=set)
+    unknown: set[int] = field(default_factory=set)
+
+    def role(self, argument: int) -> Role:
+        if argument in self.unknown:
+            return "unknown"
+        if argument in self.read:
+            return "in_out" if argument in self.written else "in"
+        return "out" if argument in self.written else "none"
+
+
+def declared_roles(ttir: str, signature: Mapping[str, Any]) -> dict[str, Role]:
+    """What a kernel may do with each of its pointer and tensor-descriptor arguments, in their order.
+
+    ttir       -- text of the kernel's TTIR, `compiled.asm["ttir"]`
+    signature  -- name -> type of all arguments, as the kernel's parameters are ordered:
+                  `compiled.src.signature`. Members of a tuple `t` are called `t.0`, `t.1`
+
+    "none": never accessed. "unknown": see above; take it as read and written. The names in the text are
+    not used: `q = x` in a kernel renames the argument `x` to `q` there.
+
+    Cost: about 1.5 ms, and 15 µs an operation.
+
+    Raises ValueError if MLIR refuses the text (its reason is on stderr), or if text and signature differ
+    in the number of pointers and descriptors.
+    """
+    module = _parse(ttir)
+    names = list(_pointers(signature.items()))
+    if len(names) != len(module.pointers):
+        found = f"TTIR of {module.entry} has {len(module.pointers)} pointer arguments"
+        raise ValueError(f"{found}, its signature {len(names)}: {', '.join(names)}")
+    effects = Effects()
+    arguments = module.blocks[module.functions[module.entry]][0]
+    given = [
+        frozenset({Origin(k, loaded=False)} if k in module.pointers else ()) for k in range(len(arguments))
+    ]
+    Walk(module, effects, {}, (module.entry,)).run(given)
+    return {name: effects.role(k) for name, k in zip(names, module.pointers, strict=True)}
+
+
+def _pointers(signature: Iterable[tuple[str, Any]]) -> Iterator[str]:
+    for name, kind in signature:
+        if isinstance(kind, tuple):
+            yield from _pointers((f"{name}.{i}", member) for i, member in enumerate(kind))
+        elif str(kind).startswith(("*", "tensordesc")):
+            yield name
+
+
+class Walk:
+    """One function, called with arguments of known origins."""
+
+    def __init__(
+        self,
+        module: Module,
+        effects: Effects,
+        calls: dict[tuple[str, tuple[Origins, ...]], list[Origins]],  # what was followed before
+        callers: tuple[str, ...],  # the entry first, this function last
+    ) -> None:
+        self._module, self._effects, self._calls, self._callers = module, effects, calls, callers
+        self._origins: dict[int, Origins] = {}
+        self._returned: list[Origins] = []
+        self._changed = True
+
+    def run(self, given: Sequence[Origins]) -> list[Origins]:
+        """Follow the function until nothing changes; gives the origins of what it returns."""
+        region = self._module.functions[self._callers[-1]]
+        for value, origins in zip(self._module.blocks[region][0], given, strict=True):
+            self._add(value, origins)
+        while self._changed:
+            self._changed = False
+            self._region(region, None)
+        return self._returned
+
+    def _region(self, region: int, owner: Op | None) -> None:
+        for op in self._module.ops.get(region, ()):  # none: an scf.if without else
+            self._step(op, region, owner)
+            for inner in op.regions:
+                self._region(inner, op)
+
+    def _step(self, op: Op, region: int, owner: Op | None) -> None:
+        if op.name in _READS or op.name in _WRITES or op.name in _READS_AND_WRITES:
+            self._access(op)
+        elif op.name == "tt.addptr":  # an address stays the base's, whatever the offset is made from
+            base, offset = op.operands
+            self._add(op.results[0], self._of(base) or self._of(offset))
+        elif op.name in _CARRIED or op.name.startswith(("arith.", "math.")):
+            self._carry(op)
+        elif op.name == "tt.call":
+            self._call(op)
+        elif op.name == "tt.return":
+            self._return(op)
+        elif op.name.startswith(("scf.", "cf.")):
+            self._control(op, region, owner)
+        else:
+            self._lose(op)
+
+    def _carry(self, op: Op) -> None:
+        origins = self._of(*op.operands[_CARRIED.get(op.name, _ALL)])
+        if op.name == "tt.int_to_ptr":  # loaded data becomes an address: into what, nobody can say
+            self._effects.unknown.update(argument for argument, loaded in origins if loaded)
+        for result in op.results:
+            self._add(result, origins)
+
+    def _access(self, op: Op) -> None:
+        address, rest = self._of(op.operands[0]), self._of(*op.operands[1:])
+        direct = {argument for argument, loaded in address if not loaded}
+        if op.name not in _WRITES:
+            self._effects.read.update(direct)
+        if op.name not in _READS:
+            self._effects.written.update(direct)
+            # an address in memory may be loaded and used by anyone
+            self._effects.unknown.update(argument for argument, loaded in rest if not loaded)
+        # a pointer to pointers
+        self._effects.unknown.update(argument for argument, loaded in address if loaded)
+        for result in op.results:
+            self._add(result, rest.union(Origin(argument, loaded=True) for argument, _ in address))
+
+    def _control(self, op: Op, region: int, owner: Op | None) -> None:
+        blocks = self._module.blocks
+        if op.name == "scf.for":  # lower, upper, step, initial values; the first block argument counts
+            self._bind(op.operands[3:], op.results, blocks[op.regions[0]][0][1:])
+        elif op.name == "scf.while":
+            self._bind(op.operands, blocks[op.regions[0]][0])
+        elif op.name == "scf.condition" and owner:
+            self._bind(op.operands[1:], owner.results, blocks[owner.regions[1]][0])
+        elif op.name == "scf.yield" and owner and owner.name == "scf.while":
+            self._bind(op.operands, blocks[owner.regions[0]][0])
+        elif op.name == "scf.yield" and owner and owner.name == "scf.for":
+            self._bind(op.operands, owner.results, blocks[region][0][1:])
+        elif op.name == "scf.yield" and owner and owner.name == "scf.if":
+            self._bind(op.operands, owner.results)
+        elif op.name in ("cf.br", "cf.cond_br"):
+            self._branch(op.operands[op.name == "cf.cond_br" :], region)
+        elif op.name != "scf.if":
+            self._lose(op)
+
+    def _branch(self, passed: tuple[int, ...], region: int) -> None:
+        # The bindings do not say where a branch goes. What it passes are the arguments of its first target,
+        # then those of its second: so a block's are the beginning or the end, if it is a target at all.
+        for arguments in self._module.blocks[region][1:]:
+            count = len(arguments)
+            if 0 < count <= len(passed):
+                self._bind(passed[:count], arguments)
+                self._bind(passed[-count:], arguments)
+
+    def _call(self, op: Op) -> None:
+        callee, given = op.callee, tuple(self._of(value) for value in op.operands)
+        if callee is None or callee not in self._module.functions or callee in self._callers:
+            self._lose(op)
+            return
+        if (callee, given) not in self._calls:
+            walk = Walk(self._module, self._effects, self._calls, (*self._callers, callee))
+            self._calls[callee, given] = walk.run(given)
+        for result, origins in zip(op.results, self._calls[callee, given], strict=True):
+            self._add(result, origins)
+
+    def _return(self, op: Op) -> None:
+        before = self._returned or [frozenset()] * len(op.operands)
+        self._returned = [known | self._of(value) for known, value in zip(before, op.operands, strict=True)]
+
+    def _lose(self, op: Op) -> None:
+        # an operation that nobody here knows may do anything with an address, and nothing with data
+        origins = self._of(*op.operands)
+        self._effects.unknown.update(argument for argument, loaded in origins if not loaded)
+        for result in op.results:
+            self._add(result, frozenset(Origin(argument, loaded=True) for argument, _ in origins))
+
+    def _bind(self, values: tuple[int, ...], *targets: tuple[int, ...]) -> None:
+        for target in targets:
+            for value, bound in zip(values, target, strict=True):
+                self._add(bound, self._of(value))
+
+    def _of(self, *values: int) -> Origins:
+        return frozenset().union(*(self._origins.get(value, ()) for value in values))
+
+    def _add(self, value: int, origins: Origins) -> None:
+        known = self._origins.get(value, frozenset())
+        if not origins <= known:
+            self._origins[value] = known | origins
+            self._changed = True
+
+
+def _parse(ttir: str) -> Module:
+    context = ir.context()  # not that of a compile in progress
+    ir.load_dialects(context)
+    with tempfile.NamedTemporaryFile("w", suffix=".ttir", encoding="utf-8") as file:
+        file.write(ttir)
+        file.flush()
+        try:
+            parsed = ir.parse_mlir_module(file.name, context)
+        except RuntimeError as error:
+            raise ValueError("MLIR refuses the TTIR") from error
+    return _read(parsed)
+
+
+def _read(parsed: Any) -> Module:
+    functions: dict[str, int] = {}
+    ops: dict[int, list[Op]] = {}
+    blocks: dict[int, dict[int, tuple[int, ...]]] = {}
+
+    def read(op: Any) -> None:
+        block = op.get_block()
+        if block is None:  # the module itself
+            return
+        region = block.get_parent().id()
+        if op.get_name() == "tt.func" and not op.get_region(0).empty():
+            functions[op.get_str_attr("sym_name")] = op.get_region(0).id()
+        known = blocks.setdefault(region, {})
+        if block.id() not in known:
+            known[block.id()] = tuple(block.arg(i).id() for i in range(block.get_num_arguments()))
+        ops.setdefault(region, []).append(_op(op))
+
+    parsed.walk(read)  # the operations of a block in order, the blocks of a region in order
+    entry = parsed.get_entry_func_name()
+    return Module(
+        entry,
+        _pointer_positions(parsed.get_function(entry)),
+        functions,
+        ops,
+        {region: list(known.values()) for region, known in blocks.items()},
+    )
+
+
+def _op(op: Any) -> Op:
+    name = op.get_name()
+    return Op(
+        name,
+        tuple(op.get_operand(i).id() for i in range(op.get_num_operands())),
+        tuple(op.get_result(i).id() for i in range(op.get_num_results())),
+        tuple(op.get_region(i).id() for i in range(op.get_num_regions())),
+        op.get_flat_symbol_ref_attr("callee") if name == "tt.call" else None,
+    )
+
+
+def _pointer_positions(function: Any) -> tuple[int, ...]:
+    types = (str(function.args(i).get_type()) for i in range(function.get_num_args()))
+    return tuple(i for i, kind in enumerate(types) if kind.startswith(("!tt.ptr<", "!tt.tensordesc<")))
