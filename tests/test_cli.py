@@ -1,0 +1,145 @@
+"""The commands, from a case to a comparison, each in a process of its own as a user runs them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SEEDED = """
+'''Two kernels; what the second adds depends on the seed, what the first computes does not.'''
+import torch
+from tracing import Workload
+
+def build(device):
+    noise = torch.rand(64, 8, device=device)
+    x = torch.arange(512.0, device=device).view(64, 8)
+
+    def fn(x, noise):
+        total = (x * 2).sum(1, keepdim=True)
+        return (noise + total).softmax(0)
+
+    return Workload(fn, (x, noise))
+"""
+RAISES = """
+from tracing import Workload
+
+def fn():
+    raise ValueError("this model is wrong")
+
+def build(device):
+    return Workload(fn)
+"""
+
+
+def tracing(*args: str, runs: Path, **env: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "tracing", *args, "--runs", str(runs)]
+    return subprocess.run(command, capture_output=True, text=True, env={**os.environ, **env}, check=False)
+
+
+def recorded(case: str, runs: Path, *args: str) -> str:
+    done = tracing("run", case, *args, runs=runs)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip().splitlines()[-1]
+
+
+@pytest.fixture(scope="module")
+def silu(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, str]:
+    runs = tmp_path_factory.mktemp("runs")
+    return runs, recorded("silu", runs), recorded("silu", runs)
+
+
+def test_a_run_is_shown_with_its_launches_arguments_and_stages(silu: tuple[Path, str, str]) -> None:
+    runs, path, _ = silu
+
+    text = tracing("show", path, runs=runs).stdout
+
+    assert "[Triton] triton_poi_fused_mul_sigmoid_0[grid=(" in text
+    assert "in_ptr0=t: f32[32, 1, 896]" in text
+    assert "[OUT] out_ptr0=t: f32[32, 1, 896]" in text
+    assert "xnumel=28672" in text
+    assert "stages kept: source, ttir, ttgir, llir, ptx, cubin" in text
+    assert "passed: 1 results agree with eager" in text
+
+
+def test_the_second_run_of_a_case_compares_equal(silu: tuple[Path, str, str]) -> None:
+    runs, a, b = silu
+
+    done = tracing("compare", a, b, runs=runs)
+
+    assert (done.returncode, done.stdout) == (0, "equal: 1 launches, every digest\n")
+
+
+def test_recorded_runs_are_listed_oldest_first(silu: tuple[Path, str, str]) -> None:
+    runs, a, b = silu
+
+    listed = [line.split()[0] for line in tracing("list", runs=runs).stdout.splitlines()]
+
+    assert listed == [Path(a).name, Path(b).name]
+
+
+def test_a_seeded_difference_is_caught_at_the_launch_that_first_reads_it(tmp_path: Path) -> None:
+    case = tmp_path / "seeded.py"
+    case.write_text(SEEDED)
+    a, b = (recorded(str(case), tmp_path, "--seed", seed) for seed in ("0", "1"))
+
+    done = tracing("compare", a, b, runs=tmp_path)
+
+    assert done.returncode == 1
+    assert "seed differs: 0 | 1" in done.stdout
+    assert "first divergence: launch #1 " in done.stdout
+    assert "it comes from the case's inputs or from outside of Triton" in done.stdout
+
+
+def test_a_case_that_raises_leaves_a_readable_run_that_says_so(tmp_path: Path) -> None:
+    case = tmp_path / "raises.py"
+    case.write_text(RAISES)
+
+    done = tracing("run", str(case), runs=tmp_path)
+    shown = tracing("show", "latest", runs=tmp_path)
+
+    assert done.returncode == 2
+    assert "the case failed: ValueError: this model is wrong (raises.py:5)" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert shown.returncode == 0
+    assert "failed: ValueError: this model is wrong" in shown.stdout
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (("run", "slu"), "there is no case slu"),
+        (("run", "silu", "--target", "sm_1"), "sm_1"),
+        (("show", "nothing"), "there is no run nothing"),
+        (("compare", "nothing", "nothing"), "there is no run nothing"),
+    ],
+)
+def test_bad_input_is_one_error_without_a_traceback(
+    args: tuple[str, ...], message: str, tmp_path: Path
+) -> None:
+    done = tracing(*args, runs=tmp_path)
+
+    assert done.returncode == 2
+    assert done.stderr.startswith("tracing: ")
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_machine_without_a_c_compiler_is_refused(tmp_path: Path) -> None:
+    done = tracing("run", "silu", runs=tmp_path, PATH="/nowhere", CC="")
+
+    assert done.returncode == 2
+    assert "no C compiler" in done.stderr
+
+
+def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+
+    done = tracing("run", "silu", runs=blocked)
+
+    assert done.returncode == 2
+    assert "cannot write a run below" in done.stderr

@@ -1,0 +1,68 @@
+"""Imports point one way: the table of the architecture, and nothing beside it."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parent.parent / "tracing"
+
+LAYERS = {  # module or package -> what of `tracing` it may import
+    "errors": set(),
+    "model": set(),
+    "environment": {"errors", "model"},
+    "store": {"errors", "model"},
+    "case": {"errors", "model"},
+    "virtual_gpu": {"errors", "interpreter"},
+    "interpreter": {"errors"},
+    "record": {"errors", "model", "environment", "store", "case", "virtual_gpu", "record"},
+    "analyze": {"errors", "model", "store", "analyze"},
+    "report": {"errors", "model", "store", "analyze", "report"},
+    "cli": {"errors", "model", "environment", "store", "case", "virtual_gpu", "record", "analyze", "report"},
+    "__main__": {"cli"},
+    "__init__": {"model"},
+}
+TORCH = {"virtual_gpu", "interpreter", "record"}
+TRITON = {"virtual_gpu", "interpreter", "record"}
+MODULES = sorted(path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py"))
+
+
+def layer(module: Path) -> str:
+    return module.parts[0].removesuffix(".py")
+
+
+def imports(module: Path) -> set[str]:
+    found: set[str] = set()
+    for node in ast.walk(ast.parse((PACKAGE / module).read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{module} imports relatively"
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return found
+
+
+@pytest.mark.parametrize("module", MODULES, ids=str)
+def test_a_module_imports_only_from_the_layers_below_it(module: Path) -> None:
+    own = {name.split(".")[1] for name in imports(module) if name.startswith("tracing.")}
+
+    assert own <= LAYERS[layer(module)]
+
+
+@pytest.mark.parametrize("module", MODULES, ids=str)
+def test_torch_triton_and_cases_are_imported_only_where_they_may_be(module: Path) -> None:
+    roots = {name.split(".")[0] for name in imports(module)}
+
+    assert "torch" not in roots or layer(module) in TORCH
+    assert "triton" not in roots or layer(module) in TRITON
+    assert "cases" not in roots
+
+
+def test_only_the_environment_module_reads_environment_variables() -> None:
+    readers = {
+        layer(m) for m in MODULES if any(f in (PACKAGE / m).read_text() for f in ("os.environ", "getenv"))
+    }
+
+    assert readers == {"environment"}

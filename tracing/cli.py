@@ -1,0 +1,148 @@
+"""The `tracing` command. Exit status as diff(1): 0 nothing found, 1 a difference, 2 no answer."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from tracing import store
+from tracing.analyze.divergence import first_divergence
+from tracing.errors import Problem
+from tracing.model import SCHEMA, Outcome, RunInfo
+from tracing.report import text
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help=__doc__,
+    rich_markup_mode="rich",
+)
+out = Console(soft_wrap=True, highlight=False)
+err = Console(stderr=True, soft_wrap=True, highlight=False)
+
+Runs = Annotated[Path, typer.Option("--runs", help="Folder that holds the runs.")]
+RUNS = Path("runs")
+
+
+@app.command()
+def run(
+    case: Annotated[str, typer.Argument(help="A case by name, or the path of a file with build(device).")],
+    target: Annotated[
+        str, typer.Option(help="What kernels are compiled for where there is no GPU.")
+    ] = "sm_90",
+    seed: Annotated[int, typer.Option(help="Seed of torch's random generators.")] = 0,
+    show: Annotated[bool, typer.Option("--show", help="Show the run when it has ended.")] = False,
+    runs: Runs = RUNS,
+) -> None:
+    """Run a case under recording hooks, and check it against eager.
+
+    Exit status 1 if the compiled result differs from eager, 2 if the case failed.
+    """
+    from tracing.case import load_case
+    from tracing.environment import require_compiler
+
+    require_compiler()
+    started = time.perf_counter()
+    with err.status("importing torch") as status:
+        from tracing.record.run import Device, record
+
+        loaded = load_case(case)
+        device = Device(target)
+        info = RunInfo(
+            SCHEMA, loaded.name, str(loaded.path), tuple(sys.argv), seed, store.now(), device.environment()
+        )
+        writer = store.create(runs, info)
+
+        def progress(stage: str) -> None:
+            elapsed = time.perf_counter() - started
+            err.print(f"[dim]{elapsed:6.1f} s[/]  {loaded.name}: {stage}")
+            status.update(stage)
+
+        progress(f"recording on the {device.name}, for {device.compiled_for}")
+        try:
+            outcome = record(loaded, device, seed, writer, progress)
+        finally:
+            writer.close()
+    if show:
+        _print_run(store.Run(writer.path))
+    _conclude(outcome, writer.path)
+
+
+def _conclude(outcome: Outcome, path: Path) -> None:
+    if outcome.status == "failed":
+        err.print(f"tracing: the case failed: {outcome.detail}", markup=False)
+        err.print(f"  the run up to there, and the traceback: `tracing show {path}`", markup=False)
+    else:
+        err.print(f"{outcome.status}: {outcome.detail}", markup=False)
+    print(path)
+    raise typer.Exit({"passed": 0, "differs": 1, "failed": 2}[outcome.status])
+
+
+@app.command()
+def show(
+    name: Annotated[str, typer.Argument(metavar="RUN", help='A run by path or name, or "latest".')],
+    runs: Runs = RUNS,
+) -> None:
+    """Show what ran where: versions, kernels, every launch with its arguments and digests."""
+    _print_run(store.open_run(name, runs))
+
+
+def _print_run(opened: store.Run) -> None:
+    for line in text.run_text(opened):
+        out.print(line)
+
+
+@app.command("list")
+def list_runs(runs: Runs = RUNS) -> None:
+    """List the recorded runs, oldest first."""
+    for path in store.recorded(runs):
+        try:
+            out.print(text.summary_text(store.Run(path)))
+        except Problem as problem:
+            out.print(f"{path.name}  {problem.problem}", markup=False)
+
+
+@app.command()
+def compare(
+    a: Annotated[str, typer.Argument(metavar="RUN")],
+    b: Annotated[str, typer.Argument(metavar="RUN")],
+    runs: Runs = RUNS,
+) -> None:
+    """Compare two runs launch by launch: the first that differs, and what is to blame.
+
+    Exit status 0 if all launches are equal, 1 if one differs.
+    """
+    one, other = store.open_run(a, runs), store.open_run(b, runs)
+    for line in text.difference_of_infos(one.info, other.info):
+        out.print(line)
+    found = first_divergence(one.launches(), other.launches())
+    if found is None:
+        out.print(f"equal: {sum(1 for _ in one.launches())} launches, every digest")
+        return
+    for line in text.divergence_text(found):
+        out.print(line)
+    raise typer.Exit(1)
+
+
+def main() -> None:
+    """Entry point: a Problem or a failing disk becomes one message and exit status 2."""
+    try:
+        app()
+    except Problem as problem:
+        _fail(problem.problem, problem.remedy)
+    except OSError as error:
+        place = f"{error.filename}: " if error.filename else ""
+        _fail(f"{place}{error.strerror or error}", "free disk or choose another folder with `--runs DIR`")
+
+
+def _fail(problem: str, remedy: str) -> None:
+    err.print(f"tracing: {problem}", markup=False)
+    if remedy:
+        err.print(f"  {remedy}", markup=False)
+    sys.exit(2)

@@ -1,0 +1,144 @@
+"""Run a case under the recording hooks, and say whether it agrees with eager.
+
+The workload is built twice from one seed: once for eager, once for torch.compile, whose launches are
+recorded. On a GPU the kernels run on it; without one they run on the virtual GPU.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import traceback
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+import torch._inductor.config as inductor
+from torch.utils._pytree import tree_flatten
+
+from tracing.case import build, describe
+from tracing.environment import environment, fresh_caches
+from tracing.errors import Problem
+from tracing.model import Case, Environment, NotCovered, Outcome, Workload
+from tracing.record.launches import LaunchRecorder
+from tracing.store import RunWriter
+from tracing.virtual_gpu import parse_target, virtual_gpu
+
+
+class Device:
+    """Where a case runs: `type` is what tensors are made on, `environment` describes it."""
+
+    def __init__(self, target: str) -> None:
+        """Choose the GPU if there is one, else a virtual GPU that compiles for `target`."""
+        self.target = target
+        self.virtual = not torch.cuda.is_available()
+        self.type = "cpu" if self.virtual else "cuda"
+        wanted = parse_target(target)
+        if self.virtual:
+            self.name, self.compiled_for = "virtual GPU", f"{wanted.backend}:{wanted.arch}"
+        else:
+            self.name = torch.cuda.get_device_name()
+            self.compiled_for = _gpu_target()
+
+    def environment(self) -> Environment:
+        """Versions, device and knobs of a run on this device."""
+        return environment(self.name, self.compiled_for)
+
+    @contextlib.contextmanager
+    def active(self) -> Iterator[None]:
+        """While active, torch.compile makes Triton kernels that run on this device and can be recorded."""
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(fresh_caches())
+            if self.virtual:
+                stack.enter_context(virtual_gpu(self.target))
+            # the static launcher never consults Triton's launch hooks (pytorch#149440); torch 2.12 renamed it
+            names = ("use_static_triton_launcher", "use_static_cuda_launcher")
+            stack.enter_context(inductor.patch({name: False for name in names if hasattr(inductor, name)}))
+            torch._dynamo.reset()  # code compiled before, without the hooks, must not be reused
+            yield
+
+
+def _gpu_target() -> str:
+    if torch.version.hip:
+        return f"hip:{torch.cuda.get_device_properties(0).gcnArchName}"
+    major, minor = torch.cuda.get_device_capability()
+    return f"cuda:{10 * major + minor}"
+
+
+def record(
+    case: Case, device: Device, seed: int, writer: RunWriter, progress: Callable[[str], None]
+) -> Outcome:
+    """Record one case into a run and return how it ended; the outcome is in the run as well.
+
+    A case that raises leaves a readable run with status "failed". An interruption is written down, then
+    raised again.
+    """
+    try:
+        outcome = _compared(case, device, seed, writer, progress)
+    except Problem as problem:
+        writer.append(Outcome("failed", problem.problem))
+        raise
+    except Exception as error:
+        outcome = Outcome("failed", describe(error, case.path), traceback.format_exc())
+    except BaseException as error:
+        writer.append(Outcome("failed", f"interrupted by {type(error).__name__}"))
+        raise
+    writer.append(outcome)
+    return outcome
+
+
+def _compared(
+    case: Case, device: Device, seed: int, writer: RunWriter, progress: Callable[[str], None]
+) -> Outcome:
+    with device.active():
+        progress("running in eager")
+        expected = _results(_built(case, device, seed), seed, lambda fn: fn)
+        progress("compiling and running")
+        workload = _built(case, device, seed)
+        writer.append(NotCovered("operators outside of Triton kernels, library calls among them", "none yet"))
+        with LaunchRecorder(writer) as recorder:
+            actual = _results(workload, seed, torch.compile)
+        progress(f"recorded {recorder.count} launches")
+        if recorder.count == 0:
+            writer.append(
+                NotCovered("this case: it launched no Triton kernel", "a case that torch.compile lowers")
+            )
+    return _outcome(actual, expected)
+
+
+def _built(case: Case, device: Device, seed: int) -> Workload:
+    torch.manual_seed(seed)
+    return build(case, device.type)
+
+
+def _results(workload: Workload, seed: int, compiler: Callable[[Any], Any]) -> dict[str, torch.Tensor]:
+    # the outputs, and the gradients of every leaf that wants one, by name
+    torch.manual_seed(seed)
+    outputs = _tensors(compiler(workload.fn)(*workload.args, **workload.kwargs))
+    results = {f"output {i}": output for i, output in enumerate(outputs)}
+    if workload.backward:
+        torch.autograd.backward([o.sum() for o in outputs if o.requires_grad])
+        results |= {f"grad of {name}": leaf.grad for name, leaf in _leaves(workload) if leaf.grad is not None}
+    return {name: tensor.detach() for name, tensor in results.items()}
+
+
+def _leaves(workload: Workload) -> list[tuple[str, torch.Tensor]]:
+    inputs = _tensors((workload.args, workload.kwargs))
+    named = [(f"input {i}", tensor) for i, tensor in enumerate(inputs)]
+    if isinstance(workload.fn, torch.nn.Module):
+        named += list(workload.fn.named_parameters())
+    return [(name, tensor) for name, tensor in named if tensor.requires_grad and tensor.is_leaf]
+
+
+def _tensors(tree: object) -> list[torch.Tensor]:
+    return [leaf for leaf in tree_flatten(tree)[0] if isinstance(leaf, torch.Tensor)]
+
+
+def _outcome(actual: dict[str, torch.Tensor], expected: dict[str, torch.Tensor]) -> Outcome:
+    if actual.keys() != expected.keys():
+        return Outcome("differs", f"compiled gives {sorted(actual)}, eager gives {sorted(expected)}")
+    for name, tensor in actual.items():
+        try:
+            torch.testing.assert_close(tensor, expected[name], equal_nan=True)
+        except AssertionError as error:
+            return Outcome("differs", f"{name}: {' '.join(str(error).split())}")
+    return Outcome("passed", f"{len(actual)} results agree with eager")

@@ -1,0 +1,150 @@
+"""A run and a comparison as a person reads them in a terminal.
+
+A launch is written as `name[grid=(x, y, z)](argument=value, …)`; a tensor as `t: f32[32, 1, 896]` with
+the first digits of its digest, or of both digests where the launch changed it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.markup import escape
+
+from tracing.analyze.divergence import Divergence
+from tracing.model import KernelArg, KernelLaunch, NotCovered, Outcome, RunInfo, TensorMeta
+from tracing.store import Run
+
+SHORT = {
+    "float64": "f64", "float32": "f32", "float16": "f16", "bfloat16": "bf16", "complex64": "c64",
+    "complex128": "c128", "int64": "i64", "int32": "i32", "int16": "i16", "int8": "i8", "uint8": "u8",
+    "uint16": "u16", "uint32": "u32", "uint64": "u64", "bool": "b8",
+}  # fmt: skip
+DIGITS = 12  # of a digest: 48 bits tell the tensors of one run apart
+
+
+def tensor_text(meta: TensorMeta) -> str:
+    """`t: f32[32, 1, 896]`, the form in which torch's DebugMode writes a tensor."""
+    return f"t: {SHORT.get(meta.dtype, meta.dtype)}[{', '.join(map(str, meta.shape))}]"
+
+
+def argument_text(arg: KernelArg) -> str:
+    """`[OUT] out_ptr0=t: f32[32, 1, 896]  4d0bd1650fb8 -> 69f6cb5239c5  (out)`."""
+    if arg.tensor is None:
+        return f"{arg.name}={arg.value}"
+    mark = "[OUT] " if (arg.writes and arg.declared != "unknown") or arg.modified else ""
+    return f"{mark}{arg.name}={tensor_text(arg.tensor)}  {_digests(arg)}  ({arg.declared})"
+
+
+def _digests(arg: KernelArg) -> str:
+    if arg.before is None or arg.after is None:
+        return "not digested"
+    before, after = arg.before.bits[:DIGITS], arg.after.bits[:DIGITS]
+    text = before if before == after else f"{before} -> {after}"
+    counts = {"nan": arg.after.nan, "inf": arg.after.inf}
+    return text + "".join(f" {name}={count}" for name, count in counts.items() if count)
+
+
+def launch_text(launch: KernelLaunch) -> Iterator[str]:
+    """One launch, a line an argument."""
+    suffix = "" if launch.finished else "  # did not finish"
+    yield f"#{launch.index} [Triton] {launch.kernel_name}[grid={launch.grid}]({suffix}"
+    for arg in launch.args:
+        yield f"    {argument_text(arg)},"
+    yield ")"
+
+
+def run_text(run: Run) -> Iterator[str]:
+    """Everything that `tracing show` prints of a run, as rich markup, line by line."""
+    yield from _heading(run)
+    kernel_seen: set[str] = set()
+    count = 0
+    for launch in run.launches():
+        count += 1
+        if launch.kernel.hash not in kernel_seen:
+            kernel_seen.add(launch.kernel.hash)
+            yield from _kernel_text(launch)
+        yield from (escape(line) for line in launch_text(launch))
+    yield ""
+    yield f"{count} launches of {len(kernel_seen)} kernels"
+    yield from _ending(run)
+
+
+def _heading(run: Run) -> Iterator[str]:
+    info, env = run.info, run.info.environment
+    yield f"[bold]{escape(run.name)}[/]"
+    yield f"case      {escape(info.case)} ({escape(info.path)}), seed {info.seed}, {info.started}"
+    yield f"device    {escape(env.device)}, kernels compiled for {env.target}, on {escape(env.host)}"
+    yield f"versions  torch {env.torch}, triton {env.triton}, Python {env.python}"
+    if env.knobs:
+        yield "knobs     " + escape(" ".join(f"{name}={value}" for name, value in env.knobs.items()))
+
+
+def _kernel_text(launch: KernelLaunch) -> Iterator[str]:
+    kernel = launch.kernel
+    yield ""
+    yield f"[bold]{escape(kernel.name)}[/]  {kernel.hash[:DIGITS]}  {kernel.target}"
+    yield (
+        f"    num_warps={kernel.num_warps} num_stages={kernel.num_stages} num_ctas={kernel.num_ctas}"
+        + "".join(f" {escape(name)}={escape(value)}" for name, value in kernel.constants.items())
+    )
+    yield f"    stages kept: {', '.join(kernel.stages) or 'none'}"
+
+
+def _ending(run: Run) -> Iterator[str]:
+    for record in dict.fromkeys(run.records(NotCovered)):
+        yield f"[yellow]not covered[/]: {escape(record.what)}; to cover it: {escape(record.setting)}"
+    outcomes = list(run.records(Outcome))
+    for outcome in outcomes:
+        yield f"{outcome.status}: {escape(outcome.detail)}"
+        if outcome.traceback:
+            yield escape(outcome.traceback)
+    if not outcomes:
+        yield "[yellow]unfinished[/]: the process was killed, or the case still runs"
+
+
+def divergence_text(found: Divergence) -> Iterator[str]:
+    """A divergence, its evidence, and who wrote the differing buffer."""
+    yield f"[bold red]first divergence[/]: launch #{found.index} {escape(found.kernel_name)}"
+    yield f"  grid      {found.launch.grid}"
+    if found.argument is not None:
+        yield f"  {found.kind:<9} {escape(found.argument)} (argument {found.position}) differs"
+    yield f"  a         {escape(found.a)}"
+    yield f"  b         {escape(found.b)}"
+    yield f"  cause     {escape(_cause(found))}"
+
+
+def _cause(found: Divergence) -> str:
+    if found.kind == "length":
+        return "one run has fewer launches"
+    if found.kind == "launch":
+        return "the launch itself differs: another configuration was compiled or chosen"
+    if found.kind == "output":
+        return "the inputs are equal: this kernel gave two results for them"
+    producer = found.producer
+    if producer is None:
+        return "no launch wrote it: it comes from the case's inputs or from outside of Triton"
+    last = f"launch #{producer.index} {producer.kernel_name} wrote it last, as {producer.argument}"
+    return last if producer.intact else f"{last}, but it was changed after that, outside of Triton"
+
+
+def summary_text(run: Run) -> str:
+    """One line of `tracing list`."""
+    outcome = next(run.records(Outcome), None)
+    status = outcome.status if outcome else "unfinished"
+    env = run.info.environment
+    return escape(f"{run.name}  {status}  {env.device} {env.target}  torch {env.torch}, triton {env.triton}")
+
+
+def difference_of_infos(a: RunInfo, b: RunInfo) -> Iterator[str]:
+    """What two runs do not have in common before their first launch: worth knowing, no divergence."""
+    facts = {
+        "case": (a.case, b.case),
+        "seed": (a.seed, b.seed),
+        **{
+            name: (getattr(a.environment, name), getattr(b.environment, name))
+            for name in ("device", "target", "torch", "triton", "knobs")
+        },
+    }
+    for name, (one, other) in facts.items():
+        if one != other:
+            yield escape(f"{name} differs: {one} | {other}")
