@@ -2,48 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-
-SEEDED = """
-'''Two kernels; what the second adds depends on the seed, what the first computes does not.'''
-import torch
-from tracing import Workload
-
-def build(device):
-    noise = torch.rand(64, 8, device=device)
-    x = torch.arange(512.0, device=device).view(64, 8)
-
-    def fn(x, noise):
-        total = (x * 2).sum(1, keepdim=True)
-        return (noise + total).softmax(0)
-
-    return Workload(fn, (x, noise))
-"""
-RAISES = """
-from tracing import Workload
-
-def fn():
-    raise ValueError("this model is wrong")
-
-def build(device):
-    return Workload(fn)
-"""
-
-
-def tracing(*args: str, runs: Path, **env: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "tracing", *args, "--runs", str(runs)]
-    return subprocess.run(command, capture_output=True, text=True, env={**os.environ, **env}, check=False)
-
-
-def recorded(case: str, runs: Path, *args: str) -> str:
-    done = tracing("run", case, *args, runs=runs)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip().splitlines()[-1]
+from commands import DATA, recorded, tracing
 
 
 @pytest.fixture(scope="module")
@@ -82,9 +44,7 @@ def test_recorded_runs_are_listed_oldest_first(silu: tuple[Path, str, str]) -> N
 
 
 def test_a_seeded_difference_is_caught_at_the_launch_that_first_reads_it(tmp_path: Path) -> None:
-    case = tmp_path / "seeded.py"
-    case.write_text(SEEDED)
-    a, b = (recorded(str(case), tmp_path, "--seed", seed) for seed in ("0", "1"))
+    a, b = (recorded(str(DATA / "seeded.py"), tmp_path, "--seed", seed) for seed in ("0", "1"))
 
     done = tracing("compare", a, b, runs=tmp_path)
 
@@ -95,14 +55,11 @@ def test_a_seeded_difference_is_caught_at_the_launch_that_first_reads_it(tmp_pat
 
 
 def test_a_case_that_raises_leaves_a_readable_run_that_says_so(tmp_path: Path) -> None:
-    case = tmp_path / "raises.py"
-    case.write_text(RAISES)
-
-    done = tracing("run", str(case), runs=tmp_path)
+    done = tracing("run", str(DATA / "raises.py"), runs=tmp_path)
     shown = tracing("show", "latest", runs=tmp_path)
 
     assert done.returncode == 2
-    assert "the case failed: ValueError: this model is wrong (raises.py:5)" in done.stderr
+    assert "the case failed: ValueError: this model is wrong (raises.py:7)" in done.stderr
     assert "Traceback" not in done.stderr
     assert shown.returncode == 0
     assert "failed: ValueError: this model is wrong" in shown.stdout

@@ -17,7 +17,7 @@ LAYERS = {  # module or package -> what of `tracing` it may import
     "case": {"errors", "model"},
     "virtual_gpu": {"errors", "interpreter"},
     "interpreter": {"errors"},
-    "record": {"errors", "model", "environment", "store", "case", "virtual_gpu", "record"},
+    "record": {"errors", "model", "environment", "store", "case", "virtual_gpu", "interpreter", "record"},
     "analyze": {"errors", "model", "store", "analyze"},
     "report": {"errors", "model", "store", "analyze", "report"},
     "cli": {"errors", "model", "environment", "store", "case", "virtual_gpu", "record", "analyze", "report"},

@@ -30,6 +30,7 @@ class Digest(Record, frozen=True):
     """The bits of a tensor's elements in logical order, and what people ask about their values."""
 
     bits: str  # 128 bits, 32 hexadecimal digits; position dependent, the same on every device
+    tiles: str = ""  # 4 hexadecimal digits for each of up to 16 equal ranges of the elements
     nan: int = 0
     inf: int = 0
     negative_zero: int = 0

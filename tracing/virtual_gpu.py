@@ -1,15 +1,15 @@
 """A Triton driver without a GPU: kernels are really compiled for a target and executed on CPU tensors.
 
-Inside `virtual_gpu()` the path of a program is that of a GPU machine, `torch.compile` with Inductor's Triton kernels,
-`fn[grid](...)`, autotuners, `CompiledKernel.asm` down to the cubin, launch metadata and launch hooks, except for two
-things: a launch is executed by Triton's interpreter, and nothing is measured, so an autotuner takes its first
-configuration that fits the target. What comes out are values that are right, not times.
+Inside `virtual_gpu()` a program takes the path that it takes on a GPU machine: `torch.compile` with
+Inductor's Triton kernels, `fn[grid](...)`, autotuners, `CompiledKernel.asm` down to the cubin, launch hooks
+and their metadata. Two things differ: a launch is executed by Triton's interpreter, and nothing is measured,
+so an autotuner takes its first configuration that fits the target. The values are right, there are no times.
 
 This is the one place that knows which private parts of torch and Triton must answer for a device.
 
-Caches: what Triton's cache holds afterwards are true kernels of the target. Inductor's graphs carry a cache key tag of
-their own, and its kernels a device index that no machine has, so neither is taken for a real device's, nor one
-target's for another's; autotuning results are not written.
+Caches: what Triton's cache holds afterwards are true kernels of the target. Inductor's graphs carry a cache
+key tag of their own, and its kernels a device index that no machine has, so neither is taken for a real
+device's, nor one target's for another's; autotuning results are not written.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ class _Chip:
     registers: int = 65536  # of 32 bits, on one processor
 
 
-# NVIDIA: CUDA C++ programming guide, technical specifications per compute capability; processors of the data sheets
-# of T4, A100, A10, L40S, H100 SXM, B200, B300, Thor, RTX 5090 and GB10. AMD: instruction set architecture guides and
-# data sheets of MI250 (one die), MI300X, MI355X, RX 7900 XTX, RX 9060 XT and RX 9070 XT.
+# NVIDIA: CUDA C++ programming guide, technical specifications per compute capability; processors of the data
+# sheets of T4, A100, A10, L40S, H100 SXM, B200, B300, Thor, RTX 5090 and GB10. AMD: instruction set
+# architecture guides and data sheets of MI250 (one die), MI300X, MI355X, RX 7900 XTX, RX 9060 XT, RX 9070 XT.
 _CHIPS = {
     "sm_75": _Chip(40, 65536, threads=1024),
     "sm_80": _Chip(108, 166912),
@@ -78,7 +78,8 @@ def parse_target(text: str) -> GPUTarget:
     Raises Problem for a name that is not in the table of known chips.
     """
     if text not in _CHIPS:
-        raise Problem(f"unknown target {text!r}: known are {', '.join(_CHIPS)}", "use sm_90 for an H100, gfx942 for an MI300X")
+        found = f"unknown target {text!r}: known are {', '.join(_CHIPS)}"
+        raise Problem(found, "use sm_90 for an H100, gfx942 for an MI300X")
     if number := re.fullmatch(r"sm_(\d+)", text):
         return GPUTarget("cuda", int(number[1]), 32)
     # CDNA (gfx9) runs 64 threads in lockstep, RDNA (gfx10 and later) 32.
@@ -91,17 +92,18 @@ def virtual_gpu(target: str = DEFAULT_TARGET) -> Iterator[GPUTarget]:
 
     target -- as for parse_target
 
-    Everything that is patched is restored on exit, also after an exception. Functions compiled by torch.compile
-    before are compiled anew inside, and those compiled inside are compiled anew afterwards.
-    Cost: a launch takes about 0.1 ms for each operation of each program; keep shapes and grids small.
-    Not covered: FlexAttention and GEMM templates, which Inductor does not emit for CPU tensors; cooperative grids;
-    more than one process compiling (`compile_threads` is 1 while active).
+    Everything that is patched is restored on exit, also after an exception. What torch.compile compiled
+    before is compiled anew inside, and what it compiled inside is compiled anew afterwards.
+    Cost: see tracing.interpreter.execute; keep shapes and grids small.
+    Not covered: FlexAttention and GEMM templates, which Inductor does not emit for CPU tensors, and
+    cooperative grids, whose programs wait for one another. Kernels are compiled in this process only.
 
     Raises Problem for an unknown target, and if a virtual GPU is active already.
     """
     parsed = parse_target(target)
     if isinstance(driver._active, _Driver):
-        raise Problem(f"a virtual GPU ({driver._active.name}) is active already", "leave it before entering another")
+        found = f"a virtual GPU ({driver._active.name}) is active already"
+        raise Problem(found, "leave it before entering another")
     with ExitStack() as stack:
         stack.callback(interpreter.forget)
         _enter_triton(stack, _Driver(target, parsed))
@@ -126,9 +128,11 @@ class _Utilities:
             "warpSize": 32,
         }
 
-    # module, function, registers (None: not known without the device), spilled registers, threads of one program.
-    # A module would be unloaded through the driver that is active when the kernel is collected, perhaps a real one.
-    def load_binary(self, name: str, kernel: bytes, shared: int, device: int) -> tuple[None, int, None, int, int]:
+    # Module, function, registers (None: unknown without the device), spilled registers, threads of a program.
+    # A module would be unloaded by the driver active when the kernel is collected, perhaps a real one.
+    def load_binary(
+        self, name: str, kernel: bytes, shared: int, device: int
+    ) -> tuple[None, int, None, int, int]:
         return None, 1, None, 0, 1024
 
 
@@ -139,10 +143,19 @@ class _Launcher:
         self.source = source
 
     # Dynamo would trace into the interpreter, as it is called in the frames of a compiled function.
-    @torch._dynamo.disable
+    @torch._dynamo.disable  # type: ignore[untyped-decorator, unused-ignore]
     def __call__(
-        self, x: int, y: int, z: int, stream: int, function: int, packed: Any, metadata: Any,
-        enter: Callable[[Any], None] | None, leave: Callable[[Any], None] | None, *arguments: object,
+        self,
+        x: int,
+        y: int,
+        z: int,
+        stream: int,
+        function: int,
+        packed: Any,
+        metadata: Any,
+        enter: Callable[[Any], None] | None,
+        leave: Callable[[Any], None] | None,
+        *arguments: object,
     ) -> None:
         if enter is not None:
             enter(metadata)
@@ -185,8 +198,8 @@ class _Driver:
 
 
 def _device_index(name: str) -> int:
-    # JITFunction.device_caches and Inductor's kernel sources are keyed by the index: no machine has so many devices,
-    # so no kernel of a virtual GPU is launched on a real one, or on a virtual one of another target.
+    # JITFunction.device_caches and Inductor's kernel sources are keyed by the index. No machine has so many
+    # devices: no kernel of a virtual GPU is launched on a real one, or on a virtual one of another target.
     return 1 << 16 | list(_CHIPS).index(name)
 
 
@@ -235,16 +248,30 @@ class _Interface(CpuInterface):
     def synchronize(device: Any = None) -> None: ...
 
 
+_SETTINGS = {
+    "cpu_backend": "triton",
+    "compile_threads": 1,  # a worker process has no virtual GPU
+    "autotune_local_cache": False,
+    "autotune_remote_cache": False,
+    "use_static_cuda_launcher": False,  # it launches through the CUDA driver and knows no hooks
+}
+
+
 def _enter_inductor(stack: ExitStack, name: str, target: GPUTarget) -> None:
     _forget_compiled(stack)
-    stack.enter_context(inductor_config.patch(_inductor_settings()))
-    # Graphs of the virtual GPU are stored beside others with CPU tensors: without a tag they are the same graphs.
+    stack.enter_context(inductor_config.patch(_SETTINGS))
+    # Graphs of the virtual GPU are stored beside others of CPU tensors: without a tag they are the same.
     tag = f"{torch.compiler.config.cache_key_tag}virtual-{name}"
-    stack.enter_context(torch.compiler.config.patch(cache_key_tag=tag))
+    stack.enter_context(torch.compiler.config.patch(cache_key_tag=tag))  # type: ignore[attr-defined]
+    # It looks for devices; without one, Dynamo would trace into the launch of a user's kernel.
+    stack.enter_context(replaced(torch_triton, "has_triton", lambda **options: True))
+    # torch 2.15 asks it before it writes the call of a user's kernel; earlier versions have no such question.
+    available = staticmethod(lambda device=None: None)
+    stack.enter_context(replaced(CpuInterface, "raise_if_triton_unavailable", available))
     properties = _device_properties(name, target)
     # Inductor chooses its code by the properties of the tensors' device; here it must see the target's.
     stack.enter_context(replaced(DeviceProperties, "create", classmethod(lambda cls, device: properties)))
-    # Generated code and its autotuner would replace the driver, and raise or warn if there is none to be had.
+    # Generated code and its autotuner would replace the driver, or complain that there is none.
     for name_of_setter in ("set_driver_to_gpu", "set_driver_to_cpu"):
         stack.enter_context(replaced(triton_helpers, name_of_setter, lambda: None))
     stack.enter_context(replaced(CachingAutotuner, "get_device_interface", lambda self: _Interface))
@@ -252,22 +279,9 @@ def _enter_inductor(stack: ExitStack, name: str, target: GPUTarget) -> None:
     stack.enter_context(replaced(CachingAutotuner, "bench", lambda self, launcher, *args, **kwargs: 1.0))
 
 
-def _inductor_settings() -> dict[str, object]:
-    wanted = {
-        "cpu_backend": "triton",
-        "compile_threads": 1,  # a worker process has no virtual GPU
-        "autotune_local_cache": False,
-        "autotune_remote_cache": False,
-        # It launches through the CUDA driver, and knows no hooks. The first name up to torch 2.10, then the second.
-        "use_static_cuda_launcher": False,
-        "use_static_triton_launcher": False,
-    }
-    return {key: value for key, value in wanted.items() if hasattr(inductor_config, key)}
-
-
 def _device_properties(name: str, target: GPUTarget) -> DeviceProperties:
     chip = _CHIPS[name]
-    major = int(str(target.arch).removeprefix("gfx")) // 10 if target.backend == "cuda" else int(name[3:-2])
+    major = target.arch // 10 if target.backend == "cuda" else int(name[3:-2])
     return DeviceProperties(
         type=target.backend,
         index=_device_index(name),
@@ -283,8 +297,9 @@ def _device_properties(name: str, target: GPUTarget) -> DeviceProperties:
 
 def _forget_compiled(stack: ExitStack) -> None:
     # Dynamo's guards do not see the driver: code compiled for the CPU would run inside, and ours afterwards.
-    # The hash of the backend is cached for the process, and goes into the keys of generated kernels.
-    for clear in (torch._dynamo.reset, torch_triton.triton_backend.cache_clear, torch_triton.triton_hash_with_backend.cache_clear):
+    # What torch finds out about the driver it keeps for the process, and puts into the keys of kernels.
+    answers = (torch_triton.has_triton, torch_triton.triton_backend, torch_triton.triton_hash_with_backend)
+    for clear in (torch._dynamo.reset, *(answer.cache_clear for answer in answers)):
         clear()
         stack.callback(clear)
 
@@ -292,7 +307,7 @@ def _forget_compiled(stack: ExitStack) -> None:
 # ---- does this torch and Triton pair work? ----
 
 
-@triton.jit
+@triton.jit  # type: ignore[untyped-decorator, unused-ignore]
 def _double_plus_one(x_ptr, y_ptr, n, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
     offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     x = tl.load(x_ptr + offsets, mask=offsets < n)
@@ -305,7 +320,9 @@ def self_test() -> list[str]:
     Compiles three small kernels: some 10 s with cold caches.
     """
     checks = (_check_direct_launch, _check_compiled, _check_restored)
-    return [f"{check.__name__.removeprefix('_check_')}: {found}" for check in checks if (found := _failure(check))]
+    return [
+        f"{check.__name__.removeprefix('_check_')}: {found}" for check in checks if (found := _failure(check))
+    ]
 
 
 def _failure(check: Callable[[], str]) -> str:
@@ -336,7 +353,9 @@ def _check_compiled() -> str:
             triton.knobs.runtime.launch_exit_hook.remove(launched.append)
     if not launched:
         return "torch.compile launched no Triton kernel that calls the launch hooks"
-    return "" if torch.allclose(actual, torch.softmax(x, -1).exp(), atol=1e-6) else "results differ from eager"
+    return (
+        "" if torch.allclose(actual, torch.softmax(x, -1).exp(), atol=1e-6) else "results differ from eager"
+    )
 
 
 def _check_restored() -> str:

@@ -1,7 +1,7 @@
 """Are two tensors the same, bit for bit? A 128-bit digest that every device computes equally.
 
 The elements' bytes in logical (row-major) order are read as little-endian 32-bit words, padded with
-zeros to tiles of 4096 words. A tile of words x[0..2047], y[0..2047] has two sums modulo 2**64,
+zeros to tiles of 2048 words. A tile of words x[0..1023], y[0..1023] has two sums modulo 2**64,
 
     s[h] = sum over p of (x[p] + a[h][p]) * (y[p] + b[h][p])        h = 0, 1
 
@@ -10,6 +10,9 @@ NH, the multiply-add hash of UMAC: two different tiles agree in one sum with pro
 random keys, in both with 2**-64. The digest of the tensor is, for each h, the sum over the tiles t of
 mix(s[h] + C * (t + 1)), mixed once more with the number of bytes. Sums commute, so a device may visit
 tiles in any order; keys differ by position, so permutations, transposes and sign flips are seen.
+
+The sums over up to 16 ranges of tiles, mixed and cut to 16 bits, are kept as `tiles`: they tell where in
+two tensors a difference lies.
 
 It answers "the same bits?" for data that nobody chose in order to deceive it; it is not a signature.
 
@@ -28,10 +31,11 @@ from tracing.model import Digest
 Words = npt.NDArray[np.uint32]
 Sums = npt.NDArray[np.uint64]
 
-TILE_WORDS = 4096
+TILE_WORDS = 2048
 TILE_BYTES = 4 * TILE_WORDS
+RANGES = 16  # in which a difference between two tensors can be told apart without the tensors
 GOLDEN = 0x9E3779B97F4A7C15  # 2**64 divided by the golden ratio: spreads consecutive integers
-_CHUNK = 16  # tiles at a time: the intermediate products stay in the second-level cache
+_CHUNK = 32  # tiles at a time: the intermediate products stay in the second-level cache
 _FLOATS = 1 << 15  # elements at a time, likewise
 
 
@@ -55,7 +59,7 @@ _KEYS = mix32(np.arange(1, 2 * TILE_WORDS + 1, dtype=np.uint32)).reshape(2, 2, T
 
 
 def tile_sums(words: Words) -> Sums:
-    """The two sums of every tile: [n * 4096] words to [n, 2]."""
+    """The two sums of every tile: [n * 2048] words to [n, 2]."""
     tiles = words.reshape(-1, 2, TILE_WORDS // 2)
     sums = np.empty((len(tiles), 2), np.uint64)
     for start in range(0, len(tiles), _CHUNK):
@@ -66,12 +70,41 @@ def tile_sums(words: Words) -> Sums:
     return sums
 
 
-def combine(sums: Sums, nbytes: int) -> str:
-    """The digest of a tensor of `nbytes` bytes from the [tiles, 2] sums of its tiles."""
+def block_tiles(nbytes: int) -> int:
+    """How many tiles one range of a tensor's `tiles` stands for: a power of two, so that RANGES suffice."""
+    tiles = -(-nbytes // TILE_BYTES)
+    return 1 << max(0, (-(-tiles // RANGES) - 1).bit_length())
+
+
+def combine(sums: Sums, nbytes: int) -> tuple[str, str]:
+    """Digest and `tiles` of a tensor of `nbytes` bytes from the [tiles, 2] sums of its tiles."""
     position = np.arange(1, len(sums) + 1, dtype=np.uint64) * np.uint64(GOLDEN)
-    total = mix64(sums + position[:, None]).sum(axis=0, dtype=np.uint64)
-    high, low = mix64(total + mix64(np.array([2 * nbytes + 1, 2 * nbytes + 2], np.uint64)))
-    return f"{int(high):016x}{int(low):016x}"
+    mixed = mix64(sums + position[:, None])
+    ranges = np.zeros((1, RANGES), np.uint64)
+    starts = np.arange(0, len(sums), block_tiles(nbytes))
+    if len(starts):
+        ranges[0, : len(starts)] = np.add.reduceat(mixed[:, 0], starts)
+    total = mixed[:, 1].sum(dtype=np.uint64)
+    ((bits, tiles),) = finish(ranges, np.array([total]), np.array([nbytes]))
+    return bits, tiles
+
+
+def finish(ranges: Sums, second: Sums, nbytes: npt.NDArray[np.int64]) -> list[tuple[str, str]]:
+    """Digest and `tiles` of n tensors.
+
+    ranges -- [n, RANGES] for h = 0, the sum over the tiles of each range
+    second -- [n] for h = 1, the sum over all tiles
+    nbytes -- [n] the size of each tensor
+    """
+    sizes = nbytes.astype(np.uint64)[:, None] * np.uint64(2) + np.array([1, 2], np.uint64)
+    totals = np.stack([ranges.sum(axis=1, dtype=np.uint64), second], axis=1)
+    bits = mix64(totals + mix64(sizes)).astype(">u8").tobytes().hex()
+    tiles = (mix64(ranges) >> np.uint64(48)).astype(">u2").tobytes().hex()
+    blocks = [-(-n // (TILE_BYTES * block_tiles(n))) for n in nbytes.tolist()]
+    return [
+        (bits[32 * i : 32 * i + 32], tiles[4 * RANGES * i : 4 * (RANGES * i + count)])
+        for i, count in enumerate(blocks)
+    ]
 
 
 def element_bytes(tensor: torch.Tensor) -> npt.NDArray[np.uint8]:
@@ -82,11 +115,11 @@ def element_bytes(tensor: torch.Tensor) -> npt.NDArray[np.uint8]:
     return array
 
 
-def bits(tensor: torch.Tensor) -> str:
-    """The 128-bit digest of a tensor's elements, of any dtype, stride and device, as 32 hex digits."""
+def bits(tensor: torch.Tensor) -> tuple[str, str]:
+    """Digest (32 hexadecimal digits) and `tiles` of a tensor's elements, of any dtype, stride and device."""
     data = element_bytes(tensor)
     whole = len(data) - len(data) % TILE_BYTES
-    rest = np.zeros(-(len(data) - whole) % TILE_BYTES + len(data) - whole, np.uint8)
+    rest = np.zeros(TILE_BYTES if whole < len(data) else 0, np.uint8)
     rest[: len(data) - whole] = data[whole:]
     parts = [tile_sums(part.view(np.uint32)) for part in (data[:whole], rest)]
     return combine(np.concatenate(parts), len(data))
@@ -120,11 +153,11 @@ def digest(tensor: torch.Tensor) -> Digest:
     Time: about 0.6 ns a byte on one core, and half as much again for the statistics of a floating dtype.
     Memory: one copy of the tensor if it is not contiguous or not on the host, or is narrower than float16.
     """
-    name = bits(tensor)
+    name, tiles = bits(tensor)
     if not (tensor.is_floating_point() or tensor.is_complex()) or tensor.dtype == torch.float4_e2m1fn_x2:
-        return Digest(name)  # two packed float4 have no arithmetic in torch
+        return Digest(name, tiles)  # two packed float4 have no arithmetic in torch
     values = _host_floats(tensor)
     with np.errstate(over="ignore", invalid="ignore"):  # uninitialised memory may hold anything
         parts = [_statistics(values[i : i + _FLOATS]) for i in range(0, len(values), _FLOATS)]
     nan, inf, zeros, l1 = (sum(column) for column in zip(*parts, strict=True)) if parts else (0, 0, 0, 0.0)
-    return Digest(name, nan, inf, zeros, l1)
+    return Digest(name, tiles, nan, inf, zeros, l1)

@@ -1,0 +1,219 @@
+"""What this machine lacks for debugging Triton, what that costs, and the command that supplies it.
+
+One function a check; CHECKS lists them. Standard library only: this runs before anything is installed.
+Exit status: 0 nothing is missing, 1 something is missing that most work can do without, 2 a blocker.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import shutil
+import sys
+import sysconfig
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+import pins
+from machine import GB, elf_sections, free, gpus, install, installed, output, room, text
+
+LEVELS = ("ok", "warning", "blocker")  # the index is the exit status
+
+
+# No slots, here and in pins.py: on a Python too old for them, the message about that must still appear.
+@dataclass(frozen=True)
+class Check:
+    name: str
+    found: str
+    needed: str
+    level: str = "ok"  # one of LEVELS
+    remedy: str = ""  # a command, where there is one
+    cost: str = ""  # what does not work without it
+
+
+def check_system(_venv: Path) -> Check:
+    found = f"{platform.system()} {platform.machine()}"
+    if found in ("Linux x86_64", "Linux aarch64"):
+        return Check("system", found, "Linux on x86_64 or aarch64")
+    return Check(
+        "system",
+        found,
+        "Linux on x86_64 or aarch64",
+        "blocker",
+        "work in a container or on another machine; analyses read runs from anywhere",
+        "Triton has no wheel for this system",
+    )
+
+
+def check_python(_venv: Path) -> Check:
+    here = (sys.version_info[0], sys.version_info[1])
+    known = pins.read()
+    needed = "3.10 or later, with wheels of a known torch"
+    if any(pair.allows(here) for pair in known.pairs):
+        return Check("python", platform.python_version(), needed)
+    remedy = install("python3.11 python3.11-venv", "python3.12", "python=3.12") + ", then make PYTHON=…"
+    return Check("python", platform.python_version(), needed, "blocker", remedy, "no environment")
+
+
+def check_venv(_venv: Path) -> Check:
+    # Debian has the venv module everywhere, and what makes it work in a package of its own.
+    needed = "the modules venv and ensurepip"
+    if find_spec("ensurepip"):
+        return Check("venv", "both modules", needed)
+    remedy = install("python3-venv", "python3", "python")
+    return Check("venv", "no ensurepip", needed, "blocker", remedy, "no environment")
+
+
+def check_compiler(_venv: Path) -> Check:
+    needed = "gcc or clang, for C and C++"
+    c = next(filter(shutil.which, [os.environ.get("CC", ""), "gcc", "clang", "cc"]), "")
+    cxx = next(filter(shutil.which, [os.environ.get("CXX", ""), "g++", "clang++", "c++"]), "")
+    if c and cxx:
+        return Check("compiler", output(c, "--version").partition("\n")[0], needed)
+    remedy = install("build-essential", "gcc-c++", "cxx-compiler")
+    cost = "Triton cannot build its launchers, nor Inductor its CPU kernels"
+    return Check("compiler", f"C: {c or 'none'}, C++: {cxx or 'none'}", needed, "blocker", remedy, cost)
+
+
+def check_headers(_venv: Path) -> Check:
+    header = Path(sysconfig.get_paths()["include"], "Python.h")
+    if header.exists():
+        return Check("headers", str(header), "Python.h")
+    remedy = install("python3-dev", "python3-devel", "python")
+    cost = "the compilers' C++ has `#include <Python.h>` and fails to build"
+    return Check("headers", "none", "Python.h", "blocker", remedy, cost)
+
+
+def check_make(_venv: Path) -> Check:
+    if shutil.which("make"):
+        return Check("make", output("make", "--version").partition("\n")[0], "GNU make")
+    remedy = install("make", "make", "make")
+    return Check("make", "none", "GNU make", "warning", remedy, "run scripts/venv.py by hand")
+
+
+def check_disk(venv: Path) -> Check:
+    found, needed = free(venv), room(bool(gpus()))
+    amount = f"{needed / GB:.0f} GB for the environment"
+    if found >= needed or installed(venv)["torch"]:
+        return Check("disk", f"{found / GB:.0f} GB free", amount)
+    remedy = "free some, or put the environment elsewhere: make VENV=/elsewhere/venv"
+    return Check("disk", f"{found / GB:.1f} GB free", amount, "blocker", remedy, "no environment")
+
+
+def check_memory(_venv: Path) -> Check:
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    found = f"{total / GB:.0f} GB, {len(os.sched_getaffinity(0))} cores"
+    needed = "4 GB and two cores"
+    if total >= 3.5 * GB:
+        return Check("memory", found, needed)
+    remedy = "export TORCHINDUCTOR_COMPILE_THREADS=1"
+    return Check("memory", found, needed, "warning", remedy, "compiling in parallel may be killed")
+
+
+def check_gpu(_venv: Path) -> Check:
+    found = gpus()
+    needed = "none: kernels are compiled for any target and run on the CPU"
+    if found and "does not answer" in found[0]:
+        remedy = "reinstall the NVIDIA driver, or start the container with --gpus all"
+        return Check("gpu", found[0], "a driver that answers", "warning", remedy, "the GPU is not used")
+    return Check("gpu", "; ".join(found) or "none", needed if not found else "any")
+
+
+def check_gdb(_venv: Path) -> Check:
+    version = output("gdb", "--version").partition("\n")[0]
+    if version:
+        return Check("gdb", version, "gdb, for stops in C++")
+    remedy = install("gdb", "gdb", "gdb")
+    return Check("gdb", "none", "gdb, for stops in C++", "warning", remedy, "only Python can be stopped in")
+
+
+def check_ptrace(_venv: Path) -> Check:
+    scope = text("/proc/sys/kernel/yama/ptrace_scope") or "no restriction"
+    needed = "0 or 1: a compile stopped by `tracing debug` lets its debugger in"
+    if scope not in ("2", "3") or (scope == "2" and os.geteuid() == 0):
+        return Check("ptrace", scope, needed)
+    remedy = "sudo sysctl kernel.yama.ptrace_scope=1" + (" after a reboot" if scope == "3" else "")
+    return Check("ptrace", scope, needed, "warning", remedy, "gdb cannot attach")
+
+
+def check_pair(venv: Path) -> Check:
+    there, known = installed(venv), pins.read()
+    needed = f"a pair of scripts/pins.toml, by default of torch {known.default}"
+    if not (there["torch"] and there["triton"]):
+        lacking = " and ".join(name for name in ("torch", "triton") if not there[name])
+        cost = "nothing can be recorded yet"
+        return Check("torch", f"no {lacking} in {venv}", needed, "warning", "make venv", cost)
+    found = f"torch {there['torch']}, Triton {there['triton']}"
+    if gpus() and there["torch"].endswith("+cpu"):
+        cost = "the GPU is not used"
+        return Check("torch", found, "a torch for this GPU", "warning", "make clean venv", cost)
+    if known.known(there["torch"], there["triton"]):
+        return Check("torch", found, needed)
+    cost = "hooks may miss what another version renamed"
+    return Check("torch", found, needed, "warning", "make clean venv", cost)
+
+
+def check_symbols(venv: Path) -> Check:
+    path = installed(venv)["triton_path"]
+    library = Path(path, "_C", "libtriton.so")
+    needed = "libtriton.so with symbols and line tables"
+    if not path or not library.exists():
+        return Check("symbols", "no libtriton.so yet", needed, "warning", "make venv", "no stops in C++")
+    lacking = [name for name in (".symtab", ".debug_line") if name not in elf_sections(library)]
+    if not lacking:
+        return Check("symbols", f"{library.stat().st_size / 10**6:.0f} MB with both", needed)
+    cost = "gdb stops in passes by class name only" if lacking == [".debug_line"] else "no stops in C++"
+    remedy = "install Triton's own wheel: make clean venv"
+    return Check("symbols", f"{library} without {' and '.join(lacking)}", needed, "warning", remedy, cost)
+
+
+CHECKS: tuple[Callable[[Path], Check], ...] = (
+    check_system,
+    check_python,
+    check_venv,
+    check_compiler,
+    check_headers,
+    check_make,
+    check_disk,
+    check_memory,
+    check_gpu,
+    check_gdb,
+    check_ptrace,
+    check_pair,
+    check_symbols,
+)
+
+
+def status(checks: list[Check]) -> int:
+    return max(LEVELS.index(check.level) for check in checks)
+
+
+def table(checks: list[Check]) -> str:
+    lines = []
+    for check in checks:
+        lines.append(f"{check.level:8} {check.name:9} {check.found}")
+        if check.level != "ok":
+            lines += [f"{'':9}{label:9} {getattr(check, label)}" for label in ("needed", "cost", "remedy")]
+    return "\n".join(lines)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--venv", type=Path, default=Path(".venv"), help="the environment to look into")
+    parser.add_argument("--json", action="store_true", help="the checks as JSON")
+    options = parser.parse_args()
+    checks = [check(options.venv) for check in CHECKS]
+    if options.json:
+        found = {"status": status(checks), "checks": [asdict(check) for check in checks]}
+        print(json.dumps(found, indent=2))
+    else:
+        print(table(checks))
+    return status(checks)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,104 @@
+"""Which Triton goes with which torch and which Python.
+
+pins.toml is the list. A pair is picked from it by what the user asked for and by whether this machine
+has a GPU; what is not listed is refused, with the list.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+PINS = Path(__file__).with_name("pins.toml")
+
+
+class Problem(Exception):
+    """What was found against what was needed, and what to do next."""
+
+    def __init__(self, statement: str, remedy: str) -> None:
+        super().__init__(statement)
+        self.remedy = remedy
+
+
+@dataclass(frozen=True)
+class Pair:
+    torch: str
+    triton: str
+    python: tuple[str, str]  # first and last version, inclusive
+    device: str = "any"  # or "cpu": only beside a CPU torch
+
+    def __str__(self) -> str:
+        note = ", CPU torch only" if self.device == "cpu" else ""
+        return f"torch {self.torch} with Triton {self.triton} (Python {'-'.join(self.python)}{note})"
+
+    def allows(self, python: tuple[int, int]) -> bool:
+        return version(self.python[0]) <= python <= version(self.python[1])
+
+
+@dataclass(frozen=True)
+class Pins:
+    default: str  # a torch version
+    pairs: tuple[Pair, ...]  # newest first
+
+    def __str__(self) -> str:
+        return "".join(f"\n    {pair}" for pair in self.pairs)
+
+    def known(self, torch: str, triton: str) -> bool:
+        """Whether the two belong together; what follows a "+" (cpu, cu130, git…) is not compared."""
+        versions = (torch.partition("+")[0], triton.partition("+")[0])
+        return any((pair.torch, pair.triton) == versions for pair in self.pairs)
+
+
+def version(text: str) -> tuple[int, int]:
+    major, minor = text.split(".")[:2]
+    return int(major), int(minor)
+
+
+# Python 3.10 has no tomllib, and pip's copy of tomli is not there before a venv is. A string and a list
+# of strings are written in TOML as in JSON, so these few lines read all that pins.toml uses.
+def tables(text: str) -> dict[str, list[dict[str, Any]]]:
+    found: dict[str, list[dict[str, Any]]] = {}
+    row: dict[str, Any] = {}
+    for line in text.splitlines():
+        if line.startswith("["):
+            row = {}
+            found.setdefault(line.strip("[] "), []).append(row)
+        elif line and not line.startswith("#"):
+            key, _, value = line.partition("=")
+            row[key.strip()] = json.loads(value)
+    return found
+
+
+def read(path: Path = PINS) -> Pins:
+    found = tables(path.read_text(encoding="utf-8"))
+    pairs = (Pair(**{**row, "python": tuple(row["python"])}) for row in found["pair"])
+    return Pins(found["default"][0]["torch"], tuple(pairs))
+
+
+def pick(pins: Pins, *, torch: str = "", triton: str = "", gpu: bool, python: tuple[int, int]) -> Pair:
+    """The pair to install.
+
+    torch, triton -- versions asked for; empty for whatever fits the other, the default torch if it can be
+    gpu           -- whether a torch that can use a GPU is going to be installed
+    python        -- major and minor version of the environment
+
+    Raises Problem if no such pair is listed, or if it has no wheels for this Python.
+    """
+    asked = [p for p in pins.pairs if torch in ("", p.torch) and triton in ("", p.triton)]
+    fitting = [p for p in asked if not gpu or p.device != "cpu"]
+    if not fitting:
+        names = " with ".join(f"{n} {v}" for n, v in (("torch", torch), ("Triton", triton)) if v)
+        where = " for a machine with a GPU" if asked else ""
+        raise Problem(
+            f"{names} is not a known pair{where}; known are{pins}",
+            "choose with `make venv TORCH=… TRITON=…`, or add a row to scripts/pins.toml",
+        )
+    pair = next((p for p in fitting if p.torch == pins.default), fitting[0])
+    if not pair.allows(python):
+        raise Problem(
+            f"Python {python[0]}.{python[1]} was found, {pair} was needed",
+            f"`make venv PYTHON=python{pair.python[1]}`, or another pair; known are{pins}",
+        )
+    return pair

@@ -1,0 +1,21 @@
+"""The commands as a user runs them, each in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+DATA = Path(__file__).parent / "data"
+
+
+def tracing(*args: str, runs: Path, **env: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "tracing", *args, "--runs", str(runs)]
+    return subprocess.run(command, capture_output=True, text=True, env={**os.environ, **env}, check=False)
+
+
+def recorded(case: str, runs: Path, *args: str) -> str:
+    done = tracing("run", case, *args, runs=runs)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip().splitlines()[-1]

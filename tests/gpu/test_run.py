@@ -1,0 +1,31 @@
+"""On a GPU: the kernels run on it, the second run compares equal, a seeded difference is found."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from commands import DATA, recorded, tracing
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+
+
+def test_the_second_run_of_a_case_on_a_gpu_compares_equal(tmp_path: Path) -> None:
+    a, b = recorded("silu", tmp_path), recorded("silu", tmp_path)
+
+    shown = tracing("show", a, runs=tmp_path).stdout
+    compared = tracing("compare", a, b, runs=tmp_path)
+
+    assert f"device    {torch.cuda.get_device_name()}" in shown
+    assert "[OUT] out_ptr0=t: f32[32, 1, 896]" in shown
+    assert (compared.returncode, compared.stdout) == (0, "equal: 1 launches, every digest\n")
+
+
+def test_a_seeded_difference_is_caught_at_the_launch_that_first_reads_it(tmp_path: Path) -> None:
+    a, b = (recorded(str(DATA / "seeded.py"), tmp_path, "--seed", seed) for seed in ("0", "1"))
+
+    done = tracing("compare", a, b, runs=tmp_path)
+
+    assert done.returncode == 1
+    assert "it comes from the case's inputs or from outside of Triton" in done.stdout
