@@ -24,7 +24,7 @@ def test_a_run_is_shown_with_its_launches_arguments_and_stages(silu: tuple[Path,
     assert "[OUT] out_ptr0=t: f32[32, 1, 896]" in text
     assert "xnumel=28672" in text
     assert "stages kept: source, ttir, ttgir, llir, ptx, cubin" in text
-    assert "passed: 1 results agree with eager" in text
+    assert "passed: the result agrees with eager" in text
 
 
 def test_the_second_run_of_a_case_compares_equal(silu: tuple[Path, str, str]) -> None:
@@ -32,7 +32,7 @@ def test_the_second_run_of_a_case_compares_equal(silu: tuple[Path, str, str]) ->
 
     done = tracing("compare", a, b, runs=runs)
 
-    assert (done.returncode, done.stdout) == (0, "equal: 1 launches, every digest\n")
+    assert (done.returncode, done.stdout) == (0, "equal: 1 launch, every digest\n")
 
 
 def test_recorded_runs_are_listed_oldest_first(silu: tuple[Path, str, str]) -> None:

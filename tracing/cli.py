@@ -71,6 +71,8 @@ def run(
             writer.close()
     if show:
         _print_run(store.Run(writer.path))
+    elif outcome.status != "failed":
+        err.print(f"{outcome.status}: {outcome.detail}", markup=False)
     _conclude(outcome, writer.path)
 
 
@@ -78,8 +80,6 @@ def _conclude(outcome: Outcome, path: Path) -> None:
     if outcome.status == "failed":
         err.print(f"tracing: the case failed: {outcome.detail}", markup=False)
         err.print(f"  the run up to there, and the traceback: `tracing show {path}`", markup=False)
-    else:
-        err.print(f"{outcome.status}: {outcome.detail}", markup=False)
     print(path)
     raise typer.Exit({"passed": 0, "differs": 1, "failed": 2}[outcome.status])
 
@@ -123,7 +123,7 @@ def compare(
         out.print(line)
     found = first_divergence(one.launches(), other.launches())
     if found is None:
-        out.print(f"equal: {sum(1 for _ in one.launches())} launches, every digest")
+        out.print(f"equal: {text.plural(sum(1 for _ in one.launches()), 'launch')}, every digest")
         return
     for line in text.divergence_text(found):
         out.print(line)
@@ -138,7 +138,10 @@ def main() -> None:
         _fail(problem.problem, problem.remedy)
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
-        _fail(f"{place}{error.strerror or error}", "free disk or choose another folder with `--runs DIR`")
+        _fail(
+            f"{place}{error.strerror or error}",
+            "check the folder and its disk, or choose another with `--runs DIR`",
+        )
 
 
 def _fail(problem: str, remedy: str) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 from tracing.errors import Problem
 from tracing.model import Environment
 
+_AT_START = dict(os.environ)  # torch adds to the environment when it is imported
 _KNOB_PREFIXES = ("TRITON_", "TORCH", "INDUCTOR_", "CUDA_", "MLIR_", "LLVM_", "HIP_", "ROCR_", "NVIDIA_TF32")
 
 
@@ -40,7 +41,7 @@ def environment(device: str, target: str) -> Environment:
         target=target,
         host=socket.gethostname(),
         platform=platform.platform(),
-        knobs={name: value for name, value in sorted(os.environ.items()) if name.startswith(_KNOB_PREFIXES)},
+        knobs={name: value for name, value in sorted(_AT_START.items()) if name.startswith(_KNOB_PREFIXES)},
     )
 
 

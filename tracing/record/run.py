@@ -97,7 +97,7 @@ def _compared(
         writer.append(NotCovered("operators outside of Triton kernels, library calls among them", "none yet"))
         with LaunchRecorder(writer) as recorder:
             actual = _results(workload, seed, torch.compile)
-        progress(f"recorded {recorder.count} launches")
+        progress(f"launches recorded: {recorder.count}")
         if recorder.count == 0:
             writer.append(
                 NotCovered("this case: it launched no Triton kernel", "a case that torch.compile lowers")
@@ -141,4 +141,7 @@ def _outcome(actual: dict[str, torch.Tensor], expected: dict[str, torch.Tensor])
             torch.testing.assert_close(tensor, expected[name], equal_nan=True)
         except AssertionError as error:
             return Outcome("differs", f"{name}: {' '.join(str(error).split())}")
-    return Outcome("passed", f"{len(actual)} results agree with eager")
+    return Outcome(
+        "passed",
+        "the result agrees with eager" if len(actual) == 1 else f"all {len(actual)} results agree with eager",
+    )

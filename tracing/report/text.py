@@ -6,6 +6,7 @@ the first digits of its digest, or of both digests where the launch changed it.
 
 from __future__ import annotations
 
+import os.path
 from collections.abc import Iterator
 
 from rich.markup import escape
@@ -20,6 +21,12 @@ SHORT = {
     "uint16": "u16", "uint32": "u32", "uint64": "u64", "bool": "b8",
 }  # fmt: skip
 DIGITS = 12  # of a digest: 48 bits tell the tensors of one run apart
+
+
+def plural(count: int, noun: str) -> str:
+    """`1 launch`, `2 launches`."""
+    ending = "" if count == 1 else "es" if noun.endswith("ch") else "s"
+    return f"{count} {noun}{ending}"
 
 
 def tensor_text(meta: TensorMeta) -> str:
@@ -65,14 +72,14 @@ def run_text(run: Run) -> Iterator[str]:
             yield from _kernel_text(launch)
         yield from (escape(line) for line in launch_text(launch))
     yield ""
-    yield f"{count} launches of {len(kernel_seen)} kernels"
+    yield f"{plural(count, 'launch')} of {plural(len(kernel_seen), 'kernel')}"
     yield from _ending(run)
 
 
 def _heading(run: Run) -> Iterator[str]:
     info, env = run.info, run.info.environment
     yield f"[bold]{escape(run.name)}[/]"
-    yield f"case      {escape(info.case)} ({escape(info.path)}), seed {info.seed}, {info.started}"
+    yield f"case      {escape(info.case)} ({escape(os.path.relpath(info.path))}), seed {info.seed}, {info.started}"
     yield f"device    {escape(env.device)}, kernels compiled for {env.target}, on {escape(env.host)}"
     yield f"versions  torch {env.torch}, triton {env.triton}, Python {env.python}"
     if env.knobs:
