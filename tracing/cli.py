@@ -140,7 +140,7 @@ def main() -> None:
         place = f"{error.filename}: " if error.filename else ""
         _fail(
             f"{place}{error.strerror or error}",
-            "check the folder and its disk, or choose another with `--runs DIR`",
+            "check the folder and its disk, or choose another: `--runs DIR`",
         )
 
 

@@ -79,7 +79,7 @@ def run_text(run: Run) -> Iterator[str]:
 def _heading(run: Run) -> Iterator[str]:
     info, env = run.info, run.info.environment
     yield f"[bold]{escape(run.name)}[/]"
-    yield f"case      {escape(info.case)} ({escape(os.path.relpath(info.path))}), seed {info.seed}, {info.started}"
+    yield escape(f"case      {info.case} ({os.path.relpath(info.path)}), seed {info.seed}, {info.started}")
     yield f"device    {escape(env.device)}, kernels compiled for {env.target}, on {escape(env.host)}"
     yield f"versions  torch {env.torch}, triton {env.triton}, Python {env.python}"
     if env.knobs:
