@@ -1,5 +1,15 @@
 """Record what torch.compile and Triton do, and find where two runs differ."""
 
+import importlib
+from typing import Any
+
 from tracing.model import Workload
 
-__all__ = ["Workload"]
+__all__ = ["DebugMode", "TritonKernelCall", "Workload"]
+
+
+def __getattr__(name: str) -> Any:
+    # torch is imported when one of these is asked for, not by every command
+    if name in ("DebugMode", "TritonKernelCall"):
+        return getattr(importlib.import_module("tracing.record.debug_mode"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

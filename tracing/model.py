@@ -30,7 +30,7 @@ class Digest(Record, frozen=True):
     """The bits of a tensor's elements in logical order, and what people ask about their values."""
 
     bits: str  # 128 bits, 32 hexadecimal digits; position dependent, the same on every device
-    tiles: str = ""  # 4 hexadecimal digits for each of up to 16 equal ranges of the elements
+    tiles: str = ""  # 4 hexadecimal digits for each of up to 8 equal ranges of the elements
     nan: int = 0
     inf: int = 0
     negative_zero: int = 0
@@ -70,6 +70,7 @@ class Kernel(Record, frozen=True):
     stages: Mapping[str, Blob]  # "ttir", "ttgir", "llir", "ptx", "cubin", ...
     source: Blob | None = None
     file: str | None = None  # where the kernel's Python source begins, "path:line"
+    kind: Literal["triton", "interpreted", "cpp"] = "triton"
 
 
 class Signature(Record, frozen=True):
@@ -90,6 +91,7 @@ class LaunchLine(Record, frozen=True):
     signature: int
     stream: int
     storages: tuple[int, ...]  # one for each tensor argument; equal numbers share memory
+    writers: Mapping[int, str] = {}
 
 
 class DigestLine(Record, frozen=True):
@@ -150,6 +152,7 @@ class KernelArg(Record, frozen=True):
     value: Scalar = None
     before: Digest | None = None
     after: Digest | None = None
+    writer: str | None = None  # the operator outside of Triton that wrote it last, "aten::mm.out"
 
     @property
     def reads(self) -> bool:

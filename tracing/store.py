@@ -2,7 +2,8 @@
 
     runs/silu-20261120-231502/
       run.json                              what runs, written before it starts
-      launches-<host>-<rank>-<pid>.ndjson   one line a record; likewise kernels-, signatures-, digests-, ...
+      kernels-<host>-<rank>-<pid>.ndjson    one line a record; likewise signatures-, uncovered-, outcomes-
+      launches-<host>-<rank>-<pid>.ndjson.zst   the same, compressed as it is written; likewise digests-
       blobs/<digest>.zst                    IR and sources, each stored once
 
 Nothing is ever rewritten, and every line is handed to the operating system when it is complete, so a
@@ -17,11 +18,11 @@ import io
 import os
 import shutil
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timezone
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TypeVar
+from typing import IO, TypeVar
 
 import msgspec
 import zstandard
@@ -52,6 +53,7 @@ KINDS: dict[type[Record], str] = {
     NotCovered: "uncovered",
     Outcome: "outcomes",
 }
+PACKED = {"launches", "digests"}  # one line a launch: compressed as they are written
 RESERVE = 64 << 20  # bytes of disk that must be free before a run starts
 
 
@@ -68,15 +70,18 @@ class RunWriter:
         self._writer = f"{socket.gethostname()}-{rank}-{os.getpid()}"
         self._files: dict[str, io.FileIO] = {}
         self._encoder = msgspec.json.Encoder()
+        self._packers: dict[str, zstandard.ZstdCompressionObj] = {}
 
     def append(self, record: Record) -> None:
         """Write one record as one line; it is in the operating system's hands on return."""
-        kind = KINDS[type(record)]
-        file = self._files.get(kind)
-        if file is None:
-            file = io.FileIO(self.path / f"{kind}-{self._writer}.ndjson", "a")
-            self._files[kind] = file
-        file.write(self._encoder.encode(record) + b"\n")
+        self.extend([record])
+
+    def extend(self, records: Sequence[Record]) -> None:
+        """Write records of one kind, a line each, with one call to the operating system."""
+        if records:
+            kind = KINDS[type(records[0])]
+            lines = b"".join(self._encoder.encode(record) + b"\n" for record in records)
+            self._file(kind).write(self._packed(kind, lines))
 
     def blob(self, content: str | bytes) -> Blob:
         """Store content once and return its name."""
@@ -88,6 +93,22 @@ class RunWriter:
             partial.write_bytes(zstandard.compress(data))
             partial.replace(target)
         return name
+
+    def _file(self, kind: str) -> io.FileIO:
+        file = self._files.get(kind)
+        if file is None:
+            suffix = ".ndjson.zst" if kind in PACKED else ".ndjson"
+            file = self._files[kind] = io.FileIO(self.path / f"{kind}-{self._writer}{suffix}", "a")
+        return file
+
+    def _packed(self, kind: str, lines: bytes) -> bytes:
+        # one frame a file, flushed: what repeats is found again, and every line so far can be unpacked
+        if kind not in PACKED:
+            return lines
+        if kind not in self._packers:
+            self._packers[kind] = zstandard.ZstdCompressor().compressobj()
+        packer = self._packers[kind]
+        return packer.compress(lines) + packer.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK)
 
     def close(self) -> None:
         """Close the files; what was appended is on disk already."""
@@ -173,17 +194,17 @@ class Run:
     def launches(self) -> Iterator[KernelLaunch]:
         """Every launch, joined, process by process in launch order; memory does not grow with them."""
         for path in self._files(LaunchLine):
-            writer = path.name.removeprefix(KINDS[LaunchLine])
+            writer = path.name.removeprefix(KINDS[LaunchLine]).split(".ndjson")[0]
             yield from self._joined(writer)
 
     def _files(self, kind: type[Record]) -> list[Path]:
-        return sorted(self.path.glob(f"{KINDS[kind]}-*.ndjson"))
+        return sorted(self.path.glob(f"{KINDS[kind]}-*.ndjson*"))
 
     def _joined(self, writer: str) -> Iterator[KernelLaunch]:
         # launches and digests are in the same order, so one pass over both joins them
         def lines(kind: type[R]) -> Iterator[R]:
-            path = self.path / (KINDS[kind] + writer)
-            return _lines(path, kind) if path.exists() else iter(())
+            paths = self.path.glob(f"{KINDS[kind]}{writer}.ndjson*")
+            return (line for path in paths for line in _lines(path, kind))
 
         kernels = {kernel.id: kernel for kernel in lines(Kernel)}
         signatures = {signature.id: signature for signature in lines(Signature)}
@@ -215,6 +236,7 @@ def _join(kernel: Kernel, signature: Signature, line: LaunchLine, digests: Diges
             argument.value,
             before.get(position),
             after.get(position, before.get(position)),
+            line.writers.get(position),
         )
         for position, argument in enumerate(signature.args)
     )
@@ -246,7 +268,7 @@ def _run_info(path: Path, content: bytes) -> RunInfo:
 
 def _lines(path: Path, kind: type[R]) -> Iterator[R]:
     decoder = msgspec.json.Decoder(kind)
-    with path.open("rb") as file:
+    with _opened(path) as file:
         for number, line in enumerate(file, 1):
             if not line.endswith(b"\n"):
                 return  # the process was killed while it wrote this line
@@ -256,6 +278,13 @@ def _lines(path: Path, kind: type[R]) -> Iterator[R]:
                 raise Problem(
                     f"{path}:{number} is damaged: {error}", "copy the run again, or record it again"
                 ) from None
+
+
+def _opened(path: Path) -> IO[bytes]:
+    if path.suffix != ".zst":
+        return path.open("rb")
+    reader = zstandard.ZstdDecompressor().stream_reader(path.open("rb"), closefd=True)
+    return io.BufferedReader(reader)
 
 
 def recorded(runs: Path) -> list[Path]:

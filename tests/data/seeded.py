@@ -6,10 +6,11 @@ from tracing import Workload
 
 
 def build(device: str) -> Workload:
-    noise = torch.rand(64, 64, device=device)
-    x = torch.arange(4096.0, device=device).view(64, 64) / 4096
+    noise = torch.rand(32, 896, device=device)
+    x = torch.arange(32 * 896.0, device=device).view(32, 896) / 28672
+    w = torch.ones(896, 896, device=device) / 896
 
-    def fn(x: torch.Tensor, noise: torch.Tensor) -> torch.Tensor:
-        return ((x * 2) @ x).relu() + noise
+    def fn(x: torch.Tensor, w: torch.Tensor, noise: torch.Tensor) -> torch.Tensor:
+        return ((x * 2) @ w).relu() + noise
 
-    return Workload(fn, (x, noise))
+    return Workload(fn, (x, w, noise))

@@ -45,6 +45,7 @@ class Divergence:
     b: str
     launch: KernelLaunch  # run a's, or run b's where a has none
     producer: Producer | None = None  # of an input; None: no launch before it wrote that buffer
+    operator: str | None = None  # that wrote it outside of Triton, after any launch
 
 
 def first_divergence(a: Iterable[KernelLaunch], b: Iterable[KernelLaunch]) -> Divergence | None:
@@ -102,7 +103,7 @@ def _input_differs(
         if one.reads and other.reads and one.before and other.before and one.before.bits != other.before.bits:
             yield Divergence(
                 "input", index, a.kernel_name, one.name, position, one.before.bits, other.before.bits, a,
-                _producer(one, writers),
+                _producer(one, writers), one.writer,
             )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ random keys, in both with 2**-64. The digest of the tensor is, for each h, the s
 mix(s[h] + C * (t + 1)), mixed once more with the number of bytes. Sums commute, so a device may visit
 tiles in any order; keys differ by position, so permutations, transposes and sign flips are seen.
 
-The sums over up to 16 ranges of tiles, mixed and cut to 16 bits, are kept as `tiles`: they tell where in
+The sums over up to 8 ranges of tiles, mixed and cut to 16 bits, are kept as `tiles`: they tell where in
 two tensors a difference lies.
 
 It answers "the same bits?" for data that nobody chose in order to deceive it; it is not a signature.
@@ -33,7 +33,7 @@ Sums = npt.NDArray[np.uint64]
 
 TILE_WORDS = 2048
 TILE_BYTES = 4 * TILE_WORDS
-RANGES = 16  # in which a difference between two tensors can be told apart without the tensors
+RANGES = 8  # in which a difference between two tensors can be told apart without the tensors
 GOLDEN = 0x9E3779B97F4A7C15  # 2**64 divided by the golden ratio: spreads consecutive integers
 _CHUNK = 32  # tiles at a time: the intermediate products stay in the second-level cache
 _FLOATS = 1 << 15  # elements at a time, likewise

@@ -61,6 +61,11 @@ class Accesses:
         self._outside: dict[tuple[str, Kind, str], OutOfBounds] = {}
 
     @property
+    def names(self) -> list[str]:
+        """The arguments that are told apart."""
+        return list(self._arguments)
+
+    @property
     def out_of_bounds(self) -> list[OutOfBounds]:
         """One for each argument, kind and line, in the order of their first access."""
         return list(self._outside.values())

@@ -1,252 +1,366 @@
-"""Which kernels were launched, on what, and what each changed.
+"""Every launch of a run: what was launched on what, and the digests of what it found and left.
 
-Every compiled Triton kernel passes through two points: `CompiledKernel.launch_metadata`, called with the
-final grid, the stream and all arguments just before the launch, and the launch exit hook after it. A
-`LaunchRecorder` stands at both and writes one launch to the run. Launches that only measure time, made
-by an autotuner, are left out.
+On a GPU digests are computed behind the launch on its own stream and arrive later, in batches; lines are
+written in launch order all the same. Nothing waits for the device before the end.
 """
 
 from __future__ import annotations
 
-import contextlib
-import functools
+import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, cast
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import reduce
+from operator import or_
+from typing import Any, Literal, TypeAlias
 
-import msgspec
 import torch
-import triton
-from torch._inductor.runtime.triton_heuristics import CachingAutotuner
-from triton.compiler import CompiledKernel
-from triton.runtime.autotuner import Autotuner
 
-from tracing.model import (
-    Argument,
-    Digest,
-    DigestLine,
-    Kernel,
-    LaunchLine,
-    NotCovered,
-    Role,
-    Scalar,
-    Signature,
-    TensorMeta,
-)
-from tracing.record.access import declared_roles
+from tracing.model import Digest, DigestLine, LaunchLine, Phase
+from tracing.record import coverage, cpp, hooks
+from tracing.record.catalogue import Catalogue
 from tracing.record.digest import digest
+from tracing.record.digest_gpu import Batch, StreamDigests, Table, tables
+from tracing.record.operators import OperatorWrites
+from tracing.record.sites import Grid, Site, tensor_of
 from tracing.store import RunWriter
 
+Digests: TypeAlias = Literal["all", "declared", "none"]
+# The functions of Inductor's generated modules: straight-line code for fixed layouts, so that the instruction
+# that launches, its scalars and one shape tell a launch's layouts.
+_GENERATED = {"call", "partition_0"}
+_LINES = 256  # launches on a GPU whose lines are held back at most
 
-@dataclass(frozen=True, slots=True)
-class _Started:
-    # a launch between its two hooks; `metadata` is held so that its id stays its own
-    metadata: object
+
+@dataclass(slots=True)
+class _Side:
+    # the tensors that are digested on one side of a launch
+    positions: Sequence[int]
+    chosen: Sequence[int]  # which of the plan's tensors these are
+    tables: Sequence[Table] = ()  # for the GPU
+    copied: bool = False  # some must be made contiguous first
+
+
+@dataclass(slots=True)
+class _Plan:
+    # what is known of a launch from where it is made and on what
+    site: Site
+    phase: Phase
+    grid: Grid | None  # None: the site knows
+    positions: Sequence[int]  # of the tensors among the values
+    wrapped: bool  # some of them in a descriptor or reinterpretation
+    offsets: Sequence[int]  # bytes from the start of their storages
+    device: torch.device | None  # the GPU, None on the host
+    before: _Side
+    after: _Side
+    reads: Sequence[int] = ()  # which of the plan's tensors
+    writes: Sequence[int] = ()
+    signature: int | None = None
+    storages: dict[tuple[int, ...], tuple[int, ...]] = field(default_factory=dict)  # by address
+
+
+@dataclass(slots=True)
+class _Token:
+    # a launch between its two hooks
     index: int
-    tensors: Mapping[int, torch.Tensor]
-    before: Mapping[int, Digest]
+    plan: _Plan
+    values: Sequence[Any]
+    addresses: tuple[int, ...]
+    stream: int
+    before: _Side
+    found: Mapping[int, Digest] | None = None
+    batch: Batch | None = None
+    slot: int = 0  # first of the launch in the batch
+
+
+_Held: TypeAlias = tuple[int, _Plan, int, tuple[int, ...], Mapping[int, str]]
 
 
 class LaunchRecorder:
-    """While entered, every launch of a compiled Triton kernel in this process is written to a run."""
+    """While entered, every launch in this process that can be seen is written to a run."""
 
-    def __init__(self, writer: RunWriter) -> None:
+    def __init__(self, writer: RunWriter, digests: Digests = "all", *, operators: bool = True) -> None:
+        """Record into `writer`.
+
+        digests   -- "all": every tensor argument before a launch, and what it may write after it; "declared":
+                     what the kernel's IR reads before and writes after; "none": no work on the device at all
+        operators -- note which operator outside of Triton wrote a buffer last; 5 to 9 µs an operator
+        """
         self.count = 0
         self._writer = writer
+        self._catalogue = Catalogue(writer)
+        self._digests = digests
+        self._operators = operators
         self._lock = threading.RLock()  # CUDA's backward launches from autograd's own threads
-        self._kernels: dict[int, tuple[CompiledKernel, Kernel, Mapping[str, Role]]] = {}
-        self._signatures: dict[Signature, int] = {}
-        self._storages: dict[int, int] = {}
-        self._started: dict[int, _Started] = {}
-        self._uncovered: set[NotCovered] = set()
-        self._exit = contextlib.ExitStack()
+        self._plans: dict[tuple[Any, ...], _Plan] = {}
+        self._streams: dict[tuple[torch.device, int], StreamDigests] = {}
+        self._held: list[_Held] = []  # launches whose lines are not written yet
+        self._ready: dict[int, DigestLine] = {}
+        self._next = 0  # of the digest lines, which are written in launch order
+        self._last: dict[int, str] = {}  # by storage: the operator that wrote it after any launch
+        self._exit = ExitStack()
 
     def __enter__(self) -> LaunchRecorder:
-        hook = self._finish  # one object: HookChain.remove compares bound methods by equality
-        with contextlib.ExitStack() as stack:
-            stack.enter_context(_wrapped(CompiledKernel, "launch_metadata", self._around_metadata))
-            stack.enter_context(_wrapped(Autotuner, "_bench", _measuring))
-            stack.enter_context(_wrapped(CachingAutotuner, "bench", _measuring))
-            triton.knobs.runtime.launch_exit_hook.add(hook)
-            stack.callback(triton.knobs.runtime.launch_exit_hook.remove, hook)
+        with ExitStack() as stack:
+            stack.callback(self._finish)
+            stack.enter_context(hooks.installed(self))
+            stack.enter_context(cpp.installed(self))
+            stack.enter_context(coverage.watched(self._catalogue.not_covered))
+            if self._operators:
+                stack.enter_context(OperatorWrites(self._wrote))
             self._exit = stack.pop_all()
         return self
 
     def __exit__(self, *exception: object) -> None:
         self._exit.close()
 
-    def _around_metadata(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        def launch_metadata(kernel: CompiledKernel, grid: Sequence[int], stream: int, *args: Any) -> Any:
-            metadata = original(kernel, grid, stream, *args)
-            if not getattr(_thread, "measuring", 0):
-                self._start(kernel, metadata, grid, stream, args)
-            return metadata
+    def _finish(self) -> None:
+        with self._lock, hooks.hidden():
+            for stream in self._streams.values():
+                stream.drain()
+            self._flush()
+            # a launch that failed has no digests; those behind it wait for nothing more
+            self._writer.extend([self._ready[index] for index in sorted(self._ready)])
+            self._ready.clear()
 
-        return launch_metadata
-
-    def _start(
-        self,
-        compiled: CompiledKernel,
-        metadata: object,
-        grid: Sequence[int],
-        stream: int,
-        args: Sequence[Any],
-    ) -> None:
-        with self._lock, torch._C._DisableTorchDispatch(), torch.no_grad():
-            kernel, roles = self._kernel(compiled)
-            named = dict(zip(_argument_names(compiled, len(args)), args, strict=False))
-            passed = [(name, value) for name, value in named.items() if name not in kernel.constants]
-            tensors = {i: t for i, (_, value) in enumerate(passed) if (t := tensor_of(value)) is not None}
-            signature = Signature(
-                id=0,
-                kernel=kernel.id,
-                grid=(int(grid[0]), int(grid[1]), int(grid[2])),
-                phase="backward" if torch._C._current_graph_task_id() != -1 else "forward",
-                device=str(next((t.device for t in tensors.values()), "")),
-                args=tuple(_argument(name, value, roles) for name, value in passed),
-            )
-            storages = tuple(self._storage(tensor) for tensor in tensors.values())
+    def before(self, site: Site, values: Sequence[Any], stream: int, grid: Grid | None) -> _Token | None:
+        """Note a launch and take the digests of what it finds."""
+        with self._lock:
+            plan = self._plan(site, values, grid)
+            if plan.wrapped:
+                addresses = tuple([_tensor(values[i]).data_ptr() for i in plan.positions])
+            else:
+                addresses = tuple([values[i].data_ptr() for i in plan.positions])
             index = self.count
             self.count += 1
-            self._writer.append(LaunchLine(index, self._signature(signature), int(stream or 0), storages))
-            self._started[id(metadata)] = _Started(metadata, index, tensors, self._digests(tensors))
+            self._held.append((index, plan, stream, addresses, self._writers(plan, addresses)))
+            if self._digests == "none" and plan.device is not None and plan.signature is not None:
+                if len(self._held) >= _LINES:
+                    self._flush()
+                return None
+            token = _Token(index, plan, values, addresses, stream, plan.before)
+            if plan.device is None:
+                self._host_before(token)
+            elif self._digests != "none":
+                self._gpu_before(token)
+            return token
 
-    def _finish(self, metadata: object) -> None:
-        with self._lock, torch._C._DisableTorchDispatch(), torch.no_grad():
-            started = self._started.pop(id(metadata), None)
-            if started is None:
-                return
-            after = self._digests(started.tensors)
-            changed = {i: d for i, d in after.items() if d != started.before.get(i)}
-            self._writer.append(DigestLine(started.index, started.before, changed))
+    def after(self, token: _Token | None) -> None:
+        """Take the digests of what the launch left."""
+        if token is None:
+            return
+        with self._lock:
+            plan = token.plan
+            if plan.signature is None:  # by now an autotuner has chosen, an interpreted kernel has run
+                self._settle(plan, token.values)
+                self._writers(plan, token.addresses)
+            if plan.device is None:
+                self._host_after(token)
+            elif self._digests != "none":
+                self._gpu_after(token)
 
-    def _digests(self, tensors: Mapping[int, torch.Tensor]) -> dict[int, Digest]:
-        found = {}
-        for position, tensor in tensors.items():
-            try:
-                found[position] = digest(tensor)
-            except (RuntimeError, NotImplementedError, TypeError) as error:
-                self._not_covered(
-                    f"the bits of {type(tensor).__name__} arguments: {str(error).splitlines()[0]}", "none"
-                )
+    # ---- what is launched
+
+    def _plan(self, site: Site, values: Sequence[Any], grid: Grid | None) -> _Plan:
+        key = _key(site, values, grid)
+        plan = self._plans.get(key)
+        if plan is None:
+            plan = self._new_plan(site, values, grid)
+            if site.settled:
+                self._settle(plan, values)
+            if site.kind != "interpreted":
+                self._plans[key] = plan
+        return plan
+
+    def _new_plan(self, site: Site, values: Sequence[Any], grid: Grid | None) -> _Plan:
+        positions = [i for i, value in enumerate(values) if tensor_of(value) is not None]
+        tensors = [_tensor(values[i]) for i in positions]
+        device = next((tensor.device for tensor in tensors if tensor.is_cuda), None)
+        side = self._side(positions, positions, values, device)
+        return _Plan(
+            site=site,
+            phase="backward" if torch._C._current_graph_task_id() != -1 else "forward",
+            grid=grid,
+            positions=positions,
+            wrapped=not all(isinstance(values[i], torch.Tensor) for i in positions),
+            offsets=[int(tensor.storage_offset()) * tensor.element_size() for tensor in tensors],
+            device=device,
+            before=side,
+            after=side,
+        )
+
+    def _settle(self, plan: _Plan, values: Sequence[Any]) -> None:
+        grid = plan.grid or plan.site.grid(values)
+        positions = plan.positions
+        plan.signature, args = self._catalogue.signature(plan.site, values, grid, plan.phase)
+        read = [i for i in positions if args[i].declared in ("in", "in_out", "unknown")]
+        written = [i for i in positions if args[i].declared in ("out", "in_out", "unknown")]
+        plan.reads, plan.writes = [positions.index(i) for i in read], [positions.index(i) for i in written]
+        storages = {_tensor(values[i]).untyped_storage().data_ptr() for i in positions}
+        if len(storages) == len(positions):
+            # a kernel does not change what its IR only reads, unless that memory has a second name
+            plan.after = self._side(written, positions, values, plan.device)
+        if self._digests == "declared":
+            plan.before = self._side(read, positions, values, plan.device)
+
+    def _side(
+        self,
+        positions: Sequence[int],
+        among: Sequence[int],
+        values: Sequence[Any],
+        device: torch.device | None,
+    ) -> _Side:
+        tensors = [_tensor(values[i]) for i in positions]
+        made = tables(tensors) if device is not None and self._digests != "none" else ()
+        copied = not all(tensor.is_contiguous() and not tensor.is_conj() for tensor in tensors)
+        return _Side(positions, [among.index(i) for i in positions], made, copied)
+
+    # ---- who wrote what a launch reads
+
+    def _wrote(self, name: str, tensors: Sequence[torch.Tensor]) -> None:
+        for tensor in tensors:
+            self._last[tensor.untyped_storage().data_ptr()] = name
+
+    def _writers(self, plan: _Plan, addresses: tuple[int, ...]) -> Mapping[int, str]:
+        # the operators that wrote last what this launch reads; what it writes is its own from now on
+        if not self._last:
+            return {}
+        starts = [address - offset for address, offset in zip(addresses, plan.offsets, strict=True)]
+        found = {plan.positions[i]: self._last[starts[i]] for i in plan.reads if starts[i] in self._last}
+        for i in plan.writes:
+            self._last.pop(starts[i], None)
         return found
 
-    def _not_covered(self, what: str, setting: str) -> None:
-        record = NotCovered(what, setting)
-        if record not in self._uncovered:
-            self._uncovered.add(record)
-            self._writer.append(record)
+    # ---- lines
 
-    def _kernel(self, compiled: CompiledKernel) -> tuple[Kernel, Mapping[str, Role]]:
-        known = self._kernels.get(id(compiled))
+    def _flush(self) -> None:
+        self._writer.extend([self._line(*held) for held in self._held])
+        self._held.clear()
+
+    def _line(
+        self, index: int, plan: _Plan, stream: int, addresses: tuple[int, ...], writers: Mapping[int, str]
+    ) -> LaunchLine:
+        storages = plan.storages.get(addresses)
+        if storages is None:
+            if len(plan.storages) >= _LINES:
+                plan.storages.clear()
+            starts = [address - offset for address, offset in zip(addresses, plan.offsets, strict=True)]
+            storages = plan.storages[addresses] = tuple(map(self._catalogue.storage, starts))
+        return LaunchLine(index, plan.signature or 0, stream, storages, writers)
+
+    def _done(self, index: int, before: Mapping[int, Digest], after: Mapping[int, Digest]) -> None:
+        changed = {i: found for i, found in after.items() if found != before.get(i)}
+        self._ready[index] = DigestLine(index, before, changed)
+
+    def _emit(self) -> None:
+        lines = []
+        while self._next in self._ready:
+            lines.append(self._ready.pop(self._next))
+            self._next += 1
+        self._writer.extend(lines)
+
+    # ---- digests on the host: at once
+
+    def _host_before(self, token: _Token) -> None:
+        if token.plan.signature is not None:
+            self._flush()  # on disk before the kernel runs
+        token.found = self._on_host(token, token.before)
+
+    def _host_after(self, token: _Token) -> None:
+        self._flush()
+        if self._digests != "none":
+            self._done(token.index, token.found or {}, self._on_host(token, token.plan.after))
+            self._emit()
+
+    def _on_host(self, token: _Token, side: _Side) -> dict[int, Digest]:
+        found = {}
+        for position in side.positions if self._digests != "none" else ():
+            tensor = _tensor(token.values[position])
+            try:
+                with torch._C._DisableTorchDispatch():
+                    found[position] = digest(tensor)
+            except (RuntimeError, NotImplementedError, TypeError) as error:
+                reason = f"{type(tensor).__name__}: {str(error).splitlines()[0]}"
+                self._catalogue.not_covered(f"the bits of a tensor argument ({reason})", "none")
+        return found
+
+    # ---- digests on a GPU: behind the launch
+
+    def _gpu_before(self, token: _Token) -> None:
+        if torch._C._cuda_isCurrentStreamCapturing():
+            self._catalogue.not_covered("digests of launches captured into a CUDA graph", coverage.NO_GRAPHS)
+            return
+        stream = self._stream(token)
+        token.batch = stream.reserve(2 * len(token.addresses))
+        token.slot = self._add(stream, token, token.before)
+
+    def _gpu_after(self, token: _Token) -> None:
+        if token.batch is None:
+            self._done(token.index, {}, {})
+            return
+        side = token.plan.after
+        first = self._add(self._stream(token), token, side)
+        token.batch.waiting.append((token.index, token.before.positions, token.slot, side.positions, first))
+
+    def _add(self, stream: StreamDigests, token: _Token, side: _Side) -> int:
+        assert token.batch is not None
+        addresses = [token.addresses[i] for i in side.chosen]
+        if side.copied or reduce(or_, addresses, 0) & 15:
+            with torch._C._DisableTorchDispatch(), stream.current():
+                tensors = [_readable(_tensor(token.values[i])) for i in side.positions]
+            addresses = [tensor.data_ptr() for tensor in tensors]  # freed in the order of their stream
+        return stream.add(token.batch, side.tables, addresses)
+
+    def _stream(self, token: _Token) -> StreamDigests:
+        device = token.plan.device
+        assert device is not None
+        known = self._streams.get((device, token.stream))
         if known is None:
-            kernel = _describe(compiled, len(self._kernels), self._writer)
-            known = self._kernels[id(compiled)] = (compiled, kernel, self._roles(compiled, kernel))
-            self._writer.append(kernel)
-        return known[1], known[2]
-
-    def _roles(self, compiled: CompiledKernel, kernel: Kernel) -> Mapping[str, Role]:
-        try:
-            return declared_roles(compiled.asm["ttir"], compiled.src.signature)
-        except (KeyError, ValueError) as error:
-            self._not_covered(f"what {kernel.name} reads and writes: {error}", "a kernel with TTIR")
-            return {}
-
-    def _signature(self, signature: Signature) -> int:
-        known = self._signatures.get(signature)
-        if known is None:
-            known = self._signatures[signature] = len(self._signatures)
-            self._writer.append(msgspec.structs.replace(signature, id=known))
+            with hooks.hidden(), torch._C._DisableTorchDispatch():
+                known = self._streams[device, token.stream] = StreamDigests(
+                    device, token.stream, self._arrived
+                )
         return known
 
-    def _storage(self, tensor: torch.Tensor) -> int:
-        return self._storages.setdefault(tensor.untyped_storage().data_ptr(), len(self._storages))
+    def _arrived(self, batch: Batch, digests: Sequence[Digest]) -> None:
+        for index, before, first_before, after, first_after in batch.waiting:
+            self._done(
+                index,
+                dict(zip(before, digests[first_before : first_before + len(before)], strict=True)),
+                dict(zip(after, digests[first_after : first_after + len(after)], strict=True)),
+            )
+        self._emit()
 
 
-_thread = threading.local()
+def _key(site: Site, values: Sequence[Any], grid: Grid | None) -> tuple[Any, ...]:
+    if site.scalars is not None:
+        frame = sys._getframe(
+            5
+        )  # what called the launcher: _key, _plan, before, announce and run lie between
+        if frame.f_code.co_name in _GENERATED:
+            shape = values[0].shape if isinstance(values[0], torch.Tensor) else None
+            return (id(site), id(frame.f_code), frame.f_lasti, shape, *[values[i] for i in site.scalars])
+    backward = torch._C._current_graph_task_id() != -1
+    return (id(site), grid, backward, *map(_layout, values))
 
 
-def _measuring(original: Callable[..., Any]) -> Callable[..., Any]:
-    # an autotuner's benchmark launches are not the program's
-    def bench(*args: Any, **kwargs: Any) -> Any:
-        _thread.measuring = getattr(_thread, "measuring", 0) + 1
-        try:
-            return original(*args, **kwargs)
-        finally:
-            _thread.measuring -= 1
-
-    return bench
-
-
-@contextlib.contextmanager
-def _wrapped(
-    owner: type, name: str, wrapper: Callable[[Callable[..., Any]], Callable[..., Any]]
-) -> Iterator[None]:
-    original = getattr(owner, name)
-    setattr(owner, name, functools.wraps(original)(wrapper(original)))
-    try:
-        yield
-    finally:
-        setattr(owner, name, original)
-
-
-def tensor_of(value: object) -> torch.Tensor | None:
-    """The tensor behind a kernel argument: itself, or what a descriptor or reinterpretation wraps."""
+def _layout(value: Any) -> Any:
+    # True, 1 and 1.0 are equal and are not the same
     if isinstance(value, torch.Tensor):
-        return value
-    base = getattr(value, "base", None)
-    return base if isinstance(base, torch.Tensor) else None
-
-
-def _argument(name: str, value: object, roles: Mapping[str, Role]) -> Argument:
+        return value.shape, value.stride(), value.storage_offset(), value.dtype
     tensor = tensor_of(value)
-    if tensor is None:
-        plain = value is None or isinstance(value, (bool, int, float, str))
-        return Argument(name, value=cast(Scalar, value) if plain else repr(value))
-    meta = TensorMeta(
-        shape=tuple(tensor.shape),
-        stride=tuple(tensor.stride()),
-        dtype=str(tensor.dtype).removeprefix("torch."),
-        device=str(tensor.device),
-        offset=int(tensor.storage_offset()),
-    )
-    return Argument(name, roles.get(name, "unknown"), meta)
+    plain = value is None or isinstance(value, (bool, int, float, str))
+    return _layout(tensor) if tensor is not None else (type(value), value if plain else repr(value))
 
 
-def _argument_names(compiled: CompiledKernel, count: int) -> list[str]:
-    # a kernel compiled from IR has no Python function and so no names
-    function = getattr(compiled.src, "fn", None)
-    return list(function.arg_names) if function is not None else [f"arg{i}" for i in range(count)]
+def _readable(tensor: torch.Tensor) -> torch.Tensor:
+    # contiguous, and at an address that the kernel can load 16 bytes from
+    plain = tensor.resolve_conj().resolve_neg().contiguous()
+    return plain.clone() if plain.data_ptr() & 15 else plain
 
 
-def _describe(compiled: CompiledKernel, number: int, writer: RunWriter) -> Kernel:
-    names = _argument_names(compiled, 0)
-    constants = getattr(compiled.src, "constants", {})
-    function = getattr(compiled.src, "fn", None)
-    metadata = compiled.metadata
-    return Kernel(
-        id=number,
-        name=compiled.name,
-        hash=compiled.hash,
-        target=f"{metadata.target.backend}:{metadata.target.arch}",
-        num_warps=metadata.num_warps,
-        num_stages=metadata.num_stages,
-        num_ctas=metadata.num_ctas,
-        constants={_path(names, key): str(value) for key, value in constants.items()},
-        stages={stage: writer.blob(compiled.asm[stage]) for stage in compiled.asm},
-        source=writer.blob("".join(function.raw_src)) if function is not None else None,
-        file=_file(function),
-    )
-
-
-def _path(names: Sequence[str], key: object) -> str:
-    # Triton addresses constants by path, (3,) or (3, 0) inside of a tuple argument; before 3.3 by name
-    if isinstance(key, tuple):
-        return ".".join([names[key[0]], *map(str, key[1:])])
-    return str(key)
-
-
-def _file(function: Any) -> str | None:
-    code = getattr(getattr(function, "fn", None), "__code__", None)
-    return f"{code.co_filename}:{code.co_firstlineno}" if code is not None else None
+def _tensor(value: Any) -> torch.Tensor:
+    tensor = tensor_of(value)
+    assert tensor is not None
+    return tensor

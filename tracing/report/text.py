@@ -127,6 +127,8 @@ def _cause(found: Divergence) -> str:
         return "the launch itself differs: another configuration was compiled or chosen"
     if found.kind == "output":
         return "the inputs are equal: this kernel gave two results for them"
+    if found.operator is not None:
+        return f"{found.operator} wrote it last, outside of Triton"
     producer = found.producer
     if producer is None:
         return "no launch wrote it: it comes from the case's inputs or from outside of Triton"

@@ -1,0 +1,89 @@
+"""What recording adds to a training step of GPT-2 small on a GPU, beside upstream's DebugMode.
+
+Everything is measured in one process, interleaved with the bare step, and printed as ratios to it.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from pathlib import Path
+
+import pytest
+import torch
+from gpt2 import training_step
+
+from tracing import store
+from tracing.environment import environment
+from tracing.model import SCHEMA, RunInfo
+from tracing.record.launches import Digests, LaunchRecorder
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+STEPS = 10
+
+
+def milliseconds(
+    step: Callable[[], None], context: AbstractContextManager[object], steps: int = STEPS
+) -> float:
+    """Of one step, inside of a context, with what leaving it costs."""
+    torch.cuda.synchronize()
+    with context:
+        step()  # what is new to the recorder is described once
+        torch.cuda.synchronize()
+        started = time.perf_counter()
+        for _ in range(steps):
+            step()
+        torch.cuda.synchronize()
+    torch.cuda.synchronize()
+    return (time.perf_counter() - started) / steps * 1e3
+
+
+def recording(runs: Path, digests: Digests, operators: bool = False) -> LaunchRecorder:
+    info = RunInfo(SCHEMA, "gpt2", "", (), 0, store.now(), environment("", ""))
+    return LaunchRecorder(store.create(runs, info), digests, operators=operators)
+
+
+def upstream(hashes: bool, inputs: bool) -> ExitStack:
+    from torch.utils._debug_mode import DebugMode
+
+    stack = ExitStack()
+    stack.enter_context(DebugMode())
+    if hashes:
+        stack.enter_context(DebugMode.log_tensor_hashes(hash_inputs=inputs))
+    return stack
+
+
+def test_a_training_step_recorded(tmp_path: Path) -> None:
+    step = training_step()
+    for _ in range(5):
+        step()
+    cases: dict[str, tuple[Callable[[], AbstractContextManager[object]], int]] = {
+        "off (imported)": (nullcontext, STEPS),
+        "metadata": (lambda: recording(tmp_path / "metadata", "none"), STEPS),
+        "digests, declared": (lambda: recording(tmp_path / "declared", "declared"), STEPS),
+        "digests, all": (lambda: recording(tmp_path / "all", "all"), STEPS),
+        "digests, all, and operators": (lambda: recording(tmp_path / "operators", "all", True), STEPS),
+        "upstream DebugMode": (lambda: upstream(False, False), 3),
+        "upstream, output hashes": (lambda: upstream(True, False), 2),
+        "upstream, input and output hashes": (lambda: upstream(True, True), 2),
+    }
+    print()
+    for name, (context, steps) in cases.items():
+        pairs = []
+        for _ in range(3):
+            bare = milliseconds(step, nullcontext(), steps)
+            pairs.append((bare, milliseconds(step, context(), steps)))
+        ratio = statistics.median(with_ / bare for bare, with_ in pairs)
+        bare, with_ = pairs[-1]
+        print(f"  {name:36} {bare:7.2f} -> {with_:8.2f} ms a step  {ratio:6.2f}x", flush=True)
+    for kind in ("metadata", "declared", "all"):
+        print(f"  {kind:10} {bytes_a_launch(tmp_path / kind)}")
+
+
+def bytes_a_launch(runs: Path) -> str:
+    run = store.Run(store.recorded(runs)[-1])
+    launches = sum(1 for _ in run.launches())
+    size = sum(path.stat().st_size for path in run.path.glob("*.ndjson*"))
+    return f"{launches} launches, {size / launches:.0f} bytes a launch"

@@ -1,0 +1,153 @@
+"""On a GPU: every Triton kernel that the profiler sees is in the run, none twice, however it is launched."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+import triton
+import triton.language as tl
+from test_store import INFO
+from torch.profiler import ProfilerActivity, profile
+
+from tracing import store
+from tracing.model import KernelLaunch
+from tracing.record.launches import LaunchRecorder
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+OURS = "digest_kernel"
+
+
+@triton.jit
+def add_kernel(x_ptr, BLOCK: tl.constexpr, y_ptr, n):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y_ptr + i, tl.load(x_ptr + i, mask=i < n) + 1, mask=i < n)
+
+
+@triton.autotune([triton.Config({"BLOCK": b}) for b in (128, 256)], key=["n"])
+@triton.jit
+def tuned_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y_ptr + i, tl.load(x_ptr + i, mask=i < n) * 2, mask=i < n)
+
+
+def added(x: torch.Tensor) -> torch.Tensor:
+    y = torch.empty_like(x)
+    add_kernel[(triton.cdiv(x.numel(), 128),)](x, 128, y, x.numel())
+    return y
+
+
+def tuned(x: torch.Tensor) -> torch.Tensor:
+    y = torch.empty_like(x)
+    tuned_kernel[lambda meta: (triton.cdiv(x.numel(), meta["BLOCK"]),)](x, y, x.numel())
+    return y
+
+
+def silu() -> Callable[[], object]:
+    x, up = (torch.rand(32, 1, 896, device="cuda") for _ in range(2))
+    compiled = torch.compile(lambda x, up: torch.sigmoid(x) * x * up)
+    return lambda: compiled(x, up)
+
+
+def training() -> Callable[[], object]:
+    layers = [torch.nn.Linear(64, 64), torch.nn.GELU(), torch.nn.LayerNorm(64), torch.nn.Linear(64, 8)]
+    model = torch.compile(torch.nn.Sequential(*layers).cuda())
+    x = torch.rand(32, 64, device="cuda")
+    return lambda: model(x).softmax(-1).pow(2).sum().backward()
+
+
+def flex_attention() -> Callable[[], object]:
+    from torch.nn.attention.flex_attention import flex_attention as attention
+
+    compiled = torch.compile(attention)
+    q, k, v = (torch.rand(1, 2, 256, 64, device="cuda", requires_grad=True) for _ in range(3))
+    return lambda: compiled(q, k, v).sum().backward()
+
+
+def by_hand() -> Callable[[], object]:
+    x = torch.rand(1000, device="cuda")
+    return lambda: (added(x), tuned(x))
+
+
+def user_kernel_compiled() -> Callable[[], object]:
+    x = torch.rand(1000, device="cuda")
+    compiled = torch.compile(lambda x: tuned(added(x * 3) + 1))
+    return lambda: compiled(x)
+
+
+def two_streams() -> Callable[[], object]:
+    x = torch.rand(1000, device="cuda")
+    streams = [torch.cuda.Stream(), torch.cuda.Stream()]
+
+    def run() -> None:
+        for stream in streams * 3:
+            with torch.cuda.stream(stream):
+                added(x)
+
+    return run
+
+
+def recorded(runs: Path, call: Callable[[], object]) -> tuple[list[KernelLaunch], Counter[str], store.Run]:
+    call()  # compile and autotune
+    torch.cuda.synchronize()
+    with profile(activities=[ProfilerActivity.CUDA, ProfilerActivity.CPU]) as profiler:
+        with LaunchRecorder(store.create(runs, INFO)) as recorder:
+            call()
+        torch.cuda.synchronize()
+    run = store.Run(recorder._writer.path)
+    events = (e.name for e in profiler.events() if e.device_type == torch.autograd.DeviceType.CUDA)
+    seen = Counter(name for name in events if re.match(r"triton_|add_kernel|tuned_kernel", name))
+    return list(run.launches()), seen, run
+
+
+CASES = [silu, training, flex_attention, by_hand, user_kernel_compiled, two_streams]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
+def test_every_kernel_that_the_profiler_saw_is_recorded_once(
+    case: Callable[[], Callable[[], object]], tmp_path: Path
+) -> None:
+    torch._dynamo.reset()
+    launches, seen, _ = recorded(tmp_path, case())
+
+    print(f"\n{case.__name__}: the profiler saw {sum(seen.values())}, recorded {len(launches)}")
+    assert seen == Counter(launch.kernel_name for launch in launches)
+    assert seen
+    assert all(launch.finished and arg.before for launch in launches for arg in launch.args if arg.tensor)
+
+
+def test_launches_keep_their_streams(tmp_path: Path) -> None:
+    launches, _, _ = recorded(tmp_path, two_streams())
+
+    streams = [launch.stream for launch in launches]
+    assert streams == [streams[0], streams[1]] * 3
+    assert streams[0] != streams[1]
+
+
+def test_digests_of_the_gpu_are_those_of_the_host(tmp_path: Path) -> None:
+    from tracing.record.digest import digest
+
+    x = torch.rand(1000, device="cuda")
+    launches, _, _ = recorded(tmp_path, lambda: added(x))
+
+    assert launches[0].args[0].before.bits == digest(x.cpu()).bits  # type: ignore[union-attr]
+    assert launches[0].args[1].after.bits == digest((x + 1).cpu()).bits  # type: ignore[union-attr]
+
+
+def test_a_cuda_graph_is_reported_as_not_covered(tmp_path: Path) -> None:
+    from tracing.model import NotCovered
+
+    x = torch.rand(1000, device="cuda")
+    graph = torch.cuda.CUDAGraph()
+    with LaunchRecorder(store.create(tmp_path, INFO)) as recorder:
+        added(x)
+        with torch.cuda.graph(graph):
+            added(x)
+        graph.replay()
+
+    whats = [record.what for record in store.Run(recorder._writer.path).records(NotCovered)]
+    assert any("CUDA graph" in what for what in whats)

@@ -1,0 +1,105 @@
+"""What repeats from launch to launch, each stored once: kernels, signatures, storages, gaps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+import msgspec
+
+from tracing.model import Argument, Kernel, NotCovered, Phase, Role, Scalar, Signature, TensorMeta
+from tracing.record.sites import Compiled, Grid, Site, tensor_of
+from tracing.store import RunWriter
+
+
+class Catalogue:
+    """The numbers by which launches refer to what was written before."""
+
+    def __init__(self, writer: RunWriter) -> None:
+        self._writer = writer
+        self._kernels: dict[tuple[str, str, str], int] = {}
+        self._roles: dict[int, Mapping[str, Role]] = {}
+        self._signatures: dict[Signature, int] = {}
+        self._storages: dict[int, int] = {}
+        self._uncovered: set[NotCovered] = set()
+
+    def signature(
+        self, site: Site, values: Sequence[Any], grid: Grid, phase: Phase
+    ) -> tuple[int, tuple[Argument, ...]]:
+        """The number of one way to launch a kernel, and its arguments."""
+        kernel, roles = self._kernel(site)
+        args = tuple(_argument(name, value, roles) for name, value in zip(site.names, values, strict=True))
+        device = next((arg.tensor.device for arg in args if arg.tensor), "")
+        signature = Signature(0, kernel, grid, phase, device, args)
+        known = self._signatures.get(signature)
+        if known is None:
+            known = self._signatures[signature] = len(self._signatures)
+            self._writer.append(msgspec.structs.replace(signature, id=known))
+        return known, args
+
+    def storage(self, address: int) -> int:
+        """The number of the storage that starts at an address; tensors that share it have one."""
+        return self._storages.setdefault(address, len(self._storages))
+
+    def not_covered(self, what: str, setting: str) -> None:
+        """Write down, once, that something was not seen."""
+        record = NotCovered(what, setting)
+        if record not in self._uncovered:
+            self._uncovered.add(record)
+            self._writer.append(record)
+
+    def _kernel(self, site: Site) -> tuple[int, Mapping[str, Role]]:
+        compiled = site.compiled()
+        key = (site.name, compiled.hash, compiled.target)
+        number = self._kernels.get(key)
+        if number is None:
+            number = self._kernels[key] = len(self._kernels)
+            self._writer.append(self._describe(number, site, compiled))
+        if site.kind == "interpreted":  # what it touches is seen anew each time
+            return number, compiled.roles()
+        if number not in self._roles:
+            self._roles[number] = self._declared(site, compiled)
+        return number, self._roles[number]
+
+    def _declared(self, site: Site, compiled: Compiled) -> Mapping[str, Role]:
+        try:
+            return compiled.roles()
+        except (KeyError, ValueError) as error:
+            self.not_covered(
+                f"what {site.name} reads and writes: no TTIR to read ({error})", "a fresh Triton cache"
+            )
+            return {}
+
+    def _describe(self, number: int, site: Site, compiled: Compiled) -> Kernel:
+        function = compiled.function
+        code = getattr(getattr(function, "fn", None), "__code__", None)
+        source = getattr(function, "raw_src", None)
+        return Kernel(
+            id=number,
+            name=site.name,
+            hash=compiled.hash,
+            target=compiled.target,
+            num_warps=compiled.settings.get("num_warps", 0),
+            num_stages=compiled.settings.get("num_stages", 0),
+            num_ctas=compiled.settings.get("num_ctas", 0),
+            constants={name: str(value) for name, value in compiled.constants.items()},
+            stages={stage: self._writer.blob(content) for stage, content in compiled.artefacts.items()},
+            source=self._writer.blob("".join(source)) if source else None,
+            file=f"{code.co_filename}:{code.co_firstlineno}" if code is not None else None,
+            kind=site.kind,
+        )
+
+
+def _argument(name: str, value: object, roles: Mapping[str, Role]) -> Argument:
+    tensor = tensor_of(value)
+    if tensor is None:
+        plain = value is None or isinstance(value, (bool, int, float, str))
+        return Argument(name, value=cast(Scalar, value) if plain else repr(value))
+    meta = TensorMeta(
+        shape=tuple(tensor.shape),
+        stride=tuple(tensor.stride()),
+        dtype=str(tensor.dtype).removeprefix("torch."),
+        device=str(tensor.device),
+        offset=int(tensor.storage_offset()),
+    )
+    return Argument(name, roles.get(name, "unknown"), meta)

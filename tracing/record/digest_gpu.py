@@ -1,0 +1,390 @@
+"""The digest of `digest.py` on a GPU: up to eight tensors in one launch, results kept on the device.
+
+Nothing here waits for the device. The sums of each tensor go to a slot of a buffer on the device; a full
+buffer is copied to pinned memory behind the work of its stream, and read when that copy is seen to have
+ended. Additions of integers commute, so the order in which programs finish does not matter; the L1 norm
+is a sum of float64 in that order, and its last digits may vary.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+import triton
+import triton.language as tl
+from triton.compiler import ASTSource
+
+from tracing.model import Digest
+from tracing.record.digest import RANGES, TILE_BYTES, TILE_WORDS, block_tiles, finish
+
+WIDTH = 8  # tensors a launch
+TILES = 32  # tiles a program reads at most: one addition to global memory for 256 KiB
+SLOTS = 4096  # results a buffer holds
+FIELDS = 5 + RANGES  # of a slot, 64 bits each: sum 1, L1, NaN, inf, -0.0, then sum 0 by range
+KINDS = {torch.float32: 1, torch.bfloat16: 2, torch.float16: 3, torch.float64: 4}
+
+_HALF = tl.constexpr(TILE_WORDS // 2)
+_WORDS = tl.constexpr(TILE_WORDS)
+_GOLDEN = tl.constexpr(0x9E3779B97F4A7C15)
+_FIELDS = tl.constexpr(FIELDS)
+_TILES = tl.constexpr(TILES)
+
+
+@triton.jit
+def _mix32(x):  # type: ignore[no-untyped-def]
+    x = (x ^ (x >> 16)) * 0x85EBCA6B
+    x = (x ^ (x >> 13)) * 0xC2B2AE35
+    return x ^ (x >> 16)
+
+
+@triton.jit
+def _mix64(x):  # type: ignore[no-untyped-def]
+    x = (x ^ (x >> 33)) * 0xFF51AFD7ED558CCD
+    x = (x ^ (x >> 33)) * 0xC4CEB9FE1A85EC53
+    return x ^ (x >> 33)
+
+
+@triton.jit
+def _words(address, at, nbytes):  # type: ignore[no-untyped-def]
+    """Words `at` of a tensor that ends inside of this tile: zeros behind it, and its last bytes as a word."""
+    whole = nbytes // 4
+    words = tl.load(address.to(tl.pointer_type(tl.uint32)) + at, mask=at < whole, other=0)
+    bytes_ = address.to(tl.pointer_type(tl.uint8)) + whole * 4
+    rest = nbytes - whole * 4
+    last = tl.load(bytes_, mask=rest > 0, other=0).to(tl.uint32)
+    last |= tl.load(bytes_ + 1, mask=rest > 1, other=0).to(tl.uint32) << 8
+    last |= tl.load(bytes_ + 2, mask=rest > 2, other=0).to(tl.uint32) << 16
+    return tl.where(at == whole, last, words)
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def _float_bits(words, KIND: tl.constexpr, HIGH: tl.constexpr):  # type: ignore[no-untyped-def]
+    """The float32 patterns of the low or high halves of words (kinds 2 and 3), or of the words themselves."""
+    if KIND == 2:
+        bits = (words & 0xFFFF0000) if HIGH else (words << 16)
+    elif KIND == 3:
+        half = (words >> 16) if HIGH else (words & 0xFFFF)
+        bits = half.to(tl.uint16).to(tl.float16, bitcast=True).to(tl.float32).to(tl.uint32, bitcast=True)
+    else:
+        bits = words
+    return bits
+
+
+@triton.jit
+def _tally(bits, l1, top, low):  # type: ignore[no-untyped-def]
+    """Sum of magnitudes; the largest, infinite or NaN if any is; 0 where a value is -0.0."""
+    magnitude = bits & 0x7FFFFFFF
+    l1 += magnitude.to(tl.float32, bitcast=True)
+    return l1, tl.maximum(top, magnitude), tl.minimum(low, bits ^ 0x80000000)
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def _tally_words(words, l1, top, low, KIND: tl.constexpr):  # type: ignore[no-untyped-def]
+    l1, top, low = _tally(_float_bits(words, KIND, False), l1, top, low)
+    if KIND > 1:
+        l1, top, low = _tally(_float_bits(words, KIND, True), l1, top, low)
+    return l1, top, low
+
+
+@triton.jit
+def _count(bits, l1, counts):  # type: ignore[no-untyped-def]
+    """Sum of finite magnitudes; NaN, inf and -0.0 counted in 10 bits each."""
+    magnitude = bits & 0x7FFFFFFF
+    l1 += tl.where(magnitude < 0x7F800000, magnitude.to(tl.float32, bitcast=True), 0.0)
+    counts += tl.where(magnitude > 0x7F800000, 1, 0)
+    counts += tl.where(magnitude == 0x7F800000, 1 << 10, 0)
+    counts += tl.where(bits == 0x80000000, 1 << 20, 0)
+    return l1, counts
+
+
+@triton.jit
+def _count_doubles(address, tile, nbytes, norm, nan, inf, zero):  # type: ignore[no-untyped-def]
+    where = tile * _HALF + tl.arange(0, _HALF)
+    doubles = address.to(tl.pointer_type(tl.float64)) + where
+    value = tl.load(doubles, mask=where < nbytes // 8, other=0)
+    magnitude = tl.abs(value)
+    norm += tl.sum(tl.where(magnitude < float("inf"), magnitude, 0.0), 0)
+    nan += tl.sum((value != value).to(tl.int32), 0)
+    inf += tl.sum((magnitude == float("inf")).to(tl.int32), 0)
+    zero += tl.sum((value.to(tl.uint64, bitcast=True) == 0x8000000000000000).to(tl.int32), 0)
+    return norm, nan, inf, zero
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def _read(  # type: ignore[no-untyped-def]
+    address, begin, count, nbytes, here, range_of_begin, a0, b0, a1, b1, KIND: tl.constexpr
+):  # fmt: skip
+    """Add the sums and the statistics of tiles begin ... begin + count - 1 to a slot; a, b are the keys."""
+    p = tl.arange(0, _HALF)
+    words = tl.multiple_of(address.to(tl.pointer_type(tl.uint32)), 16)
+    total0 = tl.zeros((), tl.uint64)
+    total1 = tl.zeros((), tl.uint64)
+    norm = tl.zeros((), tl.float64)
+    nan = tl.zeros((), tl.int64)
+    inf = tl.zeros((), tl.int64)
+    zero = tl.zeros((), tl.int64)
+    l1 = tl.zeros((_HALF,), tl.float32)
+    top = tl.zeros((_HALF,), tl.uint32)
+    low = tl.full((_HALF,), 0xFFFFFFFF, tl.uint32)
+    for i in range(0, count):
+        tile = begin + i
+        at = tile * _WORDS + p
+        if (tile + 1) * _WORDS * 4 <= nbytes:
+            x = tl.load(words + at)
+            y = tl.load(words + at + _HALF)
+        else:
+            x = _words(address, at, nbytes)
+            y = _words(address, at + _HALF, nbytes)
+        s0 = tl.sum((x + a0).to(tl.uint64) * (y + b0).to(tl.uint64), 0)
+        s1 = tl.sum((x + a1).to(tl.uint64) * (y + b1).to(tl.uint64), 0)
+        position = (tile + 1).to(tl.uint64) * _GOLDEN
+        total0 += _mix64(s0 + position)
+        total1 += _mix64(s1 + position)
+        if KIND == 4:
+            norm, nan, inf, zero = _count_doubles(address, tile, nbytes, norm, nan, inf, zero)
+        elif KIND > 0:
+            l1, top, low = _tally_words(x, l1, top, low, KIND)
+            l1, top, low = _tally_words(y, l1, top, low, KIND)
+    if KIND > 0 and KIND < 4:
+        if (tl.max(top, 0) < 0x7F800000) & (tl.min(low, 0) > 0):
+            norm = tl.sum(l1, 0).to(tl.float64)
+        else:  # rare: read these tiles again, and count; in small steps, so as to need few registers
+            q = tl.arange(0, _HALF // 4)
+            few = tl.zeros((_HALF // 4,), tl.float32)
+            counts = tl.zeros((_HALF // 4,), tl.int32)
+            for i in range(0, 8 * count):
+                again = _words(address, begin * _WORDS + i * (_HALF // 4) + q, nbytes)
+                few, counts = _count(_float_bits(again, KIND, False), few, counts)
+                if KIND > 1:
+                    few, counts = _count(_float_bits(again, KIND, True), few, counts)
+            norm = tl.sum(few, 0).to(tl.float64)
+            nan = tl.sum(counts & 1023, 0).to(tl.int64)
+            inf = tl.sum((counts >> 10) & 1023, 0).to(tl.int64)
+            zero = tl.sum(counts >> 20, 0).to(tl.int64)
+    tl.atomic_add(here + 5 + range_of_begin, total0.to(tl.int64, bitcast=True), sem="relaxed")
+    tl.atomic_add(here, total1.to(tl.int64, bitcast=True), sem="relaxed")
+    if KIND > 0:
+        tl.atomic_add((here + 1).to(tl.pointer_type(tl.float64)), norm, sem="relaxed")
+        tl.atomic_add(here + 2, nan, mask=nan > 0, sem="relaxed")
+        tl.atomic_add(here + 3, inf, mask=inf > 0, sem="relaxed")
+        tl.atomic_add(here + 4, zero, mask=zero > 0, sem="relaxed")
+
+
+@triton.jit
+def digest_kernel(  # type: ignore[no-untyped-def]
+    p0, p1, p2, p3, p4, p5, p6, p7,
+    table,
+    out,
+):  # fmt: skip
+    """Add the sums of up to eight tensors to their slots.
+
+    p0 ... p7 -- the addresses of the tensors, multiples of 16
+    table     -- [8, 4] int64, of each tensor: first program, bytes, tiles of a range, kind
+    out       -- [8, FIELDS] int64
+    """
+    pid = tl.program_id(0)
+    # tensors start at ascending programs; one without programs starts where the next one does
+    slot = tl.sum((tl.load(table + tl.arange(0, 8) * 4) <= pid).to(tl.int32), 0) - 1
+    address = p0
+    address = tl.where(slot == 1, p1, address)
+    address = tl.where(slot == 2, p2, address)
+    address = tl.where(slot == 3, p3, address)
+    address = tl.where(slot == 4, p4, address)
+    address = tl.where(slot == 5, p5, address)
+    address = tl.where(slot == 6, p6, address)
+    address = tl.where(slot == 7, p7, address)
+    first = tl.load(table + slot * 4)
+    nbytes = tl.load(table + slot * 4 + 1)
+    block = tl.load(table + slot * 4 + 2)
+    kind = tl.load(table + slot * 4 + 3)
+    step = tl.minimum(block, _TILES)
+    begin = (pid - first) * step
+    tiles = (nbytes + _WORDS * 4 - 1) // (_WORDS * 4)
+    count = tl.minimum(step, tiles - begin)
+    here = out + slot * _FIELDS
+    u = tl.arange(0, _HALF).to(tl.uint32)
+    a0 = _mix32(u + 1)
+    b0 = _mix32(u + 1 + _HALF)
+    a1 = _mix32(u + 1 + _WORDS)
+    b1 = _mix32(u + 1 + _WORDS + _HALF)
+    if kind == 1:
+        _read(address, begin, count, nbytes, here, begin // block, a0, b0, a1, b1, 1)
+    elif kind == 2:
+        _read(address, begin, count, nbytes, here, begin // block, a0, b0, a1, b1, 2)
+    elif kind == 3:
+        _read(address, begin, count, nbytes, here, begin // block, a0, b0, a1, b1, 3)
+    elif kind == 4:
+        _read(address, begin, count, nbytes, here, begin // block, a0, b0, a1, b1, 4)
+    else:
+        _read(address, begin, count, nbytes, here, begin // block, a0, b0, a1, b1, 0)
+
+
+@functools.cache
+def _compiled(device: int) -> Any:
+    # compiled ahead for fixed types: JITFunction would specialise on values and make a variant a launch
+    signature = {name: "i64" if name.startswith("p") else "*i64" for name in digest_kernel.arg_names}
+    target = triton.runtime.driver.active.get_current_target()
+    kernel = triton.compile(ASTSource(digest_kernel, signature, {}), target=target, options={"num_warps": 2})
+    kernel._init_handles()
+    return kernel
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """What a digest launch needs to know of up to eight tensors beside their addresses."""
+
+    programs: int
+    count: int
+    padding: tuple[int, ...]  # addresses of the tensors that are not there
+    rows: torch.Tensor  # [8, 4] int64 on the device, as the kernel takes them
+    address: int  # of the rows
+    nbytes: tuple[int, ...]
+    counted: tuple[bool, ...]  # whether the dtype has a magnitude that is tallied
+
+
+def tables(tensors: Sequence[torch.Tensor]) -> list[Table]:
+    """One table a launch for tensors of these sizes and dtypes, on their device.
+
+    Cost: a copy to the device, once for each way in which a kernel is launched.
+    """
+    return [_table(tensors[start : start + WIDTH]) for start in range(0, len(tensors), WIDTH)]
+
+
+def _table(tensors: Sequence[torch.Tensor]) -> Table:
+    sizes = tuple(tensor.numel() * tensor.element_size() for tensor in tensors)
+    kinds = [KINDS.get(tensor.dtype, 0) for tensor in tensors]
+    first = 0
+    rows = []
+    for nbytes, kind in zip(sizes, kinds, strict=True):
+        block = block_tiles(nbytes)
+        rows.append([first, nbytes, block, kind])
+        first += -(-nbytes // (TILE_BYTES * min(block, TILES)))
+    rest = WIDTH - len(tensors)
+    with torch._C._DisableTorchDispatch():
+        made = torch.tensor(rows + [[first, 0, 1, 0]] * rest, device=tensors[0].device)
+    return Table(first, len(tensors), (0,) * rest, made, made.data_ptr(), sizes, tuple(k > 0 for k in kinds))
+
+
+class Batch:
+    """Slots on one stream, and who waits for them."""
+
+    def __init__(self, slots: torch.Tensor) -> None:
+        self.slots = slots  # [SLOTS, FIELDS] int64 on the device
+        self.address = slots.data_ptr()
+        self.nbytes: list[int] = []
+        self.counted: list[bool] = []
+        self.waiting: list[tuple[Any, ...]] = []  # of whoever asked, for when the digests arrive
+        self.host: torch.Tensor | None = None  # the slots in pinned memory
+        self.copied: Any = None  # a torch.cuda.Event behind the copy
+
+
+class StreamDigests:
+    """Digests of tensors on one stream; never waits for the device before `drain`.
+
+    Memory: 0.7 MB on the device and as much pinned for each 4096 tensors under way.
+    """
+
+    def __init__(
+        self, device: torch.device, stream: int, arrived: Callable[[Batch, Sequence[Digest]], None]
+    ) -> None:
+        """stream  -- the handle of a CUDA or HIP stream of `device`
+        arrived -- called with a batch and the digests of its slots
+        """
+        self._device = device
+        self._arrived = arrived
+        self._handle = stream
+        self.stream = torch.cuda.ExternalStream(stream, device=device)  # type: ignore[no-untyped-call]
+        with torch.cuda.device(device):
+            kernel = _compiled(device.index or 0)
+        self._run, self._function, self._packed = kernel.run, kernel.function, kernel.packed_metadata
+        self._batch = self._fresh()
+        self._leaving: list[Batch] = []
+
+    def reserve(self, count: int) -> Batch:
+        """The batch that takes the next `count` tensors."""
+        if len(self._batch.nbytes) + count > SLOTS:
+            self.send()
+        return self._batch
+
+    def add(self, batch: Batch, plan: Sequence[Table], addresses: Sequence[int]) -> int:
+        """Launch the digests of contiguous tensors; returns the first of their slots in the batch."""
+        first = len(batch.nbytes)
+        if len(plan) == 1:
+            self._launch(batch, plan[0], addresses)
+        else:
+            for i, table in enumerate(plan):
+                self._launch(batch, table, addresses[WIDTH * i : WIDTH * (i + 1)])
+        return first
+
+    def _launch(self, batch: Batch, table: Table, addresses: Sequence[int]) -> None:
+        out = batch.address + len(batch.nbytes) * (FIELDS * 8)
+        batch.nbytes += table.nbytes
+        batch.counted += table.counted
+        if table.programs:
+            self._run(
+                table.programs, 1, 1, self._handle, self._function, self._packed, None, None, None,
+                *addresses, *table.padding, table.address, out,
+            )  # fmt: skip
+
+    def send(self) -> None:
+        """Copy the batch to the host behind the work of its stream, begin another, deliver what arrived."""
+        batch = self._batch
+        if batch.nbytes:
+            with torch.cuda.stream(self.stream):
+                batch.host = torch.empty(batch.slots.shape, dtype=torch.int64, pin_memory=True)
+                batch.host.copy_(batch.slots, non_blocking=True)
+                batch.copied = torch.cuda.Event()  # type: ignore[no-untyped-call]
+                batch.copied.record(self.stream)
+            self._leaving.append(batch)
+            self._batch = self._fresh()
+        while self._leaving and self._leaving[0].copied.query():
+            self._deliver(self._leaving.pop(0))
+
+    def drain(self) -> None:
+        """Wait for everything that was launched, and deliver it."""
+        self.send()
+        for batch in self._leaving:
+            batch.copied.synchronize()
+            self._deliver(batch)
+        self._leaving.clear()
+
+    @contextmanager
+    def current(self) -> Iterator[None]:
+        """While active, torch works on this stream; nothing to do where it does already."""
+        if torch._C._cuda_getCurrentRawStream(self._device.index or 0) == self._handle:
+            yield
+        else:
+            with torch.cuda.stream(self.stream):
+                yield
+
+    def _deliver(self, batch: Batch) -> None:
+        assert batch.host is not None
+        self._arrived(batch, decode(batch.host[: len(batch.nbytes)].numpy(), batch.nbytes, batch.counted))
+
+    def _fresh(self) -> Batch:
+        with torch.cuda.stream(self.stream):
+            return Batch(torch.zeros((SLOTS, FIELDS), dtype=torch.int64, device=self._device))
+
+
+def decode(slots: npt.NDArray[np.int64], nbytes: Sequence[int], counted: Sequence[bool]) -> list[Digest]:
+    """Digests of n tensors.
+
+    slots   -- [n, FIELDS] as the kernel leaves them
+    nbytes  -- [n] the size of each tensor
+    counted -- [n] whether its values were tallied
+    """
+    sums = slots.view(np.uint64)
+    names = finish(sums[:, 5:], sums[:, 0], np.array(nbytes, np.int64))
+    norms = np.ascontiguousarray(slots[:, 1]).view(np.float64).tolist()
+    counts = slots[:, 2:5].tolist()
+    return [
+        Digest(name, tiles, nan, inf, zero, norm) if tallied else Digest(name, tiles)
+        for (name, tiles), (nan, inf, zero), norm, tallied in zip(names, counts, norms, counted, strict=True)
+    ]

@@ -1,0 +1,208 @@
+"""Where kernels are launched, and how to stand there.
+
+A listener is told of every launch just before and just after it, whichever way it is made:
+
+- `CachingAutotuner.run`: Inductor's Triton kernels, above its normal, static and cached launchers;
+- `CompiledKernel.launch_metadata` and the launch exit hook: every other compiled launch, `fn[grid](...)`,
+  autotuned or by hand, with its final grid and stream;
+- `InterpretedFunction.run`: `@triton.jit` under TRITON_INTERPRET=1.
+
+An autotuner's benchmark launches are not the program's and are left out. Everything patched is a class
+attribute, wrapped while `installed` and restored after it; launch hooks of others stay where they are.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any, Protocol, TypeAlias
+
+import torch
+import triton
+from torch._inductor.runtime.triton_heuristics import CachingAutotuner
+from triton.compiler import CompiledKernel
+from triton.runtime.autotuner import Autotuner
+from triton.runtime.interpreter import InterpretedFunction
+
+from tracing.record.interpreted import tracked
+from tracing.record.sites import CompiledSite, Grid, InductorSite, InterpretedSite, Site, on_host
+
+_Method: TypeAlias = Callable[..., Any]
+_Wrapper: TypeAlias = Callable[[_Method], _Method]
+
+
+class Listener(Protocol):
+    """Somebody who is told of launches; `before` gives what `after` is handed back."""
+
+    def before(self, site: Site, values: Sequence[Any], stream: int, grid: Grid | None) -> Any:
+        """A launch comes: its values by `site.names`; `grid` is None where `site.grid` must be asked."""
+
+    def after(self, token: Any) -> None:
+        """It was handed to the device, or has been executed."""
+
+
+class _Thread(threading.local):
+    hidden = 0
+
+
+_thread = _Thread()
+_listeners: list[Listener] = []
+_patches = ExitStack()
+_lock = threading.Lock()
+
+
+@contextmanager
+def installed(listener: Listener) -> Iterator[None]:
+    """While active, `listener` is told of every launch in this process that can be seen.
+
+    Several may be installed; the one installed last is told last before a launch and first after it.
+    """
+    with _lock:
+        if not _listeners:
+            _patch()
+        _listeners.append(listener)
+    try:
+        yield
+    finally:
+        with _lock:
+            _listeners.remove(listener)
+            if not _listeners:
+                _patches.close()
+
+
+def _patch() -> None:
+    points: tuple[tuple[type, str, _Wrapper], ...] = (
+        (CachingAutotuner, "run", _around_inductor),
+        (CompiledKernel, "launch_metadata", _around_compiled),
+        (InterpretedFunction, "run", _around_interpreted),
+        (Autotuner, "_bench", _unseen),
+        (CachingAutotuner, "bench", _unseen),
+    )
+    for owner, name, wrapper in points:
+        _patches.enter_context(_wrapped(owner, name, wrapper))
+    triton.knobs.runtime.launch_exit_hook.add(_finish_compiled)
+    _patches.callback(triton.knobs.runtime.launch_exit_hook.remove, _finish_compiled)
+
+
+def shown() -> bool:
+    """Whether launches of this thread are shown to listeners."""
+    return not _thread.hidden
+
+
+def announce(site: Site, values: Sequence[Any], stream: int, grid: Grid | None) -> list[tuple[Listener, Any]]:
+    """Tell every listener that a launch comes; what it gives is for `conclude`."""
+    told = []
+    for listener in _listeners:
+        told.append((listener, listener.before(site, values, stream, grid)))
+    return told
+
+
+def conclude(told: list[tuple[Listener, Any]]) -> None:
+    """Tell the same listeners that it was made."""
+    for listener, token in reversed(told):
+        listener.after(token)
+
+
+def _around_inductor(original: _Method) -> _Method:
+    sites: dict[int, InductorSite] = {}
+
+    def run(autotuner: Any, *args: Any, stream: int, benchmark_run: bool = False, **kwargs: Any) -> Any:
+        if _thread.hidden or benchmark_run or autotuner.triton_interpret:
+            extra = {"benchmark_run": True} if benchmark_run else {}
+            return original(autotuner, *args, stream=stream, **extra, **kwargs)
+        site = sites.get(id(autotuner))
+        if site is None:
+            site = sites[id(autotuner)] = InductorSite(autotuner)
+        if len(args) == site.count:
+            told = announce(site, args, stream, None)
+        else:  # behind the arguments of a user's kernel stands its grid
+            told = announce(site, args[: site.count], stream, site.trailing_grid(args))
+        _thread.hidden += 1  # not a context manager: this is done for every launch
+        try:
+            result = original(autotuner, *args, stream=stream, **kwargs)
+        finally:
+            _thread.hidden -= 1
+        conclude(told)
+        return result
+
+    return run
+
+
+def _around_compiled(original: _Method) -> _Method:
+    sites: dict[int, CompiledSite] = {}
+
+    def launch_metadata(compiled: CompiledKernel, grid: Sequence[int], stream: int, *args: Any) -> Any:
+        metadata = original(compiled, grid, stream, *args)
+        if _thread.hidden:
+            return metadata
+        site = sites.get(id(compiled))
+        if site is None:
+            site = sites[id(compiled)] = CompiledSite(compiled, len(args))
+        x, y, z = (*grid, 1, 1)[:3]
+        told = announce(site, [args[i] for i in site.positions], int(stream or 0), (x, y, z))
+        _started.setdefault(id(metadata), []).append((metadata, told))
+        return metadata
+
+    return launch_metadata
+
+
+_started: dict[int, list[tuple[object, Any]]] = {}  # holds the metadata, so that its id stays its own
+
+
+def _finish_compiled(metadata: object) -> None:
+    started = _started.get(id(metadata))
+    if started:
+        _, told = started.pop()
+        if not started:
+            del _started[id(metadata)]
+        conclude(told)
+
+
+def _around_interpreted(original: _Method) -> _Method:
+    sites: dict[int, InterpretedSite] = {}
+
+    def run(function: InterpretedFunction, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
+        if _thread.hidden or warmup:
+            return original(function, *args, grid=grid, warmup=warmup, **kwargs)
+        site = sites.get(id(function))
+        if site is None:
+            site = sites[id(function)] = InterpretedSite(function)
+        bound = site.bind(args, kwargs)
+        told = announce(site, [bound[name] for name in site.names], 0, site.evaluated(grid, bound))
+        with hidden(), torch._C._DisableTorchDispatch(), tracked(on_host(bound)) as site.accesses:
+            result = original(function, *args, grid=grid, warmup=warmup, **kwargs)
+        conclude(told)
+        return result
+
+    wrapped: _Method = torch._dynamo.disable(run)  # type: ignore[no-untyped-call]
+    return wrapped
+
+
+@contextmanager
+def hidden() -> Iterator[None]:
+    """While active, launches of this thread are not shown to listeners: they are part of another, or ours."""
+    _thread.hidden = _thread.hidden + 1
+    try:
+        yield
+    finally:
+        _thread.hidden -= 1
+
+
+def _unseen(original: _Method) -> _Method:
+    def bench(*args: Any, **kwargs: Any) -> Any:
+        with hidden():
+            return original(*args, **kwargs)
+
+    return bench
+
+
+@contextmanager
+def _wrapped(owner: type, name: str, wrapper: _Wrapper) -> Iterator[None]:
+    original = vars(owner)[name]
+    setattr(owner, name, functools.wraps(original)(wrapper(original)))
+    try:
+        yield
+    finally:
+        setattr(owner, name, original)

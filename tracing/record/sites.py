@@ -1,0 +1,238 @@
+"""What is launched: a kernel at one launch point, and what was compiled for it.
+
+A site is made at its first launch and asked for its facts once. Names come from the launcher itself, never
+from the position in a signature: constants may stand anywhere between the arguments.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Protocol, TypeAlias
+
+import torch
+import triton
+from torch._inductor.runtime.cache_dir_utils import triton_cache_dir
+from triton.compiler import CompiledKernel
+from triton.runtime.interpreter import InterpretedFunction
+
+from tracing.model import Role
+from tracing.record.access import declared_roles
+from tracing.record.interpreted import Accesses
+
+Grid: TypeAlias = tuple[int, int, int]
+Kind: TypeAlias = Literal["triton", "interpreted", "cpp"]
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """Hash, configuration, constants and artefacts of one kernel."""
+
+    hash: str
+    target: str  # "cuda:90"
+    settings: Mapping[str, int]  # num_warps, num_stages, num_ctas
+    constants: Mapping[str, str]
+    artefacts: Mapping[str, str | bytes]  # by stage: "ttir", "ptx", ...
+    roles: Callable[[], Mapping[str, Role]]  # raises ValueError or KeyError where there is no readable TTIR
+    function: Any = None  # the JITFunction
+
+
+class Site(Protocol):
+    """A kernel at one launch point; its facts are asked for once, after the first launch."""
+
+    kind: Kind
+    name: str
+    names: Sequence[str]  # of the values that a listener is given, in order; no constants
+    scalars: Sequence[int] | None  # where generated code launches: the positions that are no tensors
+
+    @property
+    def settled(self) -> bool:
+        """Whether the configuration is chosen; before an autotuner's first launch it is not."""
+
+    def grid(self, values: Sequence[Any]) -> Grid:
+        """The grid of a launch with these values."""
+
+    def compiled(self) -> Compiled:
+        """What was compiled."""
+
+
+def tensor_of(value: object) -> torch.Tensor | None:
+    """The tensor behind a kernel argument: itself, or what a descriptor or reinterpretation wraps."""
+    if isinstance(value, torch.Tensor):
+        return value
+    base = getattr(value, "base", None)
+    return base if isinstance(base, torch.Tensor) else None
+
+
+def on_host(values: Mapping[str, Any]) -> dict[str, torch.Tensor]:
+    """The tensors in host memory among named values."""
+    tensors = {name: tensor_of(value) for name, value in values.items()}
+    return {
+        name: tensor for name, tensor in tensors.items() if tensor is not None and tensor.device.type == "cpu"
+    }
+
+
+class CompiledSite:
+    """A compiled kernel that is launched by Triton itself."""
+
+    kind: Kind = "triton"
+    settled = True
+    scalars: Sequence[int] | None = None
+
+    def __init__(self, kernel: CompiledKernel, count: int) -> None:
+        self._kernel = kernel
+        self.name = kernel.name
+        self._names = argument_names(kernel, count)
+        constants = {
+            key[0] if isinstance(key, tuple) and len(key) == 1 else key for key in _constants(kernel)
+        }
+        self.positions = [
+            i for i, name in enumerate(self._names) if i not in constants and name not in constants
+        ]
+        self.names: Sequence[str] = [self._names[i] for i in self.positions]
+
+    def grid(self, values: Sequence[Any]) -> Grid:
+        raise AssertionError("the launch names its grid")
+
+    def compiled(self) -> Compiled:
+        return describe(self._kernel)
+
+
+class InductorSite:
+    """An Inductor autotuner, whichever launcher it uses."""
+
+    kind: Kind = "triton"
+
+    def __init__(self, autotuner: Any) -> None:
+        self._autotuner = autotuner
+        if not autotuner.launchers:
+            autotuner.precompile()  # as its first run would, but before the arguments are looked at
+        code = autotuner.launchers[0].__code__
+        names = code.co_varnames[: code.co_argcount - 1]  # the generated launcher: exactly what run is given
+        self.name = autotuner.fn.__name__
+        self.names: Sequence[str] = [name for name in names if not name.startswith("_grid_")]
+        types = autotuner.triton_meta["signature"]
+        tensors = [name for name, kind in types.items() if str(kind).startswith(("*", "tensordesc", "nvTma"))]
+        self.scalars: Sequence[int] | None = [i for i, name in enumerate(self.names) if name not in tensors]
+        self.count = len(self.names)
+
+    @property
+    def settled(self) -> bool:
+        return len(self._autotuner.launchers) == 1
+
+    def grid(self, values: Sequence[Any]) -> Grid:
+        launcher = self._autotuner.launchers[0]
+        x, y, z = self._autotuner._interpret_args_grid(tuple(values), launcher.config)[1]
+        return int(x), int(y), int(z)
+
+    def trailing_grid(self, args: Sequence[Any]) -> Grid:
+        """The grid of a user's kernel, which its caller computes and hands over behind the arguments."""
+        x, y, z = (*args[self.count :], 1, 1, 1)[:3]
+        return int(x), int(y), int(z)
+
+    def compiled(self) -> Compiled:
+        launcher = self._autotuner.launchers[0]
+        scope = launcher.__globals__
+        if isinstance(scope.get("bin"), CompiledKernel):
+            return describe(scope["bin"])
+        return _static(self._autotuner, launcher)
+
+
+class InterpretedSite:
+    """A kernel under TRITON_INTERPRET=1: nothing is compiled, and what it touches is seen exactly."""
+
+    kind: Kind = "interpreted"
+    settled = True
+    scalars: Sequence[int] | None = None
+
+    def __init__(self, function: InterpretedFunction) -> None:
+        self._function = function
+        self._signature = inspect.signature(function.fn)
+        self.name = function.fn.__name__
+        constants = [n for n, p in self._signature.parameters.items() if "constexpr" in str(p.annotation)]
+        self.names: Sequence[str] = [name for name in self._signature.parameters if name not in constants]
+        self.accesses: Accesses | None = None  # of the last launch
+
+    def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        known = {name: value for name, value in kwargs.items() if name in self._signature.parameters}
+        bound = self._signature.bind(*args, **known)
+        bound.apply_defaults()
+        return dict(bound.arguments)
+
+    def evaluated(self, grid: Any, bound: Mapping[str, Any]) -> Grid:
+        x, y, z = (*(grid(dict(bound)) if callable(grid) else grid), 1, 1)[:3]
+        return int(x), int(y), int(z)
+
+    def grid(self, values: Sequence[Any]) -> Grid:
+        raise AssertionError("the launch names its grid")
+
+    def compiled(self) -> Compiled:
+        accesses = self.accesses
+        roles: dict[str, Role] = (
+            {} if accesses is None else {name: accesses.role(name) for name in accesses.names}
+        )
+        return Compiled("", "interpreter", {}, {}, {}, lambda: roles, self._function)
+
+
+def argument_names(kernel: CompiledKernel, count: int) -> list[str]:
+    """The names of a compiled kernel's arguments, constants included; a kernel from IR has none."""
+    function = getattr(kernel.src, "fn", None)
+    return list(function.arg_names) if function is not None else [f"arg{i}" for i in range(count)]
+
+
+def _constants(kernel: CompiledKernel) -> Mapping[Any, Any]:
+    constants: Mapping[Any, Any] = getattr(kernel.src, "constants", {})
+    return constants
+
+
+def describe(kernel: CompiledKernel) -> Compiled:
+    """What a compiled kernel says of itself."""
+    names = argument_names(kernel, 0)
+    metadata = kernel.metadata
+
+    def name(key: Any) -> str:
+        # Triton addresses constants by path: (3,), or (3, 0) inside of a tuple argument
+        return ".".join([names[key[0]], *map(str, key[1:])]) if isinstance(key, tuple) else str(key)
+
+    return Compiled(
+        hash=kernel.hash,
+        target=f"{metadata.target.backend}:{metadata.target.arch}",
+        settings={key: getattr(metadata, key) for key in ("num_warps", "num_stages", "num_ctas")},
+        constants={name(key): str(value) for key, value in _constants(kernel).items()},
+        artefacts={stage: kernel.asm[stage] for stage in kernel.asm},
+        roles=lambda: declared_roles(kernel.asm["ttir"], kernel.src.signature),
+        function=getattr(kernel.src, "fn", None),
+    )
+
+
+def _static(autotuner: Any, launcher: Any) -> Compiled:
+    # Inductor's static launcher keeps the cubin only; the rest is in Triton's cache, by the same hash
+    folder = _cached(launcher.cache_hash)
+    artefacts = {path.suffix[1:]: path.read_bytes() for path in folder.iterdir()} if folder else {}
+    texts = {
+        stage: data if stage in ("cubin", "hsaco") else data.decode()
+        for stage, data in artefacts.items()
+        if stage in ("source", "ttir", "ttgir", "llir", "ptx", "amdgcn", "cubin", "hsaco")
+    }
+    config = launcher.config
+    signature = autotuner.triton_meta["signature"]
+    properties = autotuner.device_props
+    return Compiled(
+        hash=launcher.cache_hash,
+        target=f"{properties.type}:{properties.cc}",
+        settings={"num_warps": config.num_warps, "num_stages": config.num_stages, "num_ctas": 1},
+        constants={
+            **autotuner.triton_meta.get("constants", {}),
+            **{k: str(v) for k, v in config.kwargs.items()},
+        },
+        artefacts=texts,
+        roles=lambda: declared_roles(str(texts["ttir"]), signature),
+        function=autotuner.fn,
+    )
+
+
+def _cached(key: str) -> Path | None:
+    folders = (Path(triton.knobs.cache.dir), Path(triton_cache_dir(torch.cuda.current_device())))
+    return next((folder / key for folder in folders if (folder / key).is_dir()), None)
