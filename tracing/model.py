@@ -22,8 +22,8 @@ Phase: TypeAlias = Literal["forward", "backward", "autotune"]
 Scalar: TypeAlias = bool | int | float | str | None
 
 
-class Record(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One line of a run."""
+class Record(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """One line of a run; records form no cycles, and hundreds of thousands would keep the collector busy."""
 
 
 class Digest(Record, frozen=True):

@@ -87,3 +87,26 @@ def bytes_a_launch(runs: Path) -> str:
     launches = sum(1 for _ in run.launches())
     size = sum(path.stat().st_size for path in run.path.glob("*.ndjson*"))
     return f"{launches} launches, {size / launches:.0f} bytes a launch"
+
+
+def test_digest_bandwidth() -> None:
+    from triton.testing import do_bench
+
+    from tracing.record.digest_gpu import StreamDigests, calls, tables
+
+    digests = StreamDigests(torch.device("cuda", 0), torch.cuda.current_stream().cuda_stream, lambda *_: None)
+    floats = torch.rand(1 << 28, device="cuda")
+    copy = torch.empty_like(floats)
+    best = do_bench(lambda: torch.hash_tensor(floats), return_mode="median")
+    read = do_bench(lambda: copy.copy_(floats), return_mode="median") / 2
+    print(
+        f"\n  1 GiB: a copy reads {2**30 / read / 1e6:.0f} GB/s, torch.hash_tensor {2**30 / best / 1e6:.0f}"
+    )
+    for dtype in (torch.uint8, torch.float32, torch.bfloat16, torch.float64):
+        size = (1 << 30) // dtype.itemsize
+        tensor = (torch.rand(size, device="cuda") * 100).to(dtype)
+        todo = calls(tables([tensor]), [tensor.data_ptr()])
+        batch = digests.reserve(1)
+        time_ms = do_bench(lambda: digests.add(batch, todo) and None, return_mode="median")  # noqa: B023
+        batch.count, batch.tables = 0, []
+        print(f"  {dtype}: {2**30 / time_ms / 1e6:.0f} GB/s, {best / time_ms:.2f} of torch.hash_tensor")

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a G
 
 
 def test_the_second_run_of_a_case_on_a_gpu_compares_equal(tmp_path: Path) -> None:
-    a, b = recorded("silu", tmp_path), recorded("silu", tmp_path)
+    a, b = (recorded(str(DATA / "untuned.py"), tmp_path) for _ in range(2))
 
     shown = tracing("show", a, runs=tmp_path).stdout
     compared = tracing("compare", a, b, runs=tmp_path)

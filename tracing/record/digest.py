@@ -22,6 +22,8 @@ Authentication", CRYPTO 1999 (NH); A. Appleby, MurmurHash3 (the 32- and 64-bit f
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import numpy.typing as npt
 import torch
@@ -70,10 +72,16 @@ def tile_sums(words: Words) -> Sums:
     return sums
 
 
+@functools.lru_cache(4096)
 def block_tiles(nbytes: int) -> int:
     """How many tiles one range of a tensor's `tiles` stands for: a power of two, so that RANGES suffice."""
     tiles = -(-nbytes // TILE_BYTES)
     return 1 << max(0, (-(-tiles // RANGES) - 1).bit_length())
+
+
+@functools.lru_cache(4096)
+def _blocks(nbytes: int) -> int:
+    return -(-nbytes // (TILE_BYTES * block_tiles(nbytes)))
 
 
 def combine(sums: Sums, nbytes: int) -> tuple[str, str]:
@@ -100,10 +108,9 @@ def finish(ranges: Sums, second: Sums, nbytes: npt.NDArray[np.int64]) -> list[tu
     totals = np.stack([ranges.sum(axis=1, dtype=np.uint64), second], axis=1)
     bits = mix64(totals + mix64(sizes)).astype(">u8").tobytes().hex()
     tiles = (mix64(ranges) >> np.uint64(48)).astype(">u2").tobytes().hex()
-    blocks = [-(-n // (TILE_BYTES * block_tiles(n))) for n in nbytes.tolist()]
     return [
-        (bits[32 * i : 32 * i + 32], tiles[4 * RANGES * i : 4 * (RANGES * i + count)])
-        for i, count in enumerate(blocks)
+        (bits[32 * i : 32 * i + 32], tiles[4 * RANGES * i : 4 * (RANGES * i + _blocks(n))])
+        for i, n in enumerate(nbytes.tolist())
     ]
 
 

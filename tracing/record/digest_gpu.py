@@ -12,7 +12,7 @@ import functools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,9 @@ from tracing.record.digest import RANGES, TILE_BYTES, TILE_WORDS, block_tiles, f
 
 WIDTH = 8  # tensors a launch
 TILES = 32  # tiles a program reads at most: one addition to global memory for 256 KiB
+PROGRAMS = (
+    1024  # that a tensor is read by if it is large enough: an H100 runs about 8 on each of 132 processors
+)
 SLOTS = 4096  # results a buffer holds
 FIELDS = 5 + RANGES  # of a slot, 64 bits each: sum 1, L1, NaN, inf, -0.0, then sum 0 by range
 KINDS = {torch.float32: 1, torch.bfloat16: 2, torch.float16: 3, torch.float64: 4}
@@ -34,7 +37,6 @@ _HALF = tl.constexpr(TILE_WORDS // 2)
 _WORDS = tl.constexpr(TILE_WORDS)
 _GOLDEN = tl.constexpr(0x9E3779B97F4A7C15)
 _FIELDS = tl.constexpr(FIELDS)
-_TILES = tl.constexpr(TILES)
 
 
 @triton.jit
@@ -186,12 +188,12 @@ def digest_kernel(  # type: ignore[no-untyped-def]
     """Add the sums of up to eight tensors to their slots.
 
     p0 ... p7 -- the addresses of the tensors, multiples of 16
-    table     -- [8, 4] int64, of each tensor: first program, bytes, tiles of a range, kind
+    table     -- [8, 5] int64, of each tensor: first program, bytes, tiles of a range, kind, tiles a program
     out       -- [8, FIELDS] int64
     """
     pid = tl.program_id(0)
     # tensors start at ascending programs; one without programs starts where the next one does
-    slot = tl.sum((tl.load(table + tl.arange(0, 8) * 4) <= pid).to(tl.int32), 0) - 1
+    slot = tl.sum((tl.load(table + tl.arange(0, 8) * 5) <= pid).to(tl.int32), 0) - 1
     address = p0
     address = tl.where(slot == 1, p1, address)
     address = tl.where(slot == 2, p2, address)
@@ -200,11 +202,11 @@ def digest_kernel(  # type: ignore[no-untyped-def]
     address = tl.where(slot == 5, p5, address)
     address = tl.where(slot == 6, p6, address)
     address = tl.where(slot == 7, p7, address)
-    first = tl.load(table + slot * 4)
-    nbytes = tl.load(table + slot * 4 + 1)
-    block = tl.load(table + slot * 4 + 2)
-    kind = tl.load(table + slot * 4 + 3)
-    step = tl.minimum(block, _TILES)
+    first = tl.load(table + slot * 5)
+    nbytes = tl.load(table + slot * 5 + 1)
+    block = tl.load(table + slot * 5 + 2)
+    kind = tl.load(table + slot * 5 + 3)
+    step = tl.load(table + slot * 5 + 4)
     begin = (pid - first) * step
     tiles = (nbytes + _WORDS * 4 - 1) // (_WORDS * 4)
     count = tl.minimum(step, tiles - begin)
@@ -243,7 +245,7 @@ class Table:
     programs: int
     count: int
     padding: tuple[int, ...]  # addresses of the tensors that are not there
-    rows: torch.Tensor  # [8, 4] int64 on the device, as the kernel takes them
+    rows: torch.Tensor  # [8, 5] int64 on the device, as the kernel takes them
     address: int  # of the rows
     nbytes: tuple[int, ...]
     counted: tuple[bool, ...]  # whether the dtype has a magnitude that is tallied
@@ -257,19 +259,36 @@ def tables(tensors: Sequence[torch.Tensor]) -> list[Table]:
     return [_table(tensors[start : start + WIDTH]) for start in range(0, len(tensors), WIDTH)]
 
 
+def _step(nbytes: int) -> int:
+    # a power of two, so that it divides the tiles of a range; few for a tensor that would not fill the device
+    filling = nbytes // (TILE_BYTES * PROGRAMS)
+    return min(block_tiles(nbytes), TILES, 1 << max(0, filling.bit_length() - 1))
+
+
 def _table(tensors: Sequence[torch.Tensor]) -> Table:
     sizes = tuple(tensor.numel() * tensor.element_size() for tensor in tensors)
     kinds = [KINDS.get(tensor.dtype, 0) for tensor in tensors]
     first = 0
     rows = []
     for nbytes, kind in zip(sizes, kinds, strict=True):
-        block = block_tiles(nbytes)
-        rows.append([first, nbytes, block, kind])
-        first += -(-nbytes // (TILE_BYTES * min(block, TILES)))
+        block, step = block_tiles(nbytes), _step(nbytes)
+        rows.append([first, nbytes, block, kind, step])
+        first += -(-nbytes // (TILE_BYTES * step))
     rest = WIDTH - len(tensors)
     with torch._C._DisableTorchDispatch():
-        made = torch.tensor(rows + [[first, 0, 1, 0]] * rest, device=tensors[0].device)
+        made = torch.tensor(rows + [[first, 0, 1, 0, 1]] * rest, device=tensors[0].device)
     return Table(first, len(tensors), (0,) * rest, made, made.data_ptr(), sizes, tuple(k > 0 for k in kinds))
+
+
+Call: TypeAlias = tuple[Table, tuple[int, ...]]  # a table, and the kernel's arguments but for the slots
+
+
+def calls(plan: Sequence[Table], addresses: Sequence[int]) -> list[Call]:
+    """What launches the digests of the tensors at these addresses: contiguous, at multiples of 16."""
+    chunks = (addresses[start : start + WIDTH] for start in range(0, len(addresses), WIDTH))
+    return [
+        (table, (*chunk, *table.padding, table.address)) for table, chunk in zip(plan, chunks, strict=True)
+    ]
 
 
 class Batch:
@@ -278,8 +297,8 @@ class Batch:
     def __init__(self, slots: torch.Tensor) -> None:
         self.slots = slots  # [SLOTS, FIELDS] int64 on the device
         self.address = slots.data_ptr()
-        self.nbytes: list[int] = []
-        self.counted: list[bool] = []
+        self.count = 0  # slots taken
+        self.tables: list[Table] = []  # of the launches that took them
         self.waiting: list[tuple[Any, ...]] = []  # of whoever asked, for when the digests arrive
         self.host: torch.Tensor | None = None  # the slots in pinned memory
         self.copied: Any = None  # a torch.cuda.Event behind the copy
@@ -309,34 +328,27 @@ class StreamDigests:
 
     def reserve(self, count: int) -> Batch:
         """The batch that takes the next `count` tensors."""
-        if len(self._batch.nbytes) + count > SLOTS:
+        if self._batch.count + count > SLOTS:
             self.send()
         return self._batch
 
-    def add(self, batch: Batch, plan: Sequence[Table], addresses: Sequence[int]) -> int:
-        """Launch the digests of contiguous tensors; returns the first of their slots in the batch."""
-        first = len(batch.nbytes)
-        if len(plan) == 1:
-            self._launch(batch, plan[0], addresses)
-        else:
-            for i, table in enumerate(plan):
-                self._launch(batch, table, addresses[WIDTH * i : WIDTH * (i + 1)])
+    def add(self, batch: Batch, calls: Sequence[Call]) -> int:
+        """Launch the digests of tensors; returns the first of their slots in the batch."""
+        first = batch.count
+        for table, arguments in calls:
+            if table.programs:
+                self._run(
+                    table.programs, 1, 1, self._handle, self._function, self._packed, None, None, None,
+                    *arguments, batch.address + batch.count * (FIELDS * 8),
+                )  # fmt: skip
+            batch.count += table.count
+            batch.tables.append(table)
         return first
-
-    def _launch(self, batch: Batch, table: Table, addresses: Sequence[int]) -> None:
-        out = batch.address + len(batch.nbytes) * (FIELDS * 8)
-        batch.nbytes += table.nbytes
-        batch.counted += table.counted
-        if table.programs:
-            self._run(
-                table.programs, 1, 1, self._handle, self._function, self._packed, None, None, None,
-                *addresses, *table.padding, table.address, out,
-            )  # fmt: skip
 
     def send(self) -> None:
         """Copy the batch to the host behind the work of its stream, begin another, deliver what arrived."""
         batch = self._batch
-        if batch.nbytes:
+        if batch.count:
             with torch.cuda.stream(self.stream):
                 batch.host = torch.empty(batch.slots.shape, dtype=torch.int64, pin_memory=True)
                 batch.host.copy_(batch.slots, non_blocking=True)
@@ -366,7 +378,9 @@ class StreamDigests:
 
     def _deliver(self, batch: Batch) -> None:
         assert batch.host is not None
-        self._arrived(batch, decode(batch.host[: len(batch.nbytes)].numpy(), batch.nbytes, batch.counted))
+        nbytes = [n for table in batch.tables for n in table.nbytes]
+        counted = [tallied for table in batch.tables for tallied in table.counted]
+        self._arrived(batch, decode(batch.host[: batch.count].numpy(), nbytes, counted))
 
     def _fresh(self) -> Batch:
         with torch.cuda.stream(self.stream):

@@ -21,7 +21,7 @@ from tracing.model import Digest, DigestLine, LaunchLine, Phase
 from tracing.record import coverage, cpp, hooks
 from tracing.record.catalogue import Catalogue
 from tracing.record.digest import digest
-from tracing.record.digest_gpu import Batch, StreamDigests, Table, tables
+from tracing.record.digest_gpu import Batch, Call, StreamDigests, Table, calls, tables
 from tracing.record.operators import OperatorWrites
 from tracing.record.sites import Grid, Site, tensor_of
 from tracing.store import RunWriter
@@ -31,6 +31,7 @@ Digests: TypeAlias = Literal["all", "declared", "none"]
 # that launches, its scalars and one shape tell a launch's layouts.
 _GENERATED = {"call", "partition_0"}
 _LINES = 256  # launches on a GPU whose lines are held back at most
+_PLACES = 256  # of one plan that are remembered
 
 
 @dataclass(slots=True)
@@ -39,7 +40,7 @@ class _Side:
     positions: Sequence[int]
     chosen: Sequence[int]  # which of the plan's tensors these are
     tables: Sequence[Table] = ()  # for the GPU
-    copied: bool = False  # some must be made contiguous first
+    scattered: frozenset[int] = frozenset()  # positions of those that are not contiguous
 
 
 @dataclass(slots=True)
@@ -57,7 +58,16 @@ class _Plan:
     reads: Sequence[int] = ()  # which of the plan's tensors
     writes: Sequence[int] = ()
     signature: int | None = None
-    storages: dict[tuple[int, ...], tuple[int, ...]] = field(default_factory=dict)  # by address
+    places: dict[tuple[int, ...], _Place] = field(default_factory=dict)  # by the tensors' addresses
+    streams: dict[int, StreamDigests] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Place:
+    # a plan at certain addresses: an allocator gives the same ones step for step
+    storages: tuple[int, ...]
+    before: Sequence[Call] | None  # None: some tensors must be copied first
+    after: Sequence[Call] | None
 
 
 @dataclass(slots=True)
@@ -67,6 +77,7 @@ class _Token:
     plan: _Plan
     values: Sequence[Any]
     addresses: tuple[int, ...]
+    place: _Place
     stream: int
     before: _Side
     found: Mapping[int, Digest] | None = None
@@ -74,7 +85,7 @@ class _Token:
     slot: int = 0  # first of the launch in the batch
 
 
-_Held: TypeAlias = tuple[int, _Plan, int, tuple[int, ...], Mapping[int, str]]
+_Held: TypeAlias = tuple[int, _Plan, int, _Place, Mapping[int, str]]
 
 
 class LaunchRecorder:
@@ -132,14 +143,15 @@ class LaunchRecorder:
                 addresses = tuple([_tensor(values[i]).data_ptr() for i in plan.positions])
             else:
                 addresses = tuple([values[i].data_ptr() for i in plan.positions])
+            place = plan.places.get(addresses) or self._new_place(plan, addresses)
             index = self.count
             self.count += 1
-            self._held.append((index, plan, stream, addresses, self._writers(plan, addresses)))
+            self._held.append((index, plan, stream, place, self._writers(plan, addresses)))
             if self._digests == "none" and plan.device is not None and plan.signature is not None:
                 if len(self._held) >= _LINES:
                     self._flush()
                 return None
-            token = _Token(index, plan, values, addresses, stream, plan.before)
+            token = _Token(index, plan, values, addresses, place, stream, plan.before)
             if plan.device is None:
                 self._host_before(token)
             elif self._digests != "none":
@@ -213,8 +225,24 @@ class LaunchRecorder:
     ) -> _Side:
         tensors = [_tensor(values[i]) for i in positions]
         made = tables(tensors) if device is not None and self._digests != "none" else ()
-        copied = not all(tensor.is_contiguous() and not tensor.is_conj() for tensor in tensors)
-        return _Side(positions, [among.index(i) for i in positions], made, copied)
+        plain = [
+            tensor.is_contiguous() and not tensor.is_conj() and not tensor.is_neg() for tensor in tensors
+        ]
+        scattered = frozenset(i for i, whole in zip(positions, plain, strict=True) if not whole)
+        return _Side(positions, [among.index(i) for i in positions], made, scattered)
+
+    def _new_place(self, plan: _Plan, addresses: tuple[int, ...]) -> _Place:
+        starts = [address - offset for address, offset in zip(addresses, plan.offsets, strict=True)]
+        place = _Place(
+            tuple(map(self._catalogue.storage, starts)),
+            _calls(plan.before, addresses),
+            _calls(plan.after, addresses),
+        )
+        if plan.signature is not None:  # before that, what is written is not known
+            if len(plan.places) >= _PLACES:
+                plan.places.clear()
+            plan.places[addresses] = place
+        return place
 
     # ---- who wrote what a launch reads
 
@@ -239,18 +267,12 @@ class LaunchRecorder:
         self._held.clear()
 
     def _line(
-        self, index: int, plan: _Plan, stream: int, addresses: tuple[int, ...], writers: Mapping[int, str]
+        self, index: int, plan: _Plan, stream: int, place: _Place, writers: Mapping[int, str]
     ) -> LaunchLine:
-        storages = plan.storages.get(addresses)
-        if storages is None:
-            if len(plan.storages) >= _LINES:
-                plan.storages.clear()
-            starts = [address - offset for address, offset in zip(addresses, plan.offsets, strict=True)]
-            storages = plan.storages[addresses] = tuple(map(self._catalogue.storage, starts))
-        return LaunchLine(index, plan.signature or 0, stream, storages, writers)
+        return LaunchLine(index, plan.signature or 0, stream, place.storages, writers)
 
     def _done(self, index: int, before: Mapping[int, Digest], after: Mapping[int, Digest]) -> None:
-        changed = {i: found for i, found in after.items() if found != before.get(i)}
+        changed = {i: d for i, d in after.items() if i not in before or d.bits != before[i].bits}
         self._ready[index] = DigestLine(index, before, changed)
 
     def _emit(self) -> None:
@@ -291,26 +313,28 @@ class LaunchRecorder:
         if torch._C._cuda_isCurrentStreamCapturing():
             self._catalogue.not_covered("digests of launches captured into a CUDA graph", coverage.NO_GRAPHS)
             return
-        stream = self._stream(token)
+        stream = token.plan.streams.get(token.stream) or self._stream(token)
         token.batch = stream.reserve(2 * len(token.addresses))
-        token.slot = self._add(stream, token, token.before)
+        token.slot = stream.add(token.batch, token.place.before or self._copied(stream, token, token.before))
 
     def _gpu_after(self, token: _Token) -> None:
         if token.batch is None:
             self._done(token.index, {}, {})
             return
         side = token.plan.after
-        first = self._add(self._stream(token), token, side)
+        stream = token.plan.streams[token.stream]
+        first = stream.add(token.batch, token.place.after or self._copied(stream, token, side))
         token.batch.waiting.append((token.index, token.before.positions, token.slot, side.positions, first))
 
-    def _add(self, stream: StreamDigests, token: _Token, side: _Side) -> int:
-        assert token.batch is not None
+    def _copied(self, stream: StreamDigests, token: _Token, side: _Side) -> Sequence[Call]:
         addresses = [token.addresses[i] for i in side.chosen]
-        if side.copied or reduce(or_, addresses, 0) & 15:
-            with torch._C._DisableTorchDispatch(), stream.current():
-                tensors = [_readable(_tensor(token.values[i])) for i in side.positions]
-            addresses = [tensor.data_ptr() for tensor in tensors]  # freed in the order of their stream
-        return stream.add(token.batch, side.tables, addresses)
+        copies = []  # freed in the order of their stream, so behind the digests
+        with torch._C._DisableTorchDispatch(), stream.current():
+            for n, (position, address) in enumerate(zip(side.positions, addresses, strict=True)):
+                if position in side.scattered or address & 15:
+                    copies.append(_readable(_tensor(token.values[position])))
+                    addresses[n] = copies[-1].data_ptr()
+            return calls(side.tables, addresses)
 
     def _stream(self, token: _Token) -> StreamDigests:
         device = token.plan.device
@@ -318,9 +342,9 @@ class LaunchRecorder:
         known = self._streams.get((device, token.stream))
         if known is None:
             with hooks.hidden(), torch._C._DisableTorchDispatch():
-                known = self._streams[device, token.stream] = StreamDigests(
-                    device, token.stream, self._arrived
-                )
+                known = StreamDigests(device, token.stream, self._arrived)
+            self._streams[device, token.stream] = known
+        token.plan.streams[token.stream] = known
         return known
 
     def _arrived(self, batch: Batch, digests: Sequence[Digest]) -> None:
@@ -352,6 +376,12 @@ def _layout(value: Any) -> Any:
     tensor = tensor_of(value)
     plain = value is None or isinstance(value, (bool, int, float, str))
     return _layout(tensor) if tensor is not None else (type(value), value if plain else repr(value))
+
+
+def _calls(side: _Side, addresses: Sequence[int]) -> Sequence[Call] | None:
+    chosen = [addresses[i] for i in side.chosen]
+    whole = not side.scattered and not reduce(or_, chosen, 0) & 15
+    return calls(side.tables, chosen) if whole and side.tables else None
 
 
 def _readable(tensor: torch.Tensor) -> torch.Tensor:

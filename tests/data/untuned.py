@@ -1,0 +1,8 @@
+"""The silu case with one configuration a kernel: no autotuner chooses another in the next run."""
+
+import torch._inductor.config
+
+from tracing.case import load_case
+
+torch._inductor.config.triton.autotune_pointwise = False
+build = load_case("silu").build
