@@ -18,7 +18,8 @@ from gpt2 import training_step
 from tracing import store
 from tracing.environment import environment
 from tracing.model import SCHEMA, RunInfo
-from tracing.record.launches import Digests, LaunchRecorder
+from tracing.record.launches import LaunchRecorder
+from tracing.record.plans import Digests
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 STEPS = 10

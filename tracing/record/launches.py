@@ -6,86 +6,43 @@ written in launch order all the same. Nothing waits for the device before the en
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
-from functools import reduce
-from operator import or_
-from typing import Any, Literal, TypeAlias
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import torch
 
-from tracing.model import Digest, DigestLine, LaunchLine, Phase
+from tracing.model import Digest, DigestLine, LaunchLine
 from tracing.record import coverage, cpp, hooks
 from tracing.record.catalogue import Catalogue
 from tracing.record.digest import digest
-from tracing.record.digest_gpu import Batch, Call, StreamDigests, Table, calls, tables
+from tracing.record.digest_gpu import Batch, Call, StreamDigests, calls
 from tracing.record.operators import OperatorWrites
-from tracing.record.sites import Grid, Site, tensor_of
+from tracing.record.plans import Digests, Place, Plan, Planner, Side, plain_tensor
+from tracing.record.sites import Grid, Site
 from tracing.store import RunWriter
 
-Digests: TypeAlias = Literal["all", "declared", "none"]
-# The functions of Inductor's generated modules: straight-line code for fixed layouts, so that the instruction
-# that launches, its scalars and one shape tell a launch's layouts.
-_GENERATED = {"call", "partition_0"}
 _LINES = 256  # launches on a GPU whose lines are held back at most
-_PLACES = 256  # of one plan that are remembered
-
-
-@dataclass(slots=True)
-class _Side:
-    # the tensors that are digested on one side of a launch
-    positions: Sequence[int]
-    chosen: Sequence[int]  # which of the plan's tensors these are
-    tables: Sequence[Table] = ()  # for the GPU
-    scattered: frozenset[int] = frozenset()  # positions of those that are not contiguous
-
-
-@dataclass(slots=True)
-class _Plan:
-    # what is known of a launch from where it is made and on what
-    site: Site
-    phase: Phase
-    grid: Grid | None  # None: the site knows
-    positions: Sequence[int]  # of the tensors among the values
-    wrapped: bool  # some of them in a descriptor or reinterpretation
-    offsets: Sequence[int]  # bytes from the start of their storages
-    device: torch.device | None  # the GPU, None on the host
-    before: _Side
-    after: _Side
-    reads: Sequence[int] = ()  # which of the plan's tensors
-    writes: Sequence[int] = ()
-    signature: int | None = None
-    places: dict[tuple[int, ...], _Place] = field(default_factory=dict)  # by the tensors' addresses
-    streams: dict[int, StreamDigests] = field(default_factory=dict)
-
-
-@dataclass(slots=True)
-class _Place:
-    # a plan at certain addresses: an allocator gives the same ones step for step
-    storages: tuple[int, ...]
-    before: Sequence[Call] | None  # None: some tensors must be copied first
-    after: Sequence[Call] | None
 
 
 @dataclass(slots=True)
 class _Token:
     # a launch between its two hooks
     index: int
-    plan: _Plan
+    plan: Plan
     values: Sequence[Any]
     addresses: tuple[int, ...]
-    place: _Place
+    place: Place
     stream: int
-    before: _Side
+    before: Side
     found: Mapping[int, Digest] | None = None
     batch: Batch | None = None
     slot: int = 0  # first of the launch in the batch
 
 
-_Held: TypeAlias = tuple[int, _Plan, int, _Place, Mapping[int, str]]
+_Held: TypeAlias = tuple[int, Plan, int, Place, Mapping[int, str]]
 
 
 class LaunchRecorder:
@@ -104,7 +61,7 @@ class LaunchRecorder:
         self._digests = digests
         self._operators = operators
         self._lock = threading.RLock()  # CUDA's backward launches from autograd's own threads
-        self._plans: dict[tuple[Any, ...], _Plan] = {}
+        self._planner = Planner(self._catalogue, digests)
         self._streams: dict[tuple[torch.device, int], StreamDigests] = {}
         self._held: list[_Held] = []  # launches whose lines are not written yet
         self._ready: dict[int, DigestLine] = {}
@@ -138,12 +95,12 @@ class LaunchRecorder:
     def before(self, site: Site, values: Sequence[Any], stream: int, grid: Grid | None) -> _Token | None:
         """Note a launch and take the digests of what it finds."""
         with self._lock:
-            plan = self._plan(site, values, grid)
+            plan = self._planner.plan(site, values, grid)
             if plan.wrapped:
-                addresses = tuple([_tensor(values[i]).data_ptr() for i in plan.positions])
+                addresses = tuple([plain_tensor(values[i]).data_ptr() for i in plan.positions])
             else:
                 addresses = tuple([values[i].data_ptr() for i in plan.positions])
-            place = plan.places.get(addresses) or self._new_place(plan, addresses)
+            place = plan.places.get(addresses) or self._planner.place(plan, addresses)
             index = self.count
             self.count += 1
             self._held.append((index, plan, stream, place, self._writers(plan, addresses)))
@@ -165,84 +122,13 @@ class LaunchRecorder:
         with self._lock:
             plan = token.plan
             if plan.signature is None:  # by now an autotuner has chosen, an interpreted kernel has run
-                self._settle(plan, token.values)
+                self._planner.settle(plan, token.values)
+                token.place = self._planner.place(plan, token.addresses)
                 self._writers(plan, token.addresses)
             if plan.device is None:
                 self._host_after(token)
             elif self._digests != "none":
                 self._gpu_after(token)
-
-    # ---- what is launched
-
-    def _plan(self, site: Site, values: Sequence[Any], grid: Grid | None) -> _Plan:
-        key = _key(site, values, grid)
-        plan = self._plans.get(key)
-        if plan is None:
-            plan = self._new_plan(site, values, grid)
-            if site.settled:
-                self._settle(plan, values)
-            if site.kind != "interpreted":
-                self._plans[key] = plan
-        return plan
-
-    def _new_plan(self, site: Site, values: Sequence[Any], grid: Grid | None) -> _Plan:
-        positions = [i for i, value in enumerate(values) if tensor_of(value) is not None]
-        tensors = [_tensor(values[i]) for i in positions]
-        device = next((tensor.device for tensor in tensors if tensor.is_cuda), None)
-        side = self._side(positions, positions, values, device)
-        return _Plan(
-            site=site,
-            phase="backward" if torch._C._current_graph_task_id() != -1 else "forward",
-            grid=grid,
-            positions=positions,
-            wrapped=not all(isinstance(values[i], torch.Tensor) for i in positions),
-            offsets=[int(tensor.storage_offset()) * tensor.element_size() for tensor in tensors],
-            device=device,
-            before=side,
-            after=side,
-        )
-
-    def _settle(self, plan: _Plan, values: Sequence[Any]) -> None:
-        grid = plan.grid or plan.site.grid(values)
-        positions = plan.positions
-        plan.signature, args = self._catalogue.signature(plan.site, values, grid, plan.phase)
-        read = [i for i in positions if args[i].declared in ("in", "in_out", "unknown")]
-        written = [i for i in positions if args[i].declared in ("out", "in_out", "unknown")]
-        plan.reads, plan.writes = [positions.index(i) for i in read], [positions.index(i) for i in written]
-        storages = {_tensor(values[i]).untyped_storage().data_ptr() for i in positions}
-        if len(storages) == len(positions):
-            # a kernel does not change what its IR only reads, unless that memory has a second name
-            plan.after = self._side(written, positions, values, plan.device)
-        if self._digests == "declared":
-            plan.before = self._side(read, positions, values, plan.device)
-
-    def _side(
-        self,
-        positions: Sequence[int],
-        among: Sequence[int],
-        values: Sequence[Any],
-        device: torch.device | None,
-    ) -> _Side:
-        tensors = [_tensor(values[i]) for i in positions]
-        made = tables(tensors) if device is not None and self._digests != "none" else ()
-        plain = [
-            tensor.is_contiguous() and not tensor.is_conj() and not tensor.is_neg() for tensor in tensors
-        ]
-        scattered = frozenset(i for i, whole in zip(positions, plain, strict=True) if not whole)
-        return _Side(positions, [among.index(i) for i in positions], made, scattered)
-
-    def _new_place(self, plan: _Plan, addresses: tuple[int, ...]) -> _Place:
-        starts = [address - offset for address, offset in zip(addresses, plan.offsets, strict=True)]
-        place = _Place(
-            tuple(map(self._catalogue.storage, starts)),
-            _calls(plan.before, addresses),
-            _calls(plan.after, addresses),
-        )
-        if plan.signature is not None:  # before that, what is written is not known
-            if len(plan.places) >= _PLACES:
-                plan.places.clear()
-            plan.places[addresses] = place
-        return place
 
     # ---- who wrote what a launch reads
 
@@ -250,7 +136,7 @@ class LaunchRecorder:
         for tensor in tensors:
             self._last[tensor.untyped_storage().data_ptr()] = name
 
-    def _writers(self, plan: _Plan, addresses: tuple[int, ...]) -> Mapping[int, str]:
+    def _writers(self, plan: Plan, addresses: tuple[int, ...]) -> Mapping[int, str]:
         # the operators that wrote last what this launch reads; what it writes is its own from now on
         if not self._last:
             return {}
@@ -267,7 +153,7 @@ class LaunchRecorder:
         self._held.clear()
 
     def _line(
-        self, index: int, plan: _Plan, stream: int, place: _Place, writers: Mapping[int, str]
+        self, index: int, plan: Plan, stream: int, place: Place, writers: Mapping[int, str]
     ) -> LaunchLine:
         return LaunchLine(index, plan.signature or 0, stream, place.storages, writers)
 
@@ -295,10 +181,10 @@ class LaunchRecorder:
             self._done(token.index, token.found or {}, self._on_host(token, token.plan.after))
             self._emit()
 
-    def _on_host(self, token: _Token, side: _Side) -> dict[int, Digest]:
+    def _on_host(self, token: _Token, side: Side) -> dict[int, Digest]:
         found = {}
         for position in side.positions if self._digests != "none" else ():
-            tensor = _tensor(token.values[position])
+            tensor = plain_tensor(token.values[position])
             try:
                 with torch._C._DisableTorchDispatch():
                     found[position] = digest(tensor)
@@ -326,13 +212,13 @@ class LaunchRecorder:
         first = stream.add(token.batch, token.place.after or self._copied(stream, token, side))
         token.batch.waiting.append((token.index, token.before.positions, token.slot, side.positions, first))
 
-    def _copied(self, stream: StreamDigests, token: _Token, side: _Side) -> Sequence[Call]:
+    def _copied(self, stream: StreamDigests, token: _Token, side: Side) -> Sequence[Call]:
         addresses = [token.addresses[i] for i in side.chosen]
         copies = []  # freed in the order of their stream, so behind the digests
         with torch._C._DisableTorchDispatch(), stream.current():
             for n, (position, address) in enumerate(zip(side.positions, addresses, strict=True)):
                 if position in side.scattered or address & 15:
-                    copies.append(_readable(_tensor(token.values[position])))
+                    copies.append(_readable(plain_tensor(token.values[position])))
                     addresses[n] = copies[-1].data_ptr()
             return calls(side.tables, addresses)
 
@@ -357,40 +243,7 @@ class LaunchRecorder:
         self._emit()
 
 
-def _key(site: Site, values: Sequence[Any], grid: Grid | None) -> tuple[Any, ...]:
-    if site.scalars is not None:
-        frame = sys._getframe(
-            5
-        )  # what called the launcher: _key, _plan, before, announce and run lie between
-        if frame.f_code.co_name in _GENERATED:
-            shape = values[0].shape if isinstance(values[0], torch.Tensor) else None
-            return (id(site), id(frame.f_code), frame.f_lasti, shape, *[values[i] for i in site.scalars])
-    backward = torch._C._current_graph_task_id() != -1
-    return (id(site), grid, backward, *map(_layout, values))
-
-
-def _layout(value: Any) -> Any:
-    # True, 1 and 1.0 are equal and are not the same
-    if isinstance(value, torch.Tensor):
-        return value.shape, value.stride(), value.storage_offset(), value.dtype
-    tensor = tensor_of(value)
-    plain = value is None or isinstance(value, (bool, int, float, str))
-    return _layout(tensor) if tensor is not None else (type(value), value if plain else repr(value))
-
-
-def _calls(side: _Side, addresses: Sequence[int]) -> Sequence[Call] | None:
-    chosen = [addresses[i] for i in side.chosen]
-    whole = not side.scattered and not reduce(or_, chosen, 0) & 15
-    return calls(side.tables, chosen) if whole and side.tables else None
-
-
 def _readable(tensor: torch.Tensor) -> torch.Tensor:
     # contiguous, and at an address that the kernel can load 16 bytes from
     plain = tensor.resolve_conj().resolve_neg().contiguous()
     return plain.clone() if plain.data_ptr() & 15 else plain
-
-
-def _tensor(value: Any) -> torch.Tensor:
-    tensor = tensor_of(value)
-    assert tensor is not None
-    return tensor
