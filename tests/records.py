@@ -8,11 +8,16 @@ META = TensorMeta((4,), (1,), "float32", "cpu")
 
 
 def arg(
-    name: str, role: Role, before: str, after: str | None = None, storage: int | None = None
+    name: str,
+    role: Role,
+    before: str,
+    after: str | None = None,
+    storage: int | None = None,
+    writer: str | None = None,
 ) -> KernelArg:
     """A tensor argument whose digests are the given words; `storage` defaults to one made from the name."""
     number = hash(name) if storage is None else storage
-    return KernelArg(name, role, META, number, None, Digest(before), Digest(after or before))
+    return KernelArg(name, role, META, number, None, Digest(before), Digest(after or before), writer)
 
 
 def kernel(name: str = "triton_poi_fused_mul_0", num_warps: int = 4) -> Kernel:

@@ -100,3 +100,15 @@ def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
 
     assert done.returncode == 2
     assert "cannot write a run below" in done.stderr
+
+
+def test_launches_without_digests_compare_equal_and_say_so(tmp_path: Path) -> None:
+    a, b = (recorded("silu", tmp_path, "--digests", "none") for _ in range(2))
+
+    shown = tracing("show", a, runs=tmp_path).stdout
+    compared = tracing("compare", a, b, runs=tmp_path)
+
+    assert "not digested" in shown
+    assert "did not finish" not in shown
+    assert compared.returncode == 0
+    assert f"no digests in {Path(a).name}" in compared.stdout

@@ -101,3 +101,9 @@ def test_a_run_that_ends_early_is_a_divergence_where_it_ended() -> None:
     divergence = found(run, run[:1])
 
     assert (divergence.kind, divergence.index, divergence.kernel_name) == ("length", 1, "last")
+
+
+def test_an_input_that_an_operator_wrote_last_names_the_operator() -> None:
+    a, b = ([launch(0, arg("in_ptr0", "in", x, writer="aten::mm.out"))] for x in ("x", "y"))
+
+    assert found(a, b).operator == "aten::mm.out"

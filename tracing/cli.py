@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from enum import Enum
 from pathlib import Path
 from typing import Annotated
 
@@ -30,6 +31,14 @@ Runs = Annotated[Path, typer.Option("--runs", help="Folder that holds the runs."
 RUNS = Path("runs")
 
 
+class Digests(str, Enum):
+    """Of which tensors digests are taken."""
+
+    all = "all"
+    declared = "declared"
+    none = "none"
+
+
 @app.command()
 def run(
     case: Annotated[str, typer.Argument(help="A case by name, or the path of a file with build(device).")],
@@ -37,6 +46,13 @@ def run(
         str, typer.Option(help="What kernels are compiled for where there is no GPU.")
     ] = "sm_90",
     seed: Annotated[int, typer.Option(help="Seed of torch's random generators.")] = 0,
+    digests: Annotated[
+        Digests,
+        typer.Option(
+            help="all: every tensor before a launch, and what it may write after it. "
+            "declared: what the kernel reads before and writes after. none: launches only."
+        ),
+    ] = Digests.all,
     show: Annotated[bool, typer.Option("--show", help="Show the run when it has ended.")] = False,
     runs: Runs = RUNS,
 ) -> None:
@@ -55,8 +71,9 @@ def run(
         loaded = load_case(case)
         device = Device(target)
         info = RunInfo(
-            SCHEMA, loaded.name, str(loaded.path), tuple(sys.argv), seed, store.now(), device.environment()
-        )
+            SCHEMA, loaded.name, str(loaded.path), tuple(sys.argv), seed, store.now(), device.environment(),
+            digests.value,
+        )  # fmt: skip
         writer = store.create(runs, info)
 
         def progress(stage: str) -> None:
@@ -66,7 +83,7 @@ def run(
 
         progress(f"recording on the {device.name}, for {device.compiled_for}")
         try:
-            outcome = record(loaded, device, seed, writer, progress)
+            outcome = record(loaded, device, seed, digests.value, writer, progress)
         finally:
             writer.close()
     if show:
@@ -123,7 +140,11 @@ def compare(
         out.print(line)
     found = first_divergence(one.launches(), other.launches())
     if found is None:
-        out.print(f"equal: {text.plural(sum(1 for _ in one.launches()), 'launch')}, every digest")
+        launches = text.plural(sum(1 for _ in one.launches()), "launch")
+        without = [run.name for run in (one, other) if run.info.digests == "none"]
+        out.print(
+            f"equal: {launches}, " + (f"no digests in {', '.join(without)}" if without else "every digest")
+        )
         return
     for line in text.divergence_text(found):
         out.print(line)

@@ -140,6 +140,7 @@ class RunInfo(Record, frozen=True):
     seed: int
     started: str  # ISO 8601, UTC
     environment: Environment
+    digests: Literal["all", "declared", "none"] = "all"  # of which tensors they were taken
 
 
 class KernelArg(Record, frozen=True):
@@ -162,7 +163,7 @@ class KernelArg(Record, frozen=True):
     @property
     def modified(self) -> bool:
         """Whether the bits were seen to change; a buffer rewritten with the same bits is not modified."""
-        return self.before != self.after
+        return self.before is not None and self.after is not None and self.before.bits != self.after.bits
 
     @property
     def writes(self) -> bool:
@@ -180,7 +181,7 @@ class KernelLaunch(Record, frozen=True):
     device: str
     phase: Phase
     args: tuple[KernelArg, ...]
-    finished: bool = True  # False: the process ended before the launch's digests were known
+    finished: bool = True  # False: the process ended before the launch's digests were known, or it raised
 
     @property
     def kernel_name(self) -> str:

@@ -220,10 +220,13 @@ class Run:
                     f"{self.path} is damaged: launch {launch.index} has no signature {launch.signature}",
                     "copy the run again, or record it again",
                 )
-            yield _join(kernels[signature.kernel], signature, launch, found)
+            finished = found is not None or self.info.digests == "none"
+            yield _join(kernels[signature.kernel], signature, launch, found, finished)
 
 
-def _join(kernel: Kernel, signature: Signature, line: LaunchLine, digests: DigestLine | None) -> KernelLaunch:
+def _join(
+    kernel: Kernel, signature: Signature, line: LaunchLine, digests: DigestLine | None, finished: bool
+) -> KernelLaunch:
     storages = iter(line.storages)
     before = digests.before if digests else {}
     after = digests.after if digests else {}
@@ -248,7 +251,7 @@ def _join(kernel: Kernel, signature: Signature, line: LaunchLine, digests: Diges
         signature.device,
         signature.phase,
         args,
-        digests is not None,
+        finished,
     )
 
 

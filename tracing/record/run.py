@@ -20,6 +20,7 @@ from tracing.environment import environment, fresh_caches
 from tracing.errors import Problem
 from tracing.model import Case, Environment, NotCovered, Outcome, Workload
 from tracing.record.launches import LaunchRecorder
+from tracing.record.plans import Digests
 from tracing.store import RunWriter
 from tracing.virtual_gpu import parse_target, virtual_gpu
 
@@ -64,15 +65,22 @@ def _gpu_target() -> str:
 
 
 def record(
-    case: Case, device: Device, seed: int, writer: RunWriter, progress: Callable[[str], None]
+    case: Case,
+    device: Device,
+    seed: int,
+    digests: Digests,
+    writer: RunWriter,
+    progress: Callable[[str], None],
 ) -> Outcome:
     """Record one case into a run and return how it ended; the outcome is in the run as well.
+
+    digests -- as for LaunchRecorder
 
     A case that raises leaves a readable run with status "failed". An interruption is written down, then
     raised again.
     """
     try:
-        outcome = _compared(case, device, seed, writer, progress)
+        outcome = _compared(case, device, seed, digests, writer, progress)
     except Problem as problem:
         writer.append(Outcome("failed", problem.problem))
         raise
@@ -86,20 +94,23 @@ def record(
 
 
 def _compared(
-    case: Case, device: Device, seed: int, writer: RunWriter, progress: Callable[[str], None]
+    case: Case,
+    device: Device,
+    seed: int,
+    digests: Digests,
+    writer: RunWriter,
+    progress: Callable[[str], None],
 ) -> Outcome:
     with device.active():
         progress("running in eager")
         expected = _results(_built(case, device, seed), seed, lambda fn: fn)
         progress("compiling and running")
         workload = _built(case, device, seed)
-        with LaunchRecorder(writer) as recorder:
+        with LaunchRecorder(writer, digests) as recorder:
             actual = _results(workload, seed, torch.compile)
         progress(f"launches recorded: {recorder.count}")
         if recorder.count == 0:
-            writer.append(
-                NotCovered("this case: it launched no Triton kernel", "a case that torch.compile lowers")
-            )
+            writer.append(NotCovered("this case: it launched no kernel", "a case that torch.compile lowers"))
     return _outcome(actual, expected)
 
 

@@ -43,10 +43,11 @@ def argument_text(arg: KernelArg) -> str:
 
 
 def _digests(arg: KernelArg) -> str:
-    if arg.before is None or arg.after is None:
+    if arg.after is None:
         return "not digested"
-    before, after = arg.before.bits[:DIGITS], arg.after.bits[:DIGITS]
-    text = before if before == after else f"{before} -> {after}"
+    after = arg.after.bits[:DIGITS]
+    before = arg.before.bits[:DIGITS] if arg.before else "?"
+    text = after if before == after else f"{before} -> {after}"
     counts = {"nan": arg.after.nan, "inf": arg.after.inf}
     return text + "".join(f" {name}={count}" for name, count in counts.items() if count)
 
