@@ -39,6 +39,13 @@ class Digests(str, Enum):
     none = "none"
 
 
+class Phase(str, Enum):
+    """When a kernel is launched."""
+
+    forward = "forward"
+    backward = "backward"
+
+
 @app.command()
 def run(
     case: Annotated[str, typer.Argument(help="A case by name, or the path of a file with build(device).")],
@@ -53,6 +60,13 @@ def run(
             "declared: what the kernel reads before and writes after. none: launches only."
         ),
     ] = Digests.all,
+    kernel: Annotated[list[str] | None, typer.Option(help="Record kernels of this name; a glob.")] = None,
+    launches: Annotated[str, typer.Option(help="Record these launches, FIRST:BEHIND.")] = ":",
+    phase: Annotated[list[Phase] | None, typer.Option(help="Record launches of this phase.")] = None,
+    rank: Annotated[list[int] | None, typer.Option(help="Record launches of this rank.")] = None,
+    rank_aware: Annotated[
+        bool, typer.Option("--rank-aware", help="Under torchrun: one run for all ranks of the job.")
+    ] = False,
     show: Annotated[bool, typer.Option("--show", help="Show the run when it has ended.")] = False,
     runs: Runs = RUNS,
 ) -> None:
@@ -60,30 +74,33 @@ def run(
 
     Exit status 1 if the compiled result differs from eager, 2 if the case failed.
     """
+    from tracing import environment
     from tracing.case import load_case
-    from tracing.environment import require_compiler
 
-    require_compiler()
+    environment.require_compiler()
+    job = environment.job() if rank_aware else None
     started = time.perf_counter()
     with err.status("importing torch") as status:
+        from tracing.record.launches import LaunchRecorder
         from tracing.record.run import Device, record
+        from tracing.record.selection import selection_of
 
-        loaded = load_case(case)
-        device = Device(target)
+        selection = selection_of(kernel, launches, [p.value for p in phase or ()], rank, environment.rank())
+        loaded, device = load_case(case), Device(target)
         info = RunInfo(
             SCHEMA, loaded.name, str(loaded.path), tuple(sys.argv), seed, store.now(), device.environment(),
             digests.value,
         )  # fmt: skip
-        writer = store.create(runs, info)
+        writer = store.create(runs, info, environment.rank(), job)
 
         def progress(stage: str) -> None:
-            elapsed = time.perf_counter() - started
-            err.print(f"[dim]{elapsed:6.1f} s[/]  {loaded.name}: {stage}")
+            err.print(f"[dim]{time.perf_counter() - started:6.1f} s[/]  {loaded.name}: {stage}")
             status.update(stage)
 
         progress(f"recording on the {device.name}, for {device.compiled_for}")
+        recorder = LaunchRecorder(writer, digests.value, selection=selection)
         try:
-            outcome = record(loaded, device, seed, digests.value, writer, progress)
+            outcome = record(loaded, device, seed, recorder, writer, progress)
         finally:
             writer.close()
     if show:

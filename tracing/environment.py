@@ -60,6 +60,22 @@ def rank() -> int:
     return int(os.environ.get("RANK", "0"))
 
 
+def local_rank() -> int:
+    """This process's rank on its machine: the number of its GPU."""
+    return int(os.environ.get("LOCAL_RANK", "0"))
+
+
+def job() -> str:
+    """A name that the ranks of one job have in common; raises Problem outside of torchrun."""
+    if "RANK" not in os.environ or "MASTER_PORT" not in os.environ:
+        raise Problem(
+            "this process is no rank of a job", "start it with `torchrun -m tracing run CASE --rank-aware`"
+        )
+    name = os.environ.get("TORCHELASTIC_RUN_ID", "none")
+    # without --rdzv-id torchrun calls every job "none"; one that runs on one machine has one parent process
+    return name if name != "none" else f"{os.environ['MASTER_PORT']}-{os.getppid()}"
+
+
 @contextmanager
 def fresh_caches() -> Iterator[Path]:
     """While active, Triton and Inductor compile into an empty folder, which is removed at the end.

@@ -13,6 +13,7 @@ One process writes one file of a kind; all of them are read together.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import io
 import os
@@ -117,26 +118,35 @@ class RunWriter:
         self._files.clear()
 
 
-def create(runs: Path, info: RunInfo) -> RunWriter:
-    """Make a new run directory below `runs`.
+def create(runs: Path, info: RunInfo, rank: int = 0, job: str | None = None) -> RunWriter:
+    """Make a new run directory below `runs`, or join that of another rank of the same job.
 
     Raises Problem if it cannot be written or the disk is all but full.
     """
     stamp = info.started.translate(str.maketrans("T", "-", "-:"))[:15]
     try:
-        path = _fresh(runs, f"{info.case}-{stamp}")
+        path = _fresh(runs, f"{info.case}-{stamp}") if job is None else runs / f"{info.case}-job-{job}"
+        (path / "blobs").mkdir(parents=True, exist_ok=True)
         if shutil.disk_usage(path).free < RESERVE:
             raise Problem(
                 f"{runs} has less than {RESERVE >> 20} MiB of free disk",
                 "free some, or record elsewhere with `--runs DIR`",
             )
-        (path / "blobs").mkdir()
-        (path / "run.json").write_bytes(msgspec.json.format(msgspec.json.encode(info)) + b"\n")
+        _write_once(path / "run.json", msgspec.json.format(msgspec.json.encode(info)) + b"\n")
     except OSError as error:
         raise Problem(
             f"cannot write a run below {runs}: {error.strerror}", "record elsewhere with `--runs DIR`"
         ) from error
-    return RunWriter(path)
+    return RunWriter(path, rank)
+
+
+def _write_once(path: Path, data: bytes) -> None:
+    # whole or not at all; the first rank's stands
+    partial = path.with_suffix(f".{socket.gethostname()}-{os.getpid()}")
+    partial.write_bytes(data)
+    with contextlib.suppress(FileExistsError):
+        path.hardlink_to(partial)
+    partial.unlink()
 
 
 def _fresh(runs: Path, name: str) -> Path:

@@ -15,7 +15,16 @@ import triton.language as tl
 from tracing.record.digest import RANGES, TILE_WORDS
 
 FIELDS = 5 + RANGES  # of a slot, 64 bits each: sum 1, L1, NaN, inf, -0.0, then sum 0 by range
-KINDS = {torch.float32: 1, torch.bfloat16: 2, torch.float16: 3, torch.float64: 4}  # whose values are tallied
+# How values are tallied. Complex ones are pairs; a float8 has no statistics here, only a digest.
+KINDS = {
+    torch.float32: 1,
+    torch.complex64: 1,
+    torch.bfloat16: 2,
+    torch.float16: 3,
+    torch.complex32: 3,
+    torch.float64: 4,
+    torch.complex128: 4,
+}
 
 _HALF = tl.constexpr(TILE_WORDS // 2)
 _WORDS = tl.constexpr(TILE_WORDS)

@@ -7,9 +7,11 @@ written in launch order all the same. Nothing waits for the device before the en
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any, TypeAlias
 
 import torch
@@ -21,6 +23,7 @@ from tracing.record.digest import digest
 from tracing.record.digest_gpu import Batch, Call, StreamDigests, calls
 from tracing.record.operators import OperatorWrites
 from tracing.record.plans import Digests, Place, Plan, Planner, Side, plain_tensor
+from tracing.record.selection import EVERYTHING, Selection
 from tracing.record.sites import Grid, Site
 from tracing.store import RunWriter
 
@@ -48,24 +51,34 @@ _Held: TypeAlias = tuple[int, Plan, int, Place, Mapping[int, str]]
 class LaunchRecorder:
     """While entered, every launch in this process that can be seen is written to a run."""
 
-    def __init__(self, writer: RunWriter, digests: Digests = "all", *, operators: bool = True) -> None:
+    def __init__(
+        self,
+        writer: RunWriter,
+        digests: Digests = "all",
+        *,
+        operators: bool = True,
+        selection: Selection = EVERYTHING,
+    ) -> None:
         """Record into `writer`.
 
         digests   -- "all": every tensor argument before a launch, and what it may write after it; "declared":
                      what the kernel's IR reads before and writes after; "none": no work on the device at all
         operators -- note which operator outside of Triton wrote a buffer last; 5 to 9 µs an operator
+        selection -- which launches
         """
-        self.count = 0
+        self.count = 0  # launches seen
+        self.recorded = 0  # of these
         self._writer = writer
         self._catalogue = Catalogue(writer)
         self._digests = digests
         self._operators = operators
+        self._selection = selection
         self._lock = threading.RLock()  # CUDA's backward launches from autograd's own threads
         self._planner = Planner(self._catalogue, digests)
         self._streams: dict[tuple[torch.device, int], StreamDigests] = {}
         self._held: list[_Held] = []  # launches whose lines are not written yet
         self._ready: dict[int, DigestLine] = {}
-        self._next = 0  # of the digest lines, which are written in launch order
+        self._waiting: deque[int] = deque()  # launches whose digest lines are to be written, in this order
         self._last: dict[int, str] = {}  # by storage: the operator that wrote it after any launch
         self._exit = ExitStack()
 
@@ -87,6 +100,7 @@ class LaunchRecorder:
         with self._lock, hooks.hidden():
             for stream in self._streams.values():
                 stream.drain()
+            self._held = [held for held in self._held if held[1].signature is not None]
             self._flush()
             # a launch that failed has no digests; those behind it wait for nothing more
             self._writer.extend([self._ready[index] for index in sorted(self._ready)])
@@ -103,10 +117,16 @@ class LaunchRecorder:
             place = plan.places.get(addresses) or self._planner.place(plan, addresses)
             index = self.count
             self.count += 1
-            self._held.append((index, plan, stream, place, self._writers(plan, addresses)))
-            if self._digests == "none" and plan.device is not None and plan.signature is not None:
-                if len(self._held) >= _LINES:
-                    self._flush()
+            writers = self._writers(plan, addresses)
+            if self._selection is not EVERYTHING and not self._selection.wants(index, site.name, plan.phase):
+                return None
+            self.recorded += 1
+            if len(self._held) >= _LINES:
+                self._flush()
+            self._held.append((index, plan, stream, place, writers))
+            if self._digests != "none":
+                self._waiting.append(index)
+            elif plan.device is not None and plan.signature is not None:
                 return None
             token = _Token(index, plan, values, addresses, place, stream, plan.before)
             if plan.device is None:
@@ -149,8 +169,10 @@ class LaunchRecorder:
     # ---- lines
 
     def _flush(self) -> None:
-        self._writer.extend([self._line(*held) for held in self._held])
-        self._held.clear()
+        # one that has no signature yet, as its autotuner still chooses in another thread, holds back the rest
+        ready = [held for held in takewhile(lambda held: held[1].signature is not None, self._held)]
+        self._writer.extend([self._line(*held) for held in ready])
+        del self._held[: len(ready)]
 
     def _line(
         self, index: int, plan: Plan, stream: int, place: Place, writers: Mapping[int, str]
@@ -163,9 +185,8 @@ class LaunchRecorder:
 
     def _emit(self) -> None:
         lines = []
-        while self._next in self._ready:
-            lines.append(self._ready.pop(self._next))
-            self._next += 1
+        while self._waiting and self._waiting[0] in self._ready:
+            lines.append(self._ready.pop(self._waiting.popleft()))
         self._writer.extend(lines)
 
     # ---- digests on the host: at once

@@ -16,11 +16,10 @@ import torch._inductor.config as inductor
 from torch.utils._pytree import tree_flatten
 
 from tracing.case import build, describe
-from tracing.environment import environment, fresh_caches
+from tracing.environment import environment, fresh_caches, local_rank
 from tracing.errors import Problem
 from tracing.model import Case, Environment, NotCovered, Outcome, Workload
 from tracing.record.launches import LaunchRecorder
-from tracing.record.plans import Digests
 from tracing.store import RunWriter
 from tracing.virtual_gpu import parse_target, virtual_gpu
 
@@ -32,6 +31,8 @@ class Device:
         """Choose the GPU if there is one, else a virtual GPU that compiles for `target`."""
         self.target = target
         self.virtual = not torch.cuda.is_available()
+        if not self.virtual:
+            torch.cuda.set_device(local_rank())
         self.type = "cpu" if self.virtual else "cuda"
         wanted = parse_target(target)
         if self.virtual:
@@ -68,19 +69,19 @@ def record(
     case: Case,
     device: Device,
     seed: int,
-    digests: Digests,
+    recorder: LaunchRecorder,
     writer: RunWriter,
     progress: Callable[[str], None],
 ) -> Outcome:
     """Record one case into a run and return how it ended; the outcome is in the run as well.
 
-    digests -- as for LaunchRecorder
+    recorder -- entered while the compiled workload runs; it and this function write to `writer`
 
     A case that raises leaves a readable run with status "failed". An interruption is written down, then
     raised again.
     """
     try:
-        outcome = _compared(case, device, seed, digests, writer, progress)
+        outcome = _compared(case, device, seed, recorder, writer, progress)
     except Problem as problem:
         writer.append(Outcome("failed", problem.problem))
         raise
@@ -97,7 +98,7 @@ def _compared(
     case: Case,
     device: Device,
     seed: int,
-    digests: Digests,
+    recorder: LaunchRecorder,
     writer: RunWriter,
     progress: Callable[[str], None],
 ) -> Outcome:
@@ -106,9 +107,9 @@ def _compared(
         expected = _results(_built(case, device, seed), seed, lambda fn: fn)
         progress("compiling and running")
         workload = _built(case, device, seed)
-        with LaunchRecorder(writer, digests) as recorder:
+        with recorder:
             actual = _results(workload, seed, torch.compile)
-        progress(f"launches recorded: {recorder.count}")
+        progress(f"launches recorded: {recorder.recorded} of {recorder.count}")
         if recorder.count == 0:
             writer.append(NotCovered("this case: it launched no kernel", "a case that torch.compile lowers"))
     return _outcome(actual, expected)

@@ -1,0 +1,229 @@
+"""What exactly each launch found and left: its tensors, kept under a budget of memory and of disk.
+
+Clones stay on their device until the memory budget is used up; then they are written to the run as
+safetensors, one file a tensor, and one line says whose it is. Keeping a tensor waits for nothing; the
+device is waited for when clones are written. What cannot be kept is said, never raised.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import safetensors.torch
+import torch
+
+from tracing.model import Blob, Record
+from tracing.record.coverage import NO_GRAPHS
+from tracing.store import RunWriter
+
+# dtypes that safetensors 0.7 and later stores and loads; of another the bytes are stored
+_STORED = {
+    torch.bool,
+    torch.uint8,
+    torch.uint16,
+    torch.uint32,
+    torch.uint64,
+    torch.int8,
+    torch.int16,
+    torch.int32,
+    torch.int64,
+    torch.float8_e4m3fn,
+    torch.float8_e5m2,
+    torch.float16,
+    torch.bfloat16,
+    torch.float32,
+    torch.float64,
+    torch.complex64,
+}
+
+
+class KeptTensor(Record, frozen=True):
+    """The content of one tensor argument, just before or just after a launch."""
+
+    launch: int
+    position: int  # of the argument
+    side: Literal["before", "after"]
+    blob: Blob  # a safetensors file with one tensor, "tensor"
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    launch: int
+    position: int
+    side: Literal["before", "after"]
+    tensor: torch.Tensor
+    dtype: torch.dtype  # of the argument; `tensor` may hold its bytes
+
+    @property
+    def name(self) -> str:
+        return f"launch {self.launch}, argument {self.position}, {self.side}"
+
+
+class OutputKeeper:
+    """The tensors of a run that are to be kept; may be called from several threads."""
+
+    def __init__(
+        self,
+        writer: RunWriter,
+        not_covered: Callable[[str, str], None],
+        *,
+        memory: int = 1 << 30,
+        disk: int = 16 << 30,
+        spill: Literal["oldest", "largest"] = "oldest",
+    ) -> None:
+        """Keep tensors in the run of `writer`.
+
+        not_covered -- told what is not kept, and the setting that would keep it
+        memory      -- of clones held at most, over all devices; beyond it they are written down to half of it
+        disk        -- of files written at most, before compression; equal files are one
+        spill       -- which clones are written first
+        """
+        self._writer = writer
+        self._not_covered = not_covered
+        self._memory = memory
+        self._disk = disk
+        self._largest_first = spill == "largest"
+        self._lock = threading.Lock()  # CUDA's backward launches from autograd's own threads
+        self._clones: list[_Held] = []
+        self._bytes = 0
+        self._written: set[Blob] = set()
+        self._on_disk = 0
+        self._stopped = False
+
+    @property
+    def held(self) -> int:
+        """Bytes of the clones that are in memory now."""
+        return self._bytes
+
+    def keep(
+        self, launch: int, position: int, side: Literal["before", "after"], tensor: torch.Tensor
+    ) -> None:
+        """Clone a tensor on its own device, behind the work of the current stream there.
+
+        launch, position, side -- whose content it is
+        tensor                 -- [*] any dtype, strides and device
+
+        Costs a copy on the device; waits for the device only when the memory budget is used up, or if the
+        tensor alone is larger than it. A quantized tensor is kept as its integers.
+        """
+        with self._lock, torch._C._DisableTorchDispatch():
+            if self._stopped:
+                return
+            if tensor.is_cuda and torch.cuda.is_current_stream_capturing():
+                self._not_covered("the content of tensors of launches captured into a CUDA graph", NO_GRAPHS)
+                return
+            try:
+                self._keep(_Held(launch, position, side, _cloneable(tensor), tensor.dtype))
+            except RuntimeError as error:
+                self._leave_out(launch, error)
+
+    def close(self) -> None:
+        """Write everything that is still held; waits for the device."""
+        with self._lock, torch._C._DisableTorchDispatch():
+            self._spill(-1)
+
+    def _keep(self, found: _Held) -> None:
+        if found.tensor.nbytes > self._memory:
+            self._write(found)
+            return
+        try:
+            clone = _clone(found.tensor)
+        except RuntimeError as error:
+            if not _out_of_memory(error):
+                raise
+            self._spill(-1)
+            clone = _clone(found.tensor)
+        self._clones.append(_Held(found.launch, found.position, found.side, clone, found.dtype))
+        self._bytes += clone.nbytes
+        if self._bytes > self._memory:
+            self._spill(self._memory // 2)
+
+    def _spill(self, down_to: int) -> None:
+        # -1: everything, also what has no bytes
+        if self._largest_first:
+            self._clones.sort(key=lambda held: -held.tensor.nbytes)  # stable: among equals the oldest
+        clones = deque(self._clones)
+        self._clones.clear()
+        while clones and (self._bytes > down_to or self._stopped):
+            held = clones.popleft()
+            self._bytes -= held.tensor.nbytes
+            self._write(held)
+        self._clones.extend(clones)
+
+    def _write(self, held: _Held) -> None:
+        if self._stopped:
+            return
+        try:
+            data = _dump(held.tensor, held.dtype)
+        except (RuntimeError, MemoryError) as error:  # the device failed, or the host has no memory left
+            self._leave_out(held.launch, error)
+            return
+        if self._on_disk + len(data) > self._disk:
+            what = f"tensors beyond {self._disk} bytes on disk, from {held.name} on"
+            self._stop(what, "--keep-disk BYTES")
+            return
+        try:
+            self._append(held, data)
+        except OSError as error:  # most often a full disk
+            self._stop(f"tensors from {held.name} on: {error.strerror}", "--runs DIR")
+
+    def _append(self, held: _Held, data: bytes) -> None:
+        blob = self._writer.blob(data)
+        if blob not in self._written:
+            self._written.add(blob)
+            self._on_disk += len(data)
+        self._writer.append(KeptTensor(held.launch, held.position, held.side, blob))
+
+    def _leave_out(self, launch: int, error: Exception) -> None:
+        reason = next(iter(str(error).splitlines()), type(error).__name__)
+        setting = "--keep-memory" if _out_of_memory(error) else "none"
+        self._not_covered(f"the content of tensors of launch {launch} ({reason})", setting)
+
+    def _stop(self, what: str, setting: str) -> None:
+        self._stopped = True
+        with suppress(OSError):  # a disk that is full may have no room for this line either
+            self._not_covered(f"the content of {what}", setting)
+
+
+def load(data: bytes) -> torch.Tensor:
+    """The tensor in a file that a `KeptTensor` names, on the CPU."""
+    stored = safetensors.torch.load(data)["tensor"]
+    length = int.from_bytes(data[:8], "little")  # of the header: the library gives no metadata for bytes
+    metadata: dict[str, Any] = json.loads(data[8 : 8 + length]).get("__metadata__", {})
+    if "dtype" not in metadata:
+        return stored
+    return stored.view(getattr(torch, metadata["dtype"])).reshape(json.loads(metadata["shape"]))
+
+
+def _dump(tensor: torch.Tensor, dtype: torch.dtype) -> bytes:
+    if tensor.is_cuda:
+        torch.cuda.synchronize(tensor.device)  # the clone may be of another stream than the current one
+    plain = tensor.resolve_conj().resolve_neg().cpu().contiguous()
+    if tensor.is_quantized or dtype in _STORED or dtype.is_floating_point is None:
+        return safetensors.torch.save({"tensor": plain})
+    metadata = {"dtype": str(dtype).removeprefix("torch."), "shape": json.dumps(list(plain.shape))}
+    return safetensors.torch.save({"tensor": plain.reshape(-1).view(torch.uint8)}, metadata)
+
+
+def _cloneable(tensor: torch.Tensor) -> torch.Tensor:
+    # torch copies neither quantized tensors nor the integers of fewer than 8 bits
+    plain = tensor.detach()
+    if plain.is_quantized:
+        return plain.int_repr()
+    if plain.dtype not in _STORED and plain.element_size() == 1:
+        return plain.view(torch.uint8)
+    return plain
+
+
+def _clone(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.resolve_conj().resolve_neg().clone(memory_format=torch.contiguous_format)
+
+
+def _out_of_memory(error: Exception) -> bool:
+    return isinstance(error, (torch.OutOfMemoryError, MemoryError)) or "out of memory" in str(error).lower()
