@@ -37,6 +37,7 @@ TILE_WORDS = 2048
 TILE_BYTES = 4 * TILE_WORDS
 RANGES = 8  # in which a difference between two tensors can be told apart without the tensors
 GOLDEN = 0x9E3779B97F4A7C15  # 2**64 divided by the golden ratio: spreads consecutive integers
+LARGEST = float(np.finfo(np.float64).max)  # an L1 norm beyond it; JSON knows no infinity
 _CHUNK = 32  # tiles at a time: the intermediate products stay in the second-level cache
 _FLOATS = 1 << 15  # elements at a time, likewise
 
@@ -167,4 +168,4 @@ def digest(tensor: torch.Tensor) -> Digest:
     with np.errstate(over="ignore", invalid="ignore"):  # uninitialised memory may hold anything
         parts = [_statistics(values[i : i + _FLOATS]) for i in range(0, len(values), _FLOATS)]
     nan, inf, zeros, l1 = (sum(column) for column in zip(*parts, strict=True)) if parts else (0, 0, 0, 0.0)
-    return Digest(name, tiles, nan, inf, zeros, l1)
+    return Digest(name, tiles, nan, inf, zeros, min(l1, LARGEST))

@@ -19,7 +19,7 @@ import triton
 from triton.compiler import ASTSource
 
 from tracing.model import Digest
-from tracing.record.digest import TILE_BYTES, block_tiles, finish
+from tracing.record.digest import LARGEST, TILE_BYTES, block_tiles, finish
 from tracing.record.digest_kernel import FIELDS, KINDS, digest_kernel
 
 WIDTH = 8  # tensors a launch
@@ -199,6 +199,6 @@ def decode(slots: npt.NDArray[np.int64], nbytes: Sequence[int], counted: Sequenc
     norms = np.ascontiguousarray(slots[:, 1]).view(np.float64).tolist()
     counts = slots[:, 2:5].tolist()
     return [
-        Digest(name, tiles, nan, inf, zero, norm) if tallied else Digest(name, tiles)
+        Digest(name, tiles, nan, inf, zero, min(norm, LARGEST)) if tallied else Digest(name, tiles)
         for (name, tiles), (nan, inf, zero), norm, tallied in zip(names, counts, norms, counted, strict=True)
     ]

@@ -92,7 +92,8 @@ def _tally_words(words, l1, top, low, KIND: tl.constexpr):  # type: ignore[no-un
 def _count(bits, l1, counts):  # type: ignore[no-untyped-def]
     """Sum of finite magnitudes; NaN, inf and -0.0 counted in 10 bits each."""
     magnitude = bits & 0x7FFFFFFF
-    l1 += tl.where(magnitude < 0x7F800000, magnitude.to(tl.float32, bitcast=True), 0.0)
+    value = tl.where(magnitude < 0x7F800000, magnitude, 0).to(tl.float32, bitcast=True)
+    l1 += value.to(tl.float64)
     counts += tl.where(magnitude > 0x7F800000, 1, 0)
     counts += tl.where(magnitude == 0x7F800000, 1 << 10, 0)
     counts += tl.where(bits == 0x80000000, 1 << 20, 0)
@@ -148,18 +149,18 @@ def _read(  # type: ignore[no-untyped-def]
             l1, top, low = _tally_words(x, l1, top, low, KIND)
             l1, top, low = _tally_words(y, l1, top, low, KIND)
     if KIND > 0 and KIND < 4:
-        if (tl.max(top, 0) < 0x7F800000) & (tl.min(low, 0) > 0):
+        if (tl.max(top, 0) < 0x71800000) & (tl.min(low, 0) > 0):  # below 2**100 no sum overflows
             norm = tl.sum(l1, 0).to(tl.float64)
         else:  # rare: read these tiles again, and count; in small steps, so as to need few registers
             q = tl.arange(0, _HALF // 4)
-            few = tl.zeros((_HALF // 4,), tl.float32)
+            few = tl.zeros((_HALF // 4,), tl.float64)
             counts = tl.zeros((_HALF // 4,), tl.int32)
             for i in range(0, 8 * count):
                 again = _words(address, begin * _WORDS + i * (_HALF // 4) + q, nbytes)
                 few, counts = _count(_float_bits(again, KIND, False), few, counts)
                 if KIND > 1:
                     few, counts = _count(_float_bits(again, KIND, True), few, counts)
-            norm = tl.sum(few, 0).to(tl.float64)
+            norm = tl.sum(few, 0)
             nan = tl.sum(counts & 1023, 0).to(tl.int64)
             inf = tl.sum((counts >> 10) & 1023, 0).to(tl.int64)
             zero = tl.sum(counts >> 20, 0).to(tl.int64)

@@ -27,6 +27,7 @@ from tracing.record.selection import EVERYTHING, Selection
 from tracing.record.sites import Grid, Site
 from tracing.store import RunWriter
 
+_FAILED = 1 << 16  # launches that wait for the digests of one before them: that one failed
 _LINES = 256  # launches on a GPU whose lines are held back at most
 
 
@@ -169,7 +170,10 @@ class LaunchRecorder:
     # ---- lines
 
     def _flush(self) -> None:
-        # one that has no signature yet, as its autotuner still chooses in another thread, holds back the rest
+        # one without a signature, whose autotuner still chooses in another thread, holds back the rest; for long
+        # only if it failed
+        if len(self._held) >= 4 * _LINES:
+            self._held = [held for held in self._held if held[1].signature is not None]
         ready = [held for held in takewhile(lambda held: held[1].signature is not None, self._held)]
         self._writer.extend([self._line(*held) for held in ready])
         del self._held[: len(ready)]
@@ -185,8 +189,12 @@ class LaunchRecorder:
 
     def _emit(self) -> None:
         lines = []
-        while self._waiting and self._waiting[0] in self._ready:
-            lines.append(self._ready.pop(self._waiting.popleft()))
+        failed = len(self._ready) >= _FAILED
+        while self._waiting and (failed or self._waiting[0] in self._ready):
+            index = self._waiting.popleft()
+            failed = failed and index not in self._ready
+            if index in self._ready:
+                lines.append(self._ready.pop(index))
         self._writer.extend(lines)
 
     # ---- digests on the host: at once

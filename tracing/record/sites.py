@@ -144,7 +144,7 @@ class InterpretedSite:
     """A kernel under TRITON_INTERPRET=1: nothing is compiled, and what it touches is seen exactly."""
 
     kind: Kind = "interpreted"
-    settled = True
+    settled = False  # what it touches is known when it has run
     scalars: Sequence[int] | None = None
 
     def __init__(self, function: InterpretedFunction) -> None:
