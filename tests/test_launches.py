@@ -7,23 +7,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+import triton
+import triton.language as tl
+from test_store import INFO
+from torch._inductor.async_compile import AsyncCompile
+from torch._inductor.runtime.triton_heuristics import CachingAutotuner
+from triton.compiler import CompiledKernel
+from triton.runtime.autotuner import Autotuner
+from triton.runtime.interpreter import InterpretedFunction
 
-torch = pytest.importorskip("torch")
-triton = pytest.importorskip("triton")
-
-import triton.language as tl  # noqa: E402  (torch and Triton may be absent)
-from test_store import INFO  # noqa: E402
-from torch._inductor.async_compile import AsyncCompile  # noqa: E402
-from torch._inductor.runtime.triton_heuristics import CachingAutotuner  # noqa: E402
-from triton.compiler import CompiledKernel  # noqa: E402
-from triton.runtime.autotuner import Autotuner  # noqa: E402
-from triton.runtime.interpreter import InterpretedFunction  # noqa: E402
-
-from tracing import DebugMode, TritonKernelCall, store  # noqa: E402
-from tracing.model import KernelArg, KernelLaunch  # noqa: E402
-from tracing.record.digest import digest  # noqa: E402
-from tracing.record.launches import LaunchRecorder  # noqa: E402
-from tracing.virtual_gpu import virtual_gpu  # noqa: E402
+from tracing import DebugMode, TritonKernelCall, store
+from tracing.model import KeptTensor, KernelArg, KernelLaunch
+from tracing.record.digest import digest
+from tracing.record.launches import LaunchRecorder
+from tracing.record.outputs import Keep, load
+from tracing.virtual_gpu import virtual_gpu
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -439,3 +438,16 @@ def test_what_is_launched_afterwards_is_not_recorded(gpu: None, tmp_path: Path) 
     added(torch.ones(100))
 
     assert (recorder.count, len(read(writer))) == (1, 1)
+
+
+def test_what_a_launch_read_and_wrote_is_kept(tmp_path: Path) -> None:
+    x = torch.rand(100)
+    writer = store.create(tmp_path, INFO)
+    with virtual_gpu(), LaunchRecorder(writer, keep=Keep(inputs=True)):
+        y = torch.compile(lambda x: x.sin() * 2)(x)
+
+    run = store.Run(writer.path)
+    kept = {line.side: load(run.bytes(line.blob)) for line in run.records(KeptTensor)}
+
+    assert torch.equal(kept["before"].view(100), x)
+    assert torch.equal(kept["after"].view(100), y)

@@ -46,6 +46,13 @@ class Phase(str, Enum):
     backward = "backward"
 
 
+class Spill(str, Enum):
+    """Which kept tensors are written to disk first."""
+
+    oldest = "oldest"
+    largest = "largest"
+
+
 @app.command()
 def run(
     case: Annotated[str, typer.Argument(help="A case by name, or the path of a file with build(device).")],
@@ -67,6 +74,15 @@ def run(
     rank_aware: Annotated[
         bool, typer.Option("--rank-aware", help="Under torchrun: one run for all ranks of the job.")
     ] = False,
+    keep_outputs: Annotated[
+        bool, typer.Option("--keep-outputs", help="Keep what each launch wrote, as safetensors.")
+    ] = False,
+    keep_inputs: Annotated[
+        bool, typer.Option("--keep-inputs", help="Keep what each launch read, too.")
+    ] = False,
+    keep_memory: Annotated[int, typer.Option(help="Bytes of memory for kept tensors.")] = 1 << 30,
+    keep_disk: Annotated[int, typer.Option(help="Bytes of disk for kept tensors.")] = 16 << 30,
+    keep_spill: Annotated[Spill, typer.Option(help="What leaves memory first.")] = Spill.oldest,
     show: Annotated[bool, typer.Option("--show", help="Show the run when it has ended.")] = False,
     runs: Runs = RUNS,
 ) -> None:
@@ -82,6 +98,7 @@ def run(
     started = time.perf_counter()
     with err.status("importing torch") as status:
         from tracing.record.launches import LaunchRecorder
+        from tracing.record.outputs import Keep
         from tracing.record.run import Device, record
         from tracing.record.selection import selection_of
 
@@ -98,7 +115,10 @@ def run(
             status.update(stage)
 
         progress(f"recording on the {device.name}, for {device.compiled_for}")
-        recorder = LaunchRecorder(writer, digests.value, selection=selection)
+        kept = Keep(keep_inputs, keep_memory, keep_disk, keep_spill.value)
+        recorder = LaunchRecorder(
+            writer, digests.value, selection=selection, keep=kept if keep_outputs or keep_inputs else None
+        )
         try:
             outcome = record(loaded, device, seed, recorder, writer, progress)
         finally:

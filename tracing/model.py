@@ -102,6 +102,15 @@ class DigestLine(Record, frozen=True):
     after: Mapping[int, Digest]  # of those among them whose bits changed
 
 
+class KeptTensor(Record, frozen=True):
+    """The content of one tensor argument, before or after one launch."""
+
+    launch: int
+    position: int  # of the argument
+    side: Literal["before", "after"]
+    blob: Blob  # a safetensors file with one tensor called "tensor"
+
+
 class NotCovered(Record, frozen=True):
     """Something that the recorder could not see, and the setting that would show it."""
 

@@ -2,7 +2,7 @@
 
     runs/silu-20261120-231502/
       run.json                              what runs, written before it starts
-      kernels-<host>-<rank>-<pid>.ndjson    one line a record; likewise signatures-, uncovered-, outcomes-
+      kernels-<host>-<rank>-<pid>.ndjson    one line a record; likewise signatures-, outputs-, uncovered-, ...
       launches-<host>-<rank>-<pid>.ndjson.zst   the same, compressed as it is written; likewise digests-
       blobs/<digest>.zst                    IR and sources, each stored once
 
@@ -19,11 +19,12 @@ import io
 import os
 import shutil
 import socket
+import threading
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timezone
 from difflib import get_close_matches
 from pathlib import Path
-from typing import IO, TypeVar
+from typing import IO, BinaryIO, TypeVar
 
 import msgspec
 import zstandard
@@ -33,6 +34,7 @@ from tracing.model import (
     SCHEMA,
     Blob,
     DigestLine,
+    KeptTensor,
     Kernel,
     KernelArg,
     KernelLaunch,
@@ -51,6 +53,7 @@ KINDS: dict[type[Record], str] = {
     Signature: "signatures",
     LaunchLine: "launches",
     DigestLine: "digests",
+    KeptTensor: "outputs",
     NotCovered: "uncovered",
     Outcome: "outcomes",
 }
@@ -69,7 +72,7 @@ class RunWriter:
     def __init__(self, path: Path, rank: int = 0) -> None:
         self.path = path
         self._writer = f"{socket.gethostname()}-{rank}-{os.getpid()}"
-        self._files: dict[str, io.FileIO] = {}
+        self._files: dict[str, BinaryIO] = {}
         self._encoder = msgspec.json.Encoder()
         self._packers: dict[str, zstandard.ZstdCompressionObj] = {}
 
@@ -82,7 +85,9 @@ class RunWriter:
         if records:
             kind = KINDS[type(records[0])]
             lines = b"".join(self._encoder.encode(record) + b"\n" for record in records)
-            self._file(kind).write(self._packed(kind, lines))
+            file = self._file(kind)
+            file.write(self._packed(kind, lines))
+            file.flush()
 
     def blob(self, content: str | bytes) -> Blob:
         """Store content once and return its name."""
@@ -90,16 +95,20 @@ class RunWriter:
         name = hashlib.blake2b(data, digest_size=16).hexdigest()
         target = self.path / "blobs" / f"{name}.zst"
         if not target.exists():
-            partial = target.with_suffix(f".{os.getpid()}")
-            partial.write_bytes(zstandard.compress(data))
-            partial.replace(target)
+            partial = target.with_suffix(f".{os.getpid()}-{threading.get_ident()}")
+            try:
+                partial.write_bytes(zstandard.compress(data))
+                partial.replace(target)
+            except OSError:
+                partial.unlink(missing_ok=True)
+                raise
         return name
 
-    def _file(self, kind: str) -> io.FileIO:
+    def _file(self, kind: str) -> BinaryIO:
         file = self._files.get(kind)
         if file is None:
             suffix = ".ndjson.zst" if kind in PACKED else ".ndjson"
-            file = self._files[kind] = io.FileIO(self.path / f"{kind}-{self._writer}{suffix}", "a")
+            file = self._files[kind] = (self.path / f"{kind}-{self._writer}{suffix}").open("ab")
         return file
 
     def _packed(self, kind: str, lines: bytes) -> bytes:

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import torch
 
@@ -22,6 +22,7 @@ from tracing.record.catalogue import Catalogue
 from tracing.record.digest import digest
 from tracing.record.digest_gpu import Batch, Call, StreamDigests, calls
 from tracing.record.operators import OperatorWrites
+from tracing.record.outputs import Keep, OutputKeeper
 from tracing.record.plans import Digests, Place, Plan, Planner, Side, plain_tensor
 from tracing.record.selection import EVERYTHING, Selection
 from tracing.record.sites import Grid, Site
@@ -59,6 +60,7 @@ class LaunchRecorder:
         *,
         operators: bool = True,
         selection: Selection = EVERYTHING,
+        keep: Keep | None = None,
     ) -> None:
         """Record into `writer`.
 
@@ -66,6 +68,7 @@ class LaunchRecorder:
                      what the kernel's IR reads before and writes after; "none": no work on the device at all
         operators -- note which operator outside of Triton wrote a buffer last; 5 to 9 µs an operator
         selection -- which launches
+        keep      -- keep what each launch wrote, under a budget; None: nothing
         """
         self.count = 0  # launches seen
         self.recorded = 0  # of these
@@ -74,6 +77,10 @@ class LaunchRecorder:
         self._digests = digests
         self._operators = operators
         self._selection = selection
+        self._keep = keep
+        self._keeper = OutputKeeper(
+            writer, self._catalogue.not_covered, memory=keep.memory, disk=keep.disk, spill=keep.spill
+        ) if keep else None  # fmt: skip
         self._lock = threading.RLock()  # CUDA's backward launches from autograd's own threads
         self._planner = Planner(self._catalogue, digests)
         self._streams: dict[tuple[torch.device, int], StreamDigests] = {}
@@ -103,6 +110,8 @@ class LaunchRecorder:
                 stream.drain()
             self._held = [held for held in self._held if held[1].signature is not None]
             self._flush()
+            if self._keeper is not None:
+                self._keeper.close()
             # a launch that failed has no digests; those behind it wait for nothing more
             self._writer.extend([self._ready[index] for index in sorted(self._ready)])
             self._ready.clear()
@@ -127,9 +136,15 @@ class LaunchRecorder:
             self._held.append((index, plan, stream, place, writers))
             if self._digests != "none":
                 self._waiting.append(index)
-            elif plan.device is not None and plan.signature is not None:
+            elif plan.device is not None and plan.signature is not None and self._keeper is None:
                 return None
             token = _Token(index, plan, values, addresses, place, stream, plan.before)
+            if (
+                self._keep is not None and self._keep.inputs
+            ):  # of a first launch all: what it reads is not known
+                self._kept(
+                    token, "before", plan.reads if plan.signature is not None else range(len(addresses))
+                )
             if plan.device is None:
                 self._host_before(token)
             elif self._digests != "none":
@@ -146,10 +161,16 @@ class LaunchRecorder:
                 self._planner.settle(plan, token.values)
                 token.place = self._planner.place(plan, token.addresses)
                 self._writers(plan, token.addresses)
+            self._kept(token, "after", plan.writes)
             if plan.device is None:
                 self._host_after(token)
             elif self._digests != "none":
                 self._gpu_after(token)
+
+    def _kept(self, token: _Token, side: Literal["before", "after"], chosen: Sequence[int]) -> None:
+        if self._keeper is not None:
+            for position in (token.plan.positions[i] for i in chosen):
+                self._keeper.keep(token.index, position, side, plain_tensor(token.values[position]))
 
     # ---- who wrote what a launch reads
 
@@ -170,7 +191,7 @@ class LaunchRecorder:
     # ---- lines
 
     def _flush(self) -> None:
-        # one without a signature, whose autotuner still chooses in another thread, holds back the rest; for long
+        # one without a signature, whose autotuner chooses in another thread, holds back the rest; for long
         # only if it failed
         if len(self._held) >= 4 * _LINES:
             self._held = [held for held in self._held if held[1].signature is not None]

@@ -18,7 +18,7 @@ from typing import Any, Literal
 import safetensors.torch
 import torch
 
-from tracing.model import Blob, Record
+from tracing.model import Blob, KeptTensor
 from tracing.record.coverage import NO_GRAPHS
 from tracing.store import RunWriter
 
@@ -43,26 +43,27 @@ _STORED = {
 }
 
 
-class KeptTensor(Record, frozen=True):
-    """The content of one tensor argument, just before or just after a launch."""
-
-    launch: int
-    position: int  # of the argument
-    side: Literal["before", "after"]
-    blob: Blob  # a safetensors file with one tensor, "tensor"
-
-
 @dataclass(frozen=True, slots=True)
 class _Held:
     launch: int
     position: int
     side: Literal["before", "after"]
     tensor: torch.Tensor
-    dtype: torch.dtype  # of the argument; `tensor` may hold its bytes
+    dtype: torch.dtype  # of the argument; `tensor` may be its bytes
 
     @property
     def name(self) -> str:
         return f"launch {self.launch}, argument {self.position}, {self.side}"
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """What is kept, and how much of it."""
+
+    inputs: bool = False  # what a launch reads, too
+    memory: int = 1 << 30  # bytes
+    disk: int = 16 << 30
+    spill: Literal["oldest", "largest"] = "oldest"
 
 
 class OutputKeeper:
@@ -119,7 +120,8 @@ class OutputKeeper:
                 self._not_covered("the content of tensors of launches captured into a CUDA graph", NO_GRAPHS)
                 return
             try:
-                self._keep(_Held(launch, position, side, _cloneable(tensor), tensor.dtype))
+                plain = tensor.int_repr() if tensor.is_quantized else tensor.detach()
+                self._keep(_Held(launch, position, side, _copyable(plain), plain.dtype))
             except RuntimeError as error:
                 self._leave_out(launch, error)
 
@@ -205,20 +207,17 @@ def _dump(tensor: torch.Tensor, dtype: torch.dtype) -> bytes:
     if tensor.is_cuda:
         torch.cuda.synchronize(tensor.device)  # the clone may be of another stream than the current one
     plain = tensor.resolve_conj().resolve_neg().cpu().contiguous()
-    if tensor.is_quantized or dtype in _STORED or dtype.is_floating_point is None:
+    if dtype in _STORED:
         return safetensors.torch.save({"tensor": plain})
     metadata = {"dtype": str(dtype).removeprefix("torch."), "shape": json.dumps(list(plain.shape))}
     return safetensors.torch.save({"tensor": plain.reshape(-1).view(torch.uint8)}, metadata)
 
 
-def _cloneable(tensor: torch.Tensor) -> torch.Tensor:
-    # torch copies neither quantized tensors nor the integers of fewer than 8 bits
-    plain = tensor.detach()
-    if plain.is_quantized:
-        return plain.int_repr()
-    if plain.dtype not in _STORED and plain.element_size() == 1:
-        return plain.view(torch.uint8)
-    return plain
+def _copyable(tensor: torch.Tensor) -> torch.Tensor:
+    # torch does not copy integers of fewer than 8 bits
+    if tensor.dtype not in _STORED and tensor.element_size() == 1:
+        return tensor.view(torch.uint8)
+    return tensor
 
 
 def _clone(tensor: torch.Tensor) -> torch.Tensor:
@@ -226,4 +225,8 @@ def _clone(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _out_of_memory(error: Exception) -> bool:
-    return isinstance(error, (torch.OutOfMemoryError, MemoryError)) or "out of memory" in str(error).lower()
+    # the CPU's allocator has no exception of its own
+    texts = ("out of memory", "can't allocate memory")
+    return isinstance(error, (torch.OutOfMemoryError, MemoryError)) or any(
+        text in str(error) for text in texts
+    )
