@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+import torch
+from torch._inductor.async_compile import AsyncCompile
+from torch._inductor.codecache import PyCodeCache
 
-torch = pytest.importorskip("torch")
-
-from torch._inductor.async_compile import AsyncCompile  # noqa: E402  (torch may be absent)
-from torch._inductor.codecache import PyCodeCache  # noqa: E402
-
-from tracing.record.cpp import CppSite, declared_roles, installed  # noqa: E402
-from tracing.record.hooks import hidden  # noqa: E402
-
-
-@pytest.fixture(autouse=True, scope="module")
-def private_caches(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path_factory.mktemp("inductor")))
-        yield
+from tracing.record.cpp import CppSite, declared_roles, installed
+from tracing.record.hooks import hidden
 
 
 @dataclass

@@ -10,25 +10,20 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import torch
+import triton
+import triton.language as tl
 
-torch = pytest.importorskip("torch")
-triton = pytest.importorskip("triton")
-
-import triton.language as tl  # noqa: E402  (torch and Triton may be absent)
-
-from tracing import DebugMode  # noqa: E402
-from tracing import TritonKernelCall as _TritonKernelCall  # noqa: E402  (as the guides call it)
-from tracing.errors import Problem  # noqa: E402
-from tracing.virtual_gpu import virtual_gpu  # noqa: E402
+from tracing import DebugMode
+from tracing import TritonKernelCall as _TritonKernelCall  # as the guides call it
+from tracing.errors import Problem
+from tracing.virtual_gpu import virtual_gpu
 
 
 @pytest.fixture(autouse=True, scope="module")
-def gpu(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        for variable in ("TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR"):
-            patch.setenv(variable, str(tmp_path_factory.mktemp(variable)))
-        with virtual_gpu():
-            yield
+def gpu(private_caches: None) -> Iterator[None]:
+    with virtual_gpu():
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -8,18 +8,16 @@ from typing import Any
 
 import msgspec
 import pytest
+import torch
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
 
-torch = pytest.importorskip("torch")
-triton = pytest.importorskip("triton")
-
-from triton.backends.compiler import GPUTarget  # noqa: E402  (torch and Triton may be absent)
-from triton.compiler import ASTSource  # noqa: E402
-
-from tracing.model import Digest  # noqa: E402
-from tracing.record import digest_gpu  # noqa: E402
-from tracing.record.digest import RANGES, TILE_BYTES, digest  # noqa: E402
-from tracing.record.digest_kernel import FIELDS, digest_kernel  # noqa: E402
-from tracing.virtual_gpu import virtual_gpu  # noqa: E402
+from tracing.model import Digest
+from tracing.record import digest_gpu
+from tracing.record.digest import RANGES, TILE_BYTES, digest
+from tracing.record.digest_kernel import FIELDS, digest_kernel
+from tracing.virtual_gpu import virtual_gpu
 
 FLOATS = [torch.float32, torch.float16, torch.bfloat16, torch.float64]
 NAN, INF = float("nan"), float("inf")

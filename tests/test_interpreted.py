@@ -7,26 +7,22 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+import torch
+import triton
+import triton.language as tl
+from triton._C.libtriton import interpreter as native
+from triton.runtime.interpreter import InterpretedFunction
+from triton.tools.tensor_descriptor import TensorDescriptor
 
-torch = pytest.importorskip("torch")
-triton = pytest.importorskip("triton")
-
-import triton.language as tl  # noqa: E402  (triton may be absent)
-from triton._C.libtriton import interpreter as native  # noqa: E402
-from triton.runtime.interpreter import InterpretedFunction  # noqa: E402
-from triton.tools.tensor_descriptor import TensorDescriptor  # noqa: E402
-
-from tracing import interpreter  # noqa: E402
-from tracing.record.interpreted import Accesses, OutOfBounds, tracked  # noqa: E402
-from tracing.virtual_gpu import virtual_gpu  # noqa: E402
+from tracing import interpreter
+from tracing.record.interpreted import Accesses, OutOfBounds, tracked
+from tracing.virtual_gpu import virtual_gpu
 
 TRITON = tuple(int(part) for part in triton.__version__.split(".")[:2])
 
 
 @pytest.fixture
-def gpu(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    for variable in ("TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR"):
-        monkeypatch.setenv(variable, str(tmp_path / variable))
+def gpu() -> Iterator[None]:
     with virtual_gpu():
         yield
 

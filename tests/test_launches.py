@@ -25,14 +25,6 @@ from tracing.record.outputs import Keep, load
 from tracing.virtual_gpu import virtual_gpu
 
 
-@pytest.fixture(autouse=True, scope="module")
-def private_caches(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        for variable in ("TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR"):
-            patch.setenv(variable, str(tmp_path_factory.mktemp(variable)))
-        yield
-
-
 @pytest.fixture
 def gpu() -> Iterator[None]:
     with virtual_gpu():

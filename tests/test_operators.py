@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.testing._internal.two_tensor import TwoTensor
 
-torch = pytest.importorskip("torch")
-triton = pytest.importorskip("triton")
-
-from torch._subclasses.fake_tensor import FakeTensorMode  # noqa: E402  (torch may be absent)
-from torch.testing._internal.two_tensor import TwoTensor  # noqa: E402
-
-from tracing.record import hooks  # noqa: E402
-from tracing.record.operators import OperatorWrites  # noqa: E402
-from tracing.virtual_gpu import virtual_gpu  # noqa: E402
-
-
-@pytest.fixture(autouse=True, scope="module")
-def private_caches(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        for variable in ("TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR"):
-            patch.setenv(variable, str(tmp_path_factory.mktemp(variable)))
-        yield
+from tracing.record import hooks
+from tracing.record.operators import OperatorWrites
+from tracing.virtual_gpu import virtual_gpu
 
 
 class Writes:

@@ -10,27 +10,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+import torch._inductor.config as inductor_config
+import triton
+import triton.language as tl
+from torch._inductor.runtime.triton_heuristics import CachingAutotuner
+from torch.utils._python_dispatch import TorchDispatchMode
+from triton.language.extra import libdevice
+from triton.runtime.driver import driver
 
-torch = pytest.importorskip("torch")
-triton = pytest.importorskip("triton")
-
-import torch._inductor.config as inductor_config  # noqa: E402  (torch may be absent)
-import triton.language as tl  # noqa: E402
-from torch._inductor.runtime.triton_heuristics import CachingAutotuner  # noqa: E402
-from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
-from triton.language.extra import libdevice  # noqa: E402
-from triton.runtime.driver import driver  # noqa: E402
-
-from tracing.errors import Problem  # noqa: E402
-from tracing.virtual_gpu import parse_target, self_test, virtual_gpu  # noqa: E402
-
-
-@pytest.fixture(autouse=True, scope="module")
-def private_caches(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        for variable in ("TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR"):
-            patch.setenv(variable, str(tmp_path_factory.mktemp(variable)))
-        yield
+from tracing.errors import Problem
+from tracing.virtual_gpu import parse_target, self_test, virtual_gpu
 
 
 @pytest.fixture

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 from enum import Enum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.status import Status
 
 from tracing import store
 from tracing.analyze.divergence import first_divergence
@@ -95,30 +97,25 @@ def run(
 
     environment.require_compiler()
     job = environment.job() if rank_aware else None
-    started = time.perf_counter()
     with err.status("importing torch") as status:
         from tracing.record.launches import LaunchRecorder
         from tracing.record.outputs import Keep
         from tracing.record.run import Device, record
         from tracing.record.selection import selection_of
 
-        selection = selection_of(kernel, launches, [p.value for p in phase or ()], rank, environment.rank())
+        phases = [p.value for p in phase or ()]
+        selection = selection_of(kernel, launches, phases, rank, environment.rank())
+        keep = Keep(keep_inputs, keep_memory, keep_disk, keep_spill.value)
         loaded, device = load_case(case), Device(target)
         info = RunInfo(
             SCHEMA, loaded.name, str(loaded.path), tuple(sys.argv), seed, store.now(), device.environment(),
             digests.value,
         )  # fmt: skip
         writer = store.create(runs, info, environment.rank(), job)
-
-        def progress(stage: str) -> None:
-            err.print(f"[dim]{time.perf_counter() - started:6.1f} s[/]  {loaded.name}: {stage}")
-            status.update(stage)
-
+        progress = _progress(status, loaded.name)
         progress(f"recording on the {device.name}, for {device.compiled_for}")
-        kept = Keep(keep_inputs, keep_memory, keep_disk, keep_spill.value)
-        recorder = LaunchRecorder(
-            writer, digests.value, selection=selection, keep=kept if keep_outputs or keep_inputs else None
-        )
+        kept = keep if keep_outputs or keep_inputs else None
+        recorder = LaunchRecorder(writer, digests.value, selection=selection, keep=kept)
         try:
             outcome = record(loaded, device, seed, recorder, writer, progress)
         finally:
@@ -128,6 +125,16 @@ def run(
     elif outcome.status != "failed":
         err.print(f"{outcome.status}: {outcome.detail}", markup=False)
     _conclude(outcome, writer.path)
+
+
+def _progress(status: Status, case: str) -> Callable[[str], None]:
+    started = time.perf_counter()
+
+    def progress(stage: str) -> None:
+        err.print(f"[dim]{time.perf_counter() - started:6.1f} s[/]  {case}: {stage}")
+        status.update(stage)
+
+    return progress
 
 
 def _conclude(outcome: Outcome, path: Path) -> None:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from tracing.errors import Problem
-from tracing.model import Phase
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,9 +15,9 @@ class Selection:
 
     kernels: tuple[str, ...] = ()  # globs of kernel names
     launches: range | None = None  # in the order of the whole program, from 0
-    phases: tuple[Phase, ...] = ()
+    phases: tuple[str, ...] = ()
 
-    def wants(self, index: int, kernel: str, phase: Phase) -> bool:
+    def wants(self, index: int, kernel: str, phase: str) -> bool:
         """Whether a launch is recorded."""
         return (
             (self.launches is None or index in self.launches)
@@ -34,7 +33,7 @@ NOTHING = Selection(launches=range(0))
 def selection_of(
     kernels: Sequence[str] | None,
     launches: str,
-    phases: Sequence[Phase],
+    phases: Sequence[str],
     ranks: Sequence[int] | None,
     rank: int,
 ) -> Selection:
