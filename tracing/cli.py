@@ -97,6 +97,7 @@ def run(
 
     environment.require_compiler()
     job = environment.job() if rank_aware else None
+    started = time.perf_counter()
     with err.status("importing torch") as status:
         from tracing.record.launches import LaunchRecorder
         from tracing.record.outputs import Keep
@@ -112,7 +113,7 @@ def run(
             digests.value,
         )  # fmt: skip
         writer = store.create(runs, info, environment.rank(), job)
-        progress = _progress(status, loaded.name)
+        progress = _progress(status, loaded.name, started)
         progress(f"recording on the {device.name}, for {device.compiled_for}")
         kept = keep if keep_outputs or keep_inputs else None
         recorder = LaunchRecorder(writer, digests.value, selection=selection, keep=kept)
@@ -127,9 +128,7 @@ def run(
     _conclude(outcome, writer.path)
 
 
-def _progress(status: Status, case: str) -> Callable[[str], None]:
-    started = time.perf_counter()
-
+def _progress(status: Status, case: str, started: float) -> Callable[[str], None]:
     def progress(stage: str) -> None:
         err.print(f"[dim]{time.perf_counter() - started:6.1f} s[/]  {case}: {stage}")
         status.update(stage)

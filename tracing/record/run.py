@@ -21,7 +21,10 @@ from tracing.errors import Problem
 from tracing.model import Case, Environment, NotCovered, Outcome, Workload
 from tracing.record.launches import LaunchRecorder
 from tracing.store import RunWriter
-from tracing.virtual_gpu import parse_target, virtual_gpu
+from tracing.virtual_gpu import parse_target, self_test, virtual_gpu
+
+
+_COMPILING = "compiling and running"
 
 
 class Device:
@@ -80,13 +83,24 @@ def record(
     A case that raises leaves a readable run with status "failed". An interruption is written down, then
     raised again.
     """
+    stages: list[str] = []
+
+    def reached(stage: str) -> None:
+        stages.append(stage)
+        progress(stage)
+
     try:
-        outcome = _compared(case, device, seed, recorder, writer, progress)
+        outcome = _compared(case, device, seed, recorder, writer, reached)
     except Problem as problem:
         writer.append(Outcome("failed", problem.problem))
         raise
     except Exception as error:
         outcome = Outcome("failed", describe(error, case.path), traceback.format_exc())
+        if device.virtual and _COMPILING in stages:  # which rests on private parts of torch and Triton
+            progress("failed; testing the virtual GPU itself")
+            for line in self_test():
+                what = f"this case: the virtual GPU is off ({line})"
+                writer.append(NotCovered(what, "versions of torch and Triton in scripts/pins.toml"))
     except BaseException as error:
         writer.append(Outcome("failed", f"interrupted by {type(error).__name__}"))
         raise
@@ -105,7 +119,7 @@ def _compared(
     with device.active():
         progress("running in eager")
         expected = _results(_built(case, device, seed), seed, lambda fn: fn)
-        progress("compiling and running")
+        progress(_COMPILING)
         workload = _built(case, device, seed)
         with recorder:
             actual = _results(workload, seed, torch.compile)
