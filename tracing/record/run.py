@@ -23,7 +23,6 @@ from tracing.record.launches import LaunchRecorder
 from tracing.store import RunWriter
 from tracing.virtual_gpu import parse_target, self_test, virtual_gpu
 
-
 _COMPILING = "compiling and running"
 
 
