@@ -48,6 +48,7 @@ def test_a_seeded_difference_is_caught_at_the_launch_that_first_reads_it(tmp_pat
 
     done = tracing("compare", a, b, runs=tmp_path)
 
+    assert "last written by aten::mm.out" in tracing("show", a, runs=tmp_path).stdout
     assert done.returncode == 1
     assert "seed differs: 0 | 1" in done.stdout
     assert "first divergence: launch #1 " in done.stdout

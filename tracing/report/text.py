@@ -39,7 +39,8 @@ def argument_text(arg: KernelArg) -> str:
     if arg.tensor is None:
         return f"{arg.name}={arg.value}"
     mark = "[OUT] " if (arg.writes and arg.declared != "unknown") or arg.modified else ""
-    return f"{mark}{arg.name}={tensor_text(arg.tensor)}  {_digests(arg)}  ({arg.declared})"
+    wrote = f", last written by {arg.writer}" if arg.writer else ""
+    return f"{mark}{arg.name}={tensor_text(arg.tensor)}  {_digests(arg)}  ({arg.declared}{wrote})"
 
 
 def _digests(arg: KernelArg) -> str:
