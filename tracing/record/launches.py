@@ -42,6 +42,7 @@ class _Token:
     place: Place
     stream: int
     before: Side
+    writers: dict[int, str]
     found: Mapping[int, Digest] | None = None
     batch: Batch | None = None
     slot: int = 0  # first of the launch in the batch
@@ -138,7 +139,7 @@ class LaunchRecorder:
                 self._waiting.append(index)
             elif plan.device is not None and plan.signature is not None and self._keeper is None:
                 return None
-            token = _Token(index, plan, values, addresses, place, stream, plan.before)
+            token = _Token(index, plan, values, addresses, place, stream, plan.before, writers)
             if (
                 self._keep is not None and self._keep.inputs
             ):  # of a first launch all: what it reads is not known
@@ -160,7 +161,7 @@ class LaunchRecorder:
             if plan.signature is None:  # by now an autotuner has chosen, an interpreted kernel has run
                 self._planner.settle(plan, token.values)
                 token.place = self._planner.place(plan, token.addresses)
-                self._writers(plan, token.addresses)
+                token.writers.update(self._writers(plan, token.addresses))  # the held line's own
             self._kept(token, "after", plan.writes)
             if plan.device is None:
                 self._host_after(token)
@@ -178,7 +179,7 @@ class LaunchRecorder:
         for tensor in tensors:
             self._last[tensor.untyped_storage().data_ptr()] = name
 
-    def _writers(self, plan: Plan, addresses: tuple[int, ...]) -> Mapping[int, str]:
+    def _writers(self, plan: Plan, addresses: tuple[int, ...]) -> dict[int, str]:
         # the operators that wrote last what this launch reads; what it writes is its own from now on
         if not self._last:
             return {}
