@@ -18,7 +18,7 @@ def watched(not_covered: Callable[[str, str], None]) -> Iterator[None]:
     """While active, `not_covered(what, setting)` is called when launches happen that the hooks do not see.
 
     CUDA-graph replays are seen to happen, not what they launch. Code that Inductor compiles for its C++
-    wrapper, and AOTInductor packages, launch from C++.
+    wrapper launches from C++, and so do AOTInductor packages, which are not noticed.
     """
     graph = torch.cuda.CUDAGraph
     replay = graph.replay
