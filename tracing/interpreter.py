@@ -28,6 +28,8 @@ from typing import Any
 
 import numpy as np
 import torch
+
+# Triton imports Gluon at a first launch; with the language patched, that fails on Python 3.10.
 import triton.language as tl
 from triton.language.extra import libdevice as libdevice_stubs
 from triton.language.extra.cuda import libdevice as libdevice_nvidia
