@@ -30,6 +30,7 @@ import numpy as np
 import torch
 
 # Triton imports Gluon at a first launch; with the language patched, that fails on Python 3.10.
+import triton.experimental.gluon  # noqa: F401  (imported for its effect)
 import triton.language as tl
 from triton.language.extra import libdevice as libdevice_stubs
 from triton.language.extra.cuda import libdevice as libdevice_nvidia
