@@ -49,9 +49,10 @@ class _Chip:
     registers: int = 65536  # of 32 bits, on one processor
 
 
-# NVIDIA: CUDA C++ programming guide, technical specifications per compute capability; processors of the data
-# sheets of T4, A100, A10, L40S, H100 SXM, B200, B300, Thor, RTX 5090 and GB10. AMD: instruction set
-# architecture guides and data sheets of MI250 (one die), MI300X, MI355X, RX 7900 XTX, RX 9060 XT, RX 9070 XT.
+# Not yet checked against the vendors' documents, which are NVIDIA's CUDA C++ programming guide (technical
+# specifications per compute capability), AMD's instruction set architecture guides, and the data sheets of
+# T4, A100, A10, L40S, H100 SXM, B200, B300, Thor, RTX 5090 and GB10, and of MI250 (one die), MI300X, MI355X,
+# RX 7900 XTX, RX 9060 XT and RX 9070 XT. They decide which configuration fits, never what a kernel computes.
 _CHIPS = {
     "sm_75": _Chip(40, 65536, threads=1024),
     "sm_80": _Chip(108, 166912),
