@@ -17,15 +17,40 @@ LAYERS = {  # module or package -> what of `tracing` it may import
     "case": {"errors", "model"},
     "virtual_gpu": {"errors", "interpreter"},
     "interpreter": {"errors"},
-    "record": {"errors", "model", "environment", "store", "case", "virtual_gpu", "interpreter", "record"},
+    "compiler": {"errors", "model", "environment", "compiler"},
+    "record": {
+        "errors",
+        "model",
+        "environment",
+        "store",
+        "case",
+        "virtual_gpu",
+        "interpreter",
+        "compiler",
+        "record",
+    },
     "analyze": {"errors", "model", "store", "analyze"},
     "report": {"errors", "model", "store", "analyze", "report"},
-    "cli": {"errors", "model", "environment", "store", "case", "virtual_gpu", "record", "analyze", "report"},
+    "attach": {"errors", "model", "store", "environment", "attach"},
+    "cli": {
+        "errors",
+        "model",
+        "environment",
+        "store",
+        "case",
+        "virtual_gpu",
+        "compiler",
+        "record",
+        "analyze",
+        "report",
+        "attach",
+        "cli",
+    },
     "__main__": {"cli"},
     "__init__": {"model"},
 }
 TORCH = {"virtual_gpu", "interpreter", "record"}
-TRITON = {"virtual_gpu", "interpreter", "record"}
+TRITON = {"virtual_gpu", "interpreter", "record", "compiler", "attach"}
 MODULES = sorted(path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py"))
 
 

@@ -102,6 +102,50 @@ class DigestLine(Record, frozen=True):
     after: Mapping[int, Digest]  # of those among them whose bits changed
 
 
+class Compilation(Record, frozen=True):
+    """The compilation of one kernel, written before its first pass."""
+
+    id: int  # order in this process, from 0
+    kernel_name: str
+    hash: str  # `metadata.hash`: that of `Kernel`
+    target: str  # "cuda:90"
+    options: Mapping[str, str]  # the backend's options that steer its passes
+    source: Blob  # the IR or Python source that enters the first stage
+    file: str | None = None  # where the kernel's Python source begins, "path:line"
+
+
+class PassStart(Record, frozen=True):
+    """One pass, written before it runs: if nothing follows, the process died inside it."""
+
+    compilation: int
+    index: int  # order in the compilation, from 0
+    stage: str  # "ttir", "ttgir", "llir"
+    name: str  # "tritongpu-coalesce"
+    adder: str  # what Triton's compiler.py called, "passes.ttgpuir.add_coalesce"
+    arguments: tuple[str, ...]  # what it was called with, behind the pass manager
+    pipeline: str  # what `triton-opt --pass-pipeline` takes
+    caller: str  # "path:line" in Triton's compiler.py
+    before: Blob  # IR with locations
+
+
+class PassEnd(Record, frozen=True):
+    """One pass that ended; the IR did not change where `after` is the `before` of its start."""
+
+    compilation: int
+    index: int
+    after: Blob
+    wall_ms: float
+
+
+class StageArtefact(Record, frozen=True):
+    """What one stage of a compilation gave: TTIR, TTGIR, LLIR, PTX, cubin, ..."""
+
+    compilation: int
+    stage: str  # the artefact's file name ending, "ttgir", "cubin"
+    blob: Blob
+    wall_ms: float
+
+
 class KeptTensor(Record, frozen=True):
     """The content of one tensor argument, before or after one launch."""
 
@@ -195,6 +239,27 @@ class KernelLaunch(Record, frozen=True):
     @property
     def kernel_name(self) -> str:
         return self.kernel.name
+
+
+class PassRecord(Record, frozen=True):
+    """One pass of one compilation, joined from its start and its end."""
+
+    compilation: Compilation
+    index: int
+    stage: str
+    name: str
+    adder: str
+    arguments: tuple[str, ...]
+    pipeline: str
+    caller: str
+    before: Blob
+    after: Blob | None = None  # None: the process died inside this pass
+    wall_ms: float | None = None
+
+    @property
+    def changed(self) -> bool:
+        """Whether the pass changed the IR, its locations included."""
+        return self.after != self.before
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,7 @@ from tracing.errors import Problem
 from tracing.model import (
     SCHEMA,
     Blob,
+    Compilation,
     DigestLine,
     KeptTensor,
     Kernel,
@@ -41,9 +42,13 @@ from tracing.model import (
     LaunchLine,
     NotCovered,
     Outcome,
+    PassEnd,
+    PassRecord,
+    PassStart,
     Record,
     RunInfo,
     Signature,
+    StageArtefact,
 )
 
 R = TypeVar("R", bound=Record)
@@ -53,6 +58,10 @@ KINDS: dict[type[Record], str] = {
     Signature: "signatures",
     LaunchLine: "launches",
     DigestLine: "digests",
+    Compilation: "compilations",
+    PassStart: "passes",
+    PassEnd: "passends",
+    StageArtefact: "artefacts",
     KeptTensor: "outputs",
     NotCovered: "uncovered",
     Outcome: "outcomes",
@@ -216,20 +225,34 @@ class Run:
             writer = path.name.removeprefix(KINDS[LaunchLine]).split(".ndjson")[0]
             yield from self._joined(writer)
 
+    def passes(self) -> Iterator[PassRecord]:
+        """Every recorded pass, joined, process by process, compilation by compilation, in order."""
+        for path in self._files(PassStart):
+            yield from self._joined_passes(path.name.removeprefix(KINDS[PassStart]).split(".ndjson")[0])
+
     def _files(self, kind: type[Record]) -> list[Path]:
         return sorted(self.path.glob(f"{KINDS[kind]}-*.ndjson*"))
 
+    def _written(self, writer: str, kind: type[R]) -> Iterator[R]:
+        paths = self.path.glob(f"{KINDS[kind]}{writer}.ndjson*")
+        return (line for path in paths for line in _lines(path, kind))
+
+    def _joined_passes(self, writer: str) -> Iterator[PassRecord]:
+        compilations = {one.id: one for one in self._written(writer, Compilation)}
+        ends = {(end.compilation, end.index): end for end in self._written(writer, PassEnd)}
+        for start in self._written(writer, PassStart):
+            fields = msgspec.structs.asdict(start) | {"compilation": compilations[start.compilation]}
+            if end := ends.get((start.compilation, start.index)):
+                fields |= {"after": end.after, "wall_ms": end.wall_ms}
+            yield PassRecord(**fields)
+
     def _joined(self, writer: str) -> Iterator[KernelLaunch]:
         # launches and digests are in the same order, so one pass over both joins them
-        def lines(kind: type[R]) -> Iterator[R]:
-            paths = self.path.glob(f"{KINDS[kind]}{writer}.ndjson*")
-            return (line for path in paths for line in _lines(path, kind))
-
-        kernels = {kernel.id: kernel for kernel in lines(Kernel)}
-        signatures = {signature.id: signature for signature in lines(Signature)}
-        digests = lines(DigestLine)
+        kernels = {kernel.id: kernel for kernel in self._written(writer, Kernel)}
+        signatures = {signature.id: signature for signature in self._written(writer, Signature)}
+        digests = self._written(writer, DigestLine)
         digest = next(digests, None)
-        for launch in lines(LaunchLine):
+        for launch in self._written(writer, LaunchLine):
             while digest is not None and digest.launch < launch.index:
                 digest = next(digests, None)
             found = digest if digest is not None and digest.launch == launch.index else None

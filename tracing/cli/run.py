@@ -1,4 +1,4 @@
-"""The `tracing` command. Exit status as diff(1): 0 nothing found, 1 a difference, 2 no answer."""
+"""`tracing run`: a case under recording hooks."""
 
 from __future__ import annotations
 
@@ -10,27 +10,12 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.status import Status
 
 from tracing import store
-from tracing.analyze.divergence import first_divergence
-from tracing.errors import Problem
+from tracing.cli.app import RUNS, Runs, app, err
+from tracing.cli.show import print_run
 from tracing.model import SCHEMA, Outcome, RunInfo
-from tracing.report import text
-
-app = typer.Typer(
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    help=__doc__,
-    rich_markup_mode="rich",
-)
-out = Console(soft_wrap=True, highlight=False)
-err = Console(stderr=True, soft_wrap=True, highlight=False)
-
-Runs = Annotated[Path, typer.Option("--runs", help="Folder that holds the runs.")]
-RUNS = Path("runs")
 
 
 class Digests(str, Enum):
@@ -122,7 +107,7 @@ def run(
         finally:
             writer.close()
     if show:
-        _print_run(store.Run(writer.path))
+        print_run(store.Run(writer.path))
     elif outcome.status != "failed":
         err.print(f"{outcome.status}: {outcome.detail}", markup=False)
     _conclude(outcome, writer.path)
@@ -142,74 +127,3 @@ def _conclude(outcome: Outcome, path: Path) -> None:
         err.print(f"  the run up to there, and the traceback: `tracing show {path}`", markup=False)
     print(path)
     raise typer.Exit({"passed": 0, "differs": 1, "failed": 2}[outcome.status])
-
-
-@app.command()
-def show(
-    name: Annotated[str, typer.Argument(metavar="RUN", help='A run by path or name, or "latest".')],
-    runs: Runs = RUNS,
-) -> None:
-    """Show what ran where: versions, kernels, every launch with its arguments and digests."""
-    _print_run(store.open_run(name, runs))
-
-
-def _print_run(opened: store.Run) -> None:
-    for line in text.run_text(opened):
-        out.print(line)
-
-
-@app.command("list")
-def list_runs(runs: Runs = RUNS) -> None:
-    """List the recorded runs, oldest first."""
-    for path in store.recorded(runs):
-        try:
-            out.print(text.summary_text(store.Run(path)))
-        except Problem as problem:
-            out.print(f"{path.name}  {problem.problem}", markup=False)
-
-
-@app.command()
-def compare(
-    a: Annotated[str, typer.Argument(metavar="RUN")],
-    b: Annotated[str, typer.Argument(metavar="RUN")],
-    runs: Runs = RUNS,
-) -> None:
-    """Compare two runs launch by launch: the first that differs, and what is to blame.
-
-    Exit status 0 if all launches are equal, 1 if one differs.
-    """
-    one, other = store.open_run(a, runs), store.open_run(b, runs)
-    for line in text.difference_of_infos(one.info, other.info):
-        out.print(line)
-    found = first_divergence(one.launches(), other.launches())
-    if found is None:
-        launches = text.plural(sum(1 for _ in one.launches()), "launch")
-        without = [run.name for run in (one, other) if run.info.digests == "none"]
-        out.print(
-            f"equal: {launches}, " + (f"no digests in {', '.join(without)}" if without else "every digest")
-        )
-        return
-    for line in text.divergence_text(found):
-        out.print(line)
-    raise typer.Exit(1)
-
-
-def main() -> None:
-    """Entry point: a Problem or a failing disk becomes one message and exit status 2."""
-    try:
-        app()
-    except Problem as problem:
-        _fail(problem.problem, problem.remedy)
-    except OSError as error:
-        place = f"{error.filename}: " if error.filename else ""
-        _fail(
-            f"{place}{error.strerror or error}",
-            "check the folder and its disk, or choose another: `--runs DIR`",
-        )
-
-
-def _fail(problem: str, remedy: str) -> None:
-    err.print(f"tracing: {problem}", markup=False)
-    if remedy:
-        err.print(f"  {remedy}", markup=False)
-    sys.exit(2)

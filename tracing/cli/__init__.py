@@ -1,0 +1,30 @@
+"""The `tracing` command, a module for each of its commands."""
+
+from __future__ import annotations
+
+import sys
+
+from tracing.cli import compare, run, show  # noqa: F401  # each registers its commands with the application
+from tracing.cli.app import app, err
+from tracing.errors import Problem
+
+
+def main() -> None:
+    """Entry point: a Problem or a failing disk becomes one message and exit status 2."""
+    try:
+        app()
+    except Problem as problem:
+        _fail(problem.problem, problem.remedy)
+    except OSError as error:
+        place = f"{error.filename}: " if error.filename else ""
+        _fail(
+            f"{place}{error.strerror or error}",
+            "check the folder and its disk, or choose another: `--runs DIR`",
+        )
+
+
+def _fail(problem: str, remedy: str) -> None:
+    err.print(f"tracing: {problem}", markup=False)
+    if remedy:
+        err.print(f"  {remedy}", markup=False)
+    sys.exit(2)
