@@ -1,10 +1,30 @@
-"""Launches built by hand, for tests of what is done with them."""
+"""Launches and compilations built by hand, for tests of what is done with them."""
 
 from __future__ import annotations
 
-from tracing.model import Digest, Kernel, KernelArg, KernelLaunch, Role, TensorMeta
+from pathlib import Path
+
+from tracing import store
+from tracing.model import (
+    Compilation,
+    Digest,
+    Environment,
+    Kernel,
+    KernelArg,
+    KernelLaunch,
+    PassEnd,
+    PassStart,
+    Role,
+    RunInfo,
+    TensorMeta,
+)
 
 META = TensorMeta((4,), (1,), "float32", "cpu")
+
+
+def new_run(folder: Path) -> store.RunWriter:
+    environment = Environment("3", "2", "3", "cpu", "cuda:90", "host", "platform", {})
+    return store.create(folder, RunInfo(1, "case", "/case.py", (), 0, store.now(), environment))
 
 
 def arg(
@@ -28,3 +48,30 @@ def launch(
     index: int, *args: KernelArg, name: str = "triton_poi_fused_mul_0", num_warps: int = 4, grid: int = 1
 ) -> KernelLaunch:
     return KernelLaunch(index, kernel(name, num_warps), (grid, 1, 1), 0, "cpu", "forward", args)
+
+
+def compiled(
+    writer: store.RunWriter,
+    name: str,
+    ir: str,
+    *passes: tuple[str, str, str | None],
+    number: int = 0,
+    target: str = "cuda:90",
+    **options: str,
+) -> Compilation:
+    """Write a compilation: each pass is (stage, name, IR after it); None: it did not end."""
+    record = Compilation(
+        number, name, f"{number:02}hash of {name}", target, options, writer.blob(ir), "k.py:1"
+    )
+    writer.append(record)
+    for index, (stage, pass_name, after) in enumerate(passes):
+        adder, caller = f"passes.add_{pass_name}", "compiler.py:7"
+        writer.append(
+            PassStart(
+                number, index, stage, pass_name, adder, (), f"any({pass_name})", caller, writer.blob(ir)
+            )
+        )
+        if after is not None:
+            writer.append(PassEnd(number, index, writer.blob(after), 1.5))
+            ir = after
+    return record

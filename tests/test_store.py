@@ -12,11 +12,11 @@ import msgspec
 import pytest
 
 from tracing import store
+from tracing.digests import Columns, Digested, packed
 from tracing.errors import Problem
 from tracing.model import (
     Argument,
     Digest,
-    DigestLine,
     Environment,
     Kernel,
     LaunchLine,
@@ -30,6 +30,11 @@ INFO = RunInfo(
     1, "silu", "/silu.py", ("tracing",), 0, store.now(), Environment("3", "2", "3", "cpu", "", "h", "p", {})
 )
 META = TensorMeta((2,), (1,), "float32", "cpu")
+X, OLD = (Digest(letter * 32, letter * 6, l1=1.5) for letter in "af")
+
+
+def new(index: int) -> Digest:
+    return Digest(f"{index:032x}", "123", nan=index)
 
 
 def write_launches(writer: store.RunWriter, count: int) -> None:
@@ -38,7 +43,8 @@ def write_launches(writer: store.RunWriter, count: int) -> None:
     writer.append(Signature(0, 0, (1, 1, 1), "forward", "cpu", args))
     for index in range(count):
         writer.append(LaunchLine(index, 0, 0, (5, 6)))
-        writer.append(DigestLine(index, {0: Digest("x"), 2: Digest("old")}, {2: Digest(f"new {index}")}))
+        columns = Columns.of([X, OLD, new(index)])
+        writer.extend(list(packed([Digested(index, columns, 0, (0, 2), (2,))])))
 
 
 def test_launches_are_joined_with_their_kernel_signature_and_digests(tmp_path: Path) -> None:
@@ -50,7 +56,7 @@ def test_launches_are_joined_with_their_kernel_signature_and_digests(tmp_path: P
     x, n, y = launches[2].args
     assert [launch.index for launch in launches] == [0, 1, 2]
     assert (x.storage, n.value, y.storage) == (5, 2, 6)
-    assert (x.modified, y.modified, y.after) == (False, True, Digest("new 2"))
+    assert (x.modified, y.modified, y.after) == (False, True, new(2))
 
 
 def test_a_blob_is_stored_once(tmp_path: Path) -> None:
@@ -165,3 +171,13 @@ def test_the_latest_run_can_be_named_so(tmp_path: Path) -> None:
     last = store.create(tmp_path, INFO)
 
     assert store.open_run("latest", tmp_path).path == last.path
+
+
+def test_every_line_of_a_run_is_read_although_its_packed_files_have_no_end(tmp_path: Path) -> None:
+    writer = store.create(tmp_path, INFO)
+    for start in range(0, 5120, 256):
+        writer.extend([LaunchLine(start + i, i % 7, 0, (i, i * 3 % 17, 5)) for i in range(256)])
+
+    found = [line.index for line in store.Run(writer.path).records(LaunchLine)]
+
+    assert found == list(range(5120))

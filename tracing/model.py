@@ -30,11 +30,11 @@ class Digest(Record, frozen=True):
     """The bits of a tensor's elements in logical order, and what people ask about their values."""
 
     bits: str  # 128 bits, 32 hexadecimal digits; position dependent, the same on every device
-    tiles: str = ""  # 4 hexadecimal digits for each of up to 8 equal ranges of the elements
+    tiles: str = ""  # 3 hexadecimal digits for each of up to 8 equal ranges of the elements
     nan: int = 0
     inf: int = 0
     negative_zero: int = 0
-    l1: float | None = None  # sum of |x| over the finite elements; None: the dtype has no magnitude
+    l1: float | None = None  # sum of |x| over the finite elements, 6 digits; None: no magnitude
 
 
 class TensorMeta(Record, frozen=True):
@@ -94,12 +94,41 @@ class LaunchLine(Record, frozen=True):
     writers: Mapping[int, str] = {}
 
 
+class DigestBatch(Record, frozen=True):
+    """What launches found and left, column by column, written when it is known; see `digests.Columns`."""
+
+    launches: Sequence[int]
+    patterns: Sequence[tuple[tuple[int, ...], tuple[int, ...]]]  # argument positions before, and after
+    pattern: Sequence[int]  # of each launch
+    bits: str
+    tiles: str
+    ranges: Sequence[int]
+    l1: Sequence[float | None]
+    special: Mapping[int, tuple[int, int, int]] = {}
+
+
 class DigestLine(Record, frozen=True):
-    """What one launch found and left, written when it is known; keys are argument positions."""
+    """What one launch found and left; keys are argument positions."""
 
     launch: int
-    before: Mapping[int, Digest]  # of every tensor argument that could be digested
-    after: Mapping[int, Digest]  # of those among them whose bits changed
+    before: Mapping[int, Digest]  # of every tensor argument that was digested
+    after: Mapping[int, Digest]  # of every one that it may have written
+
+
+class LaunchTime(Record, frozen=True):
+    """How long one launch took."""
+
+    launch: int
+    wall_us: float  # on the host, until it returned; of a first launch with compiling and tuning
+    device_us: float | None = None  # between events around it on its stream; None: not on a GPU, or captured
+
+
+class UserHash(Record, frozen=True):
+    """What a user's hash_fn gave for what one launch found and left; keys are argument positions."""
+
+    launch: int
+    before: Mapping[int, Scalar]
+    after: Mapping[int, Scalar]
 
 
 class Compilation(Record, frozen=True):
@@ -109,9 +138,11 @@ class Compilation(Record, frozen=True):
     kernel_name: str
     hash: str  # `metadata.hash`: that of `Kernel`
     target: str  # "cuda:90"
-    options: Mapping[str, str]  # the backend's options that steer its passes
-    source: Blob  # the IR or Python source that enters the first stage
+    options: Mapping[str, str]  # every option of the backend, each a Python literal
+    source: Blob  # the IR that enters the first stage; compiling it again needs no Python source
     file: str | None = None  # where the kernel's Python source begins, "path:line"
+    language: str = "triton"  # "gluon": it has no stage "ttir"
+    first: str = "ttir"  # the stage that was run first; a later one where an IR file was compiled
 
 
 class PassStart(Record, frozen=True):
@@ -146,6 +177,15 @@ class StageArtefact(Record, frozen=True):
     wall_ms: float
 
 
+class PackedBlob(Record, frozen=True):
+    """Where a blob lies that is compressed together with others like it: a part of one pack's content."""
+
+    blob: Blob
+    pack: str  # name of a file in blobs/
+    start: int  # bytes, of the pack's uncompressed content
+    size: int
+
+
 class KeptTensor(Record, frozen=True):
     """The content of one tensor argument, before or after one launch."""
 
@@ -168,6 +208,13 @@ class Outcome(Record, frozen=True):
     status: Literal["passed", "differs", "failed"]
     detail: str  # the comparison with eager, or the error with its place
     traceback: str = ""
+
+
+class Result(Record, frozen=True):
+    """What the compiled case gave: one output, or the gradient of one leaf."""
+
+    name: str  # "output 0", "grad of input 1"
+    digest: Digest
 
 
 class Environment(Record, frozen=True):
@@ -235,6 +282,8 @@ class KernelLaunch(Record, frozen=True):
     phase: Phase
     args: tuple[KernelArg, ...]
     finished: bool = True  # False: the process ended before the launch's digests were known, or it raised
+    time: LaunchTime | None = None
+    hashes: UserHash | None = None  # by a user's own hash_fn
 
     @property
     def kernel_name(self) -> str:

@@ -5,6 +5,8 @@
       kernels-<host>-<rank>-<pid>.ndjson    one line a record; likewise signatures-, outputs-, uncovered-, ...
       launches-<host>-<rank>-<pid>.ndjson.zst   the same, compressed as it is written; likewise digests-
       blobs/<digest>.zst                    IR and sources, each stored once
+      blobs/<host>-<rank>-<pid>-<n>.zst     a pack: the IR of one compilation, pass after pass;
+                                            packed-*.ndjson.zst tells which part of it is which blob
 
 Nothing is ever rewritten, and every line is handed to the operating system when it is complete, so a
 run is readable after its process was killed at any moment: a last line without its end is left out.
@@ -15,58 +17,71 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import io
 import os
 import shutil
 import socket
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timezone
 from difflib import get_close_matches
 from pathlib import Path
-from typing import IO, BinaryIO, TypeVar
+from typing import BinaryIO, TypeAlias, TypeVar
 
 import msgspec
 import zstandard
 
+from tracing.digests import Row, rows, unpacked
 from tracing.errors import Problem
 from tracing.model import (
     SCHEMA,
     Blob,
     Compilation,
+    DigestBatch,
     DigestLine,
     KeptTensor,
     Kernel,
     KernelArg,
     KernelLaunch,
     LaunchLine,
+    LaunchTime,
     NotCovered,
     Outcome,
+    PackedBlob,
     PassEnd,
     PassRecord,
     PassStart,
     Record,
+    Result,
     RunInfo,
     Signature,
     StageArtefact,
+    UserHash,
 )
 
+Content: TypeAlias = bytes  # by another name: inside of Run, `bytes` is a method
 R = TypeVar("R", bound=Record)
+L = TypeVar("L", DigestLine, LaunchTime, UserHash)
 
 KINDS: dict[type[Record], str] = {
     Kernel: "kernels",
     Signature: "signatures",
     LaunchLine: "launches",
-    DigestLine: "digests",
+    DigestBatch: "digests",
+    LaunchTime: "times",
+    UserHash: "hashes",
     Compilation: "compilations",
     PassStart: "passes",
     PassEnd: "passends",
     StageArtefact: "artefacts",
+    PackedBlob: "packed",
     KeptTensor: "outputs",
     NotCovered: "uncovered",
     Outcome: "outcomes",
+    Result: "results",
 }
-PACKED = {"launches", "digests"}  # one line a launch: compressed as they are written
+# one line a launch, or a pass: compressed as they are written
+PACKED = {"launches", "digests", "times", "hashes", "passes", "passends", "packed"}
+PACK_WINDOW = 23  # log2 of the bytes that a pack looks back: beyond the text before
 RESERVE = 64 << 20  # bytes of disk that must be free before a run starts
 
 
@@ -80,10 +95,14 @@ class RunWriter:
 
     def __init__(self, path: Path, rank: int = 0) -> None:
         self.path = path
+        self.rank = rank
         self._writer = f"{socket.gethostname()}-{rank}-{os.getpid()}"
         self._files: dict[str, BinaryIO] = {}
         self._encoder = msgspec.json.Encoder()
         self._packers: dict[str, zstandard.ZstdCompressionObj] = {}
+        self._lock = threading.RLock()  # kernels are compiled by several threads
+        self._packed_blobs: set[Blob] = set()
+        self._packs = 0
 
     def append(self, record: Record) -> None:
         """Write one record as one line; it is in the operating system's hands on return."""
@@ -94,16 +113,17 @@ class RunWriter:
         if records:
             kind = KINDS[type(records[0])]
             lines = b"".join(self._encoder.encode(record) + b"\n" for record in records)
-            file = self._file(kind)
-            file.write(self._packed(kind, lines))
-            file.flush()
+            with self._lock:
+                file = self._file(kind)
+                file.write(self._packed(kind, lines))
+                file.flush()
 
     def blob(self, content: str | bytes) -> Blob:
         """Store content once and return its name."""
         data = content.encode() if isinstance(content, str) else content
         name = hashlib.blake2b(data, digest_size=16).hexdigest()
         target = self.path / "blobs" / f"{name}.zst"
-        if not target.exists():
+        if name not in self._packed_blobs and not target.exists():
             partial = target.with_suffix(f".{os.getpid()}-{threading.get_ident()}")
             try:
                 partial.write_bytes(zstandard.compress(data))
@@ -112,6 +132,17 @@ class RunWriter:
                 partial.unlink(missing_ok=True)
                 raise
         return name
+
+    def pack(self) -> Pack:
+        """Start a pack: blobs that resemble one another, and take little beside one another."""
+        with self._lock:
+            self._packs += 1
+            return Pack(self, f"{self._writer}-{self._packs - 1}")
+
+    def packed(self, record: PackedBlob) -> None:
+        """Note where a blob lies, so that it is not stored again."""
+        self.append(record)
+        self._packed_blobs.add(record.blob)
 
     def _file(self, kind: str) -> BinaryIO:
         file = self._files.get(kind)
@@ -134,6 +165,45 @@ class RunWriter:
         for file in self._files.values():
             file.close()
         self._files.clear()
+
+
+class Pack:
+    """Blobs compressed one behind the other in one frame; each is in the operating system's hands at once.
+
+    An IR that differs little from one before it takes a few bytes. Reading a blob unpacks those before it.
+    """
+
+    def __init__(self, writer: RunWriter, name: str) -> None:
+        self._writer = writer
+        self._name = name
+        self._file: BinaryIO | None = None
+        self._size = 0
+        self._known: set[Blob] = set()
+        # level 1: among texts that repeat one another higher levels take longer and gain nothing
+        parameters = zstandard.ZstdCompressionParameters.from_level(1, window_log=PACK_WINDOW)
+        self._packer = zstandard.ZstdCompressor(compression_params=parameters).compressobj()
+
+    def add(self, content: str | bytes) -> Blob:
+        """Store content once and return its name."""
+        data = content.encode() if isinstance(content, str) else content
+        name = hashlib.blake2b(data, digest_size=16).hexdigest()
+        if name not in self._known:
+            self._known.add(name)
+            if self._file is None:
+                self._file = (self._writer.path / "blobs" / f"{self._name}.zst").open("xb")
+            self._file.write(self._packer.compress(data))
+            self._file.write(self._packer.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK))
+            self._file.flush()
+            self._writer.packed(PackedBlob(name, self._name, self._size, len(data)))
+            self._size += len(data)
+        return name
+
+    def close(self) -> None:
+        """End the frame; what was added is on disk already."""
+        if self._file is not None:
+            self._file.write(self._packer.flush())
+            self._file.close()
+            self._file = None
 
 
 def create(runs: Path, info: RunInfo, rank: int = 0, job: str | None = None) -> RunWriter:
@@ -194,6 +264,8 @@ class Run:
                 "list recorded runs with `tracing list`; record one with `tracing run CASE`",
             ) from None
         self.info = _run_info(path, content)
+        self._where: dict[Blob, PackedBlob] | None = None
+        self._pack: tuple[str, Content] = ("", b"")  # the one read last: the next blob is mostly in it
 
     @property
     def name(self) -> str:
@@ -211,6 +283,9 @@ class Run:
     def bytes(self, blob: Blob) -> bytes:
         """The content of a blob; raises Problem if it is missing or damaged."""
         path = self.path / "blobs" / f"{blob}.zst"
+        if not path.exists() and (place := self._place(blob)):
+            end = place.start + place.size
+            return self._read_pack(place.pack, end)[place.start : end]
         try:
             data = zstandard.decompress(path.read_bytes())
         except (OSError, zstandard.ZstdError) as error:
@@ -225,10 +300,63 @@ class Run:
             writer = path.name.removeprefix(KINDS[LaunchLine]).split(".ndjson")[0]
             yield from self._joined(writer)
 
+    def processes(self) -> list[str]:
+        """The processes that launched something, each as "-<host>-<rank>-<pid>", in this order."""
+        return [
+            path.name.removeprefix(KINDS[LaunchLine]).split(".ndjson")[0] for path in self._files(LaunchLine)
+        ]
+
+    def signatures(self, process: str) -> dict[int, tuple[Kernel, Signature]]:
+        """The ways in which one process launched its kernels, by number."""
+        kernels = {kernel.id: kernel for kernel in self._written(process, Kernel)}
+        found = {one.id: one for one in self._written(process, Signature)}
+        return {number: (kernels[one.kernel], one) for number, one in found.items() if one.kernel in kernels}
+
+    def view(self, process: str, kind: type[Record], fields: type[R]) -> Iterator[R]:
+        """The records of one kind of one process, decoded as a record that has only some of their fields."""
+        paths = self.path.glob(f"{KINDS[kind]}{process}.ndjson*")
+        return (line for path in paths for line in _lines(path, fields))
+
+    def rows(self, process: str) -> Iterator[Row]:
+        """The launches of one process in launch order, unjoined: some 2 µs a launch, of constant memory."""
+        try:
+            yield from rows(self._written(process, LaunchLine), self._written(process, DigestBatch))
+        except (ValueError, IndexError) as error:
+            raise self._damaged(f"digests of {process.strip('-')}: {error}") from None
+
+    def joined(self, row: Row, kernel: Kernel, signature: Signature) -> KernelLaunch:
+        """One launch of `rows` with its kernel, its signature and its digests."""
+        digests = row.digests()
+        return _join(kernel, signature, row.line, digests, digests is not None, None, None)
+
     def passes(self) -> Iterator[PassRecord]:
         """Every recorded pass, joined, process by process, compilation by compilation, in order."""
         for path in self._files(PassStart):
             yield from self._joined_passes(path.name.removeprefix(KINDS[PassStart]).split(".ndjson")[0])
+
+    def artefacts(self) -> Iterator[tuple[Compilation, StageArtefact]]:
+        """Every artefact of a stage with the compilation that gave it, process by process."""
+        for path in self._files(StageArtefact):
+            writer = path.name.removeprefix(KINDS[StageArtefact]).split(".ndjson")[0]
+            compilations = {one.id: one for one in self._written(writer, Compilation)}
+            for artefact in _lines(path, StageArtefact):
+                yield self._compiled(compilations, artefact.compilation), artefact
+
+    def _place(self, blob: Blob) -> PackedBlob | None:
+        if self._where is None or blob not in self._where:  # a run that is still recorded grows
+            self._where = {place.blob: place for place in self.records(PackedBlob)}
+        return self._where.get(blob)
+
+    def _read_pack(self, name: str, size: int) -> Content:
+        # the content of a pack, of which `size` bytes are needed
+        if self._pack[0] != name or len(self._pack[1]) < size:
+            try:
+                self._pack = name, b"".join(_content(self.path / "blobs" / f"{name}.zst"))
+            except (OSError, zstandard.ZstdError) as error:
+                raise self._damaged(f"pack {name}: {error}") from None
+        if len(self._pack[1]) < size:
+            raise self._damaged(f"pack {name} ends after {len(self._pack[1])} of {size} bytes")
+        return self._pack[1]
 
     def _files(self, kind: type[Record]) -> list[Path]:
         return sorted(self.path.glob(f"{KINDS[kind]}-*.ndjson*"))
@@ -237,37 +365,69 @@ class Run:
         paths = self.path.glob(f"{KINDS[kind]}{writer}.ndjson*")
         return (line for path in paths for line in _lines(path, kind))
 
+    def _digests(self, writer: str) -> Iterator[DigestLine]:
+        for batch in self._written(writer, DigestBatch):
+            try:
+                yield from unpacked(batch)
+            except (ValueError, IndexError, StopIteration) as error:
+                raise self._damaged(f"digests of launch {batch.launches[0]}: {error}") from None
+
+    def _damaged(self, what: str) -> Problem:
+        return Problem(f"{self.path} is damaged: {what}", "copy the run again, or record it again")
+
     def _joined_passes(self, writer: str) -> Iterator[PassRecord]:
         compilations = {one.id: one for one in self._written(writer, Compilation)}
         ends = {(end.compilation, end.index): end for end in self._written(writer, PassEnd)}
         for start in self._written(writer, PassStart):
-            fields = msgspec.structs.asdict(start) | {"compilation": compilations[start.compilation]}
+            compilation = self._compiled(compilations, start.compilation)
+            fields = msgspec.structs.asdict(start) | {"compilation": compilation}
             if end := ends.get((start.compilation, start.index)):
                 fields |= {"after": end.after, "wall_ms": end.wall_ms}
             yield PassRecord(**fields)
 
+    def _compiled(self, compilations: dict[int, Compilation], number: int) -> Compilation:
+        if number not in compilations:
+            raise self._damaged(f"there is no compilation {number}")
+        return compilations[number]
+
     def _joined(self, writer: str) -> Iterator[KernelLaunch]:
-        # launches and digests are in the same order, so one pass over both joins them
+        # launches and what is told of them are in the same order, so one pass over all joins them
         kernels = {kernel.id: kernel for kernel in self._written(writer, Kernel)}
         signatures = {signature.id: signature for signature in self._written(writer, Signature)}
-        digests = self._written(writer, DigestLine)
-        digest = next(digests, None)
+        digests = _in_step(self._digests(writer))
+        times = _in_step(self._written(writer, LaunchTime))
+        hashes = _in_step(self._written(writer, UserHash))
         for launch in self._written(writer, LaunchLine):
-            while digest is not None and digest.launch < launch.index:
-                digest = next(digests, None)
-            found = digest if digest is not None and digest.launch == launch.index else None
+            found = digests(launch.index)
             signature = signatures.get(launch.signature)
             if signature is None or signature.kernel not in kernels:
-                raise Problem(
-                    f"{self.path} is damaged: launch {launch.index} has no signature {launch.signature}",
-                    "copy the run again, or record it again",
-                )
+                raise self._damaged(f"launch {launch.index} has no signature {launch.signature}")
             finished = found is not None or self.info.digests == "none"
-            yield _join(kernels[signature.kernel], signature, launch, found, finished)
+            beside = (times(launch.index), hashes(launch.index))
+            yield _join(kernels[signature.kernel], signature, launch, found, finished, *beside)
+
+
+def _in_step(lines: Iterator[L]) -> Callable[[int], L | None]:
+    # asked for each launch in order, gives its line if it has one
+    line = next(lines, None)
+
+    def of(launch: int) -> L | None:
+        nonlocal line
+        while line is not None and line.launch < launch:
+            line = next(lines, None)
+        return line if line is not None and line.launch == launch else None
+
+    return of
 
 
 def _join(
-    kernel: Kernel, signature: Signature, line: LaunchLine, digests: DigestLine | None, finished: bool
+    kernel: Kernel,
+    signature: Signature,
+    line: LaunchLine,
+    digests: DigestLine | None,
+    finished: bool,
+    time: LaunchTime | None,
+    hashes: UserHash | None,
 ) -> KernelLaunch:
     storages = iter(line.storages)
     before = digests.before if digests else {}
@@ -294,6 +454,8 @@ def _join(
         signature.phase,
         args,
         finished,
+        time,
+        hashes,
     )
 
 
@@ -313,23 +475,51 @@ def _run_info(path: Path, content: bytes) -> RunInfo:
 
 def _lines(path: Path, kind: type[R]) -> Iterator[R]:
     decoder = msgspec.json.Decoder(kind)
-    with _opened(path) as file:
-        for number, line in enumerate(file, 1):
-            if not line.endswith(b"\n"):
-                return  # the process was killed while it wrote this line
+    number = 0
+    try:
+        for block in _whole_lines(_content(path)):
             try:
-                yield decoder.decode(line)
-            except msgspec.MsgspecError as error:
-                raise Problem(
-                    f"{path}:{number} is damaged: {error}", "copy the run again, or record it again"
-                ) from None
+                found = decoder.decode_lines(block)
+            except msgspec.MsgspecError:  # where in the block, and what stands before it
+                yield from _one_by_one(path, number, decoder, block)
+            else:
+                yield from found
+            number += block.count(b"\n")
+    except zstandard.ZstdError as error:
+        raise Problem(
+            f"{path} is damaged behind line {number}: {error}", "copy the run again, or record it again"
+        ) from None
 
 
-def _opened(path: Path) -> IO[bytes]:
-    if path.suffix != ".zst":
-        return path.open("rb")
-    reader = zstandard.ZstdDecompressor().stream_reader(path.open("rb"), closefd=True)
-    return io.BufferedReader(reader)
+def _one_by_one(path: Path, number: int, decoder: msgspec.json.Decoder[R], block: bytes) -> Iterator[R]:
+    for line in block.splitlines():
+        number += 1
+        try:
+            yield decoder.decode(line)
+        except msgspec.MsgspecError as error:
+            raise Problem(
+                f"{path}:{number} is damaged: {error}", "copy the run again, or record it again"
+            ) from None
+
+
+def _content(path: Path) -> Iterator[bytes]:
+    # Piece by piece. A packed file is one frame without an end, whose last bytes zstandard's stream_reader
+    # keeps to itself.
+    unpacker = zstandard.ZstdDecompressor().decompressobj() if path.suffix == ".zst" else None
+    with path.open("rb") as file:
+        while piece := file.read(1 << 16):
+            yield unpacker.decompress(piece) if unpacker is not None else piece
+
+
+def _whole_lines(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    # a last line without its end is left out: the process was killed while it wrote it
+    rest: list[bytes] = []
+    for piece in pieces:
+        end = piece.rfind(b"\n") + 1
+        if end:
+            yield b"".join((*rest, piece[:end]))
+            rest.clear()
+        rest.append(piece[end:])
 
 
 def recorded(runs: Path) -> list[Path]:

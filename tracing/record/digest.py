@@ -11,7 +11,7 @@ random keys, in both with 2**-64. The digest of the tensor is, for each h, the s
 mix(s[h] + C * (t + 1)), mixed once more with the number of bytes. Sums commute, so a device may visit
 tiles in any order; keys differ by position, so permutations, transposes and sign flips are seen.
 
-The sums over up to 8 ranges of tiles, mixed and cut to 16 bits, are kept as `tiles`: they tell where in
+The sums over up to 8 ranges of tiles, mixed and cut to 12 bits, are kept as `tiles`: they tell where in
 two tensors a difference lies.
 
 It answers "the same bits?" for data that nobody chose in order to deceive it; it is not a signature.
@@ -22,22 +22,21 @@ Authentication", CRYPTO 1999 (NH); A. Appleby, MurmurHash3 (the 32- and 64-bit f
 
 from __future__ import annotations
 
-import functools
-
 import numpy as np
 import numpy.typing as npt
 import torch
 
+from tracing.digests import RANGES, TILE_BYTES, block_tiles, blocks
 from tracing.model import Digest
 
 Words = npt.NDArray[np.uint32]
 Sums = npt.NDArray[np.uint64]
 
-TILE_WORDS = 2048
-TILE_BYTES = 4 * TILE_WORDS
-RANGES = 8  # in which a difference between two tensors can be told apart without the tensors
+TILE_WORDS = TILE_BYTES // 4
 GOLDEN = 0x9E3779B97F4A7C15  # 2**64 divided by the golden ratio: spreads consecutive integers
 LARGEST = float(np.finfo(np.float64).max)  # an L1 norm beyond it; JSON knows no infinity
+_THREE = np.array([f"{i:03x}" for i in range(1 << 12)], "S3")
+_NO_VALUES = {torch.float4_e2m1fn_x2, torch.float8_e8m0fnu}  # packed pairs, and bare exponents
 _CHUNK = 32  # tiles at a time: the intermediate products stay in the second-level cache
 _FLOATS = 1 << 15  # elements at a time, likewise
 
@@ -73,18 +72,6 @@ def tile_sums(words: Words) -> Sums:
     return sums
 
 
-@functools.lru_cache(4096)
-def block_tiles(nbytes: int) -> int:
-    """How many tiles one range of a tensor's `tiles` stands for: a power of two, so that RANGES suffice."""
-    tiles = -(-nbytes // TILE_BYTES)
-    return 1 << max(0, (-(-tiles // RANGES) - 1).bit_length())
-
-
-@functools.lru_cache(4096)
-def _blocks(nbytes: int) -> int:
-    return -(-nbytes // (TILE_BYTES * block_tiles(nbytes)))
-
-
 def combine(sums: Sums, nbytes: int) -> tuple[str, str]:
     """Digest and `tiles` of a tensor of `nbytes` bytes from the [tiles, 2] sums of its tiles."""
     position = np.arange(1, len(sums) + 1, dtype=np.uint64) * np.uint64(GOLDEN)
@@ -94,25 +81,24 @@ def combine(sums: Sums, nbytes: int) -> tuple[str, str]:
     if len(starts):
         ranges[0, : len(starts)] = np.add.reduceat(mixed[:, 0], starts)
     total = mixed[:, 1].sum(dtype=np.uint64)
-    ((bits, tiles),) = finish(ranges, np.array([total]), np.array([nbytes]))
-    return bits, tiles
+    return finish(ranges, np.array([total]), np.array([nbytes]), np.array([blocks(nbytes)]))
 
 
-def finish(ranges: Sums, second: Sums, nbytes: npt.NDArray[np.int64]) -> list[tuple[str, str]]:
-    """Digest and `tiles` of n tensors.
+def finish(
+    ranges: Sums, second: Sums, nbytes: npt.NDArray[np.int64], count: npt.NDArray[np.int64]
+) -> tuple[str, str]:
+    """Digests and `tiles` of n tensors, each as one string.
 
     ranges -- [n, RANGES] for h = 0, the sum over the tiles of each range
     second -- [n] for h = 1, the sum over all tiles
     nbytes -- [n] the size of each tensor
+    count  -- [n] how many ranges each has
     """
     sizes = nbytes.astype(np.uint64)[:, None] * np.uint64(2) + np.array([1, 2], np.uint64)
     totals = np.stack([ranges.sum(axis=1, dtype=np.uint64), second], axis=1)
     bits = mix64(totals + mix64(sizes)).astype(">u8").tobytes().hex()
-    tiles = (mix64(ranges) >> np.uint64(48)).astype(">u2").tobytes().hex()
-    return [
-        (bits[32 * i : 32 * i + 32], tiles[4 * RANGES * i : 4 * (RANGES * i + _blocks(n))])
-        for i, n in enumerate(nbytes.tolist())
-    ]
+    there = ranges[np.arange(RANGES) < count[:, None]]
+    return bits, _THREE[mix64(there) >> np.uint64(52)].tobytes().decode()
 
 
 def element_bytes(tensor: torch.Tensor) -> npt.NDArray[np.uint8]:
@@ -162,10 +148,20 @@ def digest(tensor: torch.Tensor) -> Digest:
     Memory: one copy of the tensor if it is not contiguous or not on the host, or is narrower than float16.
     """
     name, tiles = bits(tensor)
-    if not (tensor.is_floating_point() or tensor.is_complex()) or tensor.dtype == torch.float4_e2m1fn_x2:
-        return Digest(name, tiles)  # two packed float4 have no arithmetic in torch
+    if not (tensor.is_floating_point() or tensor.is_complex()) or tensor.dtype in _NO_VALUES:
+        return Digest(name, tiles)
     values = _host_floats(tensor)
     with np.errstate(over="ignore", invalid="ignore"):  # uninitialised memory may hold anything
         parts = [_statistics(values[i : i + _FLOATS]) for i in range(0, len(values), _FLOATS)]
     nan, inf, zeros, l1 = (sum(column) for column in zip(*parts, strict=True)) if parts else (0, 0, 0, 0.0)
-    return Digest(name, tiles, nan, inf, zeros, min(l1, LARGEST))
+    return Digest(name, tiles, nan, inf, zeros, float(rounded(np.array([l1]))[0]))
+
+
+def rounded(norms: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """[n] norms to six digits, which are what people read; the largest number for infinity."""
+    finite = np.minimum(norms, LARGEST)
+    with np.errstate(all="ignore"):
+        scale = 10.0 ** (5 - np.floor(np.log10(finite)))
+        short = np.round(finite * scale) / scale
+    whole: npt.NDArray[np.float64] = np.where(np.isfinite(short) & (scale < 1e22), short, finite)
+    return whole

@@ -10,6 +10,7 @@ import functools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import accumulate, groupby
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -18,9 +19,11 @@ import torch
 import triton
 from triton.compiler import ASTSource
 
-from tracing.model import Digest
-from tracing.record.digest import LARGEST, TILE_BYTES, block_tiles, finish
-from tracing.record.digest_kernel import FIELDS, KINDS, digest_kernel
+from tracing.digests import TILE_BYTES, Columns, Digested, block_tiles, blocks
+from tracing.record.digest import finish, rounded
+from tracing.record.digest_kernel import COLUMNS, FIELDS, KINDS, PLAIN, digest_kernel
+from tracing.record.layouts import Layout, layout
+from tracing.record.streams import stream_of
 
 WIDTH = 8  # tensors a launch
 TILES = 32  # tiles a program reads at most: one addition to global memory for 256 KiB
@@ -28,14 +31,19 @@ PROGRAMS = 1024  # that read a tensor if it is large enough: an H100 runs about 
 SLOTS = 4096  # results a buffer holds
 
 
+def source(kind: int) -> ASTSource:
+    """The digest kernel for fixed types: a JITFunction would specialise on values, a variant a launch."""
+    types = {name: "i64" if name.startswith("p") else "*i64" for name in digest_kernel.arg_names}
+    return ASTSource(digest_kernel, types | {"KIND": "constexpr"}, {"KIND": kind})
+
+
 @functools.cache
-def _compiled(device: int) -> Any:
-    # compiled ahead for fixed types: JITFunction would specialise on values and make a variant a launch
-    signature = {name: "i64" if name.startswith("p") else "*i64" for name in digest_kernel.arg_names}
-    target = triton.runtime.driver.active.get_current_target()
-    kernel = triton.compile(ASTSource(digest_kernel, signature, {}), target=target, options={"num_warps": 2})
-    kernel._init_handles()
-    return kernel
+def _compiled(device: int, kind: int, num_warps: int) -> tuple[Any, Any, Any]:
+    with torch.cuda.device(device):
+        target = triton.runtime.driver.active.get_current_target()
+        kernel = triton.compile(source(kind), target=target, options={"num_warps": num_warps})
+        kernel._init_handles()
+    return kernel.run, kernel.function, kernel.packed_metadata
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,18 +53,28 @@ class Table:
     programs: int
     count: int
     padding: tuple[int, ...]  # addresses of the tensors that are not there
-    rows: torch.Tensor  # [8, 5] int64 on the device, as the kernel takes them
+    rows: torch.Tensor  # [8, COLUMNS] int64 on the device, as the kernel takes them
     address: int  # of the rows
-    nbytes: tuple[int, ...]
-    counted: tuple[bool, ...]  # whether the dtype has a magnitude that is tallied
+    kind: int  # KIND of the kernel
+    num_warps: int
+
+
+def variant(tensor: torch.Tensor) -> int:
+    """The KIND of the kernel that reads a tensor; tensors of one side of a launch are sorted by it."""
+    found, kind = layout(tensor), KINDS.get(tensor.dtype, 0)
+    return PLAIN if kind < 5 and (found is None or not found.unit) else kind
 
 
 def tables(tensors: Sequence[torch.Tensor]) -> list[Table]:
-    """One table a launch for tensors of these sizes and dtypes, on their device.
+    """One table a launch for tensors of these sizes, dtypes and layouts, on their device.
 
     Cost: a copy to the device, once for each way in which a kernel is launched.
     """
-    return [_table(tensors[start : start + WIDTH]) for start in range(0, len(tensors), WIDTH)]
+    made = []
+    for kind, group in groupby(tensors, variant):
+        alike = list(group)
+        made += [_table(kind, alike[start : start + WIDTH]) for start in range(0, len(alike), WIDTH)]
+    return made
 
 
 def _step(nbytes: int) -> int:
@@ -65,41 +83,84 @@ def _step(nbytes: int) -> int:
     return min(block_tiles(nbytes), TILES, 1 << max(0, filling.bit_length() - 1))
 
 
-def _table(tensors: Sequence[torch.Tensor]) -> Table:
-    sizes = tuple(tensor.numel() * tensor.element_size() for tensor in tensors)
-    kinds = [KINDS.get(tensor.dtype, 0) for tensor in tensors]
+def _table(variant: int, tensors: Sequence[torch.Tensor]) -> Table:
     first = 0
     rows = []
-    for nbytes, kind in zip(sizes, kinds, strict=True):
-        block, step = block_tiles(nbytes), _step(nbytes)
-        rows.append([first, nbytes, block, kind, step])
+    for tensor in tensors:
+        nbytes, found = tensor.numel() * tensor.element_size(), layout(tensor) or Layout(0)
+        block, step, kind = block_tiles(nbytes), _step(nbytes), KINDS.get(tensor.dtype, 0)
+        values = _values(tensor.dtype, tensor.device).data_ptr() if kind == 5 else 0
+        rows.append(
+            [
+                first,
+                nbytes,
+                block,
+                kind,
+                step,
+                max(found.unit.bit_length() - 1, 0),
+                *found.sizes,
+                *found.strides,
+                found.long,
+                values,
+            ]
+        )
         first += -(-nbytes // (TILE_BYTES * step))
     rest = WIDTH - len(tensors)
+    nothing = [first, 0, 1, 0, 1, *[0] * (COLUMNS - 5)]
     with torch._C._DisableTorchDispatch():
-        made = torch.tensor(rows + [[first, 0, 1, 0, 1]] * rest, device=tensors[0].device)
-    return Table(first, len(tensors), (0,) * rest, made, made.data_ptr(), sizes, tuple(k > 0 for k in kinds))
+        made = torch.tensor(rows + [nothing] * rest, device=tensors[0].device)
+    # few warps read faster, many start faster
+    num_warps = 2 if variant == PLAIN and first >= PROGRAMS else 4
+    return Table(first, len(tensors), (0,) * rest, made, made.data_ptr(), variant, num_warps)
+
+
+@functools.cache
+def _values(dtype: torch.dtype, device: torch.device) -> torch.Tensor:
+    # [256] what each byte stands for
+    with torch._C._DisableTorchDispatch():
+        return torch.arange(256, dtype=torch.uint8).view(dtype).float().to(device)
+
+
+def facts(tensors: Sequence[torch.Tensor]) -> npt.NDArray[np.int64]:
+    """[n, 3] what `decode` needs to know of tensors: bytes, ranges, and whether the kernel tallies values."""
+    sizes = [tensor.numel() * tensor.element_size() for tensor in tensors]
+    tallied = [tensor.dtype in KINDS for tensor in tensors]
+    columns = np.array([sizes, [blocks(n) for n in sizes], tallied], np.int64)
+    return np.ascontiguousarray(columns.T)
 
 
 Call: TypeAlias = tuple[Table, tuple[int, ...]]  # a table, and the kernel's arguments but for the slots
 
 
 def calls(plan: Sequence[Table], addresses: Sequence[int]) -> list[Call]:
-    """What launches the digests of the tensors at these addresses: contiguous, at multiples of 16."""
-    chunks = (addresses[start : start + WIDTH] for start in range(0, len(addresses), WIDTH))
+    """What launches the digests of the tensors at these addresses, which must suit their layouts."""
+    ends = accumulate(table.count for table in plan)
     return [
-        (table, (*chunk, *table.padding, table.address)) for table, chunk in zip(plan, chunks, strict=True)
+        (table, (*addresses[end - table.count : end], *table.padding, table.address))
+        for table, end in zip(plan, ends, strict=True)
     ]
 
 
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The slots of one launch: the tensors digested before it stand in front of those digested after it."""
+
+    launch: int
+    first: int
+    before: Sequence[int]  # argument positions
+    after: Sequence[int]
+    facts: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]  # of both
+
+
 class Batch:
-    """Slots on one stream, and who waits for them."""
+    """Slots on one stream, and which launches fill them."""
 
     def __init__(self, slots: torch.Tensor) -> None:
         self.slots = slots  # [SLOTS, FIELDS] int64 on the device
         self.address = slots.data_ptr()
         self.count = 0  # slots taken
-        self.tables: list[Table] = []  # of the launches that took them
-        self.waiting: list[tuple[Any, ...]] = []  # of whoever asked, for when the digests arrive
+        self.under_way = 0  # launches that took slots and have not ended
+        self.rows: list[Rows] = []  # of those that have
         self.host: torch.Tensor | None = None  # the slots in pinned memory
         self.copied: Any = None  # a torch.cuda.Event behind the copy
 
@@ -107,65 +168,79 @@ class Batch:
 class StreamDigests:
     """Digests of tensors on one stream; never waits for the device before `drain`.
 
-    Memory: 0.7 MB on the device and as much pinned for each 4096 tensors under way.
+    Memory: 0.4 MB on the device and as much pinned for each 4096 tensors under way.
     """
 
-    def __init__(
-        self, device: torch.device, stream: int, arrived: Callable[[Batch, Sequence[Digest]], None]
-    ) -> None:
+    def __init__(self, device: torch.device, stream: int, arrived: Callable[[list[Digested]], None]) -> None:
         """stream  -- the handle of a CUDA or HIP stream of `device`
-        arrived -- called with a batch and the digests of its slots
+        arrived -- called with the digests of launches, batch by batch
         """
         self._device = device
         self._arrived = arrived
         self._handle = stream
-        self.stream = torch.cuda.ExternalStream(stream, device=device)  # type: ignore[no-untyped-call]
-        with torch.cuda.device(device):
-            kernel = _compiled(device.index or 0)
-        self._run, self._function, self._packed = kernel.run, kernel.function, kernel.packed_metadata
+        self.stream = stream_of(stream, device)
         self._batch = self._fresh()
-        self._leaving: list[Batch] = []
+        self._full: list[Batch] = []  # whose launches have not all ended
+        self._leaving: list[Batch] = []  # being copied
 
-    def reserve(self, count: int) -> Batch:
-        """The batch that takes the next `count` tensors."""
+    def reserve(self, count: int) -> tuple[Batch, int]:
+        """Take `count` slots for a launch: their batch, and the first of them."""
         if self._batch.count + count > SLOTS:
-            self.send()
-        return self._batch
-
-    def add(self, batch: Batch, calls: Sequence[Call]) -> int:
-        """Launch the digests of tensors; returns the first of their slots in the batch."""
+            self._next()
+        batch = self._batch
         first = batch.count
+        batch.count += count
+        batch.under_way += 1
+        return batch, first
+
+    def add(self, batch: Batch, slot: int, calls: Sequence[Call]) -> None:
+        """Launch the digests of tensors, which go to this slot and those behind it."""
         for table, arguments in calls:
             if table.programs:
-                self._run(
-                    table.programs, 1, 1, self._handle, self._function, self._packed, None, None, None,
-                    *arguments, batch.address + batch.count * (FIELDS * 8),
+                run, function, packed = _compiled(self._device.index or 0, table.kind, table.num_warps)
+                run(
+                    table.programs, 1, 1, self._handle, function, packed, None, None, None,
+                    *arguments, batch.address + slot * (FIELDS * 8), table.kind,
                 )  # fmt: skip
-            batch.count += table.count
-            batch.tables.append(table)
-        return first
+            slot += table.count
 
-    def send(self) -> None:
-        """Copy the batch to the host behind the work of its stream, begin another, deliver what arrived."""
-        batch = self._batch
-        if batch.count:
-            with torch.cuda.stream(self.stream):
-                batch.host = torch.empty(batch.slots.shape, dtype=torch.int64, pin_memory=True)
-                batch.host.copy_(batch.slots, non_blocking=True)
-                batch.copied = torch.cuda.Event()  # type: ignore[no-untyped-call]
-                batch.copied.record(self.stream)
-            self._leaving.append(batch)
-            self._batch = self._fresh()
+    def ended(self, batch: Batch, rows: Rows) -> None:
+        """A launch has ended, and its digests are under way."""
+        batch.rows.append(rows)
+        batch.under_way -= 1
+        if batch is not self._batch and not batch.under_way:
+            self._full.remove(batch)
+            self._copy(batch)
+
+    def _next(self) -> None:
+        # begin another batch; deliver what has arrived
+        if self._batch.under_way:
+            self._full.append(self._batch)
+        else:
+            self._copy(self._batch)
+        self._batch = self._fresh()
         while self._leaving and self._leaving[0].copied.query():
             self._deliver(self._leaving.pop(0))
 
+    def _copy(self, batch: Batch) -> None:
+        # to the host, behind the work of the stream
+        with torch.cuda.stream(self.stream):
+            batch.host = torch.empty(batch.slots.shape, dtype=torch.int64, pin_memory=True)
+            batch.host.copy_(batch.slots, non_blocking=True)
+            batch.copied = torch.cuda.Event()  # type: ignore[no-untyped-call]
+            batch.copied.record(self.stream)
+        self._leaving.append(batch)
+
     def drain(self) -> None:
         """Wait for everything that was launched, and deliver it."""
-        self.send()
+        for batch in (*self._full, self._batch):  # what has not ended by now has failed
+            self._copy(batch)
         for batch in self._leaving:
             batch.copied.synchronize()
             self._deliver(batch)
+        self._full.clear()
         self._leaving.clear()
+        self._batch = self._fresh()
 
     @contextmanager
     def current(self) -> Iterator[None]:
@@ -177,28 +252,40 @@ class StreamDigests:
                 yield
 
     def _deliver(self, batch: Batch) -> None:
+        if not batch.rows:
+            return
         assert batch.host is not None
-        nbytes = [n for table in batch.tables for n in table.nbytes]
-        counted = [tallied for table in batch.tables for tallied in table.counted]
-        self._arrived(batch, decode(batch.host[: batch.count].numpy(), nbytes, counted))
+        counts = [len(rows.before) + len(rows.after) for rows in batch.rows]
+        ends = list(accumulate(counts))
+        slots = [
+            i
+            for rows, count in zip(batch.rows, counts, strict=True)
+            for i in range(rows.first, rows.first + count)
+        ]
+        about = np.concatenate([side for rows in batch.rows for side in rows.facts])
+        columns = decode(batch.host.numpy()[slots], about)
+        self._arrived(
+            [
+                Digested(rows.launch, columns, end - count, rows.before, rows.after)
+                for rows, count, end in zip(batch.rows, counts, ends, strict=True)
+            ]
+        )
 
     def _fresh(self) -> Batch:
         with torch.cuda.stream(self.stream):
             return Batch(torch.zeros((SLOTS, FIELDS), dtype=torch.int64, device=self._device))
 
 
-def decode(slots: npt.NDArray[np.int64], nbytes: Sequence[int], counted: Sequence[bool]) -> list[Digest]:
+def decode(slots: npt.NDArray[np.int64], about: npt.NDArray[np.int64]) -> Columns:
     """Digests of n tensors.
 
-    slots   -- [n, FIELDS] as the kernel leaves them
-    nbytes  -- [n] the size of each tensor
-    counted -- [n] whether its values were tallied
+    slots -- [n, FIELDS] as the kernel leaves them
+    about -- [n, 3] their `facts`
     """
+    nbytes, ranges, tallied = about.T
     sums = slots.view(np.uint64)
-    names = finish(sums[:, 5:], sums[:, 0], np.array(nbytes, np.int64))
-    norms = np.ascontiguousarray(slots[:, 1]).view(np.float64).tolist()
-    counts = slots[:, 2:5].tolist()
-    return [
-        Digest(name, tiles, nan, inf, zero, min(norm, LARGEST)) if tallied else Digest(name, tiles)
-        for (name, tiles), (nan, inf, zero), norm, tallied in zip(names, counts, norms, counted, strict=True)
-    ]
+    bits, tiles = finish(sums[:, 5:], sums[:, 0], nbytes, ranges)
+    norms = np.ascontiguousarray(slots[:, 1]).view(np.float64)
+    l1 = np.where(tallied, rounded(norms), np.nan)
+    special = {i: tuple(slots[i, 2:5].tolist()) for i in np.flatnonzero(slots[:, 2:5].any(axis=1)).tolist()}
+    return Columns(bits, tiles, ranges.tolist(), l1.tolist(), special)

@@ -12,20 +12,24 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import takewhile
+from operator import and_
 from typing import Any, Literal, TypeAlias
 
 import torch
 
-from tracing.model import Digest, DigestLine, LaunchLine
+from tracing.digests import Columns, Digested, packed
+from tracing.model import Digest, LaunchLine
 from tracing.record import coverage, cpp, hooks
 from tracing.record.catalogue import Catalogue
 from tracing.record.digest import digest
-from tracing.record.digest_gpu import Batch, Call, StreamDigests, calls
+from tracing.record.digest_gpu import Batch, Call, Rows, StreamDigests, calls, tables
 from tracing.record.operators import OperatorWrites
 from tracing.record.outputs import Keep, OutputKeeper
 from tracing.record.plans import Digests, Place, Plan, Planner, Side, plain_tensor
 from tracing.record.selection import EVERYTHING, Selection
 from tracing.record.sites import Grid, Site
+from tracing.record.timing import LaunchTimes
+from tracing.record.user_hash import HashFn, UserHashes
 from tracing.store import RunWriter
 
 _FAILED = 1 << 16  # launches that wait for the digests of one before them: that one failed
@@ -62,6 +66,8 @@ class LaunchRecorder:
         operators: bool = True,
         selection: Selection = EVERYTHING,
         keep: Keep | None = None,
+        time: bool = False,
+        hash_fn: HashFn | None = None,
     ) -> None:
         """Record into `writer`.
 
@@ -70,6 +76,9 @@ class LaunchRecorder:
         operators -- note which operator outside of Triton wrote a buffer last; 5 to 9 µs an operator
         selection -- which launches
         keep      -- keep what each launch wrote, under a budget; None: nothing
+        time      -- how long each launch takes, on the host and on a GPU
+        hash_fn   -- tensor -> number, string, bool or None; called where digests are taken, or would be, and
+                     recorded beside them. Should it fail, the program goes on, and `hash_failure` says so
         """
         self.count = 0  # launches seen
         self.recorded = 0  # of these
@@ -82,14 +91,22 @@ class LaunchRecorder:
         self._keeper = OutputKeeper(
             writer, self._catalogue.not_covered, memory=keep.memory, disk=keep.disk, spill=keep.spill
         ) if keep else None  # fmt: skip
+        self._times = LaunchTimes(writer) if time else None
+        self._hashes = UserHashes(writer, hash_fn, self._catalogue.not_covered) if hash_fn else None
         self._lock = threading.RLock()  # CUDA's backward launches from autograd's own threads
         self._planner = Planner(self._catalogue, digests)
         self._streams: dict[tuple[torch.device, int], StreamDigests] = {}
         self._held: list[_Held] = []  # launches whose lines are not written yet
-        self._ready: dict[int, DigestLine] = {}
+        self._ready: dict[int, Digested] = {}
         self._waiting: deque[int] = deque()  # launches whose digest lines are to be written, in this order
         self._last: dict[int, str] = {}  # by storage: the operator that wrote it after any launch
+        self._beside = any(part is not None for part in (self._keeper, self._times, self._hashes))
         self._exit = ExitStack()
+
+    @property
+    def hash_failure(self) -> str:
+        """How and where hash_fn failed first; empty if it did not."""
+        return self._hashes.failure if self._hashes is not None else ""
 
     def __enter__(self) -> LaunchRecorder:
         with ExitStack() as stack:
@@ -113,8 +130,11 @@ class LaunchRecorder:
             self._flush()
             if self._keeper is not None:
                 self._keeper.close()
+            for beside in (self._times, self._hashes):
+                if beside is not None:
+                    beside.close()
             # a launch that failed has no digests; those behind it wait for nothing more
-            self._writer.extend([self._ready[index] for index in sorted(self._ready)])
+            self._writer.extend(list(packed([self._ready[index] for index in sorted(self._ready)])))
             self._ready.clear()
 
     def before(self, site: Site, values: Sequence[Any], stream: int, grid: Grid | None) -> _Token | None:
@@ -137,8 +157,10 @@ class LaunchRecorder:
             self._held.append((index, plan, stream, place, writers))
             if self._digests != "none":
                 self._waiting.append(index)
-            elif plan.device is not None and plan.signature is not None and self._keeper is None:
+            elif plan.device is not None and plan.signature is not None and not self._beside:
                 return None
+            if self._hashes is not None:
+                self._hashes.before(index, plan.before.positions, values, stream)
             token = _Token(index, plan, values, addresses, place, stream, plan.before, writers)
             if (
                 self._keep is not None and self._keep.inputs
@@ -150,18 +172,24 @@ class LaunchRecorder:
                 self._host_before(token)
             elif self._digests != "none":
                 self._gpu_before(token)
+            if self._times is not None:
+                self._times.start(index, plan.device, stream)
             return token
 
     def after(self, token: _Token | None) -> None:
         """Take the digests of what the launch left."""
         if token is None:
             return
+        if self._times is not None:
+            self._times.stop(token.index)
         with self._lock:
             plan = token.plan
             if plan.signature is None:  # by now an autotuner has chosen, an interpreted kernel has run
                 self._planner.settle(plan, token.values)
                 token.place = self._planner.place(plan, token.addresses)
                 token.writers.update(self._writers(plan, token.addresses))  # the held line's own
+            if self._hashes is not None:
+                self._hashes.after(token.index, plan.after.positions, token.values)
             self._kept(token, "after", plan.writes)
             if plan.device is None:
                 self._host_after(token)
@@ -205,19 +233,16 @@ class LaunchRecorder:
     ) -> LaunchLine:
         return LaunchLine(index, plan.signature or 0, stream, place.storages, writers)
 
-    def _done(self, index: int, before: Mapping[int, Digest], after: Mapping[int, Digest]) -> None:
-        changed = {i: d for i, d in after.items() if i not in before or d.bits != before[i].bits}
-        self._ready[index] = DigestLine(index, before, changed)
-
-    def _emit(self) -> None:
-        lines = []
+    def _done(self, launches: Sequence[Digested]) -> None:
+        self._ready.update({one.launch: one for one in launches})
         failed = len(self._ready) >= _FAILED
+        lines = []
         while self._waiting and (failed or self._waiting[0] in self._ready):
             index = self._waiting.popleft()
             failed = failed and index not in self._ready
             if index in self._ready:
                 lines.append(self._ready.pop(index))
-        self._writer.extend(lines)
+        self._writer.extend(list(packed(lines)))
 
     # ---- digests on the host: at once
 
@@ -229,8 +254,9 @@ class LaunchRecorder:
     def _host_after(self, token: _Token) -> None:
         self._flush()
         if self._digests != "none":
-            self._done(token.index, token.found or {}, self._on_host(token, token.plan.after))
-            self._emit()
+            before, after = token.found or {}, self._on_host(token, token.plan.after)
+            columns = Columns.of([*before.values(), *after.values()])
+            self._done([Digested(token.index, columns, 0, list(before), list(after))])
 
     def _on_host(self, token: _Token, side: Side) -> dict[int, Digest]:
         found = {}
@@ -250,28 +276,35 @@ class LaunchRecorder:
         if torch._C._cuda_isCurrentStreamCapturing():
             self._catalogue.not_covered("digests of launches captured into a CUDA graph", coverage.NO_GRAPHS)
             return
-        stream = token.plan.streams.get(token.stream) or self._stream(token)
-        token.batch = stream.reserve(2 * len(token.addresses))
-        token.slot = stream.add(token.batch, token.place.before or self._copied(stream, token, token.before))
+        plan = token.plan
+        stream = plan.streams.get(token.stream) or self._stream(token)
+        # the first launch of an autotuner may turn out to write less than is reserved
+        token.batch, token.slot = stream.reserve(len(token.before.positions) + len(plan.after.positions))
+        stream.add(token.batch, token.slot, token.place.before or self._copied(stream, token, token.before))
 
     def _gpu_after(self, token: _Token) -> None:
+        before, after = token.before, token.plan.after
         if token.batch is None:
-            self._done(token.index, {}, {})
+            self._done([Digested(token.index, Columns.of([]), 0, (), ())])
             return
-        side = token.plan.after
         stream = token.plan.streams[token.stream]
-        first = stream.add(token.batch, token.place.after or self._copied(stream, token, side))
-        token.batch.waiting.append((token.index, token.before.positions, token.slot, side.positions, first))
+        behind = token.slot + len(before.positions)
+        stream.add(token.batch, behind, token.place.after or self._copied(stream, token, after))
+        facts = (before.facts, after.facts)
+        stream.ended(token.batch, Rows(token.index, token.slot, before.positions, after.positions, facts))
 
     def _copied(self, stream: StreamDigests, token: _Token, side: Side) -> Sequence[Call]:
-        addresses = [token.addresses[i] for i in side.chosen]
-        copies = []  # freed in the order of their stream, so behind the digests
+        # what cannot be read where it lies is copied; freed in the order of its stream, so behind the digests
         with torch._C._DisableTorchDispatch(), stream.current():
-            for n, (position, address) in enumerate(zip(side.positions, addresses, strict=True)):
-                if position in side.scattered or address & 15:
-                    copies.append(_readable(plain_tensor(token.values[position])))
-                    addresses[n] = copies[-1].data_ptr()
-            return calls(side.tables, addresses)
+            tensors = [plain_tensor(token.values[position]) for position in side.positions]
+            misaligned = any(map(and_, [tensor.data_ptr() for tensor in tensors], side.misaligned))
+            for n, position in enumerate(side.positions):
+                if position in side.copied:
+                    tensors[n] = (
+                        tensors[n].resolve_conj().resolve_neg().clone(memory_format=torch.contiguous_format)
+                    )
+            made = tables(tensors) if misaligned else side.tables
+            return calls(made, [tensor.data_ptr() for tensor in tensors])
 
     def _stream(self, token: _Token) -> StreamDigests:
         device = token.plan.device
@@ -279,22 +312,7 @@ class LaunchRecorder:
         known = self._streams.get((device, token.stream))
         if known is None:
             with hooks.hidden(), torch._C._DisableTorchDispatch():
-                known = StreamDigests(device, token.stream, self._arrived)
+                known = StreamDigests(device, token.stream, self._done)
             self._streams[device, token.stream] = known
         token.plan.streams[token.stream] = known
         return known
-
-    def _arrived(self, batch: Batch, digests: Sequence[Digest]) -> None:
-        for index, before, first_before, after, first_after in batch.waiting:
-            self._done(
-                index,
-                dict(zip(before, digests[first_before : first_before + len(before)], strict=True)),
-                dict(zip(after, digests[first_after : first_after + len(after)], strict=True)),
-            )
-        self._emit()
-
-
-def _readable(tensor: torch.Tensor) -> torch.Tensor:
-    # contiguous, and at an address that the kernel can load 16 bytes from
-    plain = tensor.resolve_conj().resolve_neg().contiguous()
-    return plain.clone() if plain.data_ptr() & 15 else plain

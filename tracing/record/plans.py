@@ -9,15 +9,17 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import reduce
-from operator import or_
+from operator import and_
 from typing import Any, Literal, TypeAlias
 
+import numpy as np
+import numpy.typing as npt
 import torch
 
 from tracing.model import Phase
 from tracing.record.catalogue import Catalogue
-from tracing.record.digest_gpu import Call, StreamDigests, Table, calls, tables
+from tracing.record.digest_gpu import Call, StreamDigests, Table, calls, facts, tables, variant
+from tracing.record.layouts import layout
 from tracing.record.sites import Grid, Site, tensor_of
 
 Digests: TypeAlias = Literal["all", "declared", "none"]
@@ -34,8 +36,10 @@ class Side:
 
     positions: Sequence[int]
     chosen: Sequence[int]  # which of the plan's tensors these are
-    tables: Sequence[Table] = ()  # for the GPU
-    scattered: frozenset[int] = frozenset()  # positions of those that are not contiguous
+    tables: Sequence[Table]  # for the GPU
+    facts: npt.NDArray[np.int64]  # of the tensors, likewise
+    copied: frozenset[int]  # positions of those that must be copied first
+    misaligned: Sequence[int]  # the bits of each address that must be zero, else it is copied, too
 
 
 @dataclass(slots=True)
@@ -83,7 +87,7 @@ class Planner:
             plan = self._new_plan(site, values, grid)
             if site.settled:
                 self.settle(plan, values)
-            if site.kind != "interpreted":
+            if site.kind != "interpreted" and not _capturing(plan.device):
                 self._plans[key] = plan
         return plan
 
@@ -126,13 +130,15 @@ class Planner:
         values: Sequence[Any],
         device: torch.device | None,
     ) -> Side:
+        if device is not None:
+            positions = sorted(positions, key=lambda i: variant(plain_tensor(values[i])))
         tensors = [plain_tensor(values[i]) for i in positions]
-        made = tables(tensors) if device is not None and self._digests != "none" else ()
-        plain = [
-            tensor.is_contiguous() and not tensor.is_conj() and not tensor.is_neg() for tensor in tensors
-        ]
-        scattered = frozenset(i for i, whole in zip(positions, plain, strict=True) if not whole)
-        return Side(positions, [among.index(i) for i in positions], made, scattered)
+        digested = device is not None and self._digests != "none" and not _capturing(device)
+        made = tables(tensors) if digested else ()
+        layouts = [layout(tensor) for tensor in tensors]
+        copied = frozenset(i for i, found in zip(positions, layouts, strict=True) if found is None)
+        bits = [found.misaligned if found else 15 for found in layouts]
+        return Side(positions, [among.index(i) for i in positions], made, facts(tensors), copied, bits)
 
     def place(self, plan: Plan, addresses: tuple[int, ...]) -> Place:
         """A plan at these addresses."""
@@ -147,6 +153,11 @@ class Planner:
                 plan.places.clear()
             plan.places[addresses] = place
         return place
+
+
+def _capturing(device: torch.device | None) -> bool:
+    # into a CUDA graph: nothing may be copied to the device now
+    return device is not None and torch._C._cuda_isCurrentStreamCapturing()
 
 
 def _key(site: Site, values: Sequence[Any], grid: Grid | None) -> tuple[Any, ...]:
@@ -172,8 +183,8 @@ def _layout(value: Any) -> Any:
 
 def _calls(side: Side, addresses: Sequence[int]) -> Sequence[Call] | None:
     chosen = [addresses[i] for i in side.chosen]
-    whole = not side.scattered and not reduce(or_, chosen, 0) & 15
-    return calls(side.tables, chosen) if whole and side.tables else None
+    readable = not side.copied and not any(map(and_, chosen, side.misaligned))
+    return calls(side.tables, chosen) if readable and side.tables else None
 
 
 def plain_tensor(value: Any) -> torch.Tensor:

@@ -1,0 +1,197 @@
+"""Digests of many launches, column by column: how they are written and how they are read.
+
+A launch has about five digests of random digits. Kept as columns, one line for hundreds of launches, they
+cost neither names nor quotes on disk, and are written without an object for each.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+import msgspec
+
+from tracing.model import Digest, DigestBatch, DigestLine, LaunchLine
+
+BITS = 32  # hexadecimal digits of a digest
+RANGE = 3  # of one range of its elements
+TILE_BYTES = 8192
+RANGES = 8  # in which a difference between two tensors can be told apart without the tensors
+
+
+@functools.lru_cache(4096)
+def block_tiles(nbytes: int) -> int:
+    """How many tiles one range of a tensor's `tiles` stands for: a power of two, so that RANGES suffice."""
+    tiles = -(-nbytes // TILE_BYTES)
+    return 1 << max(0, (-(-tiles // RANGES) - 1).bit_length())
+
+
+@functools.lru_cache(4096)
+def blocks(nbytes: int) -> int:
+    """How many ranges a tensor of this size has."""
+    return -(-nbytes // (TILE_BYTES * block_tiles(nbytes)))
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """n digests; see `Digest` for what each column holds."""
+
+    bits: str  # n * 32 hexadecimal digits
+    tiles: str  # 3 hexadecimal digits a range
+    ranges: Sequence[int]  # [n] how many of these belong to each digest
+    l1: Sequence[float | None]  # [n] None or NaN: the dtype has no magnitude
+    special: Mapping[int, tuple[int, int, int]]  # NaN, inf and -0.0 of those that have any
+
+    @classmethod
+    def of(cls, digests: Sequence[Digest]) -> Columns:
+        """Digests as columns."""
+        counts = {i: (d.nan, d.inf, d.negative_zero) for i, d in enumerate(digests)}
+        return cls(
+            "".join(d.bits for d in digests),
+            "".join(d.tiles for d in digests),
+            [len(d.tiles) // RANGE for d in digests],
+            [d.l1 for d in digests],
+            {i: found for i, found in counts.items() if any(found)},
+        )
+
+    def part(self, first: int, behind: int) -> Columns:
+        """Digests first ... behind - 1."""
+        if (first, behind) == (0, len(self.ranges)):
+            return self
+        start, count = sum(self.ranges[:first]), sum(self.ranges[first:behind])
+        return Columns(
+            self.bits[BITS * first : BITS * behind],
+            self.tiles[RANGE * start : RANGE * (start + count)],
+            self.ranges[first:behind],
+            self.l1[first:behind],
+            {i - first: found for i, found in self.special.items() if first <= i < behind},
+        )
+
+    def digests(self) -> list[Digest]:
+        """Digests as objects."""
+        ends = [RANGE * end for end in accumulate(self.ranges, initial=0)]
+        none = (0, 0, 0)
+        return [
+            Digest(
+                self.bits[BITS * i : BITS * i + BITS],
+                self.tiles[ends[i] : ends[i + 1]],
+                *self.special.get(i, none),
+                None if l1 is None or math.isnan(l1) else l1,
+            )
+            for i, l1 in enumerate(self.l1)
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class Digested:
+    """Where the digests of one launch stand in columns: first those before it, then those after it."""
+
+    launch: int
+    columns: Columns
+    first: int
+    before: Sequence[int]  # argument positions
+    after: Sequence[int]
+
+    @property
+    def behind(self) -> int:
+        """The place behind its last digest."""
+        return self.first + len(self.before) + len(self.after)
+
+
+def packed(launches: Sequence[Digested]) -> Iterator[DigestBatch]:
+    """The lines that hold these launches, one for each stretch that stands together."""
+    start = 0
+    for end in range(1, len(launches) + 1):
+        if end == len(launches) or not _adjacent(launches[end - 1], launches[end]):
+            yield _batch(launches[start:end])
+            start = end
+
+
+def _adjacent(one: Digested, following: Digested) -> bool:
+    return one.columns is following.columns and one.behind == following.first
+
+
+def _batch(launches: Sequence[Digested]) -> DigestBatch:
+    columns = launches[0].columns.part(launches[0].first, launches[-1].behind)
+    known: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = {}
+    pattern = [known.setdefault((tuple(one.before), tuple(one.after)), len(known)) for one in launches]
+    return DigestBatch(
+        [one.launch for one in launches],
+        list(known),
+        pattern,
+        columns.bits,
+        columns.tiles,
+        columns.ranges,
+        columns.l1,
+        columns.special,
+    )
+
+
+def unpacked(batch: DigestBatch) -> Iterator[DigestLine]:
+    """The launches of one line; raises ValueError if its columns do not fit each other."""
+    columns = Columns(batch.bits, batch.tiles, batch.ranges, batch.l1, batch.special)
+    digests = iter(columns.digests())
+    needed = sum(len(positions) for number in batch.pattern for positions in batch.patterns[number])
+    if needed != len(batch.l1) or BITS * needed != len(batch.bits):
+        raise ValueError(f"{needed} digests are named, {len(batch.l1)} are there")
+    for launch, number in zip(batch.launches, batch.pattern, strict=True):
+        before, after = batch.patterns[number]
+        found = {position: next(digests) for position in before}
+        yield DigestLine(launch, found, {position: next(digests) for position in after})
+
+
+class Row(msgspec.Struct, gc=False):
+    """One launch, its digests still in the columns in which they were written."""
+
+    line: LaunchLine
+    batch: DigestBatch | None = None  # None: it has no digests
+    before: Sequence[int] = ()  # argument positions
+    after: Sequence[int] = ()
+    first: int = 0  # its first digest in the batch
+
+    def bits(self, start: int, behind: int) -> str:
+        """The bits of its digests `start` ... `behind` - 1, one behind the other."""
+        return (
+            self.batch.bits[BITS * (self.first + start) : BITS * (self.first + behind)] if self.batch else ""
+        )
+
+    def digests(self) -> DigestLine | None:
+        """Its digests as objects."""
+        if self.batch is None:
+            return None
+        batch, behind = self.batch, self.first + len(self.before) + len(self.after)
+        columns = Columns(batch.bits, batch.tiles, batch.ranges, batch.l1, batch.special)
+        found = columns.part(self.first, behind).digests()
+        cut = len(self.before)
+        before = dict(zip(self.before, found[:cut], strict=True))
+        return DigestLine(self.line.index, before, dict(zip(self.after, found[cut:], strict=True)))
+
+
+def rows(lines: Iterable[LaunchLine], batches: Iterable[DigestBatch]) -> Iterator[Row]:
+    """Launches beside their digests, both of one process and in launch order.
+
+    Raises ValueError or IndexError where the columns of a batch do not fit each other.
+    """
+    waiting = iter(lines)
+    line = next(waiting, None)
+    for batch in batches:
+        first = 0
+        if len(batch.launches) != len(batch.pattern):
+            raise ValueError(f"{len(batch.launches)} launches, {len(batch.pattern)} patterns")
+        for launch, number in zip(batch.launches, batch.pattern, strict=True):
+            before, after = batch.patterns[number]
+            while line is not None and line.index < launch:
+                yield Row(line)
+                line = next(waiting, None)
+            if line is not None and line.index == launch:
+                yield Row(line, batch, before, after, first)
+                line = next(waiting, None)
+            first += len(before) + len(after)
+        if BITS * first != len(batch.bits) or first != len(batch.l1):
+            raise ValueError(f"{first} digests are named, {len(batch.l1)} are there")
+    while line is not None:
+        yield Row(line)
+        line = next(waiting, None)
