@@ -10,19 +10,25 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
+import torch._inductor.config as inductor
+import triton
 from gpt2 import training_step
 
 from tracing import store
 from tracing.environment import environment
 from tracing.model import SCHEMA, RunInfo
 from tracing.record.launches import LaunchRecorder
+from tracing.record.outputs import Keep
 from tracing.record.plans import Digests
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 STEPS = 10
+ON_THE_GPU = Keep(memory=40 << 30, disk=0)  # all of a few steps stays there
+ON_DISK = Keep(memory=4 << 30, disk=32 << 30)
 
 
 def milliseconds(
@@ -41,9 +47,9 @@ def milliseconds(
     return (time.perf_counter() - started) / steps * 1e3
 
 
-def recording(runs: Path, digests: Digests, operators: bool = False) -> LaunchRecorder:
+def recording(runs: Path, digests: Digests, operators: bool = False, **options: Any) -> LaunchRecorder:
     info = RunInfo(SCHEMA, "gpt2", "", (), 0, store.now(), environment("", ""))
-    return LaunchRecorder(store.create(runs, info), digests, operators=operators)
+    return LaunchRecorder(store.create(runs, info), digests, operators=operators, **options)
 
 
 def upstream(hashes: bool, inputs: bool) -> ExitStack:
@@ -53,6 +59,15 @@ def upstream(hashes: bool, inputs: bool) -> ExitStack:
     stack.enter_context(DebugMode())
     if hashes:
         stack.enter_context(DebugMode.log_tensor_hashes(hash_inputs=inputs))
+    return stack
+
+
+def outputs_of_upstream() -> ExitStack:
+    from torch.utils._debug_mode import DebugMode
+
+    stack = ExitStack()
+    stack.enter_context(DebugMode())
+    stack.enter_context(DebugMode.record_outputs())
     return stack
 
 
@@ -66,6 +81,10 @@ def test_a_training_step_recorded(tmp_path: Path) -> None:
         "digests, declared": (lambda: recording(tmp_path / "declared", "declared"), STEPS),
         "digests, all": (lambda: recording(tmp_path / "all", "all"), STEPS),
         "digests, all, and operators": (lambda: recording(tmp_path / "operators", "all", True), STEPS),
+        "metadata and times": (lambda: recording(tmp_path / "times", "none", time=True), STEPS),
+        "outputs kept, on the GPU": (lambda: recording(tmp_path / "kept", "none", keep=ON_THE_GPU), 3),
+        "outputs kept, written to disk": (lambda: recording(tmp_path / "disk", "none", keep=ON_DISK), 1),
+        "upstream, outputs kept": (outputs_of_upstream, 1),
         "upstream DebugMode": (lambda: upstream(False, False), 3),
         "upstream, output hashes": (lambda: upstream(True, False), 2),
         "upstream, input and output hashes": (lambda: upstream(True, True), 2),
@@ -81,6 +100,30 @@ def test_a_training_step_recorded(tmp_path: Path) -> None:
         print(f"  {name:36} {bare:7.2f} -> {with_:8.2f} ms a step  {ratio:6.2f}x", flush=True)
     for kind in ("metadata", "declared", "all"):
         print(f"  {kind:10} {bytes_a_launch(tmp_path / kind)}")
+
+
+def test_a_training_step_traced_by_tritonparse(tmp_path: Path) -> None:
+    tritonparse = pytest.importorskip("tritonparse.structured_logging", reason="tritonparse is not installed")
+    runtime = triton.knobs.runtime
+    hooks = (runtime.launch_enter_hook, runtime.jit_post_compile_hook)
+    bare = training_step()
+    bare()
+    tritonparse.init(str(tmp_path), enable_trace_launch=True)
+    torch._dynamo.reset()
+    try:
+        # the static launcher, which is the default, calls no hook: nothing would be traced
+        with inductor.patch(use_static_cuda_launcher=False, force_disable_caches=True, compile_threads=1):
+            traced = training_step()
+            traced()
+            with_ = milliseconds(traced, nullcontext(), 3)
+    finally:
+        tritonparse.clear_logging_config()
+        runtime.launch_enter_hook, runtime.jit_post_compile_hook = hooks
+    without = milliseconds(bare, nullcontext())
+    lines = [line for path in tmp_path.glob("*.ndjson") for line in path.read_text().splitlines()]
+    sizes = [len(line) for line in lines if '"event_type":"launch"' in line]
+    print(f"\n  {'tritonparse':36} {without:7.2f} -> {with_:8.2f} ms a step  {with_ / without:6.2f}x")
+    print(f"  {len(sizes)} launches, {sum(sizes) / max(1, len(sizes)):.0f} bytes a launch")
 
 
 def bytes_a_launch(runs: Path) -> str:
@@ -107,7 +150,6 @@ def test_digest_bandwidth() -> None:
         size = (1 << 30) // dtype.itemsize
         tensor = (torch.rand(size, device="cuda") * 100).to(dtype)
         todo = calls(tables([tensor]), [tensor.data_ptr()])
-        batch = digests.reserve(1)
-        time_ms = do_bench(lambda: digests.add(batch, todo) and None, return_mode="median")  # noqa: B023
-        batch.count, batch.tables = 0, []
+        batch, slot = digests.reserve(1)
+        time_ms = do_bench(lambda: digests.add(batch, slot, todo), return_mode="median")  # noqa: B023
         print(f"  {dtype}: {2**30 / time_ms / 1e6:.0f} GB/s, {best / time_ms:.2f} of torch.hash_tensor")

@@ -11,6 +11,7 @@ import pytest
 import torch
 import triton
 import triton.language as tl
+from benchmarks.gpt2 import training_step
 from test_store import INFO
 from torch.profiler import ProfilerActivity, profile
 
@@ -33,6 +34,23 @@ def add_kernel(x_ptr, BLOCK: tl.constexpr, y_ptr, n):
 def tuned_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     tl.store(y_ptr + i, tl.load(x_ptr + i, mask=i < n) * 2, mask=i < n)
+
+
+SIZES = [((64, 64), 4), ((128, 64), 4), ((128, 128), 8)]
+
+
+@triton.autotune([triton.Config({"M": m, "N": n, "K": 32}, num_warps=w) for (m, n), w in SIZES], key=["size"])
+@triton.jit
+def matmul_kernel(a_ptr, b_ptr, c_ptr, size, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
+    row = (tl.program_id(0) * M + tl.arange(0, M))[:, None]
+    column = (tl.program_id(1) * N + tl.arange(0, N))[None, :]
+    total = tl.zeros((M, N), tl.float32)
+    for start in range(0, size, K):
+        k = start + tl.arange(0, K)
+        a = tl.load(a_ptr + row * size + k[None, :])
+        b = tl.load(b_ptr + k[:, None] * size + column)
+        total += tl.dot(a, b)
+    tl.store(c_ptr + row * size + column, total)
 
 
 def added(x: torch.Tensor) -> torch.Tensor:
@@ -79,6 +97,38 @@ def user_kernel_compiled() -> Callable[[], object]:
     return lambda: compiled(x)
 
 
+def matmul() -> Callable[[], object]:
+    a, b = (torch.rand(512, 512, device="cuda", dtype=torch.float16) for _ in range(2))
+    c = torch.empty(512, 512, device="cuda")
+    matmul_kernel.cache.clear()
+    return lambda: matmul_kernel[lambda meta: (512 // meta["M"], 512 // meta["N"])](a, b, c, 512)
+
+
+def combo_kernel() -> Callable[[], object]:
+    tensors = [torch.rand(size, device="cuda") for size in (100, 300, 5000)]
+    compiled = torch.compile(
+        lambda tensors: torch._foreach_add(tensors, 1.0), options={"combo_kernels": True}
+    )
+    return lambda: compiled(tensors)
+
+
+def multi_kernel() -> Callable[[], object]:
+    x = torch.rand(64, 600, device="cuda")
+    compiled = torch.compile(lambda x: torch.softmax(x, -1), options={"triton.multi_kernel": 1})
+    return lambda: compiled(x)
+
+
+def fusion_by_benchmark() -> Callable[[], object]:
+    x = torch.rand(512, 512, device="cuda")
+    options = {"benchmark_fusion": True, "benchmark_kernel": True}
+    compiled = torch.compile(lambda x: torch.softmax(x * 2, -1).sum(0) + x.sum(0), options=options)
+    return lambda: compiled(x)
+
+
+def gpt2() -> Callable[[], object]:
+    return training_step(layers=2, batch=1)
+
+
 def two_streams() -> Callable[[], object]:
     x = torch.rand(1000, device="cuda")
     streams = [torch.cuda.Stream(), torch.cuda.Stream()]
@@ -100,11 +150,12 @@ def recorded(runs: Path, call: Callable[[], object]) -> tuple[list[KernelLaunch]
         torch.cuda.synchronize()
     run = store.Run(recorder._writer.path)
     events = (e.name for e in profiler.events() if e.device_type == torch.autograd.DeviceType.CUDA)
-    seen = Counter(name for name in events if re.match(r"triton_|add_kernel|tuned_kernel", name))
+    seen = Counter(name for name in events if re.match(r"triton_|(add|tuned|matmul)_kernel", name))
     return list(run.launches()), seen, run
 
 
-CASES = [silu, training, flex_attention, by_hand, user_kernel_compiled, two_streams]
+CHOSEN = [matmul, combo_kernel, multi_kernel, fusion_by_benchmark]  # among several, which are tried first
+CASES = [silu, training, gpt2, flex_attention, by_hand, user_kernel_compiled, two_streams]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
@@ -118,6 +169,22 @@ def test_every_kernel_that_the_profiler_saw_is_recorded_once(
     assert seen == Counter(launch.kernel_name for launch in launches)
     assert seen
     assert all(launch.finished and arg.before for launch in launches for arg in launch.args if arg.tensor)
+
+
+@pytest.mark.parametrize("case", CHOSEN, ids=lambda case: case.__name__)
+def test_launches_by_which_kernels_are_chosen_are_left_out(
+    case: Callable[[], Callable[[], object]], tmp_path: Path
+) -> None:
+    torch._dynamo.reset()
+    call = case()
+    with LaunchRecorder(store.create(tmp_path, INFO)) as recorder:
+        call()
+    launches, seen, _ = recorded(tmp_path, call)
+
+    first = Counter(launch.kernel_name for launch in store.Run(recorder._writer.path).launches())
+    print(f"\n{case.__name__}: the profiler saw {sum(seen.values())}, recorded {len(launches)}")
+    assert first == seen == Counter(launch.kernel_name for launch in launches)
+    assert seen
 
 
 def test_launches_keep_their_streams(tmp_path: Path) -> None:

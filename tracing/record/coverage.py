@@ -1,37 +1,72 @@
-"""What the hooks cannot see: launches that no Python makes."""
+"""What the hooks cannot see: launches that no Python makes.
+
+Each is noticed when it happens, whenever it was compiled. Not noticed is a program that keeps the innermost
+launcher of a kernel and calls that: `CompiledKernel.run`, or, where Inductor's static launcher is used, a
+`CachingAutotuner.run` that was bound before recording started. Nothing in torch or Triton does.
+"""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any
+from contextlib import ExitStack, contextmanager
+from typing import Any, TypeAlias
 
 import torch
-import torch._inductor.config as inductor
+from torch._inductor.output_code import CompiledFxGraph
 
 NO_GRAPHS = "torch._inductor.config.triton.cudagraphs = False, and no torch.cuda.CUDAGraph"
+NO_PACKAGE = "torch.compile of the model that the package was made of"
+NO_CPP_WRAPPER = "torch._inductor.config.cpp_wrapper = False"
+
+_NotCovered: TypeAlias = Callable[[str, str], None]
 
 
 @contextmanager
-def watched(not_covered: Callable[[str, str], None]) -> Iterator[None]:
+def watched(not_covered: _NotCovered) -> Iterator[None]:
     """While active, `not_covered(what, setting)` is called when launches happen that the hooks do not see.
 
-    CUDA-graph replays are seen to happen, not what they launch. Code that Inductor compiles for its C++
-    wrapper launches from C++, and so do AOTInductor packages, which are not noticed.
+    CUDA-graph replays, AOTInductor packages and code with Inductor's C++ wrapper are seen to run, not what
+    they launch.
     """
-    graph = torch.cuda.CUDAGraph
-    replay = graph.replay
 
-    @functools.wraps(replay)
-    def watched_replay(self: Any) -> Any:
+    def replayed(graph: Any) -> None:
         not_covered("launches inside of CUDA-graph replays", NO_GRAPHS)
-        return replay(self)
 
-    if inductor.cpp_wrapper:
-        not_covered("launches by Inductor's C++ wrapper", "torch._inductor.config.cpp_wrapper = False")
-    graph.replay = watched_replay  # type: ignore[method-assign]
+    def packaged(runner: Any) -> None:
+        not_covered("launches by an AOTInductor package", NO_PACKAGE)
+
+    def compiled(graph: CompiledFxGraph) -> None:
+        if graph.fx_kwargs.get("cpp_wrapper"):
+            not_covered("launches by Inductor's C++ wrapper", NO_CPP_WRAPPER)
+
+    with ExitStack() as stack:
+        stack.enter_context(_told(torch.cuda.CUDAGraph, "replay", replayed))
+        stack.enter_context(_told(CompiledFxGraph, "__call__", compiled))
+        for runner in _package_runners():
+            for name in {"run", "boxed_run"} & vars(runner).keys():
+                stack.enter_context(_told(runner, name, packaged))
+        yield
+
+
+def _package_runners() -> list[type]:
+    # a class for each device that torch was built for, and the loader of packages
+    members = vars(torch._C._aoti).values()
+    return [member for member in members if isinstance(member, type) and hasattr(member, "run")]
+
+
+@contextmanager
+def _told(owner: type, name: str, tell: Callable[[Any], None]) -> Iterator[None]:
+    # pybind11's classes, too, take a function in the place of a method
+    original = vars(owner)[name]
+
+    @functools.wraps(original)
+    def called(self: Any, *args: Any, **kwargs: Any) -> Any:
+        tell(self)
+        return original(self, *args, **kwargs)
+
+    setattr(owner, name, called)
     try:
         yield
     finally:
-        graph.replay = replay  # type: ignore[method-assign]
+        setattr(owner, name, original)

@@ -14,10 +14,10 @@ from __future__ import annotations
 import copy
 import functools
 import numbers
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any
 
 import torch
 from torch.utils._debug_mode import DebugMode as TorchDebugMode
@@ -25,7 +25,9 @@ from torch.utils._debug_mode import DebugMode as TorchDebugMode
 from tracing.errors import Problem
 from tracing.model import Role
 from tracing.record import digest, hooks
+from tracing.record.aside import aside
 from tracing.record.sites import Grid, Site, tensor_of
+from tracing.record.user_hash import HashFn
 
 try:
     from torch.utils._debug_mode._calls import _TritonKernelCall
@@ -37,8 +39,6 @@ except ImportError:  # torch < 2.13: _debug_mode is one file, not a package
         hash_tensor_fn,
         norm_hash_fn,
     )
-
-HashFn: TypeAlias = Callable[[torch.Tensor], Any]
 
 _WRITTEN: tuple[Role, ...] = ("out", "in_out", "unknown")
 _READ: tuple[Role, ...] = ("in", "in_out", "unknown")
@@ -119,6 +119,10 @@ def _tensors(value: object) -> list[torch.Tensor]:
         return [tensor for member in value for tensor in _tensors(member)]
     tensor = tensor_of(value)
     return [] if tensor is None else [tensor]
+
+
+def _all(tensors: Mapping[int, list[torch.Tensor]]) -> list[torch.Tensor]:
+    return [tensor for found in tensors.values() for tensor in found]
 
 
 def _text(value: object, attributes: list[str], memo: Any = None) -> str:
@@ -286,7 +290,7 @@ class DebugMode(TorchDebugMode):  # type: ignore[no-untyped-call, unused-ignore]
         tensors = {i: found for i, value in enumerate(values) if (found := _tensors(value))}
         hashing = _hashing[-1] if _hashing else None
         outputs = bool(_recording_outputs)
-        with _aside(stream, tensors.values() if hashing or outputs else ()) as capturing:
+        with aside(stream, _all(tensors) if hashing or outputs else ()) as capturing:
             if capturing:  # a graph runs nothing now, and waiting would end its capture
                 call.log["not_recorded"] = "a CUDA graph was being captured"
                 hashing, outputs = None, False
@@ -306,7 +310,7 @@ class DebugMode(TorchDebugMode):  # type: ignore[no-untyped-call, unused-ignore]
         call.grid = call.grid or site.grid(token.values)
         roles = self._declared(site)
         written = {i for i in tensors if _role_in(_WRITTEN, roles, call.arg_names[i])}
-        with _aside(token.stream, tensors.values() if hashing or token.outputs else ()):
+        with aside(token.stream, _all(tensors) if hashing or token.outputs else ()):
             if hashing:
                 call.post_hashes = hashing.of(tensors, token.values)
                 # by repr, in which a NaN is a NaN
@@ -352,25 +356,3 @@ def _pushed(stack: list[Any], value: object) -> Iterator[None]:
         yield
     finally:
         stack.pop()
-
-
-@contextmanager
-def _aside(stream: int, arguments: Iterable[Iterable[torch.Tensor]]) -> Iterator[bool]:
-    """Compute beside the program: unseen by modes and hooks, on the stream of the launch.
-
-    Gives whether that stream is being captured into a graph. Otherwise the current stream waits for it, as
-    what was computed is used there.
-    """
-    unseen = torch._C._DisableTorchDispatch(), torch._C.DisableTorchFunction(), torch.no_grad()
-    with hooks.hidden(), unseen[0], unseen[1], unseen[2]:
-        device = next((t.device for tensors in arguments for t in tensors if t.is_cuda), None)
-        if device is None:
-            yield False
-            return
-        current = torch.cuda.current_stream(device)
-        launched = torch.cuda.ExternalStream(stream, device)  # type: ignore[no-untyped-call, unused-ignore]
-        with torch.cuda.stream(launched):
-            capturing = torch.cuda.is_current_stream_capturing()
-            yield capturing
-        if not capturing:
-            current.wait_stream(launched)

@@ -7,8 +7,9 @@ A listener is told of every launch just before and just after it, whichever way 
   autotuned or by hand, with its final grid and stream;
 - `InterpretedFunction.run`: `@triton.jit` under TRITON_INTERPRET=1.
 
-An autotuner's benchmark launches are not the program's and are left out. Everything patched is a class
-attribute, wrapped while `installed` and restored after it; launch hooks of others stay where they are.
+Launches by which an autotuner, a multi-kernel or the compiler tries kernels are not the program's and are
+left out. Everything patched is a class attribute, wrapped while `installed` and restored after it; launch
+hooks of others stay where they are.
 """
 
 from __future__ import annotations
@@ -21,8 +22,11 @@ from typing import Any, Protocol, TypeAlias
 
 import torch
 import triton
+from torch._inductor.codegen.multi_kernel import MultiKernelCall
+from torch._inductor.compile_fx import _InProcessFxCompile
 from torch._inductor.runtime.triton_heuristics import CachingAutotuner
 from triton.compiler import CompiledKernel
+from triton.knobs import HookChain
 from triton.runtime.autotuner import Autotuner
 from triton.runtime.interpreter import InterpretedFunction
 
@@ -79,11 +83,12 @@ def _patch() -> None:
         (InterpretedFunction, "run", _around_interpreted),
         (Autotuner, "_bench", _unseen),
         (CachingAutotuner, "bench", _unseen),
+        (MultiKernelCall, "benchmark_sub_kernels", _unseen),
+        (_InProcessFxCompile, "codegen_and_compile", _unseen),  # which tries kernels, and fused ones
     )
     for owner, name, wrapper in points:
         _patches.enter_context(_wrapped(owner, name, wrapper))
-    triton.knobs.runtime.launch_exit_hook.add(_finish_compiled)
-    _patches.callback(triton.knobs.runtime.launch_exit_hook.remove, _finish_compiled)
+    _patches.callback(_leave_exit_hooks)
 
 
 def shown() -> bool:
@@ -141,23 +146,55 @@ def _around_compiled(original: _Method) -> _Method:
         if site is None:
             site = sites[id(compiled)] = CompiledSite(compiled, len(args))
         x, y, z = (*grid, 1, 1)[:3]
+        _join_exit_hooks()
         told = announce(site, [args[i] for i in site.positions], int(stream or 0), (x, y, z))
-        _started.setdefault(id(metadata), []).append((metadata, told))
+        _started.setdefault((threading.get_ident(), id(metadata)), []).append((metadata, told))
         return metadata
 
     return launch_metadata
 
 
-_started: dict[int, list[tuple[object, Any]]] = {}  # holds the metadata, so that its id stays its own
+# By thread and metadata, which is None where another tool set the enter hook to None; it holds the metadata,
+# so that its id stays its own.
+_started: dict[tuple[int, int], list[tuple[object, Any]]] = {}
 
 
 def _finish_compiled(metadata: object) -> None:
-    started = _started.get(id(metadata))
+    key = (threading.get_ident(), id(metadata))
+    started = _started.get(key)
     if started:
         _, told = started.pop()
         if not started:
-            del _started[id(metadata)]
+            del _started[key]
         conclude(told)
+
+
+# chains of exit hooks that we are in, and what stood in the place of those that we made
+_chains: list[tuple[HookChain[Any], Any]] = []
+
+
+def _join_exit_hooks() -> None:
+    # Triton reads the exit hook after the launch's metadata. Other tools add to its chain or, as of old,
+    # assign a function or None over it, at any time.
+    runtime = triton.knobs.runtime
+    hook = runtime.launch_exit_hook
+    if _chains and hook is _chains[-1][0]:
+        return
+    chain = hook
+    if not isinstance(hook, HookChain):
+        chain = runtime.launch_exit_hook = HookChain(reversed=True)
+        if hook is not None:
+            chain.add(hook)
+    chain.add(_finish_compiled)
+    _chains.append((chain, hook))
+
+
+def _leave_exit_hooks() -> None:
+    for chain, hook in reversed(_chains):
+        chain.remove(_finish_compiled)
+        if triton.knobs.runtime.launch_exit_hook is chain:
+            triton.knobs.runtime.launch_exit_hook = hook
+    _chains.clear()
 
 
 def _around_interpreted(original: _Method) -> _Method:

@@ -1,0 +1,128 @@
+"""What a user's own hash_fn says of the tensors that each launch found and left."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import math
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias, cast
+
+import msgspec
+import torch
+
+from tracing.case import describe, import_file
+from tracing.errors import Problem
+from tracing.model import Scalar, UserHash
+from tracing.record.aside import aside
+from tracing.record.coverage import NO_GRAPHS
+from tracing.record.sites import tensor_of
+from tracing.store import RunWriter
+
+HashFn: TypeAlias = Callable[[torch.Tensor], Any]
+
+_FAILED = 256  # launches that wait for the hashes of one before them: that one failed
+
+
+@dataclass(slots=True)
+class _Hashed:
+    # a launch between its two hooks
+    launch: int
+    stream: int
+    before: dict[int, Scalar] = field(default_factory=dict)
+    after: dict[int, Scalar] | None = None
+
+
+class UserHashes:
+    """Calls a user's function on the tensors of every launch, beside the program.
+
+    The function may fail in any way, in the middle of a model: the model goes on without further hashes, and
+    `failure` says what happened.
+    """
+
+    def __init__(self, writer: RunWriter, hash_fn: HashFn, not_covered: Callable[[str, str], None]) -> None:
+        """hash_fn -- tensor -> number, string, bool or None; it must not change the tensor"""
+        self.failure = ""
+        self._writer = writer
+        # not traced, where the program that launches is being compiled
+        self._hash_fn: HashFn = torch._dynamo.disable(hash_fn)  # type: ignore[no-untyped-call]
+        code = getattr(inspect.unwrap(hash_fn), "__code__", None)
+        self._file = Path(code.co_filename if code is not None else "")
+        self._not_covered = not_covered
+        self._under_way: deque[_Hashed] = deque()  # in launch order
+
+    def before(self, launch: int, positions: Sequence[int], values: Sequence[Any], stream: int) -> None:
+        """Hash what a launch finds; waits for the device if the function does."""
+        if not self.failure:
+            hashed = _Hashed(launch, stream)
+            self._under_way.append(hashed)
+            hashed.before = self._hashes(hashed, "before", positions, values)
+
+    def after(self, launch: int, positions: Sequence[int], values: Sequence[Any]) -> None:
+        """Hash what it left, and write both."""
+        hashed = next((one for one in self._under_way if one.launch == launch), None)
+        if self.failure or hashed is None:
+            return
+        hashed.after = self._hashes(hashed, "after", positions, values)
+        lines = []
+        while self._under_way and (self._under_way[0].after is not None or len(self._under_way) > _FAILED):
+            done = self._under_way.popleft()
+            if done.after is not None:
+                lines.append(UserHash(done.launch, done.before, done.after))
+        self._writer.extend(lines)
+
+    def close(self) -> None:
+        """Write what waited for a launch that failed."""
+        done = [one for one in self._under_way if one.after is not None]
+        self._writer.extend([UserHash(one.launch, one.before, one.after or {}) for one in done])
+        self._under_way.clear()
+
+    def _hashes(
+        self, hashed: _Hashed, side: str, positions: Sequence[int], values: Sequence[Any]
+    ) -> dict[int, Scalar]:
+        tensors = {i: tensor for i in positions if (tensor := tensor_of(values[i])) is not None}
+        found: dict[int, Scalar] = {}
+        with aside(hashed.stream, tensors.values()) as capturing:
+            if capturing:
+                self._not_covered("hash_fn of launches captured into a CUDA graph", NO_GRAPHS)
+                return found
+            for position, tensor in tensors.items():
+                try:
+                    found[position] = _scalar(self._hash_fn(tensor))
+                except Exception as error:
+                    self._failed(f"launch {hashed.launch}, argument {position}, {side} it", error)
+                    break
+        return found
+
+    def _failed(self, place: str, error: Exception) -> None:
+        self.failure = f"hash_fn failed at {place}: {describe(error, self._file)}"
+        self._not_covered(f"hashes by hash_fn, from {place} on", "a hash_fn that takes any tensor")
+
+
+def _scalar(value: object) -> Scalar:
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)  # JSON knows neither NaN nor infinity
+    plain = next((kind(value) for kind in (bool, int, float, str) if isinstance(value, kind)), None)
+    if plain is None and value is not None:
+        raise TypeError(f"it returned a {type(value).__name__}; a number, str, bool or None is needed")
+    msgspec.json.encode(plain)  # raises for what JSON cannot hold: text that is not Unicode
+    return plain
+
+
+def load_hash_fn(name: str) -> HashFn:
+    """The function named `FILE.py:NAME` or `module:NAME`; raises Problem if there is none."""
+    place, _, attribute = name.rpartition(":")
+    if not place or not attribute:
+        raise Problem(f"{name!r} names no function", "give it as FILE.py:NAME or module:NAME")
+    path = Path(place)
+    try:
+        module = import_file(path.resolve()) if path.suffix == ".py" else importlib.import_module(place)
+    except ImportError as error:
+        raise Problem(f"{place} cannot be imported: {error}", "give a file as FILE.py:NAME") from error
+    found = getattr(module, attribute, None)
+    if not callable(found):
+        raise Problem(f"{place} has no function {attribute}", f"add `def {attribute}(tensor)` to it")
+    return cast(HashFn, found)
