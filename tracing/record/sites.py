@@ -6,6 +6,7 @@ from the position in a signature: constants may stand anywhere between the argum
 
 from __future__ import annotations
 
+import base64
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -220,7 +221,7 @@ def _static(autotuner: Any, launcher: Any) -> Compiled:
     signature = autotuner.triton_meta["signature"]
     properties = autotuner.device_props
     return Compiled(
-        hash=launcher.cache_hash,
+        hash=_digits(launcher.cache_hash),
         target=f"{properties.type}:{properties.cc}",
         settings={"num_warps": config.num_warps, "num_stages": config.num_stages, "num_ctas": 1},
         constants={
@@ -231,6 +232,11 @@ def _static(autotuner: Any, launcher: Any) -> Compiled:
         roles=lambda: declared_roles(str(texts["ttir"]), signature),
         function=autotuner.fn,
     )
+
+
+def _digits(key: str) -> str:
+    # Triton's cache calls a kernel's folder by its hash in base32; everybody else by hexadecimal digits
+    return base64.b32decode(key + "=" * (-len(key) % 8)).hex()
 
 
 def _cached(key: str) -> Path | None:

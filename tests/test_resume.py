@@ -1,0 +1,180 @@
+"""A compilation goes on from any place, and ends where it ended."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from data import kernels
+from triton.backends.nvidia.compiler import CUDABackend
+
+from tracing.compiler.pipeline import Pass, observed
+from tracing.compiler.resume import options_of, resume
+from tracing.errors import Problem
+from tracing.model import Compilation
+
+PLACES = {"vector_add": 1, "softmax": 1, "matmul": 8, "attention": 16}  # every n-th: all of them take minutes
+
+
+@dataclass
+class Recorded:
+    """A compilation with every IR at which it can be resumed, by stage and index of the pass to come."""
+
+    compilation: Compilation
+    places: dict[tuple[str, int], str] = field(default_factory=dict)
+    names: dict[str, int] = field(default_factory=dict)
+    artefacts: dict[str, bytes | str] = field(default_factory=dict)
+
+    def before(self, step: Pass, module: Any) -> None:
+        self.places[step.stage, step.index] = module.str()
+        self.names.setdefault(step.name, step.index)
+
+    def after(self, step: Pass, module: Any, wall_ms: float) -> None:
+        self.places[step.stage, step.index + 1] = module.str()
+
+    def artefact(self, stage: str, content: object, wall_ms: float) -> None: ...
+
+    def ended(self) -> None: ...
+
+    def resumed(self, stage: str, index: int, text: str | None = None, **changes: Any) -> dict[str, Any]:
+        entered = next((ir for (of, _), ir in self.places.items() if of == stage), None)
+        arguments = {
+            "target": self.compilation.target,
+            "options": self.compilation.options,
+            "entered": entered,
+            "last": "ptx",
+            "stage": stage,
+            "index": index,
+        }
+        return resume(text or self.places[stage, index], **{**arguments, **changes})
+
+
+def recorded(name: str, target: str = "sm_90") -> Recorded:
+    found: list[Recorded] = []
+
+    def started(compilation: Compilation, source: Any) -> Recorded:
+        found.append(Recorded(compilation))
+        return found[-1]
+
+    with observed(started):
+        artefacts = kernels.compiled(name, target)
+    found[0].artefacts = artefacts
+    return found[0]
+
+
+@pytest.fixture(scope="module")
+def add() -> Recorded:
+    return recorded("vector_add")
+
+
+# ---- the same again ----
+
+
+@pytest.mark.parametrize("name", kernels.KERNELS)
+def test_the_ir_before_and_after_a_pass_gives_the_recorded_ptx(name: str) -> None:
+    found = recorded(name)
+    places = list(found.places)[:: PLACES[name]] + list(found.places)[-1:]
+
+    different = [place for place in places if found.resumed(*place)["ptx"] != found.artefacts["ptx"]]
+
+    assert different == []
+
+
+def test_an_amd_kernel_is_resumed_to_its_binary() -> None:
+    found = recorded("softmax", "gfx942")
+
+    made = found.resumed("llir", found.names["convert-scf-to-cf"], last=None)
+
+    assert made == {stage: found.artefacts[stage] for stage in ("llir", "amdgcn", "hsaco")}
+
+
+def test_the_first_ir_and_the_record_compile_the_kernel_with_no_python_source(add: Recorded) -> None:
+    made = add.resumed("ttir", 0)
+
+    assert made == {stage: add.artefacts[stage] for stage in ("ttir", "ttgir", "llir", "ptx")}
+
+
+# ---- something else ----
+
+
+def test_an_edited_ir_is_compiled(add: Recorded) -> None:
+    place = "ttgir", add.names["tritongpu-coalesce"]
+
+    made = add.resumed(*place, add.places[place].replace("arith.addf", "arith.mulf"))
+
+    assert "mul.f32" in made["ptx"] and "mul.f32" not in add.artefacts["ptx"]
+
+
+def test_passes_are_left_out_and_an_observer_is_told_of_the_others(add: Recorded) -> None:
+    dropped, watch = add.names["tritongpu-coalesce"], Recorded(add.compilation)
+
+    made = add.resumed("ttgir", dropped - 1, drop=[dropped], observer=watch, last="ttgir")
+
+    assert [index for _, index in watch.places][:3] == [dropped - 1, dropped, dropped + 1]
+    assert "tritongpu-coalesce" not in watch.names
+    assert made["ttgir"] != add.artefacts["ttgir"]
+
+
+# ---- what cannot be compiled ----
+
+
+def test_ir_that_does_not_parse_is_said_with_file_and_line(add: Recorded) -> None:
+    with pytest.raises(Problem, match=r"edited\.mlir:2:3: error: .*foo\.bar"):
+        add.resumed("ttir", 0, "module {\n  foo.bar\n}\n", file="edited.mlir")
+
+
+def test_a_pass_that_fails_is_named_with_tritons_own_message(add: Recorded) -> None:
+    first = add.names["convert-triton-to-tritongpu"]
+    place = "llir", add.names["convert-triton-gpu-to-llvm"]
+
+    with pytest.raises(Problem, match=rf"pass {place[1]}, convert-triton-gpu-to-llvm, failed:.*error:"):
+        add.resumed(*place, add.places["ttgir", first])
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"target": "xpu:1"}, "does not know the target xpu:1"),
+        ({"stage": "sass"}, "no stage sass"),
+        ({"last": "sass"}, "no stage sass"),
+        ({"stage": "ttgir", "last": "ttir"}, "stage ttir is before stage ttgir"),
+        ({"index": 900}, "pass 900 is not in stage ttir"),
+        ({"options": {"num_warps": "3"}}, "does not take these options"),
+        ({"options": {"num_warps": "lambda: 4"}}, "option num_warps is lambda: 4"),
+        ({"options": {"warps": "4"}}, "does not take these options"),
+        ({"language": "mojo"}, "does not compile the language mojo"),
+    ],
+)
+def test_what_this_triton_does_not_know_is_said(add: Recorded, changes: dict[str, Any], said: str) -> None:
+    with pytest.raises(Problem, match=said):
+        add.resumed(**{"stage": "ttir", "index": 0, "text": add.places["ttir", 0], **changes})
+
+
+@pytest.mark.skipif(
+    "str_nodebug" not in inspect.getsource(CUDABackend.make_llir),
+    reason="this Triton's backend does not look at the IR that enters a stage",
+)
+def test_ir_that_the_backend_reads_beside_its_passes_is_asked_for(add: Recorded) -> None:
+    with pytest.raises(Problem, match="reads the IR that enters stage llir"):
+        add.resumed("llir", add.names["convert-scf-to-cf"], entered=None)
+
+
+def test_what_others_write_to_stderr_meanwhile_is_not_lost(
+    add: Recorded, capfd: pytest.CaptureFixture[str]
+) -> None:
+    class Loud(Recorded):
+        def before(self, step: Pass, module: Any) -> None:
+            os.write(2, b"from elsewhere\n")
+
+    add.resumed("llir", add.names["enable-line-info"], observer=Loud(add.compilation))
+
+    assert capfd.readouterr().err == "from elsewhere\n"
+
+
+def test_libraries_that_are_not_on_this_machine_are_left_to_the_backend() -> None:
+    found = options_of({"extern_libs": "(('libdevice', '/nowhere/libdevice.10.bc'),)", "num_warps": "8"})
+
+    assert found == {"extern_libs": (), "num_warps": 8}

@@ -1,0 +1,140 @@
+"""`tracing resume`: a recorded compilation from the middle, with its IR or with an edited one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tracing import store
+from tracing.analyze.passes import compilation, find_pass, passes_of
+from tracing.cli.app import RUNS, Runs, app, err, out
+from tracing.environment import use_inductors_ptxas
+from tracing.errors import Problem
+from tracing.model import Compilation, PassRecord
+
+_OTHER_PTXAS = "torch brings a ptxas of its own: name it in TRITON_PTXAS_PATH, or end with `--to ptx`"
+Artefacts = Mapping[str, bytes | str]
+
+
+@app.command()
+def resume(
+    name: Annotated[str, typer.Argument(metavar="RUN", help='A run by path or name, or "latest".')],
+    which: Annotated[str, typer.Option("--pass", help="A pass by index, by name, or NAME#2.")],
+    kernel: Annotated[
+        str | None, typer.Option(help="A kernel by name, by the first digits of its hash, or NAME#2.")
+    ] = None,
+    stage: Annotated[str | None, typer.Option(help="The pass is of this stage: ttir, ttgir or llir.")] = None,
+    after: Annotated[bool, typer.Option("--after", help="Start behind the pass, not before it.")] = False,
+    ir: Annotated[Path | None, typer.Option(help="Start with this file, not with the recorded IR.")] = None,
+    to: Annotated[str | None, typer.Option(help="End with this artefact: ttgir, llir, ptx, cubin …")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Write the artefacts into this folder.")
+    ] = None,
+    seconds: Annotated[float, typer.Option(help="What the compile may take.")] = 300.0,
+    runs: Runs = RUNS,
+) -> None:
+    """Compile on from the IR before or after a pass, and compare with what was recorded.
+
+    Exit status 0 if every artefact is the recorded one, 1 if one differs, 2 if there is nothing to compare
+    with. A cubin that only ptxas made different is none.
+    """
+    run = store.open_run(name, runs)
+    chosen = compilation(run, kernel)
+    passes = passes_of(run, chosen)
+    record = find_pass(passes, which, stage)
+    text = _text(ir) if ir else _recorded_text(run, record, after)
+    entered = run.text(next(one.before for one in passes if one.stage == record.stage))
+    made = _compiled(chosen, record, after, text, entered, ir, to, seconds)
+    if output is not None:
+        _write(made, output, chosen.kernel_name)
+    recorded = {one.stage: run.bytes(one.blob) for whole, one in run.artefacts() if whole.hash == chosen.hash}
+    raise typer.Exit(_compare(chosen, made, recorded))
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise Problem(f"{path} cannot be read: {error}", "name a file with IR, as --output writes") from None
+
+
+def _recorded_text(run: store.Run, record: PassRecord, after: bool) -> str:
+    blob = record.after if after else record.before
+    if blob is None:
+        raise Problem(f"pass {record.index}, {record.name}, did not end", "start before it: without --after")
+    return run.text(blob)
+
+
+def _compiled(
+    chosen: Compilation,
+    record: PassRecord,
+    after: bool,
+    text: str,
+    entered: str,
+    ir: Path | None,
+    to: str | None,
+    seconds: float,
+) -> Artefacts:
+    # in a child process: IR that somebody edited may take the compiler down
+    use_inductors_ptxas()
+    with err.status("importing triton") as status:
+        from tracing.compiler import resume as compiler
+        from tracing.compiler.child import in_child
+
+        status.update(f"compiling on from pass {record.index}, {record.name}")
+        ended = in_child(
+            lambda: compiler.resume(
+                text,
+                target=chosen.target,
+                options=chosen.options,
+                stage=record.stage,
+                index=record.index + after,
+                last=to,
+                entered=entered,
+                language=chosen.language,
+                first=chosen.first,
+                file=str(ir) if ir else None,
+            ),
+            seconds,
+        )
+    if ended.failure:
+        said = next((line for line in ended.stderr.splitlines() if "Assertion" in line), "")
+        remedy = _OTHER_PTXAS if "Unsupported .version" in ended.failure else ""
+        raise Problem("\n  ".join(filter(None, [ended.failure, said])), remedy)
+    made: Artefacts = ended.result
+    return made
+
+
+def _write(made: Artefacts, folder: Path, kernel: str) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for stage, content in made.items():
+        path = folder / f"{kernel}.{stage}"
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        out.print(path, markup=False)
+
+
+def _compare(chosen: Compilation, made: Artefacts, recorded: Mapping[str, bytes]) -> int:
+    same: dict[str, bool] = {}
+    for stage, content in made.items():
+        data = content.encode() if isinstance(content, str) else content
+        if stage not in recorded:
+            out.print(f"{stage}: not recorded, as the compilation did not get there", markup=False)
+            continue
+        same[stage], verdict = data == recorded[stage], "identical"
+        if not same[stage]:
+            verdict = "differs"
+            if stage == "cubin" and same.get("ptx"):
+                same[stage], verdict = _assembler(chosen, recorded, data)
+        out.print(f"{stage}: {verdict}", markup=False)
+    return 2 if not same else int(not all(same.values()))
+
+
+def _assembler(chosen: Compilation, recorded: Mapping[str, bytes], made: bytes) -> tuple[bool, str]:
+    from tracing.compiler.reassemble import difference
+
+    ptx, cubin = recorded["ptx"].decode(), recorded["cubin"]
+    found = difference(ptx, cubin, made, target=chosen.target, options=chosen.options)
+    return found.assembler, f"differs, the PTX does not: {found.reason}"
