@@ -1,0 +1,161 @@
+"""`tracing opt`: what tests/lit does not show."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tracing.compiler.command_line import command
+from tracing.compiler.diagnostics import Diagnostic, diagnostics, unmet, without_recovery
+from tracing.compiler.opt import Settings, optimise
+from tracing.compiler.pipeline_text import passes_in
+from tracing.errors import Problem
+
+LIT = Path(__file__).parent / "lit"
+MODULE = "tt.func @f(%a: i32) -> i32 {\n  %c0 = arith.constant 0 : i32\n  %0 = arith.addi %a, %c0 : i32\n"
+MODULE += "  tt.return %0 : i32\n}\n"
+
+
+def opt(*args: str, text: str = MODULE, **env: str) -> subprocess.CompletedProcess[str]:
+    call = [sys.executable, "-m", "tracing", "opt", *args]
+    return subprocess.run(
+        call, input=text, capture_output=True, text=True, check=False, env={**os.environ, **env}
+    )
+
+
+def test_lit_passes_every_file() -> None:
+    pytest.importorskip("lit", reason="lit is not installed: `make test` installs it")
+    call = [sys.executable, "-c", "from lit.main import main; main()", "-v", "-j2", str(LIT)]
+    done = subprocess.run(
+        call,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(LIT.parent.parent)},
+    )
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Passed" in done.stdout
+
+
+def test_a_module_on_standard_input_comes_out_with_its_passes_run() -> None:
+    done = opt("-", "-canonicalize")
+
+    assert done.returncode == 0
+    assert "arith" not in done.stdout and "tt.return %arg0" in done.stdout
+
+
+def test_the_result_goes_to_the_file_that_o_names(tmp_path: Path) -> None:
+    done = opt("-", "-o", str(tmp_path / "out.mlir"))
+
+    assert done.stdout == "" and "tt.func @f" in (tmp_path / "out.mlir").read_text()
+
+
+def test_text_that_does_not_parse_fails_with_mlir_s_diagnostic_and_its_place() -> None:
+    done = opt("-", text="tt.func @f() {\n  tt.retur\n}\n")
+
+    assert done.returncode == 1
+    assert "<stdin>:2:3: error:" in done.stderr
+
+
+def test_an_unknown_pass_is_a_problem_with_near_names() -> None:
+    done = opt("-", "-tritongpu-coalece")
+
+    assert done.returncode == 2
+    assert "tritongpu-coalesce" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_a_missing_file_is_a_problem(tmp_path: Path) -> None:
+    done = opt(str(tmp_path / "none.mlir"))
+
+    assert done.returncode == 2 and "none.mlir" in done.stderr
+
+
+def test_a_real_triton_opt_is_used_unless_the_stand_in_is_asked_for(tmp_path: Path) -> None:
+    real = tmp_path / "triton-opt"
+    real.write_text('#!/bin/sh\necho real "$@"\n')
+    real.chmod(0o755)
+
+    assert opt("-", "-cse", TRITON_OPT=str(real)).stdout == "real - -cse\n"
+    assert "tt.func" in opt("-", "-cse", "--stand-in", TRITON_OPT=str(real)).stdout
+
+
+def test_a_triton_opt_that_is_not_there_is_a_problem() -> None:
+    assert opt("-", TRITON_OPT="/nowhere/triton-opt").returncode == 2
+
+
+def test_the_passes_are_listed() -> None:
+    listed = opt("--list-passes").stdout.splitlines()
+
+    assert "-cse" in listed and "-tritongpu-pipeline  num-stages dump-intermediate-steps" in listed
+
+
+def test_one_dash_or_two_flags_and_passes_in_any_order() -> None:
+    found = command(
+        ["-a=x=1 y=2", "f.mlir", "--pass-pipeline=any(b)", "-split-input-file", "--o", "out", "-c"]
+    )
+
+    assert [one.name for one in found.settings.passes] == ["a", "b", "c"]
+    assert found.settings.passes[0].options == {"x": "1", "y": "2"}
+    assert (found.file, found.output, found.settings.split_input_file) == ("f.mlir", "out", True)
+
+
+@pytest.mark.parametrize("words", [["a.mlir", "b.mlir"], ["a.mlir", "-o"], ["-run-reproducer", "a.mlir"]])
+def test_what_only_triton_opt_can_do_or_nobody_is_a_problem(words: list[str]) -> None:
+    with pytest.raises(Problem):
+        command(words)
+
+
+def test_a_chunk_that_fails_does_not_keep_the_others_and_lines_are_those_of_the_file() -> None:
+    text = f"{MODULE}// -----\nnonsense\n// -----\n{MODULE}"
+    done = optimise(text, "many.mlir", Settings(split_input_file=True))
+
+    assert not done.passed
+    assert done.text.count("tt.func") == 2 and "many.mlir:7:1: error:" in done.stderr
+
+
+def test_a_pass_nested_where_the_bindings_run_none_is_a_problem() -> None:
+    with pytest.raises(Problem, match=r"nested in gpu\.module"):
+        optimise(MODULE, "f.mlir", Settings(passes_in("builtin.module(gpu.module(cse))")))
+
+
+def test_what_crash_recovery_adds_is_left_out_of_diagnostics() -> None:
+    said = "a:1:2: error: bad\nsource\n^\n"
+    added = "a:0:0: error: Failures have been detected while processing an MLIR pass pipeline\nsource\n^\n"
+
+    assert without_recovery(f"{said}{added}LLVM ERROR: last words\n") == f"{said}LLVM ERROR: last words\n"
+
+
+def test_a_diagnostic_of_several_lines_is_one_message() -> None:
+    said = "a:3:1: error: first\nsecond\nsource\n^\n<unknown>:0: error: nowhere\n"
+
+    assert diagnostics(said, "a") == [
+        Diagnostic(3, "error", "first\nsecond"),
+        Diagnostic(None, "error", "nowhere"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "met"),
+    [
+        ("// expected-error @+1 {{size}}\nop", "the size is wrong", True),
+        ("op\n// expected-error @above {{size}}", "the size is wrong", False),
+        ("// expected-error @below {{size}}\nop", "the shape is wrong", False),
+        ("// expected-error-re @below {{the {{s.*}} is}}\nop", "the size is wrong", True),
+        ("// expected-error @below {{the s.* is}}\nop", "the size is wrong", False),
+        ("\n// expected-error @unknown {{size}}", "size", True),
+        ("\nop", "the size is wrong", False),
+    ],
+)
+def test_a_diagnostic_must_be_expected_on_its_line_with_its_words(text: str, message: str, met: bool) -> None:
+    assert (unmet(text, [Diagnostic(2, "error", message)], "f") == []) is met
+
+
+def test_an_expectation_that_nothing_meets_is_told_with_its_line() -> None:
+    assert unmet("\n// expected-note {{here}}\n", [], "f.mlir") == [
+        'f.mlir:2: error: expected note "here" was not produced'
+    ]

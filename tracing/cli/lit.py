@@ -1,0 +1,97 @@
+"""`tracing lit`: a recorded pass as a regression test."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tracing import store
+from tracing.analyze.lit import LIMIT, LitTest, lit_test
+from tracing.analyze.passes import compilation, find_pass, passes_of
+from tracing.cli.app import RUNS, Runs, app, err
+from tracing.errors import Problem
+
+if TYPE_CHECKING:
+    from tracing.compiler.pipeline_text import PassText
+    from tracing.model import PassRecord
+
+
+@app.command()
+def lit(
+    name: Annotated[str, typer.Argument(metavar="RUN", help='A run by path or name, or "latest".')],
+    kernel: Annotated[str, typer.Option(help="The kernel: its name, NAME#2, or the digits of its hash.")],
+    which: Annotated[str, typer.Option("--pass", help="The pass: its index, its name, or NAME#2.")],
+    grep: Annotated[
+        str | None, typer.Option(help="Check the lines that this regular expression finds, and no others.")
+    ] = None,
+    output: Annotated[Path | None, typer.Option("-o", help="Write the test here.")] = None,
+    runs: Runs = RUNS,
+) -> None:
+    """Write a lit test of one recorded pass, for triton-opt and `tracing opt` alike.
+
+    The input is the IR before the pass; what is checked is what the pass did to it. Before it is written, the
+    test is run: it must pass, and it must fail when the pass is left out.
+    """
+    run = store.open_run(name, runs)
+    record = find_pass(passes_of(run, compilation(run, kernel)), which)
+    if record.after is None:
+        raise Problem(
+            f"{record.name} did not end: there is no IR after it to check",
+            f"see its input with `tracing passes {name} --kernel {kernel} --pass {which}`",
+        )
+    test = verified(run, record, grep)
+    if output is None:
+        print(test.text, end="")
+    else:
+        output.write_text(test.text)
+    err.print("the test passes, and fails without the pass")
+
+
+def verified(run: store.Run, record: PassRecord, grep: str | None = None) -> LitTest:
+    """A test of one pass, which was seen to pass with it and to fail without it.
+
+    First the one that reads best is tried, then, if it cannot tell the pass from nothing, every line that
+    changed. Raises Problem if neither can, or if the pass changed nothing.
+    """
+    from tracing.compiler.opt import flags
+    from tracing.compiler.pipeline_text import passes_in
+
+    passes = passes_in(record.pipeline)
+    title = (
+        f"{record.name} of {record.compilation.kernel_name} for {record.compilation.target}, "
+        f"pass {record.index}, Triton {run.info.environment.triton}"
+    )
+    complaint = ""
+    for limit in (LIMIT, None):
+        test = _made(run, record, flags(passes), title, limit, grep)
+        complaint = _complaint(test, passes)
+        if not complaint:
+            return test
+    raise Problem(f"no test of {record.name} could be made: {complaint}", "choose lines with `--grep`")
+
+
+def _made(
+    run: store.Run, record: PassRecord, flag: str, title: str, limit: int | None, grep: str | None
+) -> LitTest:
+    after = run.text(record.after or record.before)
+    try:
+        return lit_test(run.text(record.before), after, flag, title, limit=limit, only=grep)
+    except Problem as problem:
+        changed = "`tracing passes RUN --kernel K --changed` lists those that changed the IR"
+        raise Problem(f"pass {record.index}, {record.name}: {problem.problem}", changed) from None
+
+
+def _complaint(test: LitTest, passes: tuple[PassText, ...]) -> str:
+    from tracing.compiler.opt import Settings, optimise
+    from tracing.compiler.tools import filecheck
+
+    done = optimise(test.text, "test.mlir", Settings(passes, split_input_file=True))
+    if not done.passed:
+        return f"the pass fails on its recorded input: {done.stderr.strip()}"
+    wrong = filecheck(test.text, done.text, test.filecheck)
+    if wrong:
+        return f"it does not give again what was recorded: {wrong}"
+    left_out = optimise(test.text, "test.mlir", Settings(split_input_file=True))
+    return "" if filecheck(test.text, left_out.text, test.filecheck) else "it passes without the pass too"

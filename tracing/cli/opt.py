@@ -1,0 +1,78 @@
+"""`tracing opt`: passes over MLIR text, as triton-opt, on the wheel of Triton."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tracing.cli.app import app
+from tracing.errors import Problem
+
+if TYPE_CHECKING:
+    from tracing.compiler.command_line import Command
+
+
+@app.command(context_settings={"ignore_unknown_options": True})
+def opt(
+    arguments: Annotated[
+        list[str], typer.Argument(metavar="FILE|- [-PASS[=OPTIONS] | --pass-pipeline=TEXT | FLAG]...")
+    ],
+) -> None:
+    """Run passes over MLIR text, as triton-opt does.
+
+    A pass is a flag, `-tritongpu-pipeline="num-stages=3"`, or part of
+    `--pass-pipeline='builtin.module(cse,canonicalize)'`; `--list-passes` lists those that this Triton has.
+    The other flags are triton-opt's: -split-input-file -verify-diagnostics -o -mlir-print-ir-after-all
+    -mlir-print-ir-before-all -mlir-print-debuginfo -debug-only; and, through symbols of Triton's library (3.7
+    and later), -allow-unregistered-dialect -mlir-print-local-scope -mlir-print-op-generic
+    -mlir-use-nameloc-as-prefix.
+
+    Where Triton was built, or TRITON_OPT names it, that triton-opt runs instead; `--stand-in` forbids it.
+
+    Exit status 1 if the text or a pass fails, or a diagnostic is not as expected.
+    """
+    from tracing.compiler.command_line import command
+    from tracing.compiler.opt import optimise
+    from tracing.compiler.tools import triton_opt
+
+    called = command(arguments)
+    if called.list_passes:
+        for line in _passes():
+            print(line)
+        return
+    if not called.stand_in and (real := triton_opt()):
+        os.execv(real, [real, *arguments])
+    text = _read(called.file)
+    outcome = optimise(text, "<stdin>" if called.file == "-" else called.file, called.settings)
+    sys.stderr.write(outcome.stderr)
+    _write(called, outcome.text)
+    raise typer.Exit(0 if outcome.passed else 1)
+
+
+def _read(file: str) -> str:
+    if file == "-":
+        return sys.stdin.read()
+    try:
+        return Path(file).read_text()
+    except UnicodeDecodeError:
+        raise Problem(f"{file} is not MLIR text", "MLIR's bytecode is not read") from None
+
+
+def _write(called: Command, text: str) -> None:
+    if called.output == "-":
+        sys.stdout.write(text)
+    else:
+        Path(called.output).write_text(text)
+
+
+def _passes() -> Iterator[str]:
+    from tracing.compiler.adders import adders
+
+    for one in adders().values():
+        options = " ".join(parameter.option for parameter in one.parameters)
+        yield f"-{one.name}" + (f"  {options}" if options else "")

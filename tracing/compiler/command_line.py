@@ -1,0 +1,96 @@
+"""triton-opt's command line: `FILE -pass="option=value" --pass-pipeline=... -split-input-file -o FILE`.
+
+One dash or two, flags and passes in any order; what is no flag of ours is a pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from tracing.compiler.opt import Settings
+from tracing.compiler.pipeline_text import PassText, options_in, passes_in
+from tracing.errors import Problem
+
+_FLAGS = {  # triton-opt's flag -> field of Settings
+    "split-input-file": "split_input_file",
+    "verify-diagnostics": "verify_diagnostics",
+    "allow-unregistered-dialect": "allow_unregistered_dialect",
+    "mlir-print-debuginfo": "print_debuginfo",
+    "mlir-print-ir-before-all": "print_before_all",
+    "mlir-print-ir-after-all": "print_after_all",
+}
+_PRINTER = ("mlir-print-local-scope", "mlir-print-op-generic", "mlir-use-nameloc-as-prefix")
+_NOTHING = ("mlir-disable-threading", "verify-each")  # as it is here anyway
+_WITH_VALUE = ("o", "pass-pipeline", "debug-only")
+_OWN = ("list-passes", "stand-in")
+_ELSEWHERE = (
+    "run-reproducer",
+    "emit-bytecode",
+    "show-dialects",
+    "debug",
+)  # what triton-opt has and this has not
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One call of `tracing opt`."""
+
+    file: str  # "-": standard input
+    output: str  # "-": standard output
+    settings: Settings
+    list_passes: bool = False
+    stand_in: bool = False  # never a real triton-opt
+
+
+def command(arguments: Sequence[str]) -> Command:
+    """Read a command line; raises Problem for what triton-opt takes and this does not, and for two files."""
+    files: list[str] = []
+    flags: set[str] = set()
+    values: dict[str, str] = {}
+    printer: list[str] = []
+    passes: list[PassText] = []
+    for name, value in _words(arguments):
+        if name == "":
+            files.append(value)
+        elif name in _WITH_VALUE:
+            values[name] = value
+            passes += passes_in(value) if name == "pass-pipeline" else ()
+        elif name in _PRINTER:
+            printer.append(f"-{name}")
+        elif name in _ELSEWHERE:
+            raise Problem(f"--{name} needs triton-opt itself", "`make triton` builds it")
+        elif name in _FLAGS or name in _OWN or name in _NOTHING:
+            flags.add(name)
+        else:
+            passes.append(PassText(name, options_in(value)))
+    if len(files) > 1:
+        raise Problem(f"one file is read, not {len(files)}: {' '.join(files)}", "triton-opt takes one too")
+    settings = Settings(
+        tuple(passes),
+        printer=tuple(printer),
+        debug_only=values.get("debug-only", ""),
+        **{field: name in flags for name, field in _FLAGS.items()},
+    )
+    return Command(
+        file=files[0] if files else "-",
+        output=values.get("o", "-"),
+        settings=settings,
+        list_passes="list-passes" in flags,
+        stand_in="stand-in" in flags,
+    )
+
+
+def _words(arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
+    # (name, value) of each flag; ("", word) of what is none
+    rest = iter(arguments)
+    for word in rest:
+        if word == "-" or not word.startswith("-"):
+            yield "", word
+            continue
+        name, equals, value = word.lstrip("-").partition("=")
+        if name in _WITH_VALUE and not equals:
+            value = next(rest, "")
+            if not value:
+                raise Problem(f"-{name} needs a value", f"write -{name}=VALUE")
+        yield name, value

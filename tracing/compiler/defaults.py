@@ -1,0 +1,54 @@
+"""What a pass takes for an option that triton-opt's command line leaves out.
+
+The adders of Triton's bindings demand each of their arguments and tell no default, so this is the one thing
+about passes that is written down: the defaults of Triton's Passes.td. The tests compare them with the passes
+that Triton's library makes by itself, where it exports how (3.7 and later). An option that is not here must
+be given.
+"""
+
+from __future__ import annotations
+
+_BY_OPTION = {
+    "allow-buffer-atomics": "true",
+    "analyze-small-tensor-ofst": "false",
+    "arch": "",
+    "compute-capability": "80",
+    "disable-remat-splitting": "false",
+    "dump-intermediate-steps": "false",
+    "emu-tf32": "false",
+    "enable-concurrency-sanitizer": "false",
+    "ftz": "true",
+    "gfx-arch": "",
+    "hoist-layout-conversion": "true",
+    "homomorphic-casts": "false",
+    "instrumented": "false",
+    "kPack": "1",
+    "matrix-instruction-size": "0",
+    "minimum-size": "0",
+    "num-ctas": "1",
+    "num-stages": "3",
+    "num-warps": "4",
+    "num_stages": "2",
+    "post-pipeline": "false",
+    "ptx-version": "80",
+    "target": "",
+    "threads-per-warp": "32",
+    "use_async_copy": "false",
+    "use_pingpong": "false",
+}
+_BY_PASS = {
+    ("nvgpu-warp-specialization", "num-stages"): "0",
+    ("triton-nvidia-gpu-fence-insertion", "compute-capability"): "90",
+    ("triton-nvidia-gpu-hoist-mbarrier-lifecycle", "compute-capability"): "90",
+    ("triton-nvidia-gpu-proxy-fence-insertion", "compute-capability"): "90",
+    ("tritonamdgpu-block-pingpong", "num-stages"): "2",
+}
+
+
+def default(name: str, option: str) -> str | None:
+    """The text of an option's default; None: it is not known.
+
+    name   -- of the pass, "tritongpu-pipeline"
+    option -- "num-stages"
+    """
+    return _BY_PASS.get((name, option), _BY_OPTION.get(option))

@@ -1,0 +1,72 @@
+"""Settings of MLIR that Triton's Python bindings do not have, through symbols that its library exports.
+
+Used for the flags of `tracing opt` that ask for just that, and only in a child process: a library of another
+layout can crash here. Triton 3.6 exports nothing, 3.7 and later do.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from typing import Any
+
+from triton._C import libtriton
+
+from tracing.errors import Problem
+
+_ALLOW = "_ZN4mlir11MLIRContext25allowUnregisteredDialectsEb"
+_ALLOWED = "_ZN4mlir11MLIRContext26allowsUnregisteredDialectsEv"
+_REGISTER = "_ZN4mlir27registerAsmPrinterCLOptionsEv"
+_PARSE = "LLVMParseCommandLineOptions"
+_HEADER = object.__basicsize__  # of a Python object: what its binding adds stands behind it
+_DIRECT = 1 << 2  # nb_inst::direct, behind two bits of nb_inst::state
+
+
+def require() -> None:
+    """Raise Problem where this Triton does not export what this module needs."""
+    for name in (_ALLOW, _ALLOWED, _REGISTER, _PARSE):
+        _symbol(name)
+
+
+def set_options(options: Sequence[str]) -> None:
+    """Give LLVM's command line these options, for the rest of this process: "-mlir-print-local-scope"."""
+    if options:
+        _symbol(_REGISTER)()
+        words = ["tracing", *options]
+        arguments = (ctypes.c_char_p * len(words))(*(word.encode() for word in words))
+        _symbol(_PARSE)(len(words), arguments, None)
+
+
+def allow_unregistered_dialects(context: Any) -> None:
+    """Let a context read operations of dialects that it does not have.
+
+    Raises Problem where this Triton keeps its contexts in another way.
+    """
+    allow, allowed = _symbol(_ALLOW), _symbol(_ALLOWED)
+    allow.argtypes, allow.restype = (ctypes.c_void_p, ctypes.c_bool), None
+    allowed.argtypes, allowed.restype = (ctypes.c_void_p,), ctypes.c_bool
+    pointer = _pointer(context)
+    before = allowed(pointer)
+    allow(pointer, True)
+    if before or not allowed(pointer):
+        raise Problem("this Triton keeps its MLIR contexts where they are not found", _REMEDY)
+
+
+def _pointer(instance: Any) -> int | None:
+    # where pybind11 (up to 3.8) and nanobind (3.9) keep what an object stands for
+    behind = id(instance) + _HEADER
+    if hasattr(type(instance), "_pybind11_conduit_v1_"):
+        return ctypes.c_void_p.from_address(behind).value
+    place = id(instance) + ctypes.c_int32.from_address(behind).value
+    is_direct = ctypes.c_uint32.from_address(behind + 4).value & _DIRECT
+    return place if is_direct else ctypes.c_void_p.from_address(place).value
+
+
+def _symbol(name: str) -> Any:
+    try:
+        return getattr(ctypes.CDLL(libtriton.__file__), name)
+    except AttributeError:
+        raise Problem(f"this Triton does not export {name}", _REMEDY) from None
+
+
+_REMEDY = "Triton 3.7 and later can; or build Triton (`make triton`) and use its own triton-opt"
