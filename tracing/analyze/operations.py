@@ -1,0 +1,106 @@
+"""The operations in MLIR's text: their names, how many there are, and where they say they come from.
+
+A reader of text, not a parser of MLIR: it must read what a pass left behind when it died, of any dialect,
+without the dialect. What counts as an operation is a line that begins with `[results =] dialect.name`, the
+name in quotes or not, the LLVM dialect's included. So functions, operations with regions and terminators
+count, one each; block headers, aliases of attributes and locations, and the line that closes a region do
+not. Names without a dialect do not count either: of Triton's pipelines that is `module` alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass, replace
+
+_OPERATION = re.compile(
+    r"\s*(?:%[\w$.:#-]+(?:, %[\w$.:#-]+)* = )?"  # results
+    r'"?(?P<name>[A-Za-z_]\w*(?:\.[\w$]+)+)"?(?=[\s(<{\[@#]|$)'
+)
+_STRING = r'"(?:[^"\\]|\\.)*"'
+_LOCATION = re.compile(rf"{_STRING}|(?P<begin>\s*\bloc\()")
+_PARENTHESIS = re.compile(rf"{_STRING}|[()]")
+_BRACE = re.compile(rf"{_STRING}|[{{}}]")
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One operation of an IR text."""
+
+    line: int  # of the text, from 1, where the operation begins
+    name: str  # "tt.load"
+    text: str  # that line, without locations
+    location: str = ""  # what stands between the parentheses of its `loc(…)`
+
+
+def counts(text: str) -> Counter[str]:
+    """How often each operation occurs in a module; costs one regular expression a line."""
+    found = map(_OPERATION.match, text.splitlines())
+    return Counter(match["name"] for match in found if match)
+
+
+def operations(text: str) -> list[Operation]:
+    """The operations of a module in order, each with its location.
+
+    The location of an operation with regions stands behind the last of them, lines below its name.
+    """
+    found: list[Operation] = []
+    owners: list[int] = []  # for each open region, the operation it belongs to; -1: the module
+    latest = {0: -1}  # at each depth the last operation, for lines that go on with it: `default {`
+    for number, line in enumerate(text.splitlines(), 1):
+        body, location = split_location(line)
+        closed, opened = _braces(body)
+        owner = -1
+        for _ in range(min(closed, len(owners))):
+            owner = owners.pop()
+        if match := _OPERATION.match(body):
+            owner = latest[len(owners)] = len(found)
+            found.append(Operation(number, match["name"], body.strip()))
+        if location and owner >= 0:
+            found[owner] = replace(found[owner], location=location)
+        owners += [latest.get(len(owners), -1)] * opened
+    return found
+
+
+def without_locations(text: str) -> str:
+    """A module as it is compared and read: no `loc(…)`, no table of them."""
+    return "".join(
+        f"{split_location(line)[0]}\n" for line in text.splitlines() if not line.startswith("#loc")
+    )
+
+
+def split_location(line: str) -> tuple[str, str]:
+    """A line without any location, and the content of the `loc(…)` that ends it."""
+    if "loc(" not in line:
+        return line, ""
+    kept, content, at = [], "", 0
+    for match in _LOCATION.finditer(line):
+        if match["begin"] is None or match.start() < at:
+            continue
+        end = closing(line, match.end())
+        kept.append(line[at : match.start()])
+        content, at = line[match.end() : end], end + 1
+    return "".join([*kept, line[at:]]), content if not line[at:].strip() else ""
+
+
+def closing(text: str, start: int) -> int:
+    """The position of the parenthesis that closes one opened before `start`; the end of a text without it."""
+    depth = 1
+    for match in _PARENTHESIS.finditer(text, start):
+        depth += {"(": 1, ")": -1}.get(match[0], 0)
+        if depth == 0:
+            return match.start()
+    return len(text)
+
+
+def _braces(body: str) -> tuple[int, int]:
+    # how many a line closes of those before it, and how many it leaves open
+    closed = opened = 0
+    for match in _BRACE.finditer(body):
+        if match[0] == "{":
+            opened += 1
+        elif match[0] == "}" and opened:
+            opened -= 1
+        elif match[0] == "}":
+            closed += 1
+    return closed, opened

@@ -1,0 +1,133 @@
+"""`tracing passes`: the compiler passes of a run, and what each did to a kernel."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+from typing import Annotated
+
+import typer
+
+from tracing import environment, store
+from tracing.analyze import passes as analysis
+from tracing.analyze.source_map import follow, stage_lines
+from tracing.cli import hints
+from tracing.cli.app import RUNS, Runs, app, out
+from tracing.errors import Problem
+from tracing.model import Compilation, PassRecord
+from tracing.report import passes as report
+
+
+@app.command()
+def passes(
+    name: Annotated[str, typer.Argument(metavar="RUN", help='A run by path or name, or "latest".')],
+    kernel: Annotated[
+        str | None, typer.Option(help="A kernel by name, by the first digits of its hash, or NAME#2.")
+    ] = None,
+    which: Annotated[
+        str | None, typer.Option("--pass", help="A pass by index, by name, or NAME#2: its diff.")
+    ] = None,
+    stage: Annotated[str | None, typer.Option(help="Passes of this stage: ttir, ttgir or llir.")] = None,
+    changed: Annotated[bool, typer.Option("--changed", help="Passes that changed the IR.")] = False,
+    grep: Annotated[
+        str | None, typer.Option(metavar="REGEX", help="Passes that change how often such operations occur.")
+    ] = None,
+    op: Annotated[str | None, typer.Option(help="One operation's history: `--op tt.dot`.")] = None,
+    line: Annotated[
+        str | None, typer.Option(metavar="FILE:LINE", help="A Python line through every stage, to SASS.")
+    ] = None,
+    locations: Annotated[bool, typer.Option("--locations", help="Keep locations in a diff.")] = False,
+    runs: Runs = RUNS,
+) -> None:
+    """Show what each compiler pass did: to the run's kernels, to one kernel, or by one pass.
+
+    A pass that did not end is said first. `before` and `after` count operations.
+    """
+    run = store.open_run(name, runs)
+    questions = [option for option in (which, grep, op, line) if option is not None]
+    if len(questions) > 1:
+        raise Problem("--pass, --grep, --op and --line are four questions", "ask one at a time")
+    if not questions:
+        _print_unfinished(run)
+    asked = bool(questions or changed or stage)
+    if not asked and kernel is None and len(analysis.compilations(run)) > 1:
+        _print_kernels(run)
+        return
+    chosen = analysis.compilation(run, kernel)
+    if line is not None:
+        _print_line(run, chosen, line)
+        return
+    records = analysis.passes_of(run, chosen)
+    if which is not None:
+        _print_pass(run, analysis.find_pass(records, which, stage), locations)
+        return
+    steps = analysis.steps(run, _of_stage(records, stage))
+    among = [step for step in steps if step.record.changed or not changed]
+    wanted = _wanted(among, grep, op)
+    _print(report.kernel_heading(chosen))
+    _print(report.passes_text(among) if wanted is None else report.history_text(among, wanted))
+
+
+def _print(lines: Iterable[report.Line]) -> None:
+    for one in lines:
+        out.print(one)
+
+
+def _print_unfinished(run: store.Run) -> None:
+    known = analysis.compilations(run)
+    for record in analysis.unfinished(run):
+        _print(report.unfinished_text(record))
+        for command in hints.of_unfinished(run.path, analysis.label(known, record.compilation), record):
+            out.print(f"    next      {command}", markup=False)
+        out.print()
+
+
+def _print_kernels(run: store.Run) -> None:
+    _print(report.kernels_text(analysis.kernel_passes(run)))
+    out.print(f"one kernel's passes: tracing passes {run.path} --kernel KERNEL", markup=False)
+
+
+def _of_stage(records: Sequence[PassRecord], stage: str | None) -> list[PassRecord]:
+    found = [one for one in records if stage in (None, one.stage)]
+    if not found and records:
+        stages = ", ".join(dict.fromkeys(one.stage for one in records))
+        raise Problem(f"this kernel has no pass of stage {stage}", f"stages that were recorded: {stages}")
+    return found
+
+
+def _print_pass(run: store.Run, record: PassRecord, locations: bool) -> None:
+    heading, before = report.pass_heading(*analysis.steps(run, [record])), run.text(record.before)
+    if record.after is None:
+        _print(report.reproducer_text(heading, before))
+    else:
+        _print(heading)
+        _print(report.diff_text(before, run.text(record.after), locations))
+
+
+def _wanted(steps: Sequence[analysis.Step], grep: str | None, op: str | None) -> set[str] | None:
+    # the operations whose history is asked for, None: no such question
+    if grep is None and op is None:
+        return None
+    try:
+        pattern = re.compile(re.escape(op) + "$" if op else grep or "")
+    except re.error as error:
+        raise Problem(
+            f"{grep} is no regular expression: {error}", "`--op NAME` takes a name as it is"
+        ) from None
+    occurring = {name for step in steps for name in (*step.before, *step.after)}
+    wanted = {name for name in occurring if (pattern.match if op else pattern.search)(name)}
+    if not wanted:
+        near = get_close_matches(op or grep or "", sorted(occurring), n=3, cutoff=0.5) or sorted(occurring)
+        raise Problem(
+            f"no operation of these passes is {op or f'like {grep}'}", f"there are: {', '.join(near)}"
+        )
+    return wanted
+
+
+def _print_line(run: store.Run, chosen: Compilation, place: str) -> None:
+    stages = stage_lines(run, chosen, environment.nvdisasm())
+    threads = follow(stages, place)
+    _print(report.kernel_heading(chosen))
+    _print(report.stages_text(stages, threads))
+    _print(report.threads_text(threads))

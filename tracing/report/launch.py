@@ -1,0 +1,63 @@
+"""One launch in full, as a person reads it: nothing is shortened, digests, strides and storages included."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.text import Text
+
+from tracing.analyze.passes import KernelPasses
+from tracing.model import Digest, KernelArg, KernelLaunch
+from tracing.report.passes import Line
+from tracing.report.text import plural, tensor_text, times, user_hashes
+
+
+def launch_in_full(launch: KernelLaunch) -> Iterator[Line]:
+    """The launch, its kernel, and its arguments, several lines each."""
+    kernel = launch.kernel
+    yield Text.assemble(
+        f"#{launch.index} ", (kernel.name, "bold"), "" if launch.finished else "  did not finish"
+    )
+    facts = {
+        "grid": launch.grid,
+        "phase": f"{launch.phase}, on {launch.device}, stream {launch.stream}",
+        "kernel": f"{kernel.hash}  {kernel.target}  {kernel.kind}",
+        "source": kernel.file or "unknown",
+        "config": f"num_warps={kernel.num_warps} num_stages={kernel.num_stages} num_ctas={kernel.num_ctas}",
+        "constants": " ".join(f"{name}={value}" for name, value in kernel.constants.items()) or "none",
+        "stages": ", ".join(kernel.stages) or "none kept",
+    }
+    if time := ", ".join(times(launch)):
+        facts["time"] = time
+    yield from (Text(f"    {name:<9} {value}") for name, value in facts.items())
+    yield Text(f"    {plural(len(launch.args), 'argument')}:")
+    for position, arg in enumerate(launch.args):
+        yield from _argument(arg, user_hashes(launch, position))
+
+
+def _argument(arg: KernelArg, hashes: str) -> Iterator[Line]:
+    if arg.tensor is None:
+        yield Text(f"    {arg.name} = {arg.value}")
+        return
+    meta = arg.tensor
+    wrote = f", last written by {arg.writer}" if arg.writer else ""
+    seen = "modified" if arg.modified else "not modified" if arg.after else "not digested"
+    yield Text(f"    {arg.name} = {tensor_text(meta)}  declared {arg.declared}, {seen}{wrote}{hashes}")
+    yield Text(
+        f"        stride {list(meta.stride)}, offset {meta.offset}, {meta.device}, storage {arg.storage}"
+    )
+    for side, digest in (("before", arg.before), ("after", arg.after)):
+        if digest is not None:
+            yield Text(f"        {side:<7}{_digest(digest)}")
+
+
+def _digest(digest: Digest) -> str:
+    counts = {"nan": digest.nan, "inf": digest.inf, "-0": digest.negative_zero}
+    counted = "".join(f"  {name}={count}" for name, count in counts.items() if count)
+    return f"{digest.bits}  l1={digest.l1}{counted}"
+
+
+def compiled_text(name: str, passes: KernelPasses) -> Line:
+    """What was recorded of a compilation of a launch's kernel."""
+    counted = f"{plural(passes.count, 'pass')}, {passes.changed} changed the IR, {passes.wall_ms:.1f} ms"
+    return Text(f"    compiled as {name}: {counted}")

@@ -1,0 +1,204 @@
+"""A kernel's passes as a person reads them in a terminal.
+
+Lines are rich's: a `str` is markup, a `Text` is printed as it stands, as IR must be. Columns are padded and
+never cut, so a pipe gets what a terminal shows.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from difflib import unified_diff
+from itertools import zip_longest
+from textwrap import wrap
+from typing import TypeAlias
+
+from rich.text import Text
+
+from tracing.analyze.locations import Stack
+from tracing.analyze.operations import without_locations
+from tracing.analyze.passes import DIGITS, KernelPasses, Step, history, label
+from tracing.analyze.renaming import renamed
+from tracing.analyze.source_map import StageLines, Thread
+from tracing.model import Compilation, PassRecord
+from tracing.report.text import plural
+
+Line: TypeAlias = str | Text
+WIDTH = 110  # of a kernel's options: there are two dozen of them
+DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
+
+
+def columns(rows: Sequence[Sequence[str]], right: str) -> Iterator[Text]:
+    """Rows as a table; the first is its heading.
+
+    right -- a letter a column: "r" aligns it to the right, anything else to the left
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for number, row in enumerate(rows):
+        cells = [
+            cell.rjust(width) if side == "r" else cell.ljust(width)
+            for cell, width, side in zip(row, widths, right, strict=True)
+        ]
+        yield Text("  ".join(cells).rstrip(), style="bold" if number == 0 else "")
+
+
+def kernels_text(kernels: Sequence[KernelPasses]) -> Iterator[Line]:
+    """Every compilation of a run, a line each."""
+    known = [one.compilation for one in kernels]
+    rows = [("kernel", "hash", "target", "launched", "passes", "changed", "ms")]
+    rows += [
+        (label(known, one.compilation), one.compilation.hash[:DIGITS], one.compilation.target,
+         "yes" if one.launched else "no", str(one.count), str(one.changed), f"{one.wall_ms:.1f}")
+        for one in kernels
+    ]  # fmt: skip
+    yield from columns(rows, "llllrrr")
+
+
+def kernel_heading(compilation: Compilation) -> Iterator[Line]:
+    """What was compiled: name, hash, target, place and options."""
+    heading = f"  {compilation.hash[:DIGITS]}  {compilation.target}  {compilation.file or ''}"
+    yield Text.assemble((compilation.kernel_name, "bold"), heading.rstrip())
+    yield from (Text(f"    {line}") for line in _options(compilation))
+
+
+def passes_text(steps: Sequence[Step]) -> Iterator[Line]:
+    """Some passes of one kernel, a line each, and their sum."""
+    rows = [("index", "stage", "pass", "changed", "before", "after", "ms"), *map(_pass_row, steps)]
+    yield from columns(rows, "rlllrrr")
+    ended = [step.record for step in steps if step.record.after is not None]
+    changed, wall_ms = sum(one.changed for one in ended), sum(one.wall_ms or 0.0 for one in ended)
+    yield Text(
+        f"{plural(len(steps), 'pass')}, {changed} changed the IR, {wall_ms:.1f} ms; before, after: operations"
+    )
+
+
+def _pass_row(step: Step) -> tuple[str, ...]:
+    one = step.record
+    before = str(sum(step.before.values()))
+    if one.after is None:
+        return (str(one.index), one.stage, one.name, "no end", before, "-", "-")
+    changed = "yes" if one.changed else ""
+    after = str(sum(step.after.values()))
+    return (str(one.index), one.stage, one.name, changed, before, after, f"{one.wall_ms or 0:.1f}")
+
+
+def unfinished_text(record: PassRecord) -> Iterator[Line]:
+    """A pass that did not end: what it was, and who called it."""
+    kernel = record.compilation
+    yield Text.assemble(
+        (record.name, "bold red"),
+        f" (pass {record.index}, {record.stage}) of {kernel.kernel_name} {kernel.hash[:DIGITS]} did not end: "
+        "it failed, took its process down, or still runs",
+    )
+    yield Text(f"    pipeline  {record.pipeline}")
+    yield Text(f"    caller    {record.caller}")
+
+
+def reproducer_text(heading: Iterable[Text], before: str) -> Iterator[Text]:
+    """What a pass that did not end was given, as a file that triton-opt reads: the heading is a comment."""
+    for line in [*heading, Text("    did not end; this is the IR that it was given")]:
+        yield Text.assemble("// ", line)
+    yield from map(Text, before.splitlines())
+
+
+def pass_heading(step: Step) -> Iterator[Text]:
+    """Which pass it was, who called it with what, and what it did to the number of operations."""
+    one = step.record
+    yield Text.assemble(
+        (one.name, "bold"), f"  pass {one.index}, {one.stage} of {one.compilation.kernel_name}"
+    )
+    yield Text(f"    pipeline  {one.pipeline}")
+    yield Text(f"    caller    {one.caller}  {one.adder}({', '.join(one.arguments)})")
+    for name, line in zip_longest(["options"], _options(one.compilation), fillvalue=""):
+        yield Text(f"    {name:<9} {line}")
+    if one.after is not None:
+        yield Text(f"    changes   {_changes(step.before, step.after)}, in {one.wall_ms or 0:.1f} ms")
+
+
+def _options(compilation: Compilation) -> list[str]:
+    options = " ".join(f"{name}={value}" for name, value in compilation.options.items())
+    return wrap(options, WIDTH, break_long_words=False, break_on_hyphens=False) or ["no options"]
+
+
+def _changes(before: Mapping[str, int], after: Mapping[str, int]) -> str:
+    difference = Counter(after)
+    difference.subtract(before)
+    changed = [f"{count:+} {name}" for name, count in sorted(difference.items()) if count]
+    total = f"{sum(before.values())} -> {sum(after.values())} operations"
+    return f"{total}: {', '.join(changed)}" if changed else total
+
+
+def diff_text(before: str, after: str, locations: bool) -> Iterator[Line]:
+    """A unified diff of two modules.
+
+    locations -- show both as they were recorded; otherwise without locations, and with the values of `after`
+                 named as they were before
+    """
+    if before == after:
+        yield Text("the IR did not change")
+        return
+    if not locations:
+        before = without_locations(before)
+        after = renamed(before, without_locations(after))
+    if before == after:
+        yield Text("only locations or the names of values changed: `--locations` shows them")
+        return
+    for line in unified_diff(before.splitlines(), after.splitlines(), "before", "after", lineterm=""):
+        yield Text(line, style=DIFF_STYLES.get(line[:1], ""))
+
+
+def history_text(steps: Sequence[Step], wanted: Collection[str]) -> Iterator[Line]:
+    """The passes that change how often the wanted operations occur, and how often they do at both ends."""
+    rows: list[tuple[str, ...]] = [("index", "stage", "pass", "operation", "before", "after", "")]
+    rows += [row for step in history(steps, wanted) for row in _history_rows(step)]
+    if len(rows) > 1:
+        yield from columns(rows, "rlllrrl")
+    for name in sorted(wanted):
+        first, last = steps[0].before.get(name, 0), _last(steps).get(name, 0)
+        yield Text(f"{name}: {first} before the first of these passes, {last} after the last")
+
+
+def _last(steps: Sequence[Step]) -> Mapping[str, int]:
+    return next((step.after for step in reversed(steps) if step.record.after is not None), {})
+
+
+def _history_rows(step: Step) -> Iterator[tuple[str, ...]]:
+    one = step.record
+    for name in sorted({**step.before, **step.after}):
+        before, after = step.before.get(name, 0), step.after.get(name, 0)
+        if before != after:
+            word = "appears" if not before else "disappears" if not after else ""
+            yield (str(one.index), one.stage, one.name, name, str(before), str(after), word)
+
+
+def stages_text(stages: Sequence[StageLines], threads: Sequence[Thread]) -> Iterator[Line]:
+    """How much of each stage says where it comes from, and how much is of one line."""
+    rows = [("stage", "here", "with a place", "all", "")]
+    for stage in stages:
+        here = {one.line for thread in threads for one in thread.stages.get(stage.stage, ())}
+        share = sum(1 for one in stage.located if one.stacks)
+        rows.append((stage.stage, str(len(here)), str(share), str(len(stage.located)), stage.note))
+    yield from columns(rows, "lrrrl")
+
+
+def threads_text(threads: Sequence[Thread]) -> Iterator[Line]:
+    """A line of Python through the stages, call path by call path."""
+    named = _names(threads)
+    for thread in threads:
+        yield ""
+        yield Text(_path(thread.stack, named), style="bold")
+        for stage, lines in thread.stages.items():
+            yield Text(f"  {stage}", style="cyan")
+            for one in lines:
+                yield Text(f"    {one.line:>5}  {' '.join(one.text.split())}")
+
+
+def _path(stack: Stack, named: Mapping[str, str]) -> str:
+    return " inlined at ".join(f"{named[frame.file]}:{frame.line}" for frame in stack)
+
+
+def _names(threads: Sequence[Thread]) -> dict[str, str]:
+    # a file by its name alone, unless another has the same
+    files = {frame.file for thread in threads for frame in thread.stack}
+    names = Counter(file.rpartition("/")[2] for file in files)
+    return {file: short if names[short := file.rpartition("/")[2]] == 1 else file for file in files}
