@@ -1,0 +1,126 @@
+"""`tracing bisect` as a user runs it, on kernels as they are: what a pass makes of them counts as bad."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from planted import EXPORTED, record
+
+from tracing.store import Run
+
+LLVM = (
+    "LLVM without its optional passes is bad as well"
+    if EXPORTED
+    else "this Triton does not export LLVM's options, so LLVM's passes cannot be told apart"
+)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return record(tmp_path_factory.mktemp("runs"), "matmul")
+
+
+def bisect(run: Run, *words: str, kernel: str = "matmul") -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "tracing", "bisect", str(run.path), "--kernel", kernel, *words]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def without(pattern: str, artefact: str = "ptx") -> list[str]:
+    return ["--", "sh", "-c", f"! grep -q {pattern} {{{artefact}}}"]
+
+
+def test_the_pass_that_brings_asynchronous_copies_is_named_with_its_evidence(run: Run) -> None:
+    done = bisect(run, *without("cp.async"))
+
+    assert done.returncode == 1, done.stderr
+    assert re.search(
+        r"MLIR passes: first bad with tritongpu-pipeline \(#\d+\)\n    arguments      3, ", done.stdout
+    )
+    assert "without it     good (exit status 0)" in done.stdout
+    assert f"LLVM passes: cannot be decided, because {LLVM}" in done.stdout
+    assert "ptxas: not asked, for the command looks at ptx alone" in done.stdout
+    assert "A suspect, not proof" in done.stdout
+
+
+def test_the_printed_commands_reproduce_both_verdicts(run: Run) -> None:
+    shown = bisect(run, *without("cp.async")).stdout
+    again = dict(re.findall(r"^    (bad|good) again +(.*)$", shown, re.MULTILINE))
+
+    assert subprocess.run(again["bad"], shell=True, check=False).returncode == 1
+    assert subprocess.run(again["good"], shell=True, check=False).returncode == 0
+
+
+def test_what_was_built_and_judged_is_not_built_and_judged_again(run: Run) -> None:
+    bisect(run, *without("cp.async"))
+
+    assert "built 2, judged 2; others were known" in bisect(run, *without("cp.async")).stdout
+
+
+def test_an_interrupted_search_goes_on_where_it_stopped(run: Run, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    script = f"echo >> {log}; test $(wc -l < {log}) -ne 3 || exit 130; ! grep -q async.commit {{ptx}}"
+
+    first, second = (bisect(run, "--", "sh", "-c", script) for _ in range(2))
+
+    assert first.returncode == 2
+    assert "the command ended the search with exit status 130" in first.stderr
+    assert second.returncode == 1
+    assert f"judged {len(log.read_text()) - 3};" in second.stdout
+
+
+def test_a_full_pipeline_that_is_good_ends_it_with_status_0(run: Run) -> None:
+    done = bisect(run, "--", "grep", "-q", "mma", "{ptx}")
+
+    assert (done.returncode, done.stdout) == (0, "full pipeline: good (exit status 0)\n")
+
+
+def test_what_no_pass_explains_is_not_decided_and_what_is_left_is_listed(run: Run) -> None:
+    done = bisect(run, *without("mma.sync"))
+
+    assert done.returncode == 2
+    assert (
+        "MLIR passes: cannot be decided, because the pipeline of mandatory passes alone is bad" in done.stdout
+    )
+    ttgir = r"ttgir: tritongpu-accelerate-matmul \(#\d+\), mandatory: without it\n +pass \d+, .* failed"
+    assert re.search(ttgir, done.stdout)
+
+
+def test_a_command_that_looks_at_ttgir_searches_what_comes_before_it(run: Run) -> None:
+    done = bisect(run, *without("ttg.async_wait", "ttgir"))
+
+    assert done.returncode == 1, done.stderr
+    assert "first bad with tritongpu-pipeline" in done.stdout
+    assert "LLVM passes: not asked, for the command looks at ttgir alone" in done.stdout
+
+
+def test_a_full_pipeline_that_cannot_be_judged_is_no_answer(run: Run) -> None:
+    done = bisect(run, "--", "sh", "-c", "exit 125 # {ptx}")
+
+    assert done.returncode == 2
+    assert "cannot be decided, because the full pipeline cannot be judged: exit status 125" in done.stderr
+
+
+def test_a_run_of_another_triton_is_not_bisected(run: Run, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    shutil.copytree(run.path, other)
+    info = (other / "run.json").read_text()
+    (other / "run.json").write_text(re.sub(r'("triton": )"[^"]+"', r'\1"3.4.0"', info))
+
+    done = bisect(Run(other), *without("cp.async"))
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "was recorded with Triton 3.4.0, and this is" in done.stderr
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without a GPU")
+def test_without_a_command_and_without_a_gpu_a_command_is_asked_for(run: Run) -> None:
+    done = bisect(run)
+
+    assert done.returncode == 2
+    assert "there is no GPU here" in done.stderr

@@ -1,0 +1,73 @@
+"""A command as a judge: what its exit status means, and what its words become."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tracing.analyze.judge import CommandJudge
+from tracing.errors import Problem
+
+STAGES = ["ttir", "ttgir", "llir", "ptx", "cubin"]
+
+
+def judge(*command: str) -> CommandJudge:
+    return CommandJudge(command, STAGES)
+
+
+@pytest.mark.parametrize(
+    ("status", "verdict"), [(0, "good"), (1, "bad"), (124, "bad"), (125, "skip"), (126, "bad"), (127, "bad")]
+)
+def test_the_exit_status_means_what_it_means_to_git_bisect_run(
+    status: int, verdict: str, tmp_path: Path
+) -> None:
+    found = judge("sh", "-c", f"exit {status} # {{ptx}}")(tmp_path)
+
+    assert (found.verdict, found.detail) == (verdict, f"exit status {status}")
+
+
+@pytest.mark.parametrize("end", ["exit 128", "exit 255", "kill -9 $$"])
+def test_a_status_of_128_or_more_ends_the_search(end: str, tmp_path: Path) -> None:
+    with pytest.raises(Problem, match=r"the command ended the search with exit status (128|255|137)"):
+        judge("sh", "-c", f"{end} # {{ptx}}")(tmp_path)
+
+
+def test_each_placeholder_becomes_the_path_of_its_artefact(tmp_path: Path) -> None:
+    words = judge("cmp", "{ptx}", "-o={cubin}", "{dir}/x", "{print $1}").words(tmp_path)
+
+    assert words == [
+        "cmp",
+        f"{tmp_path}/kernel.ptx",
+        f"-o={tmp_path}/kernel.cubin",
+        f"{tmp_path}/x",
+        "{print $1}",
+    ]
+
+
+def test_a_judge_needs_the_artefacts_that_its_command_names() -> None:
+    assert judge("cmp", "{ptx}", "{ttgir}").stages == ["ttgir", "ptx"]
+    assert judge("ls", "{dir}").stages == STAGES
+
+
+def test_the_last_line_that_a_command_prints_is_its_reason(tmp_path: Path) -> None:
+    found = judge("sh", "-c", "echo first; echo row 3 differs >&2; exit 1 # {ptx}")(tmp_path)
+
+    assert found.detail == "exit status 1: row 3 differs"
+
+
+def test_a_command_that_names_no_artefact_is_refused_with_those_there_are() -> None:
+    with pytest.raises(Problem, match="names none of the kernel's artefacts") as refused:
+        judge("python", "check.py")
+
+    assert "{ttir}, {ttgir}, {llir}, {ptx}, {cubin}" in refused.value.remedy
+
+
+def test_an_artefact_of_another_backend_is_refused() -> None:
+    with pytest.raises(Problem, match="this kernel has no amdgcn"):
+        judge("grep", "v_mfma", "{amdgcn}")
+
+
+def test_a_command_that_does_not_exist_is_no_verdict(tmp_path: Path) -> None:
+    with pytest.raises(Problem, match="cannot run no-such-program: No such file"):
+        judge("no-such-program", "{ptx}")(tmp_path)

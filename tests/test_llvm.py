@@ -1,0 +1,128 @@
+"""LLVM told to leave out passes, ptxas asked for every level, and the children in which both happen."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import pytest
+from planted import EXPORTED, Subject, needs_llvm_options, record, subject
+
+from tracing.compiler import llvm, ptxas
+from tracing.compiler.child import in_child
+from tracing.errors import Problem
+
+
+@pytest.fixture(scope="module")
+def softmax(tmp_path_factory: pytest.TempPathFactory) -> Subject:
+    return subject(record(tmp_path_factory.mktemp("runs"), "softmax"), "softmax")
+
+
+@pytest.fixture(scope="module")
+def ptx(softmax: Subject) -> str:
+    return str(softmax.recorded["ptx"])
+
+
+@needs_llvm_options
+def test_with_all_passes_llvm_gives_the_recorded_ptx_and_says_what_it_ran(softmax: Subject) -> None:
+    ended = softmax.variants("ptx").limited(None)
+
+    assert ended.result["ptx"] == softmax.recorded["ptx"]
+    names = ended.result["passes"].splitlines()
+    assert len(names) > 50
+    assert {"simplifycfg on softmax", "gvn on softmax"} <= set(names)
+
+
+@needs_llvm_options
+def test_a_limit_leaves_out_the_passes_behind_it_and_only_those(softmax: Subject) -> None:
+    found = llvm.limited(softmax.llvm_alone, 7, seconds=60)
+
+    assert [one.index for one in found.passes if one.ran] == [1, 2, 3, 4, 5, 6, 7]
+    assert found.ended.result["ptx"] != softmax.recorded["ptx"]
+
+
+@needs_llvm_options
+def test_a_limit_does_not_outlive_its_compile(softmax: Subject) -> None:
+    variants = softmax.variants("ptx")
+    variants.limited(0)
+
+    assert variants.without(()).result["ptx"] == softmax.recorded["ptx"]
+
+
+@needs_llvm_options
+def test_the_ir_around_each_pass_of_llvm_is_a_chain(softmax: Subject) -> None:
+    found = llvm.snapshots(softmax.llvm_alone, seconds=60)
+
+    assert len(found) > 50
+    assert any(one.name == "InstCombinePass" and one.after != one.before for one in found)
+    assert all(one.after is not None and "define" in one.before for one in found)
+    modules = [one for one in found if one.before.startswith("; ModuleID")]
+    assert modules[0].name == found[0].name
+
+
+@pytest.mark.skipif(EXPORTED, reason="this Triton exports LLVM's options")
+def test_without_llvm_options_the_problem_names_the_version_that_has_them() -> None:
+    with pytest.raises(Problem, match="does not export LLVM's options") as refused:
+        llvm.limited(str, 0, seconds=1)
+
+    assert refused.value.remedy == "use Triton 3.7 or later"
+
+
+def test_the_assembler_gives_what_triton_assembled(softmax: Subject, ptx: str) -> None:
+    assert ptxas.assemble(ptx, 80) == softmax.recorded["cubin"]
+
+
+def test_every_assembler_takes_every_level_and_level_0_is_the_longest(ptx: str) -> None:
+    for one in ptxas.assemblers(80):
+        sizes = [len(ptxas.assemble(ptx, 80, opt=level, assembler=one.name)) for level in ptxas.LEVELS]
+
+        assert sizes[0] == max(sizes) > sizes[3]
+
+
+def test_the_assembler_of_the_architecture_comes_first() -> None:
+    assert [ptxas.assemblers(arch)[0].name for arch in (80, 100)] == ["ptxas", "ptxas-blackwell"]
+
+
+def test_ptx_that_is_refused_says_why(ptx: str) -> None:
+    with pytest.raises(
+        Problem, match=r"ptxas refused the PTX: .*Not a name of any known instruction: 'rett'"
+    ):
+        ptxas.assemble(ptx.replace("ret;", "rett;"), 80)
+
+
+def test_an_assembler_that_is_not_there_is_answered_with_those_that_are(ptx: str) -> None:
+    with pytest.raises(Problem, match="there is no assembler nvcc") as refused:
+        ptxas.assemble(ptx, 80, assembler="nvcc")
+
+    assert refused.value.remedy == "this installation has ptxas, ptxas-blackwell"
+
+
+def test_what_a_child_returns_arrives_and_what_it_sets_does_not() -> None:
+    here: list[int] = []
+
+    ended = in_child(lambda: {"pid": os.getpid(), "bytes": b"\x00\xff", "here": here.append(1)}, 10)
+
+    assert (ended.failure, ended.result["bytes"], here) == ("", b"\x00\xff", [])
+    assert ended.result["pid"] != os.getpid()
+
+
+def test_a_child_that_aborts_is_named_by_its_signal_with_what_it_wrote() -> None:
+    ended = in_child(lambda: (os.write(2, b"assertion failed"), os.abort()), 10)
+
+    assert (ended.failure, ended.stderr) == ("it was ended by SIGABRT", "assertion failed")
+
+
+def test_a_child_that_raises_says_what() -> None:
+    def refuse() -> None:
+        raise Problem("no such pass", "choose another")
+
+    assert in_child(refuse, 10).failure == "no such pass"
+    assert in_child(lambda: [][0], 10).failure == "IndexError: list index out of range"
+
+
+def test_a_child_that_hangs_is_killed_with_what_it_started(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    ended = in_child(lambda: os.system(f"sleep 1; touch {tmp_path}/late"), 0.2)
+    time.sleep(1.2)
+
+    assert (ended.failure, ended.timed_out) == ("it did not end within 0.2 s", True)
+    assert not (tmp_path / "late").exists()

@@ -1,0 +1,101 @@
+"""PTX to cubin by each of the assemblers in Triton's wheel.
+
+The command line is that of Triton's own backend, so the default gives what a launch of the kernel would run.
+The wheel holds two assemblers of different CUDA versions; which of them the backend takes depends on the
+architecture. ptxas is not deterministic: now and then the same PTX gives another choice of registers.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import subprocess
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from triton import knobs
+from triton.backends.compiler import GPUTarget
+from triton.backends.nvidia import compiler
+from triton.compiler.compiler import make_backend
+from triton.runtime.errors import PTXASError
+
+from tracing.errors import Problem
+
+LEVELS = (0, 1, 2, 3)
+_KNOBS = {"ptxas": "ptxas", "ptxas-blackwell": "ptxas_blackwell"}  # name of the binary -> attribute
+_DEFAULTS: Mapping[str, Any] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Assembler:
+    """One ptxas of this installation."""
+
+    name: str  # "ptxas-blackwell"
+    version: str  # of CUDA, "13.3"
+    path: Path
+
+
+def assemblers(arch: int) -> list[Assembler]:
+    """The assemblers that Triton uses, that for this architecture first; may be empty."""
+    found = []
+    for name, attribute in _KNOBS.items():
+        with contextlib.suppress(RuntimeError):  # raised by the knob where no such binary runs
+            tool = getattr(knobs.nvidia, attribute)
+            found.append(Assembler(name, tool.version, Path(tool.path)))
+    default = compiler.get_ptxas(arch).path if found else ""
+    return sorted(found, key=lambda one: str(one.path) != default)
+
+
+def assemble(
+    ptx: str,
+    arch: int,
+    *,
+    opt: int | None = None,
+    assembler: str | None = None,
+    options: Mapping[str, Any] = _DEFAULTS,
+) -> bytes:
+    """The cubin of a PTX text.
+
+    arch      -- compute capability times ten: 80, 90, 100
+    opt       -- ptxas' optimisation level 0..3; None: as Triton's backend calls it, which is 3
+    assembler -- "ptxas" or "ptxas-blackwell"; None: the one that Triton takes for this architecture
+    options   -- of the compilation (enable_fp_fusion, ptx_options), as the backend's parse_options takes them
+
+    Cost: one process, 0.05-5 s. Triton's knobs are changed while it runs: one thread at a time.
+
+    Raises Problem if there is no such assembler, or with what it said if it refuses the text.
+    """
+    backend = make_backend(GPUTarget("cuda", arch, 32))
+    level = [] if opt is None else ["--opt-level", str(opt)]
+    extra = [options.get("ptx_options") or knobs.nvidia.ptxas_options or "", *level]
+    parsed = backend.parse_options({**options, "ptx_options": " ".join(extra).strip() or None})
+    with _assembler(assembler, arch), contextlib.redirect_stdout(io.StringIO()):  # it prints PTX that fails
+        try:
+            cubin: bytes = backend.make_cubin(ptx, {}, parsed, arch)
+        except (PTXASError, subprocess.SubprocessError) as error:
+            raise Problem(f"{assembler or 'ptxas'} refused the PTX: {_reason(str(error))}") from None
+    return cubin
+
+
+@contextlib.contextmanager
+def _assembler(name: str | None, arch: int) -> Iterator[None]:
+    # the backend asks one of two knobs, by architecture; the border differs from release to release
+    if name is None:
+        yield
+        return
+    known = {one.name: one for one in assemblers(arch)}
+    if name not in known:
+        raise Problem(f"there is no assembler {name}", f"this installation has {', '.join(known) or 'none'}")
+    with knobs.nvidia.scope():
+        for attribute in _KNOBS.values():
+            setattr(knobs.nvidia, attribute, str(known[name].path))
+        yield
+
+
+def _reason(message: str) -> str:
+    lines = [line.strip() for line in message.splitlines() if line.strip()]
+    said = [line for line in lines if "fatal" in line or "error   :" in line]
+    return (said or lines or ["it said nothing"])[0]
