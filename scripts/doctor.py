@@ -1,6 +1,7 @@
 """What this machine lacks for debugging Triton, what that costs, and the command that supplies it.
 
-One function a check; CHECKS lists them. Standard library only: this runs before anything is installed.
+One function a check, CHECKS lists them; those here are what nothing runs without. Standard library only: this
+runs before anything is installed.
 Exit status: 0 nothing is missing, 1 something is missing that most work can do without, 2 a blocker.
 """
 
@@ -14,25 +15,15 @@ import shutil
 import sys
 import sysconfig
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
 
+import build_checks
+import debug_checks
 import pins
-from machine import GB, elf_sections, free, gpus, install, installed, output, room, text
-
-LEVELS = ("ok", "warning", "blocker")  # the index is the exit status
-
-
-# No slots, here and in pins.py: on a Python too old for them, the message about that must still appear.
-@dataclass(frozen=True)
-class Check:
-    name: str
-    found: str
-    needed: str
-    level: str = "ok"  # one of LEVELS
-    remedy: str = ""  # a command, where there is one
-    cost: str = ""  # what does not work without it
+from check import LEVELS, Check
+from machine import GB, cores, free, gpus, install, installed, memory, output, room
 
 
 def check_system(_venv: Path) -> Check:
@@ -105,8 +96,8 @@ def check_disk(venv: Path) -> Check:
 
 
 def check_memory(_venv: Path) -> Check:
-    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    found = f"{total / GB:.0f} GB, {len(os.sched_getaffinity(0))} cores"
+    total = memory()
+    found = f"{total / GB:.0f} GB, {cores()} cores"
     needed = "4 GB and two cores"
     if total >= 3.5 * GB:
         return Check("memory", found, needed)
@@ -121,23 +112,6 @@ def check_gpu(_venv: Path) -> Check:
         remedy = "reinstall the NVIDIA driver, or start the container with --gpus all"
         return Check("gpu", found[0], "a driver that answers", "warning", remedy, "the GPU is not used")
     return Check("gpu", "; ".join(found) or "none", needed if not found else "any")
-
-
-def check_gdb(_venv: Path) -> Check:
-    version = output("gdb", "--version").partition("\n")[0]
-    if version:
-        return Check("gdb", version, "gdb, for stops in C++")
-    remedy = install("gdb", "gdb", "gdb")
-    return Check("gdb", "none", "gdb, for stops in C++", "warning", remedy, "only Python can be stopped in")
-
-
-def check_ptrace(_venv: Path) -> Check:
-    scope = text("/proc/sys/kernel/yama/ptrace_scope") or "no restriction"
-    needed = "0 or 1: a compile stopped by `tracing debug` lets its debugger in"
-    if scope not in ("2", "3") or (scope == "2" and os.geteuid() == 0):
-        return Check("ptrace", scope, needed)
-    remedy = "sudo sysctl kernel.yama.ptrace_scope=1" + (" after a reboot" if scope == "3" else "")
-    return Check("ptrace", scope, needed, "warning", remedy, "gdb cannot attach")
 
 
 def check_pair(venv: Path) -> Check:
@@ -157,20 +131,6 @@ def check_pair(venv: Path) -> Check:
     return Check("torch", found, needed, "warning", "make clean venv", cost)
 
 
-def check_symbols(venv: Path) -> Check:
-    path = installed(venv)["triton_path"]
-    library = Path(path, "_C", "libtriton.so")
-    needed = "libtriton.so with symbols and line tables"
-    if not path or not library.exists():
-        return Check("symbols", "no libtriton.so yet", needed, "warning", "make venv", "no stops in C++")
-    lacking = [name for name in (".symtab", ".debug_line") if name not in elf_sections(library)]
-    if not lacking:
-        return Check("symbols", f"{library.stat().st_size / 10**6:.0f} MB with both", needed)
-    cost = "gdb stops in passes by class name only" if lacking == [".debug_line"] else "no stops in C++"
-    remedy = "install Triton's own wheel: make clean venv"
-    return Check("symbols", f"{library} without {' and '.join(lacking)}", needed, "warning", remedy, cost)
-
-
 CHECKS: tuple[Callable[[Path], Check], ...] = (
     check_system,
     check_python,
@@ -181,10 +141,9 @@ CHECKS: tuple[Callable[[Path], Check], ...] = (
     check_disk,
     check_memory,
     check_gpu,
-    check_gdb,
-    check_ptrace,
     check_pair,
-    check_symbols,
+    *debug_checks.CHECKS,
+    *build_checks.CHECKS,
 )
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import struct
 import subprocess
 from pathlib import Path
 
@@ -18,7 +17,7 @@ GB = 10**9
 def output(*command: str) -> str:
     """Standard output of a command, stripped; empty if it is missing or fails."""
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return done.stdout.strip() if done.returncode == 0 else ""
@@ -76,35 +75,45 @@ def version(*names):
         if found.read_text("RECORD"):
             return found.version
     return ""
+def editable():
+    for name in ("triton", "pytorch-triton"):
+        try:
+            origin = json.loads(metadata.distribution(name).read_text("direct_url.json") or "{}")
+        except metadata.PackageNotFoundError:
+            continue
+        if origin.get("dir_info", {}).get("editable"):
+            return origin["url"].partition("://")[2]
+    return ""
 triton = util.find_spec("triton")
 print(json.dumps({
     "torch": version("torch"),
     "triton": version("triton", "triton-rocm", "pytorch-triton-rocm"),
     "triton_path": list(triton.submodule_search_locations or [""])[0] if triton else "",
+    "triton_source": editable(),
 }))
 """
 
 
 def installed(venv: Path) -> dict[str, str]:
-    """Versions of torch and Triton that an environment sees, and Triton's directory; empty: not there."""
+    """Versions of torch and Triton that an environment sees, Triton's directory, and the tree that it was
+    built from; empty: not there, or from a wheel."""
     answer = output(str(venv / "bin/python"), "-c", PROBE)
-    found: dict[str, str] = json.loads(answer or '{"torch": "", "triton": "", "triton_path": ""}')
-    return found
+    nothing = dict.fromkeys(("torch", "triton", "triton_path", "triton_source"), "")
+    return {**nothing, **json.loads(answer or "{}")}
 
 
-def elf_sections(path: Path) -> set[str]:
-    """Names of the sections of a 64-bit little-endian ELF file; reads its headers only."""
-    with path.open("rb") as file:
-        header = file.read(64)
-        if header[:6] != b"\x7fELF\x02\x01":
-            return set()
-        (offset,) = struct.unpack_from("<Q", header, 0x28)
-        size, count, strings = struct.unpack_from("<HHH", header, 0x3A)
-        file.seek(offset)
-        entries = [struct.unpack_from("<IIQQQQ", file.read(size)) for _ in range(count)]
-        file.seek(entries[strings][4])
-        names = file.read(entries[strings][5])
-    return {names[entry[0] :].split(b"\0", 1)[0].decode() for entry in entries}
+def cores() -> int:
+    """Cores that this process may use: its affinity, and the quota of a container."""
+    allowed = len(os.sched_getaffinity(0))
+    quota, _, period = text("/sys/fs/cgroup/cpu.max").partition(" ")
+    return max(1, min(allowed, int(quota) // int(period))) if quota.isdigit() else allowed
+
+
+def memory() -> int:
+    """Bytes of memory that this process may use: what the machine has, or the limit of a container."""
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    limit = text("/sys/fs/cgroup/memory.max")
+    return min(total, int(limit)) if limit.isdigit() else total
 
 
 def free(path: Path) -> int:

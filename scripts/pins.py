@@ -1,4 +1,4 @@
-"""Which Triton goes with which torch and which Python.
+"""Which Triton goes with which torch and which Python, and where the sources are.
 
 pins.toml is the list. A pair is picked from it by what the user asked for and by whether this machine
 has a GPU; what is not listed is refused, with the list.
@@ -38,9 +38,19 @@ class Pair:
 
 
 @dataclass(frozen=True)
+class Release:
+    triton: str
+    llvm: str = ""  # major version of the LLVM it is written against; "": not known
+    commit: str = ""  # what its tag must name; "": what it named when it was first fetched
+
+
+@dataclass(frozen=True)
 class Pins:
     default: str  # a torch version
     pairs: tuple[Pair, ...]  # newest first
+    triton: str = ""  # where Triton's source is
+    llvm: tuple[str, ...] = ()  # where LLVM's is; the second is asked for what the first does not have
+    releases: tuple[Release, ...] = ()
 
     def __str__(self) -> str:
         return "".join(f"\n    {pair}" for pair in self.pairs)
@@ -49,6 +59,13 @@ class Pins:
         """Whether the two belong together; what follows a "+" (cpu, cu130, git…) is not compared."""
         versions = (torch.partition("+")[0], triton.partition("+")[0])
         return any((pair.torch, pair.triton) == versions for pair in self.pairs)
+
+    def release(self, triton: str) -> Release:
+        """What is known of a Triton version, which may be nothing."""
+        return next((row for row in self.releases if row.triton == triton), Release(triton))
+
+    def commit(self, triton: str) -> str:
+        return self.release(triton).commit
 
 
 def version(text: str) -> tuple[int, int]:
@@ -73,8 +90,10 @@ def tables(text: str) -> dict[str, list[dict[str, Any]]]:
 
 def read(path: Path = PINS) -> Pins:
     found = tables(path.read_text(encoding="utf-8"))
-    pairs = (Pair(**{**row, "python": tuple(row["python"])}) for row in found["pair"])
-    return Pins(found["default"][0]["torch"], tuple(pairs))
+    pairs = tuple(Pair(**{**row, "python": tuple(row["python"])}) for row in found["pair"])
+    (source,) = found["source"]
+    releases = tuple(Release(**row) for row in found.get("release", []))
+    return Pins(found["default"][0]["torch"], pairs, source["triton"], tuple(source["llvm"]), releases)
 
 
 def pick(pins: Pins, *, torch: str = "", triton: str = "", gpu: bool, python: tuple[int, int]) -> Pair:

@@ -16,11 +16,13 @@ from pathlib import Path
 
 import doctor
 import pins
+import script
 from machine import GB, free, gpus, installed, output, room
 from pins import Pair, Pins, Problem
 
 ROOT = Path(__file__).resolve().parent.parent
 HERE = (sys.version_info[0], sys.version_info[1])
+say = script.speaker("venv")
 OTHER_SOURCES = (
     "behind a proxy set HTTPS_PROXY; with wheels in a directory PIP_NO_INDEX=1 PIP_FIND_LINKS=…;"
     " `make venv SITE=1` uses the torch and Triton that PYTHON has"
@@ -86,10 +88,6 @@ def project_ways(venv: Path, *, test: bool, site: bool) -> list[Way]:
 
 
 # ---------------------------------------------------------------- running it
-
-
-def say(message: str) -> None:
-    print(f"venv: {message}", flush=True)
 
 
 def try_way(venv: Path, way: Way) -> str:
@@ -172,6 +170,8 @@ def system_path(path: list[str]) -> str:
 
 def has_pair(venv: Path, pair: Pair) -> bool:
     there = installed(venv)
+    if there["triton_source"]:  # `make triton` put it there, on purpose
+        return there["torch"].partition("+")[0] == pair.torch
     return (pair.torch, pair.triton) == tuple(there[name].partition("+")[0] for name in ("torch", "triton"))
 
 
@@ -235,15 +235,7 @@ def main() -> int:
     parser.add_argument("--test", action="store_true", help="what the tests need, too")
     parser.add_argument("--site", action="store_true", help="use the system's torch and Triton, install none")
     options = parser.parse_args()
-    try:
-        set_up(**vars(options))
-    except Problem as problem:
-        print(f"venv: {problem}\n  {problem.remedy}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("venv: interrupted; the same command goes on from here", file=sys.stderr)
-        return 2
-    return 0
+    return script.run("venv", lambda: set_up(**vars(options)))
 
 
 if __name__ == "__main__":

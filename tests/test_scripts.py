@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-import json
 import os
-import struct
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -16,7 +15,7 @@ import pytest
 
 SCRIPTS = Path(__file__).parents[1] / "scripts"
 sys.path.append(str(SCRIPTS))  # behind the standard library, whose venv stays the one that is imported
-doctor, machine, pins = (importlib.import_module(name) for name in ("doctor", "machine", "pins"))
+pins = importlib.import_module("pins")
 
 
 def by_path(name: str) -> Any:
@@ -72,7 +71,8 @@ def test_the_small_reader_reads_pins_toml_as_tomllib_does() -> None:
     text = pins.PINS.read_text(encoding="utf-8")
     expected = tomllib.loads(text)
 
-    assert pins.tables(text) == {**expected, "default": [expected["default"]]}
+    single = {name: [expected[name]] for name in ("default", "source")}
+    assert pins.tables(text) == {**expected, **single}
 
 
 def test_a_torch_for_a_gpu_gets_only_the_triton_that_it_declares() -> None:
@@ -167,50 +167,33 @@ def test_a_receipt_for_the_tests_covers_the_project_alone_too(tmp_path: Path) ->
     assert not venv.Receipt(tmp_path).covers(test=True)
 
 
-# ---------------------------------------------------------------- doctor.py
+# ---------------------------------------------------------------- make
 
 
-def test_no_compiler_is_a_blocker_with_a_command_that_installs_one(tmp_path: Path) -> None:
-    done = script("doctor.py", "--json", "--venv", str(tmp_path / "none"), PATH=str(tmp_path))
-    found = json.loads(done.stdout)
-    compiler = next(check for check in found["checks"] if check["name"] == "compiler")
-
-    assert done.returncode == found["status"] == 2
-    assert compiler["level"] == "blocker" and "install" in compiler["remedy"]
-
-
-def test_the_json_has_one_complete_row_for_each_check(tmp_path: Path) -> None:
-    done = script("doctor.py", "--json", "--venv", str(tmp_path / "none"), PATH=str(tmp_path))
-    rows = json.loads(done.stdout)["checks"]
-
-    assert len(rows) == len(doctor.CHECKS)
-    assert all(set(row) == {"name", "found", "needed", "level", "remedy", "cost"} for row in rows)
-    assert all(row["remedy"] and row["cost"] for row in rows if row["level"] != "ok")
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A folder in which everything that `make` can make was made."""
+    shutil.copy(SCRIPTS.parent / "Makefile", tmp_path)
+    for made in (".venv/pyvenv.cfg", "toolchain/.lock", "toolchain/triton/mine.cpp", "runs/a/run.json"):
+        (tmp_path / made).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / made).touch()
+    return tmp_path
 
 
-@pytest.mark.parametrize(
-    ("levels", "expected"), [(["ok"], 0), (["ok", "warning"], 1), (["blocker", "ok"], 2)]
-)
-def test_the_exit_status_is_that_of_the_worst_check(levels: list[str], expected: int) -> None:
-    assert doctor.status([doctor.Check("a", "b", "c", level) for level in levels]) == expected
+def make(project: Path, *arguments: str) -> set[str]:
+    subprocess.run(["make", "-C", str(project), *arguments], check=True, capture_output=True)
+    return {path.name for path in project.iterdir()}
 
 
-def elf(*sections: str) -> bytes:
-    """A 64-bit ELF file of nothing but these sections' headers and, as the last section, their names."""
-    names = b"\0".join(name.encode() for name in (*sections, ".shstrtab")) + b"\0"
-    starts = [names.index(name.encode() + b"\0") for name in (*sections, ".shstrtab")]
-    rows = [struct.pack("<IIQQQQ24x", start, 0, 0, 0, 64, len(names)) for start in starts]
-    header = struct.pack("<16s24xQ10xHHH", b"\x7fELF\x02\x01", 64 + len(names), 64, len(rows), len(rows) - 1)
-    return header + names + b"".join(rows)
+def test_clean_keeps_sources_builds_and_runs(project: Path) -> None:
+    assert make(project, "clean") == {"Makefile", "toolchain", "runs"}
 
 
-def test_the_sections_of_a_library_are_read_from_its_headers(tmp_path: Path) -> None:
-    (tmp_path / "lib.so").write_bytes(elf(".symtab", ".debug_line"))
-
-    assert machine.elf_sections(tmp_path / "lib.so") == {".symtab", ".debug_line", ".shstrtab"}
+def test_clean_of_everything_is_asked_for_by_name(project: Path) -> None:
+    assert make(project, "clean", "ALL=1") == {"Makefile"}
 
 
-def test_a_file_that_is_no_elf_has_no_sections(tmp_path: Path) -> None:
-    (tmp_path / "lib.so").write_text("a linker script")
+def test_clean_never_removes_a_folder_that_is_no_toolchain(project: Path) -> None:
+    (project / "toolchain/.lock").unlink()
 
-    assert machine.elf_sections(tmp_path / "lib.so") == set()
+    assert "toolchain" in make(project, "clean", "ALL=1")

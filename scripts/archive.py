@@ -1,0 +1,104 @@
+"""Archives: a download goes on after an interruption, has the sha256 it must, is unpacked whole or not."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import tarfile
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+from pins import Problem
+
+PIECE = 1 << 20
+
+
+def sha256(path: Path) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while piece := file.read(PIECE):
+            digest.update(piece)
+    return digest.hexdigest()
+
+
+def download(url: str, path: Path, expected: str) -> str:
+    """Fetch url to path, going on from what an earlier try left, and return the file's sha256.
+
+    expected -- the sha256 that it must have; empty: whatever it has
+
+    Raises Problem where the server is not reached, or the file is not the expected one (it is deleted).
+    """
+    part = path.with_name(path.name + ".part")
+    if not path.exists():
+        try:
+            append(url, part)
+        except OSError as error:  # URLError is one, too
+            raise unreachable(url, error) from None
+        part.replace(path)
+    found = sha256(path)
+    if expected and found != expected:
+        path.unlink()
+        remedy = "the same command fetches it again; if it happens twice, something on the way changes it"
+        raise Problem(f"{url} has sha256 {found}, {expected} was needed", remedy)
+    return found
+
+
+def append(url: str, part: Path) -> None:
+    have = part.stat().st_size if part.exists() else 0
+    request = urllib.request.Request(url, headers={"Range": f"bytes={have}-"} if have else {})
+    try:
+        answer = urllib.request.urlopen(request, timeout=60)
+    except urllib.error.HTTPError as error:
+        if have and error.code == 416:  # nothing is beyond what is there: it was whole
+            return
+        raise
+    # A server that knows no ranges answers 200 with the whole file.
+    with answer, part.open("ab" if have and answer.status == 206 else "wb") as file:
+        shutil.copyfileobj(answer, file, PIECE)
+
+
+def unreachable(url: str, error: OSError) -> Problem:
+    if error.errno == 28:
+        return Problem(f"the disk is full while fetching {url}", "free some; the same command goes on")
+    if isinstance(error, urllib.error.HTTPError) and error.code not in (403, 407):
+        return Problem(f"{url} was needed, the server answered {error.code} {error.reason}", "LLVM=source")
+    proxy = os.environ.get("https_proxy") or os.environ.get("HTTPS_PROXY") or "no proxy is set"
+    reason = getattr(error, "reason", error)
+    remedy = "set HTTPS_PROXY, or bring sources or archives yourself: make TRITON_SRC=… LLVM_SRC=…"
+    return Problem(f"{url} was not reached: {reason} ({proxy})", remedy)
+
+
+def unpack(archive: Path, folder: Path) -> str:
+    """Unpack an archive of one top folder as `folder`; returns the commit that git wrote into it, or "".
+
+    Nothing is left in place of `folder` unless all of it arrived. Raises Problem if it is no archive.
+    """
+    part = folder.with_name(folder.name + ".part")
+    shutil.rmtree(part, ignore_errors=True)
+    try:
+        with tarfile.open(archive) as tar:
+            commit = tar.pax_headers.get("comment", "")  # `git archive` puts it there
+            extract(tar, part)
+    except (tarfile.TarError, EOFError, OSError) as error:
+        shutil.rmtree(part, ignore_errors=True)
+        remedy = "name a folder or a whole tar archive (.tar.gz, .tar.xz), with room to unpack it"
+        raise Problem(f"{archive} cannot be unpacked: {error}", remedy) from None
+    tops = list(part.iterdir())
+    top = tops[0] if len(tops) == 1 and tops[0].is_dir() else part
+    top.replace(folder)
+    shutil.rmtree(part, ignore_errors=True)
+    return commit if len(commit) == 40 else ""
+
+
+def extract(tar: tarfile.TarFile, folder: Path) -> None:
+    if hasattr(tarfile, "data_filter"):
+        tar.extractall(folder, filter="data")
+        return
+    # Pythons before that filter: refuse what would leave the folder.
+    for member in tar.getmembers():
+        inside = (folder / member.name).resolve().is_relative_to(folder.resolve())
+        if not inside or member.isdev():
+            raise tarfile.TarError(f"{member.name} leads out of the archive")
+    tar.extractall(folder)

@@ -1,0 +1,128 @@
+"""Whether `make llvm triton` would work on this machine, and what it would take.
+
+None of this is needed to run cases or to stop in Triton's own passes, for which the wheel is enough; each
+check says what its absence costs.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import recipe
+from check import Check
+from machine import GB, free, install, memory, output
+from ninja_build import duration
+from pins import Problem
+
+COMPILES = 2942  # C++ files of LLVM 22 that Triton's libraries, tools and tests need, by a dry run of ninja
+NO_BUILD = "`make llvm triton` cannot build; stops in Triton's own passes work with the wheel"
+
+
+def version(program: str) -> tuple[int, ...]:
+    found = re.search(r"(\d+)\.(\d+)", output(program, "--version"))
+    return tuple(int(number) for number in found.groups()) if found else ()
+
+
+def check_cmake(_venv: Path) -> Check:
+    needed, found = "cmake 3.20 or later, to build LLVM and Triton", version("cmake")
+    if found >= (3, 20):
+        return Check("cmake", output("cmake", "--version").partition("\n")[0], needed)
+    name = ".".join(map(str, found)) or "none"
+    return Check("cmake", name, needed, "warning", install("cmake", "cmake", "cmake"), NO_BUILD)
+
+
+def check_ninja(_venv: Path) -> Check:
+    needed, found = "ninja, to build LLVM and Triton", output("ninja", "--version")
+    if found:
+        return Check("ninja", found, needed)
+    return Check("ninja", "none", needed, "warning", install("ninja-build", "ninja-build", "ninja"), NO_BUILD)
+
+
+def check_git(_venv: Path) -> Check:
+    needed, found = "git 2.25 or later, to fetch sources", version("git")
+    if found >= (2, 25):
+        return Check("git", output("git", "--version"), needed)
+    cost = "no sources are fetched; folders and archives can be given: TRITON_SRC=…, LLVM_SRC=…"
+    return Check("git", "none", needed, "warning", install("git", "git", "git"), cost)
+
+
+def check_clang(_venv: Path) -> Check:
+    needed = f"clang {recipe.OLDEST_CLANG} or later, to build with"
+    cost = "building takes 1.4 times as long with gcc, and twice the disk"
+    remedy = install("clang", "clang", "clangxx")
+    try:
+        found = recipe.compiler()
+    except Problem as problem:
+        return Check("clang", str(problem), needed, "warning", remedy, NO_BUILD)
+    if found.clang >= recipe.OLDEST_CLANG:
+        return Check("clang", f"{found.cxx}, version {found.clang}", needed)
+    return Check("clang", f"none; {found.cxx} builds", needed, "warning", remedy, cost)
+
+
+def check_linker(_venv: Path) -> Check:
+    needed = "lld or mold, to link with an index for gdb"
+    try:
+        found = recipe.compiler().linker
+    except Problem:
+        found = ""
+    if found:
+        return Check("linker", found, needed)
+    cost = "gdb takes half a minute, not seconds, to load a built Triton; links take three times the memory"
+    return Check("linker", "neither", needed, "warning", install("lld", "lld", "lld"), cost)
+
+
+def check_zlib(_venv: Path) -> Check:
+    needed = "zlib.h: libtriton.so is linked with zlib"
+    compiler = next(filter(shutil.which, ("cc", "gcc", "clang")), "")
+    if compiler and output(compiler, "-E", "-include", "zlib.h", "-x", "c", "/dev/null"):
+        return Check("zlib", "zlib.h", needed)
+    remedy = install("zlib1g-dev", "zlib-devel", "zlib")
+    return Check("zlib", "none", needed, "warning", remedy, NO_BUILD)
+
+
+def check_cache(_venv: Path) -> Check:
+    found = [name for name in ("ccache", "sccache") if shutil.which(name)]
+    needed = "ccache or sccache, to build anything a second time in minutes"
+    if found:
+        return Check("cache", ", ".join(found), needed)
+    remedy = install("ccache", "ccache", "ccache")
+    return Check(
+        "cache", "neither", needed, "ok", remedy, "another profile or commit compiles everything again"
+    )
+
+
+def check_build(venv: Path) -> Check:
+    """What building LLVM would take here, against what there is."""
+    try:
+        compiler = recipe.compiler()
+    except Problem as problem:
+        return Check("build", str(problem), "a compiler", "warning", problem.remedy, NO_BUILD)
+    jobs = recipe.jobs(compiler)
+    estimate = recipe.estimate([" object "] * COMPILES, compiler, "Debug", jobs)
+    room, held = free(venv), memory()
+    found = f"{room / GB:.0f} GB of disk, {held / GB:.0f} GB of memory; {jobs.compile} compiles at a time"
+    needed = (
+        f"{estimate.disk / GB:.0f} GB of disk and 3 GB of memory for LLVM in Debug,"
+        f" about {duration(estimate.wall)} here"
+    )
+    if room >= estimate.disk and held >= 3 * GB:
+        return Check("build", f"{found}: {duration(estimate.wall)}", needed)
+    remedy = (
+        "free some, make TOOLCHAIN=/elsewhere, or take a smaller one: LLVM=prebuilt, LLVM_PROFILE=line-tables"
+    )
+    return Check("build", found, needed, "warning", remedy, NO_BUILD)
+
+
+CHECKS: tuple[Callable[[Path], Check], ...] = (
+    check_cmake,
+    check_ninja,
+    check_git,
+    check_clang,
+    check_linker,
+    check_zlib,
+    check_cache,
+    check_build,
+)

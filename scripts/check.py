@@ -1,0 +1,18 @@
+"""One thing that a machine has or lacks, and what follows from that."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+LEVELS = ("ok", "warning", "blocker")  # the index is the exit status
+
+
+# No slots, here and in pins.py: on a Python too old for them, the message about that must still appear.
+@dataclass(frozen=True)
+class Check:
+    name: str
+    found: str
+    needed: str
+    level: str = "ok"  # one of LEVELS
+    remedy: str = ""  # a command, where there is one
+    cost: str = ""  # what does not work without it

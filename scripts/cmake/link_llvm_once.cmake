@@ -1,0 +1,21 @@
+# A distribution's MLIR and lld use libLLVM.so, while Triton names LLVM's static libraries. With both in one
+# process every option of LLVM is registered twice, and it aborts at import. So each static library of LLVM is
+# made to mean libLLVM.so, at the end of Triton's configuration, when all of them are known.
+function(link_llvm_once)
+  if(NOT TARGET LLVM)
+    return()
+  endif()
+  get_target_property(shared LLVM LOCATION)
+  get_property(imported DIRECTORY PROPERTY IMPORTED_TARGETS)
+  foreach(library IN LISTS imported)
+    get_target_property(type ${library} TYPE)
+    if(library MATCHES "^LLVM." AND type STREQUAL "STATIC_LIBRARY")
+      get_target_property(configurations ${library} IMPORTED_CONFIGURATIONS)
+      foreach(configuration IN LISTS configurations)
+        set_target_properties(${library} PROPERTIES IMPORTED_LOCATION_${configuration} "${shared}")
+      endforeach()
+      set_target_properties(${library} PROPERTIES INTERFACE_LINK_LIBRARIES "")
+    endif()
+  endforeach()
+endfunction()
+cmake_language(DEFER CALL link_llvm_once)

@@ -1,0 +1,136 @@
+"""Whether a debugger can stop in the Triton that is installed: gdb, the kernel's permission, the library."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import checkout
+from check import Check
+from library import HOOKS, Library
+from machine import install, installed, output, text
+
+INDEXER = Path(__file__).resolve().parents[1] / "vscode" / "index_symbols.py"
+sys.path.append(str(INDEXER.parent))
+
+from index_symbols import build_id, cached  # its path is known from here on
+
+TOOLS = ("ptxas", "cuobjdump", "nvdisasm")
+
+
+def check_gdb(_venv: Path) -> Check:
+    first = output("gdb", "--version").partition("\n")[0]
+    needed = "gdb, for stops in C++; 14 or later to be driven without an extension of the editor"
+    version = re.search(r"(\d+)\.\d+\s*$", first)
+    if not first:
+        remedy = install("gdb", "gdb", "gdb")
+        return Check("gdb", "none", needed, "warning", remedy, "only Python can be stopped in")
+    if version and int(version.group(1)) < 14:
+        remedy = "nothing to do in VSCode, whose C++ extension drives any gdb; elsewhere install a newer one"
+        return Check("gdb", first, needed, "ok", remedy, "no debug adapter inside of gdb")
+    return Check("gdb", first, needed)
+
+
+def check_ptrace(_venv: Path) -> Check:
+    scope = text("/proc/sys/kernel/yama/ptrace_scope") or "no restriction"
+    needed = "0 or 1: a compile stopped by `tracing debug` lets its debugger in"
+    if scope not in ("2", "3") or (scope == "2" and os.geteuid() == 0):
+        return Check("ptrace", scope, needed)
+    remedy = "sudo sysctl kernel.yama.ptrace_scope=1" + (" after a reboot" if scope == "3" else "")
+    return Check("ptrace", scope, needed, "warning", remedy, "gdb cannot attach")
+
+
+def library(venv: Path) -> Library | None:
+    path = installed(venv)["triton_path"]
+    found = Path(path, "_C", "libtriton.so")
+    return Library(found) if path and found.exists() else None
+
+
+def absent(name: str, needed: str, cost: str) -> Check:
+    return Check(name, "no libtriton.so yet", needed, "warning", "make venv", cost)
+
+
+def check_symbols(venv: Path) -> Check:
+    found = library(venv)
+    needed = "libtriton.so with symbols and line tables"
+    if not found:
+        return absent("symbols", needed, "no stops in C++")
+    names = found.names()
+    lacking = [name for name in (".symtab", ".debug_line") if name not in names]
+    if not lacking:
+        return Check("symbols", f"{found.path.stat().st_size / 10**6:.0f} MB with both", needed)
+    cost = "gdb stops in passes by class name only" if lacking == [".debug_line"] else "no stops in C++"
+    remedy = "install Triton's own wheel: make clean venv"
+    return Check("symbols", f"{found.path} without {' and '.join(lacking)}", needed, "warning", remedy, cost)
+
+
+def check_index(venv: Path) -> Check:
+    found, gdb = library(venv), shutil.which("gdb")
+    needed = "gdb's index of the symbols"
+    if not found:
+        return absent("index", needed, "gdb reads every symbol at each start")
+    if ".gdb_index" in found.names():
+        return Check("index", "in libtriton.so", needed)
+    if not gdb:
+        return Check("index", "none, without a gdb to make it", needed)
+    if cached(gdb, build_id(found.path)):
+        return Check("index", "in gdb's cache", needed)
+    # Nothing is lacking, as F5's first task makes it. Measured with Triton 3.8's wheel on two cores.
+    saved = "from F5 to a C++ stop it takes 4.5 s with one, 8.9 s without"
+    command = f"python3 {INDEXER} {found.path}"
+    return Check("index", f"none yet; {saved}; F5 makes it once, and so does {command}", needed)
+
+
+def check_exports(venv: Path) -> Check:
+    found = library(venv)
+    needed = "functions of MLIR that a debugger calls: " + ", ".join(HOOKS)
+    cost = "no pass pipeline of one's own and no LLVM option in a stopped compile"
+    if not found:
+        return absent("exports", needed, cost)
+    hooks = found.hooks()
+    if len(hooks) == len(HOOKS):
+        return Check("exports", "all of them", needed)
+    remedy = "take Triton 3.7 or later: make clean venv TRITON=…"
+    return Check("exports", ", ".join(hooks) or "none", needed, "warning", remedy, cost)
+
+
+def check_tools(venv: Path) -> Check:
+    path = Path(installed(venv)["triton_path"])
+    needed = "ptxas, cuobjdump, nvdisasm, cuda.h and FileCheck beside Triton"
+    cost = "compiling stops at PTX, SASS is not shown, launchers are not built"
+    if not library(venv):
+        return absent("tools", needed, cost)
+    nvidia = path / "backends/nvidia"
+    parts = [*(nvidia / "bin" / tool for tool in TOOLS), nvidia / "include/cuda.h", path / "FileCheck"]
+    lacking = [part.name for part in parts if not part.exists()]
+    if not lacking:
+        return Check("tools", "all of them", needed)
+    remedy = "install Triton's own wheel: make clean venv"
+    return Check("tools", f"no {', no '.join(lacking)}", needed, "warning", remedy, cost)
+
+
+def check_origin(venv: Path) -> Check:
+    found, there = library(venv), installed(venv)
+    needed = "Triton and its LLVM, of commits that are known"
+    if not found:
+        return absent("origin", needed, "which source goes with it is not known")
+    llvm = found.llvm_commit()[:12] or ", ".join(n for n in found.needed() if n.startswith("libLLVM"))
+    where = f"from {there['triton_source']}" if there["triton_source"] else "a wheel"
+    commit = checkout.head(Path(there["triton_source"]))[:12] if there["triton_source"] else ""
+    parts = (f"Triton {there['triton']}", commit, where, f"LLVM {found.llvm_version()}", llvm)
+    return Check("origin", " ".join(filter(None, parts)), needed)
+
+
+CHECKS: tuple[Callable[[Path], Check], ...] = (
+    check_gdb,
+    check_ptrace,
+    check_symbols,
+    check_index,
+    check_exports,
+    check_tools,
+    check_origin,
+)

@@ -1,0 +1,41 @@
+"""Why a build failed, in a few lines: the first failed file's own message, out of thousands of lines."""
+
+from __future__ import annotations
+
+import re
+from itertools import takewhile
+from pathlib import Path
+
+from pins import Problem
+
+STEP = re.compile(r"\[(\d+)/(\d+)\] (.*)")  # how ninja begins the lines that report a step
+FAILED = re.compile(r"FAILED: (?:\[code=\d+\] )?(\S+)")
+WHY = re.compile(r"\berror\b|\bundefined\b|Error", re.I)
+KILLED = re.compile(r"\bkilled\b|signal 9|out of memory|cannot allocate memory|bad_alloc", re.I)
+SHOWN = 12  # lines
+
+
+def diagnose(wrote: list[str], log: Path) -> Problem:
+    """The cause of a failure.
+
+    wrote -- from the first failed step on, or the last lines where no step failed
+    log   -- where all of it is
+    """
+    failed = FAILED.match(wrote[0]) if wrote else None
+    name = failed.group(1) if failed else "the build"
+    own = message(wrote[1:]) if failed else wrote[-SHOWN:]
+    if any("No space left on device" in line for line in wrote):
+        return Problem(f"the disk is full at {name}", "free some; the same command goes on")
+    if any(KILLED.search(line) for line in own):
+        return Problem(f"{name} ran out of memory", "fewer at a time: the same command with JOBS=1")
+    shown = "".join(f"\n    {line}" for line in own)
+    return Problem(f"{name} failed:{shown}", f"all of it is in {log}; the same command goes on from here")
+
+
+def message(lines: list[str]) -> list[str]:
+    """What the first failed step wrote, from its first error on. Its first line is the command."""
+    own = list(
+        takewhile(lambda line: not (STEP.match(line) or line.startswith(("FAILED", "ninja:"))), lines)
+    )[1:]
+    start = next((index for index, line in enumerate(own) if WHY.search(line)), 0)
+    return own[start : start + SHOWN]

@@ -1,0 +1,243 @@
+"""LLVM, MLIR and lld with debug symbols, at the commit that Triton names and no more than Triton links.
+
+`LLVM=source` builds it (hours on a laptop, minutes on a large machine), `LLVM=prebuilt` takes Triton's own
+archive and `LLVM=system` the distribution's. An interrupted build goes on with the same command.
+Standard library only. Exit status: 0 the LLVM is there, 2 it is not, with the reason.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import llvm_system
+import ninja_build
+import pins
+import recipe
+import script
+import sources
+import wheel_parts
+from machine import GB, gpus, memory, output
+from pins import Pins, Problem
+from recipe import PROFILES, Compiler, Jobs
+from sources import Source
+from toolchain import Toolchain, require_room
+
+say = script.speaker("llvm")
+LEAST_MEMORY = 3 * GB  # one file of MLIR takes 2.7
+
+
+@dataclass(frozen=True)
+class Llvm:
+    """What `make triton` builds against."""
+
+    folder: str
+    commit: str  # "": a distribution's
+    kind: str  # source, prebuilt or system
+    profile: str = ""
+
+
+def record(tools: Toolchain) -> Path:
+    return tools.root / "llvm.json"
+
+
+def last(tools: Toolchain) -> Llvm | None:
+    """The LLVM that was made ready last; None if none was, or if it is gone."""
+    if not record(tools).exists():
+        return None
+    found = Llvm(**json.loads(record(tools).read_text(encoding="utf-8")))
+    return found if Path(found.folder).exists() else None
+
+
+def read(tools: Toolchain) -> Llvm:
+    """The same; raises Problem where there is none."""
+    if found := last(tools):
+        return found
+    raise Problem(f"no LLVM is ready in {tools.root}", "make llvm")
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """The options that say what is built of which sources, for LLVM as for Triton."""
+    parser.add_argument(
+        "--toolchain", type=Path, default=Path("toolchain"), help="where sources and builds lie"
+    )
+    parser.add_argument(
+        "--venv", type=Path, default=Path(".venv"), help="the environment with Triton's wheel"
+    )
+    parser.add_argument("--pins", type=Path, default=pins.PINS, help="another list of versions")
+    parser.add_argument("--torch", default="", help="another version than the default of pins.toml")
+    parser.add_argument("--triton", default="", help="likewise")
+    parser.add_argument(
+        "--triton-src", default="", help="a folder or an archive of Triton instead of its tag"
+    )
+    parser.add_argument("--launcher", default="", help="run compiles through it: ccache, distcc, …")
+    parser.add_argument("--jobs", type=int, default=0, help="at most so many compiles at a time")
+
+
+def chosen_triton(options: argparse.Namespace, tools: Toolchain, known: Pins) -> tuple[Source, str]:
+    """Triton's tree and its version."""
+    here = (sys.version_info[0], sys.version_info[1])
+    version = options.triton
+    if not options.triton_src:
+        version = pins.pick(
+            known, torch=options.torch, triton=options.triton, gpu=bool(gpus()), python=here
+        ).triton
+    source = sources.triton(tools, known, version, options.triton_src, say)
+    return source, declared_version(source.folder) or version
+
+
+def declared_version(triton: Path) -> str:
+    found = re.search(r"__version__ = ['\"]([\d.]+)", (triton / "python/triton/__init__.py").read_text())
+    return found.group(1) if found else ""
+
+
+def ready(options: argparse.Namespace) -> Llvm:
+    """Make LLVM ready as the options ask for, or as it was made last where they do not say.
+
+    Raises Problem with the reason if that fails.
+    """
+    tools, known = Toolchain(options.toolchain.resolve()), pins.read(options.pins)
+    with tools.locked():
+        before = last(tools)
+        kind = options.llvm or (before.kind if before else "source")
+        profile = options.profile or (before.profile if before else "") or "Debug"
+        if kind == "source":
+            require_machine()
+            recipe.compiler(options.launcher)
+        triton, version = chosen_triton(options, tools, known)
+        if kind == "system":
+            major = known.release(version).llvm
+            there = llvm_system.of_distribution(major, options.llvm_src, say)
+            llvm = Llvm(str(there.prefix), "", kind)
+        elif kind == "prebuilt":
+            pin = sources.llvm_pin(triton.folder)
+            llvm = Llvm(str(llvm_system.of_triton(tools, triton.folder, pin, say)), pin.commit, kind)
+        else:
+            llvm = from_source(options, tools, known, triton.folder, version, profile)
+        record(tools).write_text(json.dumps(asdict(llvm)) + "\n", encoding="utf-8")
+    say(f"{llvm.folder} is ready, {llvm.kind} {llvm.commit[:12]}".rstrip())
+    return llvm
+
+
+def require_machine() -> None:
+    """Raise Problem at the first thing without which no LLVM is built here."""
+    require_memory(memory())
+    for program in ("cmake", "ninja"):
+        if not shutil.which(program):
+            raise Problem(f"{program} was not found, it was needed to build LLVM", "make doctor")
+
+
+def from_source(
+    options: argparse.Namespace, tools: Toolchain, known: Pins, triton: Path, version: str, profile: str
+) -> Llvm:
+    compiler = recipe.compiler(options.launcher)
+    wanted = recipe.wants_clang(triton)
+    clangxx = system_clang() if wanted else ""
+    clang = wanted and not clangxx and not wheel_parts.has_device_code(tools, options.venv, version)
+    if clang:
+        say(f"clang is built, too: this Triton runs clang++, and none from {recipe.OLDEST_CLANG} on is here")
+    source = sources.llvm(tools, known, sources.llvm_pin(triton), options.llvm_src, say, clang=clang)
+    jobs = recipe.jobs(compiler, asked=options.jobs)
+    build = tools.root / folder_name(source, compiler, profile)
+    say(f"{profile} with {compiler}; {jobs.compile} compiles and {jobs.link} links at a time")
+    arguments = recipe.arguments(compiler, profile, jobs, clang=clang, commit=source.commit)
+    configure(source, build, arguments)
+    targets = recipe.targets(triton, ninja_build.known_targets(build), clang=clang)
+    compile_all(build, targets, compiler, profile, jobs)
+    if clangxx:
+        link(build / "bin/clang++", Path(clangxx))
+    return Llvm(str(build), source.commit, "source", profile)
+
+
+def require_memory(held: int) -> None:
+    """Raise Problem where so many bytes of memory are too few for any of the builds."""
+    if held < LEAST_MEMORY:
+        found = f"{held / GB:.1f} GB of memory were found, {LEAST_MEMORY / GB:.0f} GB were needed"
+        raise Problem(f"{found} for MLIR's largest file", "build elsewhere, or make LLVM=prebuilt llvm")
+
+
+def system_clang() -> str:
+    """Path of a clang++ that compiles Triton's device code; empty: none is new enough."""
+    for _, cxx in recipe.pairs():
+        version = re.search(r"clang version (\d+)", output(cxx, "--version"))
+        if version and int(version.group(1)) >= recipe.OLDEST_CLANG:
+            return str(Path(shutil.which(cxx) or cxx).resolve())
+    return ""
+
+
+def folder_name(source: Source, compiler: Compiler, profile: str) -> str:
+    """One build folder for each source, compiler and profile: none of them spoils another's."""
+    name = source.commit[:10] or hashlib.sha256(str(source.folder).encode()).hexdigest()[:10]
+    if source.given:  # CMake would refuse another source folder
+        name += "-" + hashlib.sha256(str(source.folder).encode()).hexdigest()[:4]
+    return f"llvm-{name}-{profile}-{Path(compiler.cxx).name}"
+
+
+def configure(source: Source, build: Path, arguments: list[str]) -> None:
+    """Run CMake, unless it was run with these arguments. Raises Problem with its first error."""
+    require_room(build, 1e9, "configuring LLVM")
+    done = build / "configured.json"
+    if done.exists() and json.loads(done.read_text(encoding="utf-8")) == arguments:
+        return
+    build.mkdir(parents=True, exist_ok=True)
+    command = ["cmake", "-G", "Ninja", "-S", str(source.folder / "llvm"), "-B", str(build), *arguments]
+    say(f"configuring in {build}")
+    ran = subprocess.run(command, capture_output=True, text=True)
+    (build / "configure.log").write_text(ran.stdout + ran.stderr, encoding="utf-8")
+    if ran.returncode:
+        error = first_error(ran.stderr) or ran.stderr.strip()[-500:]
+        raise Problem(
+            f"LLVM could not be configured: {error}", f"make doctor; all of it is in {build}/configure.log"
+        )
+    done.write_text(json.dumps(arguments), encoding="utf-8")
+
+
+def first_error(wrote: str) -> str:
+    """CMake's first error, on one line."""
+    found = re.search(r"CMake Error[^\n]*\n(.*?)\n\n", wrote + "\n\n", re.S)
+    return " ".join(found.group(1).split()) if found else ""
+
+
+def compile_all(build: Path, targets: list[str], compiler: Compiler, profile: str, jobs: Jobs) -> None:
+    steps = ninja_build.outstanding(build, targets)
+    if not steps:
+        say("nothing is left to build")
+        return
+    estimate = recipe.estimate(steps, compiler, profile, jobs)
+    say(str(estimate))
+    require_room(build, estimate.disk, "LLVM")
+    took = ninja_build.run(build, targets, jobs.compile, say)
+    say(f"built: {took}, {size(build) / GB:.1f} GB of disk")
+
+
+def size(folder: Path) -> int:
+    """Bytes on disk of a folder."""
+    return sum(path.lstat().st_blocks * 512 for path in folder.rglob("*") if not path.is_symlink())
+
+
+def link(path: Path, target: Path) -> None:
+    path.unlink(missing_ok=True)
+    path.symlink_to(target)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    add_options(parser)
+    parser.add_argument("--llvm", choices=("", "source", "prebuilt", "system"), default="")
+    parser.add_argument(
+        "--llvm-src", default="", help="a folder or an archive of LLVM instead of Triton's commit"
+    )
+    parser.add_argument("--profile", choices=("", *PROFILES), default="", help="how much a debugger can show")
+    options = parser.parse_args()
+    return script.run("llvm", lambda: ready(options))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,139 @@
+"""LLVM without building it: a distribution's, or the archive that Triton's own wheels are built against.
+
+With either, Triton's own frames can be stepped in; LLVM's have names and no lines.
+"""
+
+from __future__ import annotations
+
+import platform
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import archive
+from machine import install, output
+from pins import Problem
+from sources import LlvmPin, Say
+from toolchain import Toolchain, require_room
+
+# What Triton's build opens below LLVM's folder, and the packages it is in (Debian, Fedora, conda).
+PARTS = {
+    "lib/cmake/llvm/LLVMConfig.cmake": ("llvm-{}-dev", "llvm-devel", "llvmdev={}"),
+    "lib/cmake/mlir/MLIRConfig.cmake": ("libmlir-{}-dev", "mlir-devel", "mlir={}"),
+    "lib/cmake/lld/LLDConfig.cmake": ("liblld-{}-dev", "lld-devel", "lld={}"),
+    "bin/mlir-tblgen": ("mlir-{}-tools", "mlir", "mlir={}"),
+    "bin/FileCheck": ("llvm-{}-tools", "llvm-test", "llvm-tools={}"),
+    "bin/clang++": ("clang-{}", "clang", "clangxx={}"),
+}
+PREFIXES = ("/usr/lib/llvm-*", "/usr/lib64/llvm*", "/usr/lib/llvm*", "/usr", "/usr/local")
+ARCHIVE = re.compile(r"https?://[^\"'\s]*/llvm-builds/\{name\}[\w.]*")
+
+
+@dataclass(frozen=True)
+class Installed:
+    prefix: Path
+    version: str  # "22.1.8"
+
+    @property
+    def major(self) -> str:
+        return self.version.partition(".")[0]
+
+
+def look(prefixes: tuple[str, ...] = PREFIXES) -> list[Installed]:
+    """The LLVMs that this system has, newest first."""
+    found = {folder.resolve() for pattern in prefixes for folder in Path("/").glob(pattern.lstrip("/"))}
+    if prefix := output("llvm-config", "--prefix"):
+        found.add(Path(prefix).resolve())
+    there = [Installed(folder, version) for folder in found if (version := version_of(folder))]
+    return sorted(there, key=lambda one: [int(n) for n in one.version.split(".")], reverse=True)
+
+
+def version_of(prefix: Path) -> str:
+    config = prefix / "lib/cmake/llvm/LLVMConfig.cmake"
+    found = (
+        re.search(r"set\(LLVM_PACKAGE_VERSION (\d+\.\d+\.\d+)", config.read_text())
+        if config.exists()
+        else None
+    )
+    return found.group(1) if found else ""
+
+
+def of_distribution(major: str, given: str, say: Say, prefixes: tuple[str, ...] = PREFIXES) -> Installed:
+    """The system's LLVM of a major version, complete.
+
+    major -- the one that Triton is written against; empty: not known, so the newest is taken
+    given -- a folder that the user names instead, of any version
+
+    Raises Problem where there is none or a part is missing, with the packages that have it.
+    """
+    there = look((given,) if given else prefixes)
+    fitting = [one for one in there if given or one.major == (major or one.major)]
+    if not fitting:
+        found = ", ".join(f"{one.version} in {one.prefix}" for one in there) or "none"
+        remedy = packages(list(PARTS), major or "NN") + "; or build it: make LLVM=source llvm"
+        raise Problem(f"LLVM {major} with MLIR was needed, found: {found}", remedy)
+    chosen = fitting[0]
+    if lacking := [part for part in PARTS if not (chosen.prefix / part).exists()]:
+        raise Problem(
+            f"LLVM in {chosen.prefix} has no {', no '.join(lacking)}", packages(lacking, chosen.major)
+        )
+    if chosen.major != major:
+        needed = f"Triton is written against {major}" if major else "which one Triton needs is not known here"
+        say(f"LLVM {chosen.version} is taken, {needed}: its build may fail")
+    return chosen
+
+
+def packages(parts: list[str], major: str) -> str:
+    columns: Iterator[tuple[str, ...]] = zip(*(PARTS[part] for part in parts), strict=True)
+    debian, fedora, conda = (" ".join(dict.fromkeys(column)).replace("{}", major) for column in columns)
+    return install(debian, fedora, conda)
+
+
+# ---------------------------------------------------------------- Triton's own archive
+
+
+def of_triton(tools: Toolchain, triton: Path, pin: LlvmPin, say: Say) -> Path:
+    """The LLVM that Triton publishes for its pin: fetched, its sha256 compared, unpacked, tried.
+
+    Raises Problem where this Triton publishes none for this system, or none that could be checked.
+    """
+    system = system_name()
+    digest = dict(pin.sha256s).get(system, "")
+    url = address(triton, f"llvm-{pin.commit[:8]}-{system}-{pin.build}")
+    if not digest or not url:
+        problem = f"{triton} names no archive of LLVM with a sha256 for {system}"
+        raise Problem(problem, "build it: make LLVM=source llvm; or a distribution's: make LLVM=system llvm")
+    folder = tools.root / f"llvm-{pin.commit[:8]}-{system}-{pin.build}"
+    if not folder.exists():
+        require_room(tools.root, 8e9, "the archive of LLVM, unpacked")
+        say(f"fetching {url}")
+        packed = tools.root / url.rpartition("/")[2]
+        archive.download(url, packed, digest)
+        archive.unpack(packed, folder)
+        packed.unlink()
+    require_runs(folder)
+    return folder
+
+
+def system_name() -> str:
+    """How Triton names this system in its archives: by what their C library needs."""
+    if platform.machine() in ("aarch64", "arm64"):
+        return "ubuntu-arm64"
+    version = platform.libc_ver()[1] or "0.0"
+    return "ubuntu-x64" if [int(n) for n in version.split(".")[:2]] > [2, 28] else "almalinux-x64"
+
+
+def address(triton: Path, name: str) -> str:
+    """Where Triton's own build fetches its LLVM from."""
+    for file in (triton / "python/build_helpers.py", triton / "setup.py"):
+        found = ARCHIVE.search(file.read_text(encoding="utf-8")) if file.exists() else None
+        if found:
+            return found.group(0).replace("{name}", name)
+    return ""
+
+
+def require_runs(folder: Path) -> None:
+    if not output(str(folder / "bin/mlir-tblgen"), "--version"):
+        remedy = "its libstdc++ is newer than this system's; build it: make LLVM=source llvm"
+        raise Problem(f"the tools in {folder} do not run here", remedy)

@@ -1,0 +1,198 @@
+"""Running ninja so that a person can wait for it: how far it is, how long it takes, what it took.
+
+All that it writes goes to build.log in the build folder; what is shown is one line of progress and, after a
+failure, the message of the first file that failed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import failure
+from failure import SHOWN, STEP
+from machine import GB, output
+from pins import Problem
+
+QUIET = 60  # seconds between lines of progress where they do not overwrite one another
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What a build took; of one interrupted and continued, the sum."""
+
+    steps: int
+    wall: float
+    cpu: float
+    peak: int  # bytes, all its processes together
+
+    def __add__(self, other: Figures) -> Figures:
+        sums = (self.steps + other.steps, self.wall + other.wall, self.cpu + other.cpu)
+        return Figures(*sums, max(self.peak, other.peak))
+
+    def __str__(self) -> str:
+        cpu, wall = duration(self.cpu), duration(self.wall)
+        memory = f"at most {self.peak / GB:.1f} GB of memory"
+        return f"{self.steps} steps, {cpu} of CPU time, {wall} by the clock, {memory}"
+
+
+def duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def known_targets(build: Path) -> set[str]:
+    """Names that ninja can be asked to build, without the paths of files."""
+    rows = output("ninja", "-C", str(build), "-t", "targets", "all").splitlines()
+    return {name for name in (row.partition(":")[0] for row in rows) if "/" not in name}
+
+
+def outstanding(build: Path, targets: Sequence[str]) -> list[str]:
+    """Descriptions of the steps that are still to be done, by a dry run."""
+    command = ("ninja", "-C", str(build), "-n", *targets)
+    done = subprocess.run(command, env=status_line(), capture_output=True, text=True)
+    if done.returncode:
+        raise Problem(
+            f"{build} cannot be built: {done.stdout.strip() or done.stderr.strip()}", "make clean ALL=1"
+        )
+    return [match.group(3) for match in map(STEP.match, done.stdout.splitlines()) if match]
+
+
+def status_line() -> dict[str, str]:
+    return {**os.environ, "NINJA_STATUS": "[%f/%t] "}
+
+
+def run(build: Path, targets: Sequence[str], jobs: int, say: Callable[[str], None]) -> Figures:
+    """Build targets, or what is left of them, and return what that took, with interrupted tries before it.
+
+    Raises Problem with the first failed file's own message, KeyboardInterrupt after ninja has cleaned up.
+    """
+    expected = len(outstanding(build, targets))
+    command = ("ninja", "-C", str(build), f"-j{jobs}", *targets)
+    return watch(command, build / "build.log", expected, say, status_line())
+
+
+def watch(
+    command: Sequence[str], log: Path, expected: int, say: Callable[[str], None], environment: dict[str, str]
+) -> Figures:
+    """Run a command that runs ninja, its output into a log, and show its progress."""
+    start, before = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
+    progress = Progress(expected, say)
+    with log.open("a", encoding="utf-8", buffering=1) as file:
+        file.write(f"\n$ {' '.join(command)}\n")
+        process = subprocess.Popen(
+            command,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+        )
+        memory = Memory(process.pid)
+        try:
+            failed, last = follow(process, file.write, progress)
+        finally:
+            progress.end()
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+            figures = Figures(progress.done, time.monotonic() - start, cpu, memory.peak)
+            total = keep(log, figures, whole=process.returncode == 0)
+    if process.returncode:
+        raise failure.diagnose(failed or last, log)
+    return total
+
+
+def follow(
+    process: subprocess.Popen[str], keep: Callable[[str], object], progress: Progress
+) -> tuple[list[str], list[str]]:
+    """The lines a process writes from its first failed step on, and the last it writes; all are kept."""
+    failed: list[str] = []
+    last: deque[str] = deque(maxlen=SHOWN)
+    assert process.stdout
+    try:
+        for line in process.stdout:
+            keep(line)
+            own = line.strip()
+            progress.count(own)
+            last.append(own)
+            if failed or own.startswith(("FAILED: ", "CMake Error")):
+                failed.append(own)
+    finally:
+        process.wait()  # after Ctrl-C ninja deletes what is half written
+    return failed, list(last)
+
+
+class Progress:
+    """One line that says how far a build is: it overwrites itself on a terminal, elsewhere it is rare."""
+
+    def __init__(self, expected: int, say: Callable[[str], None]) -> None:
+        self.expected, self.say, self.terminal = expected, say, sys.stderr.isatty()
+        self.done, self.start, self.shown = 0, time.monotonic(), time.monotonic()
+
+    def count(self, line: str) -> None:
+        match = STEP.match(line)
+        # A build may run another inside, whose shorter counts are not ours.
+        if not match or 2 * int(match.group(2)) < self.expected:
+            return
+        self.done, total = int(match.group(1)), int(match.group(2))
+        now = time.monotonic()
+        if now - self.shown < (1 if self.terminal else QUIET):
+            return
+        self.shown = now
+        left = (now - self.start) / self.done * (total - self.done)
+        says = f"{self.done} of {total} steps, {duration(left)} left"
+        if self.terminal:
+            print(f"\r\033[K  {says}  {match.group(3)[-70:]}", end="", file=sys.stderr, flush=True)
+        else:
+            self.say(says)
+
+    def end(self) -> None:
+        if self.terminal:
+            print("\r\033[K", end="", file=sys.stderr, flush=True)
+
+
+class Memory:
+    """The most memory that a process and all below it held at once, looked at every second."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid, self.peak = pid, 0
+        threading.Thread(target=self.watch, daemon=True).start()
+
+    def watch(self) -> None:
+        while held := resident(self.pid):
+            self.peak = max(self.peak, held)
+            time.sleep(1)
+
+
+def resident(root: int) -> int:
+    """Bytes that a process and all below it hold; 0 where it is gone."""
+    parents, pages = {}, {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+        except OSError:  # it ended meanwhile
+            continue
+        parents[int(stat.parent.name)], pages[int(stat.parent.name)] = int(fields[1]), int(fields[21])
+    family = {root} & pages.keys()
+    while found := {pid for pid, parent in parents.items() if parent in family} - family:
+        family |= found
+    return sum(pages[pid] for pid in family) * os.sysconf("SC_PAGE_SIZE")
+
+
+def keep(log: Path, figures: Figures, *, whole: bool) -> Figures:
+    """Write beside a log what its build took so far, and return that; after a whole one it starts anew."""
+    path = log.with_suffix(".json")
+    earlier = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"whole": True}
+    total = figures if earlier.pop("whole") else figures + Figures(**earlier)
+    path.write_text(json.dumps({"whole": whole, **asdict(total)}) + "\n", encoding="utf-8")
+    return total

@@ -1,0 +1,126 @@
+"""Whether the Triton that Python imports is the one that was built, against the LLVM that was built.
+
+Each proof looks at the result, not at what was asked for; the first that fails is a Problem.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from library import Library
+from llvm_build import Llvm
+from machine import output
+from pins import Problem
+
+HERE = Path(__file__).parent / "debuggee"
+COALESCE = "lib/Dialect/TritonGPU/Transforms/Coalesce.cpp"
+STOPPED = re.compile(r"(mlir::triton::gpu::CoalescePass::runOnOperation) .*? at (\S+):(\d+)", re.S)
+
+
+def python(venv: Path) -> str:
+    return str(venv.absolute() / "bin/python")  # not resolved: a venv's python is a link out of it
+
+
+@contextmanager
+def fresh() -> Iterator[dict[str, str]]:
+    """An environment in which nothing was compiled before."""
+    with tempfile.TemporaryDirectory() as folder:
+        yield {**os.environ, "TRITON_CACHE_DIR": folder, "TRITON_ALWAYS_COMPILE": "1"}
+
+
+def imported(venv: Path, triton: Path) -> str:
+    """The imported libtriton.so is the one in this tree."""
+    code = "import triton._C.libtriton as library; print(library.__file__)"
+    done = subprocess.run([python(venv), "-c", code], cwd="/", capture_output=True, text=True)
+    if done.returncode:
+        said = (done.stderr.strip() or f"status {done.returncode}").splitlines()[-1]
+        raise Problem(
+            f"the built Triton cannot be imported: {said}",
+            "make triton; its log is in build/ of Triton's tree",
+        )
+    found, expected = Path(done.stdout.strip()).resolve(), triton / "python/triton/_C/libtriton.so"
+    if found != expected.resolve():
+        raise Problem(
+            f"Python imports {found}, {expected} was built", f"{python(venv)} -m pip uninstall triton"
+        )
+    return f"Python imports {found}"
+
+
+def same_llvm(triton: Path, llvm: Llvm) -> str:
+    """The LLVM in libtriton.so has the commit of the one that was made ready."""
+    library = Library(triton / "python/triton/_C/libtriton.so")
+    if not llvm.commit:
+        shared = [name for name in library.needed() if name.startswith("libLLVM")]
+        return f"its LLVM is the {llvm.kind}'s: {', '.join(shared) or 'linked into it'}"
+    if library.llvm_commit() != llvm.commit:
+        found = library.llvm_commit()[:12] or "no commit"
+        raise Problem(
+            f"libtriton.so says its LLVM is {found}, {llvm.commit[:12]} was built",
+            "make clean ALL=1; make triton",
+        )
+    return f"its LLVM is {llvm.commit[:12]}, from {llvm.folder}"
+
+
+def compiles(venv: Path) -> str:
+    """A kernel compiles to a cubin for sm_90."""
+    with fresh() as environment:
+        command = [python(venv), str(HERE / "kernel.py")]
+        done = subprocess.run(command, cwd="/", env=environment, capture_output=True, text=True)
+    found = re.fullmatch(r"True (\d+)\s*", done.stdout)
+    if not found:
+        last = "\n    ".join((done.stderr or done.stdout).strip().splitlines()[-8:])
+        raise Problem(f"a kernel does not compile for sm_90:\n    {last}", "make doctor")
+    return f"a kernel compiles for sm_90: a cubin of {found.group(1)} bytes"
+
+
+def stops(venv: Path, triton: Path) -> str:
+    """gdb stops in a pass of Triton, and knows the file and the line."""
+    if not output("gdb", "--version"):
+        return "not tried: no gdb is installed, so whether one stops in a pass is open"
+    _, line = lines_of_pass(triton / COALESCE)
+    place = f"{Path(COALESCE).name}:{line}"
+    command = ["gdb", "-nx", "-batch", "-x", str(HERE / "stop.gdb"), "-ex", f"break {place}", "-ex", "run"]
+    with fresh() as environment:
+        program = ["--args", python(venv), str(HERE / "kernel.py")]
+        done = subprocess.run([*command, *program], cwd="/", env=environment, capture_output=True, text=True)
+    found = STOPPED.search(done.stdout)
+    if not found or Path(found.group(2)).name != Path(COALESCE).name:
+        last = "\n    ".join((done.stdout + done.stderr).strip().splitlines()[-6:])
+        raise Problem(f"gdb did not stop at {place}:\n    {last}", "make doctor: gdb, ptrace, symbols")
+    return f"gdb stops in {found.group(1)} at {found.group(2)}:{found.group(3)}"
+
+
+def lines_of_pass(source: Path) -> tuple[int, int]:
+    """Numbers of the line on which a pass's runOnOperation begins, and of its first statement."""
+    lines = source.read_text(encoding="utf-8").splitlines()
+    start = next(i for i, line in enumerate(lines, 1) if "void runOnOperation() override {" in line)
+    inside = enumerate(lines[start:], start + 1)
+    return start, next(i for i, line in inside if line.strip() and not line.strip().startswith("//"))
+
+
+def lit(venv: Path, build: Path) -> str:
+    """Triton's own lit tests pass."""
+    environment = {**os.environ, "LIT_USE_INTERNAL_SHELL": "1"}  # Triton's configuration wants it of lit ≥ 23
+    command = [python(venv), "-m", "lit", "-s", "--no-progress-bar", str(build / "test")]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    (build / "lit.log").write_text(done.stdout + done.stderr, encoding="utf-8")
+    counts = re.findall(r"^ *(\w[\w ]*?) *: *(\d+)(?: \(.*\))?$", done.stdout + done.stderr, re.M)
+    summary = ", ".join(f"{number} {name.lower()}" for name, number in counts)
+    if done.returncode:
+        raise Problem(
+            f"Triton's lit tests fail: {summary or 'no test ran'}", f"which and why is in {build}/lit.log"
+        )
+    return f"Triton's lit tests pass{': ' + summary if summary else ''}"
+
+
+def prove(proofs: list[Callable[[], str]], say: Callable[[str], None]) -> None:
+    for each in proofs:
+        say(each())
+        sys.stdout.flush()

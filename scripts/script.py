@@ -1,0 +1,28 @@
+"""How every script speaks and ends: lines under its name, an error in two lines, an exit status."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+from pins import Problem
+
+
+def speaker(name: str) -> Callable[[str], None]:
+    def say(message: str) -> None:
+        print(f"{name}: {message}", flush=True)
+
+    return say
+
+
+def run(name: str, work: Callable[[], object]) -> int:
+    """Do a script's work and return its exit status: 0 done, 2 not, with the reason printed."""
+    try:
+        work()
+    except Problem as problem:
+        print(f"{name}: {problem}\n  {problem.remedy}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print(f"{name}: interrupted; the same command goes on from here", file=sys.stderr)
+        return 2
+    return 0

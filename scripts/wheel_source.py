@@ -1,0 +1,68 @@
+"""The source that the installed Triton wheel was built from, so that gdb can show it.
+
+The wheel has line tables already: with the tree of its exact tag a stop in a pass shows its lines, without a
+build. That tree and wheel fit is checked by a line that both must name.
+Standard library only. Exit status: 0 the source is there and fits, 2 not, with the reason.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from pathlib import Path
+
+import pins
+import proof
+import script
+import sources
+from machine import installed, output
+from pins import Problem
+from toolchain import Toolchain
+
+say = script.speaker("source")
+# Without "+8" behind the name: it is the function's first line, not some other of its lines.
+LINE = re.compile(r'Line \d+ of "(\S+)" starts at address \S+ <[^>+]*CoalescePass[^>+]*runOnOperation[^>+]*>')
+
+
+def bring(venv: Path, root: Path, known: pins.Pins) -> None:
+    """Fetch the tree of the installed wheel's tag and check that it fits. Raises Problem if it does not."""
+    there, tools = installed(venv), Toolchain(root.resolve())
+    if not there["triton"]:
+        raise Problem(f"no Triton is installed in {venv}", "make venv")
+    if there["triton_source"]:
+        say(f"Triton was built here: its source is {there['triton_source']}")
+        return
+    with tools.locked():
+        folder = sources.triton(tools, known, there["triton"].partition("+")[0], "", say).folder
+    built = built_in(Path(there["triton_path"], "_C/libtriton.so"), folder)
+    say(f"in gdb: set substitute-path {built} {folder}")
+
+
+def built_in(library: Path, triton: Path) -> str:
+    """The folder that a library's line tables name in place of a tree; Problem where they do not fit."""
+    line, _ = proof.lines_of_pass(triton / proof.COALESCE)
+    if not output("gdb", "--version"):
+        raise Problem(
+            "gdb was not found, it was needed to compare line tables with the source", "make doctor"
+        )
+    ask = f"info line {Path(proof.COALESCE).name}:{line}"
+    answer = output("gdb", "-nx", "-batch", "-iex", "set debuginfod enabled off", "-ex", ask, str(library))
+    found = LINE.search(answer)
+    if not found or not found.group(1).endswith(proof.COALESCE):
+        problem = f"{library} has no code of CoalescePass at {proof.COALESCE}:{line}; it is of another tree"
+        raise Problem(problem, "is it a repackaged wheel? make clean venv, or make triton")
+    return found.group(1).removesuffix(proof.COALESCE).rstrip("/")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--venv", type=Path, default=Path(".venv"), help="the environment with the wheel")
+    parser.add_argument("--toolchain", type=Path, default=Path("toolchain"), help="where sources lie")
+    parser.add_argument("--pins", type=Path, default=pins.PINS, help="another list of versions")
+    options = parser.parse_args()
+    return script.run("source", lambda: bring(options.venv, options.toolchain, pins.read(options.pins)))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+int lld_elf() { return 0; }

@@ -1,0 +1,1 @@
+int llvm_error() { return 1; }

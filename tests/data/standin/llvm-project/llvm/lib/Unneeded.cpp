@@ -1,0 +1,1 @@
+int llvm_unneeded() { return 0; }

@@ -1,0 +1,1 @@
+int mlir_ir() { return 0; }

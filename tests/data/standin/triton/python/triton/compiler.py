@@ -1,0 +1,7 @@
+from typing import NamedTuple
+
+
+class ASTSource(NamedTuple):
+    fn: object
+    signature: dict
+    constexprs: dict

@@ -1,0 +1,105 @@
+"""The stand-ins for LLVM and Triton (tests/data/standin), in bare repositories as a server has them."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+SCRIPTS = ROOT / "scripts"
+STANDIN = Path(__file__).parent / "data" / "standin"
+AUTHOR = {
+    f"GIT_{who}_{what}": "test@localhost" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")
+}
+
+
+def load(name: str) -> Any:
+    """A module of scripts/, which import one another from their own folder."""
+    if str(SCRIPTS) not in sys.path:
+        sys.path.append(
+            str(SCRIPTS)
+        )  # behind the standard library, whose venv stays the one that is imported
+    return importlib.import_module(name)
+
+
+def git(folder: Path, *arguments: str) -> str:
+    command = ["git", "-C", str(folder), *arguments]
+    environment = {**os.environ, **AUTHOR, "GIT_CONFIG_GLOBAL": os.devnull}
+    return subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout.strip()
+
+
+@dataclass(frozen=True)
+class Repository:
+    work: Path  # where commits are made
+    bare: Path  # what is fetched from
+
+    @property
+    def url(self) -> str:
+        return f"file://{self.bare}"
+
+    def commit(self, message: str = "change") -> str:
+        """Commit all files and publish them; returns the commit."""
+        git(self.work, "add", "--all", "--force")
+        git(self.work, "commit", "--quiet", "--allow-empty", "--message", message)
+        git(self.work, "push", "--quiet", "--force", "--all", str(self.bare))
+        return git(self.work, "rev-parse", "HEAD")
+
+    def tag(self, name: str) -> None:
+        git(self.work, "tag", "--force", "--annotate", name, "--message", name)
+        git(self.work, "push", "--quiet", "--force", str(self.bare), f"refs/tags/{name}")
+
+
+def publish(folder: Path, tree: Path) -> Repository:
+    """A repository of one earlier commit, and as the next the files of a tree."""
+    repository = Repository(folder / "work", folder / "served.git")
+    repository.work.mkdir(parents=True)
+    git(repository.work, "init", "--quiet", "--initial-branch=main")
+    git(folder, "init", "--quiet", "--bare", "--initial-branch=main", "served.git")
+    for setting in ("allowAnySHA1InWant", "allowFilter"):  # as the real servers have it
+        git(repository.bare, "config", f"uploadpack.{setting}", "true")
+    repository.commit("earlier")
+    shutil.copytree(tree, repository.work, dirs_exist_ok=True)
+    repository.commit("the tree")
+    return repository
+
+
+def name_llvm(triton: Path, commit: str) -> None:
+    """Let a tree of Triton name its LLVM, as it did up to March 2026."""
+    (triton / "cmake").mkdir(exist_ok=True)
+    (triton / "cmake/llvm-hash.txt").write_text(commit + "\n")
+
+
+PINS = """
+[default]
+torch = "2.13.0"
+
+[source]
+triton = "{triton}"
+llvm = ["{llvm}", "{fork}"]
+
+[[release]]
+triton = "3.8.0"
+llvm = "23"
+
+[[pair]]
+torch = "2.13.0"
+triton = "3.8.0"
+python = ["3.10", "3.99"]
+"""
+
+
+def write_pins(path: Path, triton: str, llvm: str, fork: str) -> Path:
+    path.write_text(PINS.format(triton=triton, llvm=llvm, fork=fork))
+    return path
+
+
+def script(name: str, *arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run a script as `make` does, with nothing of this process's environment changed but what is named."""
+    command = [sys.executable, str(SCRIPTS / name), *map(str, arguments)]
+    return subprocess.run(command, env={**os.environ, **environment}, capture_output=True, text=True)

@@ -1,0 +1,147 @@
+"""LLVM without building it: the distribution's of the right version, or Triton's archive, unchanged."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import http.server
+import tarfile
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from standin import load
+
+archive, llvm_system, pins, sources, toolchain = map(
+    load, ("archive", "llvm_system", "pins", "sources", "toolchain")
+)
+Problem = pins.Problem
+
+
+def quiet(_message: str) -> None:
+    pass
+
+
+# ---------------------------------------------------------------- LLVM=system
+
+
+def system(folder: Path, version: str, *, without: str = "") -> Path:
+    for part in llvm_system.PARTS:
+        path = folder / part
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if part != without:
+            path.write_text(f"set(LLVM_PACKAGE_VERSION {version})\n")
+    return folder
+
+
+def test_the_distributions_llvm_of_the_right_version_is_found(tmp_path: Path) -> None:
+    system(tmp_path / "llvm-22", "22.1.8")
+    system(tmp_path / "llvm-23", "23.1.4")
+
+    found = llvm_system.of_distribution("22", "", quiet, (f"{tmp_path}/llvm-*",))
+
+    assert (found.prefix, found.version) == (tmp_path / "llvm-22", "22.1.8")
+
+
+def test_a_distribution_with_another_version_only_is_refused(tmp_path: Path) -> None:
+    system(tmp_path / "llvm-19", "19.1.7")
+
+    with pytest.raises(Problem, match=r"LLVM 23 with MLIR was needed, found: 19\.1\.7 in ") as caught:
+        llvm_system.of_distribution("23", "", quiet, (f"{tmp_path}/llvm-*",))
+    assert "make LLVM=source llvm" in caught.value.remedy
+
+
+def test_a_part_that_is_missing_is_told_with_its_package(tmp_path: Path) -> None:
+    system(tmp_path / "llvm-23", "23.1.4", without="lib/cmake/mlir/MLIRConfig.cmake")
+
+    with pytest.raises(Problem, match=r"has no lib/cmake/mlir/MLIRConfig\.cmake") as caught:
+        llvm_system.of_distribution("23", "", quiet, (f"{tmp_path}/llvm-*",))
+    assert "mlir" in caught.value.remedy and "lld" not in caught.value.remedy
+
+
+def test_another_version_is_taken_where_the_user_names_it(tmp_path: Path) -> None:
+    said: list[str] = []
+
+    found = llvm_system.of_distribution("23", str(system(tmp_path / "x", "22.1.8")), said.append)
+
+    assert found.version == "22.1.8" and "its build may fail" in said[0]
+
+
+# ---------------------------------------------------------------- LLVM=prebuilt
+
+
+class Server(http.server.SimpleHTTPRequestHandler):
+    """Serves a folder; knows ranges, as the servers of archives do, and writes down what was asked for."""
+
+    ranges: list[str] = []  # noqa: RUF012  # one list for all requests of a test
+
+    def do_GET(self) -> None:
+        asked = self.headers.get("Range", "")
+        self.ranges.append(asked)
+        content = Path(self.translate_path(self.path)).read_bytes()
+        start = int(asked.removeprefix("bytes=").rstrip("-")) if asked else 0
+        self.send_response(206 if asked else 200)
+        self.end_headers()
+        self.wfile.write(content[start:])
+
+    def log_message(self, *_arguments: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[str]:
+    (tmp_path / "www").mkdir()
+    Server.ranges.clear()
+    handler = functools.partial(Server, directory=str(tmp_path / "www"))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+def test_a_download_goes_on_where_it_was_interrupted(tmp_path: Path, served: str) -> None:
+    (tmp_path / "www/llvm.tar.gz").write_bytes(b"0123456789")
+    (tmp_path / "llvm.tar.gz.part").write_bytes(b"0123")
+
+    archive.download(
+        f"{served}/llvm.tar.gz", tmp_path / "llvm.tar.gz", hashlib.sha256(b"0123456789").hexdigest()
+    )
+
+    assert (tmp_path / "llvm.tar.gz").read_bytes() == b"0123456789" and Server.ranges == ["bytes=4-"]
+
+
+def test_an_archive_with_another_sha256_is_deleted(tmp_path: Path, served: str) -> None:
+    (tmp_path / "www/llvm.tar.gz").write_bytes(b"something else")
+
+    with pytest.raises(Problem, match=r"has sha256 \w{64}, abc was needed"):
+        archive.download(f"{served}/llvm.tar.gz", tmp_path / "llvm.tar.gz", "abc")
+    assert not (tmp_path / "llvm.tar.gz").exists()
+
+
+def test_tritons_own_archive_is_fetched_checked_and_tried(tmp_path: Path, served: str) -> None:
+    name = f"llvm-55555555-{llvm_system.system_name()}-3"
+    tool = tmp_path / name / "bin/mlir-tblgen"
+    tool.parent.mkdir(parents=True)
+    tool.write_text("#!/bin/sh\necho LLVM version 23\n")
+    tool.chmod(0o755)
+    with tarfile.open(tmp_path / "www" / f"{name}.tar.gz", "w:gz") as packed:
+        packed.add(tmp_path / name, name)
+    triton = tmp_path / "triton"
+    triton.mkdir()
+    (triton / "setup.py").write_text(f'url = f"{served}/llvm-builds/{{name}}.tar.gz"')
+    (tmp_path / "www/llvm-builds").symlink_to(tmp_path / "www")
+    digest = archive.sha256(tmp_path / "www" / f"{name}.tar.gz")
+    pin = sources.LlvmPin("5" * 40, 3, ((llvm_system.system_name(), digest),))
+    tools = toolchain.Toolchain(tmp_path / "tools")
+    tools.root.mkdir()
+
+    found = llvm_system.of_triton(tools, triton, pin, quiet)
+
+    assert found == tools.root / name and (found / "bin/mlir-tblgen").exists()
+
+
+def test_an_archive_that_cannot_be_checked_is_not_fetched(tmp_path: Path) -> None:
+    with pytest.raises(Problem, match="names no archive of LLVM with a sha256"):
+        llvm_system.of_triton(toolchain.Toolchain(tmp_path), tmp_path, sources.LlvmPin("5" * 40), quiet)

@@ -1,0 +1,339 @@
+"""Sources: the pinned commit and no more of it than is needed, and what lies there already is never lost."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import standin
+from standin import STANDIN, Repository, git, load, name_llvm, publish
+
+archive, checkout, pins, sources, toolchain = map(
+    load, ("archive", "checkout", "pins", "sources", "toolchain")
+)
+Problem = pins.Problem
+PARTS = ("llvm", "mlir", "lld")
+
+
+def quiet(_message: str) -> None:
+    pass
+
+
+@pytest.fixture(scope="module")
+def llvm(tmp_path_factory: pytest.TempPathFactory) -> Repository:
+    return publish(tmp_path_factory.mktemp("llvm"), STANDIN / "llvm-project")
+
+
+@pytest.fixture
+def triton(tmp_path: Path) -> Repository:
+    repository = publish(tmp_path / "triton", STANDIN / "triton")
+    repository.tag("v3.8.0")
+    return repository
+
+
+@pytest.fixture
+def tools(tmp_path: Path) -> Any:
+    found = toolchain.Toolchain(tmp_path / "toolchain")
+    found.root.mkdir()
+    return found
+
+
+def at(repository: Repository) -> str:
+    return git(repository.work, "rev-parse", "HEAD")
+
+
+def place(folder: Path, commit: str, *repositories: Repository, say: Callable[[str], None] = quiet) -> None:
+    checkout.place(folder, commit, [one.url for one in repositories], PARTS, say)
+
+
+# ---------------------------------------------------------------- which commit
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("llvm-hash.txt", "{}\n"),
+        ("llvm-info.json", '{{"llvm_hash": "{}", "build_number": 2, "sha256sum": {{"ubuntu-x64": "ab"}}}}'),
+    ],
+)
+def test_the_llvm_commit_is_read_where_that_triton_keeps_it(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / "cmake").mkdir()
+    (tmp_path / "cmake" / name).write_text(text.format("5" * 40))
+
+    assert sources.llvm_pin(tmp_path).commit == "5" * 40
+
+
+def test_a_tree_that_names_no_llvm_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(Problem, match=r"names no LLVM in llvm-info\.json or llvm-hash\.txt"):
+        sources.llvm_pin(tmp_path)
+    name_llvm(tmp_path, "main")
+    with pytest.raises(Problem, match="names LLVM 'main', a commit was needed"):
+        sources.llvm_pin(tmp_path)
+
+
+def test_a_version_is_fetched_by_its_tag_and_its_commit_is_kept(triton: Repository, tools: Any) -> None:
+    found = sources.triton(tools, pins.Pins("", (), triton.url), "3.8.0", "", quiet)
+
+    assert found.commit == at(triton) == checkout.head(tools.triton)
+    assert (tools.root / "triton-3.8.0.commit").read_text().strip() == found.commit
+
+
+def test_a_moved_tag_is_told_before_anything_is_fetched(triton: Repository, tools: Any) -> None:
+    (tools.root / "triton-3.8.0.commit").write_text("0" * 40)
+
+    with pytest.raises(Problem, match=r"tag v3\.8\.0 has moved: it names \w{12}, 000000000000 is pinned"):
+        sources.triton(tools, pins.Pins("", (), triton.url), "3.8.0", "", quiet)
+    assert not tools.triton.exists()
+
+
+def test_a_version_that_was_never_released_is_refused(triton: Repository, tools: Any) -> None:
+    with pytest.raises(Problem, match=r"has no tag v9\.9\.9"):
+        sources.triton(tools, pins.Pins("", (), triton.url), "9.9.9", "", quiet)
+
+
+# ---------------------------------------------------------------- what is fetched
+
+
+def test_a_checkout_is_one_commit_of_the_directories_that_are_needed(
+    llvm: Repository, tmp_path: Path
+) -> None:
+    place(tmp_path / "llvm", at(llvm), llvm)
+
+    assert git(tmp_path / "llvm", "rev-list", "--count", "HEAD") == "1"
+    assert {path.name for path in (tmp_path / "llvm").iterdir()} == {".git", *PARTS}
+
+
+def test_clang_is_added_to_a_checkout_that_is_already_there(llvm: Repository, tools: Any) -> None:
+    known = pins.Pins("", (), "", (llvm.url,))
+    sources.llvm(tools, known, sources.LlvmPin(at(llvm)), "", quiet)
+    sources.llvm(tools, known, sources.LlvmPin(at(llvm)), "", quiet, clang=True)
+
+    assert (tools.llvm / "clang/CMakeLists.txt").exists()
+
+
+def test_a_commit_that_only_the_fork_has_is_fetched_from_the_fork(llvm: Repository, tmp_path: Path) -> None:
+    fork = publish(tmp_path / "fork", STANDIN / "llvm-project")
+    (fork.work / "llvm/patch.txt").write_text("of a release branch")
+    commit = fork.commit()
+
+    place(tmp_path / "llvm", commit, llvm, fork)
+
+    assert (tmp_path / "llvm/llvm/patch.txt").read_text() == "of a release branch"
+
+
+def test_a_commit_that_nobody_has_is_told_with_all_who_were_asked(llvm: Repository, tmp_path: Path) -> None:
+    with pytest.raises(Problem, match=f"commit {'0' * 40} is not in {llvm.url} nor in {llvm.url}"):
+        place(tmp_path / "llvm", "0" * 40, llvm, llvm)
+
+
+def test_what_is_there_is_kept_without_asking_a_server(llvm: Repository, tmp_path: Path) -> None:
+    said: list[str] = []
+    place(tmp_path / "llvm", at(llvm), llvm)
+    gone = Repository(tmp_path, tmp_path / "nowhere.git")
+
+    place(tmp_path / "llvm", at(llvm), gone, say=said.append)
+
+    assert said == [f"{tmp_path}/llvm is at {at(llvm)[:12]}: kept"]
+
+
+def test_a_proxy_that_refuses_is_told_with_how_to_do_without(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setenv("https_proxy", "http://127.0.0.1:9")
+
+    with pytest.raises(Problem, match=r"https://localhost/x\.git was not reached") as caught:
+        checkout.tagged("https://localhost/x.git", "v1")
+    assert "HTTPS_PROXY" in caught.value.remedy
+
+
+# ---------------------------------------------------------------- an interruption
+
+# A git that runs as always, and then kills the program that called it, once: at one of its steps.
+KILLER = """#!/bin/sh
+{git} "$@"; status=$?
+case " $* " in *" {step} "*) [ -e {mark} ] || {{ touch {mark}; kill -9 $PPID; }} ;; esac
+exit $status
+"""
+PLACE = (
+    "import checkout, sys; checkout.place(__import__('pathlib').Path(sys.argv[1]), *eval(sys.argv[2]), print)"
+)
+
+
+@pytest.mark.parametrize("step", ["init", "config", "fetch", "sparse-checkout", "checkout"])
+def test_a_fetch_killed_at_any_step_is_completed_by_the_same_command(
+    llvm: Repository, tmp_path: Path, step: str
+) -> None:
+    killer = tmp_path / "bin/git"
+    killer.parent.mkdir()
+    killer.write_text(KILLER.format(git=shutil.which("git"), step=step, mark=tmp_path / "killed"))
+    killer.chmod(0o755)
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(standin.SCRIPTS),
+        "PATH": f"{killer.parent}:{os.environ['PATH']}",
+    }
+    arguments = (at(llvm), [llvm.url], PARTS)
+    command = [sys.executable, "-c", PLACE, str(tmp_path / "llvm"), repr(arguments)]
+
+    first, second = (subprocess.run(command, env=environment, stdout=subprocess.DEVNULL) for _ in range(2))
+
+    assert (first.returncode, second.returncode) == (-signal.SIGKILL, 0)
+    assert checkout.head(tmp_path / "llvm") == at(llvm) and not checkout.changed(tmp_path / "llvm")
+
+
+def test_a_checkout_killed_while_it_writes_is_completed(llvm: Repository, tmp_path: Path) -> None:
+    folder = tmp_path / "llvm"
+    place(folder, at(llvm), llvm)
+    (folder / ".git" / checkout.MOVING).write_text(at(llvm))  # as a kill leaves it
+    (folder / ".git/index.lock").touch()
+    (folder / "llvm/CMakeLists.txt").write_text("half")
+
+    place(folder, at(llvm), llvm)
+
+    assert not checkout.changed(folder) and not (folder / ".git" / checkout.MOVING).exists()
+
+
+# ---------------------------------------------------------------- work of the user's own
+
+
+def test_local_changes_at_the_pinned_commit_are_kept_and_told(llvm: Repository, tmp_path: Path) -> None:
+    said: list[str] = []
+    place(tmp_path / "llvm", at(llvm), llvm)
+    (tmp_path / "llvm/llvm/CMakeLists.txt").write_text("mine")
+
+    place(tmp_path / "llvm", at(llvm), llvm, say=said.append)
+
+    assert (tmp_path / "llvm/llvm/CMakeLists.txt").read_text() == "mine"
+    assert "with 1 file changed here: kept" in said[0]
+
+
+def test_local_changes_are_not_left_behind_when_the_pin_moves(triton: Repository, tmp_path: Path) -> None:
+    folder, before = tmp_path / "triton-tree", at(triton)
+    checkout.place(folder, before, [triton.url], (), quiet)
+    (folder / "setup.py").write_text("mine")
+
+    with pytest.raises(
+        Problem, match=rf"is at {before[:12]} with changes \(setup\.py\); \w{{12}} was needed"
+    ):
+        checkout.place(folder, triton.commit(), [triton.url], (), quiet)
+    assert (folder / "setup.py").read_text() == "mine"
+
+
+def test_a_commit_of_the_users_own_is_not_left_behind(triton: Repository, tmp_path: Path) -> None:
+    folder = tmp_path / "triton-tree"
+    checkout.place(folder, at(triton), [triton.url], (), quiet)
+    git(folder, "commit", "--quiet", "--allow-empty", "--message", "mine")
+
+    with pytest.raises(Problem, match="a commit made or chosen here") as caught:
+        checkout.place(folder, at(triton), [triton.url], (), quiet)
+    assert f"TRITON_SRC={folder}" in caught.value.remedy
+
+
+def test_a_file_of_the_users_own_is_not_overwritten_when_the_pin_moves(
+    triton: Repository, tmp_path: Path
+) -> None:
+    folder = tmp_path / "triton-tree"
+    checkout.place(folder, at(triton), [triton.url], (), quiet)
+    (folder / "new.txt").write_text("mine")
+    (triton.work / "new.txt").write_text("theirs")
+
+    after = triton.commit()
+
+    for _ in range(2):  # the second time is not taken for an interruption of the first
+        with pytest.raises(Problem, match="has a file of yours where"):
+            checkout.place(folder, after, [triton.url], (), quiet)
+    assert (folder / "new.txt").read_text() == "mine"
+
+
+def test_an_untouched_tree_follows_its_pin(triton: Repository, tmp_path: Path) -> None:
+    folder = tmp_path / "triton-tree"
+    checkout.place(folder, at(triton), [triton.url], (), quiet)
+    (triton.work / "new.txt").touch()
+    after = triton.commit()
+
+    checkout.place(folder, after, [triton.url], (), quiet)
+
+    assert checkout.head(folder) == after and (folder / "new.txt").exists()
+
+
+def test_a_folder_that_is_no_repository_is_left_alone(llvm: Repository, tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").touch()
+
+    with pytest.raises(Problem, match="exists and is no git repository"):
+        place(tmp_path, at(llvm), llvm)
+
+
+# ---------------------------------------------------------------- folders and archives
+
+
+def test_a_folder_is_used_where_it_is(tools: Any) -> None:
+    found = sources.triton(tools, pins.Pins("", ()), "3.8.0", str(STANDIN / "llvm-project/../triton"), quiet)
+
+    assert found == sources.Source(STANDIN / "triton", "", given=True)
+
+
+def test_a_folder_that_is_not_the_tree_is_told_with_what_it_lacks(tools: Any, tmp_path: Path) -> None:
+    with pytest.raises(Problem, match=r"has no llvm/CMakeLists\.txt, no mlir/CMakeLists\.txt"):
+        sources.llvm(tools, pins.Pins("", ()), sources.LlvmPin("5" * 40), str(tmp_path), quiet)
+
+
+def test_an_archive_is_unpacked_once_and_says_its_commit(
+    llvm: Repository, tools: Any, tmp_path: Path
+) -> None:
+    packed = tmp_path / "llvm.tar.gz"
+    git(llvm.work, "archive", "--prefix=llvm-project/", f"--output={packed}", "HEAD")
+    known, pin = pins.Pins("", ()), sources.LlvmPin(at(llvm))
+
+    first = sources.llvm(tools, known, pin, str(packed), quiet)
+    (first.folder / "mine.txt").touch()
+    second = sources.llvm(tools, known, pin, str(packed), quiet)
+
+    assert first == second and first.commit == at(llvm) and (first.folder / "mine.txt").exists()
+
+
+def test_a_broken_archive_leaves_nothing_behind(tools: Any, tmp_path: Path) -> None:
+    (tmp_path / "llvm.tar.gz").write_bytes(b"\x1f\x8b not all of it")
+
+    with pytest.raises(Problem, match=r"llvm\.tar\.gz cannot be unpacked"):
+        sources.take(tools, str(tmp_path / "llvm.tar.gz"), "llvm", quiet)
+    assert not list(tools.root.glob("llvm-*"))
+
+
+# ---------------------------------------------------------------- the folder they lie in
+
+
+def test_two_commands_do_not_build_in_one_folder(tmp_path: Path) -> None:
+    tools = toolchain.Toolchain(tmp_path)
+
+    with tools.locked(), pytest.raises(Problem, match="another build is at work"), tools.locked():
+        pass
+
+
+def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+
+    with pytest.raises(Problem, match="cannot be written"), toolchain.Toolchain(tmp_path / "file/x").locked():
+        pass
+
+
+def test_too_little_room_is_told_with_how_much_is_needed(tmp_path: Path) -> None:
+    with pytest.raises(Problem, match=r"GB are free in .*, 1000000000\.0 GB were needed for LLVM"):
+        toolchain.require_room(tmp_path, 1e18, "LLVM")
+
+
+@pytest.mark.parametrize(
+    ("wrote", "cause"),
+    [
+        ("fatal: write error: No space left on device", "the disk is full"),
+        ("fatal: unable to access 'https://x/': Could not resolve host: x", "was not reached"),
+        ("fatal: unable to access 'https://x/': CONNECT tunnel failed, response 403", "was not reached"),
+        ("error: cannot open '.git/FETCH_HEAD': Permission denied", "git may not write"),
+    ],
+)
+def test_what_git_wrote_becomes_one_cause(wrote: str, cause: str) -> None:
+    assert cause in str(checkout.diagnose(wrote, "https://x/"))
