@@ -1,0 +1,72 @@
+"""What the debugger tests share: the folder of generated files, gdb's index, and why a test is skipped."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from debugger.editor import ROOT, generated
+from planted import record
+
+from tracing import environment
+
+PROGRAMS = Path(__file__).parent / "programs"
+
+
+def gdb_with_dap() -> str:
+    """A gdb of version 14 or later: the machine's, or the one that GDB_DAP names."""
+    for name in filter(None, (os.environ.get("GDB_DAP"), "gdb")):
+        asked = [name, "-nx", "-batch", "-ex", "python print(int(gdb.VERSION.split('.')[0]) >= 14)"]
+        if shutil.which(name) and "True" in subprocess.run(asked, capture_output=True, text=True).stdout:
+            return name
+    return ""
+
+
+@pytest.fixture(scope="session", autouse=True)
+def gdb() -> str:
+    found = shutil.which("gdb")
+    if found is None:
+        pytest.skip("gdb is not installed, so nothing can stop in C++")
+    return found
+
+
+@pytest.fixture(scope="session", autouse=True)
+def index(gdb: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """One symbol index for all of these tests; only the first reads the symbols."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", os.environ.get("GDB_INDEX", str(tmp_path_factory.mktemp("gdb-index"))))
+        import triton
+
+        library = Path(triton.__file__).parent / "_C/libtriton.so"
+        subprocess.run([sys.executable, str(ROOT / "vscode/index_symbols.py"), str(library)], check=True)
+        yield
+
+
+@pytest.fixture(scope="session")
+def recorded_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run with the passes of one kernel, softmax."""
+    return record(tmp_path_factory.mktemp("runs"), "softmax").path
+
+
+@pytest.fixture
+def shared() -> Iterator[Path]:
+    """The folder that the processes of one debugged program share."""
+    folder = environment.stop_folder()
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("project")
+
+
+@pytest.fixture(scope="session")
+def launch(folder: Path) -> dict[str, Any]:
+    return generated(folder, "--debugger", "cppdbg")

@@ -1,0 +1,110 @@
+"""gdb in a terminal: at a pass of a case, at a recorded pass, beside a process that waits; and bad luck."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from commands import tracing
+from debugger.conftest import PROGRAMS
+
+from tracing import environment
+from tracing.attach import compiling
+from tracing.attach.terminal import COMMANDS, Gdb
+
+COALESCE = "mlir::triton::gpu::CoalescePass::runOnOperation"
+MI_ONLY = "#!/bin/sh\necho 'Python scripting is not supported in this copy of GDB.' >&2; exit 1\n"
+
+
+def test_a_recorded_pass_runs_again_alone_and_gdb_stops_in_it(recorded_run: Path) -> None:
+    words = ("debug", str(recorded_run), "--kernel", "softmax", "--pass", "tritongpu-coalesce")
+    asked = ("--ex", "bt 1", "--ex", "pass-info", "--ex", "print-module")
+    done = tracing(*words, *asked, runs=recorded_run.parent)
+
+    assert done.returncode == 0, done.stderr
+    assert f"#0  {COALESCE}" in done.stdout and "Coalesce.cpp:" in done.stdout
+    assert "place     1 of 1 in stage ttgir" in done.stdout
+    assert "tt.func public @softmax" in done.stdout
+
+
+def test_a_case_stops_where_it_compiles(tmp_path: Path) -> None:
+    words = ("debug", "silu", "--kernel", "triton_*", "--stage", "ttir", "--pass", "canonicalize")
+    done = tracing(*words, "--ex", "pass-info", "--ex", "py-where", runs=tmp_path)
+
+    assert done.returncode == 0, done.stderr
+    assert "Canonicalizer::runOnOperation" in done.stdout
+    assert "in stage ttir" in done.stdout and "make_ttir  " in done.stdout
+
+
+def test_the_process_that_waits_is_found_and_attached_to(shared: Path) -> None:
+    variables = environment.stopping("add:ttgir:tritongpu-coalesce", shared)
+    variables["TRACING_STOP_TRACER"] = ""
+    own = environment.with_variables(variables)
+    started = subprocess.Popen([sys.executable, str(PROGRAMS / "forked.py")], env=own)
+    while not any(now.waiting for now in compiling.read(shared)):
+        time.sleep(0.05)
+    pid = next(iter(compiling.read(shared))).pid
+    done = tracing_attach(str(pid), "--ex", "bt 1")
+
+    assert done.returncode == 0, done.stderr
+    assert COALESCE in done.stdout and started.wait(60) == 0
+
+
+def tracing_attach(*words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "tracing", "attach", *words]
+    return subprocess.run(command, capture_output=True, text=True, timeout=200)
+
+
+def test_a_gdb_that_is_killed_at_the_stop_does_not_keep_the_process(shared: Path) -> None:
+    own = environment.with_variables(environment.stopping("add:ttgir:cse", shared))
+    started = subprocess.Popen([sys.executable, str(PROGRAMS / "add.py")], env=own)
+    while not any(now.waiting for now in compiling.read(shared)):
+        time.sleep(0.05)
+    command = Gdb("gdb", script=("echo here\\n", "shell sleep 60")).attach(
+        started.pid, compiling.wanted_of("::cse")
+    )
+    gdb = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
+    assert gdb.stdout is not None
+    assert any("here" in line for line in gdb.stdout)
+    os.killpg(gdb.pid, signal.SIGKILL)
+
+    assert started.wait(60) == 0  # at a stop gdb has taken its breakpoints out of the code
+
+
+def test_without_gdb_it_says_what_to_install(tmp_path: Path) -> None:
+    done = tracing("debug", "silu", "--pass", "cse", runs=tmp_path, GDB="no-such-gdb")
+
+    assert done.returncode == 2 and "no-such-gdb was not found" in done.stderr and "doctor" in done.stderr
+
+
+def test_a_gdb_without_python_is_refused(tmp_path: Path) -> None:
+    fake = tmp_path / "gdb"
+    fake.write_text(MI_ONLY)
+    fake.chmod(0o755)
+    done = tracing("debug", "silu", "--pass", "cse", runs=tmp_path, GDB=str(fake))
+
+    assert done.returncode == 2 and "has no Python" in done.stderr
+
+
+def test_a_stripped_libtriton_is_said_to_be_stripped(tmp_path: Path) -> None:
+    source, library = tmp_path / "empty.c", tmp_path / "libtriton.so"
+    source.write_text("int nothing;")
+    subprocess.run(["cc", "-shared", "-o", str(library), str(source)], check=True)
+    load = f"import ctypes; ctypes.CDLL({str(library)!r})"
+    words = ["-iex", f"source {COMMANDS}", "-iex", "break-pass cse", "-ex", "run", "--args", sys.executable]
+    done = subprocess.run(["gdb", "-nx", "-q", "-batch", *words, "-c", load], capture_output=True, text=True)
+
+    assert "this Triton has no symbol OpToOpPassAdaptor::run: it is stripped" in done.stdout + done.stderr
+
+
+def test_help_names_every_command() -> None:
+    words = ["-iex", f"source {COMMANDS}", "-ex", "help triton", "-ex", "help break-pass"]
+    said = subprocess.run(["gdb", "-nx", "-q", "-batch", *words], capture_output=True, text=True).stdout
+
+    for name in ("break-pass", "print-op", "print-module", "pass-info", "py-where", "triton-sources"):
+        assert name in said
+    assert "a glob" in said

@@ -1,0 +1,124 @@
+"""What the processes of a debugged program compile, written down by them for a debugger and for a person.
+
+Each process writes two files into the folder that they share: `PID.json`, what it compiles at the moment, and
+`PID.seen`, every stage of every kernel that it came by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import msgspec
+
+from tracing.errors import Problem
+
+_STAGE = "make_"  # Triton's name of the function that runs stage "ttgir" is make_ttgir
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    """Where to stop: globs of the kernel's, the stage's and the pass's name."""
+
+    kernel: str
+    stage: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kernel}:{self.stage}:{self.name}"
+
+    def passes(self, kernel: str, stage: str, passes: Iterable[str]) -> list[str]:
+        """Those of the passes that are wanted."""
+        here = fnmatchcase(kernel, self.kernel) and fnmatchcase(stage, self.stage)
+        return [name for name in passes if here and fnmatchcase(name, self.name)]
+
+
+class Seen(msgspec.Struct, frozen=True):
+    """One stage of one kernel that a process came by."""
+
+    kernel: str
+    stage: str
+    passes: tuple[str, ...]
+    stopped: bool = False  # it was wanted
+    said: str = ""  # why nobody stopped there nevertheless
+
+
+class Compiling(msgspec.Struct, frozen=True):
+    """What one process compiles at the moment."""
+
+    pid: int
+    kernel: str
+    stage: str  # "ttgir"
+    passes: tuple[str, ...]  # of the pass manager that runs, in order
+    options: Mapping[str, str]
+    stack: tuple[str, ...]  # Python's frames, outermost first: "make_ttgir  compiler.py:337"
+    wanted: str
+    waiting: bool = False  # for a debugger
+    number: int = 0  # of the pass managers that ran in this process
+
+
+def wanted_of(text: str) -> Wanted:
+    """Read `kernel:stage:pass`; what is left out or empty means any. Raises Problem for more than three."""
+    parts = text.split(":")
+    if len(parts) > 3:
+        raise Problem(f"{text!r} has {len(parts)} parts", "write kernel:stage:pass, as in softmax*:ttgir:cse")
+    kernel, stage, name = ([part or "*" for part in parts] + ["*", "*"])[:3]
+    return Wanted(kernel, stage.removeprefix(_STAGE), name)
+
+
+def stage_of(tag: str) -> str:
+    return tag.removeprefix(_STAGE)
+
+
+def write(folder: Path, now: Compiling) -> None:
+    """Replace what this process said before; a reader sees either."""
+    path = folder / f"{now.pid}.json"
+    temporary = path.with_suffix(".new")
+    temporary.write_bytes(msgspec.json.encode(now))
+    temporary.replace(path)
+
+
+def note(folder: Path, pid: int, seen: Seen) -> None:
+    with (folder / f"{pid}.seen").open("ab") as file:
+        file.write(msgspec.json.encode(seen) + b"\n")
+
+
+def read(folder: Path) -> Iterator[Compiling]:
+    """What each process of a folder compiles; a folder or file of another user's is left out."""
+    for path in sorted(folder.glob("*.json")):
+        try:
+            yield msgspec.json.decode(path.read_bytes(), type=Compiling)
+        except (OSError, msgspec.MsgspecError):
+            continue
+
+
+def seen(folder: Path) -> list[Seen]:
+    """Everything that the processes of a folder came by."""
+    lines = [line for path in sorted(folder.glob("*.seen")) for line in path.read_bytes().splitlines()]
+    return [msgspec.json.decode(line, type=Seen) for line in lines]
+
+
+def never_came(wanted: Wanted, came: list[Seen]) -> Problem | None:
+    """Which part of `wanted` fitted nothing, with near names; None if something fitted."""
+    if any(one.stopped for one in came):
+        return None
+    if not came:
+        return Problem(
+            f"no compile came by {wanted}: nothing was compiled by Triton",
+            "does the program launch a Triton kernel, or did it fail before?",
+        )
+    kernels = [one for one in came if fnmatchcase(one.kernel, wanted.kernel)]
+    stages = [one for one in kernels if fnmatchcase(one.stage, wanted.stage)]
+    if not kernels:
+        return _none("kernel", wanted.kernel, (one.kernel for one in came))
+    if not stages:
+        return _none("stage", wanted.stage, (one.stage for one in kernels))
+    return _none("pass", wanted.name, (name for one in stages for name in one.passes))
+
+
+def _none(what: str, name: str, known: Iterable[str]) -> Problem:
+    there = list(dict.fromkeys(known))
+    near = get_close_matches(name, there, n=3, cutoff=0.5)
+    listed = f"nearest: {', '.join(near)}" if near else f"there were: {', '.join(there)}"
+    return Problem(f"no compile came by a {what} {name}", listed)

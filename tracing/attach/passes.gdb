@@ -1,0 +1,19 @@
+# What makes gdb quick and quiet in Triton's compiler; `source gdb.py`, beside this file, reads it.
+
+set breakpoint pending on
+set debuginfod enabled off
+set index-cache enabled on
+# a wrong pointer given to print-op ends the call, not the compile
+set unwindonsignal on
+set print thread-events off
+set print inferior-events off
+set pagination off
+handle SIGUSR1 SIGUSR2 SIGCHLD nostop noprint pass
+
+# step goes into the pass, not into what it is made of
+skip -gfi */include/c++/*
+skip -gfi */llvm/ADT/*.h
+skip -gfi */llvm/Support/*.h
+skip -gfi */mlir/IR/*.h
+skip -gfi */mlir/Pass/Pass.h
+skip -gfi */mlir/Support/*.h

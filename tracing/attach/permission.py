@@ -1,0 +1,88 @@
+"""Whether this process may trace another one, and if not, what forbids it and what allows it."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from tracing.attach.processes import status
+from tracing.compiler.child import in_child
+from tracing.errors import Problem
+
+_PTRACE_SEIZE = 0x4206
+_CAP_SYS_PTRACE = 1 << 19
+_YAMA = Path("/proc/sys/kernel/yama/ptrace_scope")
+_SYSCTL = "sudo sysctl kernel.yama.ptrace_scope="
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What decides on a ptrace that was refused."""
+
+    pid: int
+    tracer: int = 0  # who traces it already
+    same_user: bool = True
+    yama: int = 0  # 0: none, or classic permissions; 1: ancestors; 2: administrators; 3: nobody
+    capable: bool = False  # this process has CAP_SYS_PTRACE
+    container: bool = False
+
+
+def require(pid: int) -> None:
+    """Raise Problem, with what forbids it and the remedy, if this process may not trace `pid`.
+
+    It is tried in a child, which leaves at once; the process does not stop. Cost: some 10 ms.
+    """
+    number = in_child(lambda: _seize(pid), 10).result
+    if number == errno.ESRCH:
+        raise Problem(f"there is no process {pid}", "`tracing attach` lists those that have Triton loaded")
+    if number:
+        raise explained(_facts(pid))
+
+
+def explained(facts: Facts) -> Problem:
+    """Why ptrace was refused."""
+    found = f"process {facts.pid} may not be traced: "
+    if facts.tracer:
+        other = status(facts.tracer, "Name") or "a process of another container"
+        return Problem(
+            f"{found}{other} ({facts.tracer}) traces it already", "use that one, or detach it there"
+        )
+    if not facts.same_user and not facts.capable:
+        return Problem(f"{found}it is another user's", "attach as that user, or with sudo")
+    if facts.yama == 3:
+        return Problem(f"{found}Yama forbids ptrace until the next start (ptrace_scope 3)", "restart without")
+    if facts.yama == 2 and not facts.capable:
+        return Problem(f"{found}Yama allows it to administrators alone (ptrace_scope 2)", f"{_SYSCTL}1")
+    if facts.yama == 1 and not facts.capable:
+        return Problem(
+            f"{found}Yama allows it to ancestors alone (ptrace_scope 1)",
+            f"start the program with `tracing debug`, which may; or {_SYSCTL}0",
+        )
+    if facts.container:
+        return Problem(
+            f"{found}this container has no right to",
+            "start it with --cap-add=SYS_PTRACE (docker, podman), or rebuild it from .devcontainer",
+        )
+    return Problem(f"{found}the system refused", "attach with sudo; `make doctor` tries it on a child")
+
+
+def _seize(pid: int) -> int:
+    # the errno, 0 if it may be traced; the kernel lets it go when this child ends
+    libc = ctypes.CDLL(None, use_errno=True)
+    done = libc.ptrace(_PTRACE_SEIZE, pid, None, None)
+    return ctypes.get_errno() if done else 0
+
+
+def _facts(pid: int) -> Facts:
+    owner = status(pid, "Uid").split()[:1]
+    return Facts(
+        pid,
+        int(status(pid, "TracerPid") or 0),
+        owner == [str(os.getuid())],
+        int(_YAMA.read_text()) if _YAMA.exists() else 0,
+        bool(int(status(os.getpid(), "CapEff") or "0", 16) & _CAP_SYS_PTRACE),
+        Path("/.dockerenv").exists() or Path("/run/.containerenv").exists(),
+    )

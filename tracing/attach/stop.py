@@ -1,0 +1,228 @@
+"""Stop this process where a wanted pass is about to run, until a debugger is there.
+
+Switched on by TRACING_STOP=kernel:stage:pass, which reaches every process that the program starts. One method
+is patched, `libtriton.ir.pass_manager.run`, below whatever else patches Triton's pass managers; the key of a
+kernel does not change. A process stops once: the debugger that came stays, and sees the kernels after it.
+
+Going on as soon as a tracer is there would be too early: a debugger may let the process run before it has set
+its breakpoints. A breakpoint is a byte written into libtriton's code, and makes that page private to this
+process, which can be seen from inside.
+"""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import functools
+import os
+import shutil
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from importlib.machinery import ModuleSpec
+from importlib.util import find_spec
+from pathlib import Path
+from types import FrameType, ModuleType
+from typing import Any
+
+import msgspec
+
+from tracing.attach import compiling
+from tracing.attach.compiling import Compiling, Seen, Wanted
+from tracing.attach.session import request
+from tracing.compiler.pipeline_text import passes_in
+from tracing.environment import StopSettings, stop_settings
+from tracing.errors import Problem
+
+_LIBRARY = "triton._C.libtriton"
+_POLL = 0.1  # seconds
+_ARMED_SECONDS = 30  # a debugger that set no breakpoint in libtriton by then has none there
+_PR_SET_PTRACER, _ANY, _NOBODY = 0x59616D61, -1, 0
+
+
+def switch_on() -> None:
+    """Patch Triton as soon as it is imported, if the environment asks for a stop; else do nothing."""
+    settings = stop_settings()
+    if settings is None:
+        return
+    try:
+        wanted = compiling.wanted_of(settings.wanted)
+    except Problem as problem:
+        _say(f"TRACING_STOP: {problem.problem}, so nothing stops\n  {problem.remedy}")
+        return
+    sys.meta_path.insert(0, _Finder(functools.partial(_patch, settings=settings, wanted=wanted)))
+    if settings.owner:
+        atexit.register(_conclude, settings.folder, wanted, os.getpid())
+
+
+class _Finder:
+    # finds libtriton as Python would, and is gone then
+
+    def __init__(self, imported: Callable[[ModuleType], None]) -> None:
+        self.imported = imported
+
+    def find_spec(self, name: str, path: Sequence[str] | None, target: Any = None) -> ModuleSpec | None:
+        if name != _LIBRARY:
+            return None
+        sys.meta_path.remove(self)
+        spec = find_spec(name)
+        if spec is not None and spec.loader is not None:
+            execute = spec.loader.exec_module
+
+            def exec_module(module: ModuleType) -> None:
+                execute(module)
+                self.imported(module)
+
+            spec.loader.exec_module = exec_module  # type: ignore[method-assign]
+        return spec
+
+
+def _patch(library: Any, settings: StopSettings, wanted: Wanted) -> None:
+    original, stop = library.ir.pass_manager.run, Stop(settings, wanted)
+
+    @functools.wraps(original)
+    def run(manager: Any, module: Any, *tag: Any) -> Any:
+        stop.reached(manager, module, *tag)
+        return original(manager, module, *tag)
+
+    library.ir.pass_manager.run = run
+
+
+class Stop:
+    """The stop of one process and of those forked from it."""
+
+    def __init__(self, settings: StopSettings, wanted: Wanted) -> None:
+        self.settings = settings
+        self.wanted = wanted
+        self.number = 0
+        self.noted: set[Seen] = set()
+        self.waited: int | None = None  # the process that has
+        self._unlock()
+        os.register_at_fork(after_in_child=self._unlock)  # another thread may hold it when a worker is forked
+
+    def _unlock(self) -> None:
+        self.lock = threading.Lock()
+
+    def reached(self, manager: Any, module: Any, tag: str) -> None:
+        """A pass manager is about to run; wait here if a pass of it is wanted."""
+        with self.lock:
+            now = self._now(manager, module, tag)
+            found = self.wanted.passes(now.kernel, now.stage, now.passes)
+            said = self._wait(now, found[0]) if found else ""
+            seen = Seen(now.kernel, now.stage, now.passes, bool(found), said)
+            if seen not in self.noted:
+                self.noted.add(seen)
+                compiling.note(self.settings.folder, now.pid, seen)
+            compiling.write(self.settings.folder, now)
+
+    def _now(self, manager: Any, module: Any, tag: str) -> Compiling:
+        self.number += 1
+        frames = _frames(sys._getframe(3))
+        return Compiling(
+            pid=os.getpid(),
+            kernel=module.get_entry_func_name(),
+            stage=compiling.stage_of(tag),
+            passes=tuple(one.name for one in passes_in(manager.get_pipeline_str())),
+            options=_options(frames, tag),
+            stack=tuple(_place(frame) for frame in reversed(frames)),
+            wanted=str(self.wanted),
+            number=self.number,
+        )
+
+    def _wait(self, now: Compiling, found: str) -> str:
+        # why nobody stopped here, if so
+        if self.waited == now.pid or _tracer():
+            return ""
+        self.waited = now.pid
+        who = self.settings.tracer
+        _allow(_ANY if who is None else who)
+        try:
+            compiling.write(self.settings.folder, msgspec.structs.replace(now, waiting=True))
+            by_session = request(self.settings.session, now, found)
+            coming = "the debug session that VSCode starts" if by_session else f"`tracing attach {now.pid}`"
+            _say(f"process {now.pid} waits before {found} of {now.kernel} ({now.stage}) for {coming}")
+            said = _awaited(self.settings.seconds)
+        finally:
+            _allow(_NOBODY)
+        if said:
+            _say(f"process {now.pid}: {said}")
+        return said
+
+
+def _awaited(seconds: float) -> str:
+    # polls are counted, not time: in a debugger's hands this process does not run
+    before = _private_code()
+    for _ in range(int(seconds / _POLL)):
+        if _tracer():
+            break
+        time.sleep(_POLL)
+    else:
+        return (
+            f"no debugger came within {seconds:g} s, so it goes on; if one was refused, "
+            "`tracing attach` says why"
+        )
+    for _ in range(int(_ARMED_SECONDS / _POLL)):
+        if _private_code() > before:
+            return ""
+        if not _tracer():
+            return "the debugger left before it had set a breakpoint in libtriton, so it goes on"
+        time.sleep(_POLL)
+    return f"the debugger set no breakpoint in libtriton within {_ARMED_SECONDS} s, so it goes on"
+
+
+def _tracer() -> int:
+    status = Path("/proc/self/status").read_text()
+    return int(status.partition("TracerPid:")[2].split(None, 1)[0])
+
+
+def _private_code() -> int:
+    # kB of libtriton's code that are no longer those of the file
+    found, inside = 0, False
+    with Path("/proc/self/smaps").open() as lines:
+        for line in lines:
+            first = line.split(None, 1)[0]
+            if not first.endswith(":"):
+                inside = " r-xp " in line and line.rstrip().endswith("libtriton.so")
+            elif inside and first == "Private_Dirty:":
+                found += int(line.split()[1])
+    return found
+
+
+def _allow(process: int) -> None:
+    # of use where Yama restricts ptrace to ancestors; elsewhere the call fails, and nothing is restricted
+    ctypes.CDLL(None).prctl(_PR_SET_PTRACER, ctypes.c_ulong(process % 2**64), 0, 0, 0)
+
+
+def _frames(frame: FrameType | None) -> list[FrameType]:
+    found = []
+    while frame is not None:
+        found.append(frame)
+        frame = frame.f_back
+    return found
+
+
+def _place(frame: FrameType) -> str:
+    return f"{frame.f_code.co_name}  {frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+def _options(frames: Sequence[FrameType], tag: str) -> dict[str, str]:
+    # the backends call them `opt` or `options` in the function of the stage
+    stage = next((frame.f_locals for frame in frames if frame.f_code.co_name == tag), {})
+    options = stage.get("opt", stage.get("options"))
+    return {name: str(value) for name, value in getattr(options, "__dict__", {}).items()}
+
+
+def _say(message: str) -> None:
+    sys.stderr.write(f"tracing: {message}\n")
+    sys.stderr.flush()
+
+
+def _conclude(folder: Path, wanted: Wanted, owner: int) -> None:
+    if os.getpid() != owner:
+        return  # a fork of the first process ended
+    came = compiling.seen(folder)
+    shutil.rmtree(folder, ignore_errors=True)
+    problem = compiling.never_came(wanted, came)
+    if problem is not None:
+        _say(f"{problem.problem}\n  {problem.remedy}")

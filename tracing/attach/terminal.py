@@ -1,0 +1,104 @@
+"""gdb in a terminal, at the pass: started beside a program that stops for it, or around a replay."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tracing.attach import compiling
+from tracing.attach.compiling import Compiling, Wanted
+from tracing.errors import Problem
+
+COMMANDS = Path(__file__).with_name("gdb.py")
+_POLL = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Gdb:
+    """How gdb is started."""
+
+    path: str
+    sources: tuple[Path, ...] = ()  # checkouts of Triton and LLVM
+    script: tuple[str, ...] | None = None  # what it does at the stop before it goes; None: a person does
+
+    def attach(self, pid: int, wanted: Wanted) -> list[str]:
+        """The command that attaches, and goes on to the pass."""
+        return [*self._start(wanted), "-p", str(pid), *self._behind("continue")]
+
+    def launch(self, command: Sequence[str], variables: Mapping[str, str], wanted: Wanted) -> list[str]:
+        """The command that starts a program, and goes on to the pass.
+
+        variables -- of the program alone: gdb has a Python too, which would read PYTHONPATH
+        """
+        lines = [f"set environment {name} {value}" for name, value in variables.items()]
+        own = [word for line in lines for word in ("-iex", line)]
+        return [*self._start(wanted), *own, *self._behind("run"), "--args", *command]
+
+    def _start(self, wanted: Wanted) -> list[str]:
+        # all of it before gdb reads symbols: the index is looked for when it does
+        maps = [f"triton-sources {' '.join(map(str, self.sources))}"] if self.sources else []
+        trusted = f"add-auto-load-safe-path {sys.base_prefix}"  # Python's own gdb commands, where it has them
+        lines = [trusted, f"source {COMMANDS}", *maps, f"break-pass {wanted.name} {wanted.kernel}"]
+        quiet = ["-q"] if self.script is None else ["-q", "-nx", "-batch"]
+        return [self.path, *quiet, *(word for line in lines for word in ("-iex", line))]
+
+    def _behind(self, first: str) -> list[str]:
+        return [word for line in (first, *(self.script or ())) for word in ("-ex", line)]
+
+
+def debugged(
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    folder: Path,
+    wanted: Wanted,
+    gdb: Gdb,
+    progress: Callable[[str], None],
+) -> int:
+    """Start a program and bring gdb to each of its processes that stops; give the program's exit status.
+
+    environment, folder -- of `environment.stopping`
+
+    Raises Problem if it ended and no pass was wanted. An interruption ends the program too.
+    """
+    # a session of its own: Ctrl-C in gdb is for gdb
+    program = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, start_new_session=True)
+    try:
+        while program.poll() is None:
+            for now in _waiting(folder):
+                progress(f"process {now.pid} stopped: {now.kernel}, {now.stage}; gdb reads its symbols")
+                foreground(gdb.attach(now.pid, wanted))
+            time.sleep(_POLL)
+    finally:
+        program.terminate()
+    problem = compiling.never_came(wanted, compiling.seen(folder))
+    if problem is not None:
+        raise problem
+    return program.returncode
+
+
+def foreground(command: Sequence[str]) -> int:
+    """Run a program that has the terminal and its Ctrl-C; give its exit status."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        return subprocess.Popen(command, restore_signals=True, preexec_fn=_interruptible).wait()
+    except OSError as error:
+        raise Problem(f"{command[0]} cannot be started: {error.strerror}", "`make doctor`") from None
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _interruptible() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def _waiting(folder: Path) -> list[Compiling]:
+    return [now for now in compiling.read(folder) if now.waiting and not _gone(now.pid)]
+
+
+def _gone(pid: int) -> bool:
+    return not Path(f"/proc/{pid}").exists()

@@ -1,0 +1,66 @@
+"""`tracing attach`: gdb on a process that compiles, which is found by what it compiles."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from tracing import environment
+from tracing.attach import permission
+from tracing.attach.compiling import Wanted, wanted_of
+from tracing.attach.processes import Compiler, compilers
+from tracing.attach.terminal import Gdb, foreground
+from tracing.cli.app import app, out
+from tracing.errors import Problem
+
+_START = "start one with `tracing debug CASE --pass NAME`, or with TRACING_STOP=kernel:stage:pass"
+
+
+@app.command()
+def attach(
+    pid: Annotated[int | None, typer.Argument(help="The process; without one, the one that waits.")] = None,
+    which: Annotated[str, typer.Option("--pass", help="Go on to this pass; a glob.")] = "",
+    ex: Annotated[
+        list[str] | None,
+        typer.Option("--ex", metavar="COMMAND", help="A gdb command at the stop; gdb then leaves by itself."),
+    ] = None,
+) -> None:
+    """Attach gdb to a process that has Triton loaded; without a number, to the one that waits for it.
+
+    Says what each such process compiles. A refusal by the system is explained.
+    """
+    found = compilers()
+    if pid is None:
+        for one in found:
+            out.print(_line(one), markup=False)
+        pid = _only(found)
+    chosen = next((one for one in found if one.pid == pid), None)
+    permission.require(pid)
+    if chosen is None:
+        raise Problem(f"process {pid} has no Triton loaded", "`tracing attach` lists those that have")
+    gdb = Gdb(environment.gdb(), environment.sources(), tuple(ex) if ex is not None else None)
+    wanted = chosen.now.wanted if chosen.now else ""
+    raise typer.Exit(2 if foreground(gdb.attach(pid, _stop(wanted, which))) else 0)
+
+
+def _stop(wanted: str, which: str) -> Wanted:
+    stop = wanted_of(wanted)
+    return Wanted(stop.kernel, stop.stage, which) if which else stop
+
+
+def _line(one: Compiler) -> str:
+    role = "Inductor worker" if one.worker else one.command[:60]
+    doing = "compiles nothing that is known"
+    if one.now is not None:
+        doing = f"{'waits in' if one.waiting else 'compiled last'} {one.now.kernel}, {one.now.stage}"
+    return f"{one.pid:>8}  {doing}  {f'traced by {one.tracer}  ' if one.tracer else ''}{role}"
+
+
+def _only(found: list[Compiler]) -> int:
+    if not found:
+        raise Problem("no process of yours has Triton loaded", _START)
+    choice = [one for one in found if one.waiting] or [one for one in found if not one.tracer]
+    if len(choice) != 1:
+        raise Problem(f"{len(choice)} processes could be meant", "choose one: `tracing attach PID`")
+    return choice[0].pid

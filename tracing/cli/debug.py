@@ -1,0 +1,96 @@
+"""`tracing debug`: gdb at a pass, in a terminal or in VSCode."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tracing import environment, store
+from tracing.analyze import passes as analysis
+from tracing.attach.compiling import Wanted, wanted_of
+from tracing.attach.terminal import Gdb, debugged, foreground
+from tracing.case import known_cases
+from tracing.cli.app import RUNS, Runs, app, err
+from tracing.errors import Problem
+
+GENERATOR = Path(__file__).parents[2] / "vscode" / "generate.py"
+
+
+@app.command()
+def debug(
+    what: Annotated[str, typer.Argument(metavar="RUN|CASE", help="A recorded run, or a case to run now.")],
+    which: Annotated[
+        str, typer.Option("--pass", help="The pass: its name, in a run also NAME#2 or its index.")
+    ],
+    kernel: Annotated[str | None, typer.Option(help="The kernel; of a case, a glob.")] = None,
+    stage: Annotated[str | None, typer.Option(help="The stage: ttir, ttgir or llir.")] = None,
+    target: Annotated[
+        str, typer.Option(help="What a case's kernels are compiled for without a GPU.")
+    ] = "sm_90",
+    ex: Annotated[
+        list[str] | None,
+        typer.Option("--ex", metavar="COMMAND", help="A gdb command at the stop; gdb then leaves by itself."),
+    ] = None,
+    vscode: Annotated[
+        bool, typer.Option("--vscode", help="Write it into .vscode/launch.json, and open VSCode.")
+    ] = False,
+    runs: Runs = RUNS,
+) -> None:
+    """Stop in the C++ of a compiler pass, with gdb, at its first instruction.
+
+    Of a run, the recorded IR goes through that pass alone; a case is run, and stops wherever it compiles.
+    At the stop: `print-op`, `pass-info`, `py-where`; `help triton` lists all.
+    """
+    is_case = what in known_cases() or what.endswith(".py")
+    if is_case:
+        words, wanted = [what, "--target", target], wanted_of(f"{kernel or ''}:{stage or ''}:{which}")
+    else:
+        words, wanted = _recorded(store.open_run(what, runs), kernel, which, stage)
+    if vscode:
+        _preset(words, wanted, "live" if is_case else "replay")
+        return
+    gdb = Gdb(environment.gdb(), environment.sources(), tuple(ex) if ex is not None else None)
+    folder = environment.stop_folder()
+    variables = environment.stopping(str(wanted), folder)
+    command = [sys.executable, "-m", "tracing", "execute", *words]
+    try:
+        if is_case:
+            own = environment.with_variables(variables)
+            status = debugged(command, own, folder, wanted, gdb, _progress(time.perf_counter()))
+        else:
+            status = foreground(gdb.launch(command, variables, wanted))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    raise typer.Exit(2 if status else 0)
+
+
+def _recorded(run: store.Run, kernel: str | None, which: str, stage: str | None) -> tuple[list[str], Wanted]:
+    chosen = analysis.compilation(run, kernel)
+    one = analysis.find_pass(analysis.passes_of(run, chosen), which, stage)
+    words = [str(run.path.resolve()), "--kernel", chosen.hash, "--pass", str(one.index)]
+    return words, Wanted(chosen.kernel_name, one.stage, one.name)
+
+
+def _preset(words: list[str], wanted: Wanted, kind: str) -> None:
+    if not GENERATOR.exists():
+        raise Problem(f"there is no {GENERATOR}", "run it in a checkout of this project")
+    command = [sys.executable, str(GENERATOR), f"--{kind}", str(wanted), "--", *words]
+    if subprocess.run(command, check=False).returncode:
+        raise typer.Exit(2)
+    code = next(filter(None, map(shutil.which, ("code", "codium", "code-server"))), None)
+    if code is not None:
+        subprocess.run([code, str(GENERATOR.parents[1])], check=False)
+
+
+def _progress(started: float) -> Callable[[str], None]:
+    def progress(stage: str) -> None:
+        err.print(f"[dim]{time.perf_counter() - started:6.1f} s[/]  {stage}")
+
+    return progress

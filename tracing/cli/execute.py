@@ -1,0 +1,56 @@
+"""`tracing execute`: what `tracing debug` and VSCode start; a person seldom types it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from tracing import store
+from tracing.analyze import passes as analysis
+from tracing.cli.app import RUNS, Runs, app, out
+from tracing.model import PassRecord
+
+
+@app.command(hidden=True)
+def execute(
+    what: Annotated[str, typer.Argument(metavar="CASE|RUN")],
+    target: Annotated[str, typer.Option(help="What kernels are compiled for without a GPU.")] = "sm_90",
+    seed: Annotated[int, typer.Option(help="Seed of torch's random generators.")] = 0,
+    kernel: Annotated[str | None, typer.Option(help="As for `tracing debug`.")] = None,
+    which: Annotated[str | None, typer.Option("--pass", help="The recorded pass to run again.")] = None,
+    stage: Annotated[str | None, typer.Option(help="Of that pass.")] = None,
+    runs: Runs = RUNS,
+) -> None:
+    """Run a case once, compiled, recording nothing; with --pass, run that pass of a run again, alone."""
+    if which is not None:
+        run = store.open_run(what, runs)
+        chosen = analysis.compilation(run, kernel)
+        _replay(run, analysis.find_pass(analysis.passes_of(run, chosen), which, stage))
+        return
+    from tracing.case import load_case
+    from tracing.record.once import execute as execute_case
+    from tracing.record.run import Device
+
+    execute_case(load_case(what), Device(target), seed)
+
+
+def _replay(run: store.Run, record: PassRecord) -> None:
+    from tracing.compiler.resume import resume
+
+    compiled = record.compilation
+    passes = analysis.passes_of(run, compiled)
+    first = next(one for one in passes if one.stage == record.stage)
+    artefacts = resume(
+        run.text(record.before),
+        target=compiled.target,
+        options=compiled.options,
+        stage=record.stage,
+        index=record.index,
+        drop=range(record.index + 1, passes[-1].index + 1),
+        last=record.stage,
+        entered=run.text(first.before),
+        language=compiled.language,
+        first=compiled.first,
+    )
+    out.print(artefacts[record.stage], markup=False)

@@ -1,0 +1,258 @@
+"""Write what F5 needs into .vscode and a workspace file, for this machine and its environment.
+
+Only what is there is named: sources, builds, debuggers. A user's own entries and comments stay; a second run
+changes nothing. Standard library only. Exit status: 0 written, 2 not, with the reason.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import dialects
+import jsonc
+from dialects import DAP, GDB, GROUP, LLDB, Machine, Native
+from found import DAP_SINCE, EXTENSIONS, debugger, facts, gdb_version
+from pins import Problem  # of scripts/, which `found` has put on the path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent
+LIVE = "Triton: debug compile (Python + C++)"
+REPLAY = "Triton: replay pass"
+PICKER = "${command:pickProcess}"
+
+
+def words(value: Any, known: dict[str, Any]) -> Any:
+    """A template with its @WORDS@ filled in; a word alone may stand for a list."""
+    if isinstance(value, dict):
+        return {key: words(item, known) for key, item in value.items()}
+    if isinstance(value, list):
+        return [words(item, known) for item in value]
+    if isinstance(value, str):
+        if value in known:
+            return known[value]
+        for word, text in known.items():
+            value = value.replace(word, str(text))
+    return value
+
+
+def template(name: str, known: dict[str, Any]) -> dict[str, Any]:
+    filled: dict[str, Any] = words(json.loads((HERE / name).read_text(encoding="utf-8")), known)
+    return filled
+
+
+def configurations(entries: list[Any], machine: Machine, kind: str, cases: list[str]) -> list[dict[str, Any]]:
+    """The template's entries: one for each case where they say so, native ones in the debugger's words."""
+    found: list[dict[str, Any]] = []
+    for entry in entries:
+        if entry.pop("needs", "it"):
+            each = entry.pop("each", "")
+            copies = [{"@CASE@": case, "@CASEFILE@": case} for case in cases] if each else [{}]
+            found += [words(entry, copy) for copy in copies]
+    whole = [native(entry, machine, kind) if "native" in entry else entry for entry in found]
+    return [entry | {"presentation": {"group": GROUP}} for entry in whole]
+
+
+def native(entry: dict[str, Any], machine: Machine, kind: str) -> dict[str, Any]:
+    request = entry["native"]
+    pid = entry.get("pid") or (PICKER if request == "attach" else "")
+    what = Native(
+        request, entry["name"], entry["program"], entry["commands"], entry.get("args", []), pid,
+        entry.get("preLaunchTask", ""),
+    )  # fmt: skip
+    return dialects.written(what, kind, machine)
+
+
+def session(machine: Machine, kind: str) -> dict[str, Any]:
+    """What a stopped process asks VSCode to start; tracing/attach/session.py fills in the braces."""
+    commands = ["break-pass {pass} {kernel}"]
+    what = Native("attach", "C++ {pass} of {kernel} (pid {pid})", machine.python, commands, [], "{pid}")
+    return dialects.written(what, kind, machine)
+
+
+def preset(entry: dict[str, Any], wanted: str, arguments: list[str]) -> dict[str, Any]:
+    """A configuration that asks for nothing: the kernel, stage and pass are in it."""
+    kernel, stage, name = wanted.split(":")
+    arguments = [*(["-m", "tracing"] if "-m" in entry["args"] else []), "execute", *arguments]
+    found = entry | {"name": f"Triton: {name} of {kernel} ({stage})", "args": arguments}
+    if "env" in entry:
+        found["env"] = entry["env"] | {"TRACING_STOP": wanted}
+    return found | {"presentation": {"group": f"{GROUP}-preset"}}
+
+
+class Files:
+    """The files of one folder: all are worked out before any is written."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.texts: dict[Path, str] = {}
+
+    def edit(self, name: str, change: Callable[[str], str], empty: Any) -> None:
+        """Work out a file that the user may have written in. Raises Problem if that is no JSON."""
+        path = self.folder / name
+        before = self.texts.get(path) or (self._text(path) if path.exists() else "")
+        try:
+            self.texts[path] = change(before if before.strip() else jsonc.dumped(empty))
+        except jsonc.Malformed as error:
+            raise Problem(f"{path}, {error}", "correct it there; no file was changed") from None
+
+    def write(self) -> list[Path]:
+        """Write what changed; its paths."""
+        changed = [path for path, text in self.texts.items() if not path.exists() or self._text(path) != text]
+        for path in changed:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            temporary = path.with_name(f"{path.name}.new")
+            with temporary.open("w", encoding="utf-8", newline="") as file:
+                file.write(self.texts[path])
+            temporary.replace(path)
+        return changed
+
+    def _text(self, path: Path) -> str:
+        with path.open(encoding="utf-8", newline="") as file:
+            return file.read()
+
+
+def grouped(group: str, name: str = "") -> Callable[[Any], bool]:
+    """Whether a configuration is one of ours, of that name if there is one."""
+
+    def mine(entry: Any) -> bool:
+        there = entry.get("presentation", {}) if isinstance(entry, dict) else {}
+        return there.get("group") == group and name in ("", entry.get("name"))
+
+    return mine
+
+
+def prefixed(key: str, prefix: str) -> Callable[[Any], bool]:
+    return lambda entry: isinstance(entry, dict) and str(entry.get(key, "")).startswith(prefix)
+
+
+def generate(files: Files, machine: Machine, known: dict[str, Any], kind: str) -> list[dict[str, Any]]:
+    """Work out every file; give the launch configurations."""
+    launch, tasks = template("launch.json.in", known), template("tasks.json.in", known)
+    entries = configurations(launch["configurations"], machine, kind, known["@CASES@"])
+
+    def launching(text: str) -> str:
+        text = jsonc.with_member(text, "version", "0.2.0")
+        text = jsonc.with_items(text, "configurations", grouped(GROUP), entries)
+        return jsonc.with_items(text, "inputs", prefixed("id", "triton-"), launch["inputs"])
+
+    def tasked(text: str) -> str:
+        text = jsonc.with_member(text, "version", "2.0.0")
+        found = [task for task in tasks["tasks"] if task.pop("needs", "it")]
+        return jsonc.with_items(text, "tasks", prefixed("label", "triton: "), found)
+
+    files.edit(".vscode/launch.json", launching, {"version": "0.2.0", "configurations": [], "inputs": []})
+    files.edit(".vscode/tasks.json", tasked, {"version": "2.0.0", "tasks": []})
+    settle(files, ".vscode/settings.json", settings(known))
+    recommend(files, kind)
+    workspace(files, known)
+    files.edit(".vscode/triton-session.json", lambda text: jsonc.dumped(session(machine, kind)), {})
+    if kind == DAP:
+        for name in ("package.json", "extension.js"):
+            content = (HERE / "extension" / name).read_text(encoding="utf-8")
+            files.texts[files.folder / ".vscode/extensions/triton-gdb" / name] = content
+    return entries
+
+
+def settings(known: dict[str, Any]) -> dict[str, Any]:
+    """Settings whose tool or folder is there."""
+    found = template("settings.json.in", known)
+    if not known["@BUILD@"]:
+        del found["clangd.arguments"]
+    return found
+
+
+def settle(files: Files, name: str, found: dict[str, Any]) -> None:
+    def change(text: str) -> str:
+        for key, value in found.items():
+            text = jsonc.with_member(text, key, value)
+        return text
+
+    files.edit(name, change, {})
+
+
+def recommend(files: Files, kind: str) -> None:
+    wanted = [
+        "ms-python.debugpy",
+        *filter(None, [EXTENSIONS.get(kind)]),
+        "llvm-vs-code-extensions.vscode-clangd",
+    ]
+
+    def change(text: str) -> str:
+        there = jsonc.read(text).get("recommendations", [])
+        new = [name for name in wanted if name not in there]
+        return jsonc.with_items(text, "recommendations", lambda entry: False, new) if new else text
+
+    files.edit(".vscode/extensions.json", change, {"recommendations": []})
+
+
+def workspace(files: Files, known: dict[str, Any]) -> None:
+    """This project, Triton's Python, and the C++ sources that are there, in one window."""
+    folders = [{"path": "."}, {"path": known["@BACKENDS@"], "name": "triton/backends"}]
+    folders += [{"path": known[word]} for word in ("@TRITON@", "@LLVM@") if known[word]]
+
+    def change(text: str) -> str:
+        there = [
+            entry.get("path") for entry in jsonc.read(text).get("folders", []) if isinstance(entry, dict)
+        ]
+        new = [entry for entry in folders if entry["path"] not in there]
+        return jsonc.with_items(text, "folders", lambda entry: False, new) if new else text
+
+    files.edit("debug-triton.code-workspace", change, {"folders": []})
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--venv", type=Path, default=ROOT / ".venv", help="the Python environment")
+    parser.add_argument("--toolchain", type=Path, default=ROOT / "toolchain", help="where sources lie")
+    parser.add_argument("--folder", type=Path, default=ROOT, help="what VSCode opens")
+    parser.add_argument("--debugger", choices=(GDB, LLDB, DAP), help="of C++; else the one that is installed")
+    parser.add_argument("--live", metavar="KERNEL:STAGE:PASS", help="also: run a case, and stop there")
+    parser.add_argument("--replay", metavar="KERNEL:STAGE:PASS", help="also: run a recorded pass again")
+    parser.add_argument("arguments", nargs="*", help="of `tracing execute`, for --live and --replay")
+    options = parser.parse_args()
+    try:
+        changed, kind = written(options)
+    except Problem as problem:
+        print(f"vscode: {problem}\n  {problem.remedy}", file=sys.stderr)
+        return 2
+    for path in changed:
+        print(f"vscode: wrote {path}")
+    done = "open debug-triton.code-workspace and press F5" if changed else "nothing to do"
+    print(f"vscode: {done}; C++: {kind}")
+    return 0
+
+
+def written(options: argparse.Namespace) -> tuple[list[Path], str]:
+    machine, known = facts(ROOT, options.folder, options.venv, options.toolchain)
+    kind = options.debugger or debugger(Path.home(), machine.gdb)
+    if kind == DAP and gdb_version(machine.gdb) < DAP_SINCE:
+        found = f"{machine.gdb or 'no gdb'} has no debug adapter, which came with gdb {DAP_SINCE}"
+        raise Problem(found, "name a newer one in GDB, or take another: --debugger cppdbg")
+    if kind == GDB and not machine.gdb:
+        print(
+            "vscode: there is no gdb, so only Python will stop; `make doctor` names the package",
+            file=sys.stderr,
+        )
+    files = Files(options.folder)
+    entries = generate(files, machine, known, kind)
+    for wanted, name in ((options.live, LIVE), (options.replay, REPLAY)):
+        if wanted:
+            entry = next(entry for entry in entries if entry["name"] == name)
+            add_preset(files, preset(entry, wanted, options.arguments))
+    return files.write(), kind
+
+
+def add_preset(files: Files, entry: dict[str, Any]) -> None:
+    mine = grouped(f"{GROUP}-preset", entry["name"])
+    files.edit(
+        ".vscode/launch.json", lambda text: jsonc.with_items(text, "configurations", mine, [entry]), {}
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

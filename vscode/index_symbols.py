@@ -1,0 +1,75 @@
+"""Have gdb index a library's debug information once; a later gdb then reads the index.
+
+gdb keys its cache by the library's build id, so a rebuilt library is indexed again. Standard library only.
+Exit status: 0 indexed, also where it was before or where there is no gdb, which other checks report.
+"""
+
+from __future__ import annotations
+
+import argparse
+import struct
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+PT_NOTE, BUILD_ID = 4, 3  # of ELF's program headers, and of GNU's notes
+
+
+def build_id(library: Path) -> str:
+    """The identifier that the linker left in a 64-bit little-endian ELF file; "" if there is none."""
+    with library.open("rb") as file:
+        header = file.read(64)
+        if header[:6] != b"\x7fELF\x02\x01":
+            return ""
+        (offset,), (size, count) = struct.unpack_from("<Q", header, 32), struct.unpack_from("<HH", header, 54)
+        for index in range(count):
+            file.seek(offset + index * size)
+            kind, _, start, _, _, length = struct.unpack("<IIQQQQ", file.read(40))
+            if kind == PT_NOTE:
+                file.seek(start)
+                note = file.read(length)
+                at = note.find(b"GNU\0")  # behind three numbers: the name's length, the content's, the type
+                if at >= 12 and struct.unpack_from("<I", note, at - 4)[0] == BUILD_ID:
+                    return note[at + 4 : at + 4 + struct.unpack_from("<I", note, at - 8)[0]].hex()
+    return ""
+
+
+def cached(gdb: str, identifier: str) -> bool:
+    shown = subprocess.run(
+        [gdb, "-nx", "-batch", "-ex", "show index-cache directory"], capture_output=True, text=True
+    )
+    folder = shown.stdout.partition('"')[2].partition('"')[0]
+    return bool(identifier and folder) and any(Path(folder).glob(f"{identifier}*.gdb-index"))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--gdb", default="gdb")
+    parser.add_argument("library", type=Path)
+    options = parser.parse_args()
+    try:
+        if cached(options.gdb, build_id(options.library)):
+            print("symbols: indexed already")
+            return 0
+        return index(options.gdb, options.library)
+    except OSError as error:
+        print(f"symbols: no index, {options.gdb}: {error.strerror}; Python can be debugged alone")
+        return 0
+
+
+def index(gdb: str, library: Path) -> int:
+    """Read every symbol once, with progress."""
+    started = time.monotonic()
+    ask = "info line mlir::triton::gpu::CoalescePass::runOnOperation"  # a name: gdb then reads all of them
+    words = ["-iex", "set debuginfod enabled off", "-iex", "set index-cache enabled on", "-ex", ask]
+    reader = subprocess.Popen([gdb, "-nx", "-batch", *words, str(library)], stdout=subprocess.DEVNULL)
+    while reader.poll() is None:
+        print(f"symbols: gdb reads {library.name}, once: {time.monotonic() - started:.0f} s", flush=True)
+        time.sleep(2)
+    print(f"symbols: indexed in {time.monotonic() - started:.0f} s")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
