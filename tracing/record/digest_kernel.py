@@ -41,6 +41,7 @@ _FIELDS = tl.constexpr(FIELDS)
 _COLUMNS = tl.constexpr(COLUMNS)
 _STEP = tl.constexpr(TILE_WORDS // 8)  # words at a time where registers are short
 _PLAIN = tl.constexpr(PLAIN)
+_LEAST = tl.constexpr(-(1 << 31))
 
 
 @triton.jit
@@ -159,15 +160,13 @@ def _float_bits(words, values, KIND: tl.constexpr, PART: tl.constexpr):  # type:
 
 
 @triton.jit  # type: ignore[untyped-decorator]
-def _tally(words, values, l1, top, low, KIND: tl.constexpr, PARTS: tl.constexpr):  # type: ignore[no-untyped-def]
-    """Sum of magnitudes; the largest, infinite or NaN if any is; 0 where a value is -0.0."""
+def _tally(words, values, l1, low, KIND: tl.constexpr, PARTS: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Sum of magnitudes, infinite or NaN if any is; the least as signed integers, which -0.0 is."""
     for part in tl.static_range(PARTS):
         bits = _float_bits(words, values, KIND, part)
-        magnitude = bits & 0x7FFFFFFF
-        l1 += magnitude.to(tl.float32, bitcast=True)
-        top = tl.maximum(top, magnitude)
-        low = tl.minimum(low, bits ^ 0x80000000)
-    return l1, top, low
+        l1 += tl.abs(bits.to(tl.float32, bitcast=True))
+        low = tl.minimum(low, bits.to(tl.int32, bitcast=True))
+    return l1, low
 
 
 @triton.jit
@@ -177,12 +176,11 @@ def _doubles(words):  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def _tally_doubles(words, l1, top, low):  # type: ignore[no-untyped-def]
-    """As `_tally`; of the largest its high word, of the least whether it is -0.0."""
+def _tally_doubles(words, l1, low):  # type: ignore[no-untyped-def]
+    """As `_tally`; of the least the high word, which a double near -0.0 has, too."""
     less, more = _doubles(words)
-    magnitude = more & 0x7FFFFFFF
-    l1 += ((magnitude.to(tl.uint64) << 32) | less).to(tl.float64, bitcast=True)
-    return l1, tl.maximum(top, magnitude), tl.minimum(low, (more ^ 0x80000000) | less)
+    l1 += tl.abs(((more.to(tl.uint64) << 32) | less).to(tl.float64, bitcast=True))
+    return l1, tl.minimum(low, more.to(tl.int32, bitcast=True))
 
 
 @triton.jit  # type: ignore[untyped-decorator]
@@ -288,25 +286,23 @@ def _read(  # type: ignore[no-untyped-def]
     total1 = tl.zeros((), tl.uint64)
     WIDE: tl.constexpr = _HALF // 2 if KIND == 4 else _HALF
     l1 = tl.zeros((WIDE,), tl.float64 if KIND == 4 else tl.float32)
-    top = tl.zeros((WIDE,), tl.uint32)
-    low = tl.full((WIDE,), 0xFFFFFFFF, tl.uint32)
+    low = tl.zeros((WIDE,), tl.int32)
     for i in range(0, count):
         tile = begin + i
         x, y = _halves(address, tile, nbytes, layout, ANY)
         total0, total1 = _hashed(x, y, keys, tile, total0, total1)
         if KIND == 4:
-            l1, top, low = _tally_doubles(x, l1, top, low)
-            l1, top, low = _tally_doubles(y, l1, top, low)
+            l1, low = _tally_doubles(x, l1, low)
+            l1, low = _tally_doubles(y, l1, low)
         elif KIND > 0:
-            l1, top, low = _tally(x, values, l1, top, low, KIND, PARTS)
-            l1, top, low = _tally(y, values, l1, top, low, KIND, PARTS)
+            l1, low = _tally(x, values, l1, low, KIND, PARTS)
+            l1, low = _tally(y, values, l1, low, KIND, PARTS)
     tl.atomic_add(here + 5 + begin // block, total0.to(tl.int64, bitcast=True), sem="relaxed")
     tl.atomic_add(here, total1.to(tl.int64, bitcast=True), sem="relaxed")
     if KIND > 0:
-        # below 2**100, or 2**993 of doubles, no sum overflows
-        if (tl.max(top, 0) < (0x7E000000 if KIND == 4 else 0x71800000)) & (tl.min(low, 0) > 0):
-            norm = tl.sum(l1, 0).to(tl.float64)
-        else:
+        norm = tl.sum(l1, 0).to(tl.float64)
+        # NaN, inf, a sum that overflows and -0.0 are looked at again
+        if (norm != norm) | (norm == float("inf")) | (tl.min(low, 0) == _LEAST):
             norm = _recount(address, begin, count, nbytes, layout, values, here, KIND, PARTS, ANY)
         tl.atomic_add((here + 1).to(tl.pointer_type(tl.float64)), norm, sem="relaxed")
 
