@@ -14,10 +14,9 @@ from check import Check
 from library import HOOKS, Library
 from machine import install, installed, output, text
 
-INDEXER = Path(__file__).resolve().parents[1] / "vscode" / "index_symbols.py"
-sys.path.append(str(INDEXER.parent))
+sys.path.append(str(Path(__file__).resolve().parents[1] / "vscode"))
 
-from index_symbols import build_id, cached  # its path is known from here on
+import index_symbols  # its path is known from here on
 
 TOOLS = ("ptxas", "cuobjdump", "nvdisasm")
 
@@ -77,11 +76,11 @@ def check_index(venv: Path) -> Check:
         return Check("index", "in libtriton.so", needed)
     if not gdb:
         return Check("index", "none, without a gdb to make it", needed)
-    if cached(gdb, build_id(found.path)):
+    if index_symbols.cached(gdb, index_symbols.build_id(found.path)):
         return Check("index", "in gdb's cache", needed)
-    # Nothing is lacking, as F5's first task makes it. Measured with Triton 3.8's wheel on two cores.
+    # Nothing is lacking, as F5's first task makes it. Measured on two cores.
     saved = "from F5 to a C++ stop it takes 4.5 s with one, 8.9 s without"
-    command = f"python3 {INDEXER} {found.path}"
+    command = f"python3 {index_symbols.__file__} {found.path}"
     return Check("index", f"none yet; {saved}; F5 makes it once, and so does {command}", needed)
 
 

@@ -1,0 +1,156 @@
+"""The doctor: what this machine lacks for debugging and building, what that costs, what supplies it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import struct
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from standin import load, script
+
+build_checks, check, debug_checks, doctor, library = map(
+    load, ("build_checks", "check", "debug_checks", "doctor", "library")
+)
+HERE = Path(sys.prefix)  # an environment with torch and Triton
+
+
+@pytest.fixture
+def bare(tmp_path: Path, monkeypatch: Any) -> Path:
+    """A machine on which nothing is installed: no program is found."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    for name in ("CC", "CXX"):
+        monkeypatch.delenv(name, raising=False)
+    return tmp_path
+
+
+# ---------------------------------------------------------------- what is printed
+
+
+def test_no_compiler_is_a_blocker_with_a_command_that_installs_one(bare: Path) -> None:
+    done = script("doctor.py", "--json", "--venv", bare / "none")
+    found = json.loads(done.stdout)
+    compiler = next(row for row in found["checks"] if row["name"] == "compiler")
+
+    assert done.returncode == found["status"] == 2
+    assert compiler["level"] == "blocker" and "install" in compiler["remedy"]
+
+
+def test_the_json_has_one_complete_row_for_each_check(bare: Path) -> None:
+    rows = json.loads(script("doctor.py", "--json", "--venv", bare / "none").stdout)["checks"]
+
+    assert len(rows) == len(doctor.CHECKS) == len({row["name"] for row in rows})
+    assert all(set(row) == {"name", "found", "needed", "level", "remedy", "cost"} for row in rows)
+    assert all(row["remedy"] and row["cost"] for row in rows if row["level"] != "ok")
+
+
+@pytest.mark.parametrize(
+    ("levels", "expected"), [(["ok"], 0), (["ok", "warning"], 1), (["blocker", "ok"], 2)]
+)
+def test_the_exit_status_is_that_of_the_worst_check(levels: list[str], expected: int) -> None:
+    assert doctor.status([check.Check("a", "b", "c", level) for level in levels]) == expected
+
+
+# ---------------------------------------------------------------- building
+
+
+@pytest.mark.parametrize("name", ["cmake", "ninja", "git", "clang", "linker", "zlib"])
+def test_what_a_build_lacks_is_a_warning_that_says_what_it_costs(bare: Path, name: str) -> None:
+    found = getattr(build_checks, f"check_{name}")(bare)
+
+    assert found.level == "warning" and found.cost and found.remedy
+    assert found.remedy.startswith("sudo") or "conda install" in found.remedy
+
+
+def test_an_old_cmake_is_told_with_the_version_that_is_needed(bare: Path) -> None:
+    (bare / "cmake").write_text("#!/bin/sh\necho cmake version 3.16.3\n")
+    (bare / "cmake").chmod(0o755)
+
+    found = build_checks.check_cmake(bare)
+
+    assert (found.found, found.level) == ("3.16", "warning") and "3.20" in found.needed
+
+
+def test_too_little_disk_for_llvm_is_told_with_smaller_ways(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda _path: shutil._ntuple_diskusage(10**9, 0, 10**9))
+
+    found = build_checks.check_build(tmp_path)
+
+    assert found.level == "warning" and "LLVM=prebuilt" in found.remedy
+
+
+# ---------------------------------------------------------------- the installed Triton
+
+
+def test_the_installed_triton_tells_its_version_and_its_llvms_commit() -> None:
+    found = debug_checks.check_origin(HERE)
+
+    assert found.found.startswith("Triton 3.") and len(found.found.split()[-1]) == 12
+
+
+@pytest.mark.parametrize("name", ["symbols", "index", "tools", "exports"])
+def test_without_triton_the_command_that_installs_it_is_told(tmp_path: Path, name: str) -> None:
+    found = getattr(debug_checks, f"check_{name}")(tmp_path)
+
+    assert (found.found, found.level, found.remedy) == ("no libtriton.so yet", "warning", "make venv")
+
+
+def test_the_installed_triton_has_what_a_debugger_needs() -> None:
+    assert debug_checks.check_tools(HERE).level == debug_checks.check_symbols(HERE).level == "ok"
+
+
+def test_what_an_index_saves_is_told_with_its_command_until_there_is_one(bare: Path) -> None:
+    (bare / "gdb").write_text(f"#!/bin/sh\necho 'The directory of the index cache is \"{bare}\".'\n")
+    (bare / "gdb").chmod(0o755)
+    libtriton = debug_checks.library(HERE).path
+
+    before = debug_checks.check_index(HERE).found
+    (bare / f"{debug_checks.index_symbols.build_id(libtriton)}.gdb-index").touch()
+
+    assert "4.5 s with one, 8.9 s without" in before and before.endswith(f"index_symbols.py {libtriton}")
+    assert debug_checks.check_index(HERE).found == "in gdb's cache"
+
+
+# ---------------------------------------------------------------- libraries
+
+
+def elf(*sections: str) -> bytes:
+    """A 64-bit ELF file of nothing but these sections' headers and, as the last section, their names."""
+    names = b"\0".join(name.encode() for name in (*sections, ".shstrtab")) + b"\0"
+    starts = [names.index(name.encode() + b"\0") for name in (*sections, ".shstrtab")]
+    rows = [struct.pack("<IIQQQQI20x", start, 0, 0, 0, 64, len(names), 0) for start in starts]
+    header = struct.pack("<16s24xQ10xHHH", b"\x7fELF\x02\x01", 64 + len(names), 64, len(rows), len(rows) - 1)
+    return header + names + b"".join(rows)
+
+
+def test_the_sections_of_a_library_are_read_from_its_headers(tmp_path: Path) -> None:
+    (tmp_path / "lib.so").write_bytes(elf(".symtab", ".debug_line"))
+
+    assert library.Library(tmp_path / "lib.so").names() == {".symtab", ".debug_line", ".shstrtab"}
+
+
+def test_a_file_that_is_no_elf_has_no_sections(tmp_path: Path) -> None:
+    (tmp_path / "lib.so").write_text("a linker script")
+
+    assert library.Library(tmp_path / "lib.so").names() == set()
+
+
+def test_exports_needs_and_the_llvm_inside_are_read_from_a_library(tmp_path: Path) -> None:
+    source, built = tmp_path / "lib.c", tmp_path / "lib.so"
+    commit = "0123456789" * 4
+    source.write_text(
+        f'const char *version = "LLVM version 23.0.0git ({commit})";\n'
+        "double cos(double);\n"
+        "double parsePassPipeline(void) { return cos((long)version); }\n"
+        "static int registerPass(void) { return 0; }\n"
+        "int other(void) { return registerPass(); }\n"
+    )
+    subprocess.run(["cc", "-shared", "-fPIC", "-Wl,--no-as-needed", "-o", built, source, "-lm"], check=True)
+    found = library.Library(built)
+
+    assert (found.llvm_version(), found.llvm_commit()) == ("23.0.0git", commit)
+    assert found.hooks() == ["parsePassPipeline"] and "libm.so.6" in found.needed()
