@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,16 @@ def test_a_run_is_shown_with_its_launches_arguments_and_stages(silu: tuple[Path,
     assert "xnumel=28672" in text
     assert "stages kept: source, ttir, ttgir, llir, ptx, cubin" in text
     assert "passed: the result agrees with eager" in text
+
+
+def test_a_launch_leads_to_the_compiler_passes_of_its_kernel(silu: tuple[Path, str, str]) -> None:
+    runs, path, _ = silu
+
+    launch = tracing("show", path, "--launch", "0", runs=runs).stdout
+    command = next(line for line in launch.splitlines() if "tracing passes" in line).split()[2:]
+
+    assert "compiled as triton_poi_fused_mul_sigmoid_0" in launch
+    assert "tritongpu-coalesce" in tracing(*shlex.split(" ".join(command)), runs=runs).stdout
 
 
 def test_the_second_run_of_a_case_compares_equal(silu: tuple[Path, str, str]) -> None:

@@ -1,109 +1,248 @@
-"""Which launch is named first, what kind of difference it has, and who is named as the producer."""
+"""Which difference is named first, of what kind it is, who produced it, and what follows from it."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import msgspec
 import pytest
+from planted_runs import digits, saved
 from records import arg, launch
 
-from tracing.analyze.divergence import Divergence, first_divergence
+from tracing.analyze.comparison import Comparison
+from tracing.analyze.divergence import Divergence
 from tracing.model import KernelLaunch
 
-
-def found(a: list[KernelLaunch], b: list[KernelLaunch]) -> Divergence:
-    divergence = first_divergence(a, b)
-    assert divergence is not None
-    return divergence
+Launches = list[KernelLaunch]
 
 
-def test_equal_runs_have_no_divergence() -> None:
-    run = [launch(0, arg("in_ptr0", "in", "x"), arg("out_ptr0", "out", "old", "y"))]
+@pytest.fixture
+def compared(tmp_path: Path):  # type: ignore[no-untyped-def]
+    """Compare two runs of these launches: what is reported, and the comparison."""
 
-    assert first_divergence(run, run) is None
+    def compare(a: Launches, b: Launches, **options: bool) -> tuple[list[Divergence], Comparison]:
+        comparison = Comparison(saved(tmp_path / "a", a), saved(tmp_path / "b", b, **options))
+        return list(comparison), comparison
+
+    return compare
 
 
-def test_a_kernel_with_equal_inputs_and_unequal_outputs_is_itself_to_blame() -> None:
-    a, b = ([launch(0, arg("in_ptr0", "in", "x"), arg("out_ptr0", "out", "old", y))] for y in ("y", "z"))
+def writer(index: int, value: str, name: str = "writer", storage: int = 7) -> KernelLaunch:
+    return launch(index, arg("out_ptr0", "out", "old", value, storage=storage), name=name)
 
-    divergence = found(a, b)
 
-    assert (divergence.kind, divergence.argument, divergence.a, divergence.b) == (
-        "output",
-        "out_ptr0",
-        "y",
-        "z",
+def reader(index: int, value: str, name: str = "reader", storage: int = 7, result: str = "z") -> KernelLaunch:
+    into = arg("out_ptr0", "out", "old", result, storage=storage + 100)
+    return launch(index, arg("in_ptr0", "in", value, storage=storage), into, name=name)
+
+
+def test_equal_runs_have_no_divergence(compared) -> None:  # type: ignore[no-untyped-def]
+    run = [writer(0, "x"), reader(1, "x")]
+
+    found, comparison = compared(run, run)
+
+    assert (found, comparison.pairs, comparison.complete) == ([], 2, True)
+
+
+def test_a_kernel_with_equal_inputs_and_unequal_outputs_is_itself_to_blame(compared) -> None:  # type: ignore[no-untyped-def]
+    (found,), _ = compared([reader(0, "x", result="y")], [reader(0, "x", result="z")])
+
+    assert (found.kind, found.argument, found.a, found.b) == ("output", "out_ptr0", digits("y"), digits("z"))
+
+
+def test_an_uninitialised_output_buffer_never_makes_two_runs_differ(compared) -> None:  # type: ignore[no-untyped-def]
+    a, b = ([launch(0, arg("out_ptr0", "out", garbage, "y"))] for garbage in ("one", "two"))
+
+    assert compared(a, b)[0] == []
+
+
+def test_a_buffer_rewritten_with_the_same_bits_is_still_an_output(compared) -> None:  # type: ignore[no-untyped-def]
+    a, b = ([launch(0, arg("out_ptr0", "out", "y", y))] for y in ("y", "z"))
+
+    assert [one.kind for one in compared(a, b)[0]] == ["output"]
+
+
+def test_a_result_where_other_bits_lay_before_may_be_unwritten_and_is_told_by_its_reader(compared) -> None:  # type: ignore[no-untyped-def]
+    def run(rest: str) -> Launches:
+        return [
+            launch(0, arg("out_ptr0", "out", rest, "x" + rest, storage=7), name="partial"),
+            reader(1, "x" + rest, result=rest),
+        ]
+
+    (found,), comparison = compared(run("a"), run("b"))
+
+    assert (found.kind, found.kernel_name, found.argument) == ("input", "reader", "in_ptr0")
+    assert (found.producer.kernel_name, found.producer.unwritten, comparison.unwritten) == (
+        "partial",
+        True,
+        1,
     )
 
 
-def test_an_uninitialised_output_buffer_never_makes_two_runs_differ() -> None:
-    a, b = ([launch(0, arg("out_ptr0", "out", garbage, "y"))] for garbage in ("before a", "before b"))
+def test_unwritten_memory_that_changes_no_result_is_not_reported(compared) -> None:  # type: ignore[no-untyped-def]
+    def run(rest: str) -> Launches:
+        return [launch(0, arg("out_ptr0", "out", rest, "x" + rest, storage=7)), reader(1, "x" + rest)]
 
-    assert first_divergence(a, b) is None
+    found, comparison = compared(run("a"), run("b"))
 
-
-def test_a_buffer_rewritten_with_the_same_bits_is_still_an_output() -> None:
-    a, b = ([launch(0, arg("out_ptr0", "out", y, y))] for y in ("y", "z"))
-
-    assert found(a, b).kind == "output"
+    assert (found, comparison.unwritten) == ([], 1)
 
 
-def test_an_argument_declared_as_input_but_seen_to_change_is_compared_as_an_output() -> None:
+def test_an_argument_declared_as_input_but_seen_to_change_is_an_output(compared) -> None:  # type: ignore[no-untyped-def]
     a, b = ([launch(0, arg("in_ptr0", "in", "x", y))] for y in ("y", "z"))
 
-    assert found(a, b).kind == "output"
+    assert [one.kind for one in compared(a, b)[0]] == ["output"]
 
 
-def test_the_producer_is_the_launch_that_last_wrote_the_buffer_not_the_previous_one() -> None:
-    def run(value: str) -> list[KernelLaunch]:
-        writer = launch(0, arg("out_ptr0", "out", "old", "y", storage=7), name="writer")
-        between = launch(1, arg("out_ptr0", "out", "old", "w", storage=8), name="between")
-        return [writer, between, launch(2, arg("in_ptr0", "in", value, storage=7), name="reader")]
+def test_the_producer_is_the_launch_that_last_wrote_the_buffer_not_the_previous_one(compared) -> None:  # type: ignore[no-untyped-def]
+    def run(value: str) -> Launches:
+        return [writer(0, "y"), writer(1, "w", "between", storage=8), reader(2, value)]
 
-    producer = found(run("y"), run("changed by the host")).producer
+    (found,), _ = compared(run("y"), run("changed"))
 
-    assert producer is not None
-    assert (producer.index, producer.kernel_name, producer.argument, producer.intact) == (
-        0,
-        "writer",
-        "out_ptr0",
-        True,
-    )
+    assert (found.kind, found.index, found.argument) == ("input", 2, "in_ptr0")
+    assert (found.producer.index, found.producer.kernel_name) == (0, "writer")
 
 
-def test_a_producer_whose_result_was_changed_afterwards_is_marked_so() -> None:
-    def run(value: str) -> list[KernelLaunch]:
-        writer = launch(0, arg("out_ptr0", "out", "old", "y", storage=7))
-        return [writer, launch(1, arg("in_ptr0", "in", value, storage=7))]
+def test_a_change_by_the_host_between_two_launches_names_the_run_that_it_happened_in(compared) -> None:  # type: ignore[no-untyped-def]
+    (found,), _ = compared([writer(0, "y"), reader(1, "y")], [writer(0, "y"), reader(1, "host")])
 
-    producer = found(run("host a"), run("host b")).producer
-
-    assert producer is not None
-    assert not producer.intact
+    assert (found.producer.kernel_name, found.producer.changed_in) == ("writer", "b")
 
 
-def test_an_input_that_no_launch_wrote_has_no_producer() -> None:
-    divergence = found([launch(0, arg("in_ptr0", "in", "x"))], [launch(0, arg("in_ptr0", "in", "y"))])
+def test_an_input_that_no_launch_wrote_has_no_producer(compared) -> None:  # type: ignore[no-untyped-def]
+    (found,), _ = compared([reader(0, "x")], [reader(0, "y")])
 
-    assert divergence.kind == "input"
-    assert divergence.producer is None
+    assert (found.kind, found.producer) == ("input", None)
+
+
+def test_an_input_that_an_operator_wrote_last_names_the_operator(compared) -> None:  # type: ignore[no-untyped-def]
+    a, b = ([launch(0, arg("in_ptr0", "in", x, writer="aten::mm.out"))] for x in ("x", "y"))
+
+    assert compared(a, b)[0][0].operator == "aten::mm.out"
+
+
+def test_what_reads_a_diverged_result_follows_from_it_and_is_counted(compared) -> None:  # type: ignore[no-untyped-def]
+    def run(value: str) -> Launches:
+        return [writer(0, value), reader(1, value, result=value), reader(2, value, storage=107)]
+
+    found, comparison = compared(run("x"), run("y"))
+
+    assert [(one.kind, one.index) for one in found] == [("output", 0)]
+    assert comparison.consequences == 2
+
+
+def test_a_second_fault_that_reads_nothing_diverged_is_reported_too(compared) -> None:  # type: ignore[no-untyped-def]
+    def run(value: str) -> Launches:
+        return [writer(0, value), writer(1, value, "second", storage=8)]
+
+    assert [one.kernel_name for one in compared(run("x"), run("y"))[0]] == ["writer", "second"]
+
+
+def test_a_buffer_overwritten_with_equal_bits_no_longer_carries_the_difference(compared) -> None:  # type: ignore[no-untyped-def]
+    def run(value: str) -> Launches:
+        return [writer(0, value), writer(1, "same", "heals"), reader(2, "host " + value)]
+
+    assert [(one.kind, one.index) for one in compared(run("x"), run("y"))[0]] == [("output", 0), ("input", 2)]
+
+
+def test_what_a_kernel_repeats_is_reported_once_and_counted(compared) -> None:  # type: ignore[no-untyped-def]
+    a, b = ([writer(index, f"{run}{index}") for index in range(5)] for run in "ab")
+
+    found, comparison = compared(a, b)
+
+    assert [one.index for one in found] == [0]
+    assert comparison.repeated[found[0].key] == 5
 
 
 @pytest.mark.parametrize(("change", "named"), [({"grid": 2}, "grid"), ({"num_warps": 8}, "num_warps")])
-def test_another_configuration_is_reported_before_any_digest(change: dict[str, int], named: str) -> None:
-    divergence = found([launch(0, arg("x", "in", "x"))], [launch(0, arg("x", "in", "y"), **change)])
+def test_another_configuration_is_shown_with_both_and_what_it_changed(compared, change, named) -> None:  # type: ignore[no-untyped-def]
+    def run(result: str, **change: int) -> Launches:
+        return [launch(0, arg("in_ptr0", "in", "x"), arg("out_ptr0", "out", "old", result), **change)]
 
-    assert divergence.kind == "launch"
-    assert named in divergence.a
+    (found,), _ = compared(run("y"), run("z", **change))
 
-
-def test_a_run_that_ends_early_is_a_divergence_where_it_ended() -> None:
-    run = [launch(0, arg("x", "in", "x")), launch(1, arg("x", "in", "x"), name="last")]
-
-    divergence = found(run, run[:1])
-
-    assert (divergence.kind, divergence.index, divergence.kernel_name) == ("length", 1, "last")
+    assert (found.kind, found.outputs) == ("launch", ("out_ptr0",))
+    assert named in found.a and named in found.b
 
 
-def test_an_input_that_an_operator_wrote_last_names_the_operator() -> None:
-    a, b = ([launch(0, arg("in_ptr0", "in", x, writer="aten::mm.out"))] for x in ("x", "y"))
+def test_another_kernel_in_the_place_of_one_is_a_difference_of_the_launch(compared) -> None:  # type: ignore[no-untyped-def]
+    tail = [reader(index, "x", f"k{index}") for index in range(1, 6)]
+    (found,), _ = compared([writer(0, "x"), *tail], [writer(0, "x", "other"), *tail])
 
-    assert found(a, b).operator == "aten::mm.out"
+    assert (found.kind, found.a, found.b) == ("launch", "kernel=writer", "kernel=other")
+
+
+def renumbered(launches: Launches) -> Launches:
+    return [msgspec.structs.replace(one, index=index) for index, one in enumerate(launches)]
+
+
+@pytest.mark.parametrize(("swapped", "kind"), [(False, "added"), (True, "missing")])
+def test_a_launch_that_one_run_has_more_does_not_shift_those_behind_it(compared, swapped, kind) -> None:  # type: ignore[no-untyped-def]
+    run = [reader(index, f"{index}", f"k{index}") for index in range(8)]
+    longer = renumbered([*run[:3], reader(0, "x", "extra", storage=50), *run[3:]])
+
+    found, comparison = compared(longer, run) if swapped else compared(run, longer)
+
+    assert [(one.kind, one.index, one.kernel_name) for one in found] == [(kind, 3, "extra")]
+    assert comparison.pairs == 8
+
+
+def test_an_added_launch_that_overwrites_a_buffer_explains_who_reads_it(compared) -> None:  # type: ignore[no-untyped-def]
+    tail = [reader(index, "x", f"k{index}", storage=index) for index in range(20, 26)]
+    a = renumbered([writer(0, "y"), reader(1, "y"), *tail])
+    b = renumbered([writer(0, "y"), writer(1, "w", "extra"), reader(2, "w"), *tail])
+
+    found, comparison = compared(a, b)
+
+    assert [(one.kind, one.kernel_name) for one in found] == [("added", "extra")]
+    assert comparison.consequences == 1
+
+
+def test_a_run_that_ends_early_is_a_divergence_where_it_ended(compared) -> None:  # type: ignore[no-untyped-def]
+    run = [reader(0, "x"), reader(1, "x", "last"), reader(2, "x", "last")]
+
+    (found,), _ = compared(run, run[:1])
+
+    assert (found.kind, found.index, found.kernel_name, found.count) == ("end", 1, "last", 2)
+
+
+def test_a_run_that_was_interrupted_is_compared_up_to_there_and_said_so(compared) -> None:  # type: ignore[no-untyped-def]
+    run = [reader(0, "x"), reader(1, "x", "last")]
+
+    found, comparison = compared(run, run[:1], ended=False)
+
+    assert (found, comparison.complete) == ([], False)
+    assert "was interrupted; compared up to there" in comparison.notes[0]
+
+
+def test_streams_that_interleave_differently_compare_equal(compared) -> None:  # type: ignore[no-untyped-def]
+    def on(stream: int) -> Launches:
+        launches = [reader(n, "x", f"s{stream}k{n}", storage=n + 50 * stream) for n in range(10)]
+        return [msgspec.structs.replace(one, stream=stream) for one in launches]
+
+    alternating = [one for both in zip(on(1), on(2), strict=True) for one in both]
+    found, comparison = compared(renumbered(alternating), renumbered([*on(2), *on(1)]))
+
+    assert (found, comparison.pairs) == ([], 20)
+
+
+def test_a_rank_that_one_run_lacks_is_said(tmp_path: Path) -> None:
+    a = saved(tmp_path / "a", [reader(0, "x")])
+    b = saved(tmp_path / "b", [reader(0, "x")], rank=1)
+
+    comparison = Comparison(a, b)
+
+    assert list(comparison) == []
+    assert len(comparison.notes) == 2 and "rank 1, is in" in comparison.notes[1]
+
+
+def test_a_damaged_run_is_compared_up_to_there(tmp_path: Path) -> None:
+    a, b = (saved(tmp_path / run, [reader(0, "x"), reader(1, run)]) for run in "ab")
+    (file,) = b.path.glob("launches-*")
+    file.write_bytes(file.read_bytes()[:-8] + b"\0" * 8)
+
+    comparison = Comparison(a, b)
+
+    assert (list(comparison), comparison.complete) == ([], False)
+    assert "compared up to there" in comparison.notes[0]

@@ -1,15 +1,20 @@
 """Find a case by name or path, and load it.
 
 A case is a Python file with `build(device) -> Workload`; its docstring is its description. It is loaded
-by path, as pytest loads tests, so any file is a case.
+by path, as pytest loads tests, so any file is a case. Keyword arguments of build that have a default are the
+case's options: `NAME:option=value,option=value`, converted to the type of the default.
 """
 
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import sys
 import traceback
+from collections.abc import Callable
+from contextlib import suppress
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 
@@ -48,15 +53,51 @@ def find_case(name: str) -> Path:
 
 
 def load_case(name: str) -> Case:
-    """Import a case's file; raises Problem if it cannot be imported or has no build."""
+    """Import a case's file; raises Problem if it cannot be imported, has no build, or not such options.
+
+    name -- a name or a path, and behind a colon its options
+    """
+    name, chosen = _split(name)
     path = find_case(name).resolve()
-    module = _import(path)
+    module = import_file(path)
     build = getattr(module, "build", None)
     if not callable(build):
         raise Problem(
             f"{path} is not a case: it has no build(device)", "add `def build(device: str) -> Workload`"
         )
-    return Case(path.stem, path, (module.__doc__ or "").strip(), build)
+    options = _options(path, build, chosen)
+    full = "+".join([path.stem, *([",".join(chosen)] if chosen else [])])  # what is safe in a path
+    return Case(full, path, (module.__doc__ or "").strip(), partial(build, **options) if options else build)
+
+
+def _split(name: str) -> tuple[str, list[str]]:
+    before, _, behind = name.rpartition(":")
+    return (before, behind.split(",")) if before and "=" in behind else (name, [])
+
+
+def _options(path: Path, build: Callable[..., Workload], chosen: list[str]) -> dict[str, object]:
+    parameters = list(inspect.signature(build).parameters.values())[1:] if chosen else []
+    defaults = {one.name: one.default for one in parameters if one.default is not one.empty}
+    known = ", ".join(f"{name}={value}" for name, value in defaults.items()) or "none"
+    found: dict[str, object] = {}
+    for one in chosen:
+        name, _, text = one.partition("=")
+        if name not in defaults:
+            raise Problem(f"{path} has no option {name}", f"its options, with their defaults: {known}")
+        found[name] = _converted(name, text, defaults[name])
+    return found
+
+
+def _converted(name: str, text: str, default: object) -> object:
+    if isinstance(default, bool):
+        if text in ("true", "false"):
+            return text == "true"
+    elif isinstance(default, (int, float)):
+        with suppress(ValueError):
+            return type(default)(text)
+    else:
+        return text
+    raise Problem(f"option {name} cannot be {text}", f"give it as {default!r} is given".lower())
 
 
 def build(case: Case, device: str) -> Workload:
@@ -70,11 +111,12 @@ def build(case: Case, device: str) -> Workload:
     return workload
 
 
-def _import(path: Path) -> ModuleType:
+def import_file(path: Path) -> ModuleType:
+    """Import a Python file by its path; raises Problem if it cannot be imported."""
     name = f"case_{path.stem}"  # a case called "torch" must not replace torch
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
-        raise Problem(f"{path} is not a Python file", "give the path of a file with build(device)")
+        raise Problem(f"{path} is not a Python file", "give the path of one that ends in .py")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # dataclasses look a module up by its name
     try:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import platform
 import shutil
 import socket
+import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.machinery import ModuleSpec
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -55,6 +59,50 @@ def require_compiler() -> None:
         )
 
 
+def nvdisasm() -> Path | None:
+    """NVIDIA's disassembler: the one that Triton's own variable names, the wheel's, or one on the PATH."""
+    triton = importlib.util.find_spec("triton")
+    candidates = [
+        os.environ.get("TRITON_NVDISASM_PATH"),
+        *(str(Path(folder, "backends/nvidia/bin/nvdisasm")) for folder in _folders(triton)),
+        "nvdisasm",
+    ]
+    found = (shutil.which(candidate) for candidate in candidates if candidate)
+    return next((Path(path) for path in found if path), None)
+
+
+def use_inductors_ptxas() -> None:
+    """Make Triton assemble, in this process and its children, with torch's own ptxas, as Inductor makes it.
+
+    A recorded run has imported Inductor, which does so where torch brings one and the user names none.
+    """
+    for folder in _folders(importlib.util.find_spec("torch")):
+        ptxas = Path(folder, "bin/ptxas")
+        if os.access(ptxas, os.X_OK):
+            os.environ.setdefault("TRITON_PTXAS_PATH", str(ptxas))
+
+
+def _folders(package: ModuleSpec | None) -> list[str]:
+    return list(package.submodule_search_locations or ()) if package else []
+
+
+def triton_opt() -> str | None:
+    """The `triton-opt` that the user names in TRITON_OPT."""
+    return os.environ.get("TRITON_OPT") or None
+
+
+def show_diagnostics(reproducers: Path, debug_only: str = "") -> None:
+    """Make Triton's compiler, from now on and in this process, print every diagnostic.
+
+    reproducers -- where it writes what it would else mix with the diagnostics when a pass fails
+    debug_only  -- the debug output of LLVM's code that is printed too, as `-debug-only` of LLVM's tools
+    """
+    os.environ["MLIR_ENABLE_DIAGNOSTICS"] = "warnings,remarks"
+    os.environ["TRITON_REPRODUCER_PATH"] = str(reproducers)
+    if debug_only:
+        os.environ["TRITON_LLVM_DEBUG_ONLY"] = debug_only
+
+
 def rank() -> int:
     """This process's rank in a distributed job, 0 outside of one."""
     return int(os.environ.get("RANK", "0"))
@@ -95,3 +143,104 @@ def fresh_caches() -> Iterator[Path]:
                     os.environ.pop(name, None)
                 else:
                     os.environ[name] = value
+
+
+# ---- a compile that stops for a debugger ----
+
+STOP_PREFIX = "tracing-stop-"  # of the folders that the processes of one debugged program share
+
+
+@dataclass(frozen=True, slots=True)
+class StopSettings:
+    """What TRACING_STOP and its companions ask of every Python process of a program."""
+
+    wanted: str  # "kernel:stage:pass"
+    folder: Path
+    owner: bool  # this process is the program's first, and made the folder
+    session: Path | None  # the debug configuration that VSCode is to start
+    seconds: float  # to wait for a debugger
+    tracer: int | None  # the process that may trace, with what it starts; None: any, while it is awaited
+
+
+def stop_settings() -> StopSettings | None:
+    """What is asked of this process, None if nothing is; the first process makes the shared folder.
+
+    Compiles are then forced: caches lie in that folder, and Triton and Inductor are told to use none. None of
+    it is in the key of a kernel. Inductor's wait for its workers has no end, as a debugger takes its time.
+    """
+    wanted = os.environ.get("TRACING_STOP")
+    if not wanted:
+        return None
+    owner = "TRACING_STOP_DIR" not in os.environ
+    folder = Path(os.environ.get("TRACING_STOP_DIR") or stop_folder())
+    os.environ.update(
+        TRACING_STOP_DIR=str(folder),
+        TRITON_ALWAYS_COMPILE="1",
+        TRITON_CACHE_DIR=str(folder / "triton"),
+        TORCHINDUCTOR_CACHE_DIR=str(folder / "inductor"),
+        TORCHINDUCTOR_FORCE_DISABLE_CACHES="1",
+        TORCHINDUCTOR_COMPILE_WORKER_WAIT_TIMEOUT="0",
+    )
+    session, tracer = os.environ.get("TRACING_STOP_SESSION"), os.environ.get("TRACING_STOP_TRACER")
+    return StopSettings(
+        wanted,
+        folder,
+        owner,
+        Path(session) if session else None,
+        float(os.environ.get("TRACING_STOP_SECONDS", "120")),
+        int(tracer) if tracer else None,
+    )
+
+
+def stop_folder() -> Path:
+    """A new folder for one debugged program; those of programs that were killed are removed."""
+    for folder in stop_folders():
+        if not Path("/proc", folder.name.split("-")[2]).exists():
+            shutil.rmtree(folder, ignore_errors=True)
+    return Path(tempfile.mkdtemp(prefix=f"{STOP_PREFIX}{os.getpid()}-"))
+
+
+def stop_folders() -> list[Path]:
+    """The folders of this machine's debugged programs, this user's and others'."""
+    return sorted(Path(tempfile.gettempdir()).glob(f"{STOP_PREFIX}[0-9]*-*"))
+
+
+def stopping(wanted: str, folder: Path) -> dict[str, str]:
+    """The variables with which a child stops at `wanted`, for this process and what it starts to trace."""
+    launch = str(Path(__file__).parent / "attach" / "launch")
+    paths = [launch, *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {
+        "PYTHONPATH": os.pathsep.join(paths),
+        "TRACING_STOP": wanted,
+        "TRACING_STOP_DIR": str(folder),
+        "TRACING_STOP_TRACER": str(os.getpid()),
+    }
+
+
+def with_variables(changed: Mapping[str, str]) -> dict[str, str]:
+    """The environment of a child that has some variables of its own."""
+    return {**os.environ, **changed}
+
+
+def gdb() -> str:
+    """The gdb of this machine, or the one that GDB names; raises Problem where there is none with Python."""
+    wanted = os.environ.get("GDB") or "gdb"
+    found = shutil.which(wanted)
+    if found is None:
+        raise Problem(
+            f"{wanted} was not found, and gdb is needed for stops in C++", "`make doctor` names the package"
+        )
+    probe = [found, "-nx", "-batch", "-ex", "python print(len('four'))"]
+    if subprocess.run(probe, capture_output=True, text=True, check=False).stdout.strip() != "4":
+        raise Problem(
+            f"{found} has no Python, which break-pass needs",
+            "install the distribution's gdb, or name another in GDB",
+        )
+    return found
+
+
+def sources() -> tuple[Path, ...]:
+    """The checkouts of Triton and of LLVM that `make` fetched, as far as they are there."""
+    root = Path(os.environ.get("TOOLCHAIN") or Path(__file__).parent.parent / "toolchain")
+    triton, llvm = root / "triton", root / "llvm-project"
+    return (triton, *([llvm] if llvm.is_dir() else [])) if triton.is_dir() else ()

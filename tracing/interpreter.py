@@ -18,10 +18,11 @@ import ctypes
 import functools
 import inspect
 import operator
+import random
 import re
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from types import SimpleNamespace
 from typing import Any
@@ -76,9 +77,26 @@ def execute(source: Any, arguments: Sequence[object], grid: tuple[int, int, int]
         bound = _bind(source, arguments)
         program = _rewritten(source.fn.fn)
         _BUILDER.set_grid_dim(*grid)
-        for index in np.ndindex(*grid):
+        for index in _programs(*grid):
             _BUILDER.set_grid_idx(*index)
             program(**bound)
+
+
+def _programs(*grid: int) -> Iterable[tuple[int, ...]]:
+    return np.ndindex(*grid)
+
+
+@contextmanager
+def permuted(seed: int) -> Iterator[None]:
+    """Inside, the programs of each launch run in another order: of a GPU's, no order is promised."""
+
+    def programs(*grid: int) -> Iterable[tuple[int, ...]]:
+        found = list(np.ndindex(*grid))
+        random.Random(seed).shuffle(found)
+        return found
+
+    with replaced(sys.modules[__name__], "_programs", programs):
+        yield
 
 
 def forget() -> None:

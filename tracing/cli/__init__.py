@@ -4,7 +4,22 @@ from __future__ import annotations
 
 import sys
 
-from tracing.cli import compare, run, show  # noqa: F401  # each registers its commands with the application
+from tracing.cli import (  # noqa: F401  # each registers its commands with the application
+    attach,
+    bisect,
+    compare,
+    debug,
+    execute,
+    export,
+    lit,
+    opt,
+    passes,
+    repro,
+    resume,
+    run,
+    show,
+    sql,
+)
 from tracing.cli.app import app, err
 from tracing.errors import Problem
 

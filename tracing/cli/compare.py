@@ -1,4 +1,4 @@
-"""`tracing compare`: the first launch in which two runs differ."""
+"""`tracing compare`: where two runs differ; with --repeat, whether repeated runs of a case do."""
 
 from __future__ import annotations
 
@@ -7,32 +7,117 @@ from typing import Annotated
 import typer
 
 from tracing import store
-from tracing.analyze.divergence import first_divergence
+from tracing.analyze.alignment import WINDOW
+from tracing.analyze.cause import evidence
+from tracing.analyze.comparison import Comparison
+from tracing.analyze.determinism import differing_results
+from tracing.analyze.divergence import Divergence
+from tracing.cli import hints
 from tracing.cli.app import RUNS, Runs, app, out
+from tracing.errors import Problem
+from tracing.report import divergence as report
 from tracing.report import text
 
 
 @app.command()
 def compare(
-    a: Annotated[str, typer.Argument(metavar="RUN")],
-    b: Annotated[str, typer.Argument(metavar="RUN")],
+    names: Annotated[list[str], typer.Argument(metavar="RUN RUN | CASE")],
+    repeat: Annotated[
+        int | None, typer.Option(min=2, help="Record a case this often; compare each run with the first.")
+    ] = None,
+    fresh_caches: Annotated[
+        bool, typer.Option("--fresh-caches", help="With --repeat: compile anew for each run.")
+    ] = False,
+    deterministic: Annotated[
+        bool,
+        typer.Option(
+            "--deterministic",
+            help="With --repeat: if runs differ, repeat under Inductor's deterministic settings.",
+        ),
+    ] = False,
+    perturb: Annotated[
+        bool,
+        typer.Option(
+            "--perturb",
+            help="With --repeat: change in each run what no program may rely on: uninitialised memory, "
+            "the order of programs where there is no GPU, the winners of autotuning.",
+        ),
+    ] = False,
+    seed: Annotated[int, typer.Option(help="With --repeat: seed of torch's random generators.")] = 0,
+    target: Annotated[
+        str, typer.Option(help="With --repeat: what kernels are compiled for where there is no GPU.")
+    ] = "sm_90",
+    anyway: Annotated[
+        bool, typer.Option("--anyway", help="Compare runs of different cases, versions or targets, too.")
+    ] = False,
+    limit: Annotated[int, typer.Option(help="Show this many divergences at most.")] = 10,
+    window: Annotated[
+        int, typer.Option(min=8, help="How many launches ahead one that only one run has is looked for.")
+    ] = WINDOW,
     runs: Runs = RUNS,
 ) -> None:
-    """Compare two runs launch by launch: the first that differs, and what is to blame.
+    """Compare two runs launch by launch: the first that differs, what is to blame, then what is independent.
 
-    Exit status 0 if all launches are equal, 1 if one differs.
+    With --repeat N, record CASE N times and compare each run with the first.
+    Exit status 0 if all is equal, 1 if something differs, 2 if a run could be compared in part only.
     """
-    one, other = store.open_run(a, runs), store.open_run(b, runs)
-    for line in text.difference_of_infos(one.info, other.info):
+    if repeat is not None:
+        if len(names) != 1:
+            raise Problem("--repeat wants one case", "`tracing compare --repeat 10 CASE`")
+        from tracing.cli.repeat import Settings, repeated
+
+        settings = Settings(repeat, seed, target, fresh_caches, deterministic, perturb, limit, window)
+        raise typer.Exit(repeated(names[0], runs, settings))
+    if len(names) != 2:
+        raise Problem(f"two runs are compared, not {len(names)}", "`tracing compare RUN RUN`")
+    a, b = (store.open_run(name, runs) for name in names)
+    _require_alike(a, b, anyway)
+    raise typer.Exit(_compared(a, b, limit, window))
+
+
+def _require_alike(a: store.Run, b: store.Run, anyway: bool) -> None:
+    for line in text.difference_of_infos(a.info, b.info):
         out.print(line)
-    found = first_divergence(one.launches(), other.launches())
-    if found is None:
-        launches = text.plural(sum(1 for _ in one.launches()), "launch")
-        without = [run.name for run in (one, other) if run.info.digests == "none"]
-        out.print(
-            f"equal: {launches}, " + (f"no digests in {', '.join(without)}" if without else "every digest")
-        )
-        return
-    for line in text.divergence_text(found):
+    different = report.incomparable(a.info, b.info)
+    if different and not anyway:
+        raise Problem(f"the runs are of different {different}", "compare them all the same: `--anyway`")
+
+
+def _compared(a: store.Run, b: store.Run, limit: int, window: int) -> int:
+    comparison = Comparison(a, b, window)
+    count = 0
+    for count, found in enumerate(comparison, 1):
+        if count <= limit:
+            print_divergence(found, (a, b), ("a", "b"), first=count == 1)
+    results = differing_results(a, b)
+    if results and not count and comparison.first_unwritten:
+        print_divergence(comparison.first_unwritten, (a, b), ("a", "b"), first=True)
+    for name in results:
+        out.print(f"[red]✗[/] {name} differs", highlight=False)
+    if count > limit:
+        out.print(f"{text.plural(count - limit, 'divergence')} more: `--limit {count}` shows them")
+    for line in report.summary_text(comparison):
         out.print(line)
-    raise typer.Exit(1)
+    if count:
+        return 1
+    launches = text.plural(comparison.pairs, "launch")
+    without = [run.name for run in (a, b) if run.info.digests == "none"]
+    what = f"no digests in {', '.join(without)}" if without else "every digest"
+    out.print(f"equal{'' if comparison.complete else ' as far as they go'}: {launches}, {what}")
+    if results:
+        out.print("the results differ all the same: by operators, by the host, or by what was not covered")
+    return 1 if results else 0 if comparison.complete else 2
+
+
+def print_divergence(
+    found: Divergence, runs: tuple[store.Run, store.Run], names: tuple[str, str], first: bool
+) -> None:
+    """Print one divergence, what speaks for a cause and, below the first, the commands to type next."""
+    run = runs[1] if found.only_in_b else runs[0]
+    for line in report.divergence_text(found, names, first):
+        out.print(line)
+    for told in evidence(run, found):
+        out.print(f"    → {told}", markup=False)
+    if first:
+        for command in hints.of_launch(run.path, found.launch):
+            out.print(f"    next      {command}", markup=False)

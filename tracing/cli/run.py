@@ -15,6 +15,7 @@ from rich.status import Status
 from tracing import store
 from tracing.cli.app import RUNS, Runs, app, err
 from tracing.cli.show import print_run
+from tracing.errors import Problem
 from tracing.model import SCHEMA, Outcome, RunInfo
 
 
@@ -42,7 +43,12 @@ class Spill(str, Enum):
 
 @app.command()
 def run(
-    case: Annotated[str, typer.Argument(help="A case by name, or the path of a file with build(device).")],
+    case: Annotated[
+        str,
+        typer.Argument(
+            help="A case by name, or the path of a file with build(device); CASE:option=value,..."
+        ),
+    ],
     target: Annotated[
         str, typer.Option(help="What kernels are compiled for where there is no GPU.")
     ] = "sm_90",
@@ -70,6 +76,20 @@ def run(
     keep_memory: Annotated[int, typer.Option(help="Bytes of memory for kept tensors.")] = 1 << 30,
     keep_disk: Annotated[int, typer.Option(help="Bytes of disk for kept tensors.")] = 16 << 30,
     keep_spill: Annotated[Spill, typer.Option(help="What leaves memory first.")] = Spill.oldest,
+    time_launches: Annotated[
+        bool, typer.Option("--time", help="Take the time of each launch, on the host and on a GPU.")
+    ] = False,
+    hash_fn: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE.py:NAME",
+            help="Record what a function of yours gives for each tensor: number, string, bool or None.",
+        ),
+    ] = None,
+    passes: Annotated[
+        bool,
+        typer.Option("--passes/--no-passes", help="Record every compiler pass of every kernel compiled."),
+    ] = True,
     show: Annotated[bool, typer.Option("--show", help="Show the run when it has ended.")] = False,
     runs: Runs = RUNS,
 ) -> None:
@@ -88,10 +108,12 @@ def run(
         from tracing.record.outputs import Keep
         from tracing.record.run import Device, record
         from tracing.record.selection import selection_of
+        from tracing.record.user_hash import load_hash_fn
 
         phases = [p.value for p in phase or ()]
         selection = selection_of(kernel, launches, phases, rank, environment.rank())
         keep = Keep(keep_inputs, keep_memory, keep_disk, keep_spill.value)
+        hashing = load_hash_fn(hash_fn) if hash_fn else None
         loaded, device = load_case(case), Device(target)
         info = RunInfo(
             SCHEMA, loaded.name, str(loaded.path), tuple(sys.argv), seed, store.now(), device.environment(),
@@ -101,15 +123,21 @@ def run(
         progress = _progress(status, loaded.name, started)
         progress(f"recording on the {device.name}, for {device.compiled_for}")
         kept = keep if keep_outputs or keep_inputs else None
-        recorder = LaunchRecorder(writer, digests.value, selection=selection, keep=kept)
+        recorder = LaunchRecorder(
+            writer, digests.value, selection=selection, keep=kept, time=time_launches, hash_fn=hashing
+        )
         try:
-            outcome = record(loaded, device, seed, recorder, writer, progress)
+            outcome = record(loaded, device, seed, recorder, writer, progress, passes)
         finally:
             writer.close()
     if show:
         print_run(store.Run(writer.path))
     elif outcome.status != "failed":
         err.print(f"{outcome.status}: {outcome.detail}", markup=False)
+    if recorder.hash_failure and outcome.status != "failed":
+        raise Problem(
+            recorder.hash_failure, f"the run, with what it gave up to there: `tracing show {writer.path}`"
+        )
     _conclude(outcome, writer.path)
 
 

@@ -2,28 +2,68 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from tracing import store
+from tracing.analyze.passes import KernelPasses, kernel_passes, label
+from tracing.cli import hints
 from tracing.cli.app import RUNS, Runs, app, out
 from tracing.errors import Problem
 from tracing.report import text
+from tracing.report.launch import compiled_text, launch_in_full
 
 
 @app.command()
 def show(
     name: Annotated[str, typer.Argument(metavar="RUN", help='A run by path or name, or "latest".')],
+    launch: Annotated[
+        int | None, typer.Option(help="One launch in full, with the compilation of its kernel.")
+    ] = None,
     runs: Runs = RUNS,
 ) -> None:
     """Show what ran where: versions, kernels, every launch with its arguments and digests."""
-    print_run(store.open_run(name, runs))
+    opened = store.open_run(name, runs)
+    if launch is None:
+        print_run(opened)
+    else:
+        _print_launch(opened, launch)
 
 
 def print_run(opened: store.Run) -> None:
     for line in text.run_text(opened):
         out.print(line)
+
+
+def _print_launch(opened: store.Run, index: int) -> None:
+    count, found = 0, []  # several ranks have a launch of one index
+    for one in opened.launches():
+        count = max(count, one.index + 1)
+        found += [one] if one.index == index else []
+    if not found:
+        there = f"its launches are 0 to {count - 1}" if count else "it has no launches"
+        raise Problem(
+            f"{opened.path} has no launch {index}: {there}", f"list them with `tracing show {opened.path}`"
+        )
+    known = kernel_passes(opened)
+    for one in found:
+        for line in launch_in_full(one):
+            out.print(line)
+        _print_compilation(opened.path, known, one.kernel.hash)
+
+
+def _print_compilation(path: Path, known: Sequence[KernelPasses], kernel_hash: str) -> None:
+    compiled = next((one for one in known if one.compilation.hash == kernel_hash), None)
+    if compiled is None:
+        out.print("    no compiler passes were recorded for this kernel", markup=False)
+        return
+    name = label([one.compilation for one in known], compiled.compilation)
+    out.print(compiled_text(name, compiled))
+    for command in hints.of_kernel(path, name):
+        out.print(f"    next        {command}", markup=False)
 
 
 @app.command("list")

@@ -18,9 +18,12 @@ from torch.utils._pytree import tree_flatten
 from tracing.case import build, describe
 from tracing.environment import environment, fresh_caches, local_rank
 from tracing.errors import Problem
-from tracing.model import Case, Environment, NotCovered, Outcome, Workload
+from tracing.model import Case, Compilation, Environment, Kernel, NotCovered, Outcome, Result, Workload
+from tracing.record.digest import digest
 from tracing.record.launches import LaunchRecorder
-from tracing.store import RunWriter
+from tracing.record.passes import PassRecorder
+from tracing.record.workers import recorded_in_workers
+from tracing.store import Run, RunWriter
 from tracing.virtual_gpu import parse_target, self_test, virtual_gpu
 
 _COMPILING = "compiling and running"
@@ -34,8 +37,11 @@ class Device:
         self.target = target
         self.virtual = not torch.cuda.is_available()
         if not self.virtual:
-            torch.cuda.set_device(local_rank())
+            torch.cuda.set_device(local_rank() % torch.cuda.device_count())  # ranks may share a GPU
         self.type = "cpu" if self.virtual else "cuda"
+        self.caches: Callable[[], contextlib.AbstractContextManager[object]] = (
+            fresh_caches  # what surrounds the work: empty caches, and no trace of them later
+        )
         wanted = parse_target(target)
         if self.virtual:
             self.name, self.compiled_for = "virtual GPU", f"{wanted.backend}:{wanted.arch}"
@@ -51,7 +57,7 @@ class Device:
     def active(self) -> Iterator[None]:
         """While active, torch.compile makes Triton kernels that run on this device and can be recorded."""
         with contextlib.ExitStack() as stack:
-            stack.enter_context(fresh_caches())
+            stack.enter_context(self.caches())
             if self.virtual:
                 stack.enter_context(virtual_gpu(self.target))
             # launches out of CUDA graphs and out of C++ pass no Python, and so no hook
@@ -74,10 +80,12 @@ def record(
     recorder: LaunchRecorder,
     writer: RunWriter,
     progress: Callable[[str], None],
+    passes: bool = True,
 ) -> Outcome:
     """Record one case into a run and return how it ended; the outcome is in the run as well.
 
     recorder -- entered while the compiled workload runs; it and this function write to `writer`
+    passes   -- record the compiler passes of every kernel compiled for the case, in eager too
 
     A case that raises leaves a readable run with status "failed". An interruption is written down, then
     raised again.
@@ -89,7 +97,8 @@ def record(
         progress(stage)
 
     try:
-        outcome = _compared(case, device, seed, recorder, writer, reached)
+        with _passes(writer) if passes else contextlib.nullcontext():
+            outcome = _compared(case, device, seed, recorder, writer, reached)
     except Problem as problem:
         writer.append(Outcome("failed", problem.problem))
         raise
@@ -122,10 +131,25 @@ def _compared(
         workload = _built(case, device, seed)
         with recorder:
             actual = _results(workload, seed, torch.compile)
+        writer.extend(
+            [Result(name, digest(one)) for name, one in actual.items() if one.layout is torch.strided]
+        )
         progress(f"launches recorded: {recorder.recorded} of {recorder.count}")
         if recorder.count == 0:
             writer.append(NotCovered("this case: it launched no kernel", "a case that torch.compile lowers"))
     return _outcome(actual, expected)
+
+
+@contextlib.contextmanager
+def _passes(writer: RunWriter) -> Iterator[None]:
+    with PassRecorder(writer), recorded_in_workers(writer):
+        yield
+    run = Run(writer.path)
+    compiled = {compilation.hash for compilation in run.records(Compilation)}
+    for kernel in run.records(Kernel):
+        if kernel.kind == "triton" and kernel.hash not in compiled:
+            what = f"the compiler passes of {kernel.name}: it was compiled before the run"
+            writer.append(NotCovered(what, "a process that has not launched it yet"))
 
 
 def _built(case: Case, device: Device, seed: int) -> Workload:

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 
 from rich.markup import escape
 
-from tracing.analyze.divergence import Divergence
 from tracing.model import KernelArg, KernelLaunch, NotCovered, Outcome, RunInfo, TensorMeta
 from tracing.store import Run
 
@@ -25,7 +24,7 @@ DIGITS = 12  # of a digest: 48 bits tell the tensors of one run apart
 
 def plural(count: int, noun: str) -> str:
     """`1 launch`, `2 launches`."""
-    ending = "" if count == 1 else "es" if noun.endswith("ch") else "s"
+    ending = "" if count == 1 else "es" if noun.endswith(("ch", "s")) else "s"
     return f"{count} {noun}{ending}"
 
 
@@ -55,11 +54,29 @@ def _digests(arg: KernelArg) -> str:
 
 def launch_text(launch: KernelLaunch) -> Iterator[str]:
     """One launch, a line an argument."""
-    suffix = "" if launch.finished else "  # did not finish"
+    remarks = [*times(launch), *([] if launch.finished else ["did not finish"])]
+    suffix = f"  # {', '.join(remarks)}" if remarks else ""
     yield f"#{launch.index} [Triton] {launch.kernel_name}[grid={launch.grid}]({suffix}"
-    for arg in launch.args:
-        yield f"    {argument_text(arg)},"
+    for position, arg in enumerate(launch.args):
+        yield f"    {argument_text(arg)}{user_hashes(launch, position)},"
     yield ")"
+
+
+def times(launch: KernelLaunch) -> Iterator[str]:
+    """How long a launch took on the host and on the device, where that was taken."""
+    if launch.time is not None:
+        yield f"{launch.time.wall_us:.1f} µs on the host"
+        if launch.time.device_us is not None:
+            yield f"{launch.time.device_us:.1f} µs on the device"
+
+
+def user_hashes(launch: KernelLaunch, position: int) -> str:
+    """`  hash_fn: 3.5 -> 4.5`; one of the two where the other was not taken or is the same."""
+    if launch.hashes is None:
+        return ""
+    sides = (launch.hashes.before, launch.hashes.after)
+    found = dict.fromkeys(repr(side[position]) for side in sides if position in side)
+    return f"  hash_fn: {' -> '.join(found)}" if found else ""
 
 
 def run_text(run: Run) -> Iterator[str]:
@@ -109,33 +126,6 @@ def _ending(run: Run) -> Iterator[str]:
             yield escape(outcome.traceback)
     if not outcomes:
         yield "[yellow]unfinished[/]: the process was killed, or the case still runs"
-
-
-def divergence_text(found: Divergence) -> Iterator[str]:
-    """A divergence, its evidence, and who wrote the differing buffer."""
-    yield f"[bold red]first divergence[/]: launch #{found.index} {escape(found.kernel_name)}"
-    yield f"  grid      {found.launch.grid}"
-    if found.argument is not None:
-        yield f"  {found.kind:<9} {escape(found.argument)} (argument {found.position}) differs"
-    yield f"  a         {escape(found.a)}"
-    yield f"  b         {escape(found.b)}"
-    yield f"  cause     {escape(_cause(found))}"
-
-
-def _cause(found: Divergence) -> str:
-    if found.kind == "length":
-        return "one run has fewer launches"
-    if found.kind == "launch":
-        return "the launch itself differs: another configuration was compiled or chosen"
-    if found.kind == "output":
-        return "the inputs are equal: this kernel gave two results for them"
-    if found.operator is not None:
-        return f"{found.operator} wrote it last, outside of Triton"
-    producer = found.producer
-    if producer is None:
-        return "no launch wrote it: it comes from the case's inputs or from outside of Triton"
-    last = f"launch #{producer.index} {producer.kernel_name} wrote it last, as {producer.argument}"
-    return last if producer.intact else f"{last}, but it was changed after that, outside of Triton"
 
 
 def summary_text(run: Run) -> str:

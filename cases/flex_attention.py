@@ -1,0 +1,83 @@
+"""Attention with a score and a mask of one's own, forward and backward.
+
+Options: mask = full, causal, window or document; score = none or alibi; dtype; batch, heads, tokens, width;
+window, the tokens that one sees of those before it; documents, of equal length; backward.
+
+On a GPU this is torch's FlexAttention, whose kernels are Triton templates. FlexAttention has no Triton kernel
+on a CPU, so without a GPU the same function is written out in operators, which Inductor fuses into other
+kernels: smaller, and without the template's own faults.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+
+from tracing import Workload
+
+T = torch.Tensor
+Mask = Callable[[T, T, T, T], T]
+Score = Callable[[T, T, T, T, T], T]
+
+
+def build(
+    device: str,
+    mask: str = "causal",
+    score: str = "alibi",
+    dtype: str = "float32",
+    batch: int = 1,
+    heads: int = 2,
+    tokens: int = 0,  # 0: 1024 on a GPU, 32 without
+    width: int = 64,
+    window: int = 16,
+    documents: int = 4,
+    backward: bool = True,
+) -> Workload:
+    tokens = tokens or (32 if device == "cpu" else 1024)
+    mask_mod = masks(tokens, window, documents, device)[mask]
+    score_mod = scores(heads, device)[score]
+    shape = (batch, heads, tokens, width)
+    q, k, v = (torch.randn(shape, dtype=getattr(torch, dtype), device=device) for _ in range(3))
+    for tensor in (q, k, v):
+        tensor.requires_grad_(backward)
+    if device == "cpu":
+        return Workload(
+            lambda q, k, v: written_out(q, k, v, score_mod, mask_mod), (q, k, v), backward=backward
+        )
+    blocks = create_block_mask(mask_mod, None, None, tokens, tokens, device=device)
+    return Workload(
+        lambda q, k, v: flex_attention(q, k, v, score_mod=score_mod, block_mask=blocks),
+        (q, k, v),
+        backward=backward,
+    )
+
+
+def masks(tokens: int, window: int, documents: int, device: str) -> dict[str, Mask]:
+    """Which keys a query sees: functions of batch, head, query and key."""
+    document = torch.arange(tokens, device=device) * documents // tokens
+    return {
+        "full": lambda b, h, q, k: k >= 0,
+        "causal": lambda b, h, q, k: q >= k,
+        "window": lambda b, h, q, k: (q >= k) & (q - k <= window),
+        "document": lambda b, h, q, k: (q >= k) & (document[q] == document[k]),
+    }
+
+
+def scores(heads: int, device: str) -> dict[str, Score]:
+    """What becomes of a score: functions of it and of batch, head, query and key."""
+    slope = torch.exp2(-8.0 * torch.arange(1, heads + 1, device=device) / heads)
+    return {
+        "none": lambda score, b, h, q, k: score,
+        "alibi": lambda score, b, h, q, k: score + slope[h] * (k - q),
+    }
+
+
+def written_out(q: T, k: T, v: T, score_mod: Score, mask_mod: Mask) -> T:
+    """The same function in operators; every query must see a key."""
+    sizes = (q.shape[0], q.shape[1], q.shape[2], k.shape[2])
+    index = [torch.arange(n, device=q.device).view(-1, *[1] * (3 - i)) for i, n in enumerate(sizes)]
+    score = score_mod(q @ k.mT * q.shape[-1] ** -0.5, *index)
+    score = score.masked_fill(~mask_mod(*index), float("-inf"))
+    return torch.softmax(score, -1).to(v.dtype) @ v

@@ -1,0 +1,80 @@
+"""`tracing compare --repeat`: what is planted is named, with its kernel, argument and producer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from commands import DATA, tracing
+
+from tracing.analyze.determinism import Rate, Repeat, table
+
+
+@pytest.fixture(scope="module")
+def racing(tmp_path_factory: pytest.TempPathFactory) -> str:
+    runs = tmp_path_factory.mktemp("runs")
+    done = tracing(
+        "compare", str(DATA / "racing.py"), "--repeat", "3", "--perturb", "--deterministic", runs=runs
+    )
+    assert done.returncode == 1, done.stderr
+    return done.stdout
+
+
+def test_a_race_of_float_atomics_is_the_kernel_that_gives_two_results(racing: str) -> None:
+    assert "launch #1 racing_sum" in racing
+    assert "output    out_ptr (argument 1)" in racing
+    assert "this kernel gave two results for the same inputs" in racing
+    assert "its TTIR adds floats atomically" in racing
+
+
+def test_a_race_is_counted_over_the_runs_in_a_table_and_a_rate(racing: str) -> None:
+    assert "racing_sum   output  output" in racing
+    assert "2 of 2 runs (between 34% and 100% at 95 % confidence) differ from run 0" in racing
+
+
+def test_deterministic_settings_that_do_not_help_are_said_not_to(racing: str) -> None:
+    assert "under Inductor's deterministic settings:" in racing
+    assert "the deterministic settings do not cure it" in racing
+
+
+def test_an_unmasked_load_of_uninitialised_memory_is_named_with_who_left_it_unwritten(tmp_path: Path) -> None:
+    done = tracing("compare", str(DATA / "poisoned.py"), "--repeat", "2", "--perturb", runs=tmp_path)
+
+    assert done.returncode == 1
+    assert "launch #1 total" in done.stdout
+    assert "input     in_ptr (argument 0)" in done.stdout
+    assert "launch #0 fill wrote it last, as out_ptr" in done.stdout
+    assert "part of it may be unwritten" in done.stdout
+
+
+@pytest.mark.parametrize("caches", [(), ("--fresh-caches",)])
+def test_a_deterministic_case_differs_in_no_run(caches: tuple[str, ...], tmp_path: Path) -> None:
+    done = tracing("compare", "silu", "--repeat", "2", *caches, "--deterministic", runs=tmp_path)
+
+    assert done.returncode == 0, done.stderr
+    assert "✓ 1 launch: all read and wrote the same bits" in done.stdout
+    assert "the deterministic settings were not tried: no run differed" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("differing", "runs", "interval"),
+    [(0, 10, (0.0, 0.278)), (3, 20, (0.052, 0.360)), (10, 10, (0.722, 1.0))],
+)
+def test_an_interval_is_wide_for_few_runs_and_never_a_point(
+    differing: int, runs: int, interval: tuple[float, float]
+) -> None:
+    assert Rate(differing, runs).interval() == pytest.approx(interval, abs=0.001)
+
+
+def test_a_table_without_divergences_has_no_kernels() -> None:
+    assert table([Repeat(1, (), ("output 0",), 4)]).kernels == {}
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [(("a", "b", "--repeat", "2"), "--repeat wants one case"), (("a",), "two runs are compared, not 1")],
+)
+def test_a_wrong_number_of_names_is_refused(args: tuple[str, ...], message: str, tmp_path: Path) -> None:
+    done = tracing("compare", *args, runs=tmp_path)
+
+    assert (done.returncode, message in done.stderr) == (2, True)

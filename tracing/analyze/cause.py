@@ -1,0 +1,58 @@
+"""What speaks for one cause of a divergence or another: evidence, read in the kernel's IR and in the run.
+
+It names what *can* make a difference of this kind, and that it is there. That it did is for a replay to show.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from tracing.analyze.divergence import Divergence
+from tracing.analyze.operations import Operation, operations
+from tracing.store import Run
+
+_FLOAT_ADD = re.compile(r"atomic_rmw fadd\b")
+_UNMASKED_LOAD = re.compile(r"tt\.load %[\w#]+(?: \{| :|$)")  # the pointer alone: no mask behind it
+_RANDOM = re.compile(
+    r"::(rand|randn|randint|randperm|normal|uniform|bernoulli|dropout|native_dropout|inductor_random)"
+)
+_TUNED = re.compile(r"(?:^|, )(?!num_warps|num_stages|num_ctas|grid|\w*BLOCK\w*|[A-Z_0-9]+=)\w+=")
+
+
+def evidence(run: Run, found: Divergence) -> Iterator[str]:
+    """What speaks for a cause, a line each; nothing if nothing does.
+
+    run -- the one that `found.launch` is of
+    """
+    if found.operator is not None and _RANDOM.search(found.operator):
+        yield f"{found.operator} is a random generator: is it seeded alike in both runs?"
+    if found.kind == "launch" and not _TUNED.search(found.a) and not _TUNED.search(found.b):
+        yield "only what autotuning chooses differs: another winner, which adds in another order"
+    if found.kind == "output" and not found.may_be_unwritten:
+        yield from _of_atomics(_ttir(run, found))
+    if found.kind == "input" and found.producer and found.producer.unwritten:
+        yield from _of_loads(_ttir(run, found))
+
+
+def _ttir(run: Run, found: Divergence) -> list[Operation]:
+    blob = found.launch.kernel.stages.get("ttir")
+    return operations(run.text(blob)) if blob else []
+
+
+def _of_atomics(ir: list[Operation]) -> Iterator[str]:
+    atomics = [one for one in ir if one.name in ("tt.atomic_rmw", "tt.atomic_cas")]
+    adds = [one for one in atomics if _FLOAT_ADD.search(one.text)]
+    if adds:
+        yield f"its TTIR adds floats atomically ({len(adds)} tt.atomic_rmw fadd), in no fixed order"
+    elif atomics:
+        yield f"its TTIR has {len(atomics)} atomic operations: programs come in no fixed order"
+    elif ir:
+        yield "its TTIR has no atomic operation: do programs, or threads, race for what plain stores write?"
+
+
+def _of_loads(ir: list[Operation]) -> Iterator[str]:
+    loads = [one for one in ir if one.name == "tt.load"]
+    unmasked = [one for one in loads if _UNMASKED_LOAD.search(one.text)]
+    if unmasked:
+        yield f"its TTIR loads without a mask in {len(unmasked)} of {len(loads)} places"

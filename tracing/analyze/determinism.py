@@ -1,0 +1,78 @@
+"""How often repeated runs differ, in which kernels, and how sure one can be of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tracing.analyze.divergence import Divergence
+from tracing.model import Result
+from tracing.store import Run
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """One repeated run, compared with the first."""
+
+    index: int
+    found: tuple[Divergence, ...]
+    results: tuple[str, ...]  # outputs and gradients of the case whose bits differ
+    pairs: int
+
+    @property
+    def differs(self) -> bool:
+        """Whether anything that was compared differs."""
+        return bool(self.found or self.results)
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """How many of so many runs differed."""
+
+    differing: int
+    runs: int
+
+    def interval(self, z: float = 1.96) -> tuple[float, float]:
+        """The Wilson score interval of the probability that a run differs; z = 1.96: at 95 % confidence.
+
+        Unlike p ± z·sqrt(p(1-p)/n) it says something where no run differed, or every one.
+
+        Source: E. B. Wilson, "Probable Inference, the Law of Succession, and Statistical Inference", 1927.
+        """
+        n, p = self.runs, self.differing / self.runs
+        centre = (p + z * z / (2 * n)) / (1 + z * z / n)
+        half = z / (1 + z * z / n) * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
+        return max(0.0, centre - half), min(1.0, centre + half)
+
+    def __str__(self) -> str:
+        low, high = self.interval()
+        return f"{self.differing} of {self.runs} runs (between {low:.0%} and {high:.0%} at 95 % confidence)"
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """What differed in each kernel that differed anywhere, run by run."""
+
+    runs: Sequence[int]
+    kernels: Mapping[str, Mapping[int, str]]  # the kind of its first divergence in a run
+
+
+def rate(repeats: Sequence[Repeat]) -> Rate:
+    """How many of the repeated runs differ from the first."""
+    return Rate(sum(one.differs for one in repeats), len(repeats))
+
+
+def table(repeats: Sequence[Repeat]) -> Table:
+    """Kernel × run."""
+    kernels: dict[str, dict[int, str]] = {}
+    for repeat in repeats:
+        for found in repeat.found:
+            kernels.setdefault(found.kernel_name, {}).setdefault(repeat.index, found.kind)
+    return Table([one.index for one in repeats], kernels)
+
+
+def differing_results(a: Run, b: Run) -> tuple[str, ...]:
+    """The outputs and gradients whose bits differ between two runs, by name; those of one run alone too."""
+    one, other = ({result.name: result.digest.bits for result in run.records(Result)} for run in (a, b))
+    return tuple(name for name in one | other if one.get(name) != other.get(name))

@@ -1,0 +1,50 @@
+"""Where in two tensors a difference lies, told from their digests alone.
+
+A digest keeps 12 bits for each of up to eight equal ranges of a tensor's elements. Ranges whose 12 bits
+differ do differ; of those that differ, one in 4096 goes unseen.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+
+from tracing.digests import RANGE, TILE_BYTES, block_tiles
+from tracing.model import Digest, TensorMeta
+
+
+def element_bytes(dtype: str) -> int:
+    """Bytes of one element, by the name of its dtype: the first number in it counts bits."""
+    bits = re.search(r"\d+", dtype)
+    return max(1, int(bits[0]) // 8) if bits else 1  # bool; float4_e2m1fn_x2 is a pair
+
+
+def differing_elements(meta: TensorMeta, a: Digest, b: Digest) -> list[tuple[int, int]]:
+    """Ranges [first, behind) of elements, in logical order, in which two tensors of one layout differ."""
+    size, count = element_bytes(meta.dtype), math.prod(meta.shape)
+    step = TILE_BYTES * block_tiles(size * count) // size
+    found: list[tuple[int, int]] = []
+    for start in range(0, min(len(a.tiles), len(b.tiles)), RANGE):
+        if a.tiles[start : start + RANGE] != b.tiles[start : start + RANGE]:
+            first = start // RANGE * step
+            behind = min(first + step, count)
+            if found and found[-1][1] == first:
+                found[-1] = (found[-1][0], behind)
+            else:
+                found.append((first, behind))
+    return found
+
+
+def extent(meta: TensorMeta) -> tuple[int, int]:
+    """The bytes [first, behind) of its storage between which a tensor's elements lie."""
+    size = element_bytes(meta.dtype)
+    if 0 in meta.shape:
+        return size * meta.offset, size * meta.offset
+    last = sum((n - 1) * stride for n, stride in zip(meta.shape, meta.stride, strict=True))
+    return size * meta.offset, size * (meta.offset + last + 1)
+
+
+def dense(meta: TensorMeta) -> bool:
+    """Whether a tensor has every element of its extent."""
+    first, behind = extent(meta)
+    return behind - first == element_bytes(meta.dtype) * math.prod(meta.shape)

@@ -1,0 +1,281 @@
+"""One process of each of two runs, launch by launch: what differs there, and what merely follows from that.
+
+Of each storage it is kept who wrote it last, and which of its bytes differ between the runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+
+from tracing.analyze.alignment import WINDOW, Named, aligned
+from tracing.analyze.divergence import NO_LAUNCH, Divergence, Kind, Producer
+from tracing.analyze.elements import dense, extent
+from tracing.analyze.prefix import equal_prefix
+from tracing.analyze.ways import Slot, Way, Written, way_of
+from tracing.digests import Row
+from tracing.errors import Problem
+from tracing.model import Kernel, KernelLaunch, Outcome, Signature
+from tracing.store import Run
+
+
+@dataclass(slots=True)
+class Tally:
+    """What is known of two runs when they were compared, beside what differs."""
+
+    a: Run
+    b: Run
+    window: int = WINDOW
+    pairs: int = 0  # launches that both runs have
+    undigested: int = 0  # of these, those without digests in one run
+    consequences: int = 0  # that differ as earlier differences make them
+    unwritten: int = 0  # results that differ in memory which held other bits before
+    first_unwritten: Divergence | None = None
+    reported: int = 0  # differences, without those that repeat one
+    notes: list[str] = field(default_factory=list)  # what was not compared, and why
+    complete: bool = True  # False: a run is damaged, was interrupted, or lacks a process
+
+
+@dataclass(slots=True)
+class _Gap:
+    # launches in a row that only one run has
+    side: Literal["a", "b"]
+    first: Row
+    count: int = 1
+
+
+class ProcessPair:
+    """One process of each run."""
+
+    def __init__(self, tally: Tally, rank: int, a: str, b: str) -> None:
+        """Compare process `a` of run a with process `b` of run b; `tally` is told what is not reported."""
+        self._all, self._rank = tally, rank
+        self._runs, self._names = (tally.a, tally.b), (a, b)
+        self._known = (tally.a.signatures(a), tally.b.signatures(b))
+        self._ways: dict[object, Way] = {}
+        self._writers: dict[int, Written] = {}  # by storage of run a: the launch that wrote it last
+        self._added: set[int] = set()  # storages of run b that a launch wrote last which a has not
+        self._tainted: dict[int, tuple[int, int]] = {}  # by storage of run a: bytes that differ in b
+        self._loose: set[int] = set()  # storages of run a that differ where they may not have been written
+        self._gap: _Gap | None = None
+        self._cut: set[str] = set()  # runs that could not be read to their end
+
+    def differences(self) -> Iterator[Divergence]:
+        """What differs, in launch order, without what follows from it; repetitions stand in it."""
+        equal = equal_prefix(*self._runs, *self._names)
+        if equal.whole:
+            self._all.pairs += equal.launches
+            return
+        names = _names(self._known[0]), _names(self._known[1])
+        pairs = aligned(self._rows(0), self._rows(1), *names, equal.launches, self._all.window)
+        for count, (a, b) in enumerate(pairs, 1):
+            if a is not None and b is not None:
+                if self._gap:
+                    yield self._ended_gap()
+                self._all.pairs += 1
+                way = self._way(a, b)
+                if a.batch is None or b.batch is None:
+                    self._all.undigested += 1
+                slots = way.differing(a, b) if count > equal.launches else ()
+                if slots or way.configuration:
+                    yield from self._different(a, b, way, slots)
+                else:
+                    self._wrote(a, b, way, ())
+            else:
+                yield from self._alone(a, b)
+        yield from self._end()
+
+    def _rows(self, side: int) -> Iterator[Row]:
+        try:
+            yield from self._runs[side].rows(self._names[side])
+        except Problem as problem:
+            self._cut.add("ab"[side])
+            self._all.complete = False
+            self._all.notes.append(f"{problem.problem}; compared up to there")
+
+    def _way(self, a: Row, b: Row) -> Way:
+        key = (a.line.signature, b.line.signature, a.before, a.after, b.before, b.after)
+        way = self._ways.get(key)
+        if way is None:
+            way = self._ways[key] = way_of(a, b, self._signature(0, a), self._signature(1, b))
+        return way
+
+    def _signature(self, side: int, row: Row) -> tuple[Kernel, Signature]:
+        number = row.line.signature
+        if number not in self._known[side]:
+            raise Problem(
+                f"{self._runs[side].path} is damaged: launch {row.line.index} has no signature {number}",
+                "copy the run again, or record it again",
+            )
+        return self._known[side][number]
+
+    def _joined(self, side: int, row: Row) -> KernelLaunch:
+        return self._runs[side].joined(row, *self._signature(side, row))
+
+    # ---- a pair that differs
+
+    def _different(self, a: Row, b: Row, way: Way, slots: tuple[Slot, ...]) -> Iterator[Divergence]:
+        launches = self._joined(0, a), self._joined(1, b)
+        inputs = [slot for slot in slots if slot.side == "before"]
+        outputs = [slot for slot in slots if slot.side == "after" and slot.differs_by_writing(a, b)]
+        loose = [slot for slot in outputs if slot.held_other_bits(a, b) and slot.position not in _at(inputs)]
+        proven = [slot for slot in outputs if slot not in loose]
+        from_loose = [slot for slot in inputs if a.line.storages[slot.tensor] in self._loose]
+        fresh = [slot for slot in inputs if slot not in from_loose and not self._follows(slot, a, b)]
+        fresh += from_loose if outputs else []
+        if way.configuration:
+            names = tuple(launches[0].args[slot.position].name for slot in outputs)
+            yield self._found("launch", launches, *way.configuration, outputs=names)
+        for slot in fresh:
+            yield self._input(slot, a, b, launches)
+        if not inputs and not way.configuration:
+            for slot in proven:
+                yield self._found("output", launches, *slot.texts(a, b), slot)
+        elif not fresh and not way.configuration and len(inputs) > len(from_loose):
+            self._all.consequences += 1
+        for slot in fresh:
+            self._taint(a, slot)
+        self._wrote(a, b, way, outputs)
+        self._loose -= {a.line.storages[slot.tensor] for slot in outputs}
+        if len(inputs) == len(from_loose) and not way.configuration and not fresh:
+            self._left(a, b, launches, loose)
+
+    def _left(self, a: Row, b: Row, launches: tuple[KernelLaunch, KernelLaunch], loose: list[Slot]) -> None:
+        # results that may differ only where they were not written
+        self._loose |= {a.line.storages[slot.tensor] for slot in loose}
+        if loose and self._all.first_unwritten is None:
+            texts = loose[0].texts(a, b)
+            self._all.first_unwritten = self._found(
+                "output", launches, *texts, loose[0], may_be_unwritten=True
+            )
+        self._all.unwritten += len(loose)
+
+    def _follows(self, slot: Slot, a: Row, b: Row) -> bool:
+        if b.line.storages[slot.tensor_b] in self._added:
+            return True
+        tainted = self._tainted.get(a.line.storages[slot.tensor])
+        if tainted is None or slot.position in a.line.writers:
+            return False
+        first, behind = extent(slot.meta)
+        return first < tainted[1] and tainted[0] < behind
+
+    def _input(self, slot: Slot, a: Row, b: Row, launches: tuple[KernelLaunch, KernelLaunch]) -> Divergence:
+        one, other = slot.texts(a, b)
+        operator = a.line.writers.get(slot.position)
+        written = self._writers.get(a.line.storages[slot.tensor])
+        producer = None
+        if written is not None:
+            same = written.meta == slot.meta and written.bits
+            changed = [run for run, bits in (("a", one), ("b", other)) if same and bits != written.bits]
+            producer = Producer(
+                written.launch,
+                written.kernel_name,
+                written.argument,
+                written.outputs,
+                written.only_in_a,
+                "".join(changed),
+                a.line.storages[slot.tensor] in self._loose,
+            )
+        follows = operator is not None and self._all.reported > 0
+        return self._found("input", launches, one, other, slot, producer, operator, may_follow=follows)
+
+    def _found(
+        self,
+        kind: Kind,
+        launches: tuple[KernelLaunch, KernelLaunch],
+        a: str,
+        b: str,
+        slot: Slot | None = None,
+        producer: Producer | None = None,
+        operator: str | None = None,
+        *,
+        may_follow: bool = False,
+        may_be_unwritten: bool = False,
+        outputs: tuple[str, ...] = (),
+    ) -> Divergence:
+        one, other = launches
+        position = slot.position if slot else None
+        argument = one.args[position].name if position is not None else None
+        return Divergence(
+            kind, self._rank, one.index, one.kernel_name, a, b, one, other, argument, position, producer,
+            operator, may_follow, may_be_unwritten, outputs,
+        )  # fmt: skip
+
+    # ---- who wrote what, and what of it differs
+
+    def _wrote(self, a: Row, b: Row, way: Way, different: list[Slot] | tuple[()]) -> None:
+        for place in way.writes:
+            storage = a.line.storages[place.tensor]
+            self._writers[storage] = place.written(a)
+            if self._added and place.tensor < len(b.line.storages):
+                self._added.discard(b.line.storages[place.tensor])
+            if storage in self._tainted and dense(place.meta):
+                first, behind = extent(place.meta)
+                tainted = self._tainted[storage]
+                if first <= tainted[0] and tainted[1] <= behind:
+                    del self._tainted[storage]
+                    self._loose.discard(storage)
+        for slot in different:
+            self._taint(a, slot)
+
+    def _taint(self, a: Row, slot: Slot) -> None:
+        storage = a.line.storages[slot.tensor]
+        first, behind = extent(slot.meta)
+        known = self._tainted.get(storage, (first, behind))
+        self._tainted[storage] = (min(first, known[0]), max(behind, known[1]))
+
+    # ---- launches that only one run has
+
+    def _alone(self, a: Row | None, b: Row | None) -> Iterator[Divergence]:
+        row, side = (a, 0) if a is not None else (b, 1)
+        assert row is not None
+        letter: Literal["a", "b"] = "a" if side == 0 else "b"
+        if self._gap and self._gap.side != letter:
+            yield self._ended_gap()
+        if self._gap:
+            self._gap.count += 1
+        else:
+            self._gap = _Gap(letter, row)
+        way = way_of(row, row, self._signature(side, row), self._signature(side, row))
+        for place in way.writes:
+            written, storage = place.written(row), row.line.storages[place.tensor]
+            if side == 0:
+                self._writers[storage] = written._replace(only_in_a=True)
+                self._tainted[storage] = extent(place.meta)
+            else:
+                self._added.add(storage)
+
+    def _ended_gap(self, kind: Kind | None = None) -> Divergence:
+        assert self._gap is not None
+        gap, self._gap = self._gap, None
+        launch = self._joined("ab".index(gap.side), gap.first)
+        has, lacks = f"launch {launch.index}: {launch.kernel_name}", NO_LAUNCH
+        texts = (has, lacks) if gap.side == "a" else (lacks, has)
+        kind = kind or ("missing" if gap.side == "a" else "added")
+        return Divergence(kind, self._rank, launch.index, launch.kernel_name, *texts, launch, count=gap.count)
+
+    def _end(self) -> Iterator[Divergence]:
+        # one run goes on where the other has ended; no difference if that one was cut short
+        if not self._gap:
+            return
+        ended = "b" if self._gap.side == "a" else "a"
+        run = self._runs["ab".index(ended)]
+        if ended in self._cut:
+            return
+        if next(run.records(Outcome), None) is None:
+            self._all.complete = False
+            self._all.notes.append(
+                f"{run.name} was interrupted; compared up to there, {self._gap.count} launches before the end"
+            )
+            return
+        yield self._ended_gap("end")
+
+
+def _names(known: dict[int, tuple[Kernel, Signature]]) -> Named:
+    names = {number: kernel.name for number, (kernel, _) in known.items()}
+    return lambda number: names.get(number, "")
+
+
+def _at(slots: list[Slot]) -> set[int]:
+    return {slot.position for slot in slots}

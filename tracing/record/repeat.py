@@ -1,0 +1,61 @@
+"""One case, recorded again and again: the same process, seed and inputs."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import msgspec
+import torch._inductor.config as inductor
+from torch._inductor.utils import fresh_cache
+
+from tracing import store
+from tracing.environment import fresh_caches
+from tracing.model import Case, Outcome, RunInfo
+from tracing.record.launches import LaunchRecorder
+from tracing.record.perturb import Perturbation
+from tracing.record.run import Device, record
+
+# what Inductor has against results that depend on timing: no choice by benchmarks
+DETERMINISTIC = {"deterministic": True, "test_configs.force_filter_reduction_configs": True}
+
+
+def recordings(
+    case: Case,
+    device: Device,
+    count: int,
+    runs: Path,
+    info: RunInfo,
+    progress: Callable[[str], None],
+    *,
+    fresh: bool = False,
+    deterministic: bool = False,
+    perturb: bool = False,
+) -> Iterator[tuple[store.Run, Outcome]]:
+    """Record a case `count` times and give each run as soon as it has ended.
+
+    runs, info    -- where the runs are written, and what they say of themselves
+    fresh         -- empty caches for each run; otherwise only the first compiles and tunes
+    deterministic -- under Inductor's deterministic settings
+    perturb       -- change what no program may rely on, otherwise in each run; compiles anew for each run
+    """
+    with contextlib.ExitStack() as stack:
+        if fresh or perturb:
+            device.caches = fresh_cache  # beside the folders, what this process keeps of compiled kernels
+        else:
+            stack.enter_context(fresh_caches())
+            device.caches = contextlib.nullcontext
+        if deterministic:
+            stack.enter_context(inductor.patch(DETERMINISTIC))
+        perturbation = stack.enter_context(Perturbation()) if perturb else None
+        for index in range(count):
+            writer = store.create(runs, msgspec.structs.replace(info, started=store.now()))
+            with perturbation.of(index) if perturbation else contextlib.nullcontext():
+                try:
+                    outcome = record(
+                        case, device, info.seed, LaunchRecorder(writer), writer, progress, index == 0
+                    )
+                finally:
+                    writer.close()
+            yield store.Run(writer.path), outcome

@@ -1,0 +1,151 @@
+"""Where two runs differ, as a person reads it: the place, both digests, the likely cause and who wrote what.
+
+The lines are rich markup. "a" and "b" are the two runs, in the order in which they were named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.markup import escape
+
+from tracing.analyze.comparison import Comparison
+from tracing.analyze.determinism import Table
+from tracing.analyze.divergence import Divergence
+from tracing.analyze.elements import differing_elements
+from tracing.model import Digest, RunInfo
+from tracing.report.text import plural
+
+
+def divergence_text(
+    found: Divergence, names: tuple[str, str] = ("a", "b"), first: bool = True
+) -> Iterator[str]:
+    """A divergence, its evidence, and who wrote the differing buffer.
+
+    names -- what the two runs are called
+    first -- whether it is the first, or one beside it
+    """
+    title = "first divergence" if first else "another divergence, independent of those above"
+    if found.may_follow:
+        title = "another difference, which may follow from those above"
+    at = f" on rank {found.rank}" if found.rank else ""
+    index = found.launch.index
+    moved = f" (#{found.other.index} in {names[1]})" if found.other and found.other.index != index else ""
+    yield f"[bold red]✗ {title}{at}[/]: launch #{index} {escape(found.kernel_name)}{moved}"
+    yield f"    grid      {found.launch.grid}"
+    if found.argument is not None:
+        yield f"    {found.kind:<9} {escape(found.argument)} (argument {found.position})"
+    values = _values(found)
+    for name, told, value in zip(names, (found.a, found.b), values, strict=True):
+        yield f"    {name:<9} {escape(told)}{value}"
+    if where := _elements(found):
+        yield f"    elements  {where}"
+    for line in _cause(found, names):
+        yield f"    → {escape(line)}"
+
+
+def _digests(found: Divergence) -> list[Digest | None]:
+    if found.position is None or found.other is None:
+        return [None, None]
+    args = [launch.args[found.position] for launch in (found.launch, found.other)]
+    return [arg.before if found.kind == "input" else arg.after for arg in args]
+
+
+def _values(found: Divergence) -> list[str]:
+    return [value_text(one) if one else "" for one in _digests(found)]
+
+
+def value_text(digest: Digest) -> str:
+    """`  |x| sums to 45123.89, nan=1`; nothing where a dtype has no magnitude."""
+    counts = {"nan": digest.nan, "inf": digest.inf, "-0": digest.negative_zero}
+    told = [f"|x| sums to {digest.l1:.9g}"] if digest.l1 is not None else []
+    told += [f"{name}={count}" for name, count in counts.items() if count]
+    return f"  {', '.join(told)}" if told else ""
+
+
+def _elements(found: Divergence) -> str:
+    one, other = _digests(found)
+    tensor = found.launch.args[found.position].tensor if found.position is not None else None
+    if one is None or other is None or tensor is None:
+        return ""
+    count = 1
+    for size in tensor.shape:
+        count *= size
+    ranges = differing_elements(tensor, one, other)
+    return f"in {', '.join(f'{first}:{behind}' for first, behind in ranges)} of {count}" if ranges else ""
+
+
+def _cause(found: Divergence, names: tuple[str, str]) -> Iterator[str]:
+    if found.kind in ("missing", "added", "end"):
+        has = names[1] if found.only_in_b else names[0]
+        where = "at its end" if found.kind == "end" else "here"
+        yield f"{has} alone has {plural(found.count, 'launch')} {where}"
+    elif found.kind == "launch":
+        yield "the launch itself differs: another configuration was compiled or chosen"
+        if found.outputs:
+            yield f"and its results differ: {', '.join(found.outputs)}"
+    elif found.may_be_unwritten:
+        yield "all that it read is equal; the memory held other bits before: some may be unwritten"
+    elif found.kind == "output":
+        yield "all that it read is equal: this kernel gave two results for the same inputs"
+    elif found.operator is not None:
+        yield f"likely cause: {found.operator} wrote it last, outside of Triton"
+    else:
+        yield from _producer(found, names)
+
+
+def _producer(found: Divergence, names: tuple[str, str]) -> Iterator[str]:
+    producer = found.producer
+    if producer is None:
+        yield "no launch wrote it: it comes from the case's inputs or from outside of Triton"
+        return
+    last = f"launch #{producer.index} {producer.kernel_name}"
+    yield f"likely cause: {last} wrote it last, as {producer.argument}"
+    yield f"its outputs: {', '.join(producer.outputs)}"
+    if producer.unwritten:
+        yield "the memory held other bits before that, so part of it may be unwritten, and is read here;"
+        yield f"or {producer.kernel_name} is not deterministic"
+    elif producer.only_in_a:
+        yield f"{names[1]} does not have that launch"
+    elif producer.changed_in:
+        runs = " and ".join(names["ab".index(run)] for run in producer.changed_in)
+        yield f"but its results were equal: something outside of Triton changed them afterwards, in {runs}"
+    else:
+        yield "its results were equal where they were digested; this reads them through another view"
+
+
+def summary_text(comparison: Comparison) -> Iterator[str]:
+    """What was compared, what follows from what, and what was left out."""
+    repeats = sum(comparison.repeated.values()) - comparison.reported
+    if comparison.reported:
+        told = f"{comparison.consequences} differ as a consequence, {repeats} repeat what is reported"
+        yield f"{plural(comparison.pairs, 'launch')} compared: {told}"
+    if first := comparison.first_unwritten:
+        results = plural(comparison.unwritten, "result")
+        yield f"[yellow]not told apart[/]: {results} in memory that held other bits before, from launch"
+        yield f"  #{first.index} on: unwritten in part, or not deterministic; no reader of them shows it"
+    if comparison.undigested:
+        without = plural(comparison.undigested, "launch")
+        yield f"[yellow]not compared[/]: the contents of {without} without digests"
+    for note in comparison.notes:
+        yield f"[yellow]not compared[/]: {escape(note)}"
+
+
+def table_text(table: Table) -> Iterator[str]:
+    """Kernel × run: what differed first in each kernel; `·` where nothing did."""
+    width = max(map(len, table.kernels), default=6)
+    yield f"{'kernel':<{width}}  " + " ".join(f"{f'run {run}':>7}" for run in table.runs)
+    for kernel, kinds in table.kernels.items():
+        yield f"{escape(kernel):<{width}}  " + " ".join(f"{kinds.get(run, '·'):>7}" for run in table.runs)
+
+
+def incomparable(a: RunInfo, b: RunInfo) -> str:
+    """Why two runs are not of the same program, "" if they are: of other cases, or of other versions."""
+    one, other = a.environment, b.environment
+    facts = {
+        "cases": (a.case, b.case),
+        "versions of torch": (one.torch, other.torch),
+        "versions of Triton": (one.triton, other.triton),
+        "targets": (one.target, other.target),
+    }
+    return "; ".join(f"{name}: {x} and {y}" for name, (x, y) in facts.items() if x != y)
