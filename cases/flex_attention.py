@@ -36,8 +36,8 @@ def build(
     backward: bool = True,
 ) -> Workload:
     tokens = tokens or (32 if device == "cpu" else 1024)
-    mask_mod = masks(tokens, window, documents, device)[mask]
-    score_mod = scores(heads, device)[score]
+    mask_mod = chosen("mask", mask, masks(tokens, window, documents, device))
+    score_mod = chosen("score", score, scores(heads, device))
     shape = (batch, heads, tokens, width)
     q, k, v = (torch.randn(shape, dtype=getattr(torch, dtype), device=device) for _ in range(3))
     for tensor in (q, k, v):
@@ -52,6 +52,13 @@ def build(
         (q, k, v),
         backward=backward,
     )
+
+
+def chosen(option: str, name: str, known: dict[str, Callable[..., T]]) -> Callable[..., T]:
+    """What an option names; raises ValueError if it names none."""
+    if name not in known:
+        raise ValueError(f"{option}={name} is not known; needed: {', '.join(known)}")
+    return known[name]
 
 
 def masks(tokens: int, window: int, documents: int, device: str) -> dict[str, Mask]:

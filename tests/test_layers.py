@@ -14,7 +14,7 @@ LAYERS = {  # module or package -> what of `tracing` it may import
     "model": set(),
     "environment": {"errors", "model"},
     "digests": {"model"},
-    "store": {"errors", "model", "digests"},
+    "store": {"errors", "model", "digests", "store"},
     "case": {"errors", "model"},
     "virtual_gpu": {"errors", "interpreter"},
     "interpreter": {"errors"},

@@ -160,7 +160,7 @@ def test_a_place_that_cannot_be_written_is_refused_before_anything_runs(tmp_path
 
 
 def test_a_full_disk_is_refused_before_anything_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store, "RESERVE", 1 << 60)
+    monkeypatch.setattr("tracing.store.writer.RESERVE", 1 << 60)
 
     with pytest.raises(Problem, match="free disk"):
         store.create(tmp_path, INFO)

@@ -15,6 +15,7 @@ from test_launches import recorded as launches_of
 from test_store import INFO
 
 from tracing import store
+from tracing.model import LaunchTime
 from tracing.record.launches import LaunchRecorder
 from tracing.record.timing import LaunchTimes
 from tracing.virtual_gpu import virtual_gpu
@@ -34,7 +35,7 @@ def test_the_time_of_a_launch_is_what_passes_between_its_hooks(tmp_path: Path) -
     times.stop(0)
     times.close()
 
-    (line,) = store.Run(writer.path).records(store.LaunchTime)
+    (line,) = store.Run(writer.path).records(LaunchTime)
     assert line.wall_us >= 20_000
     assert line.device_us is None
 
@@ -49,7 +50,7 @@ def test_times_are_written_in_launch_order_whichever_launch_returns_first(tmp_pa
             times.stop(launch - 1)
     times.close()
 
-    assert [line.launch for line in store.Run(writer.path).records(store.LaunchTime)] == list(range(1000))
+    assert [line.launch for line in store.Run(writer.path).records(LaunchTime)] == list(range(1000))
 
 
 @pytest.mark.parametrize("digests", ["all", "none"])

@@ -124,6 +124,8 @@ def test_the_graphs_of_reduce_overhead_are_reported_as_not_covered(tmp_path: Pat
 
 PROTON = """
 import sys
+from pathlib import Path
+
 import torch
 import triton.profiler as proton
 from test_launches import added
@@ -132,7 +134,7 @@ from tracing import store
 from tracing.record.launches import LaunchRecorder
 
 x = torch.rand(1000, device="cuda")
-writer = store.create(store.Path(sys.argv[1]), INFO)
+writer = store.create(Path(sys.argv[1]), INFO)
 order, path = sys.argv[2], sys.argv[1] + "/proton"
 if order == "before":
     proton.start(path, hook="triton")

@@ -1,31 +1,11 @@
-"""A run directory: append-only records and content-addressed blobs.
-
-    runs/silu-20261120-231502/
-      run.json                              what runs, written before it starts
-      kernels-<host>-<rank>-<pid>.ndjson    one line a record; likewise signatures-, outputs-, uncovered-, ...
-      launches-<host>-<rank>-<pid>.ndjson.zst   the same, compressed as it is written; likewise digests-
-      blobs/<digest>.zst                    IR and sources, each stored once
-      blobs/<host>-<rank>-<pid>-<n>.zst     a pack: the IR of one compilation, pass after pass;
-                                            packed-*.ndjson.zst tells which part of it is which blob
-
-Nothing is ever rewritten, and every line is handed to the operating system when it is complete, so a
-run is readable after its process was killed at any moment: a last line without its end is left out.
-One process writes one file of a kind; all of them are read together.
-"""
+"""A recorded run, read from disk: its records, its blobs, and what is joined from them."""
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
-import os
-import shutil
-import socket
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from datetime import datetime, timezone
+from collections.abc import Callable, Iterator
 from difflib import get_close_matches
 from pathlib import Path
-from typing import BinaryIO, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 import msgspec
 import zstandard
@@ -38,216 +18,26 @@ from tracing.model import (
     Compilation,
     DigestBatch,
     DigestLine,
-    KeptTensor,
     Kernel,
     KernelArg,
     KernelLaunch,
     LaunchLine,
     LaunchTime,
-    NotCovered,
-    Outcome,
     PackedBlob,
     PassEnd,
     PassRecord,
     PassStart,
     Record,
-    Result,
     RunInfo,
     Signature,
     StageArtefact,
     UserHash,
 )
+from tracing.store.lines import KINDS, content, lines
 
 Content: TypeAlias = bytes  # by another name: inside of Run, `bytes` is a method
 R = TypeVar("R", bound=Record)
 L = TypeVar("L", DigestLine, LaunchTime, UserHash)
-
-KINDS: dict[type[Record], str] = {
-    Kernel: "kernels",
-    Signature: "signatures",
-    LaunchLine: "launches",
-    DigestBatch: "digests",
-    LaunchTime: "times",
-    UserHash: "hashes",
-    Compilation: "compilations",
-    PassStart: "passes",
-    PassEnd: "passends",
-    StageArtefact: "artefacts",
-    PackedBlob: "packed",
-    KeptTensor: "outputs",
-    NotCovered: "uncovered",
-    Outcome: "outcomes",
-    Result: "results",
-}
-# one line a launch, or a pass: compressed as they are written
-PACKED = {"launches", "digests", "times", "hashes", "passes", "passends", "packed"}
-PACK_WINDOW = 23  # log2 of the bytes that a pack looks back: beyond the text before
-RESERVE = 64 << 20  # bytes of disk that must be free before a run starts
-
-
-def now() -> str:
-    """The time in UTC as a run states it, to the second."""
-    return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-class RunWriter:
-    """A run being recorded by this process."""
-
-    def __init__(self, path: Path, rank: int = 0) -> None:
-        self.path = path
-        self.rank = rank
-        self._writer = f"{socket.gethostname()}-{rank}-{os.getpid()}"
-        self._files: dict[str, BinaryIO] = {}
-        self._encoder = msgspec.json.Encoder()
-        self._packers: dict[str, zstandard.ZstdCompressionObj] = {}
-        self._lock = threading.RLock()  # kernels are compiled by several threads
-        self._packed_blobs: set[Blob] = set()
-        self._packs = 0
-
-    def append(self, record: Record) -> None:
-        """Write one record as one line; it is in the operating system's hands on return."""
-        self.extend([record])
-
-    def extend(self, records: Sequence[Record]) -> None:
-        """Write records of one kind, a line each, with one call to the operating system."""
-        if records:
-            kind = KINDS[type(records[0])]
-            lines = b"".join(self._encoder.encode(record) + b"\n" for record in records)
-            with self._lock:
-                file = self._file(kind)
-                file.write(self._packed(kind, lines))
-                file.flush()
-
-    def blob(self, content: str | bytes) -> Blob:
-        """Store content once and return its name."""
-        data = content.encode() if isinstance(content, str) else content
-        name = hashlib.blake2b(data, digest_size=16).hexdigest()
-        target = self.path / "blobs" / f"{name}.zst"
-        if name not in self._packed_blobs and not target.exists():
-            partial = target.with_suffix(f".{os.getpid()}-{threading.get_ident()}")
-            try:
-                partial.write_bytes(zstandard.compress(data))
-                partial.replace(target)
-            except OSError:
-                partial.unlink(missing_ok=True)
-                raise
-        return name
-
-    def pack(self) -> Pack:
-        """Start a pack: blobs that resemble one another, and take little beside one another."""
-        with self._lock:
-            self._packs += 1
-            return Pack(self, f"{self._writer}-{self._packs - 1}")
-
-    def packed(self, record: PackedBlob) -> None:
-        """Note where a blob lies, so that it is not stored again."""
-        self.append(record)
-        self._packed_blobs.add(record.blob)
-
-    def _file(self, kind: str) -> BinaryIO:
-        file = self._files.get(kind)
-        if file is None:
-            suffix = ".ndjson.zst" if kind in PACKED else ".ndjson"
-            file = self._files[kind] = (self.path / f"{kind}-{self._writer}{suffix}").open("ab")
-        return file
-
-    def _packed(self, kind: str, lines: bytes) -> bytes:
-        # one frame a file, flushed: what repeats is found again, and every line so far can be unpacked
-        if kind not in PACKED:
-            return lines
-        if kind not in self._packers:
-            self._packers[kind] = zstandard.ZstdCompressor().compressobj()
-        packer = self._packers[kind]
-        return packer.compress(lines) + packer.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK)
-
-    def close(self) -> None:
-        """Close the files; what was appended is on disk already."""
-        for file in self._files.values():
-            file.close()
-        self._files.clear()
-
-
-class Pack:
-    """Blobs compressed one behind the other in one frame; each is in the operating system's hands at once.
-
-    An IR that differs little from one before it takes a few bytes. Reading a blob unpacks those before it.
-    """
-
-    def __init__(self, writer: RunWriter, name: str) -> None:
-        self._writer = writer
-        self._name = name
-        self._file: BinaryIO | None = None
-        self._size = 0
-        self._known: set[Blob] = set()
-        # level 1: among texts that repeat one another higher levels take longer and gain nothing
-        parameters = zstandard.ZstdCompressionParameters.from_level(1, window_log=PACK_WINDOW)
-        self._packer = zstandard.ZstdCompressor(compression_params=parameters).compressobj()
-
-    def add(self, content: str | bytes) -> Blob:
-        """Store content once and return its name."""
-        data = content.encode() if isinstance(content, str) else content
-        name = hashlib.blake2b(data, digest_size=16).hexdigest()
-        if name not in self._known:
-            self._known.add(name)
-            if self._file is None:
-                self._file = (self._writer.path / "blobs" / f"{self._name}.zst").open("xb")
-            self._file.write(self._packer.compress(data))
-            self._file.write(self._packer.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK))
-            self._file.flush()
-            self._writer.packed(PackedBlob(name, self._name, self._size, len(data)))
-            self._size += len(data)
-        return name
-
-    def close(self) -> None:
-        """End the frame; what was added is on disk already."""
-        if self._file is not None:
-            self._file.write(self._packer.flush())
-            self._file.close()
-            self._file = None
-
-
-def create(runs: Path, info: RunInfo, rank: int = 0, job: str | None = None) -> RunWriter:
-    """Make a new run directory below `runs`, or join that of another rank of the same job.
-
-    Raises Problem if it cannot be written or the disk is all but full.
-    """
-    stamp = info.started.translate(str.maketrans("T", "-", "-:"))[:15]
-    try:
-        path = _fresh(runs, f"{info.case}-{stamp}") if job is None else runs / f"{info.case}-job-{job}"
-        (path / "blobs").mkdir(parents=True, exist_ok=True)
-        if shutil.disk_usage(path).free < RESERVE:
-            raise Problem(
-                f"{runs} has less than {RESERVE >> 20} MiB of free disk",
-                "free some, or record elsewhere with `--runs DIR`",
-            )
-        _write_once(path / "run.json", msgspec.json.format(msgspec.json.encode(info)) + b"\n")
-    except OSError as error:
-        raise Problem(
-            f"cannot write a run below {runs}: {error.strerror}", "record elsewhere with `--runs DIR`"
-        ) from error
-    return RunWriter(path, rank)
-
-
-def _write_once(path: Path, data: bytes) -> None:
-    # whole or not at all; the first rank's stands
-    partial = path.with_suffix(f".{socket.gethostname()}-{os.getpid()}")
-    partial.write_bytes(data)
-    with contextlib.suppress(FileExistsError):
-        path.hardlink_to(partial)
-    partial.unlink()
-
-
-def _fresh(runs: Path, name: str) -> Path:
-    # two runs of one case in one second get different names
-    runs.mkdir(parents=True, exist_ok=True)
-    for suffix in ("", *(f"-{n}" for n in range(2, 1000))):
-        path = runs / (name + suffix)
-        try:
-            path.mkdir()
-        except FileExistsError:
-            continue
-        return path
-    raise Problem(f"{runs} holds a thousand runs named {name}", "remove some with `tracing clean`")
 
 
 class Run:
@@ -274,7 +64,7 @@ class Run:
     def records(self, kind: type[R]) -> Iterator[R]:
         """Every record of one kind, process by process, in the order written."""
         for path in self._files(kind):
-            yield from _lines(path, kind)
+            yield from lines(path, kind)
 
     def text(self, blob: Blob) -> str:
         """The content of a blob as text."""
@@ -315,7 +105,7 @@ class Run:
     def view(self, process: str, kind: type[Record], fields: type[R]) -> Iterator[R]:
         """The records of one kind of one process, decoded as a record that has only some of their fields."""
         paths = self.path.glob(f"{KINDS[kind]}{process}.ndjson*")
-        return (line for path in paths for line in _lines(path, fields))
+        return (line for path in paths for line in lines(path, fields))
 
     def rows(self, process: str) -> Iterator[Row]:
         """The launches of one process in launch order, unjoined: some 2 µs a launch, of constant memory."""
@@ -339,7 +129,7 @@ class Run:
         for path in self._files(StageArtefact):
             writer = path.name.removeprefix(KINDS[StageArtefact]).split(".ndjson")[0]
             compilations = {one.id: one for one in self._written(writer, Compilation)}
-            for artefact in _lines(path, StageArtefact):
+            for artefact in lines(path, StageArtefact):
                 yield self._compiled(compilations, artefact.compilation), artefact
 
     def _place(self, blob: Blob) -> PackedBlob | None:
@@ -351,7 +141,7 @@ class Run:
         # the content of a pack, of which `size` bytes are needed
         if self._pack[0] != name or len(self._pack[1]) < size:
             try:
-                self._pack = name, b"".join(_content(self.path / "blobs" / f"{name}.zst"))
+                self._pack = name, b"".join(content(self.path / "blobs" / f"{name}.zst"))
             except (OSError, zstandard.ZstdError) as error:
                 raise self._damaged(f"pack {name}: {error}") from None
         if len(self._pack[1]) < size:
@@ -363,7 +153,7 @@ class Run:
 
     def _written(self, writer: str, kind: type[R]) -> Iterator[R]:
         paths = self.path.glob(f"{KINDS[kind]}{writer}.ndjson*")
-        return (line for path in paths for line in _lines(path, kind))
+        return (line for path in paths for line in lines(path, kind))
 
     def _digests(self, writer: str) -> Iterator[DigestLine]:
         for batch in self._written(writer, DigestBatch):
@@ -471,55 +261,6 @@ def _run_info(path: Path, content: bytes) -> RunInfo:
         return msgspec.json.decode(content, type=RunInfo)
     except msgspec.MsgspecError as error:
         raise Problem(f"{path / 'run.json'} is not a run's description: {error}", remedy) from None
-
-
-def _lines(path: Path, kind: type[R]) -> Iterator[R]:
-    decoder = msgspec.json.Decoder(kind)
-    number = 0
-    try:
-        for block in _whole_lines(_content(path)):
-            try:
-                found = decoder.decode_lines(block)
-            except msgspec.MsgspecError:  # where in the block, and what stands before it
-                yield from _one_by_one(path, number, decoder, block)
-            else:
-                yield from found
-            number += block.count(b"\n")
-    except zstandard.ZstdError as error:
-        raise Problem(
-            f"{path} is damaged behind line {number}: {error}", "copy the run again, or record it again"
-        ) from None
-
-
-def _one_by_one(path: Path, number: int, decoder: msgspec.json.Decoder[R], block: bytes) -> Iterator[R]:
-    for line in block.splitlines():
-        number += 1
-        try:
-            yield decoder.decode(line)
-        except msgspec.MsgspecError as error:
-            raise Problem(
-                f"{path}:{number} is damaged: {error}", "copy the run again, or record it again"
-            ) from None
-
-
-def _content(path: Path) -> Iterator[bytes]:
-    # Piece by piece. A packed file is one frame without an end, whose last bytes zstandard's stream_reader
-    # keeps to itself.
-    unpacker = zstandard.ZstdDecompressor().decompressobj() if path.suffix == ".zst" else None
-    with path.open("rb") as file:
-        while piece := file.read(1 << 16):
-            yield unpacker.decompress(piece) if unpacker is not None else piece
-
-
-def _whole_lines(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    # a last line without its end is left out: the process was killed while it wrote it
-    rest: list[bytes] = []
-    for piece in pieces:
-        end = piece.rfind(b"\n") + 1
-        if end:
-            yield b"".join((*rest, piece[:end]))
-            rest.clear()
-        rest.append(piece[end:])
 
 
 def recorded(runs: Path) -> list[Path]:

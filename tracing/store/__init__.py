@@ -1,0 +1,21 @@
+"""A run directory: append-only records and content-addressed blobs.
+
+    runs/silu-20261120-231502/
+      run.json                              what runs, written before it starts
+      kernels-<host>-<rank>-<pid>.ndjson    one line a record; likewise signatures-, outputs-, uncovered-, ...
+      launches-<host>-<rank>-<pid>.ndjson.zst   the same, compressed as it is written; likewise digests-
+      blobs/<digest>.zst                    IR and sources, each stored once
+      blobs/<host>-<rank>-<pid>-<n>.zst     a pack: the IR of one compilation, pass after pass;
+                                            packed-*.ndjson.zst tells which part of it is which blob
+
+Nothing is ever rewritten, and every line is handed to the operating system when it is complete, so a
+run is readable after its process was killed at any moment: a last line without its end is left out.
+One process writes one file of a kind; all of them are read together.
+"""
+
+from __future__ import annotations
+
+from tracing.store.reader import Run, open_run, recorded
+from tracing.store.writer import Pack, RunWriter, create, now
+
+__all__ = ["Pack", "Run", "RunWriter", "create", "now", "open_run", "recorded"]

@@ -1,0 +1,102 @@
+"""The files of a run: which record is in which, and how their lines are read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+import zstandard
+
+from tracing.errors import Problem
+from tracing.model import (
+    Compilation,
+    DigestBatch,
+    KeptTensor,
+    Kernel,
+    LaunchLine,
+    LaunchTime,
+    NotCovered,
+    Outcome,
+    PackedBlob,
+    PassEnd,
+    PassStart,
+    Record,
+    Result,
+    Signature,
+    StageArtefact,
+    UserHash,
+)
+
+KINDS: dict[type[Record], str] = {
+    Kernel: "kernels",
+    Signature: "signatures",
+    LaunchLine: "launches",
+    DigestBatch: "digests",
+    LaunchTime: "times",
+    UserHash: "hashes",
+    Compilation: "compilations",
+    PassStart: "passes",
+    PassEnd: "passends",
+    StageArtefact: "artefacts",
+    PackedBlob: "packed",
+    KeptTensor: "outputs",
+    NotCovered: "uncovered",
+    Outcome: "outcomes",
+    Result: "results",
+}
+# one line a launch, or a pass: compressed as they are written
+PACKED = {"launches", "digests", "times", "hashes", "passes", "passends", "packed"}
+
+R = TypeVar("R", bound=Record)
+
+
+def lines(path: Path, kind: type[R]) -> Iterator[R]:
+    """The records of one file, as many as are whole; raises Problem at the first that is damaged."""
+    decoder = msgspec.json.Decoder(kind)
+    number = 0
+    try:
+        for block in _whole_lines(content(path)):
+            try:
+                found = decoder.decode_lines(block)
+            except msgspec.MsgspecError:  # where in the block, and what stands before it
+                yield from _one_by_one(path, number, decoder, block)
+            else:
+                yield from found
+            number += block.count(b"\n")
+    except zstandard.ZstdError as error:
+        raise Problem(
+            f"{path} is damaged behind line {number}: {error}", "copy the run again, or record it again"
+        ) from None
+
+
+def _one_by_one(path: Path, number: int, decoder: msgspec.json.Decoder[R], block: bytes) -> Iterator[R]:
+    for line in block.splitlines():
+        number += 1
+        try:
+            yield decoder.decode(line)
+        except msgspec.MsgspecError as error:
+            raise Problem(
+                f"{path}:{number} is damaged: {error}", "copy the run again, or record it again"
+            ) from None
+
+
+def content(path: Path) -> Iterator[bytes]:
+    """What a file holds, piece by piece, unpacked."""
+    # A packed file is one frame without an end, whose last bytes zstandard's stream_reader keeps to itself.
+    unpacker = zstandard.ZstdDecompressor().decompressobj() if path.suffix == ".zst" else None
+    with path.open("rb") as file:
+        while piece := file.read(1 << 16):
+            yield unpacker.decompress(piece) if unpacker is not None else piece
+
+
+def _whole_lines(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    # a last line without its end is left out: the process was killed while it wrote it
+    rest: list[bytes] = []
+    for piece in pieces:
+        end = piece.rfind(b"\n") + 1
+        if end:
+            yield b"".join((*rest, piece[:end]))
+            rest.clear()
+        rest.append(piece[end:])

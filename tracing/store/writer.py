@@ -1,0 +1,189 @@
+"""A run being recorded: what one process appends to it."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import shutil
+import socket
+import threading
+from collections.abc import Sequence
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+import zstandard
+
+from tracing.errors import Problem
+from tracing.model import Blob, PackedBlob, Record, RunInfo
+from tracing.store.lines import KINDS, PACKED
+
+PACK_WINDOW = 23  # log2 of the bytes that a pack looks back: beyond the text before
+RESERVE = 64 << 20  # bytes of disk that must be free before a run starts
+
+
+def now() -> str:
+    """The time in UTC as a run states it, to the second."""
+    return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+class RunWriter:
+    """A run being recorded by this process."""
+
+    def __init__(self, path: Path, rank: int = 0) -> None:
+        self.path = path
+        self.rank = rank
+        self._writer = f"{socket.gethostname()}-{rank}-{os.getpid()}"
+        self._files: dict[str, BinaryIO] = {}
+        self._encoder = msgspec.json.Encoder()
+        self._packers: dict[str, zstandard.ZstdCompressionObj] = {}
+        self._lock = threading.RLock()  # kernels are compiled by several threads
+        self._packed_blobs: set[Blob] = set()
+        self._packs = 0
+
+    def append(self, record: Record) -> None:
+        """Write one record as one line; it is in the operating system's hands on return."""
+        self.extend([record])
+
+    def extend(self, records: Sequence[Record]) -> None:
+        """Write records of one kind, a line each, with one call to the operating system."""
+        if records:
+            kind = KINDS[type(records[0])]
+            lines = b"".join(self._encoder.encode(record) + b"\n" for record in records)
+            with self._lock:
+                file = self._file(kind)
+                file.write(self._packed(kind, lines))
+                file.flush()
+
+    def blob(self, content: str | bytes) -> Blob:
+        """Store content once and return its name."""
+        data = content.encode() if isinstance(content, str) else content
+        name = hashlib.blake2b(data, digest_size=16).hexdigest()
+        target = self.path / "blobs" / f"{name}.zst"
+        if name not in self._packed_blobs and not target.exists():
+            partial = target.with_suffix(f".{os.getpid()}-{threading.get_ident()}")
+            try:
+                partial.write_bytes(zstandard.compress(data))
+                partial.replace(target)
+            except OSError:
+                partial.unlink(missing_ok=True)
+                raise
+        return name
+
+    def pack(self) -> Pack:
+        """Start a pack: blobs that resemble one another, and take little beside one another."""
+        with self._lock:
+            self._packs += 1
+            return Pack(self, f"{self._writer}-{self._packs - 1}")
+
+    def packed(self, record: PackedBlob) -> None:
+        """Note where a blob lies, so that it is not stored again."""
+        self.append(record)
+        self._packed_blobs.add(record.blob)
+
+    def _file(self, kind: str) -> BinaryIO:
+        file = self._files.get(kind)
+        if file is None:
+            suffix = ".ndjson.zst" if kind in PACKED else ".ndjson"
+            file = self._files[kind] = (self.path / f"{kind}-{self._writer}{suffix}").open("ab")
+        return file
+
+    def _packed(self, kind: str, lines: bytes) -> bytes:
+        # one frame a file, flushed: what repeats is found again, and every line so far can be unpacked
+        if kind not in PACKED:
+            return lines
+        if kind not in self._packers:
+            self._packers[kind] = zstandard.ZstdCompressor().compressobj()
+        packer = self._packers[kind]
+        return packer.compress(lines) + packer.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK)
+
+    def close(self) -> None:
+        """Close the files; what was appended is on disk already."""
+        for file in self._files.values():
+            file.close()
+        self._files.clear()
+
+
+class Pack:
+    """Blobs compressed one behind the other in one frame; each is in the operating system's hands at once.
+
+    An IR that differs little from one before it takes a few bytes. Reading a blob unpacks those before it.
+    """
+
+    def __init__(self, writer: RunWriter, name: str) -> None:
+        self._writer = writer
+        self._name = name
+        self._file: BinaryIO | None = None
+        self._size = 0
+        self._known: set[Blob] = set()
+        # level 1: among texts that repeat one another higher levels take longer and gain nothing
+        parameters = zstandard.ZstdCompressionParameters.from_level(1, window_log=PACK_WINDOW)
+        self._packer = zstandard.ZstdCompressor(compression_params=parameters).compressobj()
+
+    def add(self, content: str | bytes) -> Blob:
+        """Store content once and return its name."""
+        data = content.encode() if isinstance(content, str) else content
+        name = hashlib.blake2b(data, digest_size=16).hexdigest()
+        if name not in self._known:
+            self._known.add(name)
+            if self._file is None:
+                self._file = (self._writer.path / "blobs" / f"{self._name}.zst").open("xb")
+            self._file.write(self._packer.compress(data))
+            self._file.write(self._packer.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK))
+            self._file.flush()
+            self._writer.packed(PackedBlob(name, self._name, self._size, len(data)))
+            self._size += len(data)
+        return name
+
+    def close(self) -> None:
+        """End the frame; what was added is on disk already."""
+        if self._file is not None:
+            self._file.write(self._packer.flush())
+            self._file.close()
+            self._file = None
+
+
+def create(runs: Path, info: RunInfo, rank: int = 0, job: str | None = None) -> RunWriter:
+    """Make a new run directory below `runs`, or join that of another rank of the same job.
+
+    Raises Problem if it cannot be written or the disk is all but full.
+    """
+    stamp = info.started.translate(str.maketrans("T", "-", "-:"))[:15]
+    try:
+        path = _fresh(runs, f"{info.case}-{stamp}") if job is None else runs / f"{info.case}-job-{job}"
+        (path / "blobs").mkdir(parents=True, exist_ok=True)
+        if shutil.disk_usage(path).free < RESERVE:
+            raise Problem(
+                f"{runs} has less than {RESERVE >> 20} MiB of free disk",
+                "free some, or record elsewhere with `--runs DIR`",
+            )
+        _write_once(path / "run.json", msgspec.json.format(msgspec.json.encode(info)) + b"\n")
+    except OSError as error:
+        raise Problem(
+            f"cannot write a run below {runs}: {error.strerror}", "record elsewhere with `--runs DIR`"
+        ) from error
+    return RunWriter(path, rank)
+
+
+def _write_once(path: Path, data: bytes) -> None:
+    # whole or not at all; the first rank's stands
+    partial = path.with_suffix(f".{socket.gethostname()}-{os.getpid()}")
+    partial.write_bytes(data)
+    with contextlib.suppress(FileExistsError):
+        path.hardlink_to(partial)
+    partial.unlink()
+
+
+def _fresh(runs: Path, name: str) -> Path:
+    # two runs of one case in one second get different names
+    runs.mkdir(parents=True, exist_ok=True)
+    for suffix in ("", *(f"-{n}" for n in range(2, 1000))):
+        path = runs / (name + suffix)
+        try:
+            path.mkdir()
+        except FileExistsError:
+            continue
+        return path
+    raise Problem(f"{runs} holds a thousand runs named {name}", "remove some with `tracing clean`")
