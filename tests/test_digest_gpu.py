@@ -180,8 +180,9 @@ def test_the_kernel_compiles_for_a_gpu(stage: str, made_for: GPUTarget, kind: in
         integers(64, 64).t(),
         torch.randn(8, dtype=torch.complex64).conj(),
         values(2, 3, 4, 5, 6, 7).permute(5, 3, 1, 0, 2, 4),
+        torch.zeros(16)[::2].expand(1 << 29, 8),
     ],
-    ids=["transposed bytes", "conjugate", "six dimensions"],
+    ids=["transposed bytes", "conjugate", "six dimensions", "more words than 32 bits count"],
 )
 def test_what_no_layout_describes_must_be_copied(tensor: torch.Tensor) -> None:
     assert layout(tensor) is None

@@ -18,7 +18,7 @@ from tracing.record.digest import TILE_WORDS
 FIELDS = 5 + RANGES  # of a slot, 64 bits each: sum 1, L1, NaN, inf, -0.0, then sum 0 by range
 COLUMNS = 15  # of a table: see `digest_kernel`
 PLAIN = -1
-STEP = TILE_WORDS // 2  # words that are loaded at a time
+HALF = TILE_WORDS // 2  # words that are loaded at a time
 # How values are tallied. Complex ones are pairs; those of one byte are looked up in a table of 256.
 KINDS = {
     torch.float32: 1,
@@ -34,7 +34,7 @@ KINDS = {
     torch.float8_e5m2fnuz: 5,
 }
 
-_HALF = tl.constexpr(TILE_WORDS // 2)
+_HALF = tl.constexpr(HALF)
 _WORDS = tl.constexpr(TILE_WORDS)
 _GOLDEN = tl.constexpr(0x9E3779B97F4A7C15)
 _FIELDS = tl.constexpr(FIELDS)

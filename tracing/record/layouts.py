@@ -13,10 +13,10 @@ from functools import reduce
 
 import torch
 
-from tracing.record.digest_kernel import STEP
+from tracing.record.digest_kernel import HALF
 
 DIMS = 4
-_UNITS = 1 << 31  # from the first to the last: an offset fits 31 bits
+_UNITS = 1 << 31  # of a tensor, and from its first to its last: both fit 31 bits
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +29,9 @@ class Layout:
 
     @property
     def long(self) -> bool:
-        """Whether it is a table of rows so long that a step of the kernel meets one end of a row at most."""
+        """Whether it is a table of rows so long that half a tile meets one end of a row at most."""
         rows = self.sizes[:2] == (1, 1) and self.strides[3] == 1
-        return self.unit > 0 and rows and self.sizes[2] * self.unit >= 4 * STEP
+        return self.unit > 0 and rows and self.sizes[2] * self.unit >= 4 * HALF
 
     @property
     def misaligned(self) -> int:
@@ -48,7 +48,7 @@ def layout(tensor: torch.Tensor) -> Layout | None:
     itemsize, address = tensor.element_size(), tensor.data_ptr()
     for unit in (16, 4, 2):
         dims = _in_units(_merged(tensor.shape, tensor.stride()), itemsize, unit)
-        span = sum((n - 1) * abs(stride) for n, stride in dims)
+        span = max(tensor.numel() * itemsize // unit, sum((n - 1) * stride for n, stride in dims))
         if dims and len(dims) <= DIMS and not address % unit and span < _UNITS:
             padded = [(1, 0)] * (DIMS - len(dims)) + dims
             return Layout(unit, tuple(n for n, _ in padded[1:]), tuple(stride for _, stride in padded))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -131,13 +131,19 @@ def _compared(
         workload = _built(case, device, seed)
         with recorder:
             actual = _results(workload, seed, torch.compile)
-        writer.extend(
-            [Result(name, digest(one)) for name, one in actual.items() if one.layout is torch.strided]
-        )
+        _write_results(actual, writer)
         progress(f"launches recorded: {recorder.recorded} of {recorder.count}")
         if recorder.count == 0:
             writer.append(NotCovered("this case: it launched no kernel", "a case that torch.compile lowers"))
     return _outcome(actual, expected)
+
+
+def _write_results(results: Mapping[str, torch.Tensor], writer: RunWriter) -> None:
+    for name, result in results.items():
+        try:
+            writer.append(Result(name, digest(result)))
+        except (RuntimeError, NotImplementedError, TypeError) as error:  # sparse, or a subclass without bits
+            writer.append(NotCovered(f"the bits of {name} ({str(error).splitlines()[0]})", "none"))
 
 
 @contextlib.contextmanager
