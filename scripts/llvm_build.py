@@ -39,7 +39,7 @@ class Llvm:
     """What `make triton` builds against."""
 
     folder: str
-    commit: str  # "": a distribution's
+    commit: str  # as its libraries name it, see revision(); "": a distribution's
     kind: str  # source, prebuilt or system
     profile: str = ""
 
@@ -147,13 +147,14 @@ def from_source(
     jobs = recipe.jobs(compiler, asked=options.jobs)
     build = tools.root / folder_name(source, compiler, profile)
     say(f"{profile} with {compiler}; {jobs.compile} compiles and {jobs.link} links at a time")
-    arguments = recipe.arguments(compiler, profile, jobs, clang=clang, commit=source.commit)
+    commit = revision(source, build)
+    arguments = recipe.arguments(compiler, profile, jobs, clang=clang, commit=commit)
     configure(source, build, arguments)
     targets = recipe.targets(triton, ninja_build.known_targets(build), clang=clang)
     compile_all(build, targets, compiler, profile, jobs)
     if clangxx:
         link(build / "bin/clang++", Path(clangxx))
-    return Llvm(str(build), source.commit, "source", profile)
+    return Llvm(str(build), commit, "source", profile)
 
 
 def require_memory(held: int) -> None:
@@ -178,6 +179,14 @@ def folder_name(source: Source, compiler: Compiler, profile: str) -> str:
     if source.given:  # CMake would refuse another source folder
         name += "-" + hashlib.sha256(str(source.folder).encode()).hexdigest()[:4]
     return f"llvm-{name}-{profile}-{Path(compiler.cxx).name}"
+
+
+def revision(source: Source, build: Path) -> str:
+    """What the libraries will say they are: the source's commit, or where it has none a mark of this folder.
+
+    By it libtriton.so can be told from one that has another LLVM in it.
+    """
+    return source.commit or hashlib.sha1(str(build).encode()).hexdigest()
 
 
 def configure(source: Source, build: Path, arguments: list[str]) -> None:

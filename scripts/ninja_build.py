@@ -9,12 +9,14 @@ from __future__ import annotations
 import json
 import os
 import resource
+import signal
 import subprocess
 import sys
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -62,8 +64,9 @@ def outstanding(build: Path, targets: Sequence[str]) -> list[str]:
     command = ("ninja", "-C", str(build), "-n", *targets)
     done = subprocess.run(command, env=status_line(), capture_output=True, text=True)
     if done.returncode:
+        wrote = (done.stderr.strip() or done.stdout.strip()).removeprefix("ninja: error: ")
         raise Problem(
-            f"{build} cannot be built: {done.stdout.strip() or done.stderr.strip()}", "make clean ALL=1"
+            f"{build} cannot be built: {wrote}", "is the source whole? make clean ALL=1 starts anew"
         )
     return [match.group(3) for match in map(STEP.match, done.stdout.splitlines()) if match]
 
@@ -105,7 +108,7 @@ def watch(
             progress.end()
             after = resource.getrusage(resource.RUSAGE_CHILDREN)
             cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-            figures = Figures(progress.done, time.monotonic() - start, cpu, memory.peak)
+            figures = Figures(progress.earlier + progress.done, time.monotonic() - start, cpu, memory.peak)
             total = keep(log, figures, whole=process.returncode == 0)
     if process.returncode:
         raise failure.diagnose(failed or last, log)
@@ -127,6 +130,8 @@ def follow(
             last.append(own)
             if failed or own.startswith(("FAILED: ", "CMake Error")):
                 failed.append(own)
+            if own.startswith("ninja: build stopped"):  # after which setuptools would build once more
+                end_below(process.pid)
     finally:
         process.wait()  # after Ctrl-C ninja deletes what is half written
     return failed, list(last)
@@ -137,19 +142,27 @@ class Progress:
 
     def __init__(self, expected: int, say: Callable[[str], None]) -> None:
         self.expected, self.say, self.terminal = expected, say, sys.stderr.isatty()
-        self.done, self.start, self.shown = 0, time.monotonic(), time.monotonic()
+        self.done, self.earlier, self.shown = 0, 0, time.monotonic()
+        # When how much was done, of the last minutes: the first steps of a build are its shortest.
+        self.recent = deque([(self.shown, 0)], maxlen=5)
 
     def count(self, line: str) -> None:
         match = STEP.match(line)
         # A build may run another inside, whose shorter counts are not ours.
         if not match or 2 * int(match.group(2)) < self.expected:
             return
-        self.done, total = int(match.group(1)), int(match.group(2))
+        done, total = int(match.group(1)), int(match.group(2))
+        if done < self.done:  # one build behind the other, as setup.py builds documentation last
+            self.earlier += self.done
+        self.done = done
         now = time.monotonic()
         if now - self.shown < (1 if self.terminal else QUIET):
             return
         self.shown = now
-        left = (now - self.start) / self.done * (total - self.done)
+        since, before = self.recent[0]
+        left = (now - since) / max(1, self.done - before) * (total - self.done)
+        if now - self.recent[-1][0] >= QUIET:
+            self.recent.append((now, self.done))
         says = f"{self.done} of {total} steps, {duration(left)} left"
         if self.terminal:
             print(f"\r\033[K  {says}  {match.group(3)[-70:]}", end="", file=sys.stderr, flush=True)
@@ -176,6 +189,18 @@ class Memory:
 
 def resident(root: int) -> int:
     """Bytes that a process and all below it hold; 0 where it is gone."""
+    return sum(family(root).values()) * os.sysconf("SC_PAGE_SIZE")
+
+
+def end_below(root: int) -> None:
+    """End all processes below one, which then ends in its own way."""
+    for pid in family(root).keys() - {root}:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGTERM)
+
+
+def family(root: int) -> dict[int, int]:
+    """A process and all below it, each with the pages of memory it holds; none where it is gone."""
     parents, pages = {}, {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -183,10 +208,10 @@ def resident(root: int) -> int:
         except OSError:  # it ended meanwhile
             continue
         parents[int(stat.parent.name)], pages[int(stat.parent.name)] = int(fields[1]), int(fields[21])
-    family = {root} & pages.keys()
-    while found := {pid for pid, parent in parents.items() if parent in family} - family:
-        family |= found
-    return sum(pages[pid] for pid in family) * os.sysconf("SC_PAGE_SIZE")
+    found = {root} & pages.keys()
+    while below := {pid for pid, parent in parents.items() if parent in found} - found:
+        found |= below
+    return {pid: pages[pid] for pid in found}
 
 
 def keep(log: Path, figures: Figures, *, whole: bool) -> Figures:

@@ -20,7 +20,7 @@ import llvm_build
 import ninja_build
 import pch
 import pins
-import proof
+import proofs
 import recipe
 import script
 import wheel_parts
@@ -50,19 +50,19 @@ def build(options: argparse.Namespace) -> None:
         wheel_parts.put(nvidia, source.folder)
         wheel_parts.supply_clang(Path(llvm.folder), source.folder, nvidia, say)
         install(options, tools, source.folder, llvm, compiler)
-        proofs = [
-            lambda: proof.imported(options.venv, source.folder),
-            lambda: proof.same_llvm(source.folder, llvm),
-            lambda: proof.compiles(options.venv),
-            lambda: proof.stops(options.venv, source.folder),
+        steps = [
+            lambda: proofs.imported(options.venv, source.folder),
+            lambda: proofs.same_llvm(source.folder, llvm),
+            lambda: proofs.compiles(options.venv),
+            lambda: proofs.stops(options.venv, source.folder),
         ]
         if options.lit:
-            proofs.append(lambda: proof.lit(options.venv, build_folder(source.folder)))
-        proof.prove(proofs, say)
+            steps.append(lambda: proofs.lit(options.venv, build_folder(source.folder)))
+        proofs.prove(steps, say)
 
 
 def require_venv(venv: Path) -> None:
-    if not output(proof.python(venv), "-m", "pip", "--version"):
+    if not output(proofs.python(venv), "-m", "pip", "--version"):
         raise Problem(f"{venv} is no environment with pip, one was needed", "make venv")
 
 
@@ -138,7 +138,7 @@ def requirements(triton: Path) -> list[str]:
 def install(
     options: argparse.Namespace, tools: Toolchain, triton: Path, llvm: Llvm, compiler: Compiler
 ) -> None:
-    pip = (proof.python(options.venv), "-m", "pip")
+    pip = (proofs.python(options.venv), "-m", "pip")
     done = subprocess.run([*pip, "install", "--quiet", *requirements(triton)], capture_output=True, text=True)
     if done.returncode:
         last = (done.stderr.strip() or "pip failed").splitlines()[-1]

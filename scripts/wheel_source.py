@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 import pins
-import proof
+import proofs
 import script
 import sources
 from machine import installed, output
@@ -41,18 +41,18 @@ def bring(venv: Path, root: Path, known: pins.Pins) -> None:
 
 def built_in(library: Path, triton: Path) -> str:
     """The folder that a library's line tables name in place of a tree; Problem where they do not fit."""
-    line, _ = proof.lines_of_pass(triton / proof.COALESCE)
+    line, _ = proofs.lines_of_pass(triton / proofs.COALESCE)
     if not output("gdb", "--version"):
         raise Problem(
             "gdb was not found, it was needed to compare line tables with the source", "make doctor"
         )
-    ask = f"info line {Path(proof.COALESCE).name}:{line}"
+    ask = f"info line {Path(proofs.COALESCE).name}:{line}"
     answer = output("gdb", "-nx", "-batch", "-iex", "set debuginfod enabled off", "-ex", ask, str(library))
     found = LINE.search(answer)
-    if not found or not found.group(1).endswith(proof.COALESCE):
-        problem = f"{library} has no code of CoalescePass at {proof.COALESCE}:{line}; it is of another tree"
+    if not found or not found.group(1).endswith(proofs.COALESCE):
+        problem = f"{library} has no code of CoalescePass at {proofs.COALESCE}:{line}; it is of another tree"
         raise Problem(problem, "is it a repackaged wheel? make clean venv, or make triton")
-    return found.group(1).removesuffix(proof.COALESCE).rstrip("/")
+    return found.group(1).removesuffix(proofs.COALESCE).rstrip("/")
 
 
 def main() -> int:

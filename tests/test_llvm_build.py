@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import deque
 from pathlib import Path
 from typing import Any
 
@@ -276,6 +277,24 @@ def test_the_newest_clang_is_preferred_and_gcc_is_taken_without_one(tmp_path: Pa
 
 
 # ---------------------------------------------------------------- what is shown
+
+
+def test_the_time_left_follows_from_the_last_steps_and_not_from_the_short_ones_before() -> None:
+    shown: list[str] = []
+    progress = ninja_build.Progress(100, shown.append)
+    now = time.monotonic()
+    progress.shown, progress.recent, progress.terminal = now - 60, deque([(now - 100, 50)]), False
+
+    progress.count("[60/100] Building CXX object a.o")
+
+    assert shown == ["60 of 100 steps, 7 min left"]
+
+
+def test_a_source_that_is_not_whole_is_told_by_what_it_lacks(tmp_path: Path) -> None:
+    (tmp_path / "build.ninja").write_text("rule r\n  command = true\nbuild made: r ARM.td\n")
+
+    with pytest.raises(Problem, match=r"cannot be built: 'ARM\.td', needed by 'made', missing"):
+        ninja_build.outstanding(tmp_path, ["made"])
 
 
 def test_a_step_of_a_build_inside_the_build_is_not_counted() -> None:

@@ -1,8 +1,11 @@
 """What building LLVM for Triton takes, as a ratio to building all of LLVM and MLIR as one would by hand.
 
-Steps are counted by dry runs of ninja; seconds and bytes are of a sample of files that both builds compile,
-one after the other on this machine. Needs trees: LLVM_SRC=FOLDER TRITON_SRC=FOLDER; SAMPLE=N files (12).
-TABLEGEN_DIR, a folder with llvm-tblgen and mlir-tblgen of the same version, saves building them first.
+Steps are counted by dry runs of ninja; seconds and bytes are of files that both builds compile and of one
+program that both link, in one run on this machine. A library holds its objects a second time; a program is
+taken to hold as large a share of the objects it is linked from as the one that was linked.
+
+Needs trees: LLVM_SRC=FOLDER TRITON_SRC=FOLDER; SAMPLE=N files (12). TABLEGEN_DIR, a folder with llvm-tblgen
+and mlir-tblgen of the same version, saves building them first. BY_HAND: more arguments of CMake for that.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ import os
 import resource
 import shlex
 import subprocess
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
@@ -18,8 +22,8 @@ from statistics import mean
 import pytest
 from standin import load
 
-llvm_build, ninja_build, proof, recipe, sources = map(
-    load, ("llvm_build", "ninja_build", "proof", "recipe", "sources")
+llvm_build, machine, ninja_build, proofs, recipe, sources = map(
+    load, ("llvm_build", "machine", "ninja_build", "proofs", "recipe", "sources")
 )
 
 BY_HAND = (  # what was recommended before: all targets, the default compiler, no split debug sections
@@ -29,13 +33,32 @@ BY_HAND = (  # what was recommended before: all targets, the default compiler, n
     "-DLLVM_TARGETS_TO_BUILD=host;NVPTX;AMDGPU",
 )
 TOOLS = {"LLVM": "llvm-tblgen", "LLVM_HEADERS": "llvm-tblgen", "MLIR": "mlir-tblgen"}
+PROGRAM = "bin/FileCheck"  # which both link
 
 
-def cpu_time(command: list[str], folder: Path) -> float:
+def cpu_time(command: str | list[str], folder: Path) -> float:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL)
+    shell = isinstance(command, str)
+    subprocess.run(command, shell=shell, cwd=folder, check=True, stdout=subprocess.DEVNULL)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Means of some compiles, and one link as a ratio to the bytes of the objects behind it."""
+
+    compile: float  # seconds of CPU time
+    object: float  # bytes, with its debug sections
+    apart: float  # bytes of the debug sections that lie beside it
+    link: float  # seconds of CPU time a byte
+    linked: float  # bytes a byte
+
+
+@dataclass(frozen=True)
+class Total:
+    cpu: float
+    disk: float
 
 
 @dataclass(frozen=True)
@@ -46,22 +69,54 @@ class Build:
     def compiles(self) -> list[str]:
         return [step.rpartition(" ")[2] for step in self.steps if " object " in step]
 
-    def executables(self) -> int:
-        return sum(" executable " in step for step in self.steps)
+    def executables(self) -> list[str]:
+        return [step.rpartition(" ")[2] for step in self.steps if " executable " in step]
 
-    def sample(self, objects: list[str]) -> tuple[float, float]:
-        """Mean seconds of CPU time and bytes of a compile."""
-        taken = [self.compile(one) for one in objects]
-        return mean(seconds for seconds, _ in taken), mean(size for _, size in taken)
+    def sample(self, objects: list[str]) -> Sample:
+        seconds = mean(self.again(name) for name in objects)
+        apart = mean(size((self.folder / name).with_suffix(".dwo")) for name in objects)
+        link = self.again(PROGRAM)
+        behind = sum(size(self.folder / name) for name in self.behind([PROGRAM]))
+        linked = size(self.folder / PROGRAM) / behind
+        return Sample(seconds, mean(size(self.folder / n) for n in objects), apart, link / behind, linked)
 
-    def compile(self, name: str) -> tuple[float, int]:
+    def again(self, name: str) -> float:
+        """Seconds of CPU time of the step that makes a file, all before it having been done."""
         subprocess.run(["ninja", "-C", self.folder, name], check=True, stdout=subprocess.DEVNULL)
         asked = ["ninja", "-C", self.folder, "-t", "commands", "-s", name]
         command = subprocess.run(asked, check=True, capture_output=True, text=True).stdout.splitlines()[-1]
-        seconds = cpu_time(shlex.split(command), self.folder)
-        written = (self.folder / name, (self.folder / name).with_suffix(".dwo"))
-        size = sum(path.stat().st_size for path in written if path.exists())
-        return seconds, size
+        return cpu_time(command, self.folder)
+
+    def inputs(self, names: Iterable[str]) -> dict[str, list[str]]:
+        """What each of some files is made from, without what only has to be there before."""
+        found: dict[str, list[str]] = {}
+        own: list[str] = []
+        for line in machine.output("ninja", "-C", str(self.folder), "-t", "query", *names).splitlines():
+            if not line.startswith(" "):
+                own = found[line.removesuffix(":")] = []
+            elif line.startswith("  outputs:"):
+                own = []
+            elif line.startswith("    ") and not line.startswith("    ||"):
+                own.append(line.strip(" |"))
+        return found
+
+    def behind(self, programs: Iterable[str]) -> list[str]:
+        """The objects from which programs are linked, also by way of libraries, once for each program."""
+        made = list(self.inputs(programs).values())
+        libraries = {name for one in made for name in one if name.endswith(".a")}
+        members = self.inputs(sorted(libraries))
+        names = (name for one in made for name in one)
+        return [each for name in names for each in members.get(name, [name]) if each.endswith(".o")]
+
+    def total(self, sample: Sample) -> Total:
+        number = len(self.compiles())
+        behind = len(self.behind(self.executables())) * sample.object
+        disk = number * (2 * sample.object + sample.apart) + behind * sample.linked
+        return Total(number * sample.compile + behind * sample.link, disk)
+
+
+def size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
 
 
 def configured(source: Path, folder: Path, arguments: list[str], targets: list[str] | None) -> Build:
@@ -83,28 +138,26 @@ def test_cpu_time_and_disk_against_all_of_llvm_by_hand(tmp_path: Path) -> None:
     source, compiler = Path(os.environ["LLVM_SRC"]), recipe.compiler()
     wanted = recipe.arguments(compiler, "Debug", recipe.jobs(compiler), clang=False, commit="")
     ours = configured(source, tmp_path / "ours", wanted, None)
-    by_hand = configured(source, tmp_path / "by-hand", list(BY_HAND), [])
+    more = shlex.split(os.environ.get("BY_HAND", ""))
+    by_hand = configured(source, tmp_path / "by-hand", [*BY_HAND, *more], [])
     common = [one for one in ours.compiles() if one in set(by_hand.compiles())]
     objects = common[:: max(1, len(common) // int(os.environ.get("SAMPLE", "12")))]
 
-    (our_cpu, our_size), (hand_cpu, hand_size) = ours.sample(objects), by_hand.sample(objects)
+    totals = [show(*one, objects) for one in (("ours", ours), ("by hand", by_hand))]
 
-    show("ours", ours, our_cpu, our_size)
-    show("by hand", by_hand, hand_cpu, hand_size)
-    share = len(ours.compiles()) / len(by_hand.compiles())
-    print(f"compiles: {share * our_cpu / hand_cpu:.2f} of the CPU time,", end=" ")
-    print(f"{share * our_size / hand_size:.2f} of the objects' bytes")
+    print(f"{totals[0].cpu / totals[1].cpu:.2f} of the CPU time,", end=" ")
+    print(f"{totals[0].disk / totals[1].disk:.2f} of the disk")
     assert ours.compiles()
 
 
-def show(name: str, build: Build, cpu: float, size: float) -> None:
-    number = len(build.compiles())
-    print(
-        f"{name:8} {len(build.steps)} steps, {number} compiles, {build.executables()} executables;", end=" "
-    )
-    print(
-        f"one {cpu:.1f} s, {size / 1e6:.2f} MB; all {number * cpu / 3600:.1f} h, {number * size / 1e9:.1f} GB"
-    )
+def show(name: str, build: Build, objects: list[str]) -> Total:
+    sample, number = build.sample(objects), len(build.compiles())
+    total = build.total(sample)
+    print(f"{name}: {len(build.steps)} steps, {number} compiles, {len(build.executables())} executables")
+    one = f"a compile {sample.compile:.1f} s, {sample.object / 1e6:.2f} + {sample.apart / 1e6:.2f} MB"
+    print(f"  {one}; a program has {sample.linked:.2f} of the bytes of its objects")
+    print(f"  all {total.cpu / 3600:.1f} h, {total.disk / 1e9:.1f} GB")
+    return total
 
 
 @pytest.mark.skipif(
@@ -112,7 +165,7 @@ def show(name: str, build: Build, cpu: float, size: float) -> None:
 )
 @pytest.mark.timeout(0)
 def test_gdb_to_its_first_breakpoint_with_the_index_against_without(tmp_path: Path) -> None:
-    _, line = proof.lines_of_pass(Path(os.environ["TRITON_SRC"], proof.COALESCE))
+    _, line = proofs.lines_of_pass(Path(os.environ["TRITON_SRC"], proofs.COALESCE))
     indexed, bare = Path(os.environ["LIBTRITON"]), tmp_path / "libtriton.so"
     subprocess.run(["objcopy", "--remove-section=.gdb_index", indexed, bare], check=True)
     gdb = ["gdb", "-nx", "-batch", "-iex", "set debuginfod enabled off", "-ex", f"break Coalesce.cpp:{line}"]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from setuptools import Extension, find_packages, setup
 from setuptools.command.build_ext import build_ext
+from setuptools.command.build_py import build_py
 
 ROOT = Path(__file__).parent.resolve()
 
@@ -29,11 +30,17 @@ class CMakeBuild(build_ext):
         subprocess.check_call(["cmake", "--build", ".", "-j" + os.environ["MAX_JOBS"]], cwd=folder)
 
 
+class BuildWithLibrary(build_py):
+    def run(self):
+        self.run_command("build_ext")
+        super().run()
+
+
 setup(
     name="triton",
     version="3.8.0",
     packages=find_packages(where="python"),
     package_dir={"": "python"},
     ext_modules=[Extension("triton._C.libtriton", sources=[])],
-    cmdclass={"build_ext": CMakeBuild},
+    cmdclass={"build_ext": CMakeBuild, "build_py": BuildWithLibrary},
 )
