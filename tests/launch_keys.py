@@ -3,6 +3,7 @@
 - debugpy: vscode-python-debugger 2026.7 (https://code.visualstudio.com/docs/python/debugging)
 - cppdbg: vscode-cpptools 1.34 (https://code.visualstudio.com/docs/cpp/launch-json-reference)
 - lldb: CodeLLDB 1.12 (its MANUAL.md, "Launching" and "Attaching")
+- lldb-dap: LLVM 19 (lldb/tools/lldb-dap/README.md), what is in both requests
 - triton-gdb: vscode/extension/package.json of this repository
 
 The first two were compared in November 2026 with `contributes.debuggers` of the extensions' package.json: all
@@ -55,6 +56,18 @@ _LLDB = {
     "expressions": TEXT,
     "sourceLanguages": TEXTS,
 }
+_LLDB_DAP = {
+    "program": TEXT,
+    "initCommands": TEXTS,
+    "preRunCommands": TEXTS,
+    "postRunCommands": TEXTS,
+    "stopCommands": TEXTS,
+    "exitCommands": TEXTS,
+    "terminateCommands": TEXTS,
+    "sourcePath": TEXT,
+    "debuggerRoot": TEXT,
+    "timeout": NUMBER,
+}
 KEYS: dict[tuple[str, str], dict[str, Any]] = {
     ("debugpy", "launch"): {
         **_DEBUGPY,
@@ -89,6 +102,16 @@ KEYS: dict[tuple[str, str], dict[str, Any]] = {
     },
     ("lldb", "launch"): {**_LLDB, "args": TEXTS, "cwd": TEXT, "env": MAP, "stopOnEntry": FLAG},
     ("lldb", "attach"): {**_LLDB, "pid": (NUMBER, TEXT), "waitFor": FLAG, "stopOnEntry": FLAG},
+    ("lldb-dap", "launch"): {
+        **_LLDB_DAP,
+        "args": TEXTS,
+        "cwd": TEXT,
+        "env": (list, dict),
+        "stopOnEntry": FLAG,
+        "runInTerminal": FLAG,
+        "launchCommands": TEXTS,
+    },
+    ("lldb-dap", "attach"): {**_LLDB_DAP, "pid": (NUMBER, TEXT), "waitFor": FLAG, "attachCommands": TEXTS},
     ("triton-gdb", "launch"): {"program": TEXT, "args": TEXTS, "cwd": TEXT, "gdb": TEXT, "commands": TEXTS},
     ("triton-gdb", "attach"): {"program": TEXT, "pid": (NUMBER, TEXT), "gdb": TEXT, "commands": TEXTS},
 }
@@ -98,6 +121,8 @@ NEEDED = {
     ("cppdbg", "attach"): [("program",)],
     ("lldb", "launch"): [("program",)],
     ("lldb", "attach"): [("pid", "program")],
+    ("lldb-dap", "launch"): [("program",)],
+    ("lldb-dap", "attach"): [("pid", "program")],
     ("triton-gdb", "launch"): [("program",)],
     ("triton-gdb", "attach"): [("pid",)],
 }

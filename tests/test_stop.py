@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -15,11 +14,9 @@ from pathlib import Path
 import pytest
 
 from tracing import environment
-from tracing.attach import compiling, permission, session
+from tracing.attach import compiling, session
 from tracing.attach.compiling import Compiling, Seen, Wanted
-from tracing.attach.permission import Facts, explained
 from tracing.attach.processes import compilers
-from tracing.errors import Problem
 
 PROGRAMS = Path(__file__).parent / "debugger" / "programs"
 LAUNCH = Path(compiling.__file__).parent / "launch"
@@ -203,66 +200,7 @@ def test_every_word_of_the_native_configuration_is_filled_in(tmp_path: Path) -> 
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("name", "symbol"),
-    [
-        ("tritongpu-coalesce", "CoalescePass::runOnOperation"),
-        ("tritongpu-remove-layout-conversions", "TritonGPURemoveLayoutConversionsPass::runOnOperation"),
-        ("cse", "CSE::runOnOperation"),
-        ("canonicalize", "Canonicalizer::runOnOperation"),
-    ],
-)
-def test_a_passs_name_suggests_its_class(name: str, symbol: str) -> None:
-    assert re.search(f"{session._class_regex(name)}.*::runOnOperation", symbol)
-
-
 def test_outside_of_debugpy_nothing_is_asked_for(tmp_path: Path) -> None:
     now = Compiling(1, "add", "ttgir", (), {}, (), "")
 
     assert not session.request(tmp_path / "native.json", now, "cse")
-
-
-# ---- ptrace ----
-
-
-@pytest.mark.parametrize(
-    ("facts", "problem", "remedy"),
-    [
-        (Facts(7, tracer=os.getpid()), "traces it already", "detach it there"),
-        (Facts(7, same_user=False), "another user's", "sudo"),
-        (Facts(7, yama=1), "ancestors alone", "tracing debug"),
-        (Facts(7, yama=2), "administrators alone", "ptrace_scope=1"),
-        (Facts(7, yama=3, capable=True), "until the next start", "restart"),
-        (Facts(7, container=True), "this container", "--cap-add=SYS_PTRACE"),
-        (Facts(7), "the system refused", "make doctor"),
-    ],
-)
-def test_a_refused_ptrace_is_explained_with_its_remedy(facts: Facts, problem: str, remedy: str) -> None:
-    found = explained(facts)
-
-    assert problem in found.problem and remedy in found.remedy
-
-
-def test_a_process_that_another_traces_is_refused_with_the_name_of_the_other() -> None:
-    sleeper = subprocess.Popen(["sleep", "60"])
-    tracer = subprocess.Popen(
-        [sys.executable, "-c", TRACER, str(sleeper.pid)], stdout=subprocess.PIPE, text=True
-    )
-    assert tracer.stdout is not None
-    traced = tracer.stdout.readline() == "traced\n"
-    try:
-        if not traced:
-            pytest.skip("ptrace of a sibling is not permitted here")
-        with pytest.raises(Problem, match=rf"python\S* \({tracer.pid}\) traces it already"):
-            permission.require(sleeper.pid)
-    finally:
-        tracer.kill()
-        sleeper.kill()
-
-
-def test_a_process_that_is_not_there_is_said_to_be_none() -> None:
-    gone = subprocess.Popen(["true"])
-    gone.wait()
-
-    with pytest.raises(Problem, match=f"there is no process {gone.pid}"):
-        permission.require(gone.pid)

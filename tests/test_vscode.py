@@ -20,10 +20,10 @@ from launch_keys import faults
 
 ROOT = Path(__file__).parents[1]
 sys.path.append(str(ROOT / "vscode"))
-dialects, found, generate, index_symbols, jsonc, lit_command = map(
-    importlib.import_module, ("dialects", "found", "generate", "index_symbols", "jsonc", "lit_command")
+dialects, found, generate, index_symbols, jsonc = map(
+    importlib.import_module, ("dialects", "found", "generate", "index_symbols", "jsonc")
 )
-KINDS = (dialects.GDB, dialects.LLDB, dialects.DAP)
+KINDS = dialects.KINDS
 USERS = """{
     // Use IntelliSense to learn about possible attributes.
     "version": "0.2.0",
@@ -120,6 +120,13 @@ def test_every_variable_task_and_folder_that_is_named_is_there(made: Path) -> No
     assert "@" not in re.sub(r"[\w.]+@[\w.]+", "", text)
 
 
+def test_a_task_asks_only_for_what_its_own_file_defines(made: Path) -> None:
+    text = (made / ".vscode/tasks.json").read_text()
+    asked = set(re.findall(r"\$\{input:([\w-]+)\}", text))
+
+    assert asked == {one["id"] for one in jsonc.read(text)["inputs"]} == {"triton-case"}
+
+
 def test_there_is_a_configuration_for_each_case(made: Path) -> None:
     names = {one["name"] for one in launch(made)}
 
@@ -128,7 +135,7 @@ def test_there_is_a_configuration_for_each_case(made: Path) -> None:
 
 def test_a_second_run_changes_nothing(made: Path) -> None:
     before = {path: path.stat().st_mtime_ns for path in made.rglob("*") if path.is_file()}
-    kind = next(kind for kind in KINDS if made.name.startswith(kind))
+    kind = made.name.rstrip("0123456789")
 
     assert "nothing to do" in make(made, "--debugger", kind).stdout
     assert {path: path.stat().st_mtime_ns for path in made.rglob("*") if path.is_file()} == before
@@ -195,6 +202,7 @@ def test_a_preset_names_kernel_stage_and_pass_and_asks_for_nothing(tmp_path: Pat
         ([".vscode-server/extensions/ms-vscode.cpptools-1.34.0"], "cppdbg"),
         ([".vscode/extensions/vadimcn.vscode-lldb-1.12.2"], "lldb"),
         ([".vscode/extensions/vadimcn.vscode-lldb-1", ".vscode/extensions/ms-vscode.cpptools-1"], "cppdbg"),
+        ([".vscode/extensions/llvm-vs-code-extensions.lldb-dap-0.2.16"], "lldb-dap"),
     ],
 )
 def test_the_debugger_that_is_installed_is_used(installed: list[str], kind: str, tmp_path: Path) -> None:
@@ -202,6 +210,24 @@ def test_the_debugger_that_is_installed_is_used(installed: list[str], kind: str,
         (tmp_path / name).mkdir(parents=True)
 
     assert found.debugger(tmp_path, "no-gdb") == kind
+
+
+def test_llvms_opt_is_that_of_the_build_and_else_the_systems_newest(tmp_path: Path) -> None:
+    for name in ("llvm-9", "llvm-22", "llvm-22-tools", "mine"):
+        (tmp_path / name / "bin").mkdir(parents=True)
+        (tmp_path / name / "bin/opt").touch()
+
+    assert found.llvm_opt(tmp_path, tmp_path) == str(tmp_path / "llvm-22/bin/opt")
+    (tmp_path / "llvm.json").write_text(json.dumps({"folder": str(tmp_path / "mine")}))
+    assert found.llvm_opt(tmp_path, tmp_path) == str(tmp_path / "mine/bin/opt")
+
+
+def test_triton_opt_is_the_one_that_was_built_and_else_this_projects(tmp_path: Path) -> None:
+    assert found.triton_opt(tmp_path, Path("p"))[:4] == ["p", "-m", "tracing", "opt"]
+    (tmp_path / "build/cmake/bin").mkdir(parents=True)
+    (tmp_path / "build/cmake/bin/triton-opt").touch()
+
+    assert found.triton_opt(tmp_path, Path("p")) == [str(tmp_path / "build/cmake/bin/triton-opt")]
 
 
 def test_a_gdb_too_old_for_its_own_adapter_is_not_chosen_for_it(tmp_path: Path) -> None:
@@ -216,31 +242,6 @@ def test_without_gdb_it_says_that_only_python_will_stop(tmp_path: Path) -> None:
     done = make(tmp_path, "--debugger", dialects.GDB, GDB="no-such-gdb")
 
     assert done.returncode == 0 and "there is no gdb, so only Python will stop" in done.stderr
-
-
-@pytest.mark.parametrize(
-    ("label", "line", "file", "number"),
-    [
-        ("triton: check case", "cases/silu.py:12: error: 9 dimensions, 8 are allowed", "cases/silu.py", "12"),
-        ("triton: check case", "  a b.py:3:7: warning: a graph break", "a b.py", "3"),
-        ("triton: run the open MLIR file through canonicalize", "a.mlir:4:5: error: expected", "a.mlir", "4"),
-        ("triton: run the open MLIR file through canonicalize", 'loc("k.py":4:5): remark: r', "k.py", "4"),
-    ],
-)
-def test_a_problem_matcher_finds_file_and_line(label: str, line: str, file: str, number: str) -> None:
-    tasks = json.loads((ROOT / "vscode/tasks.json.in").read_text())["tasks"]
-    pattern = next(one for one in tasks if one["label"] == label)["problemMatcher"][0]["pattern"]
-    match = re.match(pattern["regexp"], line)
-
-    assert match and (match[pattern["file"]], match[pattern["line"]]) == (file, number)
-
-
-def test_the_first_command_of_a_lit_test_is_found() -> None:
-    text = "// RUN: triton-opt %s -split-input-file \\\n// RUN:   --cse | FileCheck %s\n// RUN: false\n"
-
-    assert lit_command.first_command(text, "a b.mlir") == [
-        "triton-opt", "a b.mlir", "-split-input-file", "--cse",
-    ]  # fmt: skip
 
 
 def test_the_build_id_is_the_one_that_gdb_keys_its_index_by(tmp_path: Path) -> None:

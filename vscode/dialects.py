@@ -2,10 +2,10 @@
 
 - cppdbg: Microsoft's C/C++ extension, which drives gdb;
 - lldb: CodeLLDB;
+- lldb-dap: LLVM's own adapter, with LLVM's extension;
 - triton-gdb: gdb's own debug adapter (gdb 14 and later), through the small extension in `extension/`.
 
-The two with gdb get the commands of tracing/attach/gdb.py. LLDB does not know them: it gets a breakpoint on
-the class that the pass's name suggests.
+All get the commands of tracing/attach/debuggers: `break-pass` in LLDB, more of them in gdb.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-GDB, LLDB, DAP = "cppdbg", "lldb", "triton-gdb"
+GDB, LLDB, LLDB_DAP, DAP = "cppdbg", "lldb", "lldb-dap", "triton-gdb"
+KINDS = (GDB, LLDB, LLDB_DAP, DAP)
 FILLED_IN = "{pid}"  # by tracing/attach/session.py
 GROUP = "triton"  # of `presentation`: how an entry of ours is known
-_WHO = {GDB: "gdb", LLDB: "lldb", DAP: "gdb"}
+COMMANDS = "tracing/attach/debuggers"
 
 
 @dataclass(frozen=True)
@@ -27,10 +28,11 @@ class Native:
     request: str  # "launch" or "attach"
     name: str
     program: str
-    commands: list[str]  # of gdb.py
+    commands: list[str]  # of tracing/attach/debuggers, in gdb and in LLDB
     args: list[str] = field(default_factory=list)
     pid: str = ""  # of an attach: a variable of VSCode's, or of tracing/attach/session.py
     task: str = ""  # that runs before
+    forks: bool = False  # what is to be debugged is a program that this one becomes, or a fork of it
 
 
 @dataclass(frozen=True)
@@ -45,11 +47,11 @@ class Machine:
 
 def written(native: Native, kind: str, machine: Machine) -> dict[str, Any]:
     """The configuration for one kind of debugger."""
-    name = native.name.replace("gdb", _WHO[kind])
+    name = native.name.replace("gdb", "lldb" if kind in (LLDB, LLDB_DAP) else "gdb")
     entry: dict[str, Any] = {"name": name, "type": kind, "request": native.request, "program": native.program}
     if native.request == "launch":
         entry |= {"args": native.args, "cwd": str(machine.root)}
-    entry |= {GDB: _cppdbg, LLDB: _lldb, DAP: _dap}[kind](native, machine)
+    entry |= {GDB: _cppdbg, LLDB: _lldb, LLDB_DAP: _lldb, DAP: _dap}[kind](native, machine)
     if native.task:
         entry["preLaunchTask"] = native.task
     return entry
@@ -58,7 +60,9 @@ def written(native: Native, kind: str, machine: Machine) -> dict[str, Any]:
 def setup(native: Native, machine: Machine) -> list[str]:
     """The commands that gdb runs before it reads symbols."""
     maps = [f"triton-sources {' '.join(map(str, machine.sources))}"] if machine.sources else []
-    return [f"source {machine.root / 'tracing/attach/gdb.py'}", *maps, *native.commands]
+    # gdb 16's own adapter ends its session when the parent is let go
+    forks = ["set follow-fork-mode child", "set detach-on-fork off"] if native.forks else []
+    return [f"source {machine.root / COMMANDS / 'gdb_load.py'}", *maps, *forks, *native.commands]
 
 
 def _cppdbg(native: Native, machine: Machine) -> dict[str, Any]:
@@ -73,14 +77,23 @@ def _cppdbg(native: Native, machine: Machine) -> dict[str, Any]:
 
 
 def _lldb(native: Native, machine: Machine) -> dict[str, Any]:
-    entry: dict[str, Any] = {"initCommands": ["settings set target.inline-breakpoint-strategy always"]}
+    first = [
+        "settings set symbols.enable-lldb-index-cache true",
+        f'command script import "{machine.root / COMMANDS / "lldb_commands.py"}"',
+    ]
     if machine.sources:
-        entry["sourceMap"] = {"/project": str(machine.sources[0])}
-    if native.pid:
-        entry["pid"] = native.pid
-    if native.pid == FILLED_IN:
-        entry["preRunCommands"] = ["breakpoint set --func-regex '{pass-class}.*::runOnOperation'"]
-    return entry
+        first.append(f'settings set target.source-map /project "{machine.sources[0]}"')
+        first += [f'command script import "{script}"' for script in _formatters(machine)]
+    if native.forks:
+        first.append("settings set target.process.follow-fork-mode child")
+        first.append("settings set target.process.stop-on-exec false")
+    entry: dict[str, Any] = {"initCommands": first, "preRunCommands": native.commands}
+    return entry | ({"pid": native.pid} if native.pid else {})
+
+
+def _formatters(machine: Machine) -> list[Path]:
+    names = ("llvm/utils/lldbDataFormatters.py", "mlir/utils/lldb-scripts/mlirDataFormatters.py")
+    return [found for name in names for path in machine.sources[1:] if (found := path / name).exists()]
 
 
 def _dap(native: Native, machine: Machine) -> dict[str, Any]:

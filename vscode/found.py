@@ -5,20 +5,27 @@ Standard library only.
 
 from __future__ import annotations
 
+import json
 import os
+import shlex
 import shutil
 import sys
 from pathlib import Path
 from typing import Any
 
-from dialects import DAP, GDB, LLDB, Machine
+import problems
+from dialects import DAP, GDB, LLDB, LLDB_DAP, Machine
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "scripts"))
 
 from machine import installed, output  # its path is known from here on
 from pins import Problem
 
-EXTENSIONS = {GDB: "ms-vscode.cpptools", LLDB: "vadimcn.vscode-lldb"}
+EXTENSIONS = {
+    GDB: "ms-vscode.cpptools",
+    LLDB: "vadimcn.vscode-lldb",
+    LLDB_DAP: "llvm-vs-code-extensions.lldb-dap",
+}
 # VSCode, its server, VSCodium, code-server
 HOMES = (".vscode", ".vscode-server", ".vscode-oss", ".local/share/code-server", ".cursor")
 DAP_SINCE = 14  # gdb's first version with a debug adapter
@@ -37,7 +44,35 @@ def debugger(home: Path, gdb: str) -> str:
     for kind, extension in EXTENSIONS.items():
         if any(name.lower().startswith(f"{extension}-") for name in found):
             return kind
+    if not gdb and lldb_dap():
+        return LLDB_DAP
     return GDB if shutil.which("code") or gdb_version(gdb) < DAP_SINCE else DAP
+
+
+def lldb_dap() -> str:
+    """LLVM's debug adapter, as it is or with the number that a distribution gives it; "" for none."""
+    numbered = [path for path in Path("/usr/bin").glob("lldb-dap-*") if path.name[9:].isdigit()]
+    newest = max(numbered, key=lambda path: int(path.name[9:]), default="")
+    return shutil.which("lldb-dap") or str(newest)
+
+
+def llvm_opt(toolchain: Path, system: Path = Path("/usr/lib")) -> str:
+    """LLVM's opt: that of the LLVM which Triton was built against, else the system's newest; "": none."""
+    record = toolchain / "llvm.json"
+    built = [Path(json.loads(record.read_text(encoding="utf-8"))["folder"])] if record.exists() else []
+    numbered = [folder for folder in system.glob("llvm-*") if folder.name[5:].isdigit()]
+    newest = sorted(numbered, key=lambda folder: int(folder.name[5:]), reverse=True)
+    there = [tool for folder in [*built, *newest] if (tool := folder / "bin/opt").exists()]
+    return str(there[0]) if there else shutil.which("opt") or ""
+
+
+def triton_opt(triton: Path, python: Path) -> list[str]:
+    """The command of triton-opt: the one that was built with Triton, else this project's on the wheel.
+
+    The latter compiles in a fork of itself, which is why gdb is told to follow forks.
+    """
+    built = sorted(triton.glob("build/*/bin/triton-opt"))
+    return [str(built[0])] if built else [str(python), "-m", "tracing", "opt", "--stand-in"]
 
 
 def facts(root: Path, folder: Path, venv: Path, toolchain: Path) -> tuple[Machine, dict[str, Any]]:
@@ -52,19 +87,30 @@ def facts(root: Path, folder: Path, venv: Path, toolchain: Path) -> tuple[Machin
     sources = tuple(path for path in (triton, llvm) if triton.is_dir() and path.is_dir())
     machine = Machine(root, str(python), gdb, sources)
     builds = sorted(triton.glob("build/*/compile_commands.json"))
-    return machine, {
-        "@ROOT@": str(root),
-        "@PYTHON@": str(python),
-        "@LAUNCH@": str(root / "tracing/attach/launch"),
-        "@SESSION@": str(folder.resolve() / ".vscode/triton-session.json"),
-        "@CASES@": sorted(path.stem for path in (root / "cases").glob("*.py")),
-        "@CHECK@": str(next((root / "tracing/cli").glob("check.py"), "")),  # a command, where there is one
-        "@GDB@": gdb or "gdb",
-        "@LIBTRITON@": f"{there['triton_path']}/_C/libtriton.so",
-        "@BACKENDS@": f"{there['triton_path']}/backends",
-        "@BUILD@": str(builds[0].parent) if builds else "",
-        "@TRITON@": str(triton) if triton.is_dir() else "",
-        "@LLVM@": str(llvm) if llvm.is_dir() else "",
-        "@OPT@": next(map(str, sorted(toolchain.resolve().glob("llvm*/**/bin/opt"))), ""),
-        "@TRITON_OPT@": next(map(str, sorted(triton.glob("build/*/bin/triton-opt"))), ""),
-    }
+    optimiser = triton_opt(triton, python)
+    return (
+        machine,
+        {
+            "@ROOT@": str(root),
+            "@PYTHON@": str(python),
+            "@LAUNCH@": str(root / "tracing/attach/launch"),
+            "@SESSION@": str(folder.resolve() / ".vscode/triton-session.json"),
+            "@CASES@": sorted(path.stem for path in (root / "cases").glob("*.py")),
+            "@CHECK@": str(
+                next((root / "tracing/cli").glob("check.py"), "")
+            ),  # a command, where there is one
+            "@GDB@": gdb or "gdb",
+            "@LIBTRITON@": f"{there['triton_path']}/_C/libtriton.so",
+            "@BACKENDS@": f"{there['triton_path']}/backends",
+            "@BUILD@": str(builds[0].parent) if builds else "",
+            "@TRITON@": str(triton) if triton.is_dir() else "",
+            "@LLVM@": str(llvm) if llvm.is_dir() else "",
+            "@FINDINGS@": problems.findings(str(root)),
+            "@GRAPH_BREAKS@": problems.graph_breaks(str(root)),
+            "@LLDB_DAP@": lldb_dap(),
+            "@OPT@": llvm_opt(toolchain.resolve()),
+            "@TRITON_OPT@": optimiser[0],
+            "@TRITON_OPT_ARGS@": optimiser[1:],
+            "@TRITON_OPT_COMMAND@": shlex.join(optimiser),
+        },
+    )

@@ -15,7 +15,8 @@ from typing import Any
 
 import dialects
 import jsonc
-from dialects import DAP, GDB, GROUP, LLDB, Machine, Native
+from dialects import DAP, GDB, GROUP, KINDS, LLDB_DAP, Machine, Native
+from files import Files
 from found import DAP_SINCE, EXTENSIONS, debugger, facts, gdb_version
 from pins import Problem  # of scripts/, which `found` has put on the path
 
@@ -27,11 +28,12 @@ PICKER = "${command:pickProcess}"
 
 
 def words(value: Any, known: dict[str, Any]) -> Any:
-    """A template with its @WORDS@ filled in; a word alone may stand for a list."""
+    """A template with its @WORDS@ filled in; a list's word may stand for several items."""
     if isinstance(value, dict):
         return {key: words(item, known) for key, item in value.items()}
     if isinstance(value, list):
-        return [words(item, known) for item in value]
+        filled = [words(item, known) for item in value]
+        return [one for item in filled for one in (item if isinstance(item, list) else [item])]
     if isinstance(value, str):
         if value in known:
             return known[value]
@@ -62,7 +64,7 @@ def native(entry: dict[str, Any], machine: Machine, kind: str) -> dict[str, Any]
     pid = entry.get("pid") or (PICKER if request == "attach" else "")
     what = Native(
         request, entry["name"], entry["program"], entry["commands"], entry.get("args", []), pid,
-        entry.get("preLaunchTask", ""),
+        entry.get("preLaunchTask", ""), entry.get("forks", False),
     )  # fmt: skip
     return dialects.written(what, kind, machine)
 
@@ -82,38 +84,6 @@ def preset(entry: dict[str, Any], wanted: str, arguments: list[str]) -> dict[str
     if "env" in entry:
         found["env"] = entry["env"] | {"TRACING_STOP": wanted}
     return found | {"presentation": {"group": f"{GROUP}-preset"}}
-
-
-class Files:
-    """The files of one folder: all are worked out before any is written."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.texts: dict[Path, str] = {}
-
-    def edit(self, name: str, change: Callable[[str], str], empty: Any) -> None:
-        """Work out a file that the user may have written in. Raises Problem if that is no JSON."""
-        path = self.folder / name
-        before = self.texts.get(path) or (self._text(path) if path.exists() else "")
-        try:
-            self.texts[path] = change(before if before.strip() else jsonc.dumped(empty))
-        except jsonc.Malformed as error:
-            raise Problem(f"{path}, {error}", "correct it there; no file was changed") from None
-
-    def write(self) -> list[Path]:
-        """Write what changed; its paths."""
-        changed = [path for path, text in self.texts.items() if not path.exists() or self._text(path) != text]
-        for path in changed:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            temporary = path.with_name(f"{path.name}.new")
-            with temporary.open("w", encoding="utf-8", newline="") as file:
-                file.write(self.texts[path])
-            temporary.replace(path)
-        return changed
-
-    def _text(self, path: Path) -> str:
-        with path.open(encoding="utf-8", newline="") as file:
-            return file.read()
 
 
 def grouped(group: str, name: str = "") -> Callable[[Any], bool]:
@@ -143,11 +113,13 @@ def generate(files: Files, machine: Machine, known: dict[str, Any], kind: str) -
     def tasked(text: str) -> str:
         text = jsonc.with_member(text, "version", "2.0.0")
         found = [task for task in tasks["tasks"] if task.pop("needs", "it")]
-        return jsonc.with_items(text, "tasks", prefixed("label", "triton: "), found)
+        text = jsonc.with_items(text, "tasks", prefixed("label", "triton: "), found)
+        asked = [one for one in launch["inputs"] if f"${{input:{one['id']}}}" in json.dumps(found)]
+        return jsonc.with_items(text, "inputs", prefixed("id", "triton-"), asked)
 
     files.edit(".vscode/launch.json", launching, {"version": "0.2.0", "configurations": [], "inputs": []})
-    files.edit(".vscode/tasks.json", tasked, {"version": "2.0.0", "tasks": []})
-    settle(files, ".vscode/settings.json", settings(known))
+    files.edit(".vscode/tasks.json", tasked, {"version": "2.0.0", "tasks": [], "inputs": []})
+    files.set_members(".vscode/settings.json", settings(known, kind))
     recommend(files, kind)
     workspace(files, known)
     files.edit(".vscode/triton-session.json", lambda text: jsonc.dumped(session(machine, kind)), {})
@@ -158,21 +130,14 @@ def generate(files: Files, machine: Machine, known: dict[str, Any], kind: str) -
     return entries
 
 
-def settings(known: dict[str, Any]) -> dict[str, Any]:
+def settings(known: dict[str, Any], kind: str) -> dict[str, Any]:
     """Settings whose tool or folder is there."""
     found = template("settings.json.in", known)
     if not known["@BUILD@"]:
         del found["clangd.arguments"]
+    if kind != LLDB_DAP or not known["@LLDB_DAP@"]:
+        del found["lldb-dap.executable-path"]
     return found
-
-
-def settle(files: Files, name: str, found: dict[str, Any]) -> None:
-    def change(text: str) -> str:
-        for key, value in found.items():
-            text = jsonc.with_member(text, key, value)
-        return text
-
-    files.edit(name, change, {})
 
 
 def recommend(files: Files, kind: str) -> None:
@@ -210,21 +175,27 @@ def main() -> int:
     parser.add_argument("--venv", type=Path, default=ROOT / ".venv", help="the Python environment")
     parser.add_argument("--toolchain", type=Path, default=ROOT / "toolchain", help="where sources lie")
     parser.add_argument("--folder", type=Path, default=ROOT, help="what VSCode opens")
-    parser.add_argument("--debugger", choices=(GDB, LLDB, DAP), help="of C++; else the one that is installed")
+    parser.add_argument("--debugger", choices=KINDS, help="of C++; else the one that is installed")
     parser.add_argument("--live", metavar="KERNEL:STAGE:PASS", help="also: run a case, and stop there")
     parser.add_argument("--replay", metavar="KERNEL:STAGE:PASS", help="also: run a recorded pass again")
     parser.add_argument("arguments", nargs="*", help="of `tracing execute`, for --live and --replay")
     options = parser.parse_args()
     try:
         changed, kind = written(options)
+    except jsonc.Malformed as error:
+        return refused(Problem(str(error), "correct it there; no file was changed"))
     except Problem as problem:
-        print(f"vscode: {problem}\n  {problem.remedy}", file=sys.stderr)
-        return 2
+        return refused(problem)
     for path in changed:
         print(f"vscode: wrote {path}")
     done = "open debug-triton.code-workspace and press F5" if changed else "nothing to do"
     print(f"vscode: {done}; C++: {kind}")
     return 0
+
+
+def refused(problem: Problem) -> int:
+    print(f"vscode: {problem}\n  {problem.remedy}", file=sys.stderr)
+    return 2
 
 
 def written(options: argparse.Namespace) -> tuple[list[Path], str]:

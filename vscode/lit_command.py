@@ -1,4 +1,8 @@
-"""Run the first command of a lit test's RUN line, in place of this process, so that a debugger is in it."""
+"""Run the triton-opt of a lit test's RUN line, in place of this process, so that a debugger is in it.
+
+Of the first RUN line that has one, without what a shell does: pipes, redirections, `not`. Exit status 2, with
+the reason, where that cannot be run alone.
+"""
 
 from __future__ import annotations
 
@@ -7,32 +11,64 @@ import os
 import re
 import shlex
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+TOOL = "triton-opt"
 RUN = re.compile(r"RUN:\s*(.*?)(\\?)$", re.MULTILINE)
+VARIABLE = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
+REDIRECTION = re.compile(r"\d?>>?(&\d|.*)|<", re.DOTALL)  # what `<` reads stays, as an argument
 
 
-def first_command(text: str, path: str) -> list[str]:
-    """Its words, with %s filled in, up to the first pipe; [] for a file without a RUN line."""
+def commands(text: str) -> Iterator[str]:
+    """The RUN lines of a test, those that go on behind a backslash as one."""
     line = ""
     for words, goes_on in RUN.findall(text):
         line += f" {words}"
         if not goes_on:
+            yield line
+            line = ""
+
+
+def words(command: str, path: str) -> list[str]:
+    """The words of the command before the first pipe, with %s filled in and without redirections."""
+    found: list[str] = []
+    there = iter(shlex.split(command))
+    for word in there:
+        if word == "|":
             break
-    return shlex.split(line.split("|")[0].replace("%s", shlex.quote(path)))
+        match = REDIRECTION.fullmatch(word)
+        if not match:
+            found.append(word.replace("%s", path))
+        elif match[1] == "":
+            next(there, "")  # the file is a word of its own
+    return found
+
+
+def runnable(text: str, path: str) -> tuple[dict[str, str], list[str]]:
+    """The variables and the arguments of the first triton-opt; raises ValueError if there is none."""
+    for found in (words(command, path) for command in commands(text)):
+        if TOOL in found:
+            at = found.index(TOOL)
+            if made := next((word for word in found if "%t" in word), ""):
+                raise ValueError(f"{path} runs {TOOL} on {made}, which another of its RUN lines makes")
+            set_before = filter(None, map(VARIABLE.fullmatch, found[:at]))
+            return {match[1]: match[2] for match in set_before}, found[at + 1 :]
+    raise ValueError(f"{path} has no RUN line with {TOOL}")
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--tool", required=True, help="what stands for triton-opt")
+    parser.add_argument("--tool", required=True, help=f"the command that stands for {TOOL}")
     parser.add_argument("test", type=Path)
     options = parser.parse_args()
-    words = first_command(options.test.read_text(encoding="utf-8"), str(options.test))
-    if "triton-opt" not in words:
-        print(f"{options.test} has no RUN line with triton-opt", file=sys.stderr)
+    try:
+        variables, arguments = runnable(options.test.read_text(encoding="utf-8"), str(options.test))
+    except ValueError as error:
+        print(error, file=sys.stderr)
         return 2
     tool = shlex.split(options.tool)
-    os.execvp(tool[0], [*tool, *words[words.index("triton-opt") + 1 :]])
+    os.execvpe(tool[0], [*tool, *arguments], {**os.environ, **variables})
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from debugger.editor import ROOT, generated
+from debugger.native import lldb_dap
 from planted import record
 
 from tracing import environment
@@ -26,6 +27,18 @@ def gdb_with_dap() -> str:
         if shutil.which(name) and "True" in subprocess.run(asked, capture_output=True, text=True).stdout:
             return name
     return ""
+
+
+def gdb_for(kind: str) -> str:
+    """The gdb that a kind of configuration names; the test is skipped where its debugger is not there."""
+    if kind == "lldb-dap" and not lldb_dap():
+        pytest.skip("lldb-dap, LLVM's debug adapter, is not installed: Debian's package lldb-19, or later")
+    if kind in ("cppdbg", "lldb-dap"):
+        return "gdb"
+    found = gdb_with_dap()
+    if not found:
+        pytest.skip("no gdb of version 14 or later, which has a debug adapter; GDB_DAP can name one")
+    return found
 
 
 @pytest.fixture(scope="session", autouse=True)

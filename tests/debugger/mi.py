@@ -12,6 +12,11 @@ from typing import Any
 _FIELD = re.compile(r'(\w[\w-]*)="((?:[^"\\]|\\.)*)"')
 
 
+def quoted(argument: str) -> str:
+    """As the extension quotes it: a shell reads what it does not quote."""
+    return f'"{argument}"' if not argument or set(argument) & set(" \t()") else argument
+
+
 class Gdb:
     """One gdb; the setup commands of the configuration have run."""
 

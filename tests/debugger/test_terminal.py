@@ -105,6 +105,14 @@ def test_help_names_every_command() -> None:
     words = ["-iex", f"source {COMMANDS}", "-ex", "help triton", "-ex", "help break-pass"]
     said = subprocess.run(["gdb", "-nx", "-q", "-batch", *words], capture_output=True, text=True).stdout
 
-    for name in ("break-pass", "print-op", "print-module", "pass-info", "py-where", "triton-sources"):
+    for name in (
+        "break-pass",
+        "break-opt-bisect",
+        "print-op",
+        "print-module",
+        "pass-info",
+        "py-where",
+        "triton-sources",
+    ):
         assert name in said
     assert "a glob" in said

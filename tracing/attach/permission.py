@@ -28,6 +28,9 @@ class Facts:
     yama: int = 0  # 0: none, or classic permissions; 1: ancestors; 2: administrators; 3: nobody
     capable: bool = False  # this process has CAP_SYS_PTRACE
     container: bool = False
+    closed: bool = False  # it forbids to be looked at: PR_SET_DUMPABLE, or a program that changed its user
+    stronger: bool = False  # it has capabilities that this process lacks
+    filtered: bool = False  # system calls of this process pass a seccomp filter
 
 
 def require(pid: int) -> None:
@@ -61,10 +64,19 @@ def explained(facts: Facts) -> Problem:
             f"{found}Yama allows it to ancestors alone (ptrace_scope 1)",
             f"start the program with `tracing debug`, which may; or {_SYSCTL}0",
         )
-    if facts.container:
+    if facts.closed and not facts.capable:
+        return Problem(f"{found}it has forbidden that itself (it is not dumpable)", "attach with sudo")
+    if facts.stronger and not facts.capable:
+        return Problem(f"{found}it has capabilities that this process lacks", "attach with sudo")
+    if facts.container and not facts.capable:
         return Problem(
             f"{found}this container has no right to",
             "start it with --cap-add=SYS_PTRACE (docker, podman), or rebuild it from .devcontainer",
+        )
+    if facts.filtered:
+        return Problem(
+            f"{found}a seccomp filter forbids it, as a sandbox or a container sets one",
+            "attach from outside of it; or start the container with --security-opt seccomp=unconfined",
         )
     return Problem(f"{found}the system refused", "attach with sudo; `make doctor` tries it on a child")
 
@@ -77,12 +89,28 @@ def _seize(pid: int) -> int:
 
 
 def _facts(pid: int) -> Facts:
-    owner = status(pid, "Uid").split()[:1]
+    owner = int((status(pid, "Uid").split() or ["-1"])[0])
+    own, its = _capabilities(os.getpid(), "CapEff"), _capabilities(pid, "CapPrm")
     return Facts(
         pid,
-        int(status(pid, "TracerPid") or 0),
-        owner == [str(os.getuid())],
-        int(_YAMA.read_text()) if _YAMA.exists() else 0,
-        bool(int(status(os.getpid(), "CapEff") or "0", 16) & _CAP_SYS_PTRACE),
-        Path("/.dockerenv").exists() or Path("/run/.containerenv").exists(),
+        tracer=int(status(pid, "TracerPid") or 0),
+        same_user=owner == os.getuid(),
+        yama=int(_YAMA.read_text()) if _YAMA.exists() else 0,
+        capable=bool(own & _CAP_SYS_PTRACE),
+        container=Path("/.dockerenv").exists() or Path("/run/.containerenv").exists(),
+        closed=_owner(Path(f"/proc/{pid}/status"))
+        != owner,  # the kernel gives such a process's files to root
+        stronger=bool(its & ~own),
+        filtered=status(os.getpid(), "Seccomp") == "2",
     )
+
+
+def _capabilities(pid: int, field: str) -> int:
+    return int(status(pid, field) or "0", 16)
+
+
+def _owner(path: Path) -> int:
+    try:
+        return path.stat().st_uid
+    except OSError:  # gone meanwhile
+        return -1

@@ -9,7 +9,6 @@ debugpy's own clients; that another type passes is how the extension is written 
 from __future__ import annotations
 
 import json
-import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -22,8 +21,8 @@ _EVENT = 9999  # no command number of pydevd's own: it only logs it
 def request(configuration: Path | None, now: Compiling, name: str) -> bool:
     """Send the event; False if there is no configuration, or no debugpy in this process.
 
-    configuration -- a JSON file; in its strings {pid}, {kernel}, {stage}, {pass} and {pass-class}, a regular
-                     expression for the pass's class, are filled in; "{pid}" alone becomes a number
+    configuration -- a JSON file; in its strings {pid}, {kernel}, {stage} and {pass} are filled in; "{pid}"
+                     alone becomes a number
     name          -- of the pass
     """
     if configuration is None or "pydevd" not in sys.modules:
@@ -33,16 +32,9 @@ def request(configuration: Path | None, now: Compiling, name: str) -> bool:
         "{kernel}": now.kernel,
         "{stage}": now.stage,
         "{pass}": name,
-        "{pass-class}": _class_regex(name),
         "{pid}": str(now.pid),
     }
     return _send(_filled(template, words, now.pid))
-
-
-def _class_regex(name: str) -> str:
-    # LLDB's regular expressions cannot ignore case: tritongpu-coalesce -> [Cc][Oo]...
-    words = re.sub(r"^(triton(-?(gpu|amd|nvidia))*|nvgpu)-", "", name).replace("-", "")
-    return "".join(f"[{one.upper()}{one}]" if one.isalpha() else one for one in words)
 
 
 def _filled(value: Any, words: dict[str, str], pid: int) -> Any:

@@ -15,6 +15,7 @@ import atexit
 import ctypes
 import functools
 import os
+import re
 import shutil
 import sys
 import threading
@@ -36,6 +37,7 @@ from tracing.environment import StopSettings, stop_settings
 from tracing.errors import Problem
 
 _LIBRARY = "triton._C.libtriton"
+_LIBRARIES = re.compile(r"/(libtriton\.so|libMLIR[^/]*)$")  # the latter where MLIR is a distribution's
 _POLL = 0.1  # seconds
 _ARMED_SECONDS = 30  # a debugger that set no breakpoint in libtriton by then has none there
 _PR_SET_PTRACER, _ANY, _NOBODY = 0x59616D61, -1, 0
@@ -177,13 +179,13 @@ def _tracer() -> int:
 
 
 def _private_code() -> int:
-    # kB of libtriton's code that are no longer those of the file
+    # kB of the compiler's code that are no longer those of the file
     found, inside = 0, False
     with Path("/proc/self/smaps").open() as lines:
         for line in lines:
             first = line.split(None, 1)[0]
             if not first.endswith(":"):
-                inside = " r-xp " in line and line.rstrip().endswith("libtriton.so")
+                inside = " r-xp " in line and _LIBRARIES.search(line) is not None
             elif inside and first == "Private_Dirty:":
                 found += int(line.split()[1])
     return found

@@ -14,7 +14,7 @@ from tracing.attach import compiling
 from tracing.attach.compiling import Compiling, Wanted
 from tracing.errors import Problem
 
-COMMANDS = Path(__file__).with_name("gdb.py")
+COMMANDS = Path(__file__).with_name("debuggers") / "gdb_load.py"
 _POLL = 0.05
 
 

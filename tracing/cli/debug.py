@@ -18,6 +18,7 @@ from tracing.attach.compiling import Wanted, wanted_of
 from tracing.attach.terminal import Gdb, debugged, foreground
 from tracing.case import known_cases
 from tracing.cli.app import RUNS, Runs, app, err
+from tracing.cli.derived import open_derived
 from tracing.errors import Problem
 
 GENERATOR = Path(__file__).parents[2] / "vscode" / "generate.py"
@@ -52,7 +53,7 @@ def debug(
     if is_case:
         words, wanted = [what, "--target", target], wanted_of(f"{kernel or ''}:{stage or ''}:{which}")
     else:
-        words, wanted = _recorded(store.open_run(what, runs), kernel, which, stage)
+        words, wanted = _recorded(open_derived(what, runs), kernel, which, stage)
     if vscode:
         _preset(words, wanted, "live" if is_case else "replay")
         return

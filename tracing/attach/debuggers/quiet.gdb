@@ -1,4 +1,4 @@
-# What makes gdb quick and quiet in Triton's compiler; `source gdb.py`, beside this file, reads it.
+# What makes gdb quick and quiet in Triton's compiler; load.py reads it.
 
 set breakpoint pending on
 set debuginfod enabled off

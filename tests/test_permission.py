@@ -1,0 +1,173 @@
+"""A ptrace that the system refuses: why, and what allows it. Refusals are real ones where they can be had."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tracing.attach import permission
+from tracing.attach.permission import Facts, explained
+from tracing.errors import Problem
+
+NOBODY = 65534
+YAMA = Path("/proc/sys/kernel/yama/ptrace_scope")
+TRACER = """
+import ctypes, sys, time
+assert ctypes.CDLL(None, use_errno=True).ptrace(0x4206, int(sys.argv[1]), None, None) == 0, ctypes.get_errno()
+print("traced", flush=True)
+time.sleep(60)
+"""
+# Each changes the process that runs it; nobody may read no library, and so all are read before.
+IMPORTS = "import ctypes, os, platform, struct, time"
+TO_NOBODY = f"os.setgroups([]); os.setresgid(*[{NOBODY}] * 3); os.setresuid(*[{NOBODY}] * 3)"
+# PR_SET_DUMPABLE is 4; a change of user has cleared it
+OPEN, CLOSED = (f"ctypes.CDLL(None).prctl(4, {value}, 0, 0, 0)" for value in (1, 0))
+# capset: version 3, this process, three words of 32 bits, twice
+NO_CAPABILITIES = """
+header, sets = (ctypes.c_uint32 * 2)(0x20080522, 0), (ctypes.c_uint32 * 6)()
+assert ctypes.CDLL(None).capset(header, sets) == 0
+"""
+# BPF: load the system call's number; for ptrace give EPERM, else allow; behind PR_SET_NO_NEW_PRIVS
+FILTER = """
+ptrace = {"x86_64": 101, "aarch64": 117}[platform.machine()]
+steps = [(0x20, 0, 0, 0), (0x15, 0, 1, ptrace), (0x06, 0, 0, 0x00050001), (0x06, 0, 0, 0x7FFF0000)]
+code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in steps))
+program = struct.pack("HxxxxxxQ", len(steps), ctypes.addressof(code))
+assert ctypes.CDLL(None).prctl(38, 1, 0, 0, 0) == 0
+assert ctypes.CDLL(None).prctl(22, 2, program, 0, 0) == 0
+"""
+ROOT_ONLY = pytest.mark.skipif(
+    os.geteuid() != 0, reason="only root can become another user or give up rights"
+)
+
+
+@contextmanager
+def process(*changes: str) -> Iterator[int]:
+    """A process that has changed itself so."""
+    code = "\n".join([IMPORTS, *changes, "print('ready', flush=True); time.sleep(60)"])
+    started = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    try:
+        assert started.stdout is not None and started.stdout.readline() == "ready\n"
+        yield started.pid
+    finally:
+        started.kill()
+        started.wait()
+
+
+def asked(pid: int, *changes: str) -> str:
+    """What `permission.require` says to a process that has changed itself so; "" if it may."""
+    ask = f"""
+try:
+    permission.require({pid})
+except Problem as problem:
+    print(problem.problem)
+"""
+    imports = "from tracing.attach import permission; from tracing.errors import Problem"
+    code = "\n".join([IMPORTS, imports, *changes, ask])
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return done.stdout
+
+
+def require_no_yama() -> None:
+    if YAMA.exists() and YAMA.read_text().strip() != "0":
+        pytest.skip(f"Yama refuses first here: ptrace_scope is {YAMA.read_text().strip()}")
+
+
+@ROOT_ONLY
+def test_another_users_process_is_said_to_be_one() -> None:
+    with process() as pid:
+        assert "it is another user's" in asked(pid, TO_NOBODY)
+
+
+@ROOT_ONLY
+def test_a_users_own_process_may_be_traced() -> None:
+    require_no_yama()
+    with process(TO_NOBODY, OPEN) as pid:
+        assert asked(pid, TO_NOBODY) == ""
+
+
+@ROOT_ONLY
+def test_a_process_that_forbids_it_itself_is_said_to_be_one() -> None:
+    require_no_yama()
+    with process(TO_NOBODY, CLOSED) as pid:
+        assert "it is not dumpable" in asked(pid, TO_NOBODY)
+
+
+@ROOT_ONLY
+def test_a_process_with_more_rights_is_said_to_be_one() -> None:
+    require_no_yama()
+    if not int(permission.status(os.getpid(), "CapPrm"), 16):
+        pytest.skip("root has no capabilities here, so no process has more rights than another")
+    with process() as pid:
+        assert "capabilities that this process lacks" in asked(pid, NO_CAPABILITIES)
+
+
+def test_a_seccomp_filter_is_said_to_be_there() -> None:
+    if platform.machine() not in ("x86_64", "aarch64"):
+        pytest.skip("the number of ptrace is not known for this processor")
+    if permission._facts(os.getpid()).container and not permission._facts(os.getpid()).capable:
+        pytest.skip("this container has no right to trace, which is named first")
+    require_no_yama()
+    with process() as pid:
+        assert "seccomp filter" in asked(pid, FILTER)
+
+
+def test_yama_is_named_where_it_refuses() -> None:
+    if not YAMA.exists() or YAMA.read_text().strip() != "1":
+        pytest.skip("this kernel has no Yama, or it is not set to ancestors alone (ptrace_scope 1)")
+    changes = [TO_NOBODY] if os.geteuid() == 0 else []
+    with process(*changes, OPEN) as pid:
+        assert "Yama allows it to ancestors alone" in asked(pid, *changes)
+
+
+@pytest.mark.parametrize(
+    ("facts", "problem", "remedy"),
+    [
+        (Facts(7, tracer=os.getpid()), "traces it already", "detach it there"),
+        (Facts(7, same_user=False), "another user's", "sudo"),
+        (Facts(7, yama=1), "ancestors alone", "tracing debug"),
+        (Facts(7, yama=2), "administrators alone", "ptrace_scope=1"),
+        (Facts(7, yama=3, capable=True), "until the next start", "restart"),
+        (Facts(7, container=True), "this container", "--cap-add=SYS_PTRACE"),
+        (Facts(7, closed=True), "not dumpable", "sudo"),
+        (Facts(7, stronger=True), "capabilities", "sudo"),
+        (Facts(7, filtered=True), "seccomp", "seccomp=unconfined"),
+        (Facts(7), "the system refused", "make doctor"),
+    ],
+)
+def test_a_refused_ptrace_is_explained_with_its_remedy(facts: Facts, problem: str, remedy: str) -> None:
+    found = explained(facts)
+
+    assert problem in found.problem and remedy in found.remedy
+
+
+def test_a_process_that_another_traces_is_refused_with_the_name_of_the_other() -> None:
+    sleeper = subprocess.Popen(["sleep", "60"])
+    tracer = subprocess.Popen(
+        [sys.executable, "-c", TRACER, str(sleeper.pid)], stdout=subprocess.PIPE, text=True
+    )
+    assert tracer.stdout is not None
+    traced = tracer.stdout.readline() == "traced\n"
+    try:
+        if not traced:
+            pytest.skip("ptrace of a sibling is not permitted here")
+        with pytest.raises(Problem, match=rf"python\S* \({tracer.pid}\) traces it already"):
+            permission.require(sleeper.pid)
+    finally:
+        tracer.kill()
+        sleeper.kill()
+
+
+def test_a_process_that_is_not_there_is_said_to_be_none() -> None:
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+
+    with pytest.raises(Problem, match=f"there is no process {gone.pid}"):
+        permission.require(gone.pid)

@@ -1,0 +1,156 @@
+"""The commands that `help triton` lists, in gdb. Runs in gdb's own Python: the standard library alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import gdb
+import gdb_process as process
+from gdb_passes import break_in, compiling, course
+from mlir_pass import OPT_BISECT
+
+
+class Command(gdb.Command):
+    """A gdb command whose help is its class's docstring."""
+
+    name = ""
+    prefix = False
+
+    def __init__(self) -> None:
+        super().__init__(self.name, gdb.COMMAND_USER, prefix=self.prefix)
+
+
+class Triton(Command):
+    """Triton's compiler, pass by pass.
+
+    break-pass NAME [KERNEL]   stop in runOnOperation of a pass; globs
+    break-opt-bisect N         stop where LLVM's optional pass N is about to run
+    print-op [EXPRESSION]      the operation that the pass runs on, as IR
+    print-module               the whole module, as IR
+    pass-info                  kernel, stage, place in the pipeline, options
+    py-where                   the Python frames that led here
+    triton-sources DIR [LLVM]  show sources of Triton, and of LLVM, from these folders
+
+    `help COMMAND` says more. `step` does not enter the STL, llvm/ADT and MLIR's headers: `info skip`."""
+
+    name = "triton"
+    prefix = True
+
+
+class BreakPass(Command):
+    """Stop in runOnOperation of a pass: break-pass NAME [KERNEL]
+
+    NAME    the pass as pipelines name it (tritongpu-coalesce, canonicalize, cse), or its class
+            (CoalescePass, mlir::triton::gpu::CoalescePass); a glob
+    KERNEL  only while this kernel is compiled; a glob. Known in a process that TRACING_STOP stopped.
+
+    Before MLIR is loaded, with libtriton or by triton-opt, it waits for that. `info breakpoints` lists it,
+    and `delete` deletes it."""
+
+    name = "break-pass"
+
+    def invoke(self, argument: str, from_tty: bool) -> None:
+        words = gdb.string_to_argv(argument)
+        if not 1 <= len(words) <= 2:
+            raise gdb.GdbError("break-pass NAME [KERNEL]: one or two words are needed, see `help break-pass`")
+        glob, kernel = [*words, "*"][:2]
+        if not break_in(glob, kernel):
+            gdb.write(f"break-pass {glob}: waits until MLIR is loaded\n")
+
+
+class BreakOptBisect(Command):
+    """Stop where LLVM's optional pass N is about to run: break-opt-bisect N
+
+    N  as -opt-bisect-limit=N counts them, from 1: the last pass that this limit lets run. -1, all of them,
+       stops nowhere. LLVM counts only when it is given a limit."""
+
+    name = "break-opt-bisect"
+
+    def invoke(self, argument: str, from_tty: bool) -> None:
+        words = gdb.string_to_argv(argument)
+        if len(words) != 1 or not words[0].lstrip("-").isdigit():
+            raise gdb.GdbError("break-opt-bisect N: a number is needed, see `help break-opt-bisect`")
+        for name in OPT_BISECT if int(words[0]) > 0 else ():
+            gdb.execute(f"break {name}", to_string=True)  # which says at length that LLVM is not loaded yet
+            gdb.breakpoints()[-1].ignore_count = int(words[0]) - 1
+
+
+class PrintOp(Command):
+    """Print an operation as IR: print-op [EXPRESSION]
+
+    EXPRESSION  an operation: a pointer, or any of MLIR's Op classes; without one, the operation that the
+                current pass was started on, as it is now."""
+
+    name = "print-op"
+
+    def invoke(self, argument: str, from_tty: bool) -> None:
+        asked = process.operation(argument) if argument else course.here().operation
+        gdb.write(process.ir(asked))
+
+
+class PrintModule(Command):
+    """Print the module that the current pass manager runs on, as IR, as it is now."""
+
+    name = "print-module"
+
+    def invoke(self, argument: str, from_tty: bool) -> None:
+        course.here()
+        gdb.write(process.ir(course.module))
+
+
+class PassInfo(Command):
+    """Say which pass this is: its class, its place in the pipeline, the kernel and its options."""
+
+    name = "pass-info"
+
+    def invoke(self, argument: str, from_tty: bool) -> None:
+        here, now = course.here(), compiling()
+        known = [here.argument, here.name]  # the class has no name in a tool without symbols
+        gdb.write(f"pass      {', '.join(filter(None, known))}\n")
+        if not now:
+            gdb.write("kernel    unknown: this process was not started with TRACING_STOP\n")
+            return
+        passes = list(now["passes"])
+        if course.index >= 0:
+            outer = passes[course.index]
+            inside = "" if outer == here.argument else f"inside of {outer}, "
+            gdb.write(f"place     {inside}{course.index + 1} of {len(passes)} in stage {now['stage']}\n")
+            passes[course.index] = f"[{outer}]"
+        gdb.write(f"kernel    {now['kernel']}\n")
+        gdb.write(f"pipeline  {' '.join(passes)}\n")
+        gdb.write(f"options   {' '.join(f'{name}={value}' for name, value in now['options'].items())}\n")
+
+
+class PyWhere(Command):
+    """Print the Python frames that led to the pass manager, innermost first."""
+
+    name = "py-where"
+
+    def invoke(self, argument: str, from_tty: bool) -> None:
+        stack = compiling().get("stack")
+        if not stack:
+            raise gdb.GdbError("unknown: this process was not started with TRACING_STOP")
+        for index, line in enumerate(reversed(stack)):
+            gdb.write(f"#{index:<3} {line}\n")
+
+
+class TritonSources(Command):
+    """Show sources from these folders: triton-sources TRITON [LLVM]
+
+    TRITON  a checkout of the version that runs; the wheel calls it /project
+    LLVM    a checkout of llvm-project; its pretty printers are loaded too"""
+
+    name = "triton-sources"
+
+    def invoke(self, argument: str, from_tty: bool) -> None:
+        words = gdb.string_to_argv(argument)
+        if not words:
+            raise gdb.GdbError("triton-sources TRITON [LLVM]: a folder is needed")
+        gdb.execute(f"set substitute-path /project {words[0]}")
+        for printers in (Path(llvm, part) for llvm in words[1:] for part in ("llvm", "mlir")):
+            script = printers / "utils/gdb-scripts/prettyprinters.py"
+            if script.exists():
+                gdb.execute(f"source {script}")
+
+
+COMMANDS = (Triton, BreakPass, BreakOptBisect, PrintOp, PrintModule, PassInfo, PyWhere, TritonSources)

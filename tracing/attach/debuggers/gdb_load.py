@@ -1,0 +1,22 @@
+"""What gdb reads with `source`: commands that know MLIR's passes; `help triton` lists them.
+
+Runs in gdb's own Python, which knows nothing of this project: its folder is put on the path.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import gdb
+
+HERE = Path(__file__).resolve().parent
+sys.path.append(str(HERE))
+
+import gdb_commands  # noqa: E402  # its path is known from here on
+import gdb_passes  # noqa: E402
+
+gdb.execute(f"source {HERE / 'quiet.gdb'}", to_string=True)
+for command in gdb_commands.COMMANDS:
+    command()
+gdb_passes.watch()

@@ -1,0 +1,170 @@
+"""Which pass of MLIR is about to run, and where gdb stops in it.
+
+What is looked at is in mlir_pass.py. Runs in gdb's own Python: the standard library alone.
+"""
+
+from __future__ import annotations
+
+import re
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+from typing import Any
+
+import gdb
+import gdb_process as process
+from mlir_pass import GET_ARGUMENT, RUN, SLOTS, Arrived, arrived, written_by
+
+_TRITON = "libtriton.so"
+# what may hold MLIR: Triton's library, the tools that run passes, and a distribution's shared MLIR
+_HOLDERS = re.compile(rf".*/(?:{re.escape(_TRITON)}|[\w-]+-opt(?:-\d+)?|libMLIR[^/]*)")
+_STRIPPED = (
+    "this Triton has no symbol OpToOpPassAdaptor::run: it is stripped, so passes cannot be told apart\n"
+    "  use the wheel of PyPI, which is not, or a build of your own: make triton"
+)
+
+
+class Course:
+    """Which passes ran since gdb came."""
+
+    def __init__(self) -> None:
+        self.last: Arrived | None = None
+        self.outermost: Arrived | None = None  # the last one that the pass manager itself started
+        self.module = 0  # the operation that it runs on
+        self.number = -1  # of the pass manager, as the process counts
+        self.index = -1  # of `outermost` in it
+        self.names: dict[str, None] = {}
+
+    def take(self, arrived: Arrived) -> None:
+        """Note a pass."""
+        now = compiling()
+        if self.outermost is None or now.get("number", 0) != self.number:
+            self.number, self.index, self.module = now.get("number", 0), -1, arrived.operation
+            self.outermost = arrived
+        # a pipeline that is nested in the text is run by an adaptor, a pass without an argument
+        listed = arrived.stack >= self.outermost.stack or not self.outermost.argument
+        if arrived.stack >= self.outermost.stack:
+            self.outermost = arrived
+        if arrived.argument:
+            self.last = arrived
+            self.names[arrived.argument] = None
+            # on several functions it comes several times
+            if listed and now.get("passes", [])[self.index + 1 : self.index + 2] == [arrived.argument]:
+                self.index += 1
+
+    def here(self) -> Arrived:
+        if self.last is None:
+            raise gdb.GdbError("no pass has started since gdb came: `break-pass *`, then `continue`")
+        return self.last
+
+
+course = Course()
+_pending: list[tuple[str, str]] = []  # pass and kernel of each break-pass before MLIR is loaded
+
+
+class Passes(gdb.Breakpoint):
+    """Sees every pass, and never stops."""
+
+    there: Passes | None = None  # the one of this gdb
+
+    def __init__(self) -> None:
+        process.abi()
+        super().__init__(f"*{process.address_of(RUN):#x}", internal=True)
+        self.silent = True
+        Passes.there = self
+
+    def stop(self) -> bool:
+        course.take(_arrived())
+        return False
+
+
+class PassBreakpoint(gdb.Breakpoint):
+    """Sees every pass, and has gdb stop at the first instruction of those that are wanted."""
+
+    def __init__(self, glob: str, kernel: str) -> None:
+        super().__init__(f"*{process.address_of(RUN):#x}")
+        self.glob = glob
+        self.kernel = kernel
+        self.found = 0
+
+    def stop(self) -> bool:
+        here = _arrived()
+        if here.fits(self.glob) and fnmatchcase(compiling().get("kernel", ""), self.kernel):
+            self.found += 1
+            # an internal one: at one of a user's, gdb would show the functions that are inlined there instead
+            gdb.Breakpoint(f"*{here.body:#x}", internal=True, temporary=True)
+        return False
+
+
+def break_in(glob: str, kernel: str) -> bool:
+    """Have gdb stop in a pass; False if that waits until MLIR is loaded."""
+    if Passes.there is None:
+        _pending.append((glob, kernel))
+        return False
+    PassBreakpoint(glob, kernel)
+    return True
+
+
+def compiling() -> dict[str, Any]:
+    """What the process wrote down about the compile that it is in; empty if it did not."""
+    return written_by(gdb.selected_inferior().pid)
+
+
+def watch() -> None:
+    """From now on, look for MLIR in the process, and for passes that never come."""
+    gdb.events.new_objfile.connect(_file_came)
+    gdb.events.exited.connect(_never_came)
+    for file in gdb.objfiles():
+        _look(file.filename or "")
+
+
+def _file_came(event: Any) -> None:
+    _look(event.new_objfile.filename or "")
+
+
+def _look(path: str) -> None:
+    # a program that holds MLIR itself is at its place only when its libraries come
+    if Passes.there is not None or not gdb.selected_inferior().pid:
+        return
+    space = gdb.current_progspace()
+    names = (path, (space and space.filename) or "")
+    if not any(_HOLDERS.fullmatch(name) for name in names):
+        return
+    address = process.address_of(RUN)
+    if address and process.mapped(address):
+        _begin()
+    elif not address and path.endswith(_TRITON) and not _has_shared_mlir():
+        gdb.write(f"{_STRIPPED}\n")
+
+
+def _has_shared_mlir() -> bool:
+    # listed before its symbols are read
+    return "/libMLIR" in gdb.execute("info sharedlibrary", to_string=True)
+
+
+def _begin() -> None:
+    gdb.events.new_objfile.disconnect(_file_came)
+    try:
+        Passes()
+    except gdb.GdbError as error:
+        gdb.write(f"{error}\n")
+        return
+    while _pending:
+        PassBreakpoint(*_pending.pop(0))
+
+
+def _arrived() -> Arrived:
+    # at the first instruction of OpToOpPassAdaptor::run
+    own = process.abi()
+    address, operation = map(process.register, own.arguments)
+    vtable = process.word(address)
+    slots = [process.word(vtable + 8 * slot) for slot in range(SLOTS)]
+    table = [(slot, process.symbol(slot)) for slot in slots]
+    argument = process.literal(slots[GET_ARGUMENT])
+    return arrived(table, process.symbol(vtable), argument, operation, process.register(own.stack))
+
+
+def _never_came(event: Any) -> None:
+    for one in gdb.breakpoints():
+        if isinstance(one, PassBreakpoint) and not one.found and course.names:
+            near = get_close_matches(one.glob, course.names, n=3, cutoff=0.5) or list(course.names)
+            gdb.write(f"no pass {one.glob} of a kernel {one.kernel} came; nearest: {', '.join(near)}\n")
