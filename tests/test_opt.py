@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tracing.compiler.command_line import command
-from tracing.compiler.diagnostics import Diagnostic, diagnostics, unmet, without_recovery
+from tracing.compiler.diagnostics import Diagnostic, diagnostics, unmet, without_added
 from tracing.compiler.opt import Settings, optimise
 from tracing.compiler.pipeline_text import passes_in
 from tracing.errors import Problem
@@ -104,10 +104,36 @@ def test_one_dash_or_two_flags_and_passes_in_any_order() -> None:
     assert (found.file, found.output, found.settings.split_input_file) == ("f.mlir", "out", True)
 
 
-@pytest.mark.parametrize("words", [["a.mlir", "b.mlir"], ["a.mlir", "-o"], ["-run-reproducer", "a.mlir"]])
+@pytest.mark.parametrize("words", [["a.mlir", "b.mlir"], ["a.mlir", "-o"], ["-emit-bytecode", "a.mlir"]])
 def test_what_only_triton_opt_can_do_or_nobody_is_a_problem(words: list[str]) -> None:
     with pytest.raises(Problem):
         command(words)
+
+
+def test_the_passes_that_a_reproducer_names_are_run() -> None:
+    resource = '{-# external_resources: { mlir_reproducer: { pipeline: "any(canonicalize)" } } #-}'
+
+    asked = ("-run-reproducer", "-dump-pass-pipeline", "-verify-diagnostics")
+    done = opt("-", *asked, text=f"{MODULE}\n{resource}\n")
+
+    assert done.returncode == 0 and "arith" not in done.stdout
+    assert done.stderr.startswith("Pass Manager with 1 passes:\nany(canonicalize")
+
+
+def test_a_file_that_is_no_reproducer_is_a_problem() -> None:
+    with pytest.raises(Problem, match="no reproducer"):
+        optimise(MODULE, "f.mlir", Settings(run_reproducer=True))
+
+
+def test_a_diagnostic_that_nothing_expects_is_one_only_where_it_counts() -> None:
+    text = "nonsense\n"
+
+    said = [
+        optimise(text, "f.mlir", command([f"-verify-diagnostics{how}"]).settings).stderr
+        for how in ("", "=all", "=only-expected")
+    ]
+
+    assert "unexpected error" in said[0] == said[1] and said[2] == ""
 
 
 def test_a_chunk_that_fails_does_not_keep_the_others_and_lines_are_those_of_the_file() -> None:
@@ -127,7 +153,7 @@ def test_what_crash_recovery_adds_is_left_out_of_diagnostics() -> None:
     said = "a:1:2: error: bad\nsource\n^\n"
     added = "a:0:0: error: Failures have been detected while processing an MLIR pass pipeline\nsource\n^\n"
 
-    assert without_recovery(f"{said}{added}LLVM ERROR: last words\n") == f"{said}LLVM ERROR: last words\n"
+    assert without_added(f"{said}{added}LLVM ERROR: last words\n") == f"{said}LLVM ERROR: last words\n"
 
 
 def test_a_diagnostic_of_several_lines_is_one_message() -> None:

@@ -99,6 +99,7 @@ def test_a_compilation_names_its_kernel_and_where_its_source_begins(softmax: See
     assert (found.kernel_name, found.target, found.first) == ("softmax", "cuda:80", "ttir")
     assert found.file == f"{kernels.__file__}:{line}"
     assert found.options["num_warps"] == "4"
+    assert found.constants == {"BLOCK": "1024"}
 
 
 def test_every_stage_gives_its_artefact(softmax: Seen) -> None:

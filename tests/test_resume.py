@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import inspect
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+import msgspec
 import pytest
 from data import kernels
 from triton.backends.nvidia.compiler import CUDABackend
 
 from tracing.compiler.pipeline import Pass, observed
-from tracing.compiler.resume import options_of, resume
+from tracing.compiler.resume import Place, options_of, resume
 from tracing.errors import Problem
 from tracing.model import Compilation
 
@@ -39,17 +40,14 @@ class Recorded:
 
     def ended(self) -> None: ...
 
-    def resumed(self, stage: str, index: int, text: str | None = None, **changes: Any) -> dict[str, Any]:
+    def place(self, stage: str, index: int, **changes: Any) -> Place:
         entered = next((ir for (of, _), ir in self.places.items() if of == stage), None)
-        arguments = {
-            "target": self.compilation.target,
-            "options": self.compilation.options,
-            "entered": entered,
-            "last": "ptx",
-            "stage": stage,
-            "index": index,
-        }
-        return resume(text or self.places[stage, index], **{**arguments, **changes})
+        found = Place(self.places.get((stage, index), ""), stage, index, entered=entered)
+        return replace(found, **changes)
+
+    def resumed(self, stage: str, index: int, text: str | None = None, **how: Any) -> dict[str, Any]:
+        place = self.place(stage, index, **({"ir": text} if text else {}))
+        return resume(self.compilation, place, **{"last": "ptx", **how})
 
 
 def recorded(name: str, target: str = "sm_90") -> Recorded:
@@ -123,7 +121,7 @@ def test_passes_are_left_out_and_an_observer_is_told_of_the_others(add: Recorded
 
 def test_ir_that_does_not_parse_is_said_with_file_and_line(add: Recorded) -> None:
     with pytest.raises(Problem, match=r"edited\.mlir:2:3: error: .*foo\.bar"):
-        add.resumed("ttir", 0, "module {\n  foo.bar\n}\n", file="edited.mlir")
+        resume(add.compilation, Place("module {\n  foo.bar\n}\n", "ttir", 0, file="edited.mlir"))
 
 
 def test_a_pass_that_fails_is_named_with_tritons_own_message(add: Recorded) -> None:
@@ -135,13 +133,25 @@ def test_a_pass_that_fails_is_named_with_tritons_own_message(add: Recorded) -> N
 
 
 @pytest.mark.parametrize(
+    ("stage", "index", "last", "said"),
+    [
+        ("sass", 0, None, "no stage sass"),
+        ("ttir", 0, "sass", "no stage sass"),
+        ("ttgir", 0, "ttir", "stage ttir is before stage ttgir"),
+        ("ttir", 900, None, "pass 900 is not in stage ttir"),
+    ],
+)
+def test_a_place_that_is_none_is_refused(
+    add: Recorded, stage: str, index: int, last: str | None, said: str
+) -> None:
+    with pytest.raises(Problem, match=said):
+        add.resumed(stage, index, add.places["ttir", 0], last=last)
+
+
+@pytest.mark.parametrize(
     ("changes", "said"),
     [
         ({"target": "xpu:1"}, "does not know the target xpu:1"),
-        ({"stage": "sass"}, "no stage sass"),
-        ({"last": "sass"}, "no stage sass"),
-        ({"stage": "ttgir", "last": "ttir"}, "stage ttir is before stage ttgir"),
-        ({"index": 900}, "pass 900 is not in stage ttir"),
         ({"options": {"num_warps": "3"}}, "does not take these options"),
         ({"options": {"num_warps": "lambda: 4"}}, "option num_warps is lambda: 4"),
         ({"options": {"warps": "4"}}, "does not take these options"),
@@ -150,7 +160,7 @@ def test_a_pass_that_fails_is_named_with_tritons_own_message(add: Recorded) -> N
 )
 def test_what_this_triton_does_not_know_is_said(add: Recorded, changes: dict[str, Any], said: str) -> None:
     with pytest.raises(Problem, match=said):
-        add.resumed(**{"stage": "ttir", "index": 0, "text": add.places["ttir", 0], **changes})
+        resume(msgspec.structs.replace(add.compilation, **changes), add.place("ttir", 0))
 
 
 @pytest.mark.skipif(
@@ -159,7 +169,7 @@ def test_what_this_triton_does_not_know_is_said(add: Recorded, changes: dict[str
 )
 def test_ir_that_the_backend_reads_beside_its_passes_is_asked_for(add: Recorded) -> None:
     with pytest.raises(Problem, match="reads the IR that enters stage llir"):
-        add.resumed("llir", add.names["convert-scf-to-cf"], entered=None)
+        resume(add.compilation, add.place("llir", add.names["convert-scf-to-cf"], entered=None))
 
 
 def test_what_others_write_to_stderr_meanwhile_is_not_lost(

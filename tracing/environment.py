@@ -91,21 +91,29 @@ def triton_opt() -> str | None:
     return os.environ.get("TRITON_OPT") or None
 
 
-def show_diagnostics(reproducers: Path, debug_only: str = "") -> None:
+def show_diagnostics(reproducers: Path, debug_only: str = "", *, debug: bool = False) -> None:
     """Make Triton's compiler, from now on and in this process, print every diagnostic.
 
     reproducers -- where it writes what it would else mix with the diagnostics when a pass fails
     debug_only  -- the debug output of LLVM's code that is printed too, as `-debug-only` of LLVM's tools
+    debug       -- all of it is, as `-debug` asks for
     """
     os.environ["MLIR_ENABLE_DIAGNOSTICS"] = "warnings,remarks"
     os.environ["TRITON_REPRODUCER_PATH"] = str(reproducers)
     if debug_only:
         os.environ["TRITON_LLVM_DEBUG_ONLY"] = debug_only
+    if debug:
+        os.environ["TRITON_ENABLE_LLVM_DEBUG"] = "1"
 
 
 def rank() -> int:
     """This process's rank in a distributed job, 0 outside of one."""
     return int(os.environ.get("RANK", "0"))
+
+
+def world_size() -> int:
+    """How many ranks a distributed job has, 1 outside of one."""
+    return int(os.environ.get("WORLD_SIZE", "1"))
 
 
 def local_rank() -> int:

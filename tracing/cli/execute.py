@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -9,6 +10,7 @@ import typer
 from tracing import store
 from tracing.analyze import passes as analysis
 from tracing.cli.app import RUNS, Runs, app, out
+from tracing.cli.derived import open_derived
 from tracing.model import PassRecord
 
 
@@ -24,9 +26,10 @@ def execute(
 ) -> None:
     """Run a case once, compiled, recording nothing; with --pass, run that pass of a run again, alone."""
     if which is not None:
-        run = store.open_run(what, runs)
+        run = open_derived(what, runs)
         chosen = analysis.compilation(run, kernel)
-        _replay(run, analysis.find_pass(analysis.passes_of(run, chosen), which, stage))
+        passes = analysis.passes_of(run, chosen)
+        _replay(run, passes, analysis.find_pass(passes, which, stage))
         return
     from tracing.case import load_case
     from tracing.record.once import execute as execute_case
@@ -35,22 +38,10 @@ def execute(
     execute_case(load_case(what), Device(target), seed)
 
 
-def _replay(run: store.Run, record: PassRecord) -> None:
-    from tracing.compiler.resume import resume
+def _replay(run: store.Run, passes: Sequence[PassRecord], record: PassRecord) -> None:
+    from tracing.compiler.resume import place_before, resume
 
-    compiled = record.compilation
-    passes = analysis.passes_of(run, compiled)
-    first = next(one for one in passes if one.stage == record.stage)
-    artefacts = resume(
-        run.text(record.before),
-        target=compiled.target,
-        options=compiled.options,
-        stage=record.stage,
-        index=record.index,
-        drop=range(record.index + 1, passes[-1].index + 1),
-        last=record.stage,
-        entered=run.text(first.before),
-        language=compiled.language,
-        first=compiled.first,
-    )
+    others = range(record.index + 1, passes[-1].index + 1)
+    place = place_before(record, passes, run.text)
+    artefacts = resume(record.compilation, place, last=record.stage, drop=others)
     out.print(artefacts[record.stage], markup=False)

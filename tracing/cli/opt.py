@@ -27,10 +27,10 @@ def opt(
 
     A pass is a flag, `-tritongpu-pipeline="num-stages=3"`, or part of
     `--pass-pipeline='builtin.module(cse,canonicalize)'`; `--list-passes` lists those that this Triton has.
-    The other flags are triton-opt's: -split-input-file -verify-diagnostics -o -mlir-print-ir-after-all
-    -mlir-print-ir-before-all -mlir-print-debuginfo -debug-only; and, through symbols of Triton's library (3.7
-    and later), -allow-unregistered-dialect -mlir-print-local-scope -mlir-print-op-generic
-    -mlir-use-nameloc-as-prefix.
+    The other flags are triton-opt's: -split-input-file -verify-diagnostics -o -run-reproducer -debug
+    -debug-only -dump-pass-pipeline -mlir-print-ir-after-all -mlir-print-ir-before-all -mlir-print-debuginfo;
+    and, through symbols of Triton's library (3.7 and later), -allow-unregistered-dialect
+    -mlir-print-local-scope -mlir-print-op-generic -mlir-pretty-debuginfo -mlir-use-nameloc-as-prefix.
 
     Where Triton was built, or TRITON_OPT names it, that triton-opt runs instead; `--stand-in` forbids it.
 

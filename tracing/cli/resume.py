@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -11,6 +12,7 @@ import typer
 from tracing import store
 from tracing.analyze.passes import compilation, find_pass, passes_of
 from tracing.cli.app import RUNS, Runs, app, err, out
+from tracing.cli.derived import open_derived
 from tracing.environment import use_inductors_ptxas
 from tracing.errors import Problem
 from tracing.model import Compilation, PassRecord
@@ -41,13 +43,18 @@ def resume(
     Exit status 0 if every artefact is the recorded one, 1 if one differs, 2 if there is nothing to compare
     with. A cubin that only ptxas made different is none.
     """
-    run = store.open_run(name, runs)
+    run = open_derived(name, runs)
     chosen = compilation(run, kernel)
     passes = passes_of(run, chosen)
     record = find_pass(passes, which, stage)
     text = _text(ir) if ir else _recorded_text(run, record, after)
-    entered = run.text(next(one.before for one in passes if one.stage == record.stage))
-    made = _compiled(chosen, record, after, text, entered, ir, to, seconds)
+    use_inductors_ptxas()
+    with err.status("importing triton"):
+        from tracing.compiler import resume as compiler
+    place = compiler.place_before(record, passes, run.text)
+    place = replace(place, ir=text, index=record.index + after, file=str(ir) if ir else None)
+    with err.status(f"compiling on from pass {record.index}, {record.name}"):
+        made = _compiled(lambda: compiler.resume(chosen, place, last=to), seconds)
     if output is not None:
         _write(made, output, chosen.kernel_name)
     recorded = {one.stage: run.bytes(one.blob) for whole, one in run.artefacts() if whole.hash == chosen.hash}
@@ -68,38 +75,11 @@ def _recorded_text(run: store.Run, record: PassRecord, after: bool) -> str:
     return run.text(blob)
 
 
-def _compiled(
-    chosen: Compilation,
-    record: PassRecord,
-    after: bool,
-    text: str,
-    entered: str,
-    ir: Path | None,
-    to: str | None,
-    seconds: float,
-) -> Artefacts:
-    # in a child process: IR that somebody edited may take the compiler down
-    use_inductors_ptxas()
-    with err.status("importing triton") as status:
-        from tracing.compiler import resume as compiler
-        from tracing.compiler.child import in_child
+def _compiled(compile_on: Callable[[], Artefacts], seconds: float) -> Artefacts:
+    # IR that somebody edited may take the compiler down
+    from tracing.compiler.child import in_child
 
-        status.update(f"compiling on from pass {record.index}, {record.name}")
-        ended = in_child(
-            lambda: compiler.resume(
-                text,
-                target=chosen.target,
-                options=chosen.options,
-                stage=record.stage,
-                index=record.index + after,
-                last=to,
-                entered=entered,
-                language=chosen.language,
-                first=chosen.first,
-                file=str(ir) if ir else None,
-            ),
-            seconds,
-        )
+    ended = in_child(compile_on, seconds)
     if ended.failure:
         said = next((line for line in ended.stderr.splitlines() if "Assertion" in line), "")
         remedy = _OTHER_PTXAS if "Unsupported .version" in ended.failure else ""

@@ -19,17 +19,20 @@ _FLAGS = {  # triton-opt's flag -> field of Settings
     "mlir-print-debuginfo": "print_debuginfo",
     "mlir-print-ir-before-all": "print_before_all",
     "mlir-print-ir-after-all": "print_after_all",
+    "debug": "debug",
+    "run-reproducer": "run_reproducer",
+    "dump-pass-pipeline": "dump_pass_pipeline",
 }
-_PRINTER = ("mlir-print-local-scope", "mlir-print-op-generic", "mlir-use-nameloc-as-prefix")
+_PRINTER = (
+    "mlir-print-local-scope",
+    "mlir-print-op-generic",
+    "mlir-use-nameloc-as-prefix",
+    "mlir-pretty-debuginfo",
+)
 _NOTHING = ("mlir-disable-threading", "verify-each")  # as it is here anyway
 _WITH_VALUE = ("o", "pass-pipeline", "debug-only")
 _OWN = ("list-passes", "stand-in")
-_ELSEWHERE = (
-    "run-reproducer",
-    "emit-bytecode",
-    "show-dialects",
-    "debug",
-)  # what triton-opt has and this has not
+_ELSEWHERE = ("emit-bytecode", "show-dialects")  # what triton-opt has and this has not
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +49,7 @@ class Command:
 def command(arguments: Sequence[str]) -> Command:
     """Read a command line; raises Problem for what triton-opt takes and this does not, and for two files."""
     files: list[str] = []
-    flags: set[str] = set()
-    values: dict[str, str] = {}
+    values: dict[str, str] = {}  # of every flag that was given
     printer: list[str] = []
     passes: list[PassText] = []
     for name, value in _words(arguments):
@@ -61,23 +63,27 @@ def command(arguments: Sequence[str]) -> Command:
         elif name in _ELSEWHERE:
             raise Problem(f"--{name} needs triton-opt itself", "`make triton` builds it")
         elif name in _FLAGS or name in _OWN or name in _NOTHING:
-            flags.add(name)
+            values[name] = value
         else:
             passes.append(PassText(name, options_in(value)))
     if len(files) > 1:
         raise Problem(f"one file is read, not {len(files)}: {' '.join(files)}", "triton-opt takes one too")
+    if printer and "mlir-print-debuginfo" in values:  # what Triton's bindings ask for overrides the printer's
+        del values["mlir-print-debuginfo"]
+        printer.append("-mlir-print-debuginfo")
     settings = Settings(
         tuple(passes),
         printer=tuple(printer),
+        only_expected=values.get("verify-diagnostics") == "only-expected",
         debug_only=values.get("debug-only", ""),
-        **{field: name in flags for name, field in _FLAGS.items()},
+        **{field: name in values for name, field in _FLAGS.items()},
     )
     return Command(
         file=files[0] if files else "-",
         output=values.get("o", "-"),
         settings=settings,
-        list_passes="list-passes" in flags,
-        stand_in="stand-in" in flags,
+        list_passes="list-passes" in values,
+        stand_in="stand-in" in values,
     )
 
 

@@ -2,8 +2,8 @@
 
 The adders of Triton's bindings demand each of their arguments and tell no default, so this is the one thing
 about passes that is written down: the defaults of Triton's Passes.td. The tests compare them with the passes
-that Triton's library makes by itself, where it exports how (3.7 and later). An option that is not here must
-be given.
+that Triton's library makes by itself, where it exports how (3.7 and later; not those of Proton). An option
+that is not here must be given.
 """
 
 from __future__ import annotations
@@ -12,6 +12,11 @@ _BY_OPTION = {
     "allow-buffer-atomics": "true",
     "analyze-small-tensor-ofst": "false",
     "arch": "",
+    "arch-generation-name": "",
+    "buffer-size": "0",
+    "buffer-strategy": "circular",
+    "buffer-type": "shared",
+    "clock-extension": "false",
     "compute-capability": "80",
     "disable-remat-splitting": "false",
     "dump-intermediate-steps": "false",
@@ -19,11 +24,14 @@ _BY_OPTION = {
     "enable-concurrency-sanitizer": "false",
     "ftz": "true",
     "gfx-arch": "",
+    "granularity": "warp",
     "hoist-layout-conversion": "true",
+    "hoist-out-of-if": "false",
     "homomorphic-casts": "false",
     "instrumented": "false",
     "kPack": "1",
     "matrix-instruction-size": "0",
+    "max-shared-mem-size": "32768",
     "minimum-size": "0",
     "num-ctas": "1",
     "num-stages": "3",
@@ -31,6 +39,10 @@ _BY_OPTION = {
     "num_stages": "2",
     "post-pipeline": "false",
     "ptx-version": "80",
+    "sampling-options": "",
+    "sampling-strategy": "none",
+    "scratch-mem-alignment": "128",
+    "scratch-mem-size": "32768",
     "target": "",
     "threads-per-warp": "32",
     "use_async_copy": "false",

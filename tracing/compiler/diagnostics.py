@@ -15,9 +15,11 @@ _DIAGNOSTIC = re.compile(r"(?:(.*?):(\d+):(\d+): |<unknown>:0: )?(error|warning|
 _EXPECTED = re.compile(
     r"expected-(error|warning|remark|note)(-re)? *(?:@([+-]\d+|above|below|unknown))? *\{\{(.*)\}\}$"
 )
-# MLIR adds these where passes run under crash recovery, as Triton's bindings run them
-_RECOVERY = re.compile(
+# MLIR adds these where passes run under crash recovery, and a reproducer is read without being run, as by
+# Triton's bindings
+_ADDED = re.compile(
     r"Failures have been detected while processing an MLIR pass pipeline|Pipeline failed while executing "
+    r"|ignoring unknown external resources for 'mlir_reproducer'"
 )
 
 
@@ -50,11 +52,11 @@ def diagnostics(stderr: str, name: str) -> list[Diagnostic]:
     return found
 
 
-def without_recovery(stderr: str) -> str:
-    """What the compiler printed, without what its crash recovery adds to a pass that failed."""
+def without_added(stderr: str) -> str:
+    """What the compiler printed, without what triton-opt would not have: it is called in another way."""
     kept = []
     for head, rest in _blocks(stderr):
-        if head and _RECOVERY.match(head[5]):
+        if head and _ADDED.match(head[5]):
             kept += [line for part in _around_quote(rest) for line in part]
         else:
             kept += [head[0], *rest] if head else rest
@@ -80,19 +82,20 @@ def _around_quote(rest: list[str]) -> tuple[list[str], list[str]]:
     return (rest, []) if caret is None else (rest[: max(caret - 1, 0)], rest[caret + 1 :])
 
 
-def unmet(text: str, found: Sequence[Diagnostic], name: str) -> list[str]:
+def unmet(text: str, found: Sequence[Diagnostic], name: str, *, surplus: bool = True) -> list[str]:
     """How the diagnostics differ from what the comments of a file expect; empty if they do not.
 
-    text  -- the file
-    found -- what the compiler said about it
-    name  -- of the file, for the messages
+    text    -- the file
+    found   -- what the compiler said about it
+    name    -- of the file, for the messages
+    surplus -- whether a diagnostic that nothing expects is a difference
     """
     expected = list(_expected(text))
     missing = [one for one in expected if not any(_meets(got, one) for got in found)]
-    surplus = [got for got in found if not any(_meets(got, one) for one in expected)]
+    others = [got for got in found if surplus and not any(_meets(got, one) for one in expected)]
     return [
         *(f'{name}:{one.at}: error: expected {one.kind} "{one.text}" was not produced' for one in missing),
-        *(f"{name}:{got.line or 0}: error: unexpected {got.kind}: {got.message}" for got in surplus),
+        *(f"{name}:{got.line or 0}: error: unexpected {got.kind}: {got.message}" for got in others),
     ]
 
 

@@ -11,7 +11,7 @@ import re
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +20,8 @@ from triton._C.libtriton import ir, llvm
 from tracing.compiler import printing
 from tracing.compiler.adders import adder, new_context
 from tracing.compiler.child import in_child
-from tracing.compiler.diagnostics import diagnostics, unmet, without_recovery
-from tracing.compiler.pipeline_text import PassText
+from tracing.compiler.diagnostics import diagnostics, unmet, without_added
+from tracing.compiler.pipeline_text import PassText, reproducer_passes
 from tracing.environment import show_diagnostics
 from tracing.errors import Problem
 
@@ -37,12 +37,16 @@ class Settings:
     passes: tuple[PassText, ...] = ()
     split_input_file: bool = False
     verify_diagnostics: bool = False
+    only_expected: bool = False  # of diagnostics that nothing expects, nothing is said
     allow_unregistered_dialect: bool = False
     print_debuginfo: bool = False
     print_before_all: bool = False
     print_after_all: bool = False
     printer: tuple[str, ...] = ()  # LLVM's options of the printer, "-mlir-print-local-scope"
+    debug: bool = False
     debug_only: str = ""
+    run_reproducer: bool = False  # the passes that the file's reproducer names, before `passes`
+    dump_pass_pipeline: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +67,8 @@ def optimise(text: str, name: str, settings: Settings) -> Outcome:
     Cost: a fork, and the passes. Raises Problem for a pass or an option that this Triton does not have,
     before anything runs.
     """
+    if settings.run_reproducer:
+        settings = replace(settings, passes=(*reproducer_passes(text), *settings.passes))
     manager = ir.pass_manager(new_context())
     for one in settings.passes:
         _check(one, manager)
@@ -75,11 +81,11 @@ def optimise(text: str, name: str, settings: Settings) -> Outcome:
         if ended.result is None:
             return Outcome("", f"{said}{name}: the compiler failed: {ended.failure}\n", False)
         output = _renamed("// -----\n".join(filter(None, ended.result)), folder, name)
-    stderr = without_recovery(said)
+    stderr, dump = without_added(said), _pipeline(manager, settings)
     if not settings.verify_diagnostics:
-        return Outcome(output, stderr, None not in ended.result)
-    missed = unmet(text, diagnostics(stderr, name), name)
-    return Outcome(output, "".join(f"{line}\n" for line in missed), not missed)
+        return Outcome(output, dump + stderr, None not in ended.result)
+    missed = unmet(text, diagnostics(stderr, name), name, surplus=not settings.only_expected)
+    return Outcome(output, dump + "".join(f"{line}\n" for line in missed), not missed)
 
 
 def flags(passes: Sequence[PassText]) -> str:
@@ -95,6 +101,12 @@ def _check(one: PassText, manager: ir.pass_manager) -> None:
                 "build Triton (`make triton`): its own triton-opt can nest it",
             )
     adder(one.name).add(manager, one.options)
+
+
+def _pipeline(manager: ir.pass_manager, settings: Settings) -> str:
+    if not settings.dump_pass_pipeline:
+        return ""
+    return f"Pass Manager with {len(settings.passes)} passes:\n{manager.get_pipeline_str()}\n"
 
 
 def _chunks(text: str, folder: Path, split: bool) -> Iterator[Path]:
@@ -114,7 +126,7 @@ def _renamed(text: str, folder: str, name: str) -> str:
 
 def _all(chunks: Sequence[Path], folder: Path, settings: Settings) -> list[str | None]:
     # in the child; None: a chunk that failed
-    show_diagnostics(folder / "reproducer.mlir", settings.debug_only)
+    show_diagnostics(folder / "reproducer.mlir", settings.debug_only, debug=settings.debug)
     printing.set_options(settings.printer)
     return [_one(path, settings) for path in chunks]
 

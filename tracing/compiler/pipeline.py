@@ -16,7 +16,7 @@ import functools
 import sys
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, fields
 from types import CodeType, FrameType, ModuleType
@@ -316,12 +316,20 @@ class _Started:
             file=f"{code.co_filename}:{code.co_firstlineno}" if code is not None else None,
             language=self.language,
             first=stage,
+            constants=_constants(self.source),
         )
 
     def _ptx_version(self) -> dict[str, str]:
         # the backend asks ptxas for it, and which ptxas there is depends on the process: torch names its own
         version = getattr(sys.modules[type(self.backend).__module__], "get_ptx_version_from_options", None)
         return {"ptx_version": repr(version(self.options, self.backend.target.arch))} if version else {}
+
+
+def _constants(source: Any) -> dict[str, str]:
+    # of a kernel written in Python; keys are paths, (3,), or (3, 0) inside of a tuple argument
+    names: Sequence[str] = getattr(getattr(source, "fn", None), "arg_names", ())
+    constants: Mapping[tuple[int, ...], Any] = getattr(source, "constants", {})
+    return {".".join([names[at], *map(str, inner)]): str(value) for (at, *inner), value in constants.items()}
 
 
 def target_text(target: GPUTarget) -> str:

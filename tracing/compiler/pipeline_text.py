@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from tracing.errors import Problem
 
 _NAME = re.compile(r"[\w.-]+")
+_REPRODUCER = re.compile(r'\bmlir_reproducer: \{\s*pipeline: "([^"]*)"')
 _OPEN, _CLOSE = "({", ")}"
 _EXAMPLE = "write it as MLIR does: builtin.module(cse,tt.func(canonicalize{max-iterations=2}))"
 
@@ -28,6 +29,20 @@ class PassText:
 def passes_in(text: str) -> tuple[PassText, ...]:
     """The passes of a pipeline in order; raises Problem where the text is not one."""
     return tuple(_passes(text, ()))
+
+
+def reproducer_passes(text: str) -> tuple[PassText, ...]:
+    """The passes that a reproducer's file names beside its module, as `-run-reproducer` of triton-opt.
+
+    Raises Problem if it names none.
+    """
+    found = _REPRODUCER.search(text)
+    if found is None:
+        raise Problem(
+            "the file names no passes to run: it is no reproducer",
+            "TRITON_REPRODUCER_PATH=PREFIX makes Triton write some; or name passes",
+        )
+    return passes_in(found[1])
 
 
 def options_in(text: str) -> dict[str, str]:

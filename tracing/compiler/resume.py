@@ -9,16 +9,12 @@ from __future__ import annotations
 
 import ast
 import dataclasses
-import fcntl
-import io
-import os
 import re
-import stat
 import sys
 import tempfile
-import threading
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, redirect_stdout
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,47 +22,54 @@ from triton._C.libtriton import ir
 from triton.backends.compiler import GPUTarget, Language
 from triton.compiler.compiler import make_backend
 
+from tracing.compiler.block_locations import set_block_locations
 from tracing.compiler.pipeline import Observer, Steps, stepwise
+from tracing.compiler.stderr import collected, errors_in
 from tracing.errors import Problem
+from tracing.model import Blob, Compilation, PassRecord
 
 _KERNEL = "module { tt.func public @kernel() { tt.return } }"  # the smallest that every stage takes
 _PREFIX = "tracing-resume-"
 _HERE = re.compile(rf'loc\("[^"]*{_PREFIX}[^"]*":(\d+:\d+)\)')
-_ERROR = re.compile(r"\b(error|fatal)\b\s*:")
-_LINES = 8  # of diagnostics that a message shows
-_lock = threading.RLock()
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a compilation goes on, and with what."""
+
+    ir: str  # the text that stands there
+    stage: str  # "ttir", "ttgir", "llir"
+    index: int  # of the pass to come, as `PassStart.index`; one more than the stage's last: after all of them
+    # The IR before the stage's first pass, where that is not `index`. A backend that looks at it beside its
+    # passes needs it: Triton 3.8 for sm_90 chooses by it how LLVM vectorises
+    entered: str | None = None
+    file: str | None = None  # where `ir` is from, for messages
+    locations: Sequence[str] = ()  # of its block arguments, which the text lacks: `block_locations`
+
+
+def place_before(record: PassRecord, passes: Sequence[PassRecord], text: Callable[[Blob], str]) -> Place:
+    """The place before a recorded pass.
+
+    passes -- of its compilation, in order
+    text   -- the IR in a blob
+    """
+    first = next(one for one in passes if one.stage == record.stage)
+    return Place(text(record.before), record.stage, record.index, entered=text(first.before))
 
 
 def resume(
-    ir: str,
+    compilation: Compilation,
+    place: Place,
     *,
-    target: str,
-    options: Mapping[str, str],
-    stage: str,
-    index: int,
-    drop: Collection[int] = (),
     last: str | None = None,
+    drop: Collection[int] = (),
     observer: Observer | None = None,
-    entered: str | None = None,
-    language: str = "triton",
-    first: str = "ttir",
-    file: str | None = None,
 ) -> dict[str, bytes | str]:
-    """Compile IR from one place of the pipeline to its end, and give the artefact of every stage on the way.
+    """Compile IR from one place of a recorded compilation to its end; give the artefact of every stage.
 
-    ir       -- the text that stands before pass `index`
-    target   -- `Compilation.target`: "cuda:90", "hip:gfx942"
-    options  -- `Compilation.options`
-    stage    -- the stage of that pass: "ttir", "ttgir", "llir"
-    index    -- of the pass in the whole compilation, as `PassStart.index`; one more than that of a stage's
-                last pass means: after the stage's passes
-    drop     -- indices of passes to leave out
     last     -- the artefact to end with: "ptx"; None: the backend's last one, "cubin" or "hsaco"
+    drop     -- indices of passes to leave out
     observer -- is told of the passes that run
-    entered  -- the IR before the stage's first pass, where that is not `index`. A backend that looks at it
-                beside its passes needs it: Triton 3.8 for sm_90 chooses by it how LLVM vectorises
-    language, first -- `Compilation.language`, `Compilation.first`
-    file     -- where `ir` is from, for messages
 
     Cost: that of the rest of the compilation. C++'s messages are collected from file descriptor 2, so what
     other threads write there meanwhile appears at the end; one such call runs at a time.
@@ -74,31 +77,23 @@ def resume(
     Raises Problem, with Triton's own message where there is one, for IR that does not parse or does not
     compile, for a target or an option that this Triton does not know, and for an index outside of its stage.
     """
-    backend, parsed = _backend(target, options)
-    stages: dict[str, Any] = {}
-    backend.add_stages(stages, parsed, _language(language))
-    earlier, wanted = _split(target, list(stages), first, stage, last)
-    metadata = {"hash": "", "target": backend.target, **vars(parsed)}
-    steps = Steps([observer] if observer else [], first=index, drop=drop)
+    backend, stages, metadata = _stages(compilation)
+    earlier, wanted = _split(compilation, list(stages), place.stage, last)
+    steps = Steps([observer] if observer else [], first=place.index, drop=drop)
     with ExitStack() as stack:
         if observer is not None:
             stack.callback(observer.ended)
-        said = stack.enter_context(_said(file))
+        said = _Said(stack.enter_context(collected()), place.file or "IR")
         stack.enter_context(stepwise())
         steps.count = _passes_before(backend, stages, earlier, metadata)
-        begin = steps.count
-        source = _parsed(ir, backend, said)
-        if index != begin:
-            source.str_nodebug = _entered(entered, stage, index)
+        source = _source(place, backend, steps.count, said)
         artefacts: dict[str, bytes | str] = {}
         for name in wanted:
+            begin = steps.count
             source = _stage(steps, name, stages[name], source, metadata, said)
             artefacts[name] = source if isinstance(source, (str, bytes)) else str(source)
-            if name == stage and not begin <= index <= steps.count:
-                raise Problem(
-                    f"pass {index} is not in stage {stage}",
-                    f"it has passes {begin} to {steps.count - 1}; {steps.count} means: after all of them",
-                )
+            if name == place.stage:
+                _require_within(place, begin, steps.count)
     return artefacts
 
 
@@ -114,17 +109,33 @@ def options_of(options: Mapping[str, str]) -> dict[str, Any]:
     return values | {"extern_libs": tuple(one for one in libraries if Path(one[1]).exists())}
 
 
+def _stages(compilation: Compilation) -> tuple[Any, dict[str, Any], dict[str, Any]]:
+    # the backend, the functions of its stages, and the metadata that they fill in
+    backend, options = _backend(compilation.target, compilation.options)
+    stages: dict[str, Any] = {}
+    backend.add_stages(stages, options, _language(compilation.language))
+    return backend, stages, {"hash": "", "target": backend.target, **vars(options)}
+
+
 def _split(
-    target: str, names: list[str], first: str, stage: str, last: str | None
+    compilation: Compilation, names: list[str], stage: str, last: str | None
 ) -> tuple[list[str], list[str]]:
     # the stages before `stage` that the compilation had, and those to run
-    for name in (first, stage, last or stage):
+    for name in (compilation.first, stage, last or stage):
         if name not in names:
-            raise Problem(f"{target} has no stage {name}", f"stages: {', '.join(names)}")
+            raise Problem(f"{compilation.target} has no stage {name}", f"stages: {', '.join(names)}")
     begin, end = names.index(stage), names.index(last) + 1 if last else len(names)
     if end <= begin:
         raise Problem(f"stage {last} is before stage {stage}", "end with a stage behind the one to start in")
-    return names[names.index(first) : begin], names[begin:end]
+    return names[names.index(compilation.first) : begin], names[begin:end]
+
+
+def _require_within(place: Place, begin: int, end: int) -> None:
+    if not begin <= place.index <= end:
+        raise Problem(
+            f"pass {place.index} is not in stage {place.stage}",
+            f"it has passes {begin} to {end - 1}; {end} means: after all of them",
+        )
 
 
 def _literal(name: str, text: str) -> Any:
@@ -179,13 +190,18 @@ def _module(text: str, backend: Any) -> Any:
     return module
 
 
-def _parsed(text: str, backend: Any, said: Callable[[], str]) -> Any:
+def _source(place: Place, backend: Any, begin: int, said: _Said) -> Any:
+    # what the stage, whose passes begin with `begin`, is called with
     try:
-        return _module(text, backend)
+        module = _module(place.ir, backend)
     except RuntimeError as error:
         raise Problem(
             f"the IR does not parse: {said() or error}", "correct it there, and resume again"
         ) from None
+    set_block_locations(module, place.locations)
+    if place.index != begin:
+        module.str_nodebug = _entered(place)
+    return module
 
 
 def _passes_before(backend: Any, stages: Mapping[str, Any], names: list[str], metadata: Any) -> int:
@@ -197,26 +213,22 @@ def _passes_before(backend: Any, stages: Mapping[str, Any], names: list[str], me
     return steps.count
 
 
-def _entered(text: str | None, stage: str, index: int) -> Callable[[], str]:
+def _entered(place: Place) -> Callable[[], str]:
     # what the stage's own Python code gets when it asks for the IR that it was called with
     def str_nodebug() -> str:
-        if text is None:
+        if place.entered is None:
             raise Problem(
-                f"the backend reads the IR that enters stage {stage}, and pass {index} is in its middle",
+                f"the backend reads the IR that enters stage {place.stage}, and pass {place.index} is in its "
+                "middle",
                 "pass the IR before the stage's first pass, too",
             )
-        return text
+        return place.entered
 
     return str_nodebug
 
 
 def _stage(
-    steps: Steps,
-    name: str,
-    run: Callable[[Any, Any], Any],
-    source: Any,
-    metadata: Any,
-    said: Callable[[], str],
+    steps: Steps, name: str, run: Callable[[Any, Any], Any], source: Any, metadata: Any, said: _Said
 ) -> Any:
     try:
         return steps.stage(name, run, source, metadata)
@@ -226,42 +238,15 @@ def _stage(
         at = steps.running
         where = f"pass {at.index}, {at.name}," if at else f"stage {name}"
         remedy = "the IR is not one that it takes: look at what was edited or left out before it"
-        raise Problem(f"{where} failed: {said() or _errors(str(error)) or error}", remedy) from None
+        raise Problem(f"{where} failed: {said() or errors_in(str(error)) or error}", remedy) from None
 
 
-@contextmanager
-def _said(file: str | None) -> Iterator[Callable[[], str]]:
-    # what C++ writes to file descriptor 2, past Python's sys.stderr
-    quiet = redirect_stdout(io.StringIO())  # Triton prints the whole PTX where ptxas refuses it
-    with _lock, quiet, _collected() as collected:
-        start = os.fstat(collected).st_size
-        yield lambda: _errors(os.pread(collected, 1 << 24, start).decode(errors="replace"), file or "IR")
+@dataclass(frozen=True, slots=True)
+class _Said:
+    # the compiler's errors so far, with the places in the IR as places in the user's file
 
+    collected: Callable[[], str]
+    file: str
 
-@contextmanager
-def _collected() -> Iterator[int]:
-    # a file that has all that is written to descriptor 2
-    sys.stderr.flush()
-    if stat.S_ISREG(os.fstat(2).st_mode) and fcntl.fcntl(2, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDWR:
-        yield 2  # collected already, as in a child process: what an abort says must stay there
-        return
-    with tempfile.TemporaryFile() as collected:
-        before, told = os.dup(2), False
-        os.dup2(collected.fileno(), 2)
-        try:
-            yield collected.fileno()
-        except Problem:
-            told = True
-            raise
-        finally:
-            os.dup2(before, 2)
-            os.close(before)
-            if not told:
-                collected.seek(0)
-                os.write(2, collected.read())
-
-
-def _errors(text: str, file: str = "IR") -> str:
-    # MLIR's own diagnostics; what surrounds them (a stack, the module) is left out
-    found = [line for line in text.splitlines() if _ERROR.search(line)]
-    return "\n  ".join(_HERE.sub(rf"{file}:\1", line) for line in found[:_LINES])
+    def __call__(self) -> str:
+        return _HERE.sub(lambda match: f"{self.file}:{match[1]}", errors_in(self.collected()))

@@ -14,7 +14,7 @@ from typing import Any
 from tracing.compiler import llvm, ptxas
 from tracing.compiler.child import Ended, in_child
 from tracing.compiler.pipeline import Pass
-from tracing.compiler.resume import options_of, resume
+from tracing.compiler.resume import options_of, place_before, resume
 from tracing.model import Blob, Compilation, PassRecord
 
 # artefacts beside the stages
@@ -75,24 +75,11 @@ class Variants:
         return in_child(call, self._seconds)
 
     def _resumed(self, index: int, dropped: Collection[int]) -> dict[str, str | bytes]:
-        start, compilation = self._passes[index], self._compilation
-        entry = next(one for one in self._passes if one.stage == start.stage)
-        watch = _Watch(self._text(start.before))
-        made = resume(
-            self._text(start.before),
-            target=compilation.target,
-            options=compilation.options,
-            stage=start.stage,
-            index=start.index,
-            drop=dropped,
-            last=self._last,
-            observer=watch,
-            entered=self._text(entry.before),
-            language=compilation.language,
-            first=compilation.first,
-        )
+        place = place_before(self._passes[index], self._passes, self._text)
+        watch = _Watch(place.ir)
+        made = resume(self._compilation, place, last=self._last, drop=dropped, observer=watch)
         stages = list(self._recorded)
-        before = {name: self._recorded[name] for name in stages[: stages.index(start.stage)]}
+        before = {name: self._recorded[name] for name in stages[: stages.index(place.stage)]}
         return {**before, **made, **watch.shared}
 
 

@@ -1,0 +1,66 @@
+"""What the compiler writes to file descriptor 2, past Python's sys.stderr, while it works.
+
+MLIR's diagnostics, LLVM's fatal errors and failed assertions go there and nowhere else.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import io
+import os
+import re
+import stat
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stdout
+
+from tracing.errors import Problem
+
+_ERROR = re.compile(r"\b(error|fatal)\b\s*:")
+_LINES = 8  # of diagnostics that a message shows
+_lock = threading.RLock()
+
+
+@contextmanager
+def collected() -> Iterator[Callable[[], str]]:
+    """While active, what is written to descriptor 2 is kept, and given by the function that this yields.
+
+    At the end it is written where it would have gone, unless a Problem, which tells it, ends the context.
+    What other threads write meanwhile is among it; one such context is active at a time.
+    """
+    quiet = redirect_stdout(io.StringIO())  # Triton prints the whole PTX where ptxas refuses it
+    with _lock, quiet, _file() as file:
+        start = os.fstat(file).st_size
+        yield lambda: os.pread(file, 1 << 24, start).decode(errors="replace")
+
+
+def errors_in(text: str) -> str:
+    """The errors in what the compiler said, the first few; what surrounds them is left out."""
+    # a stack, the whole module, lines of source
+    found = [line for line in text.splitlines() if _ERROR.search(line)]
+    return "\n  ".join(found[:_LINES])
+
+
+@contextmanager
+def _file() -> Iterator[int]:
+    # that has all that is written to descriptor 2
+    sys.stderr.flush()
+    if stat.S_ISREG(os.fstat(2).st_mode) and fcntl.fcntl(2, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDWR:
+        yield 2  # collected already, as in a child process: what an abort says must stay there
+        return
+    with tempfile.TemporaryFile() as file:
+        before, told = os.dup(2), False
+        os.dup2(file.fileno(), 2)
+        try:
+            yield file.fileno()
+        except Problem:
+            told = True
+            raise
+        finally:
+            os.dup2(before, 2)
+            os.close(before)
+            if not told:
+                file.seek(0)
+                os.write(2, file.read())
