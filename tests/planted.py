@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,7 +12,6 @@ import pytest
 import triton
 import triton.language as tl
 from test_store import INFO
-from triton._C import libtriton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
@@ -22,10 +20,13 @@ from tracing.analyze.passes import compilation, passes_of
 from tracing.analyze.probes import Compiled
 from tracing.analyze.source_map import artefacts
 from tracing.compiler.child import in_child
-from tracing.compiler.resume import resume
+from tracing.compiler.resume import Place, resume
+from tracing.compiler.symbols import function
 from tracing.compiler.variants import Variants
 from tracing.environment import installed
+from tracing.errors import Problem
 from tracing.model import Compilation, PassRecord
+from tracing.record.derive import derive
 from tracing.record.passes import PassRecorder
 
 
@@ -99,6 +100,7 @@ def record(runs: Path, *kernels: str) -> store.Run:
         with PassRecorder(writer):
             for kernel in kernels or SOURCES:
                 triton.compile(SOURCES[kernel](), target=GPUTarget("cuda", 80, 32), options={"num_stages": 3})
+        derive(writer.path)
         writer.close()
         return str(writer.path)
 
@@ -130,9 +132,8 @@ class Subject:
         observer: Any = None,
     ) -> dict[str, str | bytes]:
         """Triton's artefacts from `ir`, which stands before pass `index` of `stage`."""
-        chosen = self.compilation
-        settings = {"target": chosen.target, "options": chosen.options, "last": last, "observer": observer}
-        return resume(ir, stage=stage, index=index, drop=drop, **settings)
+        place = Place(ir, stage, index)
+        return resume(self.compilation, place, last=last, drop=drop, observer=observer)
 
     def llvm_alone(self) -> dict[str, str | bytes]:
         """From the last MLIR pass on."""
@@ -199,10 +200,15 @@ class _After:
     def ended(self) -> None: ...
 
 
-EXPORTED = hasattr(ctypes.CDLL(libtriton.__file__), "LLVMParseCommandLineOptions")
-needs_llvm_options = pytest.mark.skipif(
-    not EXPORTED, reason="this Triton does not export LLVM's options (3.6)"
-)
+def _settable() -> bool:
+    try:
+        return bool(function("LLVMParseCommandLineOptions", None))
+    except Problem:
+        return False
+
+
+EXPORTED = _settable()
+needs_llvm_options = pytest.mark.skipif(not EXPORTED, reason="this libtriton is stripped: it has no symbols")
 
 
 class FaultyLlvm:

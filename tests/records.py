@@ -13,6 +13,7 @@ from tracing.model import (
     KernelArg,
     KernelLaunch,
     PassEnd,
+    PassIR,
     PassStart,
     Role,
     RunInfo,
@@ -66,12 +67,10 @@ def compiled(
     writer.append(record)
     for index, (stage, pass_name, after) in enumerate(passes):
         adder, caller = f"passes.add_{pass_name}", "compiler.py:7"
-        writer.append(
-            PassStart(
-                number, index, stage, pass_name, adder, (), f"any({pass_name})", caller, writer.blob(ir)
-            )
-        )
+        writer.append(PassStart(number, index, stage, pass_name, adder, (), f"any({pass_name})", caller))
+        writer.append(PassIR(writer.process, number, index, "before", writer.blob(ir)))
         if after is not None:
-            writer.append(PassEnd(number, index, writer.blob(after), 1.5))
+            writer.append(PassIR(writer.process, number, index, "after", writer.blob(after)))
+            writer.append(PassEnd(number, index, 1.5))
             ir = after
     return record

@@ -14,6 +14,7 @@ from tracing.analyze.lit import lit_test
 from tracing.analyze.passes import compilations, passes_of
 from tracing.cli.lit import verified
 from tracing.errors import Problem
+from tracing.record.derive import derive
 from tracing.record.passes import PassRecorder
 from tracing.store import Run
 
@@ -111,6 +112,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Run:
     with PassRecorder(writer):
         compiled("softmax", "sm_90")
         compiled("matmul", "gfx942")
+    derive(writer.path)
     writer.close()
     return Run(writer.path)
 

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from tracing.environment import nvdisasm
 from tracing.model import Argument, Kernel, LaunchLine, Signature, TensorMeta
+from tracing.record.derive import derive
 from tracing.record.passes import PassRecorder
 from tracing.report.passes import diff_text
 
@@ -26,6 +27,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with PassRecorder(writer):
         compile_kernel("softmax", "sm_90")
         compile_kernel("matmul", "gfx942")
+    derive(writer.path)
     writer.close()
     return writer.path
 

@@ -17,9 +17,11 @@ from commands import recorded, tracing
 from data import kernels
 from data.worker_kernel import WorkerKernel
 from torch._inductor import async_compile
+from triton._C.libtriton import llvm, passes
 
 from tracing import store
 from tracing.model import SCHEMA, Compilation, Environment, NotCovered, RunInfo
+from tracing.record.derive import derive
 from tracing.record.passes import PassRecorder
 from tracing.record.workers import recorded_in_workers
 from tracing.store import Run, RunWriter
@@ -38,6 +40,7 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, dict[str, b
     with PassRecorder(writer):
         kernels.compiled("vector_add", "sm_90")
         artefacts = kernels.compiled("softmax", "sm_90")
+    derive(writer.path)
     writer.close()
     return Run(writer.path), artefacts
 
@@ -71,6 +74,54 @@ def test_a_compilations_source_is_the_ir_before_its_first_pass(compiled: tuple[R
     begins = [one.before for one in compiled[0].passes() if one.index == 0]
 
     assert [first.source, second.source] == begins
+
+
+@pytest.mark.parametrize("target", ["sm_90", "gfx942"])
+def test_the_ir_that_is_derived_is_the_ir_that_was_there(tmp_path: Path, target: str) -> None:
+    during, after = new_run(tmp_path), new_run(tmp_path)
+    with PassRecorder(during, print_ir=True), PassRecorder(after):
+        kernels.compiled("matmul", target)
+    assert derive(during.path) == []
+    (derived,) = derive(after.path)
+
+    printed = [(one.name, one.before, one.after) for one in Run(during.path).passes()]
+    assert derived.differs == ""
+    assert [(one.name, one.before, one.after) for one in Run(after.path).passes()] == printed
+
+
+def test_another_rank_is_left_to_itself(tmp_path: Path) -> None:
+    writer = new_run(tmp_path)
+    with PassRecorder(writer):
+        kernels.compiled("vector_add", "sm_90")
+
+    assert derive(writer.path, rank=1) == []
+    assert len(Run(writer.path).underived()) == 1
+
+
+def test_passes_that_are_not_the_recorded_ones_are_not_taken_for_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = new_run(tmp_path)
+    with monkeypatch.context() as patched, PassRecorder(writer):
+        patched.setattr(passes.ttir, "add_reorder_broadcast", lambda manager: None)
+        kernels.compiled("vector_add", "sm_90")
+    (derived,) = derive(writer.path)
+
+    assert "reorder-broadcast" in derived.differs
+    assert {one.stage for one in Run(writer.path).passes()} == {"ttir"}
+
+
+def test_a_stage_that_comes_out_otherwise_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    writer = new_run(tmp_path)
+    with monkeypatch.context() as patched, PassRecorder(writer):
+        whole = llvm.optimize_module
+        patched.setattr(
+            llvm, "optimize_module", lambda module, _, **rest: whole(module, llvm.OPTIMIZE_O0, **rest)
+        )
+        kernels.compiled("vector_add", "sm_90")
+    (derived,) = derive(writer.path)
+
+    assert derived.differs == "llir came out otherwise"
 
 
 def test_an_ir_that_was_stored_already_is_not_stored_again(tmp_path: Path) -> None:
@@ -109,7 +160,9 @@ def test_a_pass_that_takes_the_process_down_leaves_its_name_pipeline_and_ir(tmp_
 
     died = subprocess.run([sys.executable, "-c", DIES, run], env={"PYTHONPATH": path}, capture_output=True)
 
+    (derived,) = derive(run)
     *_, before, last = Run(run).passes()
+    assert derived.differs == f"pass {last.index} ends, which did not end in the recording"
     assert died.returncode == -signal.SIGABRT, died.stderr
     assert (last.name, last.after, last.before) == ("tritongpu-coalesce", None, before.after)
     assert "tritongpu-coalesce" in last.pipeline
@@ -145,6 +198,7 @@ def test_what_inductors_workers_compile_is_in_the_run_too(
 
     (found,) = Run(writer.path).records(Compilation)
     assert found.kernel_name == "vector_add"
+    assert [one.differs for one in derive(writer.path)] == [""]
     assert len(list(Run(writer.path).passes())) > 50
 
 

@@ -25,6 +25,7 @@ from tracing.model import (
     Signature,
     TensorMeta,
 )
+from tracing.store.lines import PIECE, content, lines
 
 INFO = RunInfo(
     1, "silu", "/silu.py", ("tracing",), 0, store.now(), Environment("3", "2", "3", "cpu", "", "h", "p", {})
@@ -181,3 +182,22 @@ def test_every_line_of_a_run_is_read_although_its_packed_files_have_no_end(tmp_p
     found = [line.index for line in store.Run(writer.path).records(LaunchLine)]
 
     assert found == list(range(5120))
+
+
+def test_however_much_a_file_is_packed_little_of_it_is_unpacked_at_once(tmp_path: Path) -> None:
+    writer = store.create(tmp_path, INFO)
+    writer.extend([LaunchLine(0, 0, 0, (5, 6))] * 100_000)
+    (file,) = writer.path.glob("launches-*")
+
+    pieces = [len(piece) for piece in content(file)]
+    assert max(pieces) <= PIECE
+    assert sum(pieces) > 100 * file.stat().st_size
+
+
+@pytest.mark.parametrize("skipped", [0, 1, 4999, 5000, 9999, 10_000])
+def test_lines_left_out_at_the_beginning_are_as_many_as_asked(skipped: int, tmp_path: Path) -> None:
+    writer = store.create(tmp_path, INFO)
+    writer.extend([LaunchLine(index, 0, 0, (5, 6)) for index in range(10_000)])
+    (file,) = writer.path.glob("launches-*")
+
+    assert [line.index for line in lines(file, LaunchLine, skipped)] == list(range(skipped, 10_000))

@@ -71,6 +71,8 @@ class Kernel(Record, frozen=True):
     source: Blob | None = None
     file: str | None = None  # where the kernel's Python source begins, "path:line"
     kind: Literal["triton", "interpreted", "cpp"] = "triton"
+    module: Blob | None = None  # Python that defines KERNEL, with all that it uses of its module
+    undefined: tuple[str, ...] = ()  # but for these names
 
 
 class Signature(Record, frozen=True):
@@ -143,6 +145,8 @@ class Compilation(Record, frozen=True):
     file: str | None = None  # where the kernel's Python source begins, "path:line"
     language: str = "triton"  # "gluon": it has no stage "ttir"
     first: str = "ttir"  # the stage that was run first; a later one where an IR file was compiled
+    constants: Mapping[str, str] = {}  # tl.constexpr arguments and specialised values, as in `Kernel`
+    block_locations: tuple[str, ...] = ()  # of the source's block arguments: its text lacks those of loops
 
 
 class PassStart(Record, frozen=True):
@@ -156,16 +160,32 @@ class PassStart(Record, frozen=True):
     arguments: tuple[str, ...]  # what it was called with, behind the pass manager
     pipeline: str  # what `triton-opt --pass-pipeline` takes
     caller: str  # "path:line" in Triton's compiler.py
-    before: Blob  # IR with locations
 
 
 class PassEnd(Record, frozen=True):
-    """One pass that ended; the IR did not change where `after` is the `before` of its start."""
+    """One pass that ended."""
 
     compilation: int
     index: int
-    after: Blob
     wall_ms: float
+
+
+class PassIR(Record, frozen=True):
+    """The IR on one side of a pass, with locations; it changed nothing where both sides are one blob."""
+
+    process: str  # that recorded the pass, "<host>-<rank>-<pid>": another one may have derived its IR
+    compilation: int
+    index: int
+    side: Literal["before", "after"]
+    blob: Blob
+
+
+class Derivation(Record, frozen=True):
+    """A compilation whose passes ran once more, so that their IR is known."""
+
+    process: str
+    compilation: int
+    differs: str  # "": its artefacts came out as recorded; else what did not, or why it ended early
 
 
 class StageArtefact(Record, frozen=True):
@@ -175,6 +195,31 @@ class StageArtefact(Record, frozen=True):
     stage: str  # the artefact's file name ending, "ttgir", "cubin"
     blob: Blob
     wall_ms: float
+
+
+class LlvmPass(Record, frozen=True):
+    """One pass of LLVM in one compilation."""
+
+    index: int | None  # as opt-bisect-limit counts, from 1; None: LLVM never leaves it out
+    stage: str  # "llir": the middle end; "ptx", "amdgcn": the code generator
+    name: str  # "instcombine"
+    unit: str  # what it worked on: "softmax", "[module]", "function (softmax)"
+    before: Blob  # LLVM IR of the module, or machine code of the function
+    after: Blob | None = None  # None: LLVM prints none behind this pass, or died inside it
+
+    @property
+    def changed(self) -> bool:
+        """Whether the pass is known to have changed the IR."""
+        return self.after not in (None, self.before)
+
+
+class LlvmPasses(Record, frozen=True):
+    """LLVM's half of one compilation, run once more and printed pass by pass."""
+
+    hash: str  # of the compilation
+    passes: tuple[LlvmPass, ...]
+    failure: str = ""  # how it ended, where it did in the last of these passes
+    differs: tuple[str, ...] = ()  # stages whose artefact did not come out as recorded
 
 
 class PackedBlob(Record, frozen=True):
@@ -193,6 +238,46 @@ class KeptTensor(Record, frozen=True):
     position: int  # of the argument
     side: Literal["before", "after"]
     blob: Blob  # a safetensors file with one tensor called "tensor"
+
+
+class Winner(Record, frozen=True):
+    """The configuration that an autotuner took for one kernel and one tuning key."""
+
+    tuner: Literal["triton", "inductor"]  # @triton.autotune, or Inductor's CachingAutotuner
+    kernel: str
+    source: str  # digest of the kernel's Python source without its name: equal whatever was chosen
+    key: tuple[str, ...]  # "n=1024", "torch.float32"; of Inductor size hints, argument types and constants
+    config: Mapping[str, Scalar]  # meta-parameters, num_warps, num_stages, ...
+    how: Literal["tuned", "cached", "frozen"] = "tuned"  # cached: tuned before, in this process or on disk
+    candidates: tuple[Mapping[str, Scalar], ...] = ()  # that it was chosen from, as far as they are known
+
+
+class Landmark(Record, frozen=True):
+    """A point at which the ranks of a job can be compared, written when it is reached."""
+
+    index: int  # order in this process, from 0
+    launch: int  # how many launches this process had made
+    kind: Literal["collective", "update"]
+    name: str  # the operator, "c10d::allreduce_"; "SGD.step"
+    ranks: tuple[int, ...] = ()  # of a collective's process group
+    inputs: tuple[TensorMeta, ...] = ()  # what a collective was given; the parameters before a first update
+    results: tuple[TensorMeta, ...] = ()
+
+
+class LandmarkDigests(Record, frozen=True):
+    """The bits of one side of a landmark, in the order of its tensors, written when they are known."""
+
+    landmark: int
+    side: Literal["inputs", "results"]
+    digests: tuple[Digest, ...]
+
+
+class Perturbed(Record, frozen=True):
+    """What a run changed that no program may rely on."""
+
+    what: str  # "memory", "winners", "programs", "delays", "late stream"
+    how: str  # "0xff"; empty: it was not changed
+    why_not: str = ""
 
 
 class NotCovered(Record, frozen=True):
@@ -241,6 +326,7 @@ class RunInfo(Record, frozen=True):
     started: str  # ISO 8601, UTC
     environment: Environment
     digests: Literal["all", "declared", "none"] = "all"  # of which tensors they were taken
+    world_size: int = 1  # ranks of the job
 
 
 class KernelArg(Record, frozen=True):
@@ -319,6 +405,23 @@ class Workload:
     args: Sequence[Any] = ()
     kwargs: Mapping[str, Any] = field(default_factory=dict)
     backward: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Replacement:
+    """How a launch is made in the place of a program's own."""
+
+    module: str  # Python text that defines KERNEL, CONSTANTS and OPTIONS
+    grid: tuple[int, int, int]
+    eager: bool = False  # executed by Triton's interpreter, on the host
+
+
+class Rerun(Record, frozen=True):
+    """What a case gave, run again with launches replaced."""
+
+    results: Mapping[str, str]  # the bits of each output and gradient
+    outcome: Outcome
+    refused: str = ""  # the kernel that could not be replaced; why is the outcome's detail
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,34 +12,16 @@ import sys
 import time
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any
 
 import pytest
-import zstandard
 from data import kernels
+from records import new_run
 
-from tracing.compiler.pipeline import observed
-from tracing.model import Compilation
+from tracing.record.derive import derive
 from tracing.record.passes import PassRecorder
-from tracing.store import RunWriter
 
 ROUNDS = 9
 TARGET = "sm_90"
-
-
-class Printing:
-    """Does what no recorder of IR can do without: it prints the IR after every pass."""
-
-    def __init__(self, compilation: Compilation, source: Any) -> None: ...
-
-    def before(self, step: Any, module: Any) -> None: ...
-
-    def after(self, step: Any, module: Any, wall_ms: float) -> None:
-        module.str()
-
-    def artefact(self, stage: str, content: object, wall_ms: float) -> None: ...
-
-    def ended(self) -> None: ...
 
 
 def milliseconds(kernel: str, context: AbstractContextManager[object]) -> float:
@@ -51,37 +33,54 @@ def milliseconds(kernel: str, context: AbstractContextManager[object]) -> float:
 
 @pytest.mark.parametrize("kernel", kernels.KERNELS)
 def test_compile_time_with_the_recorder_over_without(kernel: str, tmp_path: Path) -> None:
-    (tmp_path / "blobs").mkdir()
-    recorder = PassRecorder(RunWriter(tmp_path))
+    recorder, printing = PassRecorder(new_run(tmp_path)), PassRecorder(new_run(tmp_path), print_ir=True)
     milliseconds(kernel, recorder)  # the first compile loads LLVM's targets
     rounds = [
         (
             milliseconds(kernel, nullcontext()),
-            milliseconds(kernel, observed(Printing)),
             milliseconds(kernel, recorder),
+            milliseconds(kernel, printing),
         )
         for _ in range(ROUNDS)
     ]
-    plain, printed, recorded = map(statistics.median, zip(*rounds, strict=True))
-    ratios = f"recorded {recorded / plain:.2f}×, IR only printed {printed / plain:.2f}×"
-    print(f"\n{kernel}: {plain:.0f} ms; {ratios}")
+    plain, recorded, printed = map(statistics.median, zip(*rounds, strict=True))
+    print(f"\n{kernel}: {plain:.0f} ms; recorded {recorded / plain:.2f}x, --ir during {printed / plain:.2f}x")
     assert recorder.count == ROUNDS + 1
 
 
-def test_bytes_on_disk_beside_a_raw_dump(tmp_path: Path) -> None:
-    (tmp_path / "blobs").mkdir()
-    with PassRecorder(RunWriter(tmp_path)):
-        compiled = [kernels.compiled(kernel, TARGET) for kernel in kernels.KERNELS]
+def test_time_of_deriving_the_ir_over_that_of_the_compilations(tmp_path: Path) -> None:
+    writer = new_run(tmp_path)
+    with PassRecorder(writer):
+        compiling = sum(milliseconds(kernel, nullcontext()) for kernel in [*kernels.KERNELS] * ROUNDS)
+    started = time.perf_counter()
+    derived = derive(writer.path)
+    deriving = (time.perf_counter() - started) * 1e3
+    print(
+        f"\n{len(derived)} compilations: {compiling:.0f} ms; "
+        f"their IR derived behind them, on {os.cpu_count()} cores: {deriving / compiling:.2f}x"
+    )
+    assert not any(one.differs for one in derived)
 
-    stored = sum(file.stat().st_size for file in tmp_path.rglob("*") if file.is_file())
-    artefacts = [
-        one if isinstance(one, bytes) else one.encode() for each in compiled for one in each.values()
-    ]
-    alone = sum(len(zstandard.compress(one)) for one in artefacts)
+
+def test_bytes_on_disk_beside_a_raw_dump(tmp_path: Path) -> None:
+    writer = new_run(tmp_path)
+    with PassRecorder(writer):
+        compiled = [kernels.compiled(kernel, TARGET) for kernel in kernels.KERNELS]
+    artefacts = bytes_below(writer.path)
+    derive(writer.path)
+
+    stored = bytes_below(writer.path)
     raw = sum(map(dumped_bytes, kernels.KERNELS))
-    print(f"\n{raw / 1e6:.1f} MB dumped, {stored / 1e3:.0f} kB stored: 1/{raw / stored:.0f}")
-    print(f"  with all artefacts, which alone take {alone / 1e3:.0f} kB and are in no dump")
-    assert raw > stored
+    print(f"\n{raw / 1e6:.1f} MB dumped; 1/{raw / (stored - artefacts):.0f} of it for the same IR")
+    print(
+        "  with sources, pass records and artefacts, which are in no dump, "
+        f"{stored / 1e3:.0f} kB: 1/{raw / stored:.0f}"
+    )
+    assert len(compiled) == len(kernels.KERNELS) and raw > stored
+
+
+def bytes_below(folder: Path) -> int:
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
 
 
 def dumped_bytes(kernel: str) -> int:

@@ -12,6 +12,7 @@ import resource
 import select
 import signal
 import tempfile
+import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -21,6 +22,8 @@ from typing import Any
 import msgspec
 
 from tracing.errors import Problem
+
+_forking = threading.Lock()  # packages that look after their locks at a fork refuse two at a time: filelock
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +49,8 @@ def in_child(call: Callable[[], Any], seconds: float) -> Ended:
     started = time.perf_counter()
     with tempfile.TemporaryFile() as stderr:
         reader, writer = os.pipe()
-        child = os.fork()
+        with _forking:  # in the child it is let go, too
+            child = os.fork()
         if child == 0:
             os.close(reader)
             _run(call, writer, stderr.fileno())

@@ -1,8 +1,8 @@
-"""Every compiler pass of a run: what it was called with, the IR before and after, and how long it took.
+"""Every compiler pass of a run: what it was called with, how long it took, and what each stage gave.
 
-The IR before a pass, and the line that names the pass, are in the operating system's hands before the pass
-runs: one that takes the process down leaves both. IR is printed once a pass, as what one pass leaves is what
-the next one finds, and only what changed is stored.
+The line that names a pass is in the operating system's hands before the pass runs: one that takes the
+process down leaves it. The IR between the passes is derived later (`tracing.record.derive`), as MLIR takes
+nearly as long to print it as to compile; or it is printed as the passes run, where that is asked for.
 """
 
 from __future__ import annotations
@@ -15,8 +15,10 @@ from typing import Any
 
 import msgspec
 
+from tracing.compiler.block_locations import block_locations
 from tracing.compiler.pipeline import Pass, observed
 from tracing.model import Compilation, PassEnd, PassStart, StageArtefact
+from tracing.record.pass_ir import PassIRWriter
 from tracing.store import RunWriter
 
 _OWN = f"{Path(__file__).parents[1]}{os.sep}"  # the kernels that compute digests are not the program's
@@ -25,8 +27,10 @@ _OWN = f"{Path(__file__).parents[1]}{os.sep}"  # the kernels that compute digest
 class PassRecorder:
     """While entered, every compilation in this process, in whichever thread, is written to a run."""
 
-    def __init__(self, writer: RunWriter) -> None:
+    def __init__(self, writer: RunWriter, *, print_ir: bool = False) -> None:
+        """`print_ir`: print the IR around every pass now; compilations take 1.4 to 1.8 times as long."""
         self.count = 0  # compilations seen
+        self.print_ir = print_ir
         self._writer = writer
         self._process = os.getpid()
         self._lock = threading.Lock()
@@ -46,35 +50,37 @@ class PassRecorder:
             return None  # a fork: the open files are its parent's; Inductor's workers have their own recorder
         with self._lock:
             number, self.count = self.count, self.count + 1
-        return _CompilationRecorder(self._writer, msgspec.structs.replace(compilation, id=number), source)
+        known = msgspec.structs.replace(compilation, id=number)
+        return _CompilationRecorder(self._writer, known, source, self.print_ir)
 
 
 class _CompilationRecorder:
     # an observer of one compilation
 
-    def __init__(self, writer: RunWriter, compilation: Compilation, source: Any) -> None:
+    def __init__(self, writer: RunWriter, compilation: Compilation, source: Any, print_ir: bool) -> None:
         self._writer = writer
         self._id = compilation.id
         self._pack = writer.pack()
-        self._text = source if isinstance(source, str) else source.str()
-        self._blob = self._pack.add(self._text)
-        self._manager = 0
-        writer.append(msgspec.structs.replace(compilation, source=self._blob))
+        self._ir = PassIRWriter(writer, self._pack, writer.process, compilation.id) if print_ir else None
+        module = None if isinstance(source, str) else source
+        blob = self._pack.add(source if module is None else module.str())
+        locations = () if module is None else block_locations(module)
+        writer.append(msgspec.structs.replace(compilation, source=blob, block_locations=locations))
 
     def before(self, step: Pass, module: Any) -> None:
-        if step.manager != self._manager:  # the stage's Python code may have changed the IR since
-            self._manager = step.manager
-            self._look(module)
+        if self._ir is not None:
+            self._ir.before(step, module)
         self._writer.append(
             PassStart(
                 self._id, step.index, step.stage, step.name, step.adder, step.arguments, step.pipeline,
-                step.caller, self._blob,
+                step.caller,
             )
         )  # fmt: skip
 
     def after(self, step: Pass, module: Any, wall_ms: float) -> None:
-        self._look(module)
-        self._writer.append(PassEnd(self._id, step.index, self._blob, round(wall_ms, 3)))
+        if self._ir is not None:
+            self._ir.after(step, module, wall_ms)
+        self._writer.append(PassEnd(self._id, step.index, round(wall_ms, 3)))
 
     def artefact(self, stage: str, content: object, wall_ms: float) -> None:
         blob = self._pack.add(content if isinstance(content, (str, bytes)) else str(content))
@@ -82,9 +88,3 @@ class _CompilationRecorder:
 
     def ended(self) -> None:
         self._pack.close()
-
-    def _look(self, module: Any) -> None:
-        text = module.str()
-        if text != self._text:  # comparing is cheaper than hashing
-            self._text = text
-            self._blob = self._pack.add(text)

@@ -20,28 +20,28 @@ from tracing.model import NotCovered
 from tracing.record.passes import PassRecorder
 from tracing.store import RunWriter
 
-_JOB = "_worker_compile_triton"  # by this name, in async_compile, in torch 2.11 to 2.15
+JOB = "_worker_compile_triton"  # by this name, in async_compile, in torch 2.11 to 2.15
 _recorders: dict[tuple[str, int], PassRecorder] = {}  # of this worker, by run and process
 
 
 @contextmanager
-def recorded_in_workers(writer: RunWriter) -> Iterator[None]:
+def recorded_in_workers(writer: RunWriter, *, print_ir: bool = False) -> Iterator[None]:
     """While active, kernels that Inductor compiles in worker processes are recorded into the run, too."""
-    original = getattr(async_compile, _JOB, None)
+    original = getattr(async_compile, JOB, None)
     if original is None:
         what = "compiler passes in Inductor's compile workers, which this torch starts in another way"
         writer.append(NotCovered(what, "TORCHINDUCTOR_COMPILE_THREADS=1"))
         yield
         return
     path = str(writer.path.resolve())
-    setattr(async_compile, _JOB, functools.partial(recorded_job, path, writer.rank, original))
+    setattr(async_compile, JOB, functools.partial(recorded_job, path, writer.rank, print_ir, original))
     try:
         yield
     finally:
-        setattr(async_compile, _JOB, original)
+        setattr(async_compile, JOB, original)
 
 
-def recorded_job(path: str, rank: int, job: Callable[..., Any], *args: Any) -> Any:
+def recorded_job(path: str, rank: int, print_ir: bool, job: Callable[..., Any], *args: Any) -> Any:
     """Run a job in a worker process, with every compilation in it recorded into the run at `path`.
 
     A job that arrives when the run has been removed is run without.
@@ -50,6 +50,6 @@ def recorded_job(path: str, rank: int, job: Callable[..., Any], *args: Any) -> A
         return job(*args)
     key = (path, os.getpid())
     if key not in _recorders:
-        _recorders[key] = PassRecorder(RunWriter(Path(path), rank))
+        _recorders[key] = PassRecorder(RunWriter(Path(path), rank), print_ir=print_ir)
     with _recorders[key]:
         return job(*args)

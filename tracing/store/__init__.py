@@ -15,7 +15,18 @@ One process writes one file of a kind; all of them are read together.
 
 from __future__ import annotations
 
-from tracing.store.reader import Run, open_run, recorded
-from tracing.store.writer import Pack, RunWriter, create, now
+from tracing.store.reader import Run, open_run, rank_of, recorded
+from tracing.store.writer import Pack, RunWriter, blob_name, create, now, reopened
 
-__all__ = ["Pack", "Run", "RunWriter", "create", "now", "open_run", "recorded"]
+__all__ = [
+    "Pack",
+    "Run",
+    "RunWriter",
+    "blob_name",
+    "create",
+    "now",
+    "open_run",
+    "rank_of",
+    "recorded",
+    "reopened",
+]

@@ -12,21 +12,28 @@ import zstandard
 from tracing.errors import Problem
 from tracing.model import (
     Compilation,
+    Derivation,
     DigestBatch,
     KeptTensor,
     Kernel,
+    Landmark,
+    LandmarkDigests,
     LaunchLine,
     LaunchTime,
+    LlvmPasses,
     NotCovered,
     Outcome,
     PackedBlob,
     PassEnd,
+    PassIR,
     PassStart,
+    Perturbed,
     Record,
     Result,
     Signature,
     StageArtefact,
     UserHash,
+    Winner,
 )
 
 KINDS: dict[type[Record], str] = {
@@ -39,32 +46,50 @@ KINDS: dict[type[Record], str] = {
     Compilation: "compilations",
     PassStart: "passes",
     PassEnd: "passends",
+    PassIR: "passir",
+    Derivation: "derivations",
     StageArtefact: "artefacts",
+    LlvmPasses: "llvm",
     PackedBlob: "packed",
     KeptTensor: "outputs",
+    Winner: "winners",
+    Landmark: "landmarks",
+    LandmarkDigests: "landmarkdigests",
     NotCovered: "uncovered",
+    Perturbed: "perturbed",
     Outcome: "outcomes",
     Result: "results",
 }
 # one line a launch, or a pass: compressed as they are written
-PACKED = {"launches", "digests", "times", "hashes", "passes", "passends", "packed"}
+PACKED = {"launches", "digests", "times", "hashes", "passes", "passends", "passir", "llvm", "packed"}
 
+PIECE = 1 << 17  # bytes that are read or unpacked at once
 R = TypeVar("R", bound=Record)
 
 
-def lines(path: Path, kind: type[R]) -> Iterator[R]:
-    """The records of one file, as many as are whole; raises Problem at the first that is damaged."""
+def lines(path: Path, kind: type[R], skip: int = 0) -> Iterator[R]:
+    """The records of one file, as many as are whole; raises Problem at the first that is damaged.
+
+    skip -- how many lines at the beginning are not looked at
+    """
     decoder = msgspec.json.Decoder(kind)
     number = 0
     try:
         for block in _whole_lines(content(path)):
+            count = block.count(b"\n")
+            if number + count <= skip:
+                number += count
+                continue
+            if number < skip:
+                block = block.split(b"\n", skip - number)[-1]
+                count, number = count + number - skip, skip
             try:
                 found = decoder.decode_lines(block)
             except msgspec.MsgspecError:  # where in the block, and what stands before it
                 yield from _one_by_one(path, number, decoder, block)
             else:
                 yield from found
-            number += block.count(b"\n")
+            number += count
     except zstandard.ZstdError as error:
         raise Problem(
             f"{path} is damaged behind line {number}: {error}", "copy the run again, or record it again"
@@ -85,10 +110,14 @@ def _one_by_one(path: Path, number: int, decoder: msgspec.json.Decoder[R], block
 def content(path: Path) -> Iterator[bytes]:
     """What a file holds, piece by piece, unpacked."""
     # A packed file is one frame without an end, whose last bytes zstandard's stream_reader keeps to itself.
-    unpacker = zstandard.ZstdDecompressor().decompressobj() if path.suffix == ".zst" else None
+    # Lines that resemble one another are packed to a hundredth: what a piece of the file holds has no bound,
+    # what is unpacked at once has.
     with path.open("rb") as file:
-        while piece := file.read(1 << 16):
-            yield unpacker.decompress(piece) if unpacker is not None else piece
+        if path.suffix == ".zst":
+            yield from zstandard.ZstdDecompressor().read_to_iter(file, write_size=PIECE)
+            return
+        while piece := file.read(PIECE):
+            yield piece
 
 
 def _whole_lines(pieces: Iterator[bytes]) -> Iterator[bytes]:

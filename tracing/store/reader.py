@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TypeAlias, TypeVar
@@ -16,6 +16,7 @@ from tracing.model import (
     SCHEMA,
     Blob,
     Compilation,
+    Derivation,
     DigestBatch,
     DigestLine,
     Kernel,
@@ -25,6 +26,7 @@ from tracing.model import (
     LaunchTime,
     PackedBlob,
     PassEnd,
+    PassIR,
     PassRecord,
     PassStart,
     Record,
@@ -90,11 +92,12 @@ class Run:
             writer = path.name.removeprefix(KINDS[LaunchLine]).split(".ndjson")[0]
             yield from self._joined(writer)
 
-    def processes(self) -> list[str]:
-        """The processes that launched something, each as "-<host>-<rank>-<pid>", in this order."""
-        return [
-            path.name.removeprefix(KINDS[LaunchLine]).split(".ndjson")[0] for path in self._files(LaunchLine)
-        ]
+    def processes(self, kind: type[Record] = LaunchLine) -> list[str]:
+        """The processes that launched something, each as "-<host>-<rank>-<pid>", in this order.
+
+        kind -- those that wrote a record of this kind instead
+        """
+        return [path.name.removeprefix(KINDS[kind]).split(".ndjson")[0] for path in self._files(kind)]
 
     def signatures(self, process: str) -> dict[int, tuple[Kernel, Signature]]:
         """The ways in which one process launched its kernels, by number."""
@@ -107,10 +110,14 @@ class Run:
         paths = self.path.glob(f"{KINDS[kind]}{process}.ndjson*")
         return (line for path in paths for line in lines(path, fields))
 
-    def rows(self, process: str) -> Iterator[Row]:
-        """The launches of one process in launch order, unjoined: some 2 µs a launch, of constant memory."""
+    def rows(self, process: str, launches: int = 0, batches: int = 0) -> Iterator[Row]:
+        """The launches of one process in launch order, unjoined: some 2 µs a launch, of constant memory.
+
+        launches, batches -- how many to leave out at the beginning: launches, and the lines of their digests
+        """
+        started = self._written(process, LaunchLine, launches)
         try:
-            yield from rows(self._written(process, LaunchLine), self._written(process, DigestBatch))
+            yield from rows(started, self._written(process, DigestBatch, batches))
         except (ValueError, IndexError) as error:
             raise self._damaged(f"digests of {process.strip('-')}: {error}") from None
 
@@ -120,9 +127,37 @@ class Run:
         return _join(kernel, signature, row.line, digests, digests is not None, None, None)
 
     def passes(self) -> Iterator[PassRecord]:
-        """Every recorded pass, joined, process by process, compilation by compilation, in order."""
+        """Every recorded pass, joined, process by process, compilation by compilation, in order.
+
+        A pass whose IR could not be derived is left out: the compilation's `Derivation` says why. Raises
+        Problem where nobody has tried yet.
+        """
+        if waiting := len(self.underived()):
+            raise Problem(
+                f"the IR between the passes of {waiting} compilations of {self.path} is not derived yet",
+                "`tracing passes` derives it, with the version of Triton that recorded the run",
+            )
+        sides = self._sides()
         for path in self._files(PassStart):
-            yield from self._joined_passes(path.name.removeprefix(KINDS[PassStart]).split(".ndjson")[0])
+            yield from self._joined_passes(_process(path, PassStart), sides)
+
+    def underived(self) -> list[tuple[str, Compilation]]:
+        """The compilations whose passes are known and their IR is not, each with its process."""
+        tried = {(one.process, one.compilation) for one in self.records(Derivation)}
+        known = self._sides().keys()
+        found: dict[tuple[str, int], Compilation] = {}
+        for path in self._files(PassStart):
+            process = _process(path, PassStart)
+            compilations = {one.id: one for one in self._written(f"-{process}", Compilation)}
+            for start in lines(path, PassStart):
+                key = (process, start.compilation)
+                if key not in tried and (*key, start.index, "before") not in known:
+                    found.setdefault(key, self._compiled(compilations, start.compilation))
+        return [(process, compilation) for (process, _), compilation in found.items()]
+
+    def _sides(self) -> dict[tuple[str, int, int, str], Blob]:
+        # the IR before and after each pass
+        return {(one.process, one.compilation, one.index, one.side): one.blob for one in self.records(PassIR)}
 
     def artefacts(self) -> Iterator[tuple[Compilation, StageArtefact]]:
         """Every artefact of a stage with the compilation that gave it, process by process."""
@@ -151,9 +186,9 @@ class Run:
     def _files(self, kind: type[Record]) -> list[Path]:
         return sorted(self.path.glob(f"{KINDS[kind]}-*.ndjson*"))
 
-    def _written(self, writer: str, kind: type[R]) -> Iterator[R]:
-        paths = self.path.glob(f"{KINDS[kind]}{writer}.ndjson*")
-        return (line for path in paths for line in lines(path, kind))
+    def _written(self, writer: str, kind: type[R], skip: int = 0) -> Iterator[R]:
+        paths = self.path.glob(f"{KINDS[kind]}{writer}.ndjson*")  # one, or none
+        return (line for path in paths for line in lines(path, kind, skip))
 
     def _digests(self, writer: str) -> Iterator[DigestLine]:
         for batch in self._written(writer, DigestBatch):
@@ -165,14 +200,21 @@ class Run:
     def _damaged(self, what: str) -> Problem:
         return Problem(f"{self.path} is damaged: {what}", "copy the run again, or record it again")
 
-    def _joined_passes(self, writer: str) -> Iterator[PassRecord]:
-        compilations = {one.id: one for one in self._written(writer, Compilation)}
-        ends = {(end.compilation, end.index): end for end in self._written(writer, PassEnd)}
-        for start in self._written(writer, PassStart):
-            compilation = self._compiled(compilations, start.compilation)
-            fields = msgspec.structs.asdict(start) | {"compilation": compilation}
-            if end := ends.get((start.compilation, start.index)):
-                fields |= {"after": end.after, "wall_ms": end.wall_ms}
+    def _joined_passes(
+        self, process: str, sides: Mapping[tuple[str, int, int, str], Blob]
+    ) -> Iterator[PassRecord]:
+        compilations = {one.id: one for one in self._written(f"-{process}", Compilation)}
+        ends = {(end.compilation, end.index): end for end in self._written(f"-{process}", PassEnd)}
+        for start in self._written(f"-{process}", PassStart):
+            place = (process, start.compilation, start.index)
+            before, after = sides.get((*place, "before")), sides.get((*place, "after"))
+            end = ends.get((start.compilation, start.index))
+            if before is None or (end is not None and after is None):
+                continue
+            fields = msgspec.structs.asdict(start) | {"before": before}
+            fields["compilation"] = self._compiled(compilations, start.compilation)
+            if end is not None:
+                fields |= {"after": after, "wall_ms": end.wall_ms}
             yield PassRecord(**fields)
 
     def _compiled(self, compilations: dict[int, Compilation], number: int) -> Compilation:
@@ -195,6 +237,11 @@ class Run:
             finished = found is not None or self.info.digests == "none"
             beside = (times(launch.index), hashes(launch.index))
             yield _join(kernels[signature.kernel], signature, launch, found, finished, *beside)
+
+
+def _process(path: Path, kind: type[Record]) -> str:
+    # whose file of records it is
+    return path.name.removeprefix(f"{KINDS[kind]}-").split(".ndjson")[0]
 
 
 def _in_step(lines: Iterator[L]) -> Callable[[int], L | None]:
@@ -261,6 +308,12 @@ def _run_info(path: Path, content: bytes) -> RunInfo:
         return msgspec.json.decode(content, type=RunInfo)
     except msgspec.MsgspecError as error:
         raise Problem(f"{path / 'run.json'} is not a run's description: {error}", remedy) from None
+
+
+def rank_of(process: str) -> int:
+    """The rank of a process that `Run.processes` gives."""
+    rank = process.rsplit("-", 2)[1]
+    return int(rank) if rank.isdecimal() else 0
 
 
 def recorded(runs: Path) -> list[Path]:
