@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import time
+from pathlib import Path
 
 import pytest
-from planted import EXPORTED, Subject, needs_llvm_options, record, subject
+from planted import Subject, needs_llvm_options, record, subject
+from triton._C import libtriton
 
-from tracing.compiler import llvm, ptxas
+from tracing.compiler import llvm, ptxas, symbols
 from tracing.compiler.child import in_child
 from tracing.errors import Problem
 
@@ -50,22 +53,37 @@ def test_a_limit_does_not_outlive_its_compile(softmax: Subject) -> None:
 
 
 @needs_llvm_options
-def test_the_ir_around_each_pass_of_llvm_is_a_chain(softmax: Subject) -> None:
-    found = llvm.snapshots(softmax.llvm_alone, seconds=60)
+def test_passes_are_numbered_without_a_gap_whatever_their_names(softmax: Subject) -> None:
+    found = llvm.limited(softmax.llvm_alone, llvm.ALL, seconds=60)
 
-    assert len(found) > 50
-    assert any(one.name == "InstCombinePass" and one.after != one.before for one in found)
-    assert all(one.after is not None and "define" in one.before for one in found)
-    modules = [one for one in found if one.before.startswith("; ModuleID")]
-    assert modules[0].name == found[0].name
+    assert [one.index for one in found.passes] == list(range(1, len(found.passes) + 1))
+    assert "Speculatively execute instructions" in {one.name for one in found.passes}
 
 
-@pytest.mark.skipif(EXPORTED, reason="this Triton exports LLVM's options")
-def test_without_llvm_options_the_problem_names_the_version_that_has_them() -> None:
-    with pytest.raises(Problem, match="does not export LLVM's options") as refused:
-        llvm.limited(str, 0, seconds=1)
+@needs_llvm_options
+def test_printed_passes_have_the_numbers_and_names_of_the_limit(softmax: Subject) -> None:
+    limited = llvm.limited(softmax.llvm_alone, llvm.ALL, seconds=60)
+    _, printed = llvm.printed(lambda flush: softmax.llvm_alone(), seconds=60)
 
-    assert refused.value.remedy == "use Triton 3.7 or later"
+    numbered = [(one.index, one.name, one.unit) for one in printed if one.index is not None]
+    assert numbered == [(one.index, one.name, one.unit) for one in limited.passes]
+
+
+@needs_llvm_options
+def test_a_function_is_found_whether_it_is_exported_or_not() -> None:
+    pointer = ctypes.cast(symbols.function("LLVMParseCommandLineOptions", None), ctypes.c_void_p).value
+
+    library, offset = Path(libtriton.__file__), ctypes.CDLL(libtriton.__file__).PyInit_libtriton
+    start = ctypes.cast(offset, ctypes.c_void_p).value or 0
+    inside = symbols._address(library, "LLVMParseCommandLineOptions")
+    assert pointer == start + inside - symbols._address(library, "PyInit_libtriton")
+
+
+def test_a_function_that_is_not_there_is_a_problem_with_a_remedy() -> None:
+    with pytest.raises(Problem, match="this Triton has no symbol LLVMNoSuchThing") as refused:
+        symbols.function("LLVMNoSuchThing", None)
+
+    assert "not stripped" in str(refused.value.remedy)
 
 
 def test_the_assembler_gives_what_triton_assembled(softmax: Subject, ptx: str) -> None:

@@ -58,6 +58,37 @@ def test_a_percent_sign_in_a_string_is_no_value() -> None:
     assert renamed("", asm) == asm
 
 
+LAYOUTS = """\
+#blocked = #ttg.blocked<{sizePerThread = [1]}>
+#blocked1 = #ttg.blocked<{sizePerThread = [4]}>
+#slice = #ttg.slice<{dim = 0, parent = #blocked1}>
+%0 = tt.make_range : tensor<4xi32, #slice>
+"""
+
+
+def test_an_alias_of_a_layout_that_stays_keeps_its_name() -> None:
+    without = LAYOUTS.splitlines(keepends=True)[1:]
+    after = "".join(without).replace("#blocked1", "#blocked").replace("#slice", "#slice3")
+
+    assert renamed(LAYOUTS, after) == "".join(without)
+
+
+def test_an_alias_that_meant_another_layout_before_is_marked() -> None:
+    after = LAYOUTS.replace("[4]", "[8]")
+
+    assert renamed(LAYOUTS, after).splitlines()[1:] == [
+        "#blocked1' = #ttg.blocked<{sizePerThread = [8]}>",
+        "#slice' = #ttg.slice<{dim = 0, parent = #blocked1'}>",
+        "%0 = tt.make_range : tensor<4xi32, #slice'>",
+    ]
+
+
+def test_a_hash_in_a_string_is_no_alias() -> None:
+    text = '#blocked = #ttg.a\n"f"() {note = "#blocked"}\n'
+
+    assert renamed("#blocked = #ttg.b\n", text) == '#blocked\' = #ttg.a\n"f"() {note = "#blocked"}\n'
+
+
 @given(st.permutations(["%0", "%1", "%2", "%3", "%4", "%5", "%i", "%a", "%b"]))
 def test_renumbering_alone_is_never_a_difference(names: list[str]) -> None:
     new = dict(zip(["%0", "%1", "%2", "%3", "%4", "%5", "%i", "%a", "%b"], names, strict=True))

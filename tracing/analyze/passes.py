@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from tracing.analyze.operations import counts
 from tracing.errors import Problem
@@ -19,8 +19,26 @@ from tracing.model import Blob, Compilation, Kernel, PassRecord
 from tracing.store import Run
 
 T = TypeVar("T")
+P = TypeVar("P", bound="AnyPass")
 DIGITS = 12  # of a hash: what tells the kernels of one run apart
 SHOWN = 12  # kernels in a message: a run can have thousands
+
+
+class AnyPass(Protocol):
+    """A pass of MLIR or of LLVM."""
+
+    @property
+    def index(self) -> int | None: ...  # None: it is known by its name alone
+    @property
+    def stage(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def before(self) -> Blob: ...
+    @property
+    def after(self) -> Blob | None: ...
+    @property
+    def changed(self) -> bool: ...
 
 
 def compilations(run: Run) -> list[Compilation]:
@@ -126,7 +144,7 @@ def unfinished(run: Run) -> list[PassRecord]:
     return [record for record in run.passes() if record.after is None]
 
 
-def find_pass(passes: Sequence[PassRecord], which: str, stage: str | None = None) -> PassRecord:
+def find_pass(passes: Sequence[P], which: str, stage: str | None = None) -> P:
     """The pass that a person means.
 
     passes -- those of one compilation
@@ -150,23 +168,26 @@ def find_pass(passes: Sequence[PassRecord], which: str, stage: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class Step(Generic[P]):
     """One pass, and the operations of interest before and after it."""
 
-    record: PassRecord
+    record: P
     before: Mapping[str, int]  # operation name -> how often
     after: Mapping[str, int]  # empty where the pass did not end
 
 
-def steps(run: Run, passes: Sequence[PassRecord]) -> list[Step]:
-    """The passes of one compilation with all their operations; reads each distinct IR once."""
+def steps(run: Run, passes: Sequence[P], count: Callable[[str], Mapping[str, int]] = counts) -> list[Step[P]]:
+    """The passes of one compilation with all their operations; reads each distinct IR once.
+
+    count -- the operations in a text
+    """
     known: dict[Blob, Mapping[str, int]] = {}
     for blob in {blob for one in passes for blob in (one.before, one.after) if blob is not None}:
-        known[blob] = counts(run.text(blob))
+        known[blob] = count(run.text(blob))
     return [Step(one, known[one.before], known[one.after] if one.after else {}) for one in passes]
 
 
-def history(steps: Sequence[Step], wanted: Collection[str]) -> list[Step]:
+def history(steps: Sequence[Step[P]], wanted: Collection[str]) -> list[Step[P]]:
     """The steps that change how often some operations occur, with only those operations in them.
 
     A pass that did not end changes nothing that is known.
@@ -186,23 +207,25 @@ def _numbered(items: Sequence[T], which: str, name: Callable[[T], str]) -> list[
     return same[int(number) - 1 : int(number)] if number.isdecimal() and int(number) else []
 
 
-def _counted(found: Sequence[PassRecord]) -> list[tuple[str, PassRecord]]:
+def _counted(found: Sequence[P]) -> list[tuple[str, P]]:
     return [(f"{one.name}#{number}", one) for number, one in enumerate(found, 1)]
 
 
-def _choice(counted: tuple[str, PassRecord]) -> str:
+def _choice(counted: tuple[str, P]) -> str:
     name, one = counted
-    return f"{name}  index {one.index}, {one.stage}{'' if one.changed else ', changed nothing'}"
+    index = f"index {one.index}, " if one.index is not None else ""
+    return f"{name}  {index}{one.stage}{'' if one.changed else ', changed nothing'}"
 
 
-def _no_pass(passes: Sequence[PassRecord], which: str, stage: str | None) -> tuple[str, str]:
+def _no_pass(passes: Sequence[P], which: str, stage: str | None) -> tuple[str, str]:
     stages = list(dict.fromkeys(one.stage for one in passes))
     if stage is not None and stage not in stages:
         return f"no pass of stage {stage} was recorded", f"stages: {', '.join(stages) or 'none'}"
     where = f"in stage {stage}" if stage else "of this kernel"
     if which.isdecimal():
-        among = [one.index for one in passes if stage in (None, one.stage)] or [-1]
-        return f"there is no pass {which} {where}", f"there are {min(among)} to {max(among)}"
+        among = [one.index for one in passes if stage in (None, one.stage) and one.index is not None]
+        there = f"there are {min(among)} to {max(among)}" if among else "name one"
+        return f"there is no pass {which} {where}", there
     return f"there is no pass {which} {where}", _near(
         which, [one.name for one in passes], "tracing passes RUN"
     )

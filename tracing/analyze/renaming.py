@@ -1,9 +1,12 @@
-"""The names of values before and after a pass, made comparable.
+"""The names of values and of aliases before and after a pass, made comparable.
 
 A pass that removes one operation renumbers every value behind it, and a diff of the texts shows all of them.
 Here a value that both texts define on lines of the same form, or that begin alike, gets the name that it had
 before; any other gets a mark, `%12'`, where its name was taken. No name is given twice and every use follows
 its definition, so operands that were swapped or replaced stay visible.
+
+The same with the aliases of attributes and types, `#blocked1`: a layout that both texts have keeps its alias,
+and one that only the text after has gets a mark where its alias meant another layout before.
 """
 
 from __future__ import annotations
@@ -14,16 +17,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 
 _STRING = r'"(?:[^"\\]|\\.)*"'
-_VALUE = re.compile(rf"{_STRING}|(?P<value>%[\w$.-]*[\w$])")
-_DEFINED = re.compile(rf"{_STRING}|(?P<value>%[\w$.-]*[\w$])(?= = |: )")  # `iter_args(%a = …`, `^bb0(%a: …`
+_VALUE = re.compile(rf"{_STRING}|(?P<name>%[\w$.-]*[\w$])")
+_DEFINED = re.compile(rf"{_STRING}|(?P<name>%[\w$.-]*[\w$])(?= = |: )")  # `iter_args(%a = …`, `^bb0(%a: …`
+_ALIAS = re.compile(rf"{_STRING}|(?P<name>[#!][A-Za-z_][\w$]*)(?![\w$.<])")  # but not `#ttg.blocked<…>`
+_ALIASED = re.compile(r"(?P<name>[#!][A-Za-z_][\w$]*) = (?P<meaning>.*)")
 
 
 def renamed(before: str, after: str) -> str:
-    """The module `after`, its values named as in `before` where both define them.
+    """The module `after`, its values and aliases named as in `before` where both define them.
 
     Costs one alignment of the lines, some tenths of a second for ten thousand.
     """
-    old, new = before.splitlines(), after.splitlines()
+    old = before.splitlines()
+    new = list(_with_aliases_of(old, after.splitlines()))
     partners = _aligned(old, new)
     taken = {name for line in old for name in _values(_VALUE, line)}
     names: dict[str, str] = {}  # of the values in sight: MLIR uses a name again only where it is out of sight
@@ -31,8 +37,20 @@ def renamed(before: str, after: str) -> str:
     for index, line in enumerate(new):
         partner = old[partners[index]] if index in partners else None
         names |= dict(_definitions(line, partner, taken))
-        lines.append(_replaced(line, names))
+        lines.append(_replaced(_VALUE, line, names))
     return "".join(f"{line}\n" for line in lines)
+
+
+def _with_aliases_of(old: Sequence[str], new: Sequence[str]) -> Iterator[str]:
+    # the lines of `new`; an alias is defined behind those that its meaning refers to
+    known = {found["meaning"]: found["name"] for found in map(_ALIASED.fullmatch, old) if found}
+    taken = set(known.values())
+    names: dict[str, str] = {}
+    for line in new:
+        if found := _ALIASED.fullmatch(line):
+            name, meaning = found["name"], _replaced(_ALIAS, found["meaning"], names)
+            names[name] = known.get(meaning) or (f"{name}'" if name in taken else name)
+        yield _replaced(_ALIAS, line, names)
 
 
 def _aligned(old: Sequence[str], new: Sequence[str]) -> dict[int, int]:
@@ -59,7 +77,7 @@ def _pair(partners: dict[int, int], old: Sequence[str], new: Sequence[str]) -> N
 
 
 def _form(match: re.Match[str]) -> str:
-    return "%" if match["value"] else match[0]
+    return "%" if match["name"] else match[0]
 
 
 def _definitions(line: str, partner: str | None, taken: set[str]) -> Iterator[tuple[str, str]]:
@@ -76,8 +94,8 @@ def _defined(line: str) -> Iterator[str]:
 
 
 def _values(pattern: re.Pattern[str], line: str) -> Iterator[str]:
-    return (match["value"] for match in pattern.finditer(line) if match["value"])
+    return (match["name"] for match in pattern.finditer(line) if match["name"])
 
 
-def _replaced(line: str, names: Mapping[str, str]) -> str:
-    return _VALUE.sub(lambda match: names.get(match["value"] or "", match[0]), line)
+def _replaced(pattern: re.Pattern[str], line: str, names: Mapping[str, str]) -> str:
+    return pattern.sub(lambda match: names.get(match["name"] or "", match[0]), line)

@@ -5,14 +5,12 @@ from __future__ import annotations
 import math
 import shlex
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from tracing import environment, store
 from tracing.analyze import layers
@@ -22,7 +20,8 @@ from tracing.analyze.layers import Bisection
 from tracing.analyze.passes import compilation, passes_of
 from tracing.analyze.probes import Judge, Probes
 from tracing.analyze.source_map import artefacts
-from tracing.cli.app import RUNS, Runs, app, err, out
+from tracing.cli.app import RUNS, Runs, app, err, out, progress
+from tracing.cli.derived import open_derived
 from tracing.errors import Problem
 from tracing.model import Compilation, PassRecord
 from tracing.report import bisect as report
@@ -58,7 +57,7 @@ def bisect(
     Interrupted, the same command goes on where it stopped. What is found is a suspect, not proof.
     Exit status 0 if the full pipeline is good, 1 if a first bad step was found, 2 if there is no answer.
     """
-    run = store.open_run(name, runs)
+    run = open_derived(name, runs)
     _require_its_triton(run)
     chosen = compilation(run, kernel)
     passes, recorded = passes_of(run, chosen), _recorded(run, chosen)
@@ -142,7 +141,7 @@ class _Search:
             _print([report.not_asked("ptxas", self.judge.stages)])
 
     def _mlir(self) -> FirstBad | Undecided:
-        with _progress("which MLIR passes can be left out", len(self.bisection.changed)) as advance:
+        with progress("which MLIR passes can be left out", len(self.bisection.changed)) as advance:
             found = self.bisection.mlir(advance)
         self.mandatory = found.mandatory
         counts = f"{len(found.layer.steps)} can be left out, {len(found.mandatory)} are mandatory"
@@ -159,7 +158,7 @@ class _Search:
 
     def _searched(self, layer: Layer) -> FirstBad | Undecided:
         most = 1 + math.ceil(math.log2(max(2, len(layer.steps)))) + 2  # and two to confirm it
-        with _progress(f"searching {len(layer.steps)} {layer.name}", most) as advance:
+        with progress(f"searching {len(layer.steps)} {layer.name}", most) as advance:
 
             def probe(on: int, *, again: bool = False) -> Judgement:
                 found = layer.probe(on, again=again)
@@ -188,6 +187,8 @@ class _Search:
             commands["good again"] = shlex.join(self.judge.words(Path(found.good.where)))
         if suspect is not None:
             commands["the pass"] = f"tracing passes {self.where} --pass {suspect.index}"
+        elif found.layer == layers.LLVM:
+            commands["the pass"] = f"tracing passes {self.where} --llvm --pass {found.step.index}"
         return commands
 
 
@@ -207,15 +208,6 @@ def _recorded(run: store.Run, chosen: Compilation) -> dict[str, str | bytes]:
         for stage, blob in artefacts(run, chosen).items()
         if stage in STAGES
     }
-
-
-@contextmanager
-def _progress(what: str, total: int) -> Iterator[Callable[[], None]]:
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    quiet = not err.is_terminal
-    with Progress(*columns, console=err, transient=True, disable=quiet) as progress:
-        task = progress.add_task(what, total=total)
-        yield lambda: progress.advance(task)
 
 
 def _print(lines: Iterable[Line]) -> None:

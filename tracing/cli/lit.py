@@ -11,6 +11,7 @@ from tracing import store
 from tracing.analyze.lit import LIMIT, LitTest, lit_test
 from tracing.analyze.passes import compilation, find_pass, passes_of
 from tracing.cli.app import RUNS, Runs, app, err
+from tracing.cli.derived import open_derived
 from tracing.errors import Problem
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def lit(
     The input is the IR before the pass; what is checked is what the pass did to it. Before it is written, the
     test is run: it must pass, and it must fail when the pass is left out.
     """
-    run = store.open_run(name, runs)
+    run = open_derived(name, runs)
     record = find_pass(passes_of(run, compilation(run, kernel)), which)
     if record.after is None:
         raise Problem(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Annotated
 
@@ -11,11 +12,16 @@ import typer
 
 from tracing import environment, store
 from tracing.analyze import passes as analysis
+from tracing.analyze.llvm import instructions, readable
+from tracing.analyze.passes import P
 from tracing.analyze.source_map import follow, stage_lines
 from tracing.cli import hints
-from tracing.cli.app import RUNS, Runs, app, out
+from tracing.cli.app import RUNS, Runs, app, err, out
+from tracing.cli.derived import open_derived
+from tracing.cli.llvm import derived_llvm
 from tracing.errors import Problem
-from tracing.model import Compilation, PassRecord
+from tracing.model import Compilation, LlvmPass, LlvmPasses, PassRecord
+from tracing.report import llvm as llvm_report
 from tracing.report import passes as report
 
 
@@ -28,7 +34,11 @@ def passes(
     which: Annotated[
         str | None, typer.Option("--pass", help="A pass by index, by name, or NAME#2: its diff.")
     ] = None,
-    stage: Annotated[str | None, typer.Option(help="Passes of this stage: ttir, ttgir or llir.")] = None,
+    stage: Annotated[
+        str | None,
+        typer.Option(help="Passes of this stage: ttir, ttgir or llir; of LLVM llir, ptx or amdgcn."),
+    ] = None,
+    llvm: Annotated[bool, typer.Option("--llvm", help="One kernel's passes of LLVM, not MLIR's.")] = False,
     changed: Annotated[bool, typer.Option("--changed", help="Passes that changed the IR.")] = False,
     grep: Annotated[
         str | None, typer.Option(metavar="REGEX", help="Passes that change how often such operations occur.")
@@ -38,35 +48,78 @@ def passes(
         str | None, typer.Option(metavar="FILE:LINE", help="A Python line through every stage, to SASS.")
     ] = None,
     locations: Annotated[bool, typer.Option("--locations", help="Keep locations in a diff.")] = False,
+    seconds: Annotated[float, typer.Option(help="With --llvm: what deriving its passes may take.")] = 300.0,
     runs: Runs = RUNS,
 ) -> None:
     """Show what each compiler pass did: to the run's kernels, to one kernel, or by one pass.
 
     A pass that did not end is said first. `before` and `after` count operations.
+
+    --llvm shows LLVM's passes, from the IR that MLIR leaves to the end of the code generator, numbered as
+    `tracing bisect` numbers them. The first such question runs LLVM's half again, in a child process, and
+    the run keeps what it prints; recordings need no switch for it, as LLVM's input and its output are in
+    every run, and the output is compared bit for bit.
     """
-    run = store.open_run(name, runs)
+    run = open_derived(name, runs)
     questions = [option for option in (which, grep, op, line) if option is not None]
     if len(questions) > 1:
         raise Problem("--pass, --grep, --op and --line are four questions", "ask one at a time")
+    if llvm and line:
+        raise Problem("--line follows a line through stages, not through LLVM's passes", "ask without --llvm")
     if not questions:
         _print_unfinished(run)
-    asked = bool(questions or changed or stage)
-    if not asked and kernel is None and len(analysis.compilations(run)) > 1:
+    of_one = bool(questions or changed or stage or llvm)
+    if not of_one and kernel is None and len(analysis.compilations(run)) > 1:
         _print_kernels(run)
         return
     chosen = analysis.compilation(run, kernel)
     if line is not None:
         _print_line(run, chosen, line)
         return
+    asked_for = _Question(which, stage, changed, grep, op, locations)
+    if llvm:
+        _print_llvm(run, chosen, derived_llvm(run, chosen, seconds), asked_for)
+    else:
+        _print_mlir(run, chosen, asked_for)
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    # what is asked about the passes of one kernel
+    which: str | None
+    stage: str | None
+    changed: bool
+    grep: str | None
+    op: str | None
+    locations: bool
+
+    def among(self, steps: Sequence[analysis.Step[P]]) -> list[analysis.Step[P]]:
+        return [step for step in steps if step.record.changed or not self.changed]
+
+
+def _print_mlir(run: store.Run, chosen: Compilation, asked: _Question) -> None:
     records = analysis.passes_of(run, chosen)
-    if which is not None:
-        _print_pass(run, analysis.find_pass(records, which, stage), locations)
+    if asked.which is not None:
+        _print_pass(run, analysis.find_pass(records, asked.which, asked.stage), asked.locations)
         return
-    steps = analysis.steps(run, _of_stage(records, stage))
-    among = [step for step in steps if step.record.changed or not changed]
-    wanted = _wanted(among, grep, op)
+    among = asked.among(analysis.steps(run, _of_stage(records, asked.stage)))
+    wanted = _wanted(among, asked.grep, asked.op)
     _print(report.kernel_heading(chosen))
     _print(report.passes_text(among) if wanted is None else report.history_text(among, wanted))
+
+
+def _print_llvm(run: store.Run, chosen: Compilation, found: LlvmPasses, asked: _Question) -> None:
+    for warning in llvm_report.warning_text(found):
+        err.print(warning)
+    if asked.which is not None:
+        one = analysis.find_pass(found.passes, asked.which, asked.stage)
+        _print_llvm_pass(run, chosen, found, one, asked.locations)
+        return
+    among = asked.among(analysis.steps(run, _of_stage(found.passes, asked.stage), instructions))
+    wanted = _wanted(among, asked.grep, asked.op)
+    _print(llvm_report.death_text(found))
+    _print(report.kernel_heading(chosen))
+    _print(llvm_report.llvm_text(found, among) if wanted is None else report.history_text(among, wanted))
 
 
 def _print(lines: Iterable[report.Line]) -> None:
@@ -88,7 +141,7 @@ def _print_kernels(run: store.Run) -> None:
     out.print(f"one kernel's passes: tracing passes {run.path} --kernel KERNEL", markup=False)
 
 
-def _of_stage(records: Sequence[PassRecord], stage: str | None) -> list[PassRecord]:
+def _of_stage(records: Sequence[P], stage: str | None) -> list[P]:
     found = [one for one in records if stage in (None, one.stage)]
     if not found and records:
         stages = ", ".join(dict.fromkeys(one.stage for one in records))
@@ -105,7 +158,20 @@ def _print_pass(run: store.Run, record: PassRecord, locations: bool) -> None:
         _print(report.diff_text(before, run.text(record.after), locations))
 
 
-def _wanted(steps: Sequence[analysis.Step], grep: str | None, op: str | None) -> set[str] | None:
+def _print_llvm_pass(
+    run: store.Run, chosen: Compilation, found: LlvmPasses, one: LlvmPass, locations: bool
+) -> None:
+    heading = list(llvm_report.llvm_pass_heading(chosen, *analysis.steps(run, [one], instructions)))
+    before = run.text(one.before)
+    if one.after is None:
+        died = bool(found.failure) and one == found.passes[-1]
+        _print(llvm_report.unprinted_text(heading, before, died=died))
+    else:
+        _print(heading)
+        _print(report.diff_text(before, run.text(one.after), locations, readable))
+
+
+def _wanted(steps: Sequence[analysis.Step[P]], grep: str | None, op: str | None) -> set[str] | None:
     # the operations whose history is asked for, None: no such question
     if grep is None and op is None:
         return None

@@ -1,32 +1,31 @@
 """LLVM's half of a compile: how many of its passes run, which those are, and the IR around each.
 
 LLVM numbers every pass that it may leave out, from the middle end to the code generator, and with
-`-opt-bisect-limit=N` runs the first N. Its options are set through the C++ function that parses LLVM's
-command line, and both they and the counter last as long as the process: everything here happens in a child.
+`-opt-bisect-limit=N` runs the first N. Its options are set through the C function that parses LLVM's command
+line, and both they and the counter last as long as the process: everything here happens in a child.
 
-Triton exports that function from 3.7 on; with 3.6 a Problem says so. What is not numbered, instruction
-selection for one, cannot be left out.
+What is not numbered, register allocation for one, cannot be left out. From Triton 3.9 on AMD's code generator
+is that of another LLVM, which takes no options from here: it numbers nothing, and prints all.
 """
 
 from __future__ import annotations
 
 import ctypes
+import functools
 import os
 import re
-import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from triton._C import libtriton
-
 from tracing.compiler.child import Ended, in_child
-from tracing.errors import Problem
+from tracing.compiler.llvm_text import Printed, printed_passes
+from tracing.compiler.symbols import function
 
 ALL = -1  # LLVM's word for a limit that leaves out nothing
-_LINE = re.compile(r"^BISECT: (NOT )?running pass \((\d+)\) (\S+) on (.*)$", re.MULTILINE)
-_DUMP = re.compile(r"(\d+)-.*-(\w+)-(before|after)\.ll")  # analyses have a template's name, and are left out
+# a name may have spaces: "Speculatively execute instructions"
+_LINE = re.compile(r"^BISECT: (NOT )?running pass \((\d+)\) (.+?) on (.*)$", re.MULTILINE)
+_PRINTING = (f"-opt-bisect-limit={ALL}", "-opt-bisect-verbose", "-print-after-all", "-print-module-scope")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,16 +46,6 @@ class Limited:
     passes: tuple[LlvmPass, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
-    """The LLVM IR of the function or module that one pass worked on."""
-
-    index: int  # among all passes of the middle end, also those that cannot be left out, from 1
-    name: str  # "InstCombinePass"
-    before: str
-    after: str | None  # None: the pass removed what it worked on, or the process died inside it
-
-
 def limited(compile: Callable[[], Any], limit: int, *, seconds: float) -> Limited:
     """Compile with the first `limit` of LLVM's passes and those that it cannot do without.
 
@@ -66,7 +55,7 @@ def limited(compile: Callable[[], Any], limit: int, *, seconds: float) -> Limite
 
     Cost: one compile in a child, and some MB of text to write if this process itself has compiled before.
 
-    Raises Problem where Triton does not export LLVM's options (3.6).
+    Raises Problem where LLVM's options cannot be set.
     """
     # Triton connects LLVM's instrumentation, which asks the limit, only where IR is dumped. The filter leaves
     # nothing to dump; LLVM reads it once, so a process that has compiled before dumps all the same, and waits
@@ -76,55 +65,46 @@ def limited(compile: Callable[[], Any], limit: int, *, seconds: float) -> Limite
     return Limited(ended, tuple(LlvmPass(int(n), name, unit, not off) for off, n, name, unit in found))
 
 
-def snapshots(compile: Callable[[], Any], *, seconds: float) -> list[Snapshot]:
-    """The IR before and after every pass of LLVM's middle end, in order.
+def printed(
+    compile: Callable[[Callable[[], None]], Any], *, seconds: float
+) -> tuple[Ended, Iterator[Printed]]:
+    """Compile, and give every pass of LLVM that ran, in order, with the IR before and after it.
 
-    compile, seconds -- as for `limited`
+    compile -- gives the artefacts of LLVM's half by stage, and calls what it is given at the end of each
+    seconds -- as for `limited`
 
-    If the compiler dies, the last one has no IR after it. Cost: one compile, and 1 MB of text for a small
-    kernel, 100 MB for a large one. Raises Problem as `limited` does, or if nothing was written.
+    If the compiler dies, the last pass is the one that it died in, and has no IR after it. Cost: ten times
+    that of the compile alone, and in memory 2 MB of text for a small kernel, 50 MB for a large one; twice
+    where the compiler dies. Raises Problem as `limited` does.
     """
-    with tempfile.TemporaryDirectory(prefix="tracing-") as folder:
-        options = (f"-ir-dump-directory={folder}", "-print-before-all", "-print-after-all")
-        ended = _compiled(compile, options, seconds)
-        found: dict[tuple[int, str], dict[str, str]] = {}
-        for path in Path(folder).iterdir():
-            if match := _DUMP.fullmatch(path.name):
-                number, name, side = match.groups()
-                found.setdefault((int(number), name), {})[side] = _without_heading(path.read_text())
-    if not found:
-        raise Problem(f"LLVM wrote no IR: {ended.failure or 'it ran no pass'}")
-    return [
-        Snapshot(index, name, sides.get("before", ""), sides.get("after"))
-        for (index, name), sides in sorted(found.items())
-    ]
 
+    def buffered() -> Any:
+        # LLVM hands what it prints to the system word by word, which takes nine tenths of the time
+        stream = function("_ZN4llvm4errsEv", ctypes.c_void_p)()
+        buffer = function("_ZN4llvm11raw_ostream11SetBufferedEv", None, ctypes.c_void_p)
+        # a new buffer: the old one is written; after each stage, as another LLVM may print in the next one
+        flush = functools.partial(buffer, stream)
+        flush()
+        try:
+            return compile(flush)
+        finally:
+            flush()
 
-def _without_heading(text: str) -> str:
-    # "; *** IR Dump Before SROAPass on softmax ***"
-    return text.partition("\n")[2] if text.startswith("; ***") else text
+    ended = _compiled(buffered, (*_PRINTING, "-print-before-pass-number=1"), seconds)
+    if ended.failure and not ended.timed_out:  # the buffer is lost, and it has the pass that is looked for
+        ended = _compiled(lambda: compile(lambda: None), (*_PRINTING, "-print-before-all"), seconds)
+    return ended, printed_passes(ended.stderr, (ended.result or {}).get("llir", ""), died=bool(ended.failure))
 
 
 def _compiled(compile: Callable[[], Any], options: tuple[str, ...], seconds: float) -> Ended:
-    parse = _parser()
+    words = [word.encode() for word in ("tracing", *options)]
+    argv = (ctypes.c_char_p * len(words))(*words)
+    types = (ctypes.c_int, ctypes.POINTER(ctypes.c_char_p), ctypes.c_char_p)
+    parse = function("LLVMParseCommandLineOptions", None, *types)
 
     def call() -> Any:
         os.putenv("LLVM_IR_ENABLE_DUMP", "1")  # of this child alone
-        words = [word.encode() for word in ("tracing", *options)]
-        parse(len(words), (ctypes.c_char_p * len(words))(*words), None)
+        parse(len(words), argv, None)
         return compile()
 
     return in_child(call, seconds)
-
-
-def _parser() -> Any:
-    try:
-        parse = ctypes.CDLL(libtriton.__file__).LLVMParseCommandLineOptions
-    except AttributeError:  # the wheels export LLVM's symbols from 3.7 on, for extensions
-        raise Problem(
-            "this Triton does not export LLVM's options, so LLVM's passes cannot be told apart",
-            "use Triton 3.7 or later",
-        ) from None
-    parse.argtypes = [ctypes.c_int, ctypes.POINTER(ctypes.c_char_p), ctypes.c_char_p]
-    parse.restype = None
-    return parse

@@ -7,7 +7,7 @@ never cut, so a pipe gets what a terminal shows.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from difflib import unified_diff
 from itertools import zip_longest
 from textwrap import wrap
@@ -17,7 +17,7 @@ from rich.text import Text
 
 from tracing.analyze.locations import Stack
 from tracing.analyze.operations import without_locations
-from tracing.analyze.passes import DIGITS, KernelPasses, Step, history, label
+from tracing.analyze.passes import DIGITS, KernelPasses, P, Step, history, label
 from tracing.analyze.renaming import renamed
 from tracing.analyze.source_map import StageLines, Thread
 from tracing.model import Compilation, PassRecord
@@ -61,7 +61,7 @@ def kernel_heading(compilation: Compilation) -> Iterator[Line]:
     yield from (Text(f"    {line}") for line in _options(compilation))
 
 
-def passes_text(steps: Sequence[Step]) -> Iterator[Line]:
+def passes_text(steps: Sequence[Step[PassRecord]]) -> Iterator[Line]:
     """Some passes of one kernel, a line each, and their sum."""
     rows = [("index", "stage", "pass", "changed", "before", "after", "ms"), *map(_pass_row, steps)]
     yield from columns(rows, "rlllrrr")
@@ -72,7 +72,7 @@ def passes_text(steps: Sequence[Step]) -> Iterator[Line]:
     )
 
 
-def _pass_row(step: Step) -> tuple[str, ...]:
+def _pass_row(step: Step[PassRecord]) -> tuple[str, ...]:
     one = step.record
     before = str(sum(step.before.values()))
     if one.after is None:
@@ -101,7 +101,7 @@ def reproducer_text(heading: Iterable[Text], before: str) -> Iterator[Text]:
     yield from map(Text, before.splitlines())
 
 
-def pass_heading(step: Step) -> Iterator[Text]:
+def pass_heading(step: Step[PassRecord]) -> Iterator[Text]:
     """Which pass it was, who called it with what, and what it did to the number of operations."""
     one = step.record
     yield Text.assemble(
@@ -112,7 +112,7 @@ def pass_heading(step: Step) -> Iterator[Text]:
     for name, line in zip_longest(["options"], _options(one.compilation), fillvalue=""):
         yield Text(f"    {name:<9} {line}")
     if one.after is not None:
-        yield Text(f"    changes   {_changes(step.before, step.after)}, in {one.wall_ms or 0:.1f} ms")
+        yield Text(f"    changes   {changes(step.before, step.after)}, in {one.wall_ms or 0:.1f} ms")
 
 
 def _options(compilation: Compilation) -> list[str]:
@@ -120,26 +120,30 @@ def _options(compilation: Compilation) -> list[str]:
     return wrap(options, WIDTH, break_long_words=False, break_on_hyphens=False) or ["no options"]
 
 
-def _changes(before: Mapping[str, int], after: Mapping[str, int]) -> str:
+def changes(before: Mapping[str, int], after: Mapping[str, int], what: str = "operation") -> str:
+    """`21 -> 22 operations: +1 arith.addf`."""
     difference = Counter(after)
     difference.subtract(before)
     changed = [f"{count:+} {name}" for name, count in sorted(difference.items()) if count]
-    total = f"{sum(before.values())} -> {sum(after.values())} operations"
+    total = f"{sum(before.values())} -> {sum(after.values())} {what}s"
     return f"{total}: {', '.join(changed)}" if changed else total
 
 
-def diff_text(before: str, after: str, locations: bool) -> Iterator[Line]:
+def diff_text(
+    before: str, after: str, locations: bool, plain: Callable[[str], str] = without_locations
+) -> Iterator[Line]:
     """A unified diff of two modules.
 
     locations -- show both as they were recorded; otherwise without locations, and with the values of `after`
                  named as they were before
+    plain     -- a module without locations
     """
     if before == after:
         yield Text("the IR did not change")
         return
     if not locations:
-        before = without_locations(before)
-        after = renamed(before, without_locations(after))
+        before = plain(before)
+        after = renamed(before, plain(after))
     if before == after:
         yield Text("only locations or the names of values changed: `--locations` shows them")
         return
@@ -147,7 +151,7 @@ def diff_text(before: str, after: str, locations: bool) -> Iterator[Line]:
         yield Text(line, style=DIFF_STYLES.get(line[:1], ""))
 
 
-def history_text(steps: Sequence[Step], wanted: Collection[str]) -> Iterator[Line]:
+def history_text(steps: Sequence[Step[P]], wanted: Collection[str]) -> Iterator[Line]:
     """The passes that change how often the wanted operations occur, and how often they do at both ends."""
     rows: list[tuple[str, ...]] = [("index", "stage", "pass", "operation", "before", "after", "")]
     rows += [row for step in history(steps, wanted) for row in _history_rows(step)]
@@ -158,17 +162,18 @@ def history_text(steps: Sequence[Step], wanted: Collection[str]) -> Iterator[Lin
         yield Text(f"{name}: {first} before the first of these passes, {last} after the last")
 
 
-def _last(steps: Sequence[Step]) -> Mapping[str, int]:
+def _last(steps: Sequence[Step[P]]) -> Mapping[str, int]:
     return next((step.after for step in reversed(steps) if step.record.after is not None), {})
 
 
-def _history_rows(step: Step) -> Iterator[tuple[str, ...]]:
+def _history_rows(step: Step[P]) -> Iterator[tuple[str, ...]]:
     one = step.record
+    index = "-" if one.index is None else str(one.index)
     for name in sorted({**step.before, **step.after}):
         before, after = step.before.get(name, 0), step.after.get(name, 0)
         if before != after:
             word = "appears" if not before else "disappears" if not after else ""
-            yield (str(one.index), one.stage, one.name, name, str(before), str(after), word)
+            yield (index, one.stage, one.name, name, str(before), str(after), word)
 
 
 def stages_text(stages: Sequence[StageLines], threads: Sequence[Thread]) -> Iterator[Line]:

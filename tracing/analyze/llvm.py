@@ -1,0 +1,50 @@
+"""LLVM's passes over one kernel: those that a run knows, and how to read their IR.
+
+The middle end works on LLVM IR, the code generator first on that and then on machine code. Both are read as
+text, a line an instruction: an instruction is known by its opcode, a call by the intrinsic that it calls.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+from tracing.model import Compilation, LlvmPasses
+from tracing.store import Run
+
+_INSTRUCTION = re.compile(  # of LLVM IR: what stands further in goes on with the line before
+    r"  (?:%[\w$.-]+ = )?"
+    r"(?:(?:tail |musttail |notail )?call .*?(?:@(?P<intrinsic>llvm\.[\w.]+)\(|(?P<asm>\basm )|@|%)"
+    r"|(?P<opcode>[a-z][a-z0-9]+)\b)"
+)
+_MACHINE = re.compile(r"  (?:[%$a-z][^=\n]*? = )?(?:[a-z][\w-]* )*(?P<opcode>[A-Z]\w*)")
+_LABEL = re.compile(r'^(?P<name>[\w$.-]+|"[^"]*"):(?=\s|$).*$', re.MULTILINE)
+_NOISE = re.compile(
+    r"^(?:!\d+ = .*|; Function Attrs: .*|\s*#dbg_\w+\(.*)\n"  # metadata, which is numbered anew by each pass
+    r"|,? ![\w.]+ !\d+|,? debug-location !\d+.*$"
+    r"|[ \t]+; preds = .*$",
+    re.MULTILINE,
+)
+
+
+def llvm_passes(run: Run, compilation: Compilation) -> LlvmPasses | None:
+    """LLVM's passes over one kernel, as they were derived last; None if nobody has asked for them yet."""
+    found = [one for one in run.records(LlvmPasses) if one.hash == compilation.hash]
+    return found[-1] if found else None
+
+
+def instructions(text: str) -> Counter[str]:
+    """How often each instruction occurs: "fadd", "llvm.maxnum.f32", "call", "asm"; "S_LOAD_DWORDX2"."""
+    machine = text.startswith("# Machine code")
+    found = map((_MACHINE if machine else _INSTRUCTION).match, text.splitlines())
+    return Counter(filter(None, (match and _name(match) for match in found)))
+
+
+def _name(match: re.Match[str]) -> str:
+    kinds = match.groupdict()
+    return kinds["opcode"] or kinds.get("intrinsic") or ("asm" if kinds.get("asm") else "call")
+
+
+def readable(text: str) -> str:
+    """IR as it is compared and read: without what says where it is from; blocks are named as values are."""
+    return _LABEL.sub(r"%\g<name>: ", _NOISE.sub("", text))

@@ -1,0 +1,199 @@
+"""What LLVM prints while it compiles, as passes: which ran on what, and the IR before and after each.
+
+LLVM says before a pass that it may leave out which number `-opt-bisect-limit` gives it, and prints the IR
+after every pass. The middle end and the code generator, of LLVM's two generations of pass managers, name
+their passes differently; here a numbered pass has the name that LLVM's bisection gives it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+# what stands between the texts; the first group that matched names the kind of line
+_LINE = re.compile(
+    r"^(?:"
+    r"BISECT: running pass \((?P<number>\d+)\) (?P<optional>.+?) on (?P<whole>.*)"
+    r"|Running pass: (?P<running>.+?) on (?P<part>.+?)(?: \(\d+ instructions?\))?"
+    # the middle end: "; *** IR Dump After SROAPass on softmax ***"
+    r"|; \*\*\* IR Dump (?P<side>Before|After) (?:\d+-)?(?P<pass>.+?) on (?P<unit>.+?)"
+    r"(?: \(invalidated\))? \*\*\*"
+    # the code generator: "*** IR Dump After SROA (sroa) *** (function: softmax)"
+    r"|(?:# )?\*\*\* IR Dump (?P<when>Before|After) (?P<title>.+?)(?: \((?P<word>[^()\s]+)\))? \*\*\*:?"
+    r"(?: \((?P<kind>\w+): (?P<of>.*)\))?"
+    r"|Skipping pass: (?P<skipped>.+?) on .*"
+    r"|(?:Running analysis:|Invalidating analysis:|Clearing all analysis|\*\*\* IR Pass ).*"
+    r")$",
+    re.MULTILINE,
+)
+_MACHINE_CODE = re.compile(r"# Machine code for function (.+?):")
+_FUNCTION = re.compile(r"(?:; Function Attrs: .*\n)?define .*?@([\w.$-]+|\"[^\"]+\")\(.*\n(?:.*\n)*?\}\n")
+_SLOT = re.compile(r"^(?:\d+B)?\t", re.MULTILINE)
+_BLOCK = "\nbb."  # of machine code
+_NAMED = "; ModuleID = "  # a module that was parsed from text has no name
+_MODULE = (_NAMED, "source_filename = ")
+
+
+@dataclass(frozen=True, slots=True)
+class Printed:
+    """One pass of LLVM."""
+
+    index: int | None  # as opt-bisect-limit counts, from 1; None: LLVM never leaves it out
+    name: str  # "instcombine"
+    unit: str  # "softmax", "[module]", "loop %7 in function matmul", "function (softmax)"
+    generator: bool  # of the code generator, not the middle end
+    before: str
+    after: str | None  # None: LLVM printed nothing that can be compared, or died inside it
+
+
+def printed_passes(said: str, llir: str = "", *, died: bool = False) -> Iterator[Printed]:
+    """The passes in what LLVM printed, in order.
+
+    said -- with `-opt-bisect-verbose`, `-print-after-all`, `-print-module-scope`, and the IR before the first
+    llir -- what enters the code generator; "": what the middle end printed last
+    died -- the compiler died while it printed: the last pass is then the one that it died in
+    """
+    reader = _Reader(llir)
+    for line, text in _pieces(said):
+        if line["number"]:
+            reader.number(int(line["number"]), line["optional"], line["whole"])
+        elif line["running"]:
+            reader.begin(_Pass(None, line["running"], line["part"], False))
+        elif line["skipped"]:
+            yield from reader.skip()
+        elif found := _dumped(line, text):
+            if "Before" in (line["side"], line["when"]):
+                reader.begin(found, text)
+            else:
+                yield from reader.end(found, text)
+    yield from reader.rest(died)
+
+
+def _pieces(said: str) -> Iterator[tuple[re.Match[str], str]]:
+    # the lines that say something, each with the text up to the next
+    last: re.Match[str] | None = None
+    for line in _LINE.finditer(said):
+        if last is not None:
+            yield last, _between(said, last.end(), line.start())
+        last = line
+    if last is not None:
+        yield last, _between(said, last.end(), len(said))
+
+
+def _between(said: str, start: int, end: int) -> str:
+    # LLVM's two halves put different numbers of empty lines around one text; the numbers of lines of machine
+    # code are an analysis', and come and go
+    text = _SLOT.sub("", said[start:end].strip("\n"))
+    return f"{text}\n" if text else ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Pass:
+    index: int | None
+    name: str
+    unit: str
+    generator: bool
+    alias: str = ""  # its other name: the class in the middle end, a description in the code generator
+
+    def same(self, other: _Pass) -> bool:
+        return bool({self.name, self.alias} & ({other.name, other.alias} - {""}))
+
+
+def _dumped(line: re.Match[str], text: str) -> _Pass | None:
+    if line["side"]:
+        return _Pass(None, line["pass"], line["unit"], False)
+    if not line["when"]:
+        return None
+    function = _FUNCTION.match(text)
+    whole = _place(text) or (f"function ({function[1]})" if function else "module")
+    unit = f"{line['kind']} ({line['of']})" if line["kind"] else whole
+    return _Pass(None, line["word"] or line["title"], unit, True, line["title"])
+
+
+def _place(text: str) -> str:
+    # whose text it is, if it is machine code: that is printed function by function
+    found = _MACHINE_CODE.match(text)
+    return f"function ({found[1]})" if found else ""
+
+
+class _Reader:
+    # what was announced and what was printed, joined
+
+    def __init__(self, llir: str) -> None:
+        self._llir = llir
+        self._open: list[_Pass] = []  # announced with a number, and not printed yet
+        self._begun: _Pass | None = None  # another that began behind them
+        self._generator = False  # has printed something
+        self._module = ""
+        self._machine: dict[str, str] = {}  # the machine code of each function
+
+    def number(self, index: int, name: str, unit: str) -> None:
+        self._open.append(_Pass(index, name, unit, self._generator))
+        self._begun = None
+
+    def begin(self, found: _Pass, text: str = "") -> None:
+        self._generator |= found.generator
+        if not _place(text) or _BLOCK in text:  # before instruction selection there is none yet
+            self._keep(text)
+        if found.generator or not self._open or self._open[-1].alias:
+            self._begun = found
+        else:  # LLVM's bisection speaks of the pass that begins next, and names it otherwise
+            self._open[-1] = replace(self._open[-1], alias=found.name)
+
+    def skip(self) -> Iterator[Printed]:
+        # a pass that Triton has LLVM leave out
+        if self._open and not self._open[-1].alias:
+            *self._open, one = self._open
+            yield from self.rest()
+            yield Printed(one.index, one.name, one.unit, False, self._module, self._module)
+
+    def end(self, found: _Pass, text: str) -> Iterator[Printed]:
+        same = [number for number, one in enumerate(self._open) if one.same(found)]
+        at = same[-1] if same else len(self._open)
+        inside = self._open[at + 1 :]  # a pass of the middle end may ask as one of the code generator does
+        one = self._open[at] if same else found
+        self._open = self._open[:at]
+        yield from self.rest()
+        if found.generator and not self._generator:
+            one = self._entered(one)
+        before = self._machine.get(_place(text), self._module)
+        after = self._keep(text)
+        yield Printed(one.index, one.name, one.unit, found.generator, before, after)
+        self._open = inside
+        yield from self.rest()
+
+    def rest(self, died: bool = False) -> Iterator[Printed]:
+        """The passes that were announced and not printed; where LLVM died, also the one in which it did."""
+        for one in (*self._open, *([self._begun] if died and self._begun else [])):
+            before = self._machine.get(one.unit, self._module)
+            yield Printed(one.index, one.name, one.unit, one.generator, before, None)
+        self._open, self._begun = [], None
+
+    def _entered(self, first: _Pass) -> _Pass:
+        # what Triton does to the IR before the code generator's first pass; that one prints nothing before it
+        self._generator = True
+        self._module = self._llir or self._module
+        if self._module.startswith(_NAMED):
+            self._module = self._module.partition("\n")[2]
+        return first if first.index else _Pass(None, "to-code-generator", "[module]", True)
+
+    def _keep(self, text: str) -> str | None:
+        # the whole that the text is, or is a part of; None: of a region, LLVM prints some of its blocks
+        if place := _place(text):
+            self._machine[place] = text
+            return text
+        if text.startswith(_MODULE):
+            self._module = text
+        elif function := _FUNCTION.match(text):  # an LLVM that does not have our options, AMD's from 3.9 on
+            self._module = _with(self._module, function)
+        else:
+            return None
+        return self._module
+
+
+def _with(module: str, function: re.Match[str]) -> str:
+    # the module with one of its functions replaced
+    same = (one for one in _FUNCTION.finditer(module) if one[1] == function[1])
+    old = next(same, None)
+    return module[: old.start()] + function[0] + module[old.end() :] if old else module

@@ -1,0 +1,96 @@
+"""LLVM's passes of a recorded kernel: its half of the compilation runs once more, and prints each.
+
+LLVM gets the recorded IR, so nothing more need be recorded. What a stage gives then must be what it gave, bit
+for bit; where it is not, the run says so.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from tracing.compiler import llvm
+from tracing.compiler.child import Ended
+from tracing.compiler.llvm_text import Printed
+from tracing.compiler.pipeline import Pass
+from tracing.compiler.resume import Place, resume
+from tracing.errors import Problem
+from tracing.model import Blob, Compilation, LlvmPass, LlvmPasses, PackedBlob
+from tracing.store import Pack, Run, blob_name, reopened
+
+LEVEL = 9  # of the compression, as for the IR of MLIR
+_DEATH = re.compile(r"^(?:LLVM ERROR: |.*\bAssertion `).*", re.MULTILINE)
+
+
+def derive_llvm(
+    run: Run, compilation: Compilation, place: Place, artefacts: Mapping[str, Blob], *, seconds: float
+) -> LlvmPasses:
+    """Run LLVM's half of one compilation again, and write what each pass did to the run.
+
+    place     -- before the last pass of MLIR
+    artefacts -- what the stages gave
+    seconds   -- that it may take
+
+    Cost: some ten times LLVM's share of the compilation: 0.3 s for a small kernel, some seconds for a large
+    one, on one core. It forks, and touches no GPU.
+
+    Raises Problem where LLVM's passes cannot be told apart, where it does not end in time or does not get to
+    its first pass, and where the run cannot be written.
+    """
+    last = "ptx" if compilation.target.startswith("cuda") else "amdgcn"
+
+    def compile(stage_ended: Callable[[], None]) -> Any:
+        return resume(compilation, place, last=last, observer=_Stages(stage_ended))
+
+    ended, printed = llvm.printed(compile, seconds=seconds)
+    if ended.timed_out:
+        raise Problem(
+            f"LLVM's passes of {compilation.kernel_name}: {ended.failure}", "ask with more `--seconds`"
+        )
+    made: Mapping[str, str] = ended.result or {}
+    differs = tuple(stage for stage, content in made.items() if blob_name(content) != artefacts.get(stage))
+    writer = reopened(run.path)
+    writer.known(one.blob for one in run.records(PackedBlob))
+    try:
+        passes = tuple(_packed(writer.pack(LEVEL), printed, last))
+        if not passes:
+            raise Problem(f"LLVM ran no pass on {compilation.kernel_name}: {_failure(ended)}")
+        found = LlvmPasses(compilation.hash, passes, _failure(ended), differs)
+        writer.append(found)
+    except OSError as error:
+        raise Problem(
+            f"{run.path} cannot be written: {error.strerror}", "copy it to a folder of yours, and ask there"
+        ) from None
+    finally:
+        writer.close()
+    return found
+
+
+def _failure(ended: Ended) -> str:
+    said = next(iter(_DEATH.findall(ended.stderr)), "") if ended.failure else ""
+    return ": ".join(filter(None, [ended.failure, said]))
+
+
+def _packed(pack: Pack, printed: Iterable[Printed], generator: str) -> Iterator[LlvmPass]:
+    for one in printed:
+        before = pack.add(one.before)
+        after = pack.add(one.after) if one.after is not None else None
+        yield LlvmPass(one.index, generator if one.generator else "llir", one.name, one.unit, before, after)
+    pack.close()
+
+
+class _Stages:
+    # an observer of one compilation, of which nothing but the end of its stages matters
+
+    def __init__(self, ended: Callable[[], None]) -> None:
+        self._stage_ended = ended
+
+    def before(self, step: Pass, module: Any) -> None: ...
+
+    def after(self, step: Pass, module: Any, wall_ms: float) -> None: ...
+
+    def artefact(self, stage: str, content: object, wall_ms: float) -> None:
+        self._stage_ended()
+
+    def ended(self) -> None: ...

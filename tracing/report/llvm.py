@@ -1,0 +1,83 @@
+"""LLVM's passes over one kernel as a person reads them in a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from rich.text import Text
+
+from tracing.analyze.passes import Step
+from tracing.model import Compilation, LlvmPass, LlvmPasses
+from tracing.report.passes import Line, changes, columns
+from tracing.report.text import plural
+
+
+def death_text(found: LlvmPasses) -> Iterator[Line]:
+    """The pass in which LLVM died, if it did."""
+    last = found.passes[-1]
+    if found.failure and last.after is not None:
+        yield Text(f"LLVM's half of the compilation did not end, after its last pass: {found.failure}")
+    elif found.failure:
+        number = f"LLVM pass {last.index}, " if last.index is not None else ""
+        yield Text.assemble(
+            (last.name, "bold red"), f" ({number}{last.stage}) on {last.unit} did not end: {found.failure}"
+        )
+
+
+def warning_text(found: LlvmPasses) -> Iterator[Line]:
+    """That these are not quite the recorded passes, if they are not."""
+    if found.differs:
+        yield Text(
+            f"warning: {' and '.join(found.differs)} came out otherwise than recorded: another libtriton, or "
+            "environment variables that LLVM reads"
+        )
+
+
+def llvm_text(found: LlvmPasses, steps: Sequence[Step[LlvmPass]]) -> Iterator[Line]:
+    """Some passes of LLVM, a line each, and their sum; such as cannot be left out only if they did something.
+
+    steps -- of passes in `found`
+    """
+    last = found.passes[-1] if found.failure else None
+    shown = [one for one in steps if one.record.index is not None or one.record.changed or one.record is last]
+    rows: list[tuple[str, ...]] = [("index", "stage", "pass", "on", "changed", "before", "after")]
+    rows += [_row(one, ended=one.record is not last) for one in shown]
+    yield from columns(rows, "rllllrr")
+    changed = sum(one.record.changed for one in steps)
+    yield Text(
+        f"{plural(len(steps), 'pass')}, {changed} changed the IR; index: as opt-bisect-limit counts; "
+        "before, after: instructions"
+    )
+    if hidden := len(steps) - len(shown):
+        yield Text(f"not shown: {hidden} without an index, of which no change is known")
+    if not found.failure and not found.differs:
+        stages = dict.fromkeys(one.stage for one in found.passes)
+        yield Text(f"{' and '.join(stages)} came out as recorded, byte for byte")
+
+
+def _row(step: Step[LlvmPass], *, ended: bool) -> tuple[str, ...]:
+    one = step.record
+    index = "-" if one.index is None else str(one.index)
+    before, after = str(sum(step.before.values())), str(sum(step.after.values()))
+    if one.after is None:
+        return index, one.stage, one.name, one.unit, "not printed" if ended else "no end", before, "-"
+    return index, one.stage, one.name, one.unit, "yes" if one.changed else "", before, after
+
+
+def llvm_pass_heading(compilation: Compilation, step: Step[LlvmPass]) -> Iterator[Text]:
+    """Which pass it was, what it worked on, and what it did to the number of instructions."""
+    one = step.record
+    number = f"LLVM pass {one.index}" if one.index is not None else "LLVM pass that cannot be left out"
+    yield Text.assemble((one.name, "bold"), f"  {number}, {one.stage} of {compilation.kernel_name}")
+    yield Text(f"    on        {one.unit}")
+    if one.after is not None:
+        yield Text(f"    changes   {changes(step.before, step.after, 'instruction')}")
+
+
+def unprinted_text(heading: Iterable[Text], before: str, *, died: bool) -> Iterator[Line]:
+    """A pass after which there is no IR: what it was given, as a file that LLVM reads; else comments."""
+    why = "LLVM prints no IR behind this pass: what it changed is in what the next one shows"
+    reason = "it did not end" if died else why
+    for line in [*heading, Text(f"    {reason}; this is the IR that it was given")]:
+        yield Text.assemble("; ", line)
+    yield from map(Text, before.splitlines())
