@@ -1,0 +1,40 @@
+"""Every kernel of the cases SiLU and FlexAttention, for each target, resumed before and after every pass.
+
+    python -m pytest -s tests/benchmarks/test_proof.py
+
+On a GPU the case gives the kernels of FlexAttention's template; without one, those that stand in for them.
+All are compiled for every target. tests/test_proof.py does a share of it. Some ten minutes.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import proof
+import pytest
+from data.kernels import TARGETS
+
+from tracing.analyze.passes import compilations, passes_of
+
+
+@pytest.mark.timeout(7200)
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("case", ["silu", "flex_attention"])
+def test_every_kernel_is_recorded_as_it_is_and_resumed_from_everywhere(
+    case: str, target: str, tmp_path: Path
+) -> None:
+    found = proof.sources(case, target)
+    run = proof.recorded(found, target, tmp_path)
+    kernels = compilations(run)
+    passes = [passes_of(run, one) for one in kernels]
+
+    other = proof.not_identical(run, found, target)
+    tried = [proof.not_resumed(run, one) for one in kernels]
+
+    lost = [place for _, different in tried for place in different]
+    changed = sum(one.changed for of in passes for one in of)
+    print(f"\n{case} for {target}: {len(kernels)} kernels, {sum(map(len, passes))} passes, {changed} changed")
+    print(f"  {len(kernels) - len(other)} identical; {other or 'no other'}")
+    places = sum(number for number, _ in tried)
+    print(f"  {places} places resumed, {places - len(lost)} to the recorded text; {lost or 'no other'}")
+    assert other == lost == []

@@ -1,0 +1,123 @@
+"""Every kernel of a case, for any target: recorded pass by pass, compiled untouched, and resumed anywhere.
+
+A case runs once, on the GPU if there is one, and Triton tells which sources it is given. Each of them can
+then be compiled for a device that is not there.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import torch._inductor.config as inductor
+import triton
+from data.kernels import TARGETS
+from records import new_run
+from test_pipeline import the_assembler_did
+from triton.compiler import ASTSource
+
+from tracing import store
+from tracing.analyze.passes import compilations, passes_of
+from tracing.case import load_case
+from tracing.compiler.resume import Place, place_before, resume
+from tracing.model import Compilation, PassRecord
+from tracing.record.derive import derive
+from tracing.record.once import execute
+from tracing.record.passes import PassRecorder
+from tracing.record.run import Device
+
+SETTINGS = ("num_warps", "num_stages", "num_ctas", "enable_fp_fusion", "debug", "sanitize_overflow")
+Artefacts = Mapping[str, "bytes | str"]
+
+
+@dataclass(frozen=True)
+class Source:
+    """What `triton.compile` was called with, but for the target."""
+
+    source: ASTSource | str  # the path of a file with IR
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+def sources(case: str, target: str) -> list[Source]:
+    """The source of every kernel that a case compiles, each configuration that autotuning tries included."""
+    found: list[Source] = []
+
+    def told(*, src: Any, metadata: Mapping[str, Any], **_: object) -> None:
+        found.append(Source(src, {name: metadata[name] for name in SETTINGS if name in metadata}))
+
+    with triton.knobs.compilation.scope(), inductor.patch(compile_threads=1):
+        triton.knobs.compilation.listener = told
+        execute(load_case(case), Device(target), seed=0)
+    return found
+
+
+def recorded(found: Sequence[Source], target: str, runs: Path) -> store.Run:
+    """A run with the passes of these kernels, and their IR as it is derived behind a recording."""
+    writer = new_run(runs)
+    with PassRecorder(writer):
+        for one in found:
+            untouched(one, target)
+    derive(writer.path)
+    writer.close()
+    return store.Run(writer.path)
+
+
+def untouched(one: Source, target: str) -> tuple[str, Artefacts]:
+    """The hash and the artefacts of a kernel as Triton compiles it, with no cache."""
+    with tempfile.TemporaryDirectory() as folder, triton.knobs.cache.scope():
+        triton.knobs.cache.dir = folder
+        kernel = triton.compile(one.source, target=TARGETS[target], options=dict(one.options))
+        return kernel.hash, {stage: content for stage, content in kernel.asm.items() if stage != "source"}
+
+
+def artefacts(run: store.Run, compilation: Compilation) -> Artefacts:
+    """What the stages gave when they were recorded."""
+    return {
+        one.stage: run.bytes(one.blob) if one.stage in ("cubin", "hsaco") else run.text(one.blob)
+        for of, one in run.artefacts()
+        if of.hash == compilation.hash
+    }
+
+
+def not_identical(run: store.Run, found: Sequence[Source], target: str) -> list[str]:
+    """The kernels of which an untouched compile gives something else: the name, and the stages."""
+    known = {one.hash: one for one in compilations(run)}
+    different = []
+    for one in found:
+        hash, made = untouched(one, target)
+        kept = artefacts(run, known[hash])
+        stages = [stage for stage in kept if made.get(stage) != kept[stage]]
+        cubins = kept.get("cubin", b""), made.get("cubin", b"")
+        if stages and not (stages == ["cubin"] and the_assembler_did(known[hash], kept, cubins)):
+            different.append(f"{known[hash].kernel_name} {hash[:12]}: {', '.join(stages)}")
+    return different
+
+
+def places(run: store.Run, passes: Sequence[PassRecord]) -> list[Place]:
+    """The places before and after every pass; behind one and before the next are one place if they agree."""
+    found: list[Place] = []
+    for one in passes:
+        before = place_before(one, passes, run.text)
+        after = replace(before, index=one.index + 1, ir=run.text(one.after or ""))
+        found += [place for place in (before, after) if place not in found[-1:]]
+    return found
+
+
+def not_resumed(run: store.Run, compilation: Compilation, step: int = 1) -> tuple[int, list[str]]:
+    """How many places were tried, and those from which another text for the assembler comes.
+
+    step -- every n-th place is tried, and the last one
+    """
+    kept = artefacts(run, compilation)
+    last = "ptx" if "ptx" in kept else "amdgcn"
+    tried = places(run, passes_of(run, compilation))
+    tried = [*tried[:-1:step], tried[-1]]
+    different = [
+        f"{compilation.kernel_name} {compilation.hash[:12]}: {place.stage} {place.index}"
+        for place in tried
+        if resume(compilation, place, last=last)[last] != kept[last]
+    ]
+    return len(tried), different

@@ -1,0 +1,61 @@
+"""Kernels that do not begin as Triton's Python: Gluon, and files with IR."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import proof
+import pytest
+from data import gluon_kernels, kernels
+
+from tracing.analyze.passes import compilation, passes_of
+from tracing.model import Derivation
+from tracing.store import Run
+
+STAGES = {"gluon": ["ttgir", "llir"], "ttir": ["ttgir", "llir"], "ttgir": ["llir"]}  # that have passes
+EACH = 6  # every n-th place is resumed
+KINDS = [(kind, target) for kind in STAGES for target in ("sm_90", "gfx942")]
+
+
+@pytest.fixture(scope="module", params=KINDS, ids="-".join)
+def recorded(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[str, str, proof.Source, Run]:
+    kind, target = request.param
+    source = written(kind, target, tmp_path_factory.mktemp("ir"))
+    return kind, target, source, proof.recorded([source], target, tmp_path_factory.mktemp("runs"))
+
+
+def written(kind: str, target: str, folder: Path) -> proof.Source:
+    if kind == "gluon":
+        return proof.Source(gluon_kernels.source(kernels.TARGETS[target].warp_size))
+    file = folder / f"softmax.{kind}"
+    file.write_text(str(kernels.compiled("softmax", target)[kind]))
+    return proof.Source(str(file))
+
+
+def test_its_passes_are_recorded_and_its_artefacts_untouched(
+    recorded: tuple[str, str, proof.Source, Run],
+) -> None:
+    kind, target, source, run = recorded
+
+    assert list(dict.fromkeys(one.stage for one in passes_of(run, compilation(run)))) == STAGES[kind]
+    assert proof.not_identical(run, [source], target) == []
+
+
+def test_the_ir_between_its_passes_is_derived(recorded: tuple[str, str, proof.Source, Run]) -> None:
+    assert [one.differs for one in recorded[3].records(Derivation)] == [""]
+
+
+def test_it_is_resumed_to_what_was_recorded(recorded: tuple[str, str, proof.Source, Run]) -> None:
+    tried, different = proof.not_resumed(recorded[3], compilation(recorded[3]), EACH)
+
+    assert tried > 3 and different == []
+
+
+def test_it_is_told_with_its_language_and_constants(recorded: tuple[str, str, proof.Source, Run]) -> None:
+    kind, _, _, run = recorded
+    found = compilation(run)
+
+    assert found.language == ("gluon" if kind == "gluon" else "triton")
+    assert found.constants.get("BLOCK") == ("1024" if kind == "gluon" else None)  # IR has no parameters

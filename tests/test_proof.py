@@ -1,0 +1,41 @@
+"""Every kernel of the cases SiLU and FlexAttention is recorded as it is, and can be resumed.
+
+Here a share of it, on every change; tests/benchmarks/test_proof.py does the whole.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import product
+
+import proof
+import pytest
+from data.kernels import TARGETS
+
+from tracing.analyze.passes import compilations
+from tracing.store import Run
+
+STEPS = {"silu": 1, "flex_attention": 30}  # every n-th place of a case's kernels is resumed, and the last one
+sources = cache(proof.sources)
+
+
+@pytest.fixture(scope="module", params=product(["silu", "flex_attention"], TARGETS), ids="-".join)
+def compiled(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[str, str, Run]:
+    case, target = request.param
+    return case, target, proof.recorded(sources(case, "sm_90"), target, tmp_path_factory.mktemp("runs"))
+
+
+def test_what_is_recorded_is_what_an_untouched_compile_gives(compiled: tuple[str, str, Run]) -> None:
+    case, target, run = compiled
+
+    assert len(compilations(run)) > 1
+    assert proof.not_identical(run, sources(case, "sm_90"), target) == []
+
+
+def test_from_the_ir_around_a_pass_the_recorded_kernel_is_compiled(compiled: tuple[str, str, Run]) -> None:
+    case, _, run = compiled
+    tried = [proof.not_resumed(run, one, STEPS[case]) for one in compilations(run)]
+
+    assert [different for _, different in tried] == [[]] * len(tried)
