@@ -15,8 +15,10 @@ from rich.status import Status
 from tracing import store
 from tracing.cli.app import RUNS, Runs, app, err
 from tracing.cli.show import print_run
+from tracing.cli.winners import print_taken
 from tracing.errors import Problem
 from tracing.model import SCHEMA, Outcome, RunInfo
+from tracing.store.winners import read_winners
 
 
 class Digests(str, Enum):
@@ -34,6 +36,13 @@ class Phase(str, Enum):
     backward = "backward"
 
 
+class When(str, Enum):
+    """When the IR between passes is printed."""
+
+    after = "after"
+    during = "during"
+
+
 class Spill(str, Enum):
     """Which kept tensors are written to disk first."""
 
@@ -41,56 +50,84 @@ class Spill(str, Enum):
     largest = "largest"
 
 
+CaseName = Annotated[
+    str,
+    typer.Argument(help="A case by name, or the path of a file with build(device); CASE:option=value,..."),
+]
+Target = Annotated[str, typer.Option(help="What kernels are compiled for where there is no GPU.")]
+Seed = Annotated[int, typer.Option(help="Seed of torch's random generators.")]
+DigestsOf = Annotated[
+    Digests,
+    typer.Option(
+        help="all: every tensor before a launch, and what it may write after it. "
+        "declared: what the kernel reads before and writes after. none: launches only."
+    ),
+]
+Kernels = Annotated[list[str] | None, typer.Option(help="Record kernels of this name; a glob.")]
+Launches = Annotated[str, typer.Option(help="Record these launches, FIRST:BEHIND.")]
+Phases = Annotated[list[Phase] | None, typer.Option(help="Record launches of this phase.")]
+Ranks = Annotated[list[int] | None, typer.Option(help="Record launches of this rank.")]
+RankAware = Annotated[
+    bool, typer.Option("--rank-aware", help="Under torchrun: one run for all ranks of the job.")
+]
+WinnersPath = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE", help="Autotuned kernels take these configurations; `tracing winners` writes it."
+    ),
+]
+KeepOutputs = Annotated[
+    bool, typer.Option("--keep-outputs", help="Keep what each launch wrote, as safetensors.")
+]
+KeepInputs = Annotated[bool, typer.Option("--keep-inputs", help="Keep what each launch read, too.")]
+KeepMemory = Annotated[int, typer.Option(help="Bytes of memory for kept tensors.")]
+KeepDisk = Annotated[int, typer.Option(help="Bytes of disk for kept tensors.")]
+KeepSpill = Annotated[Spill, typer.Option(help="What leaves memory first.")]
+TimeLaunches = Annotated[
+    bool, typer.Option("--time", help="Take the time of each launch, on the host and on a GPU.")
+]
+HashFunction = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE.py:NAME",
+        help="Record what a function of yours gives for each tensor: number, string, bool or None.",
+    ),
+]
+Passes = Annotated[
+    bool, typer.Option("--passes/--no-passes", help="Record every compiler pass of every kernel compiled.")
+]
+PassesIR = Annotated[
+    When,
+    typer.Option(
+        help="IR around each pass. after: the compilations run once more, when the case has ended, and "
+        "are checked against its artefacts. during: printed as passes run; compiling takes 1.4-1.8x."
+    ),
+]
+Show = Annotated[bool, typer.Option("--show", help="Show the run when it has ended.")]
+
+
 @app.command()
 def run(
-    case: Annotated[
-        str,
-        typer.Argument(
-            help="A case by name, or the path of a file with build(device); CASE:option=value,..."
-        ),
-    ],
-    target: Annotated[
-        str, typer.Option(help="What kernels are compiled for where there is no GPU.")
-    ] = "sm_90",
-    seed: Annotated[int, typer.Option(help="Seed of torch's random generators.")] = 0,
-    digests: Annotated[
-        Digests,
-        typer.Option(
-            help="all: every tensor before a launch, and what it may write after it. "
-            "declared: what the kernel reads before and writes after. none: launches only."
-        ),
-    ] = Digests.all,
-    kernel: Annotated[list[str] | None, typer.Option(help="Record kernels of this name; a glob.")] = None,
-    launches: Annotated[str, typer.Option(help="Record these launches, FIRST:BEHIND.")] = ":",
-    phase: Annotated[list[Phase] | None, typer.Option(help="Record launches of this phase.")] = None,
-    rank: Annotated[list[int] | None, typer.Option(help="Record launches of this rank.")] = None,
-    rank_aware: Annotated[
-        bool, typer.Option("--rank-aware", help="Under torchrun: one run for all ranks of the job.")
-    ] = False,
-    keep_outputs: Annotated[
-        bool, typer.Option("--keep-outputs", help="Keep what each launch wrote, as safetensors.")
-    ] = False,
-    keep_inputs: Annotated[
-        bool, typer.Option("--keep-inputs", help="Keep what each launch read, too.")
-    ] = False,
-    keep_memory: Annotated[int, typer.Option(help="Bytes of memory for kept tensors.")] = 1 << 30,
-    keep_disk: Annotated[int, typer.Option(help="Bytes of disk for kept tensors.")] = 16 << 30,
-    keep_spill: Annotated[Spill, typer.Option(help="What leaves memory first.")] = Spill.oldest,
-    time_launches: Annotated[
-        bool, typer.Option("--time", help="Take the time of each launch, on the host and on a GPU.")
-    ] = False,
-    hash_fn: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE.py:NAME",
-            help="Record what a function of yours gives for each tensor: number, string, bool or None.",
-        ),
-    ] = None,
-    passes: Annotated[
-        bool,
-        typer.Option("--passes/--no-passes", help="Record every compiler pass of every kernel compiled."),
-    ] = True,
-    show: Annotated[bool, typer.Option("--show", help="Show the run when it has ended.")] = False,
+    case: CaseName,
+    target: Target = "sm_90",
+    seed: Seed = 0,
+    digests: DigestsOf = Digests.all,
+    kernel: Kernels = None,
+    launches: Launches = ":",
+    phase: Phases = None,
+    rank: Ranks = None,
+    rank_aware: RankAware = False,
+    winners: WinnersPath = None,
+    keep_outputs: KeepOutputs = False,
+    keep_inputs: KeepInputs = False,
+    keep_memory: KeepMemory = 1 << 30,
+    keep_disk: KeepDisk = 16 << 30,
+    keep_spill: KeepSpill = Spill.oldest,
+    time_launches: TimeLaunches = False,
+    hash_fn: HashFunction = None,
+    passes: Passes = True,
+    ir: PassesIR = When.after,
+    show: Show = False,
     runs: Runs = RUNS,
 ) -> None:
     """Run a case under recording hooks, and check it against eager.
@@ -98,17 +135,19 @@ def run(
     Exit status 1 if the compiled result differs from eager, 2 if the case failed.
     """
     from tracing import environment
-    from tracing.case import load_case
 
     environment.require_compiler()
     job = environment.job() if rank_aware else None
+    frozen = read_winners(winners) if winners else None
     started = time.perf_counter()
     with err.status("importing torch") as status:
+        from tracing.case import load_case
         from tracing.record.launches import LaunchRecorder
         from tracing.record.outputs import Keep
         from tracing.record.run import Device, record
         from tracing.record.selection import selection_of
         from tracing.record.user_hash import load_hash_fn
+        from tracing.record.winners import Winners
 
         phases = [p.value for p in phase or ()]
         selection = selection_of(kernel, launches, phases, rank, environment.rank())
@@ -117,7 +156,7 @@ def run(
         loaded, device = load_case(case), Device(target)
         info = RunInfo(
             SCHEMA, loaded.name, str(loaded.path), tuple(sys.argv), seed, store.now(), device.environment(),
-            digests.value,
+            digests.value, environment.world_size() if rank_aware else 1,
         )  # fmt: skip
         writer = store.create(runs, info, environment.rank(), job)
         progress = _progress(status, loaded.name, started)
@@ -126,19 +165,16 @@ def run(
         recorder = LaunchRecorder(
             writer, digests.value, selection=selection, keep=kept, time=time_launches, hash_fn=hashing
         )
+        taken = Winners(writer, frozen.winners if frozen else ())
         try:
-            outcome = record(loaded, device, seed, recorder, writer, progress, passes)
+            outcome = record(
+                loaded, device, seed, recorder, writer, progress, ir.value if passes else None, taken
+            )
         finally:
             writer.close()
-    if show:
-        print_run(store.Run(writer.path))
-    elif outcome.status != "failed":
-        err.print(f"{outcome.status}: {outcome.detail}", markup=False)
-    if recorder.hash_failure and outcome.status != "failed":
-        raise Problem(
-            recorder.hash_failure, f"the run, with what it gave up to there: `tracing show {writer.path}`"
-        )
-    _conclude(outcome, writer.path)
+    if frozen:
+        print_taken(frozen, info.environment, taken.chosen, taken.unmatched)
+    _conclude(outcome, writer.path, show, recorder.hash_failure)
 
 
 def _progress(status: Status, case: str, started: float) -> Callable[[str], None]:
@@ -149,7 +185,13 @@ def _progress(status: Status, case: str, started: float) -> Callable[[str], None
     return progress
 
 
-def _conclude(outcome: Outcome, path: Path) -> None:
+def _conclude(outcome: Outcome, path: Path, show: bool, hash_failure: str) -> None:
+    if show:
+        print_run(store.Run(path))
+    elif outcome.status != "failed":
+        err.print(f"{outcome.status}: {outcome.detail}", markup=False)
+    if hash_failure and outcome.status != "failed":
+        raise Problem(hash_failure, f"the run, with what it gave up to there: `tracing show {path}`")
     if outcome.status == "failed":
         err.print(f"tracing: the case failed: {outcome.detail}", markup=False)
         err.print(f"  the run up to there, and the traceback: `tracing show {path}`", markup=False)

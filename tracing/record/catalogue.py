@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import msgspec
+import torch
 
 from tracing.model import Argument, Kernel, NotCovered, Phase, Role, Scalar, Signature, TensorMeta
+from tracing.record.kernel_module import kernel_module
 from tracing.record.sites import Compiled, Grid, Site, tensor_of
 from tracing.store import RunWriter
 
@@ -74,6 +76,7 @@ class Catalogue:
         function = compiled.function
         code = getattr(getattr(function, "fn", None), "__code__", None)
         source = getattr(function, "raw_src", None)
+        module = kernel_module(function)
         return Kernel(
             id=number,
             name=site.name,
@@ -87,6 +90,8 @@ class Catalogue:
             source=self._writer.blob("".join(source)) if source else None,
             file=f"{code.co_filename}:{code.co_firstlineno}" if code is not None else None,
             kind=site.kind,
+            module=self._writer.blob(module.text) if module else None,
+            undefined=module.undefined if module else (),
         )
 
 
@@ -95,11 +100,15 @@ def _argument(name: str, value: object, roles: Mapping[str, Role]) -> Argument:
     if tensor is None:
         plain = value is None or isinstance(value, (bool, int, float, str))
         return Argument(name, value=cast(Scalar, value) if plain else repr(value))
-    meta = TensorMeta(
+    return Argument(name, roles.get(name, "unknown"), tensor_meta(tensor))
+
+
+def tensor_meta(tensor: torch.Tensor) -> TensorMeta:
+    """The layout of a tensor."""
+    return TensorMeta(
         shape=tuple(tensor.shape),
         stride=tuple(tensor.stride()),
         dtype=str(tensor.dtype).removeprefix("torch."),
         device=str(tensor.device),
         offset=int(tensor.storage_offset()),
     )
-    return Argument(name, roles.get(name, "unknown"), meta)

@@ -81,14 +81,26 @@ def _patch() -> None:
         (CachingAutotuner, "run", _around_inductor),
         (CompiledKernel, "launch_metadata", _around_compiled),
         (InterpretedFunction, "run", _around_interpreted),
-        (Autotuner, "_bench", _unseen),
-        (CachingAutotuner, "bench", _unseen),
-        (MultiKernelCall, "benchmark_sub_kernels", _unseen),
-        (_InProcessFxCompile, "codegen_and_compile", _unseen),  # which tries kernels, and fused ones
     )
     for owner, name, wrapper in points:
-        _patches.enter_context(_wrapped(owner, name, wrapper))
+        _patches.enter_context(patched(owner, name, wrapper))
+    _patches.enter_context(trials_hidden())
     _patches.callback(_leave_exit_hooks)
+
+
+@contextmanager
+def trials_hidden() -> Iterator[None]:
+    """While active, launches by which an autotuner or the compiler tries kernels are hidden."""
+    points: tuple[tuple[type, str], ...] = (
+        (Autotuner, "_bench"),
+        (CachingAutotuner, "bench"),
+        (MultiKernelCall, "benchmark_sub_kernels"),
+        (_InProcessFxCompile, "codegen_and_compile"),  # which tries kernels, and fused ones
+    )
+    with ExitStack() as stack:
+        for owner, name in points:
+            stack.enter_context(patched(owner, name, _unseen))
+        yield
 
 
 def shown() -> bool:
@@ -236,7 +248,8 @@ def _unseen(original: _Method) -> _Method:
 
 
 @contextmanager
-def _wrapped(owner: type, name: str, wrapper: _Wrapper) -> Iterator[None]:
+def patched(owner: type, name: str, wrapper: _Wrapper) -> Iterator[None]:
+    """While active, the method of a class is what `wrapper` makes of it."""
     original = vars(owner)[name]
     setattr(owner, name, functools.wraps(original)(wrapper(original)))
     try:

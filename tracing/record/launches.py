@@ -23,6 +23,7 @@ from tracing.record import coverage, cpp, hooks
 from tracing.record.catalogue import Catalogue
 from tracing.record.digest import digest
 from tracing.record.digest_gpu import Batch, Call, Rows, StreamDigests, calls, tables
+from tracing.record.landmarks import Landmarks
 from tracing.record.operators import OperatorWrites
 from tracing.record.outputs import Keep, OutputKeeper
 from tracing.record.plans import Digests, Place, Plan, Planner, Side, plain_tensor
@@ -115,7 +116,11 @@ class LaunchRecorder:
             stack.enter_context(cpp.installed(self))
             stack.enter_context(coverage.watched(self._catalogue.not_covered))
             if self._operators:
-                stack.enter_context(OperatorWrites(self._wrote))
+                landmarks = Landmarks(
+                    self._writer, self._catalogue, lambda: self.count, self._digests != "none"
+                )
+                stack.enter_context(landmarks.installed())
+                stack.enter_context(OperatorWrites(self._wrote, landmarks))
             self._exit = stack.pop_all()
         return self
 
@@ -205,7 +210,8 @@ class LaunchRecorder:
 
     def _wrote(self, name: str, tensors: Sequence[torch.Tensor]) -> None:
         for tensor in tensors:
-            self._last[tensor.untyped_storage().data_ptr()] = name
+            if torch._C._has_storage(tensor):  # sparse ones have none
+                self._last[tensor.untyped_storage().data_ptr()] = name
 
     def _writers(self, plan: Plan, addresses: tuple[int, ...]) -> dict[int, str]:
         # the operators that wrote last what this launch reads; what it writes is its own from now on

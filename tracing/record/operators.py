@@ -2,11 +2,13 @@
 
 What a Triton kernel reads may come from a matrix product of a library, an all-reduce or a `copy_` of the
 host program. All of them pass torch's dispatcher, also out of Inductor's compiled code; schemas say what
-each writes. Where schemas are silent or wrong, the table is here.
+each writes. Where schemas are silent or wrong, the table is here. Collectives are landmarks besides, at which
+the ranks of a job are compared.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +18,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from tracing.record import hooks
+from tracing.record.landmarks import Landmarks, is_collective
 
 
 class OperatorWrites(TorchDispatchMode):  # type: ignore[no-untyped-call, unused-ignore]
@@ -25,6 +28,7 @@ class OperatorWrites(TorchDispatchMode):  # type: ignore[no-untyped-call, unused
              wrote: those that its schema declares as mutated, and its outputs unless they are views of
              inputs or uninitialised (`empty`). It should keep no tensor: torch copies the head of an output
              that somebody else holds. Operators that `wrote` itself calls are not told.
+    landmarks -- is told of collectives, and waits for them; None: nobody is
 
     Autograd carries the mode to the threads of a backward pass: `wrote` may be called from these.
     torch.compile still compiles. A tensor subclass is not told, but the operators on the plain tensors inside
@@ -40,9 +44,12 @@ class OperatorWrites(TorchDispatchMode):  # type: ignore[no-untyped-call, unused
     # Without it torch refuses to run a higher order operator (cond, a Triton kernel in eager mode) at all.
     supports_higher_order_operators = True
 
-    def __init__(self, wrote: Callable[[str, Sequence[torch.Tensor]], None]) -> None:
+    def __init__(
+        self, wrote: Callable[[str, Sequence[torch.Tensor]], None], landmarks: Landmarks | None = None
+    ) -> None:
         super().__init__()  # type: ignore[no-untyped-call, unused-ignore]
         self._wrote = wrote
+        self._landmarks = landmarks
         self._effects: dict[Any, _Effect | None] = {}
 
     @classmethod
@@ -56,15 +63,20 @@ class OperatorWrites(TorchDispatchMode):  # type: ignore[no-untyped-call, unused
         kwargs = kwargs or {}
         if types and any(map(_takes_itself_apart, types)):
             return NotImplemented  # its operators come back here
-        result = func(*args, **kwargs)
         try:
             effect = self._effects[func]
         except KeyError:
             effect = self._effects[func] = _effect(func)
-        if effect is not None and not hooks._thread.hidden:
-            tensors = [t for t in effect.written(args, kwargs, result) if _has_memory(t)]
-            if tensors:
-                self._wrote(effect.name, tensors)
+        if effect is None or hooks._thread.hidden:
+            return func(*args, **kwargs)
+        if effect.collective and self._landmarks is not None and all(map(_has_memory, _tensors(args))):
+            issue = functools.partial(func, *args, **kwargs)
+            result = self._landmarks.around(effect.name, issue, args, kwargs)
+        else:
+            result = func(*args, **kwargs)
+        tensors = [t for t in effect.written(args, kwargs, result) if _has_memory(t)]
+        if tensors:
+            self._wrote(effect.name, tensors)
         return result
 
 
@@ -79,6 +91,7 @@ class _Effect:
     only: bool  # there is one output, not a tuple
     check: bool  # an output may share memory with an input
     training: int | None = None  # position of the flag without which nothing is written in place
+    collective: bool = False
 
     def written(self, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> Iterator[torch.Tensor]:
         if self.training is None or args[self.training]:
@@ -118,7 +131,7 @@ def _effect(func: Any) -> _Effect | None:
     if torch.Tag.inplace_view in func.tags or name.startswith((*_EMPTY, *_METADATA, *_READING_COLLECTIVES)):
         return None
     if name.startswith(_COLLECTIVE):
-        return _Effect(name, (0,), (), (), only=True, check=False)
+        return _Effect(name, (0,), (), (), only=True, check=False, collective=is_collective(name))
     schema = func._schema
     mutated = [(i, a) for i, a in enumerate(schema.arguments) if a.alias_info and a.alias_info.is_write]
     positions = tuple(i for i, a in mutated if not a.kwarg_only)
@@ -143,6 +156,7 @@ def _effect(func: Any) -> _Effect | None:
         only=len(schema.returns) == 1,
         check=check,
         training=5 if norm else None,
+        collective=is_collective(name),
     )
 
 
@@ -160,7 +174,7 @@ def _tensors(value: Any) -> Iterator[torch.Tensor]:
 
 
 def _has_memory(tensor: torch.Tensor) -> bool:
-    return not (isinstance(tensor, FakeTensor) or tensor.is_meta)
+    return not (isinstance(tensor, FakeTensor) or tensor.is_meta or _takes_itself_apart(type(tensor)))
 
 
 def _unshared(

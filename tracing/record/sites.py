@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias
 
@@ -137,7 +137,7 @@ class InductorSite:
         launcher = self._autotuner.launchers[0]
         scope = launcher.__globals__
         if isinstance(scope.get("bin"), CompiledKernel):
-            return describe(scope["bin"])
+            return replace(describe(scope["bin"]), function=_function(self._autotuner))
         return _static(self._autotuner, launcher)
 
 
@@ -201,7 +201,7 @@ def describe(kernel: CompiledKernel) -> Compiled:
         hash=kernel.hash,
         target=f"{metadata.target.backend}:{metadata.target.arch}",
         settings={key: getattr(metadata, key) for key in ("num_warps", "num_stages", "num_ctas")},
-        constants={name(key): str(value) for key, value in _constants(kernel).items()},
+        constants={name(key): _text(value) for key, value in _constants(kernel).items()},
         artefacts={stage: kernel.asm[stage] for stage in kernel.asm},
         roles=lambda: declared_roles(kernel.asm["ttir"], kernel.src.signature),
         function=getattr(kernel.src, "fn", None),
@@ -225,13 +225,26 @@ def _static(autotuner: Any, launcher: Any) -> Compiled:
         target=f"{properties.type}:{properties.cc}",
         settings={"num_warps": config.num_warps, "num_stages": config.num_stages, "num_ctas": 1},
         constants={
-            **autotuner.triton_meta.get("constants", {}),
-            **{k: str(v) for k, v in config.kwargs.items()},
+            name: _text(value)
+            for name, value in {**autotuner.triton_meta.get("constants", {}), **config.kwargs}.items()
         },
         artefacts=texts,
         roles=lambda: declared_roles(str(texts["ttir"]), signature),
-        function=autotuner.fn,
+        function=_function(autotuner),
     )
+
+
+def _text(value: object) -> str:
+    # a string keeps its quotes: without them it looks like one of Triton's types
+    return repr(value) if isinstance(value, str) else str(value)
+
+
+def _function(autotuner: Any) -> Any:
+    # A function that a worker compiled came back without its module. Most of Inductor's use what every module
+    # of its has; its templates and a user's are loaded again, as Inductor does to compile one once more.
+    found, reload = autotuner.fn, getattr(autotuner, "_reload_kernel", None)
+    known = found.__name__.startswith("triton_") and not found.__name__.startswith("triton_tem_")
+    return reload().fn if found.fn is None and reload and not known else found
 
 
 def _digits(key: str) -> str:

@@ -1,0 +1,42 @@
+"""What autotuners chose in a run: for each kernel and tuning key, rank by rank."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tracing.model import Winner
+from tracing.store import Run, rank_of
+from tracing.store.winners import Join, join
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One choice, as each rank made it."""
+
+    by_rank: Mapping[int, tuple[Winner, ...]]  # several where a rank has several processes
+
+    @property
+    def first(self) -> Winner:
+        """The winner of the lowest rank."""
+        return self.by_rank[min(self.by_rank)][0]
+
+    @property
+    def agreed(self) -> bool:
+        """Whether every rank that chose chose the same."""
+        return all(one.config == self.first.config for found in self.by_rank.values() for one in found)
+
+
+def choices(run: Run) -> list[Choice]:
+    """Every choice of a run, in the order in which the lowest rank made them.
+
+    Where an autotuner went on from its first choice, as Inductor's coordinate descent does, its last counts.
+    """
+    found: dict[Join, dict[int, tuple[Winner, ...]]] = defaultdict(dict)
+    for process in sorted(run.processes(Winner), key=rank_of):
+        last = {join(winner): winner for winner in run.view(process, Winner, Winner)}
+        for key, winner in last.items():
+            earlier = found[key].get(rank_of(process), ())
+            found[key][rank_of(process)] = (*earlier, winner)
+    return [Choice(by_rank) for by_rank in found.values()]

@@ -1,0 +1,79 @@
+"""`tracing winners`: what autotuners chose, on each rank, and a file that freezes it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tracing import store
+from tracing.analyze.winners import Choice, choices
+from tracing.cli.app import RUNS, Runs, app, err, out
+from tracing.errors import Problem
+from tracing.model import Environment, Winner
+from tracing.report.text import plural
+from tracing.report.winners import choice_text, ranks_text
+from tracing.store.winners import WinnersFile, write_winners
+
+
+@app.command()
+def winners(
+    name: Annotated[str, typer.Argument(metavar="RUN", help='A run by path or name, or "latest".')],
+    output: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write them to a file, for `tracing run CASE --winners FILE`."),
+    ] = None,
+    runs: Runs = RUNS,
+) -> None:
+    """List the configurations that autotuners chose: kernel, tuning key, rank; freeze them into a file.
+
+    Of @triton.autotune and of Inductor. Exit status 1 if ranks chose differently: the file then has what the
+    lowest rank chose. A winners file is JSON, and may be edited.
+    """
+    run = store.open_run(name, runs)
+    found = choices(run)
+    ranks = sorted({rank for choice in found for rank in choice.by_rank})
+    for choice in found:
+        for line in choice_text(choice, ranks):
+            out.print(line)
+    unlike = [choice for choice in found if not choice.agreed]
+    out.print(_summary(len(found), len(unlike), ranks))
+    if output is not None:
+        _write(output, run, found)
+    raise typer.Exit(1 if unlike else 0)
+
+
+def _summary(count: int, unlike: int, ranks: Sequence[int]) -> str:
+    if not count:
+        return "no kernel was autotuned"
+    told = f"{plural(count, 'choice')} of configurations"
+    if len(ranks) < 2:
+        return told
+    agree = f"[red]{unlike} differ[/]" if unlike else "all agree"
+    return f"{told} on {ranks_text(ranks)}: {agree}"
+
+
+def _write(path: Path, run: store.Run, found: Sequence[Choice]) -> None:
+    if not found:
+        raise Problem(f"{run.path} has no winners to freeze", "record a case whose kernels are autotuned")
+    write_winners(path, run.info.environment, [choice.first for choice in found])
+    out.print(f"written: {path}", markup=False)
+
+
+def print_taken(
+    file: WinnersFile, here: Environment, chosen: Sequence[Winner], unmatched: Sequence[Winner]
+) -> None:
+    """Print what became of a winners file: frozen, tuned all the same, and entries that nothing asked for."""
+    frozen = [one for one in chosen if one.how == "frozen"]
+    err.print(f"winners: {plural(len(frozen), 'choice')} frozen")
+    if (file.target, file.triton) != (here.target, here.triton):
+        there = f"for {file.target} by Triton {file.triton}"
+        err.print(f"  they were chosen {there}; this is {here.target}, Triton {here.triton}", markup=False)
+    for one in chosen:
+        if one.how != "frozen":
+            how = "tuned" if one.how == "tuned" else "tuned before"
+            err.print(f"  {how}, not in the file: {one.kernel} ({', '.join(one.key)})", markup=False)
+    for one in unmatched:
+        err.print(f"  in the file, and not asked for: {one.kernel} ({', '.join(one.key)})", markup=False)

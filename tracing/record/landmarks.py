@@ -1,0 +1,217 @@
+"""Where the ranks of a job can be compared: at collectives, and at updates of parameters.
+
+A collective is written down when it starts, so that in a job that hangs the last one is known, and the bits
+that it was given and has left follow. They are taken when it has ended:
+
+- in place (`c10d::allreduce_`): the recorder waits for the work handle, on a GPU on its stream only;
+- functional (`_c10d_functional::all_reduce`): at `wait_tensor`, where the program waits.
+
+An update is a step of a torch.optim optimizer in a job of several ranks: the parameters behind it, and
+before the first.
+
+Not covered: point-to-point operations; collectives of C++ that pass no dispatcher; optimizers that
+torch.compile compiled, and updates by hand. An asynchronous collective in host memory that takes longer than
+PATIENCE has no digests: it may wait for one of another group, which this process has yet to start.
+
+Cost: a digest of each tensor, on the host; on a GPU the host waits for it and copies the tensor.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Literal
+
+import torch
+import torch.distributed as dist
+from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+
+from tracing.model import Landmark, LandmarkDigests
+from tracing.record.catalogue import Catalogue, tensor_meta
+from tracing.record.digest import digest
+from tracing.store import RunWriter
+
+PATIENCE = 30.0  # seconds
+
+_FUNCTIONAL = "_c10d_functional::"
+_WAIT = f"{_FUNCTIONAL}wait_tensor"  # and wait_tensors, in torch 2.15
+# What they were given stands at argument 1, what they leave at 0; of all others both are argument 0.
+_TWO_SIDED = ("allgather", "_allgather", "reduce_scatter", "_reduce_scatter", "alltoall", "gather", "scatter")
+_POINT_TO_POINT = ("send", "recv", "barrier", "monitored_barrier", "isend", "irecv", "batch_p2p", "check_for")
+
+
+def is_collective(name: str) -> bool:
+    """Whether an operator of this name is told to `Landmarks`."""
+    library, _, operator = name.partition("::")
+    return library in ("c10d", "_c10d_functional") and not operator.startswith((*_POINT_TO_POINT, "_wrap"))
+
+
+class Landmarks:
+    """Writes down collectives and updates, and the bits at them."""
+
+    def __init__(
+        self, writer: RunWriter, catalogue: Catalogue, launches: Callable[[], int], digests: bool
+    ) -> None:
+        """launches -- how many launches there have been
+        digests  -- False: write down that they happen, no bits
+        """
+        self._writer, self._catalogue = writer, catalogue
+        self._launches, self._digests = launches, digests
+        self._count = 0
+        self._waiting: dict[int, int] = {}  # functional collectives, by the address of a result
+        self._updated: set[int] = set()  # optimizers that made a step
+
+    def around(
+        self, name: str, issue: Callable[[], Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> Any:
+        """Write down one collective around its being issued; gives what that gave."""
+        if name.startswith(_WAIT):
+            result = issue()
+            for tensor in _tensors(result):
+                landmark = self._waiting.pop(tensor.untyped_storage().data_ptr(), None)
+                if landmark is not None:
+                    self._bits(landmark, "results", [tensor])
+            return result
+        given, left = _sides(name, args)
+        landmark = self._started("collective", name, _members(args), given, left)
+        self._bits(landmark, "inputs", given)
+        result = issue()
+        if name.startswith(_FUNCTIONAL):
+            for tensor in _tensors(result):
+                self._waiting[tensor.untyped_storage().data_ptr()] = landmark
+        elif self._ended(name, result, left, _asynchronous(args, kwargs)):
+            self._bits(landmark, "results", left)
+        return result
+
+    def _started(
+        self,
+        kind: Literal["collective", "update"],
+        name: str,
+        ranks: tuple[int, ...],
+        given: Sequence[torch.Tensor],
+        left: Sequence[torch.Tensor],
+    ) -> int:
+        index = self._count
+        self._count += 1
+        # sparse tensors have neither strides nor bits
+        metas = [
+            tuple(tensor_meta(tensor) for tensor in side if tensor.layout is torch.strided)
+            for side in (given, left)
+        ]
+        self._writer.append(Landmark(index, self._launches(), kind, name, ranks, *metas))
+        return index
+
+    def _ended(self, name: str, result: Any, left: Sequence[torch.Tensor], asynchronous: bool) -> bool:
+        try:
+            work = dist.Work.unbox(result[-1] if isinstance(result, tuple) else result)
+        except (RuntimeError, TypeError):  # there is none where collectives are issued together
+            self._catalogue.not_covered(f"results of {name} without a work handle", "no coalescing manager")
+            return False
+        if not asynchronous or any(tensor.is_cuda for tensor in left):
+            work.wait()
+            return True
+        deadline = time.monotonic() + PATIENCE
+        while not work.is_completed():
+            if time.monotonic() > deadline:
+                self._catalogue.not_covered(
+                    f"results of {name} that took longer than {PATIENCE} s", "async_op=False"
+                )
+                return False
+            time.sleep(0.0002)
+        return True
+
+    def _bits(
+        self, landmark: int, side: Literal["inputs", "results"], tensors: Sequence[torch.Tensor]
+    ) -> None:
+        if not self._digests:
+            return
+        try:
+            if any(tensor.is_cuda for tensor in tensors) and torch.cuda.is_current_stream_capturing():
+                raise NotImplementedError("captured into a CUDA graph")
+            with torch._C._DisableTorchDispatch():
+                found = tuple(map(digest, tensors))
+        except (RuntimeError, NotImplementedError, TypeError) as error:  # sparse, or captured
+            reason = str(error).splitlines()[0]
+            self._catalogue.not_covered(f"the bits of a collective or of parameters ({reason})", "none")
+        else:
+            self._writer.append(LandmarkDigests(landmark, side, found))
+
+    # ---- updates
+
+    @contextmanager
+    def installed(self) -> Iterator[None]:
+        """While active, steps of optimizers are landmarks."""
+        handles = [
+            register_optimizer_step_pre_hook(self._before_step),
+            register_optimizer_step_post_hook(self._after_step),
+        ]
+        try:
+            yield
+        finally:
+            for handle in handles:
+                handle.remove()
+
+    def _before_step(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+        if torch.compiler.is_compiling() or not _several() or id(optimizer) in self._updated:
+            return
+        parameters = self._plain(optimizer)
+        landmark = self._started("update", f"before {type(optimizer).__name__}.step", (), (), parameters)
+        self._bits(landmark, "results", parameters)
+        self._updated.add(id(optimizer))
+
+    def _after_step(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+        if torch.compiler.is_compiling() or not _several():
+            return
+        parameters = self._plain(optimizer)
+        landmark = self._started("update", f"{type(optimizer).__name__}.step", (), (), parameters)
+        self._bits(landmark, "results", parameters)
+
+    def _plain(self, optimizer: Any) -> list[torch.Tensor]:
+        parameters = [one for group in optimizer.param_groups for one in group["params"]]
+        plain = [one for one in parameters if type(one) in (torch.Tensor, torch.nn.Parameter)]
+        if len(plain) < len(parameters):
+            self._catalogue.not_covered(
+                "parameters that are a subclass of Tensor, as sharded ones are", "none"
+            )
+        return plain
+
+
+def _several() -> bool:
+    return dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1
+
+
+def _sides(name: str, args: Sequence[Any]) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+    # what a collective is given, and what it will have written; of functional ones the latter is to come
+    operator = name.partition("::")[2]
+    if name.startswith(_FUNCTIONAL):
+        return list(_tensors(args[0])), []
+    if operator.startswith(_TWO_SIDED):
+        return list(_tensors(args[1])), list(_tensors(args[0]))
+    return list(_tensors(args[0])), list(_tensors(args[0]))
+
+
+def _members(args: Sequence[Any]) -> tuple[int, ...]:
+    # functional operators name their group, behind everything else; since torch 2.15 they may be given it
+    from torch._C._distributed_c10d import _resolve_process_group  # not in every build of torch
+
+    boxed = [arg for arg in args if isinstance(arg, torch.ScriptObject)]  # the group, then the reduction
+    groups = [dist.ProcessGroup.unbox(arg) for arg in boxed[:1]]
+    groups += [arg for arg in args if isinstance(arg, dist.ProcessGroup)]
+    names = [arg for arg in args if isinstance(arg, str)]
+    groups += [_resolve_process_group(name) for name in names[-1:]]  # type: ignore[arg-type, unused-ignore]
+    return tuple(dist.get_process_group_ranks(groups[0])) if groups else ()
+
+
+def _asynchronous(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+    # `bool async_op=True`, the only flag; before it was there, every operator was
+    flags = [arg for arg in args if isinstance(arg, bool)]
+    return bool(kwargs.get("async_op", flags[0] if flags else True))
+
+
+def _tensors(value: Any) -> Iterator[torch.Tensor]:
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, (list, tuple)):
+        for member in value:
+            yield from _tensors(member)

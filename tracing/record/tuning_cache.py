@@ -1,0 +1,96 @@
+"""The cache of `@triton.autotune`, which it asks for every launch and tells every choice.
+
+In its place one can see what is chosen, and say what is to be taken: a key that is in the cache is not tuned.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, TypeAlias
+
+from triton.runtime.autotuner import Config
+
+from tracing.model import Scalar, Winner
+
+Settings: TypeAlias = Mapping[str, Scalar]
+Frozen: TypeAlias = Callable[[str, str, tuple[str, ...]], Winner | None]
+How: TypeAlias = Literal["tuned", "cached", "frozen"]
+
+
+class TuningCache(dict[Any, Any]):
+    """Stands for an autotuner's cache until it leaves."""
+
+    def __init__(
+        self,
+        autotuner: Any,
+        frozen: Frozen,
+        measured: Callable[[Any], bool],
+        took: Callable[[Winner], None],
+    ) -> None:
+        """frozen   -- what is to be taken, by tuner, source and key; None: what measuring gives
+        measured -- whether the autotuner did before it chose; else Triton's cache on disk gave it
+        took     -- is told of every choice
+        """
+        super().__init__(autotuner.cache)
+        self._autotuner, self._frozen = autotuner, frozen
+        self._measured, self._told = measured, took
+        self._source, self._asked = source_of(autotuner.fn), set[Any]()
+        self._before: dict[Any, Any] = {}  # what stood in the place of what is frozen, None: nothing
+
+    def __contains__(self, key: object) -> bool:
+        if key not in self._asked:
+            self._asked.add(key)
+            self._first(key)
+        return super().__contains__(key)
+
+    def __setitem__(self, key: Any, config: Config) -> None:
+        super().__setitem__(key, config)
+        self._took(key, config, "tuned" if self._measured(self._autotuner) else "cached")
+
+    def leave(self) -> None:
+        """Give the autotuner a cache of its own again, with what it measured itself."""
+        plain = {key: config for key, config in self.items() if key not in self._before}
+        plain |= {key: config for key, config in self._before.items() if config is not None}
+        self._autotuner.cache = plain
+
+    def _first(self, key: Any) -> None:
+        frozen = self._frozen("triton", self._source, self._key(key))
+        # one that is not among the candidates any more would lack its pre_hook
+        same = [one for one in self._autotuner.configs if frozen and settings(one) == frozen.config]
+        if same:
+            self._before[key] = self.get(key)
+            super().__setitem__(key, same[0])
+            self._took(key, same[0], "frozen")
+        elif super().__contains__(key):
+            self._took(key, self[key], "cached")
+
+    def _key(self, key: tuple[Any, ...]) -> tuple[str, ...]:
+        names = self._autotuner.keys
+        return (
+            *(f"{name}={value}" for name, value in zip(names, key, strict=False)),
+            *map(str, key[len(names) :]),
+        )
+
+    def _took(self, key: Any, config: Config, how: How) -> None:
+        candidates = tuple(map(settings, self._autotuner.configs)) if how == "tuned" else ()
+        name = self._autotuner.base_fn.__name__
+        chosen = settings(config)
+        self._told(Winner("triton", name, self._source, self._key(key), chosen, how, candidates))
+
+
+def settings(config: Config) -> dict[str, Scalar]:
+    """A configuration as plain values."""
+    plain = (bool, int, float, str, type(None))
+    return {
+        name: value if isinstance(value, plain) else str(value) for name, value in config.all_kwargs().items()
+    }
+
+
+def source_of(function: Any) -> str:
+    """The digest of a kernel's Python source without its name."""
+    while not (text := getattr(function, "src", None)) and hasattr(function, "fn"):
+        function = function.fn
+    text = text or inspect.getsource(function)
+    return hashlib.blake2b(text.partition("(")[2].encode(), digest_size=16).hexdigest()

@@ -1,0 +1,218 @@
+"""Which configuration each autotuner takes: written down, and taken from elsewhere where that is asked.
+
+Two autotuners choose by measuring, so what they choose may differ from run to run and from rank to rank:
+
+- `@triton.autotune`: it asks its cache, by tuning key, before it tunes. While active, the cache is one that
+  is told what was chosen, and that knows what is frozen;
+- Inductor's `CachingAutotuner`: what is frozen is the only configuration that it compiles, in this process
+  and in the compile workers, whatever its own cache on disk says, and it is not refined by coordinate
+  descent, scaled reduction blocks or combo tuning afterwards.
+
+Not covered: a kernel of Inductor's that had chosen before this was entered; how Inductor chooses between
+templates and libraries for a matrix product, a convolution or FlexAttention. The winner is then another
+kernel, not another configuration; it is said in the run.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from typing import Any
+from weakref import WeakKeyDictionary, WeakSet
+
+from torch._inductor import async_compile
+from torch._inductor.runtime.triton_heuristics import CachingAutotuner, config_from_dict
+from torch._inductor.select_algorithm import AlgorithmSelectorCache
+from triton.runtime.autotuner import Autotuner
+
+from tracing.interpreter import replaced
+from tracing.model import NotCovered, Winner
+from tracing.record.hooks import patched
+from tracing.record.tuning_cache import How, Settings, TuningCache, settings, source_of
+from tracing.record.workers import JOB
+from tracing.store import RunWriter
+from tracing.store.winners import join
+
+# what else Inductor tries when a kernel's configurations are compiled, or measured
+_NO_TUNING = {
+    "coordinate_descent_tuning": False,
+    "dynamic_scale_rblock": False,
+    "dynamic_disable_pipelining": False,
+    "combo_tuning_groups": None,
+}
+# each gives, or leaves as the only launcher, what it found to be fastest; not all are in torch 2.11
+_TUNERS = ("autotune_to_one_config", "coordinate_descent_tuning", "_combo_sequential_autotune")
+# set where the latter two did something: they pass by the kernels of templates
+_REFINED = ("found_by_coordesc", "found_by_combo_autotune")
+
+
+class Winners:
+    """While entered, choices of autotuners are written to a run, and those that are frozen are not tuned."""
+
+    def __init__(self, writer: RunWriter | None = None, frozen: Sequence[Winner] = ()) -> None:
+        """writer -- the run that is told; None: none
+        frozen -- what is to be taken; of two for one kernel and key the last
+        """
+        self.chosen: list[Winner] = []
+        self._writer = writer
+        self._frozen = {join(one): one for one in frozen}
+        self._matched: set[Any] = set()
+        self._caches: list[TuningCache] = []
+        self._measured = WeakSet[Any]()  # autotuners, since they chose last
+        self._candidates = WeakKeyDictionary[Any, tuple[Settings, ...]]()  # of Inductor's autotuners
+        self._lock = threading.RLock()
+        self._exit = ExitStack()
+
+    @property
+    def unmatched(self) -> list[Winner]:
+        """What is frozen, but was asked for by no kernel."""
+        return [one for key, one in self._frozen.items() if key not in self._matched]
+
+    def __enter__(self) -> Winners:
+        with ExitStack() as stack:
+            stack.callback(self._finish)
+            points = [(Autotuner, "run", self._around_run), (Autotuner, "_bench", self._around_bench)]
+            points += [(CachingAutotuner, "precompile", self._around_precompile)]
+            points += [(CachingAutotuner, name, self._around_tuner) for name in _TUNERS]
+            points += [(AlgorithmSelectorCache, "__call__", self._around_selection)]
+            for owner, name, wrapper in points:
+                if name in vars(owner):
+                    stack.enter_context(patched(owner, name, wrapper))
+            if self._frozen and hasattr(async_compile, JOB):
+                job = functools.partial(frozen_job, tuple(self._frozen.values()), getattr(async_compile, JOB))
+                stack.enter_context(replaced(async_compile, JOB, job))
+            self._exit = stack.pop_all()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._exit.close()
+
+    def _finish(self) -> None:
+        for cache in self._caches:
+            cache.leave()
+        for one in self.unmatched if self._writer is not None else ():
+            what = f"the frozen winner of {one.kernel} ({', '.join(one.key)}): nothing of this source and key"
+            self._not_covered(f"{what} was tuned", "freeze anew: `tracing winners RUN --output FILE`")
+
+    def frozen(self, tuner: str, source: str, key: tuple[str, ...]) -> Winner | None:
+        """What is to be taken; None: what measuring gives."""
+        return self._frozen.get((tuner, source, key))
+
+    def took(self, winner: Winner) -> None:
+        """An autotuner has made a choice."""
+        with self._lock:
+            if winner.how == "frozen":
+                self._matched.add(join(winner))
+            if winner not in self.chosen:
+                self.chosen.append(winner)
+                if self._writer is not None:
+                    self._writer.append(winner)
+
+    def _not_covered(self, what: str, setting: str) -> None:
+        if self._writer is not None:
+            self._writer.append(NotCovered(what, setting))
+
+    # ---- @triton.autotune
+
+    def _around_run(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def run(autotuner: Any, *args: Any, **kwargs: Any) -> Any:
+            if len(autotuner.configs) > 1 and type(autotuner.cache) is not TuningCache:
+                with self._lock:
+                    autotuner.cache = TuningCache(autotuner, self.frozen, self._has_measured, self.took)
+                    self._caches.append(autotuner.cache)
+            return original(autotuner, *args, **kwargs)
+
+        return run
+
+    def _around_bench(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def bench(autotuner: Any, *args: Any, **kwargs: Any) -> Any:
+            self._measured.add(autotuner)
+            return original(autotuner, *args, **kwargs)
+
+        return bench
+
+    def _has_measured(self, autotuner: Any) -> bool:
+        # since it was asked last
+        measured = autotuner in self._measured
+        self._measured.discard(autotuner)
+        return measured
+
+    # ---- Inductor's
+
+    def _around_precompile(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def precompile(autotuner: Any, *args: Any, **kwargs: Any) -> Any:
+            what = ("inductor", source_of(autotuner.fn), _inductor_key(autotuner))
+            frozen = self.frozen(*what)
+            if frozen is not None:
+                _freeze(autotuner, frozen.config, kwargs.get("reload_kernel"))
+            result = original(autotuner, *args, **kwargs)
+            if autotuner.launchers:  # there are none in a worker
+                self._precompiled(autotuner, frozen)
+            return result
+
+        return precompile
+
+    def _precompiled(self, autotuner: Any, frozen: Winner | None) -> None:
+        configs = tuple(settings(launcher.config) for launcher in autotuner.launchers)
+        self._candidates[autotuner] = configs
+        hit = (autotuner.autotune_cache_info or {}).get("autotune_cache_state") == "hit"
+        if frozen is not None or hit:
+            self._took(autotuner, configs[0], "cached" if frozen is None else "frozen")
+
+    def _around_tuner(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def tune(autotuner: Any, *args: Any, **kwargs: Any) -> Any:
+            launcher = original(autotuner, *args, **kwargs)
+            config = (launcher or autotuner.launchers[0]).config
+            if launcher is None or any(getattr(config, mark, False) for mark in _REFINED):
+                self._took(autotuner, settings(config), "tuned")
+            return launcher
+
+        return tune
+
+    def _took(self, autotuner: Any, config: Settings, how: How) -> None:
+        candidates = self._candidates.get(autotuner, ())
+        key = _inductor_key(autotuner)
+        source, name = source_of(autotuner.fn), autotuner.fn.__name__
+        self.took(Winner("inductor", name, source, key, config, how, candidates if how == "tuned" else ()))
+
+    def _around_selection(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def select(cache: Any, name: str, choices: Sequence[Any], *args: Any, **kwargs: Any) -> Any:
+            if len(choices) > 1:
+                what = f"which of several kernels Inductor takes for {name}: it measures them"
+                self._not_covered(what, "torch._inductor.config.max_autotune_gemm = False")
+            return original(cache, name, choices, *args, **kwargs)
+
+        return select
+
+
+def frozen_job(frozen: Sequence[Winner], job: Callable[..., Any], *args: Any) -> Any:
+    """Run a job of Inductor's in a compile worker, where only what is frozen is compiled."""
+    with Winners(None, frozen):
+        return job(*args)
+
+
+def _inductor_key(autotuner: Any) -> tuple[str, ...]:
+    # one source serves several sizes and dtypes
+    hints = autotuner.size_hints or {}
+    types = {name: kind for name, kind in autotuner.triton_meta["signature"].items() if kind != "constexpr"}
+    constants = autotuner.triton_meta.get("constants", {})
+    return (
+        *(f"{name}={size}" for name, size in hints.items()),
+        *(f"{name}: {kind}" for name, kind in types.items()),
+        *(f"{name}={value}" for name, value in constants.items()),
+    )
+
+
+def _freeze(autotuner: Any, config: Settings, reload_kernel: Callable[[], Any] | None) -> None:
+    # before it compiles; where a worker did, only what is frozen is kept
+    autotuner.inductor_meta.update(_NO_TUNING)
+    compiled = autotuner.compile_results
+    same = [result for result in compiled if settings(result.config) == config]
+    if compiled and not same and autotuner.fn.fn is None:  # as it came from the worker
+        assert reload_kernel is not None
+        autotuner.fn = reload_kernel().fn
+    autotuner.compile_results, autotuner.launchers = same[:1], []
+    if not same:
+        autotuner.configs = [config_from_dict(dict(config))]

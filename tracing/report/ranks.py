@@ -1,0 +1,77 @@
+"""Where ranks of one job part, as a person reads it; the lines are rich markup."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.markup import escape
+
+from tracing.analyze.parting import Parting
+from tracing.analyze.ranks import RankComparison
+from tracing.report.text import DIGITS, plural
+from tracing.report.winners import ranks_text
+
+_WHAT = {
+    "launch": "the launch itself differs: another kernel, another configuration, or data of another shape",
+    "lacking": "not every rank comes here",
+    "more": "not every rank comes here",
+    "collective": "this collective leaves every rank with the same bits, but did not",
+    "altered": "what a collective left alike on all ranks was changed before it is read here",
+    "update": "this parameter was the same on all ranks before the update",
+    "output": "all ranks read the same bits: the kernel, or the device, gave two results",
+}
+
+
+def parting_text(found: Parting, first: bool) -> Iterator[str]:
+    """A parting, who left there, what each has, and what those that left did before."""
+    title = "first parting" if first else "another parting, which may follow from those above"
+    who = f"{ranks_text(found.left)} left" if found.left else "who left cannot be told"
+    yield f"[bold red]✗ {title}[/]: {who}, at {escape(_place(found))}"
+    for ranks, told in found.groups:
+        yield f"    {ranks_text(ranks):<11} {escape(_shortened(told))}"
+    if found.outputs:
+        yield f"    and it left other results: {escape(', '.join(found.outputs))}"
+    yield f"    → {_WHAT[found.kind]}"
+    for rank in found.left:
+        if before := found.before.get(rank):
+            yield f"    rank {rank} before that: {escape('; '.join(before))}"
+
+
+def _place(found: Parting) -> str:
+    more = f" and {found.count - 1} behind it" if found.count > 1 else ""
+    return f"{found.event}{more}{f', {found.argument}' if found.argument else ''}"
+
+
+def _shortened(told: str) -> str:
+    # a digest, or words
+    return told[:DIGITS] if len(told) == 32 and " " not in told else told
+
+
+def summary_text(comparison: RankComparison) -> Iterator[str]:
+    """What was compared, and what was not."""
+    counts = (
+        plural(comparison.launches, "launch"),
+        plural(comparison.collectives, "collective"),
+        plural(comparison.updates, "update"),
+    )
+    yield f"{ranks_text(comparison.ranks)}: {', '.join(counts)} in common"
+    if comparison.repeated:
+        yield f"{comparison.repeated} more repeat what is reported"
+    for what in _uncovered(comparison):
+        yield f"[yellow]not compared[/]: {escape(what)}"
+
+
+def _uncovered(comparison: RankComparison) -> Iterator[str]:
+    own = comparison.launches - comparison.same_inputs
+    if own:
+        yield f"results of {plural(own, 'launch')} that read each rank's own data, or have no digests"
+    if comparison.unproven:
+        results = plural(comparison.unproven, "result")
+        yield f"{results} of equal inputs that may be unwritten in part: the memory held other bits before"
+    if comparison.other_collectives:
+        yield f"{plural(comparison.other_collectives, 'collective')} that leave each rank with its own"
+    if comparison.own:
+        yield f"{plural(comparison.own, 'parameter')} that differed before the first update: each rank's own"
+    if comparison.undigested:
+        yield f"{plural(comparison.undigested, 'collective')} or updates without digests"
+    yield from comparison.notes

@@ -1,0 +1,58 @@
+"""The choices of autotuners as a person reads them; the lines are rich markup."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from rich.markup import escape
+
+from tracing.analyze.winners import Choice
+from tracing.model import Winner
+from tracing.report.text import plural
+
+_TUNERS = {"triton": "@triton.autotune", "inductor": "Inductor"}
+
+
+def choice_text(choice: Choice, ranks: Sequence[int]) -> Iterator[str]:
+    """One kernel and tuning key, and what each rank chose; `ranks` are all that chose anything."""
+    first = choice.first
+    yield f"[bold]{escape(first.kernel)}[/]  {_TUNERS[first.tuner]}, source {first.source[:12]}"
+    yield f"    key       {escape(', '.join(first.key)) or 'none'}"
+    by_config: dict[str, list[tuple[int, Winner]]] = defaultdict(list)
+    for rank, winners in sorted(choice.by_rank.items()):
+        for one in winners:
+            by_config[config_text(one)].append((rank, one))
+    for config, found in by_config.items():
+        mark = "  " if choice.agreed else "[red]✗[/] "
+        how = ", ".join(dict.fromkeys(_how(one) for _, one in found))
+        who = f"{ranks_text([rank for rank, _ in found])}: " if len(ranks) > 1 else ""
+        yield f"  {mark}{who}{escape(config)}  ({how})"
+    if absent := [rank for rank in ranks if rank not in choice.by_rank]:
+        yield f"    {ranks_text(absent)}: did not tune it"
+
+
+def config_text(winner: Winner) -> str:
+    """`BLOCK=1024 num_warps=4`."""
+    return " ".join(f"{name}={value}" for name, value in winner.config.items())
+
+
+def _how(winner: Winner) -> str:
+    if winner.how == "frozen":
+        return "frozen"
+    if winner.how == "cached":
+        return "tuned before"
+    among = winner.config in winner.candidates
+    return f"{'of' if among else 'refined from'} {plural(len(winner.candidates), 'candidate')}"
+
+
+def ranks_text(ranks: Sequence[int]) -> str:
+    """`rank 3`, `ranks 0-2, 5`."""
+    stretches: list[list[int]] = []
+    for rank in sorted(set(ranks)):
+        if stretches and stretches[-1][-1] == rank - 1:
+            stretches[-1].append(rank)
+        else:
+            stretches.append([rank])
+    told = [f"{one[0]}-{one[-1]}" if len(one) > 1 else str(one[0]) for one in stretches]
+    return f"{'rank' if len(set(ranks)) == 1 else 'ranks'} {', '.join(told)}"

@@ -1,0 +1,79 @@
+"""A winners file: which configuration each autotuned kernel is to take, whoever tuned it.
+
+JSON, to be read and edited by people and to lie beside a model:
+
+    {"format": "tracing winners", "version": 1,
+     "torch": "2.11.0", "triton": "3.6.0", "target": "cuda:90", "device": "NVIDIA H100 80GB HBM3",
+     "winners": [{"tuner": "triton", "kernel": "softmax", "source": "6c1f...",
+                  "key": ["n=1024", "torch.float32"],
+                  "config": {"BLOCK": 1024, "num_warps": 4, "num_ctas": 1, "num_stages": 3}}]}
+
+An entry is joined by `tuner`, `source` and `key`. `source` is the digest of the kernel's Python source
+without its name: Inductor numbers its kernels anew when a graph changes. Triton's own hashes are of no use
+here, because they change with the configuration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+import msgspec
+
+from tracing.errors import Problem
+from tracing.model import Environment, Record, Winner
+
+Join: TypeAlias = tuple[str, str, tuple[str, ...]]  # tuner, source and key
+
+FORMAT = "tracing winners"
+VERSION = 1
+
+
+class WinnersFile(Record, frozen=True, omit_defaults=False):
+    """The content of a winners file."""
+
+    format: str
+    version: int
+    torch: str
+    triton: str
+    target: str  # "cuda:90"
+    device: str
+    winners: tuple[Winner, ...]
+
+
+def join(winner: Winner) -> Join:
+    """What one choice has in common with the same choice elsewhere."""
+    return winner.tuner, winner.source, winner.key
+
+
+def write_winners(path: Path, environment: Environment, winners: Sequence[Winner]) -> None:
+    """Write a winners file; how each was found and what it was chosen from is left out."""
+    plain = tuple(msgspec.structs.replace(one, how="tuned", candidates=()) for one in winners)
+    content = WinnersFile(
+        FORMAT, VERSION, environment.torch, environment.triton, environment.target, environment.device, plain
+    )
+    path.write_bytes(msgspec.json.format(msgspec.json.encode(content)) + b"\n")
+
+
+def read_winners(path: Path) -> WinnersFile:
+    """Read a winners file.
+
+    Raises Problem if it is none, is of another version, or has two configurations for one kernel and key.
+    """
+    remedy = "write one: `tracing winners RUN --output FILE`"
+    try:
+        found = msgspec.json.decode(path.read_bytes(), type=WinnersFile)
+    except OSError as error:
+        raise Problem(f"{path} cannot be read: {error.strerror}", remedy) from None
+    except msgspec.MsgspecError as error:
+        raise Problem(f"{path} is not a winners file: {error}", remedy) from None
+    if (found.format, found.version) != (FORMAT, VERSION):
+        what = f"{found.format!r}, version {found.version}"
+        raise Problem(f"{path} is {what}; this reads {FORMAT!r}, version {VERSION}", remedy)
+    known: dict[Join, Winner] = {}
+    for one in found.winners:
+        if known.setdefault(join(one), one).config != one.config:
+            key = ", ".join(one.key)
+            raise Problem(f"{path} has two configurations for {one.kernel} ({key})", "remove one of them")
+    return found
