@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from commands import DATA, recorded, tracing
+from data import helped
+from test_store import INFO
 
+from tracing import store
 from tracing.analyze.repro import write_repro
 from tracing.errors import Problem
+from tracing.record.launches import LaunchRecorder
+from tracing.record.outputs import Keep
 from tracing.store import Run
+from tracing.virtual_gpu import virtual_gpu
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +40,19 @@ def test_a_kernel_of_inductor_is_replayed_without_inductors_run_time(racing: Pat
     done = tracing("repro", str(racing), "--launch", "0", "--to", str(tmp_path), runs=racing.parent)
 
     assert done.returncode == 0, done.stdout
-    assert "triton_heuristics" not in (tmp_path / "repro.py").read_text()
+    assert "triton_heuristics" not in (tmp_path / "kernel.py").read_text()
+
+
+def test_a_kernel_brings_what_it_uses_of_its_module(tmp_path: Path) -> None:
+    writer, workload = store.create(tmp_path, INFO), helped.build("cpu")
+    with virtual_gpu(), LaunchRecorder(writer, keep=Keep(inputs=True)):
+        workload.fn(*workload.args)
+    script = write_repro(Run(writer.path), 0, tmp_path / "it").script
+
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=False)
+
+    assert done.returncode == 0, done.stderr
+    assert "1 of 1 replays left the recorded bits" in done.stdout
 
 
 def test_a_script_that_leaves_other_bits_says_which(racing: Path, tmp_path: Path) -> None:
@@ -47,9 +66,13 @@ def test_a_script_that_leaves_other_bits_says_which(racing: Path, tmp_path: Path
     assert f"out_ptr: recorded {facts['expected']['out_ptr']}, found " in done.stdout
 
 
-@pytest.mark.parametrize(("launch", "message"), [(99, "no single launch 99"), (0, "were not kept")])
-def test_a_launch_that_cannot_be_replayed_is_refused(launch: int, message: str, tmp_path: Path) -> None:
-    path = recorded("silu", tmp_path, "--no-passes")
+def test_a_launch_that_cannot_be_replayed_is_refused(racing: Path, tmp_path: Path) -> None:
+    with pytest.raises(Problem, match="no single launch 99"):
+        write_repro(Run(racing), 99, tmp_path / "repro")
 
-    with pytest.raises(Problem, match=message):
-        write_repro(Run(Path(path)), launch, tmp_path / "repro")
+
+def test_a_launch_without_its_inputs_is_refused(racing: Path, tmp_path: Path) -> None:
+    without = shutil.copytree(racing, tmp_path / "run", ignore=shutil.ignore_patterns("outputs-*"))
+
+    with pytest.raises(Problem, match="the inputs of launch 1 were not kept: in_ptr, out_ptr"):
+        write_repro(Run(without), 1, tmp_path / "repro")

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from tracing.analyze.divergence import Divergence
 from tracing.analyze.operations import Operation, operations
+from tracing.model import KernelLaunch
 from tracing.store import Run
 
 _FLOAT_ADD = re.compile(r"atomic_rmw fadd\b")
@@ -30,19 +31,28 @@ def evidence(run: Run, found: Divergence) -> Iterator[str]:
     if found.kind == "launch" and not _TUNED.search(found.a) and not _TUNED.search(found.b):
         yield "only what autotuning chooses differs: another winner, which adds in another order"
     if found.kind == "output" and not found.may_be_unwritten:
-        yield from _of_atomics(_ttir(run, found))
+        yield from _of_atomics(_ttir(run, found.launch))
     if found.kind == "input" and found.producer and found.producer.unwritten:
-        yield from _of_loads(_ttir(run, found))
+        yield from _of_loads(_ttir(run, found.launch))
 
 
-def _ttir(run: Run, found: Divergence) -> list[Operation]:
-    blob = found.launch.kernel.stages.get("ttir")
+def float_atomics(run: Run, launch: KernelLaunch) -> int:
+    """How many operations in a kernel's TTIR add floats atomically."""
+    return sum(_adds_floats(one) for one in _ttir(run, launch))
+
+
+def _adds_floats(operation: Operation) -> bool:
+    return operation.name == "tt.atomic_rmw" and _FLOAT_ADD.search(operation.text) is not None
+
+
+def _ttir(run: Run, launch: KernelLaunch) -> list[Operation]:
+    blob = launch.kernel.stages.get("ttir")
     return operations(run.text(blob)) if blob else []
 
 
 def _of_atomics(ir: list[Operation]) -> Iterator[str]:
     atomics = [one for one in ir if one.name in ("tt.atomic_rmw", "tt.atomic_cas")]
-    adds = [one for one in atomics if _FLOAT_ADD.search(one.text)]
+    adds = [one for one in atomics if _adds_floats(one)]
     if adds:
         yield f"its TTIR adds floats atomically ({len(adds)} tt.atomic_rmw fadd), in no fixed order"
     elif atomics:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from tracing.analyze.again import kernel_file
 from tracing.analyze.bisect import Judgement
 from tracing.analyze.probes import Judge
 from tracing.analyze.replay import ReplayJudge, Tolerance, device_name, replayable, values
@@ -46,12 +47,7 @@ def replay_judge(
     launch = _launch(run, chosen, index)
     replayable(launch)
     given = values(launch, _kept(run, launch))
-    if launch.kernel.source is None:
-        raise Problem(
-            "cannot be decided, because the run has no source of the kernel to interpret",
-            "give `tracing bisect` a command that judges: `-- COMMAND`",
-        )
-    expected = interpreted(launch, run.text(launch.kernel.source), given)
+    expected = interpreted(launch, kernel_file(run, launch), given)
     judge = ReplayJudge(launch, given, expected, Tolerance(atol, rtol), device.result)
     return _InChild(judge, seconds)
 

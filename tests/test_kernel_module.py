@@ -1,0 +1,121 @@
+"""A kernel's module as text: it brings what the kernel uses, and names what it cannot bring."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import triton
+import triton.language as tl
+from data import helped
+from triton.runtime.jit import JITFunction
+
+from tracing.record.kernel_module import kernel_module
+from tracing.record.remade import remade
+
+WEIGHTS = {"a": 1}
+HALF = tl.constexpr(0.5)
+
+
+def text(kernel: JITFunction[Any]) -> str:
+    made = kernel_module(kernel)
+    assert made is not None and made.undefined == ()
+    return made.text
+
+
+def undefined(kernel: JITFunction[Any]) -> tuple[str, ...]:
+    made = kernel_module(kernel)
+    assert made is not None
+    return made.undefined
+
+
+def test_a_kernel_brings_the_functions_constants_and_imports_that_it_uses() -> None:
+    made = text(helped.helped.fn)
+
+    for line in (
+        "import triton.language.extra.libdevice as libdevice",
+        "from torch._inductor.runtime.triton_helpers import promote_to_tensor",
+        "LOWEST = triton.language.constexpr(float('-inf'))",
+        "WIDE = triton.language.dtype('fp32')",
+        "def scaled(x, by: tl.constexpr = SCALE):",
+        "@triton.constexpr_function",
+        "@triton.jit(do_not_specialize=['n'])",
+    ):
+        assert line in made.splitlines()
+    assert "autotune" not in made
+
+
+def test_a_remade_kernel_computes_what_the_kernel_does() -> None:
+    x, out = torch.rand(100), torch.zeros(100)
+    constants = "CONSTANTS = {'MODE': 'exp', 'ACC': tl.float32, 'BLOCK': 64}\nOPTIONS = {}\n"
+
+    with remade(text(helped.helped.fn) + constants) as kernel:
+        kernel.interpret({"x_ptr": x, "out_ptr": out, "n": 100}, (2, 1, 1))
+
+    assert torch.allclose(out, x.exp() * 0.5 + 2)
+
+
+@triton.jit
+def of_a_dictionary(out_ptr):
+    tl.store(out_ptr, WEIGHTS["a"])
+
+
+@triton.jit
+def of_nothing(out_ptr):
+    tl.store(out_ptr, missing)  # type: ignore[name-defined]  # noqa: F821
+
+
+def of_a_module() -> JITFunction[Any]:
+    @triton.jit
+    def doubled(out_ptr):
+        tl.store(out_ptr, helped.scaled(2.0))
+
+    return doubled
+
+
+@pytest.mark.parametrize(
+    ("kernel", "name"),
+    [(lambda: of_a_dictionary, "WEIGHTS"), (lambda: of_nothing, "missing"), (of_a_module, "helped")],
+)
+def test_what_has_no_text_of_its_own_is_named(kernel: Callable[[], JITFunction[Any]], name: str) -> None:
+    assert undefined(kernel()) == (name,)
+
+
+def test_two_things_of_one_name_are_not_mixed_up() -> None:
+    scaled, SCALE = helped.scaled, tl.constexpr(2.0)
+
+    @triton.jit
+    def twice(out_ptr):
+        tl.store(out_ptr, scaled(1.0) * SCALE)
+
+    assert undefined(twice) == ("SCALE",)
+
+
+def test_a_function_under_another_name_and_a_closure_are_brought() -> None:
+    other, count = helped.scaled, tl.constexpr(3)
+
+    @triton.jit
+    def renamed(out_ptr):
+        tl.store(out_ptr, other(1.0) * count)
+
+    lines = text(renamed).splitlines()
+    assert "other = scaled" in lines
+    assert "count = triton.language.constexpr(3)" in lines
+
+
+def test_one_of_inductors_that_lost_its_module_finds_what_inductor_gives_each() -> None:
+    @triton.jit
+    def triton_poi(out_ptr):
+        tl.store(out_ptr, HALF)
+
+    triton_poi.fn = None
+
+    assert undefined(triton_poi) == ("HALF",)
+    assert "import triton.language as tl" in (kernel_module(triton_poi) or math).text  # type: ignore[attr-defined]
+
+
+def test_what_is_no_kernel_has_no_module() -> None:
+    assert kernel_module(None) is None

@@ -1,0 +1,41 @@
+"""Triton's floating-point sanitizer: is a difference of two kernels rounding, or do they compute others?
+
+Under FpSan each float stands for an integer, and arithmetic is that of integers modulo a power of two, exact
+and associative: kernels that only add in another order leave equal bits. It is a part of the compiled code,
+so it needs a GPU, and Triton 3.8 or later.
+
+Source: Triton's documentation, "Floating-Point Sanitizer (FpSan)".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+import triton
+from triton._C import libtriton
+
+from tracing.errors import Problem
+from tracing.interpreter import replaced
+
+
+def require_fpsan() -> None:
+    """Raise Problem, with what is missing, where kernels cannot run under FpSan."""
+    missing = [] if available() else [f"Triton 3.8 or later (this is {triton.__version__})"]
+    if torch.version.hip or not torch.cuda.is_available():  # Triton has it for some of AMD's; untried
+        missing.append("a GPU of NVIDIA's")
+    if missing:
+        raise Problem(f"FpSan wants {' and '.join(missing)}")
+
+
+def available() -> bool:
+    """Whether this Triton has the sanitizer; the first release that has it is 3.8."""
+    return hasattr(libtriton.passes.ttgpuir, "add_fp_sanitizer")
+
+
+@contextmanager
+def instrumented() -> Iterator[None]:
+    """Inside, kernels are compiled with FpSan, where this Triton has it."""
+    with replaced(triton.knobs.compilation, "instrumentation_mode", "fpsan"):
+        yield

@@ -1,0 +1,172 @@
+"""A kernel and what it uses of its module, as one Python file that needs torch and Triton alone.
+
+What comes from torch, Triton or the standard library is imported. Constants are written as what they are,
+functions that the kernel calls as their source, with what they use in turn. What has no such text, an object
+of another kind or two things of one name, is named instead, so that nobody runs half a kernel.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import math
+import sys
+import textwrap
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+from torch._inductor.runtime import triton_helpers
+from triton.language.extra import libdevice
+from triton.runtime.jit import ConstexprFunction, JITFunction
+
+_PACKAGES = tuple(Path(str(package.__file__)).parent for package in (torch, triton))
+_OURS: Mapping[str, object] = dict.fromkeys(("KERNEL", "CONSTANTS", "OPTIONS"), ...)  # no kernel's names
+_INDUCTOR: Mapping[str, object] = {  # what Inductor's generated kernels find in their module
+    "triton": triton,
+    "tl": tl,
+    "triton_helpers": triton_helpers,
+    "libdevice": libdevice,
+    "tl_math": tl.math,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class KernelModule:
+    """The text of a module that defines `KERNEL`, and the names that it lacks."""
+
+    text: str
+    undefined: tuple[str, ...]
+
+
+def kernel_module(function: Any) -> KernelModule | None:
+    """Write the module of a kernel; None if its source is not known.
+
+    function -- a JITFunction; one that a worker process compiled may have lost its module, and is then taken
+                for one of Inductor's own
+
+    Cost: about 1 ms and as much for each function that it calls.
+    """
+    if not isinstance(function, JITFunction) or not getattr(function, "raw_src", None):
+        return None
+    written = _Written()
+    written.define(function.__name__, function)
+    imports = "\n".join(["import triton", "import triton.language", *written.imports])
+    text = "\n\n".join([imports, *written.blocks, f"KERNEL = {function.__name__}\n"])
+    return KernelModule(text, tuple(written.undefined))
+
+
+class _Written:
+    # the module as far as it is written; what is used comes before who uses it
+
+    def __init__(self) -> None:
+        self.imports: list[str] = []
+        self.blocks: list[str] = []
+        self.undefined: dict[str, None] = {}
+        self._values: dict[str, object] = {"triton": triton, **_OURS}
+
+    def define(self, name: str, value: Any) -> None:
+        if name in self._values:
+            if not _same(self._values[name], value):
+                self.undefined[name] = None
+            return
+        self._values[name] = value
+        if text := _import(name, value):
+            self.imports.append(text)
+        elif text := _expression(value):
+            self.blocks.append(f"{name} = {text}")
+        elif isinstance(value, (JITFunction, ConstexprFunction)):
+            if value.__name__ == name:
+                self._define_function(value)
+            else:
+                self.define(value.__name__, value)
+                self.blocks.append(f"{name} = {value.__name__}")
+        else:
+            self.undefined[name] = None
+
+    def _define_function(self, function: Any) -> None:
+        source = textwrap.dedent("".join(function.raw_src))
+        node = next(one for one in ast.parse(source).body if isinstance(one, ast.FunctionDef))
+        scope = _scope(function)
+        for name in _free_names(node):
+            if name in scope:
+                self.define(name, scope[name])
+            elif not hasattr(builtins, name):
+                self.undefined[name] = None
+        body = "\n".join(source.splitlines()[node.lineno - 1 :])
+        self.blocks.append(f"{_decorator(function, node)}\n{body}")
+
+
+def _scope(function: Any) -> Mapping[str, object]:
+    python = function.fn
+    if python is None or function.__globals__ is None:
+        return _INDUCTOR
+    cells = zip(python.__code__.co_freevars, python.__closure__ or (), strict=True)
+    return {**function.__globals__, **{name: cell.cell_contents for name, cell in cells}}
+
+
+def _free_names(function: ast.FunctionDef) -> Iterator[str]:
+    parts = [function.args, *function.body, *filter(None, [function.returns])]
+    nodes = [node for part in parts for node in ast.walk(part)]
+    bound = {node.arg for node in nodes if isinstance(node, ast.arg)}
+    names = [node for node in nodes if isinstance(node, ast.Name)]
+    bound |= {node.id for node in names if isinstance(node.ctx, ast.Store)}
+    yield from dict.fromkeys(node.id for node in names if node.id not in bound)
+
+
+def _decorator(function: Any, node: ast.FunctionDef) -> str:
+    # Inductor's own decorators, and autotuners, are left out; what was said to Triton is not
+    if isinstance(function, ConstexprFunction):
+        return "@triton.constexpr_function"
+    for one in node.decorator_list:
+        if isinstance(one, ast.Call) and ast.unparse(one.func).split(".")[-1] == "jit":
+            said = [
+                keyword for keyword in one.keywords if isinstance(keyword.value, (ast.Constant, ast.List))
+            ]
+            return f"@triton.jit({', '.join(ast.unparse(keyword) for keyword in said)})"
+    return "@triton.jit"
+
+
+def _import(name: str, value: Any) -> str:
+    # "" if that is no way to get at it
+    if isinstance(value, ModuleType):
+        where = value.__name__
+        return f"import {where}{f' as {name}' if name != where else ''}" if _everywhere(where) else ""
+    module, own = getattr(value, "__module__", None), getattr(value, "__name__", None)
+    if not isinstance(module, str) or not isinstance(own, str) or not _everywhere(module):
+        return ""
+    found = getattr(sys.modules.get(module), own, None) is value
+    return f"from {module} import {own}{f' as {name}' if name != own else ''}" if found else ""
+
+
+def _everywhere(module: str) -> bool:
+    # Inductor names the modules that it generates as if they were its own
+    if module.partition(".")[0] in sys.stdlib_module_names:
+        return module != "__main__"
+    file = getattr(sys.modules.get(module), "__file__", None)
+    return file is not None and any(Path(file).is_relative_to(package) for package in _PACKAGES)
+
+
+def _expression(value: Any) -> str:
+    # "" if it is not made of literals and Triton's types
+    if isinstance(value, tl.constexpr):
+        inner = _expression(value.value)
+        return f"triton.language.constexpr({inner})" if inner else ""
+    if type(value) is tl.dtype:
+        return f"triton.language.dtype({str(value)!r})"
+    if isinstance(value, float) and not math.isfinite(value):
+        return f"float('{value}')"
+    if type(value) is tuple:
+        items = [_expression(item) for item in value]
+        return f"({''.join(f'{item}, ' for item in items)})" if all(items) else ""
+    return repr(value) if value is None or isinstance(value, (bool, int, float, str)) else ""
+
+
+def _same(one: object, other: object) -> bool:
+    text = _expression(one)
+    return one is other or (text != "" and text == _expression(other))
