@@ -1,0 +1,33 @@
+"""Cases recorded in the process of the tests."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tracing import store
+from tracing.case import load_case
+from tracing.model import SCHEMA, RunInfo, Winner
+from tracing.record.launches import LaunchRecorder
+from tracing.record.run import Device, record
+from tracing.record.winners import Winners
+
+
+def recorded(case: str | Path, runs: Path, winners: Sequence[Winner] = (), **options: Any) -> store.Run:
+    """The run of a case, without passes; its autotuners take `winners`, its recorder `options`."""
+    loaded, device = load_case(str(case)), Device("sm_90")
+    info = RunInfo(SCHEMA, loaded.name, str(loaded.path), (), 0, store.now(), device.environment())
+    writer = store.create(runs, info)
+    taken = Winners(writer, winners)
+    record(
+        loaded, device, 0, LaunchRecorder(writer, **options), writer, lambda stage: None, None, winners=taken
+    )
+    writer.close()
+    return store.Run(writer.path)
+
+
+def words(text: str) -> str:
+    """What a table says, whatever its widths."""
+    return re.sub(" +", " ", text)

@@ -1,0 +1,262 @@
+"""The swap test: kernels of one run, launched as another run launched them, give that run's results."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import msgspec
+import pytest
+import torch
+from commands import DATA, tracing
+from data.pipeline import shift
+from recorded_runs import recorded, words
+
+from tracing import store
+from tracing.cli.swap import Version, swapped
+from tracing.errors import Problem
+from tracing.model import Replacement, Winner
+from tracing.record.kernel_module import kernel_module
+from tracing.record.selection import Selection
+from tracing.record.swap import Swaps
+from tracing.virtual_gpu import virtual_gpu
+
+PIPELINE = DATA / "pipeline.py"
+STOPPING = '''
+_build = build
+
+
+def build(device: str) -> Workload:
+    """Interrupts this process, as a person would, when so many workloads were built as a file says."""
+    import pathlib, signal
+
+    left = pathlib.Path(__file__).with_name("left")
+    if left.exists():
+        left.write_text(str(int(left.read_text()) - 1))
+        if left.read_text() == "0":
+            signal.raise_signal(signal.SIGINT)
+    return _build(device, wrong="spread0+shrink1", warps=8)
+'''
+
+
+def edited(folder: Path, *edits: tuple[str, str], more: str = "") -> Path:
+    """The case with an edited source, under the same name."""
+    text = PIPELINE.read_text() + more
+    for before, after in edits:
+        assert before in text
+        text = text.replace(before, after)
+    folder.mkdir()
+    (folder / PIPELINE.name).write_text(text)
+    return folder / PIPELINE.name
+
+
+@pytest.fixture(scope="module")
+def right(tmp_path_factory: pytest.TempPathFactory) -> store.Run:
+    return recorded(PIPELINE, tmp_path_factory.mktemp("right"))
+
+
+@pytest.fixture(scope="module")
+def wrong(tmp_path_factory: pytest.TempPathFactory) -> store.Run:
+    """Every kernel has another configuration, two compute something else, one of them each time."""
+    case = f"{PIPELINE}:wrong=shift0+shift1+square1,warps=8"
+    return recorded(case, tmp_path_factory.mktemp("wrong"))
+
+
+def runs_of(text: str) -> int:
+    return int(re.search(r"(\d+) runs? of the case", text)[1])  # type: ignore[index]
+
+
+def test_two_kernels_of_five_are_to_blame_and_their_launches_are_named(
+    right: store.Run, wrong: store.Run
+) -> None:
+    done = tracing(
+        "compare", str(right.path), str(wrong.path), "--anyway", "--swap", "--each-launch", runs=right.path
+    )
+
+    assert done.returncode == 1, done.stderr
+    told = words(done.stdout)
+    assert "nothing replaced: output 0 differs" in told
+    assert "5 kernels replaced: every result has the bits of a" in told
+    assert "to blame: 2 of 5 kernels" in told
+    for launch in ("shift #1", "shift #6", "square #7"):
+        assert f" {launch} output 0 differs STEP 2 → 1, num_warps 8 → 4" in told
+    assert "with these alone replaced, twice: every result has the bits of a" in told
+    assert f"tracing passes {wrong.path} --kernel" in told
+    assert "5 kernels: at most 40 runs of some" in done.stderr
+    assert runs_of(told) <= 40
+
+
+def test_what_an_earlier_search_ran_is_known_but_for_both_ends(
+    right: store.Run, wrong: store.Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    swapped(right, wrong, None, each_launch=False)
+    capsys.readouterr()
+
+    assert swapped(right, wrong, None, each_launch=False) == 1
+
+    told = capsys.readouterr().out
+    assert runs_of(told) == 2  # nothing replaced, and the answer once more
+    assert "more were known" in told
+
+
+def test_an_interrupted_search_goes_on_where_it_stopped(
+    right: store.Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = recorded(edited(tmp_path / "b", more=STOPPING), tmp_path)
+    left = tmp_path / "b" / "left"
+    left.write_text("6")
+    with pytest.raises(Problem, match="interrupted"):
+        swapped(right, run, None, each_launch=False)
+    left.unlink()
+
+    assert swapped(right, run, None, each_launch=False) == 1
+
+    told = words(capsys.readouterr().out)
+    assert "; 4 more were known" in told
+    assert "to blame: 2 of 5 kernels" in told
+    assert "spread #0 output 0 differs" in told and "shrink #3 output 0 differs" in told
+
+
+def test_a_function_that_a_kernel_calls_is_part_of_its_source(
+    right: store.Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = recorded(edited(tmp_path / "b", ("return x * x", "return x * x * x")), tmp_path)
+
+    assert swapped(right, run, None, each_launch=False) == 1
+
+    told = words(capsys.readouterr().out)
+    assert "square #2, #7 output 0 differs source" in told
+    assert "launched alike in both runs: spread, shift, shrink, lower" in told
+    with pytest.raises(Problem, match="no kernel can be replaced"):
+        swapped(right, run, Version.configuration, each_launch=False)
+
+
+def test_a_kernel_that_cannot_be_replaced_is_named_with_the_reason(
+    right: store.Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    renamed = (
+        ("def shift(in_ptr", "def shift(x_ptr"),
+        ("tl.load(in_ptr + at) + STEP", "tl.load(x_ptr + at) + STEP"),
+    )
+    new = ("def lower(", "def lowered("), ("shrink, lower)", "shrink, lowered)")
+    run = recorded(edited(tmp_path / "b", *renamed, *new, ("return x * x", "return x * 5")), tmp_path)
+
+    assert swapped(right, run, None, each_launch=False) == 1
+
+    told = words(capsys.readouterr().out)
+    assert "not covered: shift: its parameters are x_ptr, out_ptr" in told
+    assert "not covered: lowered: run" in told and "launches no kernel of this name" in told
+    assert "square #2, #7 output 0 differs source" in told
+
+
+def test_launches_that_are_not_in_the_runs_make_their_kernel_uncovered(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = Selection(launches=range(6))  # of spread both launches, of the others one
+    a, b = (
+        recorded(f"{PIPELINE}{options}", tmp_path, selection=first)
+        for options in ("", ":wrong=spread1,warps=8")
+    )
+
+    assert swapped(a, b, None, each_launch=False) == 1
+
+    told = words(capsys.readouterr().out)
+    assert "not covered: shift: b has 1 launch of it, and 2 came again" in told
+    assert "to blame: 1 of 1 kernel" in told and "spread #0 output 0 differs" in told
+
+
+def test_a_comparison_of_runs_whose_results_differ_points_to_the_swap_test(
+    right: store.Run, wrong: store.Run
+) -> None:
+    done = tracing("compare", str(right.path), str(wrong.path), "--anyway", runs=right.path)
+
+    assert f"`tracing compare {right.path} {wrong.path} --swap`" in done.stdout
+
+
+def test_a_replacement_that_does_not_compile_is_left_out_with_the_reason(
+    wrong: store.Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    strict = ("tl.store(out_ptr + at, tl.load(in_ptr + at) + STEP)", "tl.static_assert(STEP < 2, 'too far')")
+    a = recorded(edited(tmp_path / "a", strict, ("return x * x", "return x * x * 1.5")), tmp_path)
+
+    swapped(a, wrong, Version.source, each_launch=False)
+
+    told = capsys.readouterr().out
+    assert "not covered: shift: CompileTimeAssertionFailure" in told
+    assert "even with 1 kernel replaced: output 0 differs" in told
+
+
+def test_a_cause_outside_of_the_kernels_is_said_to_be_there(
+    wrong: store.Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    a = recorded(edited(tmp_path / "a", ("torch.arange(32", "torch.arange(1, 33")), tmp_path)
+
+    assert swapped(a, wrong, None, each_launch=False) == 2
+
+    told = capsys.readouterr().out
+    assert "even with 5 kernels replaced: output 0 differs" in told
+    assert "the cause is outside of these kernels" in told
+
+
+def test_a_case_that_was_edited_since_is_not_searched(right: store.Run, tmp_path: Path) -> None:
+    case = edited(tmp_path / "b", ("return x * x", "return x * 5"))
+    run = recorded(case, tmp_path)
+    case.write_text(PIPELINE.read_text())
+
+    with pytest.raises(Problem, match="the case of b, run again here, gives other results: those of a"):
+        swapped(right, run, None, each_launch=False)
+
+
+def test_runs_of_equal_results_have_nobody_to_blame(
+    right: store.Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert swapped(right, right, None, each_launch=False) == 0
+    assert "the results are equal: output 0" in capsys.readouterr().out
+
+
+def test_where_everything_is_interpreted_that_is_no_replacement(right: store.Run, wrong: store.Run) -> None:
+    with pytest.raises(Problem, match="Triton's interpreter executes every kernel"):
+        swapped(right, wrong, Version.eager, each_launch=False)
+
+
+def test_kernels_that_inductor_launches_are_replaced_where_it_launches_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    case = DATA / "generated.py"
+    a, b = (recorded(f"{case}{options}", tmp_path) for options in ("", ":added=2.0,factor=5,block=32"))
+
+    assert swapped(a, b, None, each_launch=False) == 1
+
+    told = words(capsys.readouterr().out)
+    assert "triton_poi_fused_add_relu_0 #0 output 0 differs source" in told
+    assert "scale #1 output 0 differs FACTOR 5 → 3, BLOCK 32 → 16, grid (2, 1, 1) → (3, 1, 1)" in told
+
+
+@pytest.mark.parametrize("options", ["", ":direct=false"])
+def test_a_kernel_that_was_tuned_otherwise_takes_what_it_took_in_either_run(
+    options: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    a = recorded(f"{DATA / 'tuned_sum.py'}{options}", tmp_path)
+    other = [msgspec.structs.replace(one, config={**one.config, "BLOCK": 256}) for one in a.records(Winner)]
+    b = recorded(f"{DATA / 'tuned_sum.py'}{options}", tmp_path, other)
+
+    assert swapped(a, b, None, each_launch=False) == 1
+
+    told = words(capsys.readouterr().out)
+    assert "total #0 output 0 differs BLOCK 256 → 16" in told
+    assert "launched alike in both runs: double" in told
+
+
+def test_an_interpreted_launch_works_on_copies_that_share_what_its_tensors_share() -> None:
+    x = torch.arange(32.0)
+    module = kernel_module(shift)
+    assert module is not None
+    text = f"{module.text}CONSTANTS = {{'STEP': 5, 'BLOCK': 16}}\nOPTIONS = {{'num_warps': 4}}\n"
+
+    with virtual_gpu(), Swaps() as swaps:
+        swaps.choose({"shift": {2: Replacement(text, (1, 1, 1), eager=True)}})
+        for _ in range(3):
+            shift[(1,)](x, x[16:], STEP=1, BLOCK=16)
+
+    assert swaps.launched == {"shift": 3}
+    assert x.tolist() == [*range(16), *range(5, 21)]

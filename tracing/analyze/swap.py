@@ -1,0 +1,180 @@
+"""Which launches of run b can be made as run a made them, and what differs in them.
+
+The n-th launch of a kernel in b belongs to the n-th launch of the kernel of that name in a. It can be made
+with a's source, which includes the functions that it calls, with a's configuration, which is its tl.constexpr
+arguments, its compiler options and its grid, with both, or by Triton's interpreter. Its arguments stay b's.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from tracing.analyze.again import configuration, kernel_module, parameters
+from tracing.errors import Problem
+from tracing.model import Kernel, Replacement, Result, Signature
+from tracing.store import Run
+
+Version: TypeAlias = Literal["configuration", "source", "eager"]
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One launch of a kernel."""
+
+    index: int  # of the launch in run b
+    number: int  # among the launches of its kernel, from 0
+    replacement: Replacement
+    differs: str  # "num_warps 8 → 4": how it is made in run b, and how it is made instead
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """Launches of one kernel that are replaced together."""
+
+    kernel: str
+    turns: tuple[Turn, ...]
+    launches: int  # of the kernel in run b; those that are no turns are alike in both runs
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a swap test can replace."""
+
+    candidates: tuple[Candidate, ...]  # in the order of their first launches
+    alike: tuple[str, ...]  # kernels without a difference
+    not_covered: Mapping[str, str]  # by kernel: why it cannot be replaced
+
+
+def results(run: Run) -> dict[str, str]:
+    """The bits of the outputs and gradients of a run's case; raises Problem if there are none."""
+    found = {result.name: result.digest.bits for result in run.records(Result)}
+    if not found:
+        raise Problem(f"{run.path} has no results to compare", f"`tracing show {run.path}` says how it ended")
+    return found
+
+
+def plan(a: Run, b: Run, version: Version | None) -> Plan:
+    """What of run b can be replaced.
+
+    version -- with what; None: with a's source and configuration, whatever of them differs
+
+    Raises Problem for a run of several processes.
+    """
+    one, other = _Side(a), _Side(b)
+    candidates, alike, not_covered = [], [], {}
+    for kernel in other.launches:
+        try:
+            found = _candidate(kernel, one, other, version)
+        except Problem as problem:
+            not_covered[kernel] = problem.problem
+            continue
+        if found is None:
+            alike.append(kernel)
+        else:
+            candidates.append(found)
+    return Plan(tuple(candidates), tuple(alike), not_covered)
+
+
+def each_launch(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """A candidate for each of their launches, in launch order."""
+    found = [Candidate(one.kernel, (turn,), one.launches) for one in candidates for turn in one.turns]
+    return sorted(found, key=lambda one: one.turns[0].index)
+
+
+def chosen(candidates: Sequence[Candidate]) -> dict[str, dict[int, Replacement]]:
+    """Their replacements, by kernel and by number of the launch."""
+    found: dict[str, dict[int, Replacement]] = {}
+    for one in candidates:
+        found.setdefault(one.kernel, {}).update({turn.number: turn.replacement for turn in one.turns})
+    return found
+
+
+class _Side:
+    # the launches of one run, by kernel: index and signature
+
+    def __init__(self, run: Run) -> None:
+        processes = run.processes()
+        if len(processes) != 1:
+            found = f"{run.path} has launches of {len(processes)} processes"
+            raise Problem(f"{found}, and a case is run again in one", "record it without torchrun")
+        self.run, self.signatures = run, run.signatures(processes[0])
+        self.launches: dict[str, list[tuple[int, int]]] = {}
+        for row in run.rows(processes[0]):
+            name = self.signatures[row.line.signature][0].name
+            self.launches.setdefault(name, []).append((row.line.index, row.line.signature))
+
+
+@dataclass(frozen=True, slots=True)
+class _Launched:
+    # a kernel as one run launches it
+    run: Run
+    kernel: Kernel
+    signature: Signature
+
+    @property
+    def source(self) -> str:
+        return kernel_module(self.run, self.kernel)
+
+    def configured(self, source: str) -> str:
+        return source + configuration(self.run, self.kernel, source)
+
+    def settings(self) -> dict[str, str]:
+        source = self.source
+        constants, options = _dictionaries(configuration(self.run, self.kernel, source))
+        declared = {name for name, constant in parameters(source).items() if constant}
+        found = {name: value for name, value in constants.items() if name in declared} | options
+        return found | {"grid": str(self.signature.grid)}
+
+
+def _dictionaries(assignments: str) -> Iterator[dict[str, str]]:
+    for node in ast.parse(assignments).body:
+        assert isinstance(node, ast.Assign) and isinstance(node.value, ast.Dict)
+        pairs = zip(node.value.keys, node.value.values, strict=True)
+        yield {ast.literal_eval(key): ast.unparse(value) for key, value in pairs if key is not None}
+
+
+def _candidate(kernel: str, a: _Side, b: _Side, version: Version | None) -> Candidate | None:
+    theirs, ours = a.launches.get(kernel, []), b.launches[kernel]
+    if version == "eager":
+        theirs = ours
+    elif not theirs:
+        raise Problem(f"run {a.run.name} launches no kernel of this name")
+    elif len(theirs) != len(ours):
+        raise Problem(f"it is launched {len(ours)} times, and {len(theirs)} times in {a.run.name}")
+    ways: dict[tuple[int, int], tuple[Replacement, str] | None] = {}
+    turns = []
+    for number, ((_, their), (index, our)) in enumerate(zip(theirs, ours, strict=True)):
+        if (their, our) not in ways:
+            mine = _Launched(b.run, *b.signatures[our])
+            if version == "eager":
+                replacement = Replacement(mine.configured(mine.source), mine.signature.grid, eager=True)
+                ways[their, our] = replacement, "compiled → interpreted"
+            else:
+                ways[their, our] = _way(_Launched(a.run, *a.signatures[their]), mine, version)
+        if way := ways[their, our]:
+            turns.append(Turn(index, number, *way))
+    return Candidate(kernel, tuple(turns), len(ours)) if turns else None
+
+
+def _way(theirs: _Launched, mine: _Launched, version: Version | None) -> tuple[Replacement, str] | None:
+    # None: nothing of it differs
+    told = []
+    source = mine.source
+    if version != "configuration" and theirs.source != source:
+        one, other = parameters(theirs.source), parameters(source)
+        if list(one) != list(other):
+            raise Problem(f"its parameters are {', '.join(other)}; in {theirs.run.name} {', '.join(one)}")
+        source = theirs.source
+        told.append("source")
+    configured = mine
+    if version != "source":
+        before, after = mine.settings(), theirs.settings()
+        names = [name for name in before | after if before.get(name) != after.get(name)]
+        told += [f"{name} {before.get(name, 'unset')} → {after.get(name, 'unset')}" for name in names]
+        configured = theirs
+    if not told:
+        return None
+    return Replacement(configured.configured(source), configured.signature.grid), ", ".join(told)

@@ -1,0 +1,65 @@
+"""A case, run again and again in this process with some of its launches replaced."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+
+import torch
+
+from tracing.case import describe
+from tracing.errors import Problem
+from tracing.model import Case, Outcome, Rerun, Winner
+from tracing.record.digest import digest
+from tracing.record.run import Device, built, judged, results_of
+from tracing.record.swap import Chosen, Swaps
+from tracing.record.winners import Winners
+
+
+class Program:
+    """While entered, a case can be run; what was compiled for one run serves the next."""
+
+    def __init__(
+        self, case: Case, device: Device, seed: int, *, eager: bool, winners: Sequence[Winner] = ()
+    ) -> None:
+        """Run `case` on `device`.
+
+        eager   -- compare each run with torch's eager, as `tracing run` does
+        winners -- the configurations that autotuners take
+        """
+        self._case, self._device, self._seed, self._eager = case, device, seed, eager
+        self._winners = Winners(None, winners)
+        self._swaps = Swaps()
+        self._expected: dict[str, torch.Tensor] = {}
+        self._exit = ExitStack()
+
+    @property
+    def launched(self) -> Mapping[str, int]:
+        """How many launches of each kernel were seen in the last run."""
+        return self._swaps.launched
+
+    def __enter__(self) -> Program:
+        with ExitStack() as stack:
+            stack.enter_context(self._device.active())
+            if self._eager:
+                workload = built(self._case, self._device, self._seed)
+                self._expected = results_of(workload, self._seed, lambda fn: fn)
+            stack.enter_context(self._winners)
+            stack.enter_context(self._swaps)
+            self._exit = stack.pop_all()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._exit.close()
+
+    def run(self, chosen: Chosen) -> Rerun:
+        """What the case gives with these launches replaced; a case that raises has failed."""
+        torch._dynamo.reset()  # of the run before nothing is reused but kernels
+        self._swaps.choose(chosen)
+        try:
+            actual = results_of(built(self._case, self._device, self._seed), self._seed, torch.compile)
+            bits = {name: digest(result).bits for name, result in actual.items()}
+        except Exception as error:
+            detail = error.problem if isinstance(error, Problem) else describe(error, self._case.path)
+            return Rerun({}, Outcome("failed", detail), self._swaps.refused)
+        return Rerun(bits, judged(actual, self._expected) if self._eager else Outcome("passed", ""))
