@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tracing.analyze.alignment import aligned, way_back
-from tracing.analyze.elements import differing_elements
+from tracing.analyze.elements import blame, differing_elements
 from tracing.digests import Row
-from tracing.model import LaunchLine, TensorMeta
+from tracing.model import Digest, LaunchLine, TensorMeta
 from tracing.record.digest import digest
 
 
@@ -35,7 +35,7 @@ def rows(names: str) -> list[Row]:
 
 @given(st.text("abc", max_size=40), st.text("abc", max_size=40), st.integers(8, 16))
 def test_every_launch_of_both_runs_comes_out_once_and_in_order(a: str, b: str, window: int) -> None:
-    pairs = list(aligned(iter(rows(a)), iter(rows(b)), chr, chr, 0, window))
+    pairs = list(aligned(iter(rows(a)), iter(rows(b)), chr, chr, {}, window))
 
     assert "".join(chr(one.line.signature) for one, _ in pairs if one) == a
     assert "".join(chr(other.line.signature) for _, other in pairs if other) == b
@@ -64,3 +64,43 @@ def test_the_range_of_elements_that_differs_holds_the_element_that_was_changed(c
 
     assert len(ranges) == 1
     assert ranges[0][0] <= changed < ranges[0][1] <= 100_000
+
+
+ALL = TensorMeta((16384,), (1,), "float32", "cpu")
+HALF = 8192  # elements of 4 bytes in 4 of 8 ranges
+
+
+def pair(a: torch.Tensor, b: torch.Tensor) -> tuple[Digest, Digest]:
+    return digest(a), digest(b)
+
+
+def garbage(seed: int) -> torch.Tensor:
+    return torch.rand(2 * HALF, generator=torch.Generator().manual_seed(seed))
+
+
+def test_memory_that_was_equal_before_and_differs_now_was_written_by_the_launch() -> None:
+    before = garbage(0), torch.cat([garbage(0)[:HALF], garbage(1)[HALF:]])
+    after = [torch.cat([torch.full((HALF,), float(run)), one[HALF:]]) for run, one in enumerate(before)]
+
+    assert blame(pair(*before), pair(*after)) == "launch"
+    assert differing_elements(ALL, *pair(*after), pair(*before)) == [(0, HALF)]
+
+
+def test_memory_that_differs_as_it_did_before_was_left_untouched() -> None:
+    before = garbage(0), garbage(1)
+    after = [torch.cat([torch.zeros(HALF), one[HALF:]]) for one in before]
+
+    assert blame(pair(*before), pair(*after)) == "untouched"
+
+
+def test_of_memory_that_differed_and_was_changed_nobody_knows_how_much_was_written() -> None:
+    before = garbage(0), garbage(1)
+    after = [one.clone() for one in before]
+    for one in after:
+        one[::2] = 0
+
+    assert blame(pair(*before), pair(*after)) == "open"
+
+
+def test_digests_without_ranges_put_no_blame_on_a_launch() -> None:
+    assert blame((Digest("a"), Digest("b")), (Digest("c"), Digest("d"))) == "open"

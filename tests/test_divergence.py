@@ -6,12 +6,14 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from benchmarks.test_compare import write
 from planted_runs import digits, saved
-from records import arg, launch
+from records import META, arg, launch
 
+from tracing import store
 from tracing.analyze.comparison import Comparison
 from tracing.analyze.divergence import Divergence
-from tracing.model import KernelLaunch
+from tracing.model import Digest, KernelArg, KernelLaunch
 
 Launches = list[KernelLaunch]
 
@@ -86,6 +88,43 @@ def test_unwritten_memory_that_changes_no_result_is_not_reported(compared) -> No
     found, comparison = compared(run("a"), run("b"))
 
     assert (found, comparison.unwritten) == ([], 1)
+
+
+def partly(result: str, rest: str) -> KernelLaunch:
+    """A launch of whose output `rest` was there before: the memory's second range."""
+    before, after = (Digest(word + rest, f"{word}{rest}") for word in ("old", result))
+    return launch(0, KernelArg("out_ptr0", "out", META, 7, None, before, after))
+
+
+def test_a_result_that_differs_where_the_memory_was_equal_before_is_the_launchs(compared) -> None:  # type: ignore[no-untyped-def]
+    (found,), comparison = compared([partly("aaa", "123")], [partly("bbb", "456")])
+
+    assert (found.kind, found.argument, comparison.unwritten) == ("output", "out_ptr0", 0)
+
+
+def test_what_a_launch_left_as_it_differed_before_is_not_its_result(compared) -> None:  # type: ignore[no-untyped-def]
+    found, comparison = compared([partly("aaa", "123")], [partly("aaa", "456")])
+
+    assert (found, comparison.unwritten) == ([], 0)
+    assert comparison.suspect.untouched
+
+
+def test_an_input_left_on_another_stream_is_said_to_be(compared) -> None:  # type: ignore[no-untyped-def]
+    def run(value: str) -> Launches:
+        return [msgspec.structs.replace(writer(0, "y"), stream=1), reader(1, value)]
+
+    (found,), _ = compared(run("y"), run("early"))
+
+    assert (found.producer.kernel_name, found.producer.other_stream) == ("writer", True)
+
+
+def test_an_operator_that_only_one_run_has_is_named_with_that_run(compared) -> None:  # type: ignore[no-untyped-def]
+    def run(value: str, operator: str | None) -> Launches:
+        return [writer(0, "y"), launch(1, arg("in_ptr0", "in", value, storage=7, writer=operator))]
+
+    (found,), _ = compared(run("y", None), run("z", "aten::add_.Tensor"))
+
+    assert (found.operator, found.operator_in) == ("aten::add_.Tensor", "b")
 
 
 def test_an_argument_declared_as_input_but_seen_to_change_is_an_output(compared) -> None:  # type: ignore[no-untyped-def]
@@ -246,3 +285,14 @@ def test_a_damaged_run_is_compared_up_to_there(tmp_path: Path) -> None:
 
     assert (list(comparison), comparison.complete) == ([], False)
     assert "compared up to there" in comparison.notes[0]
+
+
+def test_behind_many_equal_lines_the_launch_that_wrote_an_input_is_still_known(tmp_path: Path) -> None:
+    a, b = store.Run(write(tmp_path / "a", 1500, 1)), store.Run(write(tmp_path / "b", 1500, 2, 1200))
+    (found,) = Comparison(a, b)
+
+    read = found.launch.args[0].storage
+    wrote = [one.index for one in a.launches() if read in {one.args[6].storage, one.args[7].storage}]
+    before = [index for index in wrote if index < 1200]
+    assert (found.kind, found.index, found.argument) == ("input", 1200, "in_ptr0")
+    assert (found.producer.index, found.producer.changed_in) == (before[-1], "ab")

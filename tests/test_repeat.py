@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -64,6 +65,15 @@ def test_an_interval_is_wide_for_few_runs_and_never_a_point(
     differing: int, runs: int, interval: tuple[float, float]
 ) -> None:
     assert Rate(differing, runs).interval() == pytest.approx(interval, abs=0.001)
+
+
+def test_another_winner_that_was_asked_for_is_a_difference_only_if_results_are(tmp_path: Path) -> None:
+    case = f"{DATA / 'faults.py'}"
+    done = tracing("compare", case, "--repeat", "3", "--perturb", runs=tmp_path)
+
+    assert done.returncode == 0, done.stdout
+    assert "1 kernel in another configuration, as asked for" in done.stdout
+    assert re.search(r"winners +· +slowest of 1", done.stdout)
 
 
 def test_a_table_without_divergences_has_no_kernels() -> None:

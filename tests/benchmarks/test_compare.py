@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 TESTS = Path(__file__).parent.parent
-sys.path.insert(0, str(TESTS))
+sys.path[:0] = [str(TESTS), str(TESTS.parent)]
 
 from records import new_run  # noqa: E402
 

@@ -19,8 +19,7 @@ the runs leave step. Memory: the window.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from tracing.digests import Row
@@ -37,20 +36,17 @@ def aligned(
     b: Iterator[Row],
     name_a: Named,
     name_b: Named,
-    equal: int = 0,
+    streams: Mapping[int, int] | None = None,
     window: int = WINDOW,
 ) -> Iterator[Pair]:
     """The launches of two processes, paired; None stands for the launch that a run does not have.
 
     a, b           -- rows in launch order, read once
     name_a, name_b -- the kernel's name of a signature of each process
-    equal          -- how many launches are known to be in step
+    streams        -- which streams of run b do the work of which of run a, as far as that is known
     """
     one, other = _Side(a, name_a), _Side(b, name_b)
-    partner = _Partners(one, other)
-    for pair in islice(zip(a, b, strict=False), equal):
-        partner.known[pair[0].line.stream] = pair[1].line.stream
-        yield pair
+    partner = _Partners(one, other, streams or {})
     while True:
         if not one.held and not other.held:
             yield from _in_step(one, other, partner)
@@ -102,9 +98,9 @@ class _Side:
 class _Partners:
     # which stream of run b does the work of a stream of run a
 
-    def __init__(self, one: _Side, other: _Side) -> None:
+    def __init__(self, one: _Side, other: _Side, known: Mapping[int, int]) -> None:
         self._one, self._other = one, other
-        self.known: dict[int, int] = {}
+        self.known = dict(known)
 
     def of(self, stream: int, window: int) -> int:
         if stream not in self.known:

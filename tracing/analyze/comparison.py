@@ -9,8 +9,12 @@ Launches are paired (`alignment`), and of each pair is asked:
 Only what a kernel reads counts as an input, and only what it writes as an output: an output buffer is
 uninitialised before its launch. A launch that only one run has is a difference of its own.
 
-A result that differs in memory which held other bits before the launch proves nothing: the launch may have
-left part of it unwritten. It is reported where a launch reads it and leaves other results.
+A result that differs in memory which held other bits before the launch proves nothing by itself: the launch
+may have left part of it unwritten. Of each of up to eight ranges of the elements a digest keeps 12 bits. A
+range that was equal before the launch, and is not behind it, is this launch's difference; in one of 4096 it
+was equal in these bits alone. What differed before, and neither run's launch changed, is not the launch's.
+What differed before and was changed is not told apart: it is counted, and reported where a launch reads it
+and leaves other results.
 
 A difference follows from an earlier one if a launch whose results differed wrote the memory, or if another
 input of the same launch differs; it is counted, and not reported. What an operator wrote after the first
@@ -26,8 +30,9 @@ from itertools import zip_longest
 
 from tracing.analyze.alignment import WINDOW
 from tracing.analyze.divergence import Divergence, Key
-from tracing.analyze.process_pair import ProcessPair, Tally
-from tracing.store import Run
+from tracing.analyze.process_pair import ProcessPair
+from tracing.analyze.tally import Tally
+from tracing.store import Run, rank_of
 
 
 class Comparison(Tally):
@@ -55,7 +60,7 @@ class Comparison(Tally):
         ranks: dict[int, tuple[list[str], list[str]]] = {}
         for side, run in enumerate((self.a, self.b)):
             for process in run.processes():
-                ranks.setdefault(_rank(process), ([], []))[side].append(process)
+                ranks.setdefault(rank_of(process), ([], []))[side].append(process)
         for rank, (ones, others) in sorted(ranks.items()):
             for one, other in zip_longest(ones, others):
                 if one and other:
@@ -64,8 +69,3 @@ class Comparison(Tally):
                     self.complete = False
                     there = self.a if one else self.b
                     self.notes.append(f"{(one or other).strip('-')}, rank {rank}, is in {there.name} alone")
-
-
-def _rank(process: str) -> int:
-    rank = process.rsplit("-", 2)[1]
-    return int(rank) if rank.isdecimal() else 0

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tracing.analyze.divergence import Divergence
-from tracing.model import Result
+from tracing.model import Perturbed, Result
 from tracing.store import Run
 
 
@@ -19,6 +19,7 @@ class Repeat:
     found: tuple[Divergence, ...]
     results: tuple[str, ...]  # outputs and gradients of the case whose bits differ
     pairs: int
+    perturbed: tuple[Perturbed, ...] = ()
 
     @property
     def differs(self) -> bool:
@@ -28,10 +29,11 @@ class Repeat:
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """How many of so many runs differed."""
+    """How many of so many runs, or of what else was repeated, differed."""
 
     differing: int
     runs: int
+    what: str = "runs"
 
     def interval(self, z: float = 1.96) -> tuple[float, float]:
         """The Wilson score interval of the probability that a run differs; z = 1.96: at 95 % confidence.
@@ -47,15 +49,24 @@ class Rate:
 
     def __str__(self) -> str:
         low, high = self.interval()
-        return f"{self.differing} of {self.runs} runs (between {low:.0%} and {high:.0%} at 95 % confidence)"
+        of = f"{self.differing} of {self.runs} {self.what}"
+        return f"{of} (between {low:.0%} and {high:.0%} at 95 % confidence)"
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """What differed in each kernel that differed anywhere, run by run."""
+    """What differed in each kernel that differed anywhere, and what was perturbed, run by run."""
 
     runs: Sequence[int]
     kernels: Mapping[str, Mapping[int, str]]  # the kind of its first divergence in a run
+    perturbed: Mapping[str, Mapping[int, str]]  # what was changed on purpose, and how
+    unperturbed: Mapping[str, str]  # what could not be, and why
+
+
+def unasked(found: Iterable[Divergence], perturbed: Sequence[Perturbed]) -> tuple[Divergence, ...]:
+    """Without launches of another configuration whose results are equal, where another was to win."""
+    asked = any(one.what == "winners" and one.how for one in perturbed)
+    return tuple(one for one in found if not (asked and one.kind == "launch" and not one.outputs))
 
 
 def rate(repeats: Sequence[Repeat]) -> Rate:
@@ -64,12 +75,19 @@ def rate(repeats: Sequence[Repeat]) -> Rate:
 
 
 def table(repeats: Sequence[Repeat]) -> Table:
-    """Kernel × run."""
+    """Kernel × run, and below it perturbation × run."""
     kernels: dict[str, dict[int, str]] = {}
+    perturbed: dict[str, dict[int, str]] = {}
+    unperturbed: dict[str, str] = {}
     for repeat in repeats:
         for found in repeat.found:
             kernels.setdefault(found.kernel_name, {}).setdefault(repeat.index, found.kind)
-    return Table([one.index for one in repeats], kernels)
+        for one in repeat.perturbed:
+            if one.how:
+                perturbed.setdefault(one.what, {})[repeat.index] = one.how
+            else:
+                unperturbed[one.what] = one.why_not
+    return Table([one.index for one in repeats], kernels, perturbed, unperturbed)
 
 
 def differing_results(a: Run, b: Run) -> tuple[str, ...]:

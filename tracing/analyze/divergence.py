@@ -23,6 +23,7 @@ class Producer:
     only_in_a: bool = False  # run b does not have this launch
     changed_in: str = ""  # "a", "b", "ab": the runs in which something outside of Triton wrote it afterwards
     unwritten: bool = False  # the memory held other bits before it, and may not have been wholly written
+    other_stream: bool = False  # it ran on another stream than the launch that reads
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +41,13 @@ class Divergence:
     argument: str | None = None  # None: the launch itself differs
     position: int | None = None
     producer: Producer | None = None  # of an input; None: no launch before it wrote that buffer
-    operator: str | None = None  # that wrote it outside of Triton, after any launch
+    operator: str | None = None  # that wrote it last, outside of Triton; in run b if none did in a
     may_follow: bool = False  # from an earlier difference, through operators
     may_be_unwritten: bool = False  # an output; the memory held other bits before
     outputs: tuple[str, ...] = ()  # of a launch that differs: what it left differently
     count: int = 1  # launches missing, or added, in a row
+    operator_in: str = "ab"  # the runs in which that operator wrote it
+    untouched: bool = False  # an output; where it differs it differed before, and the launch changed nothing
 
     @property
     def only_in_b(self) -> bool:
@@ -55,5 +58,5 @@ class Divergence:
     def key(self) -> Key:
         """Equal for differences that repeat one another."""
         writer = self.operator or (self.producer.kernel_name if self.producer else "")
-        told = (self.a, self.b) if self.kind == "launch" else ()
+        told = (self.a, self.b, *self.outputs) if self.kind == "launch" else ()
         return (self.kind, self.kernel_name, self.argument or "", writer, *told)

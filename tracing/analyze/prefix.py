@@ -2,41 +2,48 @@
 
 Digests lie in columns, hundreds of launches to a line. Where two runs have the same launches in the same
 lines, comparing them compares columns. The first line that differs in anything but what an uninitialised
-buffer held ends this; from there on launches are looked at one by one.
+buffer held ends this; from there on launches are looked at one by one. What these need to know of the
+launches before them, who wrote which storage last, is noted on the way.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import accumulate, islice
+from typing import TypeAlias
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from tracing.analyze.ways import alike, relevant
+from tracing.analyze.ways import Place, Written, alike, places, relevant
 from tracing.digests import BITS
 from tracing.errors import Problem
 from tracing.model import DigestBatch, Kernel, LaunchLine, Record, Signature
 from tracing.store import Run
 
-Patterns = Sequence[tuple[tuple[int, ...], tuple[int, ...]]]
+Pattern: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]
+Signatures: TypeAlias = Mapping[int, tuple[Kernel, Signature]]
 
 
 class _Start(Record, frozen=True):
     index: int
     signature: int
     stream: int
+    storages: tuple[int, ...]
 
 
 class _Bits(Record, frozen=True):
     launches: Sequence[int]
-    patterns: Patterns
+    patterns: Sequence[Pattern]
     pattern: Sequence[int]
     bits: str
     ranges: msgspec.Raw  # left as text: making numbers of what nobody reads took a third of the time
     l1: msgspec.Raw
+
+
+_Stretch: TypeAlias = tuple[list[_Start], _Bits | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +51,10 @@ class Prefix:
     """Launches from the first on that are equal in both runs."""
 
     launches: int
+    lines: int  # of digests: theirs
     whole: bool  # neither run has more
+    streams: Mapping[int, int]  # of run a, and which of run b did their work
+    written: Mapping[int, Written]  # by storage of run a: the launch that wrote it last
 
 
 def equal_prefix(a: Run, b: Run, process_a: str, process_b: str) -> Prefix:
@@ -52,23 +62,27 @@ def equal_prefix(a: Run, b: Run, process_a: str, process_b: str) -> Prefix:
 
     It may stop early, never late: at a line of digests whose launches the other run wrote in other lines.
 
-    Time: about 3 µs a launch of both runs, most of it unpacking. Memory: a line of digests of each.
+    Time: about 3 µs a launch of both runs, most of it unpacking. Memory: a line of digests of each, and what
+    is noted for each distinct storage of run a.
     """
-    count = 0
+    known = a.signatures(process_a), b.signatures(process_b)
+    equal, writers = _Equal(*known), _Writers(known[0])
+    launches = lines = 0
+    whole = False
     runs = (_stretches(a, process_a), _stretches(b, process_b))
-    equal = _Equal(a.signatures(process_a), b.signatures(process_b))
     try:
         for one in runs[0]:
             other = next(runs[1], None)
-            if other is None or not equal(one, other):
-                return Prefix(count, False)
-            count += len(one[0])
-        return Prefix(count, next(runs[1], None) is None)
+            if other is None or one[1] is None or not equal(one, other):
+                break
+            equal.streams.update(zip(_streams(one[0]), _streams(other[0]), strict=True))
+            writers.add(one[0], one[1])
+            launches, lines = launches + len(one[0]), lines + 1
+        else:
+            whole = next(runs[1], None) is None
     except Problem:  # who looks at the launches one by one says where it is damaged
-        return Prefix(count, False)
-
-
-_Stretch = tuple[list[_Start], _Bits | None]
+        pass
+    return Prefix(launches, lines, whole, equal.streams, writers.last)
 
 
 def _stretches(run: Run, process: str) -> Iterator[_Stretch]:
@@ -82,13 +96,11 @@ def _stretches(run: Run, process: str) -> Iterator[_Stretch]:
 class _Equal:
     # whether two stretches are; remembers what it found out about signatures and streams
 
-    def __init__(
-        self, a: dict[int, tuple[Kernel, Signature]], b: dict[int, tuple[Kernel, Signature]]
-    ) -> None:
+    def __init__(self, a: Signatures, b: Signatures) -> None:
         self._a, self._b = a, b
         self._alike: dict[tuple[int, int], bool] = {}
-        self._streams: dict[int, int] = {}
-        self._masks: dict[tuple[int, tuple[tuple[int, ...], tuple[int, ...]]], list[bool]] = {}
+        self.streams: dict[int, int] = {}  # of run a, and which of run b did the work so far
+        self._masks: dict[tuple[int, Pattern], bytes] = {}
 
     def __call__(self, a: _Stretch, b: _Stretch) -> bool:
         one, other = a[1], b[1]
@@ -104,8 +116,9 @@ class _Equal:
         if len(a) != len(b):
             return False
         pairs = {(x.signature, y.signature) for x, y in zip(a, b, strict=True)}
-        streams = {(x.stream, y.stream) for x, y in zip(a, b, strict=True)}
-        paired = all(self._streams.setdefault(x, y) == y for x, y in streams)
+        streams = set(zip(_streams(a), _streams(b), strict=True))
+        paired = len({one for one, _ in streams}) == len(streams)
+        paired &= all(self.streams.get(one, other) == other for one, other in streams)
         return paired and all(self._same_way(*pair) for pair in pairs)
 
     def _same_way(self, one: int, other: int) -> bool:
@@ -117,20 +130,48 @@ class _Equal:
     def _same_bits(self, starts: Sequence[_Start], a: _Bits, b: _Bits) -> bool:
         if len(a.bits) != len(b.bits):
             return False
-        different = np.flatnonzero((_words(a.bits) != _words(b.bits)).any(axis=1))
-        mask = [
-            counts
-            for start, number in zip(starts, a.pattern, strict=True)
-            for counts in self._mask(start.signature, a.patterns[number])
-        ]
-        return len(mask) * BITS == len(a.bits) and not any(mask[i] for i in different.tolist())
+        different = (_words(a.bits) != _words(b.bits)).any(axis=1)
+        masks = [self._mask(s.signature, a.patterns[n]) for s, n in zip(starts, a.pattern, strict=True)]
+        counts = np.frombuffer(b"".join(masks), np.bool_)
+        return len(counts) == len(different) and not (counts & different).any()
 
-    def _mask(self, signature: int, pattern: tuple[tuple[int, ...], tuple[int, ...]]) -> list[bool]:
+    def _mask(self, signature: int, pattern: Pattern) -> bytes:
         known = self._masks.get((signature, pattern))
         if known is None:
-            known = self._masks[signature, pattern] = relevant(*pattern, self._a[signature][1])
+            known = self._masks[signature, pattern] = bytes(relevant(*pattern, self._a[signature][1]))
         return known
+
+
+def _streams(starts: Sequence[_Start]) -> list[int]:
+    return [start.stream for start in starts]
 
 
 def _words(bits: str) -> npt.NDArray[np.uint64]:
     return np.frombuffer(bits.encode(), np.uint64).reshape(-1, BITS // 8)
+
+
+class _Writers:
+    # who wrote each storage last, and what it left
+
+    def __init__(self, signatures: Signatures) -> None:
+        self._signatures = signatures
+        self._places: dict[tuple[int, Pattern], tuple[Place, ...]] = {}
+        self.last: dict[int, Written] = {}
+
+    def add(self, starts: Sequence[_Start], batch: _Bits) -> None:
+        found: dict[int, tuple[int, Place]] = {}
+        for n, (start, number) in enumerate(zip(starts, batch.pattern, strict=True)):
+            for place in self._of(start.signature, batch.patterns[number]):
+                found[start.storages[place.tensor]] = n, place
+        sizes = [len(before) + len(after) for before, after in batch.patterns]
+        firsts = list(accumulate((sizes[number] for number in batch.pattern), initial=0))
+        for storage, (n, place) in found.items():
+            at = BITS * (firsts[n] + place.after) if place.after is not None else len(batch.bits)
+            bits = batch.bits[at : at + BITS]
+            self.last[storage] = place.written_by(starts[n].index, starts[n].stream, bits)
+
+    def _of(self, signature: int, pattern: Pattern) -> tuple[Place, ...]:
+        known = self._places.get((signature, pattern))
+        if known is None:
+            known = self._places[signature, pattern] = tuple(places(*pattern, *self._signatures[signature]))
+        return known

@@ -5,36 +5,19 @@ Of each storage it is kept who wrote it last, and which of its bytes differ betw
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Literal
 
-from tracing.analyze.alignment import WINDOW, Named, aligned
+from tracing.analyze.alignment import Named, aligned
 from tracing.analyze.divergence import NO_LAUNCH, Divergence, Kind, Producer
-from tracing.analyze.elements import dense, extent
-from tracing.analyze.prefix import equal_prefix
+from tracing.analyze.elements import Blame, blame, dense, extent
+from tracing.analyze.prefix import Prefix, equal_prefix
+from tracing.analyze.tally import Tally
 from tracing.analyze.ways import Slot, Way, Written, way_of
 from tracing.digests import Row
 from tracing.errors import Problem
 from tracing.model import Kernel, KernelLaunch, Outcome, Signature
-from tracing.store import Run
-
-
-@dataclass(slots=True)
-class Tally:
-    """What is known of two runs when they were compared, beside what differs."""
-
-    a: Run
-    b: Run
-    window: int = WINDOW
-    pairs: int = 0  # launches that both runs have
-    undigested: int = 0  # of these, those without digests in one run
-    consequences: int = 0  # that differ as earlier differences make them
-    unwritten: int = 0  # results that differ in memory which held other bits before
-    first_unwritten: Divergence | None = None
-    reported: int = 0  # differences, without those that repeat one
-    notes: list[str] = field(default_factory=list)  # what was not compared, and why
-    complete: bool = True  # False: a run is damaged, was interrupted, or lacks a process
 
 
 @dataclass(slots=True)
@@ -64,12 +47,13 @@ class ProcessPair:
     def differences(self) -> Iterator[Divergence]:
         """What differs, in launch order, without what follows from it; repetitions stand in it."""
         equal = equal_prefix(*self._runs, *self._names)
+        self._all.pairs += equal.launches
         if equal.whole:
-            self._all.pairs += equal.launches
             return
+        self._writers.update(equal.written)
         names = _names(self._known[0]), _names(self._known[1])
-        pairs = aligned(self._rows(0), self._rows(1), *names, equal.launches, self._all.window)
-        for count, (a, b) in enumerate(pairs, 1):
+        behind = self._rows(0, equal), self._rows(1, equal)
+        for a, b in aligned(*behind, *names, equal.streams, self._all.window):
             if a is not None and b is not None:
                 if self._gap:
                     yield self._ended_gap()
@@ -77,7 +61,7 @@ class ProcessPair:
                 way = self._way(a, b)
                 if a.batch is None or b.batch is None:
                     self._all.undigested += 1
-                slots = way.differing(a, b) if count > equal.launches else ()
+                slots = way.differing(a, b)
                 if slots or way.configuration:
                     yield from self._different(a, b, way, slots)
                 else:
@@ -86,9 +70,9 @@ class ProcessPair:
                 yield from self._alone(a, b)
         yield from self._end()
 
-    def _rows(self, side: int) -> Iterator[Row]:
+    def _rows(self, side: int, behind: Prefix) -> Iterator[Row]:
         try:
-            yield from self._runs[side].rows(self._names[side])
+            yield from self._runs[side].rows(self._names[side], behind.launches, behind.lines)
         except Problem as problem:
             self._cut.add("ab"[side])
             self._all.complete = False
@@ -119,7 +103,8 @@ class ProcessPair:
         launches = self._joined(0, a), self._joined(1, b)
         inputs = [slot for slot in slots if slot.side == "before"]
         outputs = [slot for slot in slots if slot.side == "after" and slot.differs_by_writing(a, b)]
-        loose = [slot for slot in outputs if slot.held_other_bits(a, b) and slot.position not in _at(inputs)]
+        blames = {slot: _blame(slot, launches) for slot in outputs if slot.position not in _at(inputs)}
+        loose = [slot for slot in outputs if blames.get(slot, "launch") != "launch"]
         proven = [slot for slot in outputs if slot not in loose]
         from_loose = [slot for slot in inputs if a.line.storages[slot.tensor] in self._loose]
         fresh = [slot for slot in inputs if slot not in from_loose and not self._follows(slot, a, b)]
@@ -139,17 +124,21 @@ class ProcessPair:
         self._wrote(a, b, way, outputs)
         self._loose -= {a.line.storages[slot.tensor] for slot in outputs}
         if len(inputs) == len(from_loose) and not way.configuration and not fresh:
-            self._left(a, b, launches, loose)
+            self._left(a, b, launches, {slot: blames[slot] for slot in loose})
 
-    def _left(self, a: Row, b: Row, launches: tuple[KernelLaunch, KernelLaunch], loose: list[Slot]) -> None:
+    def _left(
+        self, a: Row, b: Row, launches: tuple[KernelLaunch, KernelLaunch], loose: Mapping[Slot, Blame]
+    ) -> None:
         # results that may differ only where they were not written
+        tally = self._all
         self._loose |= {a.line.storages[slot.tensor] for slot in loose}
-        if loose and self._all.first_unwritten is None:
-            texts = loose[0].texts(a, b)
-            self._all.first_unwritten = self._found(
-                "output", launches, *texts, loose[0], may_be_unwritten=True
-            )
-        self._all.unwritten += len(loose)
+        for slot, whose in loose.items():
+            found = self._found("output", launches, *slot.texts(a, b), slot, may_be_unwritten=True)
+            if whose == "open":
+                tally.unwritten += 1
+                tally.first_unwritten = tally.first_unwritten or found
+            else:
+                tally.first_untouched = tally.first_untouched or replace(found, untouched=True)
 
     def _follows(self, slot: Slot, a: Row, b: Row) -> bool:
         if b.line.storages[slot.tensor_b] in self._added:
@@ -162,7 +151,8 @@ class ProcessPair:
 
     def _input(self, slot: Slot, a: Row, b: Row, launches: tuple[KernelLaunch, KernelLaunch]) -> Divergence:
         one, other = slot.texts(a, b)
-        operator = a.line.writers.get(slot.position)
+        operators = a.line.writers.get(slot.position), b.line.writers.get(slot.position)
+        operator = operators[0] or operators[1]
         written = self._writers.get(a.line.storages[slot.tensor])
         producer = None
         if written is not None:
@@ -176,9 +166,12 @@ class ProcessPair:
                 written.only_in_a,
                 "".join(changed),
                 a.line.storages[slot.tensor] in self._loose,
+                written.stream != a.line.stream,
             )
         follows = operator is not None and self._all.reported > 0
-        return self._found("input", launches, one, other, slot, producer, operator, may_follow=follows)
+        found = self._found("input", launches, one, other, slot, producer, operator, may_follow=follows)
+        runs = "".join(run for run, name in zip("ab", operators, strict=True) if name == operator)
+        return replace(found, operator_in=runs)
 
     def _found(
         self,
@@ -275,6 +268,13 @@ class ProcessPair:
 def _names(known: dict[int, tuple[Kernel, Signature]]) -> Named:
     names = {number: kernel.name for number, (kernel, _) in known.items()}
     return lambda number: names.get(number, "")
+
+
+def _blame(slot: Slot, launches: tuple[KernelLaunch, KernelLaunch]) -> Blame:
+    one, other = (launch.args[slot.position] for launch in launches)
+    if not (one.before and other.before and one.after and other.after):
+        return "launch"  # as far as digests were taken
+    return blame((one.before, other.before), (one.after, other.after))
 
 
 def _at(slots: list[Slot]) -> set[int]:

@@ -19,6 +19,7 @@ class Written(NamedTuple):
     meta: TensorMeta
     bits: str  # what it left; empty where no digest was taken
     outputs: tuple[str, ...]  # all that the launch may have written
+    stream: int
     only_in_a: bool = False
 
 
@@ -67,7 +68,11 @@ class Place:
     def written(self, row: Row) -> Written:
         """That a launch wrote it."""
         bits = "" if self.after is None else row.bits(self.after, self.after + 1)
-        return Written(row.line.index, self.kernel_name, self.argument, self.meta, bits, self.outputs)
+        return self.written_by(row.line.index, row.line.stream, bits)
+
+    def written_by(self, launch: int, stream: int, bits: str) -> Written:
+        """That this launch wrote it, on this stream, and left these bits."""
+        return Written(launch, self.kernel_name, self.argument, self.meta, bits, self.outputs, stream)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +94,7 @@ def way_of(a: Row, b: Row, one: tuple[Kernel, Signature], other: tuple[Kernel, S
     return Way(
         _configuration(*one, *other),
         tuple(_slots(a, b, one[1], other[1])) if same else (),
-        tuple(_places(a, one[1], one[0])),
+        tuple(places(a.before, a.after, *one)),
     )
 
 
@@ -135,13 +140,16 @@ def _contents(arg: Argument) -> object:
     return arg.tensor and (arg.tensor.dtype, arg.tensor.shape)
 
 
-def _places(row: Row, signature: Signature, kernel: Kernel) -> Iterator[Place]:
+def places(
+    before: Sequence[int], after: Sequence[int], kernel: Kernel, signature: Signature
+) -> Iterator[Place]:
+    """What a launch may write, whose digests are of the arguments at these positions."""
     number = _tensor_numbers(signature)
-    after = {position: n for n, position in enumerate(row.after, len(row.before))}
+    digests = {position: n for n, position in enumerate(after, len(before))}
     outputs = tuple(arg.name for arg in signature.args if _writes(arg))
     for position, arg in enumerate(signature.args):
         if arg.tensor is not None and _writes(arg):
-            yield Place(kernel.name, arg.name, number[position], arg.tensor, after.get(position), outputs)
+            yield Place(kernel.name, arg.name, number[position], arg.tensor, digests.get(position), outputs)
 
 
 def _tensor_numbers(signature: Signature) -> dict[int, int]:

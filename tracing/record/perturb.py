@@ -1,4 +1,7 @@
-"""What no program may rely on, changed on purpose, so that a fault which rests on it shows at once."""
+"""What no program may rely on, changed on purpose, so that a fault which rests on it shows at once.
+
+What was changed in a run is written into it, and why something could not be.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,13 @@ from typing import Any
 from unittest import mock
 
 import torch
-import torch._inductor.config as inductor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from tracing.interpreter import permuted
+from tracing.model import Perturbed
+from tracing.record.delays import Delays
+from tracing.record.distort import OtherWinners
+from tracing.store import RunWriter
 
 # bytes of which uninitialised memory consists: zeros, NaN in every floating dtype, large numbers, small ones
 PATTERNS = (0x00, 0xFF, 0x7B, 0x01)
@@ -26,10 +32,13 @@ _ALLOCATORS = ("_empty_strided_cpu", "_empty_strided_cuda", "_empty_strided_xpu"
 
 
 class Perturbation:
-    """Entered around a series of runs; `of(n)` around each."""
+    """Entered around a series of runs; `of(n, ...)` around each."""
 
-    def __init__(self) -> None:
+    def __init__(self, virtual: bool) -> None:
+        """virtual -- the runs are on the virtual GPU, where one thing is done after the other."""
+        self._virtual = virtual
         self._pattern = PATTERNS[0]
+        self._streams = 0  # that run 0 used
         self._exit = contextlib.ExitStack()
 
     def __enter__(self) -> Perturbation:
@@ -46,20 +55,44 @@ class Perturbation:
         self._exit.close()
 
     @contextlib.contextmanager
-    def of(self, run: int) -> Iterator[None]:
-        """Inside, memory starts as pattern `run`; but for run 0, other autotune winners and program orders.
+    def of(self, run: int, writer: RunWriter) -> Iterator[contextlib.AbstractContextManager[object]]:
+        """Around one run; gives what is to be entered while the launches are made that matter.
 
-        Autotuning takes the slowest configuration in odd runs and a random one in even runs. Programs run in
-        another order on the virtual GPU alone: a GPU has its own.
+        run    -- its number in the series; 0 is as it comes
+        writer -- is told what was changed
+
+        Launches are delayed and, where there is no GPU, programs reordered in each run; of several streams
+        that run 0 used, each run holds back another. Uninitialised memory differs from run 0's in odd runs,
+        where autotuners choose for themselves: in the others, no result that differs can have been left
+        unwritten. There they choose the slowest configuration and a random one in turn.
         """
-        self._pattern = PATTERNS[run % len(PATTERNS)]
-        with contextlib.ExitStack() as stack:
-            stack.enter_context(_Poison(self._fill))
-            if run:
-                winner = "inverse" if run % 2 else "random"
-                stack.enter_context(inductor.patch({"test_configs.distort_benchmarking_result": winner}))
-                stack.enter_context(permuted(run))
-            yield
+        held = (run - 1) % self._streams if run and self._streams > 1 else None
+        delays = Delays(run or None, held)
+        winners = None if run % 2 or not run else OtherWinners("slowest" if run % 4 else "random", run)
+        self._pattern = PATTERNS[1 + run // 2 % 3] if run % 2 else PATTERNS[0]
+        with _Poison(self._fill), permuted(run) if run else contextlib.nullcontext():
+            yield _launching(delays, winners)
+        if run:
+            writer.extend(list(self._told(run, delays, held, winners)))
+        else:
+            self._streams = len(delays.streams)
+
+    def _told(
+        self, run: int, delays: Delays, held: int | None, winners: OtherWinners | None
+    ) -> Iterator[Perturbed]:
+        if run % 2:
+            yield Perturbed("memory", f"{self._pattern:#04x}")
+        if winners is not None:
+            how = f"{winners.choice} of {len(winners.tuned)}" if winners.tuned else ""
+            yield Perturbed("winners", how, "" if how else "no kernel was tuned")
+        if self._virtual:
+            yield Perturbed("programs", f"order {run}")
+            yield Perturbed("late stream", "", "the virtual GPU makes one launch after the other")
+        else:
+            yield Perturbed("programs", "", "a GPU has its own order")
+            stream = f"{held} ({delays.counts['stream']}x)" if held is not None else ""
+            yield Perturbed("late stream", stream, "" if stream else "the case uses one stream")
+        yield Perturbed("delays", str(delays.counts["launch"]))
 
     def _poisoning(self, allocate: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
         def poisoned(*args: Any) -> torch.Tensor:
@@ -77,7 +110,15 @@ class Perturbation:
         return tensor
 
 
+@contextlib.contextmanager
+def _launching(delays: Delays, winners: OtherWinners | None) -> Iterator[None]:
+    with winners.active() if winners else contextlib.nullcontext(), delays:
+        yield
+
+
 class _Poison(TorchDispatchMode):  # type: ignore[no-untyped-call, unused-ignore]
+    supports_higher_order_operators = True  # without it torch refuses to run any
+
     def __init__(self, fill: Callable[[torch.Tensor], torch.Tensor]) -> None:
         super().__init__()  # type: ignore[no-untyped-call, unused-ignore]
         self._fill = fill

@@ -15,7 +15,7 @@ from tracing.environment import fresh_caches
 from tracing.model import Case, Outcome, RunInfo
 from tracing.record.launches import LaunchRecorder
 from tracing.record.perturb import Perturbation
-from tracing.record.run import Device, record
+from tracing.record.run import Device, PassIRWhen, record
 
 # what Inductor has against results that depend on timing: no choice by benchmarks
 DETERMINISTIC = {"deterministic": True, "test_configs.force_filter_reduction_configs": True}
@@ -38,7 +38,8 @@ def recordings(
     runs, info    -- where the runs are written, and what they say of themselves
     fresh         -- empty caches for each run; otherwise only the first compiles and tunes
     deterministic -- under Inductor's deterministic settings
-    perturb       -- change what no program may rely on, otherwise in each run; compiles anew for each run
+    perturb       -- change what no program may rely on, otherwise in each run; compiles anew for each run.
+                     What was changed is in the runs, as `Perturbed`
     """
     with contextlib.ExitStack() as stack:
         if fresh or perturb:
@@ -48,14 +49,24 @@ def recordings(
             device.caches = contextlib.nullcontext
         if deterministic:
             stack.enter_context(inductor.patch(DETERMINISTIC))
-        perturbation = stack.enter_context(Perturbation()) if perturb else None
+        perturbation = stack.enter_context(Perturbation(device.virtual)) if perturb else None
         for index in range(count):
             writer = store.create(runs, msgspec.structs.replace(info, started=store.now()))
-            with perturbation.of(index) if perturbation else contextlib.nullcontext():
-                try:
+            recorder = LaunchRecorder(writer)
+            passes: PassIRWhen | None = None if index else "after"
+            try:
+                with _perturbed(perturbation, index, writer) as beside:
                     outcome = record(
-                        case, device, info.seed, LaunchRecorder(writer), writer, progress, index == 0
+                        case, device, info.seed, recorder, writer, progress, passes, beside=beside
                     )
-                finally:
-                    writer.close()
+            finally:
+                writer.close()
             yield store.Run(writer.path), outcome
+
+
+def _perturbed(
+    perturbation: Perturbation | None, index: int, writer: store.RunWriter
+) -> contextlib.AbstractContextManager[contextlib.AbstractContextManager[object]]:
+    return (
+        perturbation.of(index, writer) if perturbation else contextlib.nullcontext(contextlib.nullcontext())
+    )

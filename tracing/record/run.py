@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import traceback
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import torch
 import torch._inductor.config as inductor
@@ -19,14 +19,18 @@ from tracing.case import build, describe
 from tracing.environment import environment, fresh_caches, local_rank
 from tracing.errors import Problem
 from tracing.model import Case, Compilation, Environment, Kernel, NotCovered, Outcome, Result, Workload
+from tracing.record.derive import derive
 from tracing.record.digest import digest
 from tracing.record.launches import LaunchRecorder
 from tracing.record.passes import PassRecorder
+from tracing.record.winners import Winners
 from tracing.record.workers import recorded_in_workers
 from tracing.store import Run, RunWriter
 from tracing.virtual_gpu import parse_target, self_test, virtual_gpu
 
 _COMPILING = "compiling and running"
+_NOTHING = contextlib.nullcontext()
+PassIRWhen: TypeAlias = Literal["after", "during"]
 
 
 class Device:
@@ -80,12 +84,17 @@ def record(
     recorder: LaunchRecorder,
     writer: RunWriter,
     progress: Callable[[str], None],
-    passes: bool = True,
+    passes: PassIRWhen | None = "after",
+    winners: Winners | None = None,
+    beside: contextlib.AbstractContextManager[object] = _NOTHING,
 ) -> Outcome:
     """Record one case into a run and return how it ended; the outcome is in the run as well.
 
     recorder -- entered while the compiled workload runs; it and this function write to `writer`
-    passes   -- record the compiler passes of every kernel compiled for the case, in eager too
+    passes   -- record the compiler passes of every kernel compiled for the case, in eager too, and their IR
+                "during" each pass or "after" the case (`tracing.record.derive`); None: no passes
+    winners  -- what autotuners are to take, entered while the case runs; None: what they find
+    beside   -- entered around `recorder`
 
     A case that raises leaves a readable run with status "failed". An interruption is written down, then
     raised again.
@@ -97,8 +106,8 @@ def record(
         progress(stage)
 
     try:
-        with _passes(writer) if passes else contextlib.nullcontext():
-            outcome = _compared(case, device, seed, recorder, writer, reached)
+        with winners or Winners(writer), _passes(writer, passes) if passes else contextlib.nullcontext():
+            outcome = _compared(case, device, seed, recorder, beside, writer, reached)
     except Problem as problem:
         writer.append(Outcome("failed", problem.problem))
         raise
@@ -113,6 +122,8 @@ def record(
         writer.append(Outcome("failed", f"interrupted by {type(error).__name__}"))
         raise
     writer.append(outcome)
+    if passes:
+        derive(writer.path, writer.rank, lambda done, of: progress(f"IR of passes: {done} of {of} kernels"))
     return outcome
 
 
@@ -121,21 +132,22 @@ def _compared(
     device: Device,
     seed: int,
     recorder: LaunchRecorder,
+    beside: contextlib.AbstractContextManager[object],
     writer: RunWriter,
     progress: Callable[[str], None],
 ) -> Outcome:
     with device.active():
         progress("running in eager")
-        expected = _results(_built(case, device, seed), seed, lambda fn: fn)
+        expected = results_of(built(case, device, seed), seed, lambda fn: fn)
         progress(_COMPILING)
-        workload = _built(case, device, seed)
-        with recorder:
-            actual = _results(workload, seed, torch.compile)
+        workload = built(case, device, seed)
+        with beside, recorder:
+            actual = results_of(workload, seed, torch.compile)
         _write_results(actual, writer)
         progress(f"launches recorded: {recorder.recorded} of {recorder.count}")
         if recorder.count == 0:
             writer.append(NotCovered("this case: it launched no kernel", "a case that torch.compile lowers"))
-    return _outcome(actual, expected)
+    return judged(actual, expected)
 
 
 def _write_results(results: Mapping[str, torch.Tensor], writer: RunWriter) -> None:
@@ -147,8 +159,9 @@ def _write_results(results: Mapping[str, torch.Tensor], writer: RunWriter) -> No
 
 
 @contextlib.contextmanager
-def _passes(writer: RunWriter) -> Iterator[None]:
-    with PassRecorder(writer), recorded_in_workers(writer):
+def _passes(writer: RunWriter, when: PassIRWhen) -> Iterator[None]:
+    during = when == "during"
+    with PassRecorder(writer, print_ir=during), recorded_in_workers(writer, print_ir=during):
         yield
     run = Run(writer.path)
     compiled = {compilation.hash for compilation in run.records(Compilation)}
@@ -158,13 +171,14 @@ def _passes(writer: RunWriter) -> Iterator[None]:
             writer.append(NotCovered(what, "a process that has not launched it yet"))
 
 
-def _built(case: Case, device: Device, seed: int) -> Workload:
+def built(case: Case, device: Device, seed: int) -> Workload:
+    """A case's workload from one seed: equal each time it is built."""
     torch.manual_seed(seed)
     return build(case, device.type)
 
 
-def _results(workload: Workload, seed: int, compiler: Callable[[Any], Any]) -> dict[str, torch.Tensor]:
-    # the outputs, and the gradients of every leaf that wants one, by name
+def results_of(workload: Workload, seed: int, compiler: Callable[[Any], Any]) -> dict[str, torch.Tensor]:
+    """The outputs of a workload, and the gradients of every leaf that wants one, by name."""
     torch.manual_seed(seed)
     outputs = _tensors(compiler(workload.fn)(*workload.args, **workload.kwargs))
     results = {f"output {i}": output for i, output in enumerate(outputs)}
@@ -186,7 +200,8 @@ def _tensors(tree: object) -> list[torch.Tensor]:
     return [leaf for leaf in tree_flatten(tree)[0] if isinstance(leaf, torch.Tensor)]
 
 
-def _outcome(actual: dict[str, torch.Tensor], expected: dict[str, torch.Tensor]) -> Outcome:
+def judged(actual: dict[str, torch.Tensor], expected: dict[str, torch.Tensor]) -> Outcome:
+    """Whether results agree with those of eager, within torch.testing.assert_close's tolerances."""
     if actual.keys() != expected.keys():
         return Outcome("differs", f"compiled gives {sorted(actual)}, eager gives {sorted(expected)}")
     for name, tensor in actual.items():

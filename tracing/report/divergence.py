@@ -71,8 +71,18 @@ def _elements(found: Divergence) -> str:
     count = 1
     for size in tensor.shape:
         count *= size
-    ranges = differing_elements(tensor, one, other)
-    return f"in {', '.join(f'{first}:{behind}' for first, behind in ranges)} of {count}" if ranges else ""
+    before = _before_output(found)
+    ranges = [f"{first}:{behind}" for first, behind in differing_elements(tensor, one, other, before)]
+    where = ", where the memory held equal bits before" if before else ""
+    return f"in {', '.join(ranges)} of {count}{where}" if ranges else ""
+
+
+def _before_output(found: Divergence) -> tuple[Digest, Digest] | None:
+    # what differed before a launch that is to blame all the same
+    if found.kind != "output" or found.may_be_unwritten or found.position is None or found.other is None:
+        return None
+    one, other = (launch.args[found.position].before for launch in (found.launch, found.other))
+    return (one, other) if one and other and one.bits != other.bits else None
 
 
 def _cause(found: Divergence, names: tuple[str, str]) -> Iterator[str]:
@@ -84,12 +94,17 @@ def _cause(found: Divergence, names: tuple[str, str]) -> Iterator[str]:
         yield "the launch itself differs: another configuration was compiled or chosen"
         if found.outputs:
             yield f"and its results differ: {', '.join(found.outputs)}"
+    elif found.untouched:
+        yield "all that it read is equal; the memory differed before, and the launch left it as it was there"
     elif found.may_be_unwritten:
         yield "all that it read is equal; the memory held other bits before: some may be unwritten"
     elif found.kind == "output":
         yield "all that it read is equal: this kernel gave two results for the same inputs"
     elif found.operator is not None:
-        yield f"likely cause: {found.operator} wrote it last, outside of Triton"
+        alone = (
+            f", in {names['ab'.index(found.operator_in)]} alone" if found.operator_in in ("a", "b") else ""
+        )
+        yield f"likely cause: {found.operator} wrote it last, outside of Triton{alone}"
     else:
         yield from _producer(found, names)
 
@@ -107,6 +122,8 @@ def _producer(found: Divergence, names: tuple[str, str]) -> Iterator[str]:
         yield f"or {producer.kernel_name} is not deterministic"
     elif producer.only_in_a:
         yield f"{names[1]} does not have that launch"
+    elif producer.changed_in and producer.other_stream:
+        yield "its results were equal, but it ran on another stream: does this launch wait for that one?"
     elif producer.changed_in:
         runs = " and ".join(names["ab".index(run)] for run in producer.changed_in)
         yield f"but its results were equal: something outside of Triton changed them afterwards, in {runs}"
@@ -123,7 +140,9 @@ def summary_text(comparison: Comparison) -> Iterator[str]:
     if first := comparison.first_unwritten:
         results = plural(comparison.unwritten, "result")
         yield f"[yellow]not told apart[/]: {results} in memory that held other bits before, from launch"
-        yield f"  #{first.index} on: unwritten in part, or not deterministic; no reader of them shows it"
+        unseen = "" if comparison.reported else "; no reader of them shows it"
+        yield f"  #{first.index} on: unwritten in part, or not deterministic{unseen}"
+        yield "  `tracing compare --repeat 3 --perturb CASE` tells them apart"
     if comparison.undigested:
         without = plural(comparison.undigested, "launch")
         yield f"[yellow]not compared[/]: the contents of {without} without digests"
@@ -132,11 +151,17 @@ def summary_text(comparison: Comparison) -> Iterator[str]:
 
 
 def table_text(table: Table) -> Iterator[str]:
-    """Kernel × run: what differed first in each kernel; `·` where nothing did."""
-    width = max(map(len, table.kernels), default=6)
-    yield f"{'kernel':<{width}}  " + " ".join(f"{f'run {run}':>7}" for run in table.runs)
-    for kernel, kinds in table.kernels.items():
-        yield f"{escape(kernel):<{width}}  " + " ".join(f"{kinds.get(run, '·'):>7}" for run in table.runs)
+    """Kernel × run: what differed first in each kernel, `·`: nothing; then what was perturbed, and how."""
+    rows = [("kernel", {run: f"run {run}" for run in table.runs}), *table.kernels.items()]
+    if table.perturbed:
+        rows += [("perturbed:", dict.fromkeys(table.runs, "")), *table.perturbed.items()]
+    width = max(len(name) for name, _ in rows)
+    cell = max(7, *(len(told) for _, runs in rows for told in runs.values()))
+    for name, told in rows:
+        cells = " ".join(f"{told.get(run, '·'):>{cell}}" for run in table.runs)
+        yield f"{escape(name):<{width}}  {cells}".rstrip()
+    for what, why in table.unperturbed.items():
+        yield f"not perturbed: {what} ({why})"
 
 
 def incomparable(a: RunInfo, b: RunInfo) -> str:

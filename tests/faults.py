@@ -1,0 +1,59 @@
+"""Programs with a fault, and what `tracing compare` must say of it: kind, kernel, argument and producer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from commands import DATA
+from test_store import INFO
+from typer.testing import CliRunner
+
+from tracing import store
+from tracing.case import load_case
+from tracing.cli import app
+from tracing.record.launches import LaunchRecorder
+from tracing.record.run import Device, record
+
+SAID = {
+    "grid": (
+        " scale\n",
+        "a         grid=(4, 1, 1)",
+        "b         grid=(3, 1, 1)",
+        "the launch itself differs",
+        "and its results differ: out_ptr",
+    ),
+    "operator": (
+        " shift\n",
+        "input     in_ptr (argument 0)",
+        "aten::add_.Tensor wrote it last, outside of Triton, in b alone",
+    ),
+    "host": (
+        " shift\n",
+        "input     in_ptr (argument 0)",
+        " scale wrote it last, as out_ptr",
+        "something outside of Triton changed them afterwards, in b",
+    ),
+    "winner": (
+        " shift\n",
+        "BLOCK=64\n",
+        "BLOCK=128\n",
+        "only what autotuning chooses differs: another winner",
+    ),
+    "inserted": (" negate\n", "b alone has 1 launch here", "1 differ as a consequence"),
+}
+
+
+def faulty(fault: str, runs: Path) -> Path:
+    """A run of data/faults.py."""
+    case, writer = load_case(f"{DATA / 'faults.py'}:fault={fault}"), store.create(runs, INFO)
+    outcome = record(case, Device("sm_90"), 0, LaunchRecorder(writer), writer, lambda stage: None, None)
+    writer.close()
+    assert outcome.status != "failed", outcome.traceback
+    return writer.path
+
+
+def compared(a: Path, b: Path) -> str:
+    """What is printed of two runs that differ."""
+    done = CliRunner().invoke(app, ["compare", str(a), str(b)])
+    assert done.exit_code == 1, done.output
+    return done.stdout

@@ -1,0 +1,78 @@
+"""On a GPU: every kind of planted fault is named, with its kernel, its argument and who wrote that."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from commands import DATA, tracing
+from faults import SAID, compared, faulty
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return faulty("none", tmp_path_factory.mktemp("runs"))
+
+
+@pytest.mark.parametrize("fault", SAID)
+def test_a_planted_fault_is_named(fault: str, sound: Path, tmp_path: Path) -> None:
+    text = compared(sound, faulty(fault, tmp_path))
+
+    print(text)
+    assert [said for said in SAID[fault] if said not in text] == []
+
+
+def test_a_race_of_float_atomics_is_the_kernel_that_gives_two_results(tmp_path: Path) -> None:
+    done = tracing("compare", str(DATA / "racing.py"), "--repeat", "4", runs=tmp_path)
+
+    print(done.stdout)
+    assert done.returncode == 1, done.stderr
+    assert " racing_sum\n" in done.stdout
+    assert "output    out_ptr (argument 1)" in done.stdout
+    assert "its TTIR adds floats atomically" in done.stdout
+
+
+def test_another_winner_whose_results_are_equal_is_no_difference_where_it_was_asked_for(
+    tmp_path: Path,
+) -> None:
+    done = tracing("compare", str(DATA / "faults.py"), "--repeat", "3", "--perturb", runs=tmp_path)
+
+    print(done.stdout)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "1 kernel in another configuration, as asked for" in done.stdout
+
+
+def test_an_unmasked_load_of_uninitialised_memory_is_named_with_who_left_it_unwritten(tmp_path: Path) -> None:
+    done = tracing("compare", str(DATA / "poisoned.py"), "--repeat", "2", "--perturb", runs=tmp_path)
+
+    print(done.stdout)
+    assert done.returncode == 1, done.stderr
+    assert " total\n" in done.stdout
+    assert "input     in_ptr (argument 0)" in done.stdout
+    assert " fill wrote it last, as out_ptr" in done.stdout
+    assert "part of it may be unwritten" in done.stdout
+
+
+def test_a_stream_that_does_not_wait_for_another_is_named_with_what_it_should_have_waited_for(
+    tmp_path: Path,
+) -> None:
+    done = tracing("compare", str(DATA / "unordered.py"), "--repeat", "3", "--perturb", runs=tmp_path)
+
+    print(done.stdout)
+    assert done.returncode == 1, done.stderr
+    assert " consume\n" in done.stdout
+    assert "input     in_ptr (argument 0)" in done.stdout
+    assert " produce wrote it last, as out_ptr" in done.stdout
+    assert "it ran on another stream: does this launch wait for that one?" in done.stdout
+    assert "late stream  " in done.stdout
+
+
+def test_streams_that_wait_for_one_another_differ_in_no_run_however_late_they_start(tmp_path: Path) -> None:
+    case = f"{DATA / 'unordered.py'}:waits=true"
+    done = tracing("compare", case, "--repeat", "3", "--perturb", runs=tmp_path)
+
+    print(done.stdout)
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -1,0 +1,103 @@
+"""What is perturbed in a run: it is chosen by a seed and written down, as is what could not be."""
+
+from __future__ import annotations
+
+import random
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+from records import new_run
+
+from tracing.model import Perturbed
+from tracing.record.delays import Delays
+from tracing.record.distort import OtherWinners
+from tracing.record.perturb import Perturbation
+from tracing.store import Run
+from tracing.virtual_gpu import virtual_gpu
+
+SITE: Any = None  # a delay asks nothing of the kernel
+
+
+def held_back(delays: Delays, launches: int) -> list[int]:
+    """Which of so many launches waited."""
+    found = []
+    for index in range(launches):
+        before = delays.counts["launch"]
+        delays.before(SITE, (), 0, None)
+        found += [index] * (delays.counts["launch"] - before)
+    return found
+
+
+def test_a_seed_holds_back_the_same_launches_each_time_and_another_seed_others() -> None:
+    first, again, other = (held_back(Delays(seed), 60) for seed in (1, 1, 2))
+
+    assert first == again != other
+    assert 2 < len(first) < 30
+
+
+def test_a_run_that_is_not_perturbed_waits_for_nothing() -> None:
+    assert held_back(Delays(None), 200) == []
+
+
+def perturbed(folder: Path, run: int, virtual: bool = True) -> dict[str, Perturbed]:
+    writer = new_run(folder)
+    with Perturbation(virtual) as perturbation, perturbation.of(run, writer) as beside, beside:
+        pass
+    return {one.what: one for one in Run(writer.path).records(Perturbed)}
+
+
+def test_a_run_says_what_was_perturbed_in_it_and_what_could_not_be(tmp_path: Path) -> None:
+    found = perturbed(tmp_path, 1)
+
+    assert {what: one.how for what, one in found.items()} == {
+        "memory": "0xff",
+        "programs": "order 1",
+        "late stream": "",
+        "delays": "0",
+    }
+    assert found["late stream"].why_not == "the virtual GPU makes one launch after the other"
+
+
+def test_memory_and_winners_are_changed_in_turn(tmp_path: Path) -> None:
+    runs = [perturbed(tmp_path / str(run), run) for run in (1, 2, 3, 4, 5, 7)]
+
+    assert [run["memory"].how for run in runs if "memory" in run] == ["0xff", "0x7b", "0x01", "0xff"]
+    assert ["winners" in run for run in runs] == [False, True, False, True, False, False]
+    assert runs[1]["winners"].why_not == "no kernel was tuned"
+
+
+BLOCKS = [triton.Config({"BLOCK": block}) for block in (32, 64, 128)]
+
+
+@triton.autotune(BLOCKS, key=["n"])
+@triton.jit
+def fill(ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(ptr + offsets, offsets, mask=offsets < n)
+
+
+def test_another_configuration_wins_while_that_is_asked_for() -> None:
+    def chosen(winners: OtherWinners | None) -> int:
+        with winners.active() if winners else nullcontext():
+            fill[lambda meta: (triton.cdiv(100, meta["BLOCK"]),)](torch.empty(100), 100)
+            return fill.best_config.kwargs["BLOCK"]
+
+    with virtual_gpu():
+        found = [
+            chosen(None),
+            chosen(OtherWinners("slowest", 2)),
+            chosen(OtherWinners("random", 4)),
+            chosen(None),
+        ]
+
+    assert (found[0], found[1], found[3]) == (32, 128, 32)
+    assert found[2] == chosen_by_chance(4)
+
+
+def chosen_by_chance(seed: int) -> int:
+    times = random.Random(seed)
+    return min(BLOCKS, key=lambda config: times.random()).kwargs["BLOCK"]
