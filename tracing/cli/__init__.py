@@ -19,6 +19,7 @@ from tracing.cli import (  # noqa: F401  # each registers its commands with the 
     run,
     show,
     sql,
+    winners,
 )
 from tracing.cli.app import app, err
 from tracing.errors import Problem

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from tracing import store
 from tracing.analyze.export import write_parquet
 from tracing.cli.app import RUNS, Runs, app, out
+from tracing.cli.derived import open_derived
 
 
 @app.command()
@@ -19,5 +19,5 @@ def export(
     runs: Runs = RUNS,
 ) -> None:
     """Export runs as tables: launches, arguments, passes, divergences (of each run with the first)."""
-    for file in write_parquet([store.open_run(name, runs) for name in names], parquet):
+    for file in write_parquet([open_derived(name, runs) for name in names], parquet):
         out.print(str(file), markup=False)

@@ -30,6 +30,11 @@ def of_launch(run: Path, launch: KernelLaunch) -> list[str]:
     return [*_known(f"tracing repro {of_it}"), *(of_kernel(run, kernel) if kernel else [])]
 
 
+def of_results(a: Path, b: Path) -> list[str]:
+    """How the kernels are found that make the results of two runs differ."""
+    return _known(f"tracing compare {quote(str(a))} {quote(str(b))} --swap")
+
+
 def of_unfinished(run: Path, kernel: str, record: PassRecord) -> list[str]:
     """How a pass that did not end is looked at and run again, alone."""
     of_it = f"{quote(str(run))} --kernel {quote(kernel)} --pass {record.index}"

@@ -11,12 +11,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from tracing import environment, store
 from tracing.analyze.comparison import Comparison
-from tracing.analyze.determinism import Repeat, differing_results, rate, table
+from tracing.analyze.determinism import Repeat, differing_results, rate, table, unasked
 from tracing.case import load_case
 from tracing.cli.app import err, out
 from tracing.cli.compare import print_divergence
 from tracing.errors import Problem
-from tracing.model import SCHEMA, RunInfo
+from tracing.model import SCHEMA, Perturbed, RunInfo
 from tracing.report import divergence as report
 from tracing.report.text import plural
 
@@ -100,10 +100,12 @@ def _bar() -> Progress:
 
 def _compared(first: store.Run, run: store.Run, index: int, settings: Settings) -> Repeat:
     comparison = Comparison(first, run, settings.window)
-    found = tuple(comparison)
+    perturbed = tuple(run.records(Perturbed))
+    everything = tuple(comparison)
+    found = unasked(everything, perturbed)
     results = differing_results(first, run)
-    if results and not found and comparison.first_unwritten:
-        found = (comparison.first_unwritten,)
+    if results and not found and comparison.suspect:
+        found = (comparison.suspect,)
     out.print(f"run {index}: compared with run 0  [dim]{run.name}[/]")
     for name in results:
         out.print(f"  [yellow]⚠[/]  {name} differs")
@@ -114,16 +116,18 @@ def _compared(first: store.Run, run: store.Run, index: int, settings: Settings) 
         print_divergence(one, (first, run), names, first=number == 0)
     if not found:
         out.print(f"  [green]✓[/] {plural(comparison.pairs, 'launch')}: all read and wrote the same bits")
+        if others := len(everything) - len(found):
+            out.print(f"    {plural(others, 'kernel')} in another configuration, as asked for")
         if results:
             out.print("  → what differs comes from operators, from the host, or from what was not covered")
     for line in report.summary_text(comparison):
         out.print(f"  {line}")
-    return Repeat(index, found, results, comparison.pairs)
+    return Repeat(index, found, results, comparison.pairs, perturbed)
 
 
 def _conclude(repeats: list[Repeat]) -> None:
     found = table(repeats)
-    if found.kernels:
+    if found.kernels or found.perturbed:
         out.print()
         for line in report.table_text(found):
             out.print(line)

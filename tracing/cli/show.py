@@ -12,6 +12,7 @@ from tracing import store
 from tracing.analyze.passes import KernelPasses, kernel_passes, label
 from tracing.cli import hints
 from tracing.cli.app import RUNS, Runs, app, out
+from tracing.cli.derived import open_derived
 from tracing.errors import Problem
 from tracing.report import text
 from tracing.report.launch import compiled_text, launch_in_full
@@ -26,7 +27,7 @@ def show(
     runs: Runs = RUNS,
 ) -> None:
     """Show what ran where: versions, kernels, every launch with its arguments and digests."""
-    opened = store.open_run(name, runs)
+    opened = open_derived(name, runs)
     if launch is None:
         print_run(opened)
     else:

@@ -1,30 +1,44 @@
-"""`tracing sql`: a question to recorded runs."""
+"""`tracing sql`: a question to recorded runs, here or on an object store."""
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from tracing import store
 from tracing.analyze.export import query
 from tracing.cli.app import RUNS, Runs, app
+from tracing.cli.derived import open_derived
 from tracing.errors import Problem
+from tracing.store.remote import fetched, holds, is_remote
 
 
 @app.command()
 def sql(
-    words: Annotated[list[str], typer.Argument(metavar='RUN... "SELECT ..."')],
+    words: Annotated[list[str], typer.Argument(metavar='RUN|DIR|ADDRESS... "SELECT ..."')],
     runs: Runs = RUNS,
 ) -> None:
     """Ask runs in SQL: tables launches, arguments, passes, divergences (of each run with the first).
+
+    In the place of a run may stand a folder that `tracing export --parquet` wrote, and for both an address:
+    s3://, gs:// or https://. Of Parquet a query reads what it needs; of a run its records are copied first,
+    without IR and tensors.
 
     Prints a line a row, its values separated by tabs, under the names of the columns. Needs DuckDB.
     """
     *names, question = words
     if not names:
         raise Problem("a run and a query are needed", '`tracing sql latest "select kernel from launches"`')
-    columns, rows = query([store.open_run(name, runs) for name in names], question)
+    written = [name for name in names if holds(name, "launches.parquet")]
+    with tempfile.TemporaryDirectory(prefix="tracing-") as folder:
+        opened = [
+            fetched(name, Path(folder)) if is_remote(name) else open_derived(name, runs)
+            for name in names
+            if name not in written
+        ]
+        columns, rows = query(opened, question, written)
     print("\t".join(columns))
     for row in rows:
         print("\t".join("" if value is None else str(value) for value in row))

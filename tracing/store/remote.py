@@ -1,0 +1,82 @@
+"""What lies on an object store or a web server, named by its address: s3://bucket/runs/silu-20261120-231502.
+
+Addresses are read through fsspec, which torch brings along, and the package that fsspec needs for each kind:
+s3fs, gcsfs, aiohttp. DuckDB reads through the same file systems. Its own httpfs is not in its wheel: it would
+be loaded from a server when it is first needed, which fails wherever jobs run without the internet.
+"""
+
+from __future__ import annotations
+
+import importlib
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from tracing.errors import Problem
+from tracing.store.reader import Run
+
+UNKNOWN = datetime.fromtimestamp(0, timezone.utc)  # when a file changed that nobody tells it of
+FileSystem: TypeAlias = Any  # fsspec.AbstractFileSystem; fsspec has no types
+
+
+def is_remote(name: str) -> bool:
+    """Whether a name is an address."""
+    return "://" in name
+
+
+def filesystem(address: str) -> FileSystem:
+    """The file system of an address; raises Problem if nothing installed can read it."""
+    kind = address.partition("://")[0]
+    try:
+        fsspec = importlib.import_module("fsspec")
+        files = fsspec.filesystem(kind, skip_instance_cache=True)
+    except ImportError as error:
+        raise Problem(
+            f"{kind}:// cannot be read: {error}",
+            "install what reads it: `pip install 'debug-triton[remote]'`",
+        ) from None
+    except ValueError:
+        raise Problem(
+            f"there is no kind of address {kind}://", "s3://, gs:// and https:// are known"
+        ) from None
+    if type(files).modified is fsspec.AbstractFileSystem.modified:  # not implemented: for https://
+        files.modified = lambda path: UNKNOWN  # DuckDB asks, and would give up
+    return files
+
+
+def holds(folder: str, name: str) -> bool:
+    """Whether a folder, local or remote, has a file of this name; raises Problem if it cannot be asked."""
+    if not is_remote(folder):
+        return Path(folder, name).is_file()
+    files = filesystem(folder)
+    try:
+        return bool(files.exists(inside(folder, name)))
+    except Exception as error:  # each kind of store has exceptions of its own
+        raise _unreadable(folder, error) from None
+
+
+def inside(folder: str, name: str) -> str:
+    """The address, or the path, of a file in a folder."""
+    return f"{folder.rstrip('/')}/{name}"
+
+
+def fetched(address: str, into: Path) -> Run:
+    """A copy of a run without its blobs, made in the folder `into`; enough for all but IR and tensors."""
+    files = filesystem(address)
+    folder = into / address.rstrip("/").rpartition("/")[2]
+    folder.mkdir()
+    try:
+        names = [one.rstrip("/").rpartition("/")[2] for one in files.ls(address, detail=False)]
+        wanted = [name for name in names if name == "run.json" or ".ndjson" in name]
+        files.get([inside(address, name) for name in wanted], [str(folder / name) for name in wanted])
+    except Exception as error:  # as above
+        raise _unreadable(address, error) from None
+    return Run(folder)
+
+
+def _unreadable(address: str, error: Exception) -> Problem:
+    said = str(error).splitlines()
+    return Problem(
+        f"{address} cannot be read: {type(error).__name__}{f': {said[0]}' if said else ''}",
+        "check the address, and that this machine may read it (for s3:// `aws s3 ls` uses the same settings)",
+    )
