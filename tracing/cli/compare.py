@@ -21,74 +21,92 @@ from tracing.errors import Problem
 from tracing.report import divergence as report
 from tracing.report import text
 
+Names = Annotated[list[str], typer.Argument(metavar="RUN RUN | CASE")]
+Repeat = Annotated[
+    int | None, typer.Option(min=2, help="Record a case this often; compare each run with the first.")
+]
+FreshCaches = Annotated[
+    bool, typer.Option("--fresh-caches", help="With --repeat: compile anew for each run.")
+]
+Deterministic = Annotated[
+    bool,
+    typer.Option(
+        "--deterministic",
+        help="With --repeat: if runs differ, repeat under Inductor's deterministic settings.",
+    ),
+]
+Perturb = Annotated[
+    bool,
+    typer.Option(
+        "--perturb",
+        help="With --repeat: change in each run what no program may rely on: uninitialised memory, "
+        "the winners of autotuning (in turn: repeat 3 times at least), when launches start, on a GPU the "
+        "order of streams, and without one that of programs.",
+    ),
+]
+Seed = Annotated[int, typer.Option(help="With --repeat: seed of torch's random generators.")]
+Target = Annotated[
+    str, typer.Option(help="With --repeat: what kernels are compiled for where there is no GPU.")
+]
+Anyway = Annotated[
+    bool, typer.Option("--anyway", help="Compare runs of different cases, versions or targets, too.")
+]
+Limit = Annotated[int, typer.Option(help="Show this many divergences at most.")]
+Window = Annotated[
+    int, typer.Option(min=8, help="How many launches ahead one that only one run has is looked for.")
+]
+Replay = Annotated[
+    bool,
+    typer.Option("--replay", help="Of two runs: replay the kernel that the first divergence accuses."),
+]
+Times = Annotated[int, typer.Option(min=1, help="With --replay: how often.")]
+FpSan = Annotated[
+    bool,
+    typer.Option("--fpsan", help="With --replay, on a GPU: under Triton's FpSan, too. Rounding or bug?"),
+]
+Swap = Annotated[
+    bool,
+    typer.Option(
+        "--swap",
+        help="Of two runs: which kernels of the second, launched as the first launched them, give its "
+        "results? Runs the case again and again; resumes where it was interrupted.",
+    ),
+]
+SwapWith = Annotated[
+    Version | None,
+    typer.Option(
+        "--with",
+        help="With --swap: replace a kernel with the first run's source, or with its configuration "
+        "(constants, num_warps, grid), not with both; or, on a GPU, with Triton's interpreter.",
+    ),
+]
+EachLaunch = Annotated[
+    bool, typer.Option("--each-launch", help="With --swap: which launches of these kernels, too.")
+]
+Ranks = Annotated[
+    bool, typer.Option("--ranks", help="Of one run: compare the ranks of its job with each other.")
+]
+
 
 @app.command()
 def compare(
-    names: Annotated[list[str], typer.Argument(metavar="RUN RUN | CASE")],
-    repeat: Annotated[
-        int | None, typer.Option(min=2, help="Record a case this often; compare each run with the first.")
-    ] = None,
-    fresh_caches: Annotated[
-        bool, typer.Option("--fresh-caches", help="With --repeat: compile anew for each run.")
-    ] = False,
-    deterministic: Annotated[
-        bool,
-        typer.Option(
-            "--deterministic",
-            help="With --repeat: if runs differ, repeat under Inductor's deterministic settings.",
-        ),
-    ] = False,
-    perturb: Annotated[
-        bool,
-        typer.Option(
-            "--perturb",
-            help="With --repeat: change in each run what no program may rely on: uninitialised memory, "
-            "the winners of autotuning (in turn: repeat 3 times at least), when launches start, on a GPU the "
-            "order of streams, and without one that of programs.",
-        ),
-    ] = False,
-    seed: Annotated[int, typer.Option(help="With --repeat: seed of torch's random generators.")] = 0,
-    target: Annotated[
-        str, typer.Option(help="With --repeat: what kernels are compiled for where there is no GPU.")
-    ] = "sm_90",
-    anyway: Annotated[
-        bool, typer.Option("--anyway", help="Compare runs of different cases, versions or targets, too.")
-    ] = False,
-    limit: Annotated[int, typer.Option(help="Show this many divergences at most.")] = 10,
-    window: Annotated[
-        int, typer.Option(min=8, help="How many launches ahead one that only one run has is looked for.")
-    ] = WINDOW,
-    replay: Annotated[
-        bool,
-        typer.Option("--replay", help="Of two runs: replay the kernel that the first divergence accuses."),
-    ] = False,
-    times: Annotated[int, typer.Option(min=1, help="With --replay: how often.")] = 20,
-    fpsan: Annotated[
-        bool,
-        typer.Option("--fpsan", help="With --replay, on a GPU: under Triton's FpSan, too. Rounding or bug?"),
-    ] = False,
-    swap: Annotated[
-        bool,
-        typer.Option(
-            "--swap",
-            help="Of two runs: which kernels of the second, launched as the first launched them, give its "
-            "results? Runs the case again and again; resumes where it was interrupted.",
-        ),
-    ] = False,
-    swap_with: Annotated[
-        Version | None,
-        typer.Option(
-            "--with",
-            help="With --swap: replace a kernel with the first run's source, or with its configuration "
-            "(constants, num_warps, grid), not with both; or, on a GPU, with Triton's interpreter.",
-        ),
-    ] = None,
-    each_launch: Annotated[
-        bool, typer.Option("--each-launch", help="With --swap: which launches of these kernels, too.")
-    ] = False,
-    ranks: Annotated[
-        bool, typer.Option("--ranks", help="Of one run: compare the ranks of its job with each other.")
-    ] = False,
+    names: Names,
+    repeat: Repeat = None,
+    fresh_caches: FreshCaches = False,
+    deterministic: Deterministic = False,
+    perturb: Perturb = False,
+    seed: Seed = 0,
+    target: Target = "sm_90",
+    anyway: Anyway = False,
+    limit: Limit = 10,
+    window: Window = WINDOW,
+    replay: Replay = False,
+    times: Times = 20,
+    fpsan: FpSan = False,
+    swap: Swap = False,
+    swap_with: SwapWith = None,
+    each_launch: EachLaunch = False,
+    ranks: Ranks = False,
     runs: Runs = RUNS,
 ) -> None:
     """Compare two runs launch by launch: the first that differs, what is to blame, then what is independent.
