@@ -27,11 +27,10 @@ def show(
     runs: Runs = RUNS,
 ) -> None:
     """Show what ran where: versions, kernels, every launch with its arguments and digests."""
-    opened = open_derived(name, runs)
     if launch is None:
-        print_run(opened)
+        print_run(store.open_run(name, runs))
     else:
-        _print_launch(opened, launch)
+        _print_launch(open_derived(name, runs), launch)
 
 
 def print_run(opened: store.Run) -> None:
