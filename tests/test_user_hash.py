@@ -47,9 +47,11 @@ def test_a_hash_is_taken_where_a_digest_would_be(
 
 def test_what_a_hash_fn_launches_and_computes_is_not_in_the_run(gpu: None, tmp_path: Path) -> None:
     def program() -> None:
-        x = torch.ones(100)
-        torch.compile(torch.sin)(added(added(x)))
+        once = added(x := torch.ones(100))
+        twice = added(once)
+        kept.append((x, once, twice, torch.compile(torch.sin)(twice)))
 
+    kept: list[object] = []  # what is freed leaves its memory, and so its number, to what comes next
     plain, hashed = (launches_of(tmp_path, program, hash_fn=fn) for fn in (None, total))
 
     assert [launch.kernel_name for launch in hashed] == ["add", "add", "triton_poi_fused_sin_0"]
