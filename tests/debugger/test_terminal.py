@@ -45,13 +45,19 @@ def test_the_process_that_waits_is_found_and_attached_to(shared: Path) -> None:
     variables["TRACING_STOP_TRACER"] = ""
     own = environment.with_variables(variables)
     started = subprocess.Popen([sys.executable, str(PROGRAMS / "forked.py")], env=own)
-    while not any(now.waiting for now in compiling.read(shared)):
-        time.sleep(0.05)
-    pid = next(iter(compiling.read(shared))).pid
+    pid = waiting_process(shared)
     done = tracing_attach(str(pid), "--ex", "bt 1")
 
     assert done.returncode == 0, done.stderr
     assert COALESCE in done.stdout and started.wait(60) == 0
+
+
+def waiting_process(shared: Path) -> int:
+    for _ in range(2000):
+        if found := [now.pid for now in compiling.read(shared) if now.waiting]:
+            return found[0]
+        time.sleep(0.05)
+    raise AssertionError("no process waited at the stop within 100 s")
 
 
 def tracing_attach(*words: str) -> subprocess.CompletedProcess[str]:
@@ -62,8 +68,7 @@ def tracing_attach(*words: str) -> subprocess.CompletedProcess[str]:
 def test_a_gdb_that_is_killed_at_the_stop_does_not_keep_the_process(shared: Path) -> None:
     own = environment.with_variables(environment.stopping("add:ttgir:cse", shared))
     started = subprocess.Popen([sys.executable, str(PROGRAMS / "add.py")], env=own)
-    while not any(now.waiting for now in compiling.read(shared)):
-        time.sleep(0.05)
+    waiting_process(shared)
     command = Gdb("gdb", script=("echo here\\n", "shell sleep 60")).attach(
         started.pid, compiling.wanted_of("::cse")
     )
