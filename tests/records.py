@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from tracing import store
 from tracing.model import (
@@ -58,12 +60,14 @@ def compiled(
     *passes: tuple[str, str, str | None],
     number: int = 0,
     target: str = "cuda:90",
+    constants: Mapping[str, str] = MappingProxyType({}),
     **options: str,
 ) -> Compilation:
     """Write a compilation: each pass is (stage, name, IR after it); None: it did not end."""
     record = Compilation(
-        number, name, f"{number:02}hash of {name}", target, options, writer.blob(ir), "k.py:1"
-    )
+        number, name, f"{number:02}hash of {name}", target, options, writer.blob(ir), "k.py:1",
+        constants=dict(constants),
+    )  # fmt: skip
     writer.append(record)
     for index, (stage, pass_name, after) in enumerate(passes):
         adder, caller = f"passes.add_{pass_name}", "compiler.py:7"

@@ -20,7 +20,6 @@ from tracing.analyze.passes import (
     unfinished,
 )
 from tracing.errors import Problem
-from tracing.model import Kernel
 
 DOT = '%0 = tt.dot %a, %b : f32 loc("k.py":1:1)\n'
 MMA = "%0 = ttng.warp_group_dot %a, %b : f32 loc(#loc)\n"
@@ -65,8 +64,7 @@ def test_a_kernel_of_several_configurations_is_answered_with_what_tells_them_apa
 def test_configurations_that_differ_in_constants_alone_are_told_apart_by_them(tmp_path: Path) -> None:
     writer = new_run(tmp_path)
     for number, block in enumerate(("64", "128")):
-        one = compiled(writer, "add", DOT, number=number, num_warps="4")
-        writer.append(Kernel(number, "add", one.hash, "cuda:90", 4, 3, 1, {"BLOCK": block}, {}))
+        compiled(writer, "add", DOT, number=number, constants={"BLOCK": block}, num_warps="4")
 
     message = problem("add", run=store.Run(writer.path))
 

@@ -83,8 +83,8 @@ def _meant(known: Sequence[Compilation], kernel: str) -> list[Compilation]:
 
 def _choices(run: Run, known: Sequence[Compilation], found: Iterable[Compilation]) -> Iterator[str]:
     # `matmul#2  1a2b3c4d5e6f  num_warps=8`: with what differs among the compilations of one name
-    launched: dict[str, Mapping[str, str]] = {one.hash: one.constants for one in run.records(Kernel)}
-    facts = {one.hash: {**one.options, **launched.get(one.hash, {})} for one in known}
+    launched = {one.hash for one in run.records(Kernel)}
+    facts = {one.hash: {**one.options, **one.constants} for one in known}
     for one in found:
         mine = facts[one.hash]
         same_name = [facts[other.hash] for other in known if other.kernel_name == one.kernel_name]
