@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import accumulate, groupby
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -37,13 +37,22 @@ def source(kind: int) -> ASTSource:
     return ASTSource(digest_kernel, types | {"KIND": "constexpr"}, {"KIND": kind})
 
 
+class Compiled(NamedTuple):
+    """A digest kernel on a device, and what launches it."""
+
+    run: Any
+    function: int
+    packed_metadata: Any
+    kernel: Any  # held: from Triton 3.8 on its module is unloaded when nothing refers to it any more
+
+
 @functools.cache
-def _compiled(device: int, kind: int, num_warps: int) -> tuple[Any, Any, Any]:
+def _compiled(device: int, kind: int, num_warps: int) -> Compiled:
     with torch.cuda.device(device):
         target = triton.runtime.driver.active.get_current_target()
         kernel = triton.compile(source(kind), target=target, options={"num_warps": num_warps})
         kernel._init_handles()
-    return kernel.run, kernel.function, kernel.packed_metadata
+    return Compiled(kernel.run, kernel.function, kernel.packed_metadata, kernel)
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +206,7 @@ class StreamDigests:
         """Launch the digests of tensors, which go to this slot and those behind it."""
         for table, arguments in calls:
             if table.programs:
-                run, function, packed = _compiled(self._device.index or 0, table.kind, table.num_warps)
+                run, function, packed, _ = _compiled(self._device.index or 0, table.kind, table.num_warps)
                 run(
                     table.programs, 1, 1, self._handle, function, packed, None, None, None,
                     *arguments, batch.address + slot * (FIELDS * 8), table.kind,
