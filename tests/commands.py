@@ -15,7 +15,8 @@ def tracing(*args: str, runs: Path, **env: str) -> subprocess.CompletedProcess[s
     return subprocess.run(command, capture_output=True, text=True, env={**os.environ, **env}, check=False)
 
 
-def recorded(case: str, runs: Path, *args: str) -> str:
+def recorded(case: str, runs: Path, *args: str, passed: bool = True) -> str:
+    """The folder of a run; where `passed` is false, its results may differ from eager."""
     done = tracing("run", case, *args, runs=runs)
-    assert done.returncode == 0, done.stderr
+    assert done.returncode in ((0,) if passed else (0, 1)), done.stderr
     return done.stdout.strip().splitlines()[-1]

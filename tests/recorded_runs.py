@@ -7,6 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from commands import DATA
+from msgspec.structs import replace
+
 from tracing import store
 from tracing.case import load_case
 from tracing.model import SCHEMA, RunInfo, Winner
@@ -26,6 +29,19 @@ def recorded(case: str | Path, runs: Path, winners: Sequence[Winner] = (), **opt
     )
     writer.close()
     return store.Run(writer.path)
+
+
+def in_two_blocks(runs: Path, options: str = "", **recorder: Any) -> tuple[store.Run, store.Run]:
+    """Runs of data/tuned_sum.py, one for each of the sizes between which its tuner chooses."""
+    case = f"{DATA / 'tuned_sum.py'}{options}"
+    taken = list(recorded(case, runs).records(Winner))
+    a, b = (
+        recorded(
+            case, runs, [replace(one, config={**one.config, "BLOCK": size}) for one in taken], **recorder
+        )
+        for size in (16, 256)
+    )
+    return a, b
 
 
 def words(text: str) -> str:

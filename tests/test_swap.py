@@ -5,17 +5,16 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import msgspec
 import pytest
 import torch
 from commands import DATA, tracing
 from data.pipeline import shift
-from recorded_runs import recorded, words
+from recorded_runs import in_two_blocks, recorded, words
 
 from tracing import store
 from tracing.cli.swap import Version, swapped
 from tracing.errors import Problem
-from tracing.model import Replacement, Winner
+from tracing.model import Replacement
 from tracing.record.kernel_module import kernel_module
 from tracing.record.selection import Selection
 from tracing.record.swap import Swaps
@@ -236,9 +235,7 @@ def test_kernels_that_inductor_launches_are_replaced_where_it_launches_them(
 def test_a_kernel_that_was_tuned_otherwise_takes_what_it_took_in_either_run(
     options: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    a = recorded(f"{DATA / 'tuned_sum.py'}{options}", tmp_path)
-    other = [msgspec.structs.replace(one, config={**one.config, "BLOCK": 256}) for one in a.records(Winner)]
-    b = recorded(f"{DATA / 'tuned_sum.py'}{options}", tmp_path, other)
+    a, b = in_two_blocks(tmp_path, options)
 
     assert swapped(a, b, None, each_launch=False) == 1
 

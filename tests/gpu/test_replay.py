@@ -11,6 +11,7 @@ import torch
 from commands import DATA, recorded, tracing
 from data.poisoned import fill
 from data.racing import double, racing_sum
+from recorded_runs import in_two_blocks
 from test_alone import summed
 from test_store import INFO
 
@@ -83,7 +84,8 @@ def test_another_configuration_rounds_otherwise(run: store.Run) -> None:
 
 
 def test_compare_replays_the_race_in_a_process_of_its_own(tmp_path: Path) -> None:
-    a, *others = (recorded(str(DATA / "racing.py"), tmp_path, "--no-passes") for _ in range(3))
+    case = str(DATA / "racing.py")  # eager races, too
+    a, *others = (recorded(case, tmp_path, "--no-passes", passed=False) for _ in range(3))
 
     tried = (tracing("compare", a, b, "--replay", runs=tmp_path) for b in others)
     done = next(one for one in tried if one.returncode == 1)  # two runs may be equal by chance
@@ -111,3 +113,13 @@ def test_fewer_additions_leave_other_payloads(run: store.Run) -> None:
         found = alone(whole, part)
 
     assert [one.argument for one in found.apart] == ["out_ptr"]
+
+
+@needs_fpsan
+def test_compare_tells_that_a_sum_in_another_order_only_rounds(tmp_path: Path) -> None:
+    a, b = in_two_blocks(tmp_path, keep=Keep(inputs=True))
+    done = tracing("compare", str(a.path), str(b.path), "--replay", "--fpsan", runs=tmp_path)
+
+    print(done.stdout, done.stderr)
+    assert "b's configuration leaves others of the same inputs:" in done.stdout
+    assert "under FpSan the kernels of both runs leave equal payloads: rounding" in done.stdout

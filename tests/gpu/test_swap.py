@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import msgspec
 import pytest
 import torch
 from commands import DATA
 from data.pipeline import shift
-from recorded_runs import recorded, words
+from recorded_runs import in_two_blocks, recorded, words
 
 from tracing.cli.swap import Version, swapped
-from tracing.model import Outcome, Replacement, Winner
+from tracing.model import Outcome, Replacement
 from tracing.record.kernel_module import kernel_module
 from tracing.record.swap import Swaps
 
@@ -23,16 +22,7 @@ pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a G
 def test_another_block_changes_the_order_of_a_sum_and_is_found_by_its_configuration(
     options: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    case = f"{DATA / 'tuned_sum.py'}{options}"
-    taken = list(recorded(case, tmp_path).records(Winner))
-    a, b = (
-        recorded(
-            case,
-            tmp_path,
-            [msgspec.structs.replace(one, config={**one.config, "BLOCK": size}) for one in taken],
-        )
-        for size in (16, 256)
-    )
+    a, b = in_two_blocks(tmp_path, options)
 
     assert swapped(a, b, Version.configuration, each_launch=False) == 1
 
