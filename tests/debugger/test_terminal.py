@@ -80,6 +80,24 @@ def test_a_gdb_that_is_killed_at_the_stop_does_not_keep_the_process(shared: Path
     assert started.wait(60) == 0  # at a stop gdb has taken its breakpoints out of the code
 
 
+REFUSING = """
+import gdb
+said = iter(["ptrace: No such process.", "ptrace: No such process.", "the third time"])
+def attach(line):
+    raise gdb.error(next(said))
+gdb.execute = attach
+"""
+
+
+def test_attaching_is_tried_again_where_a_thread_has_just_ended(tmp_path: Path) -> None:
+    refusing = tmp_path / "refusing.py"
+    refusing.write_text(REFUSING)
+    words = ["-ex", f"source {COMMANDS}", "-ex", f"source {refusing}", "-ex", f"attach-to {os.getpid()}"]
+    done = subprocess.run(["gdb", "-nx", "-q", "-batch", *words], capture_output=True, text=True)
+
+    assert done.stderr.strip() == "the third time"
+
+
 def test_without_gdb_it_says_what_to_install(tmp_path: Path) -> None:
     done = tracing("debug", "silu", "--pass", "cse", runs=tmp_path, GDB="no-such-gdb")
 

@@ -28,7 +28,7 @@ class Gdb:
 
     def attach(self, pid: int, wanted: Wanted) -> list[str]:
         """The command that attaches, and goes on to the pass."""
-        return [*self._start(wanted), "-p", str(pid), *self._behind("continue")]
+        return [*self._start(wanted), *self._behind(f"attach-to {pid}", "continue")]
 
     def launch(self, command: Sequence[str], variables: Mapping[str, str], wanted: Wanted) -> list[str]:
         """The command that starts a program, and goes on to the pass.
@@ -47,8 +47,8 @@ class Gdb:
         quiet = ["-q"] if self.script is None else ["-q", "-nx", "-batch"]
         return [self.path, *quiet, *(word for line in lines for word in ("-iex", line))]
 
-    def _behind(self, first: str) -> list[str]:
-        return [word for line in (first, *(self.script or ())) for word in ("-ex", line)]
+    def _behind(self, *first: str) -> list[str]:
+        return [word for line in (*first, *(self.script or ())) for word in ("-ex", line)]
 
 
 def debugged(

@@ -37,6 +37,25 @@ class Triton(Command):
     prefix = True
 
 
+class AttachTo(Command):
+    """Attach to a process, as `attach` does: attach-to PID
+
+    A thread that ends at that moment makes gdb 13 give up; it is tried again while the process is there."""
+
+    name = "attach-to"
+    attempts = 5
+
+    def invoke(self, argument: str, from_tty: bool) -> None:
+        for left in reversed(range(self.attempts)):
+            try:
+                gdb.execute(f"attach {argument}")
+                return
+            except gdb.error as error:
+                gone = "No such process" not in str(error) or not Path("/proc", argument).exists()
+                if gone or not left:
+                    raise gdb.GdbError(str(error)) from None
+
+
 class BreakPass(Command):
     """Stop in runOnOperation of a pass: break-pass NAME [KERNEL]
 
@@ -153,4 +172,14 @@ class TritonSources(Command):
                 gdb.execute(f"source {script}")
 
 
-COMMANDS = (Triton, BreakPass, BreakOptBisect, PrintOp, PrintModule, PassInfo, PyWhere, TritonSources)
+COMMANDS = (
+    Triton,
+    AttachTo,
+    BreakPass,
+    BreakOptBisect,
+    PrintOp,
+    PrintModule,
+    PassInfo,
+    PyWhere,
+    TritonSources,
+)
