@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 DATA = Path(__file__).parent / "data"
+GENERATE = Path(__file__).parents[1] / "vscode/generate.py"
 
 
 def tracing(*args: str, runs: Path, **env: str) -> subprocess.CompletedProcess[str]:
@@ -20,3 +21,9 @@ def recorded(case: str, runs: Path, *args: str, passed: bool = True) -> str:
     done = tracing("run", case, *args, runs=runs)
     assert done.returncode in ((0,) if passed else (0, 1)), done.stderr
     return done.stdout.strip().splitlines()[-1]
+
+
+def make_vscode(folder: Path, *options: str, **env: str) -> subprocess.CompletedProcess[str]:
+    """What `make vscode` writes for this environment, into a folder."""
+    command = [sys.executable, str(GENERATE), "--venv", sys.prefix, "--folder", str(folder), *options]
+    return subprocess.run(command, capture_output=True, text=True, env={**os.environ, **env}, check=False)

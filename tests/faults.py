@@ -11,8 +11,10 @@ from typer.testing import CliRunner
 from tracing import store
 from tracing.case import load_case
 from tracing.cli import app
+from tracing.record.device import Device
+from tracing.record.experiment import Experiment
 from tracing.record.launches import LaunchRecorder
-from tracing.record.run import Device, record
+from tracing.record.run import record
 
 SAID = {
     "grid": (
@@ -46,7 +48,8 @@ SAID = {
 def faulty(fault: str, runs: Path) -> Path:
     """A run of data/faults.py."""
     case, writer = load_case(f"{DATA / 'faults.py'}:fault={fault}"), store.create(runs, INFO)
-    outcome = record(case, Device("sm_90"), 0, LaunchRecorder(writer), writer, lambda stage: None, None)
+    experiment = Experiment(case, Device("sm_90"), seed=0)
+    outcome = record(experiment, LaunchRecorder(writer), lambda stage: None, passes=None)
     writer.close()
     assert outcome.status != "failed", outcome.traceback
     return writer.path

@@ -25,9 +25,9 @@ from tracing.case import load_case
 from tracing.compiler.resume import Place, place_before, resume
 from tracing.model import Compilation, PassRecord
 from tracing.record.derive import derive
+from tracing.record.device import Device
 from tracing.record.once import execute
 from tracing.record.passes import PassRecorder
-from tracing.record.run import Device
 
 SETTINGS = ("num_warps", "num_stages", "num_ctas", "enable_fp_fusion", "debug", "sanitize_overflow")
 Artefacts = Mapping[str, "bytes | str"]

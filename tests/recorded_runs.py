@@ -8,13 +8,19 @@ from pathlib import Path
 from typing import Any
 
 from commands import DATA
+from data import kernels
 from msgspec.structs import replace
+from records import new_run
 
 from tracing import store
 from tracing.case import load_case
 from tracing.model import SCHEMA, RunInfo, Winner
+from tracing.record.derive import derive
+from tracing.record.device import Device
+from tracing.record.experiment import Experiment
 from tracing.record.launches import LaunchRecorder
-from tracing.record.run import Device, record
+from tracing.record.passes import PassRecorder
+from tracing.record.run import record
 from tracing.record.winners import Winners
 
 
@@ -23,10 +29,19 @@ def recorded(case: str | Path, runs: Path, winners: Sequence[Winner] = (), **opt
     loaded, device = load_case(str(case)), Device("sm_90")
     info = RunInfo(SCHEMA, loaded.name, str(loaded.path), (), 0, store.now(), device.environment())
     writer = store.create(runs, info)
-    taken = Winners(writer, winners)
-    record(
-        loaded, device, 0, LaunchRecorder(writer, **options), writer, lambda stage: None, None, winners=taken
-    )
+    experiment, taken = Experiment(loaded, device, seed=0), Winners(writer, winners)
+    record(experiment, LaunchRecorder(writer, **options), lambda stage: None, passes=None, winners=taken)
+    writer.close()
+    return store.Run(writer.path)
+
+
+def recorded_passes(runs: Path, *compiled: tuple[str, str]) -> store.Run:
+    """The passes of kernels of data/kernels.py, each with the target that it is compiled for."""
+    writer = new_run(runs)
+    with PassRecorder(writer):
+        for kernel, target in compiled:
+            kernels.compiled(kernel, target)
+    derive(writer.path)
     writer.close()
     return store.Run(writer.path)
 

@@ -15,7 +15,7 @@ from triton.backends.compiler import GPUTarget
 
 from tracing.digests import RANGES, TILE_BYTES
 from tracing.model import Digest
-from tracing.record import digest_gpu
+from tracing.record import digest_gpu, digest_tables
 from tracing.record.digest import digest
 from tracing.record.digest_kernel import FIELDS, PLAIN
 from tracing.record.layouts import layout
@@ -43,7 +43,7 @@ def special(count: int, dtype: torch.dtype) -> torch.Tensor:
 
 def random_sizes(seed: int) -> list[torch.Tensor]:
     choose = random.Random(seed)
-    sizes = [int(2 ** choose.uniform(0, 17)) for _ in range(choose.randint(1, digest_gpu.WIDTH))]
+    sizes = [int(2 ** choose.uniform(0, 17)) for _ in range(choose.randint(1, digest_tables.WIDTH))]
     return [
         integers(n) if dtype is torch.uint8 else values(n // dtype.itemsize, dtype=dtype)
         for n in sizes
@@ -114,16 +114,16 @@ def compiled(target: GPUTarget, kind: int) -> Any:
 
 def digests(target: GPUTarget, tensors: list[Any]) -> list[Digest]:
     """What the kernel says of up to eight tensors."""
-    out = torch.zeros((digest_gpu.WIDTH, FIELDS), dtype=torch.int64)
+    out = torch.zeros((digest_tables.WIDTH, FIELDS), dtype=torch.int64)
     first = 0
-    for table in digest_gpu.tables(tensors):
+    for table in digest_tables.tables(tensors):
         chosen, slots = tensors[first : first + table.count], out[first:]
         first += table.count
         if table.programs:
             addresses = [tensor.data_ptr() for tensor in chosen]
             kernel = compiled(target, table.kind)
             kernel[(table.programs, 1, 1)](*addresses, *table.padding, table.rows, slots, table.kind)
-    return digest_gpu.decode(out[: len(tensors)].numpy(), digest_gpu.facts(tensors)).digests()
+    return digest_gpu.decode(out[: len(tensors)].numpy(), digest_tables.facts(tensors)).digests()
 
 
 def rounded(digest: Digest) -> Digest:
@@ -142,7 +142,7 @@ def test_the_kernel_computes_the_digest_of_the_host(target: GPUTarget, group: st
 def test_a_program_may_read_many_tiles(
     target: GPUTarget, monkeypatch: pytest.MonkeyPatch, group: str
 ) -> None:
-    monkeypatch.setattr(digest_gpu, "PROGRAMS", 1)
+    monkeypatch.setattr(digest_tables, "PROGRAMS", 1)
     found = digests(target, GROUPS[group])
 
     assert found == [rounded(digest(tensor)) for tensor in GROUPS[group]]
@@ -158,7 +158,7 @@ def test_an_l1_norm_beyond_float32_is_the_one_of_the_host(target: GPUTarget, dty
 
 @pytest.mark.parametrize("count", [1, 8, 9, 20])
 def test_tables_take_eight_tensors_each(count: int) -> None:
-    tables = digest_gpu.tables([torch.zeros(5)] * count)
+    tables = digest_tables.tables([torch.zeros(5)] * count)
 
     assert [table.count for table in tables] == [8] * (count // 8) + [count % 8] * (count % 8 > 0)
     assert all(table.count + len(table.padding) == 8 for table in tables)

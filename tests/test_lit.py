@@ -7,15 +7,12 @@ from pathlib import Path
 
 import pytest
 from commands import tracing
-from data.kernels import compiled
-from records import new_run
+from recorded_runs import recorded_passes
 
 from tracing.analyze.lit import lit_test
 from tracing.analyze.passes import compilations, passes_of
 from tracing.cli.lit import verified
 from tracing.errors import Problem
-from tracing.record.derive import derive
-from tracing.record.passes import PassRecorder
 from tracing.store import Run
 
 BEFORE = """#loc = loc("k.py":1:0)
@@ -108,13 +105,7 @@ def test_a_pass_that_changed_locations_alone_has_nothing_to_test() -> None:
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """The passes of two kernels, compiled for GPUs that need not be there."""
-    writer = new_run(tmp_path_factory.mktemp("runs"))
-    with PassRecorder(writer):
-        compiled("softmax", "sm_90")
-        compiled("matmul", "gfx942")
-    derive(writer.path)
-    writer.close()
-    return Run(writer.path)
+    return recorded_passes(tmp_path_factory.mktemp("runs"), ("softmax", "sm_90"), ("matmul", "gfx942"))
 
 
 @pytest.mark.parametrize("kernel", [0, 1], ids=["softmax", "matmul"])

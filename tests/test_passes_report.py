@@ -6,14 +6,12 @@ from pathlib import Path
 
 import pytest
 from commands import tracing
-from data.kernels import compiled as compile_kernel
+from recorded_runs import recorded_passes
 from records import compiled, new_run
 from rich.text import Text
 
 from tracing.environment import nvdisasm
 from tracing.model import Argument, Kernel, LaunchLine, Signature, TensorMeta
-from tracing.record.derive import derive
-from tracing.record.passes import PassRecorder
 from tracing.report.passes import diff_text
 
 KERNELS = Path(__file__).parent / "data" / "kernels.py"
@@ -23,13 +21,7 @@ DOT = '%0 = tt.dot %a, %b : f32 loc("k.py":1:1)\n'
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The passes of two kernels, compiled for a GPU that need not be there."""
-    writer = new_run(tmp_path_factory.mktemp("runs"))
-    with PassRecorder(writer):
-        compile_kernel("softmax", "sm_90")
-        compile_kernel("matmul", "gfx942")
-    derive(writer.path)
-    writer.close()
-    return writer.path
+    return recorded_passes(tmp_path_factory.mktemp("runs"), ("softmax", "sm_90"), ("matmul", "gfx942")).path
 
 
 def shown(run: Path, *args: str) -> str:

@@ -16,22 +16,17 @@ import torch._inductor.config as inductor
 from commands import recorded, tracing
 from data import kernels
 from data.worker_kernel import WorkerKernel
+from records import new_run
 from torch._inductor import async_compile
 from triton._C.libtriton import llvm, passes
 
-from tracing import store
-from tracing.model import SCHEMA, Compilation, Environment, NotCovered, RunInfo
+from tracing.model import Compilation, NotCovered
 from tracing.record.derive import derive
 from tracing.record.passes import PassRecorder
 from tracing.record.workers import recorded_in_workers
-from tracing.store import Run, RunWriter
+from tracing.store import Run
 
 TESTS = Path(__file__).parent
-
-
-def new_run(folder: Path) -> RunWriter:
-    environment = Environment("3", "2", "3", "none", "cuda:90", "here", "Linux", {})
-    return store.create(folder, RunInfo(SCHEMA, "case", "case.py", (), 0, store.now(), environment))
 
 
 @pytest.fixture(scope="module")

@@ -12,8 +12,9 @@ import pytest
 from data import kernels
 from triton.backends.nvidia.compiler import CUDABackend
 
-from tracing.compiler.pipeline import Pass, observed
+from tracing.compiler.pipeline import observed
 from tracing.compiler.resume import Place, options_of, resume
+from tracing.compiler.steps import Pass
 from tracing.errors import Problem
 from tracing.model import Compilation
 

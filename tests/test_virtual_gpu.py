@@ -20,7 +20,9 @@ from triton.language.extra import libdevice
 from triton.runtime.driver import driver
 
 from tracing.errors import Problem
-from tracing.virtual_gpu import parse_target, self_test, virtual_gpu
+from tracing.virtual_gpu import virtual_gpu
+from tracing.virtual_gpu.chips import parse_target
+from tracing.virtual_gpu.self_test import self_test
 
 
 @pytest.fixture

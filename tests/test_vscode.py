@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import importlib
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import make_vscode
 from hypothesis import given
 from hypothesis import strategies as st
 from launch_keys import faults
@@ -36,16 +36,7 @@ USERS = """{
 
 
 def make(folder: Path, *options: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    command = [
-        sys.executable,
-        str(ROOT / "vscode/generate.py"),
-        "--venv",
-        sys.prefix,
-        "--folder",
-        str(folder),
-    ]
-    own = {**os.environ, "GDB": gdb_of(folder.parent, "16.3"), **variables}
-    return subprocess.run([*command, *options], capture_output=True, text=True, env=own)
+    return make_vscode(folder, *options, **{"GDB": gdb_of(folder.parent, "16.3"), **variables})
 
 
 def gdb_of(folder: Path, version: str) -> str:

@@ -7,9 +7,11 @@ from tracing.model import Workload
 
 __all__ = ["DebugMode", "TritonKernelCall", "Workload"]
 
+_MODULES = {"DebugMode": "tracing.record.debug_mode", "TritonKernelCall": "tracing.record.kernel_call"}
+
 
 def __getattr__(name: str) -> Any:
     # torch is imported when one of these is asked for, not by every command
-    if name in ("DebugMode", "TritonKernelCall"):
-        return getattr(importlib.import_module("tracing.record.debug_mode"), name)
+    if name in _MODULES:
+        return getattr(importlib.import_module(_MODULES[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -136,7 +136,8 @@ def bytes_a_launch(runs: Path) -> str:
 def test_digest_bandwidth() -> None:
     from triton.testing import do_bench
 
-    from tracing.record.digest_gpu import StreamDigests, calls, tables
+    from tracing.record.digest_gpu import StreamDigests
+    from tracing.record.digest_tables import calls, tables
 
     digests = StreamDigests(torch.device("cuda", 0), torch.cuda.current_stream().cuda_stream, lambda *_: None)
     floats = torch.rand(1 << 28, device="cuda")

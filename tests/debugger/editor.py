@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 import queue
-import subprocess
 import sys
 import threading
 from pathlib import Path
 from typing import Any
 
+from commands import make_vscode
 from debugger.dap import Adapter, Message
 
 ROOT = Path(__file__).parents[2]
@@ -19,15 +19,8 @@ INPUTS = {"kernel": "add", "stage": "ttgir", "pass": "tritongpu-coalesce"}
 
 def generated(folder: Path, *options: str, gdb: str = "gdb") -> dict[str, Any]:
     """What `make vscode` writes for this environment, read as VSCode reads it."""
-    command = [
-        sys.executable,
-        str(ROOT / "vscode/generate.py"),
-        "--venv",
-        sys.prefix,
-        "--folder",
-        str(folder),
-    ]
-    subprocess.run([*command, *options], check=True, capture_output=True, env={**os.environ, "GDB": gdb})
+    done = make_vscode(folder, *options, GDB=gdb)
+    assert done.returncode == 0, done.stderr
     read: dict[str, Any] = json.loads((folder / ".vscode/launch.json").read_text())
     return read
 

@@ -148,7 +148,7 @@ def recorded(runs: Path, call: Callable[[], object]) -> tuple[list[KernelLaunch]
         with LaunchRecorder(store.create(runs, INFO)) as recorder:
             call()
         torch.cuda.synchronize()
-    run = store.Run(recorder._writer.path)
+    run = store.Run(recorder.writer.path)
     events = (e.name for e in profiler.events() if e.device_type == torch.autograd.DeviceType.CUDA)
     seen = Counter(name for name in events if re.match(r"triton_|(add|tuned|matmul)_kernel", name))
     return list(run.launches()), seen, run
@@ -181,7 +181,7 @@ def test_launches_by_which_kernels_are_chosen_are_left_out(
         call()
     launches, seen, _ = recorded(tmp_path, call)
 
-    first = Counter(launch.kernel_name for launch in store.Run(recorder._writer.path).launches())
+    first = Counter(launch.kernel_name for launch in store.Run(recorder.writer.path).launches())
     print(f"\n{case.__name__}: the profiler saw {sum(seen.values())}, recorded {len(launches)}")
     assert first == seen == Counter(launch.kernel_name for launch in launches)
     assert seen
@@ -216,5 +216,5 @@ def test_a_cuda_graph_is_reported_as_not_covered(tmp_path: Path) -> None:
             added(x)
         graph.replay()
 
-    whats = [record.what for record in store.Run(recorder._writer.path).records(NotCovered)]
+    whats = [record.what for record in store.Run(recorder.writer.path).records(NotCovered)]
     assert any("CUDA graph" in what for what in whats)

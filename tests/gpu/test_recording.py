@@ -29,7 +29,7 @@ def recorder(runs: Path, **options: Any) -> LaunchRecorder:
 
 
 def run_of(recorder: LaunchRecorder) -> store.Run:
-    return store.Run(recorder._writer.path)
+    return store.Run(recorder.writer.path)
 
 
 def launches(recorder: LaunchRecorder) -> list[KernelLaunch]:

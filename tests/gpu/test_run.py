@@ -19,7 +19,7 @@ def test_the_second_run_of_a_case_on_a_gpu_compares_equal(tmp_path: Path) -> Non
 
     assert f"device    {torch.cuda.get_device_name()}" in shown
     assert "[OUT] out_ptr0=t: f32[32, 1, 896]" in shown
-    assert (compared.returncode, compared.stdout) == (0, "equal: 1 launch, every digest\n")
+    assert (compared.returncode, compared.stdout) == (0, "equal: 1 launch, every digest, 1 result\n")
 
 
 def test_a_seeded_difference_is_caught_at_the_launch_that_first_reads_it(tmp_path: Path) -> None:

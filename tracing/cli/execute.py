@@ -32,8 +32,8 @@ def execute(
         _replay(run, passes, analysis.find_pass(passes, which, stage))
         return
     from tracing.case import load_case
+    from tracing.record.device import Device
     from tracing.record.once import execute as execute_case
-    from tracing.record.run import Device
 
     execute_case(load_case(what), Device(target), seed)
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
+from contextlib import closing
 from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.status import Status
@@ -19,6 +20,9 @@ from tracing.cli.winners import print_taken
 from tracing.errors import Problem
 from tracing.model import SCHEMA, Outcome, RunInfo
 from tracing.store.winners import read_winners
+
+if TYPE_CHECKING:
+    from tracing.record.experiment import Experiment
 
 
 class Digests(str, Enum):
@@ -142,46 +146,51 @@ def run(
     started = time.perf_counter()
     with err.status("importing torch") as status:
         from tracing.case import load_case
+        from tracing.record.device import Device
+        from tracing.record.experiment import Experiment
         from tracing.record.launches import LaunchRecorder
         from tracing.record.outputs import Keep
-        from tracing.record.run import Device, record
+        from tracing.record.run import record
         from tracing.record.selection import selection_of
         from tracing.record.user_hash import load_hash_fn
         from tracing.record.winners import Winners
 
-        phases = [p.value for p in phase or ()]
-        selection = selection_of(kernel, launches, phases, rank, environment.rank())
+        selection = selection_of(kernel, launches, [p.value for p in phase or ()], rank, environment.rank())
         keep = Keep(keep_inputs, keep_memory, keep_disk, keep_spill.value)
         hashing = load_hash_fn(hash_fn) if hash_fn else None
-        loaded, device = load_case(case), Device(target)
-        info = RunInfo(
-            SCHEMA, loaded.name, str(loaded.path), tuple(sys.argv), seed, store.now(), device.environment(),
-            digests.value, environment.world_size() if rank_aware else 1,
-        )  # fmt: skip
+        experiment = Experiment(load_case(case), Device(target), seed)
+        info = _info(experiment, digests, environment.world_size() if rank_aware else 1)
         writer = store.create(runs, info, environment.rank(), job)
-        progress = _progress(status, loaded.name, started)
-        progress(f"recording on the {device.name}, for {device.compiled_for}")
-        kept = keep if keep_outputs or keep_inputs else None
-        recorder = LaunchRecorder(
-            writer, digests.value, selection=selection, keep=kept, time=time_launches, hash_fn=hashing
-        )
-        taken = Winners(writer, frozen.winners if frozen else ())
-        try:
-            outcome = record(
-                loaded, device, seed, recorder, writer, progress, ir.value if passes else None, taken
+        with closing(writer):
+            kept = keep if keep_outputs or keep_inputs else None
+            recorder = LaunchRecorder(
+                writer, digests.value, selection=selection, keep=kept, time=time_launches, hash_fn=hashing
             )
-        finally:
-            writer.close()
+            taken = Winners(writer, frozen.winners if frozen else ())
+            progress = _progress(status, experiment, started)
+            outcome = record(
+                experiment, recorder, progress, passes=ir.value if passes else None, winners=taken
+            )
     if frozen:
         print_taken(frozen, info.environment, taken.chosen, taken.unmatched)
     _conclude(outcome, writer.path, show, recorder.hash_failure)
 
 
-def _progress(status: Status, case: str, started: float) -> Callable[[str], None]:
+def _info(experiment: Experiment, digests: Digests, world_size: int) -> RunInfo:
+    case, environment = experiment.case, experiment.device.environment()
+    return RunInfo(
+        SCHEMA, case.name, str(case.path), tuple(sys.argv), experiment.seed, store.now(), environment,
+        digests.value, world_size,
+    )  # fmt: skip
+
+
+def _progress(status: Status, experiment: Experiment, started: float) -> Callable[[str], None]:
     def progress(stage: str) -> None:
-        err.print(f"[dim]{time.perf_counter() - started:6.1f} s[/]  {case}: {stage}")
+        err.print(f"[dim]{time.perf_counter() - started:6.1f} s[/]  {experiment.case.name}: {stage}")
         status.update(stage)
 
+    device = experiment.device
+    progress(f"recording on the {device.name}, for {device.compiled_for}")
     return progress
 
 

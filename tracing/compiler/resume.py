@@ -23,8 +23,9 @@ from triton.backends.compiler import GPUTarget, Language
 from triton.compiler.compiler import make_backend
 
 from tracing.compiler.block_locations import set_block_locations
-from tracing.compiler.pipeline import Observer, Steps, stepwise
+from tracing.compiler.pipeline import stepwise
 from tracing.compiler.stderr import collected, errors_in
+from tracing.compiler.steps import Observer, Steps
 from tracing.errors import Problem
 from tracing.model import Blob, Compilation, PassRecord
 

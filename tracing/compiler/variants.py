@@ -13,8 +13,8 @@ from typing import Any
 
 from tracing.compiler import llvm, ptxas
 from tracing.compiler.child import Ended, in_child
-from tracing.compiler.pipeline import Pass
 from tracing.compiler.resume import options_of, place_before, resume
+from tracing.compiler.steps import Pass
 from tracing.model import Blob, Compilation, PassRecord
 
 # artefacts beside the stages

@@ -17,14 +17,12 @@ argument. What it cannot see:
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
-from triton._C.libtriton import ir
-
 from tracing.model import Role
+from tracing.record.ttir import Module, Op, parse
 
 # Operand 0 of each of these is the address. Those with atomic_load, _poll and _store begin with Triton 3.9.
 _READS = {"tt.load", "tt.descriptor_load", "tt.descriptor_gather", "tt.atomic_load", "tt.atomic_poll"}
@@ -51,27 +49,6 @@ class Origin(NamedTuple):
 
 
 Origins: TypeAlias = frozenset[Origin]
-
-
-class Op(NamedTuple):
-    """One operation; values, blocks and regions are MLIR's numbers for them."""
-
-    name: str  # "tt.load"
-    operands: tuple[int, ...]
-    results: tuple[int, ...]
-    regions: tuple[int, ...]
-    callee: str | None  # of a tt.call
-
-
-@dataclass(frozen=True, slots=True)
-class Module:
-    """The functions of one kernel."""
-
-    entry: str  # the public function
-    pointers: tuple[int, ...]  # positions of its arguments that are pointers or descriptors
-    functions: Mapping[str, int]  # name -> region
-    ops: Mapping[int, list[Op]]  # region -> the operations directly in it
-    blocks: Mapping[int, list[tuple[int, ...]]]  # region -> the arguments of each block, entry first
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +82,7 @@ def declared_roles(ttir: str, signature: Mapping[str, Any]) -> dict[str, Role]:
     Raises ValueError if MLIR refuses the text (its reason is on stderr), or if text and signature differ
     in the number of pointers and descriptors.
     """
-    module = _parse(ttir)
+    module = parse(ttir)
     names = list(_pointers(signature.items()))
     if len(names) != len(module.pointers):
         found = f"TTIR of {module.entry} has {len(module.pointers)} pointer arguments"
@@ -259,60 +236,3 @@ class Walk:
         if not origins <= known:
             self._origins[value] = known | origins
             self._changed = True
-
-
-def _parse(ttir: str) -> Module:
-    context = ir.context()  # not that of a compile in progress
-    ir.load_dialects(context)
-    with tempfile.NamedTemporaryFile("w", suffix=".ttir", encoding="utf-8") as file:
-        file.write(ttir)
-        file.flush()
-        try:
-            parsed = ir.parse_mlir_module(file.name, context)
-        except RuntimeError as error:
-            raise ValueError("MLIR refuses the TTIR") from error
-    return _read(parsed)
-
-
-def _read(parsed: Any) -> Module:
-    functions: dict[str, int] = {}
-    ops: dict[int, list[Op]] = {}
-    blocks: dict[int, dict[int, tuple[int, ...]]] = {}
-
-    def read(op: Any) -> None:
-        block = op.get_block()
-        if block is None:  # the module itself
-            return
-        region = block.get_parent().id()
-        if op.get_name() == "tt.func" and not op.get_region(0).empty():
-            functions[op.get_str_attr("sym_name")] = op.get_region(0).id()
-        known = blocks.setdefault(region, {})
-        if block.id() not in known:
-            known[block.id()] = tuple(block.arg(i).id() for i in range(block.get_num_arguments()))
-        ops.setdefault(region, []).append(_op(op))
-
-    parsed.walk(read)  # the operations of a block in order, the blocks of a region in order
-    entry = parsed.get_entry_func_name()
-    return Module(
-        entry,
-        _pointer_positions(parsed.get_function(entry)),
-        functions,
-        ops,
-        {region: list(known.values()) for region, known in blocks.items()},
-    )
-
-
-def _op(op: Any) -> Op:
-    name = op.get_name()
-    return Op(
-        name,
-        tuple(op.get_operand(i).id() for i in range(op.get_num_operands())),
-        tuple(op.get_result(i).id() for i in range(op.get_num_results())),
-        tuple(op.get_region(i).id() for i in range(op.get_num_regions())),
-        op.get_flat_symbol_ref_attr("callee") if name == "tt.call" else None,
-    )
-
-
-def _pointer_positions(function: Any) -> tuple[int, ...]:
-    types = (str(function.args(i).get_type()) for i in range(function.get_num_args()))
-    return tuple(i for i, kind in enumerate(types) if kind.startswith(("!tt.ptr<", "!tt.tensordesc<")))

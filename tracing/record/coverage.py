@@ -7,13 +7,14 @@ launcher of a kernel and calls that: `CompiledKernel.run`, or, where Inductor's 
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any, TypeAlias
 
 import torch
 from torch._inductor.output_code import CompiledFxGraph
+
+from tracing.patch import Method, Wrapper, patched
 
 NO_GRAPHS = "torch._inductor.config.triton.cudagraphs = False, and no torch.cuda.CUDAGraph"
 NO_PACKAGE = "torch.compile of the model that the package was made of"
@@ -41,11 +42,11 @@ def watched(not_covered: _NotCovered) -> Iterator[None]:
             not_covered("launches by Inductor's C++ wrapper", NO_CPP_WRAPPER)
 
     with ExitStack() as stack:
-        stack.enter_context(_told(torch.cuda.CUDAGraph, "replay", replayed))
-        stack.enter_context(_told(CompiledFxGraph, "__call__", compiled))
+        stack.enter_context(patched(torch.cuda.CUDAGraph, "replay", _telling(replayed)))
+        stack.enter_context(patched(CompiledFxGraph, "__call__", _telling(compiled)))
         for runner in _package_runners():
             for name in {"run", "boxed_run"} & vars(runner).keys():
-                stack.enter_context(_told(runner, name, packaged))
+                stack.enter_context(patched(runner, name, _telling(packaged)))
         yield
 
 
@@ -55,18 +56,12 @@ def _package_runners() -> list[type]:
     return [member for member in members if isinstance(member, type) and hasattr(member, "run")]
 
 
-@contextmanager
-def _told(owner: type, name: str, tell: Callable[[Any], None]) -> Iterator[None]:
-    # pybind11's classes, too, take a function in the place of a method
-    original = vars(owner)[name]
+def _telling(tell: Callable[[Any], None]) -> Wrapper:
+    def wrapper(original: Method) -> Method:
+        def called(self: Any, *args: Any, **kwargs: Any) -> Any:
+            tell(self)
+            return original(self, *args, **kwargs)
 
-    @functools.wraps(original)
-    def called(self: Any, *args: Any, **kwargs: Any) -> Any:
-        tell(self)
-        return original(self, *args, **kwargs)
+        return called
 
-    setattr(owner, name, called)
-    try:
-        yield
-    finally:
-        setattr(owner, name, original)
+    return wrapper

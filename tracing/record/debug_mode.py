@@ -12,11 +12,9 @@ by streams alone. What is computed to record is not recorded: it is hidden from 
 from __future__ import annotations
 
 import copy
-import functools
-import numbers
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -24,176 +22,19 @@ from torch.utils._debug_mode import DebugMode as TorchDebugMode
 
 from tracing.errors import Problem
 from tracing.model import Role
-from tracing.record import digest, hooks
+from tracing.record import hooks
 from tracing.record.aside import aside
-from tracing.record.sites import Grid, Site, tensor_of
+from tracing.record.hashing import Hashing, hash_fn_of
+from tracing.record.kernel_call import TritonKernelCall, tensors_of
+from tracing.record.sites import Grid, Site
 from tracing.record.user_hash import HashFn
-
-try:
-    from torch.utils._debug_mode._calls import _TritonKernelCall
-    from torch.utils._debug_mode._utils import _arg_to_str, hash_tensor_fn, norm_hash_fn
-except ImportError:  # torch < 2.13: _debug_mode is one file, not a package
-    from torch.utils._debug_mode import (  # type: ignore[attr-defined, no-redef, unused-ignore]
-        _arg_to_str,
-        _TritonKernelCall,
-        hash_tensor_fn,
-        norm_hash_fn,
-    )
 
 _WRITTEN: tuple[Role, ...] = ("out", "in_out", "unknown")
 _READ: tuple[Role, ...] = ("in", "in_out", "unknown")
 
-
-class TritonKernelCall(_TritonKernelCall):
-    """One launch of a Triton kernel; indices are positions in `args`.
-
-    grid           -- programs in x, y and z; empty if the launch failed
-    args           -- the values, constants left out. A tensor is its short text, `t: f32[128, 128]`, unless
-                      the mode has store_original_args; then it may be written again by later kernels
-    kwargs         -- empty: a launch has named every argument
-    pre_hashes     -- index -> hash of each tensor argument before the launch, also of one that is not read:
-                      a buffer for output holds whatever was there. An argument that is a tuple is written
-                      as a whole, and its hashes are a tuple
-    post_hashes    -- the same after it
-    modified_args  -- what is declared written by the kernel's TTIR, or may be, and what was seen to change.
-                      A declared write may rewrite the same bytes or be masked off; a change may come through
-                      another argument that shares the memory. Without hashes, the declared alone
-    log            -- "hash": of the tensors written, "input_hash": of those read, in argument order;
-                      "hash_error" or "not_recorded" where there are none, and why
-    record         -- "output": clones of the tensors written, in argument order
-
-    Source: torch.utils._debug_mode, which takes it for a call of its own. Its check_hash_mismatches()
-    subtracts hashes that differ: log numbers for it, such as "norm".
-    """
-
-    pre_hashes: dict[int, Any]  # type: ignore[assignment]
-    post_hashes: dict[int, Any]  # type: ignore[assignment]
-    log: dict[str, Any]
-    record: dict[str, Any]
-
-    def __init__(
-        self, kernel_name: str, arg_names: Sequence[str], args: Sequence[Any], call_depth: int
-    ) -> None:
-        super().__init__(kernel_name, {}, call_depth)
-        self.grid: tuple[int, ...] = ()
-        self.arg_names = tuple(arg_names)
-        self.args = tuple(args)
-        self.modified_args: set[int] = set()
-        self.pre_hashes, self.post_hashes = {}, {}
-        self.log, self.record = {}, {}
-        self._margin = ""  # of the lines after the first
-
-    def stringify_args(self, attributes: list[str], tensor_memo: Any = None) -> None:
-        """Let go of the tensors: keep their text."""
-        self.args = tuple(
-            _text(value, attributes, tensor_memo) if _tensors(value) else value for value in self.args
-        )
-
-    def render(self, attributes: list[str]) -> str:
-        """The call, one argument a line; attributes are those of tensors to show."""
-        marks = ("[OUT] " if i in self.modified_args else "" for i in range(len(self.args)))
-        arguments = ",\n".join(
-            f"{self._margin}    {mark}{name}={_text(value, attributes)}"
-            for mark, name, value in zip(marks, self.arg_names, self.args, strict=True)
-        )
-        notes = self._notes()
-        head = f"[Triton] {self.kernel_name}[grid={self.grid}]"
-        return f"{head}(\n{arguments}\n{self._margin})" + (f"  # {notes}" if notes else "")
-
-    def indented(self) -> TritonKernelCall:
-        """The same call, whose lines stand where debug_string() puts the first of them."""
-        other = copy.copy(self)
-        other._margin = "  " * (self.call_depth + 1)
-        return other
-
-    def _notes(self) -> dict[str, Any]:
-        if not self.post_hashes:
-            return self.log
-        outputs = [self.arg_names[i] for i in sorted(self.modified_args)]
-        hashes = {"pre_hashes": self.pre_hashes, "post_hashes": self.post_hashes}
-        return {"outputs": outputs, **hashes, **self.log}
-
-
-def _tensors(value: object) -> list[torch.Tensor]:
-    if isinstance(value, tuple):
-        return [tensor for member in value for tensor in _tensors(member)]
-    tensor = tensor_of(value)
-    return [] if tensor is None else [tensor]
-
-
-def _all(tensors: Mapping[int, list[torch.Tensor]]) -> list[torch.Tensor]:
-    return [tensor for found in tensors.values() for tensor in found]
-
-
-def _text(value: object, attributes: list[str], memo: Any = None) -> str:
-    if isinstance(value, tuple):
-        return f"({', '.join(_text(member, attributes, memo) for member in value)})"
-    tensor = tensor_of(value)
-    if tensor is None:
-        return str(value)
-    text = str(_arg_to_str(tensor, attributes, memo))
-    return text if tensor is value else f"{type(value).__name__}({text})"  # a descriptor of the tensor
-
-
-# ---- hashes ----
-
-
-@dataclass(frozen=True, slots=True)
-class _Hashing:
-    # A user's function may fail in any way, in the middle of a model: that is kept until a call can say it.
-    fn: HashFn
-    inputs: bool = False
-    failures: list[str] = field(default_factory=list)
-
-    def __call__(self, tensor: torch.Tensor) -> Any:
-        try:
-            value = self.fn(tensor)
-        except Exception as error:
-            self.failures.append(f"hash_fn raised {type(error).__name__}: {error}")
-            return None
-        if _is_hash(value):
-            return value
-        found = f"hash_fn returned a {type(value).__name__}"
-        self.failures.append(f"{found}; it must be a number, str, bytes, None or a tuple of these")
-        return None
-
-    def failure(self, *_dispatched: Any) -> dict[str, Any] | None:
-        """What failed since the last question: for the call that is being recorded."""
-        if not self.failures:
-            return None
-        found = {"hash_error": self.failures[0]}
-        self.failures.clear()
-        return found
-
-    def of(self, tensors: Mapping[int, list[torch.Tensor]], values: Sequence[Any]) -> dict[int, Any]:
-        hashes = {i: tuple(map(self, found)) for i, found in tensors.items()}
-        return {i: found if isinstance(values[i], tuple) else found[0] for i, found in hashes.items()}
-
-
-def _is_hash(value: object) -> bool:
-    if isinstance(value, tuple):
-        return all(map(_is_hash, value))
-    return value is None or isinstance(value, (numbers.Number, str, bytes))
-
-
-def _hash_fn(chosen: HashFn | str | list[str] | None) -> HashFn:
-    # names that are not upstream's were refused by upstream
-    if chosen is None:
-        return lambda tensor: digest.bits(tensor)[0]
-    if isinstance(chosen, list):
-        several = [_hash_fn(name) for name in chosen]
-        return lambda tensor: tuple(fn(tensor) for fn in several)
-    if isinstance(chosen, str):
-        return functools.partial(norm_hash_fn if chosen == "norm" else hash_tensor_fn, use_scalar=True)
-    return chosen
-
-
 # Process-wide, as upstream's are: a backward on another thread is of the same program. The last one counts.
-_hashing: list[_Hashing] = []
+_hashing: list[Hashing] = []
 _recording_outputs: list[bool] = []
-
-
-# ---- the mode ----
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +45,7 @@ class _Launched:
     values: Sequence[Any]
     tensors: Mapping[int, list[torch.Tensor]]
     stream: int
-    hashing: _Hashing | None
+    hashing: Hashing | None
     outputs: bool  # to be cloned
 
 
@@ -267,7 +108,7 @@ class DebugMode(TorchDebugMode):  # type: ignore[no-untyped-call, unused-ignore]
 
         The hashes of a Triton call before and after it are there in any case.
         """
-        hashing = _Hashing(_hash_fn(hash_fn), hash_inputs)
+        hashing = Hashing(hash_fn_of(hash_fn), hash_inputs)
         options: dict[str, Any] = {"hash_inputs": hash_inputs}
         if hash_fn is not None:
             options["hash_fn"] = hashing if callable(hash_fn) else hash_fn
@@ -287,7 +128,7 @@ class DebugMode(TorchDebugMode):  # type: ignore[no-untyped-call, unused-ignore]
     @torch._dynamo.disable  # type: ignore[untyped-decorator, unused-ignore]
     def before(self, site: Site, values: Sequence[Any], stream: int, grid: Grid | None) -> _Launched:
         call = TritonKernelCall(site.name, site.names, values, self.call_depth + 1)
-        tensors = {i: found for i, value in enumerate(values) if (found := _tensors(value))}
+        tensors = {i: found for i, value in enumerate(values) if (found := tensors_of(value))}
         hashing = _hashing[-1] if _hashing else None
         outputs = bool(_recording_outputs)
         with aside(stream, _all(tensors) if hashing or outputs else ()) as capturing:
@@ -333,12 +174,16 @@ class DebugMode(TorchDebugMode):  # type: ignore[no-untyped-call, unused-ignore]
         return roles
 
 
+def _all(tensors: Mapping[int, list[torch.Tensor]]) -> list[torch.Tensor]:
+    return [tensor for found in tensors.values() for tensor in found]
+
+
 def _role_in(wanted: tuple[Role, ...], roles: Mapping[str, Role], name: str) -> bool:
     # members of a tuple `t` are called `t.0`, `t.1`
     return any(role in wanted for key, role in roles.items() if key == name or key.startswith(f"{name}."))
 
 
-def _logged(call: TritonKernelCall, roles: Mapping[str, Role], hashing: _Hashing) -> dict[str, Any]:
+def _logged(call: TritonKernelCall, roles: Mapping[str, Role], hashing: Hashing) -> dict[str, Any]:
     logged: dict[str, Any] = {"hash": [call.post_hashes[i] for i in sorted(call.modified_args)]}
     if hashing.inputs:
         logged["input_hash"] = [

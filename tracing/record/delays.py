@@ -23,9 +23,9 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from tracing.record import hooks
+from tracing.record.operator_mode import OperatorMode
 from tracing.record.sites import Grid, Site
 from tracing.record.streams import stream_of
 
@@ -109,16 +109,10 @@ def _on_gpu() -> bool:
     return bool(torch.cuda.is_initialized())  # type: ignore[no-untyped-call, unused-ignore]
 
 
-class _Operators(TorchDispatchMode):  # type: ignore[no-untyped-call, unused-ignore]
-    supports_higher_order_operators = True  # without it torch refuses to run any
-
+class _Operators(OperatorMode):
     def __init__(self, delays: Delays) -> None:
         super().__init__()  # type: ignore[no-untyped-call, unused-ignore]
         self._delays = delays
-
-    @classmethod
-    def ignore_compile_internals(cls) -> bool:
-        return True  # so that torch.compile still compiles
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: dict[str, Any] | None = None

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from tracing.compiler.child import in_child
-from tracing.compiler.pipeline import Pass
 from tracing.compiler.resume import Place, resume
+from tracing.compiler.steps import Pass
 from tracing.errors import Problem
 from tracing.model import Blob, Compilation, Derivation, PackedBlob, PassEnd, PassIR, PassStart, StageArtefact
 from tracing.record.pass_ir import PassIRWriter

@@ -2,37 +2,22 @@
 
 A program reads some tiles of one tensor and adds what it finds to that tensor's slot. Additions of integers
 commute, so the order in which programs finish does not matter; the L1 norm is a sum of float64 in that
-order, and its last digits may vary. Statistics cost little while nothing is NaN, infinite or -0.0: only
-then are the tiles read again, and counted.
+order, and its last digits may vary.
 """
 
 from __future__ import annotations
 
-import torch
 import triton
 import triton.language as tl
 
 from tracing.digests import RANGES
 from tracing.record.digest import TILE_WORDS
+from tracing.record.digest_tally import count_special, count_special_doubles, tally, tally_doubles
+from tracing.record.digest_words import HALF, last_words, layout_of, scattered_words, tile_halves
 
 FIELDS = 5 + RANGES  # of a slot, 64 bits each: sum 1, L1, NaN, inf, -0.0, then sum 0 by range
 COLUMNS = 15  # of a table: see `digest_kernel`
 PLAIN = -1
-HALF = TILE_WORDS // 2  # words that are loaded at a time
-# How values are tallied. Complex ones are pairs; those of one byte are looked up in a table of 256.
-KINDS = {
-    torch.float32: 1,
-    torch.complex64: 1,
-    torch.bfloat16: 2,
-    torch.float16: 3,
-    torch.complex32: 3,
-    torch.float64: 4,
-    torch.complex128: 4,
-    torch.float8_e4m3fn: 5,
-    torch.float8_e5m2: 5,
-    torch.float8_e4m3fnuz: 5,
-    torch.float8_e5m2fnuz: 5,
-}
 
 _HALF = tl.constexpr(HALF)
 _WORDS = tl.constexpr(TILE_WORDS)
@@ -59,157 +44,6 @@ def _mix64(x):  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def _layout(row):  # type: ignore[no-untyped-def]
-    """Unit, whether rows are long, 3 sizes and 4 strides from a row of the table: loaded once, used often."""
-    unit, long = tl.load(row).to(tl.int32), tl.load(row + 8)
-    n1, n2, n3 = (
-        tl.load(row + 1).to(tl.uint32),
-        tl.load(row + 2).to(tl.uint32),
-        tl.load(row + 3).to(tl.uint32),
-    )
-    s0, s1 = tl.load(row + 4).to(tl.uint32), tl.load(row + 5).to(tl.uint32)
-    s2, s3 = tl.load(row + 6).to(tl.uint32), tl.load(row + 7).to(tl.uint32)
-    return unit, long, n1, n2, n3, s0, s1, s2, s3
-
-
-@triton.jit
-def _where(first, k, layout):  # type: ignore[no-untyped-def]
-    """Where units first + k of a tensor lie: [n] uint32."""
-    _unit, long, n1, n2, n3, s0, s1, s2, s3 = layout
-    first = first.to(tl.uint32)
-    k = k.to(tl.uint32)
-    if long > 0:  # two dimensions, and at most one end of a row among these units
-        whole = first // n3
-        column = k + (first - whole * n3)
-        where = whole * s2 + column + tl.where(column >= n3, s2 - n3, 0)
-    else:
-        rest = first + k
-        row = rest // n3
-        where = (rest - row * n3) * s3
-        rest = row // n2
-        where += (row - rest * n2) * s2
-        row = rest // n1
-        where += (rest - row * n1) * s1 + row * s0
-    return where
-
-
-@triton.jit  # type: ignore[untyped-decorator]
-def _by_sixteen(address, first, nbytes, layout, COUNT: tl.constexpr):  # type: ignore[no-untyped-def]
-    k = tl.arange(0, COUNT // 4)
-    words = tl.multiple_of(address.to(tl.pointer_type(tl.uint32)), 16)
-    four = (words + _where(first // 4, k, layout).to(tl.int64) * 4)[:, None] + tl.arange(0, 4)[None, :]
-    there = ((first // 4 + k) * 16 < nbytes)[:, None]
-    return tl.reshape(tl.load(four, mask=there, other=0), (COUNT,))
-
-
-@triton.jit  # type: ignore[untyped-decorator]
-def _by_four(address, first, nbytes, layout, COUNT: tl.constexpr):  # type: ignore[no-untyped-def]
-    k = tl.arange(0, COUNT)
-    words = address.to(tl.pointer_type(tl.uint32)) + _where(first, k, layout)
-    return tl.load(words, mask=(first + k) * 4 < nbytes, other=0)
-
-
-@triton.jit  # type: ignore[untyped-decorator]
-def _by_two(address, first, nbytes, layout, COUNT: tl.constexpr):  # type: ignore[no-untyped-def]
-    k = 2 * tl.arange(0, COUNT)
-    halves = address.to(tl.pointer_type(tl.uint16))
-    low = tl.load(halves + _where(2 * first, k, layout), mask=(2 * first + k) * 2 < nbytes, other=0)
-    high = tl.load(halves + _where(2 * first, k + 1, layout), mask=(2 * first + k + 1) * 2 < nbytes, other=0)
-    return low.to(tl.uint32) | (high.to(tl.uint32) << 16)
-
-
-@triton.jit  # type: ignore[untyped-decorator]
-def _scattered_words(address, first, nbytes, layout, COUNT: tl.constexpr):  # type: ignore[no-untyped-def]
-    """COUNT words from word `first` of a tensor that is read through its strides, zeros behind it."""
-    unit = layout[0]
-    if unit == 4:
-        words = _by_sixteen(address, first, nbytes, layout, COUNT)
-    elif unit == 2:
-        words = _by_four(address, first, nbytes, layout, COUNT)
-    else:
-        words = _by_two(address, first, nbytes, layout, COUNT)
-    return words
-
-
-@triton.jit
-def _last_words(address, at, nbytes):  # type: ignore[no-untyped-def]
-    """Words `at` of a tensor that ends inside of this tile: zeros behind it, and its last bytes as a word."""
-    whole = nbytes // 4
-    words = tl.load(address.to(tl.pointer_type(tl.uint32)) + at, mask=at < whole, other=0)
-    bytes_ = address.to(tl.pointer_type(tl.uint8)) + whole * 4
-    rest = nbytes - whole * 4
-    last = tl.load(bytes_, mask=rest > 0, other=0).to(tl.uint32)
-    last |= tl.load(bytes_ + 1, mask=rest > 1, other=0).to(tl.uint32) << 8
-    last |= tl.load(bytes_ + 2, mask=rest > 2, other=0).to(tl.uint32) << 16
-    return tl.where(at == whole, last, words)
-
-
-@triton.jit  # type: ignore[untyped-decorator]
-def _float_bits(words, values, KIND: tl.constexpr, PART: tl.constexpr):  # type: ignore[no-untyped-def]
-    """The float32 patterns of one of the values in each word."""
-    if KIND == 2:
-        bits = (words & 0xFFFF0000) if PART else (words << 16)
-    elif KIND == 3:
-        half = (words >> 16) if PART else (words & 0xFFFF)
-        bits = half.to(tl.uint16).to(tl.float16, bitcast=True).to(tl.float32).to(tl.uint32, bitcast=True)
-    elif KIND == 5:
-        bits = tl.load(values + ((words >> (8 * PART)) & 255))
-    else:
-        bits = words
-    return bits
-
-
-@triton.jit  # type: ignore[untyped-decorator]
-def _tally(words, values, l1, low, KIND: tl.constexpr, PARTS: tl.constexpr):  # type: ignore[no-untyped-def]
-    """Sum of magnitudes, infinite or NaN if any is; the least as signed integers, which -0.0 is."""
-    for part in tl.static_range(PARTS):
-        bits = _float_bits(words, values, KIND, part)
-        l1 += tl.abs(bits.to(tl.float32, bitcast=True))
-        low = tl.minimum(low, bits.to(tl.int32, bitcast=True))
-    return l1, low
-
-
-@triton.jit
-def _doubles(words):  # type: ignore[no-untyped-def]
-    """The low and the high words of the doubles that stand in a block of words."""
-    return tl.split(tl.reshape(words, (words.shape[0] // 2, 2)))
-
-
-@triton.jit
-def _tally_doubles(words, l1, low):  # type: ignore[no-untyped-def]
-    """As `_tally`; of the least the high word, which a double near -0.0 has, too."""
-    less, more = _doubles(words)
-    l1 += tl.abs(((more.to(tl.uint64) << 32) | less).to(tl.float64, bitcast=True))
-    return l1, tl.minimum(low, more.to(tl.int32, bitcast=True))
-
-
-@triton.jit  # type: ignore[untyped-decorator]
-def _count(words, values, l1, counts, KIND: tl.constexpr, PARTS: tl.constexpr):  # type: ignore[no-untyped-def]
-    """Sum of finite magnitudes; NaN, inf and -0.0 counted in 10 bits each."""
-    for part in tl.static_range(PARTS):
-        bits = _float_bits(words, values, KIND, part)
-        magnitude = bits & 0x7FFFFFFF
-        value = tl.where(magnitude < 0x7F800000, magnitude, 0).to(tl.float32, bitcast=True)
-        l1 += value.to(tl.float64)
-        counts += tl.where(magnitude > 0x7F800000, 1, 0)
-        counts += tl.where(magnitude == 0x7F800000, 1 << 10, 0)
-        counts += tl.where(bits == 0x80000000, 1 << 20, 0)
-    return l1, counts
-
-
-@triton.jit
-def _count_doubles(words, l1, counts):  # type: ignore[no-untyped-def]
-    less, more = _doubles(words)
-    magnitude = ((more & 0x7FFFFFFF).to(tl.uint64) << 32) | less
-    infinite = tl.full((), 0x7FF0000000000000, tl.uint64)
-    l1 += tl.where(magnitude < infinite, magnitude, 0).to(tl.float64, bitcast=True)
-    counts += tl.where(magnitude > infinite, 1, 0)
-    counts += tl.where(magnitude == infinite, 1 << 10, 0)
-    counts += tl.where((magnitude == 0) & (more > 0), 1 << 20, 0)
-    return l1, counts
-
-
-@triton.jit
 def _both(a0, a1, b0, b1):  # type: ignore[no-untyped-def]
     return a0 + b0, a1 + b1
 
@@ -232,23 +66,6 @@ def _hashed(x, y, keys, tile, total0, total1):  # type: ignore[no-untyped-def]
 
 
 @triton.jit  # type: ignore[untyped-decorator]
-def _halves(address, tile, nbytes, layout, ANY: tl.constexpr):  # type: ignore[no-untyped-def]
-    """Both halves of a tile of a tensor."""
-    words = tl.multiple_of(address.to(tl.pointer_type(tl.uint32)), 16)
-    at = tile * _WORDS + tl.arange(0, _HALF)
-    if ANY and layout[0] > 0:
-        x = _scattered_words(address, tile * _WORDS, nbytes, layout, _HALF)
-        y = _scattered_words(address, tile * _WORDS + _HALF, nbytes, layout, _HALF)
-    elif (tile + 1) * _WORDS * 4 <= nbytes:
-        x = tl.load(words + at)
-        y = tl.load(words + at + _HALF)
-    else:
-        x = _last_words(address, at, nbytes)
-        y = _last_words(address, at + _HALF, nbytes)
-    return x, y
-
-
-@triton.jit  # type: ignore[untyped-decorator]
 def _recount(  # type: ignore[no-untyped-def]
     address, begin, count, nbytes, layout, values, here, KIND: tl.constexpr, PARTS: tl.constexpr,
     ANY: tl.constexpr,
@@ -260,13 +77,13 @@ def _recount(  # type: ignore[no-untyped-def]
     for i in range(0, count * (_WORDS // _STEP)):
         first = begin * _WORDS + i * _STEP
         if ANY and layout[0] > 0:
-            words = _scattered_words(address, first, nbytes, layout, _STEP)
+            words = scattered_words(address, first, nbytes, layout, _STEP)
         else:
-            words = _last_words(address, first + tl.arange(0, _STEP), nbytes)
+            words = last_words(address, first + tl.arange(0, _STEP), nbytes)
         if KIND == 4:
-            l1, counts = _count_doubles(words, l1, counts)
+            l1, counts = count_special_doubles(words, l1, counts)
         else:
-            l1, counts = _count(words, values, l1, counts, KIND, PARTS)
+            l1, counts = count_special(words, values, l1, counts, KIND, PARTS)
     tl.atomic_add(here + 2, tl.sum(counts & 1023, 0).to(tl.int64), sem="relaxed")
     tl.atomic_add(here + 3, tl.sum((counts >> 10) & 1023, 0).to(tl.int64), sem="relaxed")
     tl.atomic_add(here + 4, tl.sum(counts >> 20, 0).to(tl.int64), sem="relaxed")
@@ -280,7 +97,7 @@ def _read(  # type: ignore[no-untyped-def]
 ):  # fmt: skip
     """Add the sums and the statistics of tiles begin ... begin + count - 1 of a tensor to its slot."""
     keys = _keys()
-    layout = _layout(row)
+    layout = layout_of(row)
     values = tl.load(row + 9).to(tl.pointer_type(tl.uint32))
     total0 = tl.zeros((), tl.uint64)
     total1 = tl.zeros((), tl.uint64)
@@ -289,14 +106,14 @@ def _read(  # type: ignore[no-untyped-def]
     low = tl.zeros((WIDE,), tl.int32)
     for i in range(0, count):
         tile = begin + i
-        x, y = _halves(address, tile, nbytes, layout, ANY)
+        x, y = tile_halves(address, tile, nbytes, layout, ANY)
         total0, total1 = _hashed(x, y, keys, tile, total0, total1)
         if KIND == 4:
-            l1, low = _tally_doubles(x, l1, low)
-            l1, low = _tally_doubles(y, l1, low)
+            l1, low = tally_doubles(x, l1, low)
+            l1, low = tally_doubles(y, l1, low)
         elif KIND > 0:
-            l1, low = _tally(x, values, l1, low, KIND, PARTS)
-            l1, low = _tally(y, values, l1, low, KIND, PARTS)
+            l1, low = tally(x, values, l1, low, KIND, PARTS)
+            l1, low = tally(y, values, l1, low, KIND, PARTS)
     tl.atomic_add(here + 5 + begin // block, total0.to(tl.int64, bitcast=True), sem="relaxed")
     tl.atomic_add(here, total1.to(tl.int64, bitcast=True), sem="relaxed")
     if KIND > 0:

@@ -9,17 +9,16 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any, Literal, TypeAlias
 
 from torch._inductor.runtime.triton_heuristics import CachingAutotuner
 from triton.runtime.autotuner import Autotuner
 
-from tracing.record.hooks import patched
+from tracing.patch import Method, Wrapper, patched
 
 Choice: TypeAlias = Literal["slowest", "random"]
-_Method: TypeAlias = Callable[..., Any]
 
 
 class OtherWinners:
@@ -36,7 +35,7 @@ class OtherWinners:
     @contextmanager
     def active(self) -> Iterator[None]:
         """Inside, autotuners choose otherwise; afterwards @triton.autotune has its earlier choices again."""
-        points: tuple[tuple[type, str, Callable[[_Method], _Method]], ...] = (
+        points: tuple[tuple[type, str, Wrapper], ...] = (
             (CachingAutotuner, "bench", self._around_bench),
             (Autotuner, "_bench", self._around_bench),
             (Autotuner, "run", self._around_run),
@@ -47,7 +46,7 @@ class OtherWinners:
                 stack.enter_context(patched(owner, name, wrapper))
             yield
 
-    def _around_bench(self, original: _Method) -> _Method:
+    def _around_bench(self, original: Method) -> Method:
         def bench(autotuner: Any, *args: Any, **kwargs: Any) -> Any:
             found = original(autotuner, *args, **kwargs)
             self.tuned.add(id(autotuner))
@@ -63,7 +62,7 @@ class OtherWinners:
             return self._random.random()
         return (1 / time if time else 1e9) * (1 - 1e-9 * self._measured)
 
-    def _around_run(self, original: _Method) -> _Method:
+    def _around_run(self, original: Method) -> Method:
         def run(autotuner: Any, *args: Any, **kwargs: Any) -> Any:
             if id(autotuner) not in self._chosen:
                 self._chosen[id(autotuner)] = autotuner, dict(autotuner.cache)

@@ -14,11 +14,10 @@ hooks of others stay where they are.
 
 from __future__ import annotations
 
-import functools
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol
 
 import torch
 import triton
@@ -30,11 +29,9 @@ from triton.knobs import HookChain
 from triton.runtime.autotuner import Autotuner
 from triton.runtime.interpreter import InterpretedFunction
 
+from tracing.patch import Method, Wrapper, patched
 from tracing.record.interpreted import tracked
 from tracing.record.sites import CompiledSite, Grid, InductorSite, InterpretedSite, Site, on_host
-
-_Method: TypeAlias = Callable[..., Any]
-_Wrapper: TypeAlias = Callable[[_Method], _Method]
 
 
 class Listener(Protocol):
@@ -77,7 +74,7 @@ def installed(listener: Listener) -> Iterator[None]:
 
 
 def _patch() -> None:
-    points: tuple[tuple[type, str, _Wrapper], ...] = (
+    points: tuple[tuple[type, str, Wrapper], ...] = (
         (CachingAutotuner, "run", _around_inductor),
         (CompiledKernel, "launch_metadata", _around_compiled),
         (InterpretedFunction, "run", _around_interpreted),
@@ -122,7 +119,7 @@ def conclude(told: list[tuple[Listener, Any]]) -> None:
         listener.after(token)
 
 
-def _around_inductor(original: _Method) -> _Method:
+def _around_inductor(original: Method) -> Method:
     sites: dict[int, InductorSite] = {}
 
     def run(autotuner: Any, *args: Any, stream: int, benchmark_run: bool = False, **kwargs: Any) -> Any:
@@ -147,7 +144,7 @@ def _around_inductor(original: _Method) -> _Method:
     return run
 
 
-def _around_compiled(original: _Method) -> _Method:
+def _around_compiled(original: Method) -> Method:
     sites: dict[int, CompiledSite] = {}
 
     def launch_metadata(compiled: CompiledKernel, grid: Sequence[int], stream: int, *args: Any) -> Any:
@@ -209,7 +206,7 @@ def _leave_exit_hooks() -> None:
     _chains.clear()
 
 
-def _around_interpreted(original: _Method) -> _Method:
+def _around_interpreted(original: Method) -> Method:
     sites: dict[int, InterpretedSite] = {}
 
     def run(function: InterpretedFunction, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
@@ -225,7 +222,7 @@ def _around_interpreted(original: _Method) -> _Method:
         conclude(told)
         return result
 
-    wrapped: _Method = torch._dynamo.disable(run)  # type: ignore[no-untyped-call]
+    wrapped: Method = torch._dynamo.disable(run)  # type: ignore[no-untyped-call]
     return wrapped
 
 
@@ -239,20 +236,9 @@ def hidden() -> Iterator[None]:
         _thread.hidden -= 1
 
 
-def _unseen(original: _Method) -> _Method:
+def _unseen(original: Method) -> Method:
     def bench(*args: Any, **kwargs: Any) -> Any:
         with hidden():
             return original(*args, **kwargs)
 
     return bench
-
-
-@contextmanager
-def patched(owner: type, name: str, wrapper: _Wrapper) -> Iterator[None]:
-    """While active, the method of a class is what `wrapper` makes of it."""
-    original = vars(owner)[name]
-    setattr(owner, name, functools.wraps(original)(wrapper(original)))
-    try:
-        yield
-    finally:
-        setattr(owner, name, original)

@@ -33,8 +33,9 @@ from triton._C.libtriton import interpreter as native
 from triton.runtime import interpreter as upstream
 
 from tracing import interpreter
-from tracing.interpreter import replaced
+from tracing.interpreter.builder import Builder
 from tracing.model import Role
+from tracing.patch import replaced
 
 Kind: TypeAlias = Literal["load", "store"]
 Addresses: TypeAlias = npt.NDArray[np.int64]  # one for each lane that takes part; signed, to subtract freely
@@ -205,8 +206,8 @@ _GATES = (
     _Gate(native, "atomic_rmw", _ATOMIC, lambda op, pointers, value, mask, _: (pointers, mask, value.dtype)),
     _Gate(native, "atomic_cas", _ATOMIC, lambda pointers, old, new, _: (pointers, True, new.dtype)),
     _Gate(  # through ctypes
-        interpreter._Builder,
-        "_atomic_add_bf16",
+        Builder,
+        "atomic_add_bf16",
         _ATOMIC,
         lambda builder, pointer, value, mask: (pointer.data, mask.data, value.data.dtype),
     ),
@@ -251,7 +252,7 @@ def _note(kinds: tuple[Kind, ...], addresses: Addresses, size: int) -> None:
 
 # ---- the place of an access ----
 
-_NOT_KERNELS = (f"{Path(triton.__file__).parent}{os.sep}", __file__, interpreter.__file__)
+_NOT_KERNELS = (*(f"{folder}{os.sep}" for folder in (*triton.__path__, *interpreter.__path__)), __file__)
 
 
 def _program() -> tuple[int, int, int]:

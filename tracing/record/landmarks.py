@@ -68,7 +68,7 @@ class Landmarks:
         """Write down one collective around its being issued; gives what that gave."""
         if name.startswith(_WAIT):
             result = issue()
-            for tensor in _tensors(result):
+            for tensor in tensors_in(result):
                 landmark = self._waiting.pop(tensor.untyped_storage().data_ptr(), None)
                 if landmark is not None:
                     self._bits(landmark, "results", [tensor])
@@ -78,7 +78,7 @@ class Landmarks:
         self._bits(landmark, "inputs", given)
         result = issue()
         if name.startswith(_FUNCTIONAL):
-            for tensor in _tensors(result):
+            for tensor in tensors_in(result):
                 self._waiting[tensor.untyped_storage().data_ptr()] = landmark
         elif self._ended(name, result, left, _asynchronous(args, kwargs)):
             self._bits(landmark, "results", left)
@@ -185,10 +185,10 @@ def _sides(name: str, args: Sequence[Any]) -> tuple[list[torch.Tensor], list[tor
     # what a collective is given, and what it will have written; of functional ones the latter is to come
     operator = name.partition("::")[2]
     if name.startswith(_FUNCTIONAL):
-        return list(_tensors(args[0])), []
+        return list(tensors_in(args[0])), []
     if operator.startswith(_TWO_SIDED):
-        return list(_tensors(args[1])), list(_tensors(args[0]))
-    return list(_tensors(args[0])), list(_tensors(args[0]))
+        return list(tensors_in(args[1])), list(tensors_in(args[0]))
+    return list(tensors_in(args[0])), list(tensors_in(args[0]))
 
 
 def _members(args: Sequence[Any]) -> tuple[int, ...]:
@@ -209,9 +209,10 @@ def _asynchronous(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
     return bool(kwargs.get("async_op", flags[0] if flags else True))
 
 
-def _tensors(value: Any) -> Iterator[torch.Tensor]:
+def tensors_in(value: Any) -> Iterator[torch.Tensor]:
+    """The tensors of an operator's argument or result, lists of them included."""
     if isinstance(value, torch.Tensor):
         yield value
     elif isinstance(value, (list, tuple)):
         for member in value:
-            yield from _tensors(member)
+            yield from tensors_in(member)

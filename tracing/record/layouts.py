@@ -13,7 +13,7 @@ from functools import reduce
 
 import torch
 
-from tracing.record.digest_kernel import HALF
+from tracing.record.digest_words import HALF
 
 DIMS = 4
 _UNITS = 1 << 31  # of a tensor, and from its first to its last: both fit 31 bits

@@ -13,8 +13,8 @@ from typing import Any
 from tracing.compiler import llvm
 from tracing.compiler.child import Ended
 from tracing.compiler.llvm_text import Printed
-from tracing.compiler.pipeline import Pass
 from tracing.compiler.resume import Place, resume
+from tracing.compiler.steps import Pass
 from tracing.errors import Problem
 from tracing.model import Blob, Compilation, LlvmPass, LlvmPasses, PackedBlob
 from tracing.store import Pack, Run, blob_name, reopened

@@ -7,7 +7,7 @@ from torch.utils._pytree import tree_leaves
 
 from tracing.case import build
 from tracing.model import Case
-from tracing.record.run import Device
+from tracing.record.device import Device
 
 
 def execute(case: Case, device: Device, seed: int) -> None:

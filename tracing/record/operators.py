@@ -15,13 +15,13 @@ from typing import Any
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from tracing.record import hooks
-from tracing.record.landmarks import Landmarks, is_collective
+from tracing.record.landmarks import Landmarks, is_collective, tensors_in
+from tracing.record.operator_mode import OperatorMode
 
 
-class OperatorWrites(TorchDispatchMode):  # type: ignore[no-untyped-call, unused-ignore]
+class OperatorWrites(OperatorMode):
     """While active, every operator of this thread that writes or makes a tensor is told to `wrote`.
 
     wrote -- called after the operator was issued with its name, "aten::mm.out", and the tensors that it
@@ -41,9 +41,6 @@ class OperatorWrites(TorchDispatchMode):  # type: ignore[no-untyped-call, unused
     of control flow operators that run in eager mode, and CUDA graph replays.
     """
 
-    # Without it torch refuses to run a higher order operator (cond, a Triton kernel in eager mode) at all.
-    supports_higher_order_operators = True
-
     def __init__(
         self, wrote: Callable[[str, Sequence[torch.Tensor]], None], landmarks: Landmarks | None = None
     ) -> None:
@@ -51,11 +48,6 @@ class OperatorWrites(TorchDispatchMode):  # type: ignore[no-untyped-call, unused
         self._wrote = wrote
         self._landmarks = landmarks
         self._effects: dict[Any, _Effect | None] = {}
-
-    @classmethod
-    def ignore_compile_internals(cls) -> bool:
-        # Otherwise torch.compile runs everything in eager mode while any dispatch mode is active.
-        return True
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
@@ -69,7 +61,7 @@ class OperatorWrites(TorchDispatchMode):  # type: ignore[no-untyped-call, unused
             effect = self._effects[func] = _effect(func)
         if effect is None or hooks._thread.hidden:
             return func(*args, **kwargs)
-        if effect.collective and self._landmarks is not None and all(map(_has_memory, _tensors(args))):
+        if effect.collective and self._landmarks is not None and all(map(_has_memory, tensors_in(args))):
             issue = functools.partial(func, *args, **kwargs)
             result = self._landmarks.around(effect.name, issue, args, kwargs)
         else:
@@ -97,12 +89,12 @@ class _Effect:
         if self.training is None or args[self.training]:
             for position in self.positions:
                 if position < len(args):
-                    yield from _tensors(args[position])
+                    yield from tensors_in(args[position])
         for keyword in self.keywords:
-            yield from _tensors(kwargs.get(keyword))
+            yield from tensors_in(kwargs.get(keyword))
         if self.outputs:
             results = (result,) if self.only else result
-            new = _tensors([results[i] for i in self.outputs])
+            new = tensors_in([results[i] for i in self.outputs])
             yield from _unshared(new, (args, kwargs)) if self.check else new
 
 
@@ -165,14 +157,6 @@ def _takes_itself_apart(kind: Any) -> bool:
     return not (plain or issubclass(kind, FakeTensor))
 
 
-def _tensors(value: Any) -> Iterator[torch.Tensor]:
-    if isinstance(value, torch.Tensor):
-        yield value
-    elif isinstance(value, (list, tuple)):
-        for member in value:
-            yield from _tensors(member)
-
-
 def _has_memory(tensor: torch.Tensor) -> bool:
     return not (isinstance(tensor, FakeTensor) or tensor.is_meta or _takes_itself_apart(type(tensor)))
 
@@ -181,7 +165,7 @@ def _unshared(
     new: Iterator[torch.Tensor], arguments: tuple[Sequence[Any], Mapping[str, Any]]
 ) -> Iterator[torch.Tensor]:
     args, kwargs = arguments
-    known = {_storage(tensor) for tensor in _tensors([*args, *kwargs.values()])}
+    known = {_storage(tensor) for tensor in tensors_in([*args, *kwargs.values()])}
     return (tensor for tensor in new if _storage(tensor) not in known)
 
 

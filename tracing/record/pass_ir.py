@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from tracing.compiler.pipeline import Pass
+from tracing.compiler.steps import Pass
 from tracing.model import PassIR
 from tracing.store import Pack, RunWriter
 

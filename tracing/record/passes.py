@@ -16,7 +16,8 @@ from typing import Any
 import msgspec
 
 from tracing.compiler.block_locations import block_locations
-from tracing.compiler.pipeline import Pass, observed
+from tracing.compiler.pipeline import observed
+from tracing.compiler.steps import Pass
 from tracing.model import Compilation, PassEnd, PassStart, StageArtefact
 from tracing.record.pass_ir import PassIRWriter
 from tracing.store import RunWriter

@@ -11,12 +11,12 @@ from typing import Any
 from unittest import mock
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from tracing.interpreter import permuted
 from tracing.model import Perturbed
 from tracing.record.delays import Delays
 from tracing.record.distort import OtherWinners
+from tracing.record.operator_mode import OperatorMode
 from tracing.store import RunWriter
 
 # bytes of which uninitialised memory consists: zeros, NaN in every floating dtype, large numbers, small ones
@@ -116,16 +116,10 @@ def _launching(delays: Delays, winners: OtherWinners | None) -> Iterator[None]:
         yield
 
 
-class _Poison(TorchDispatchMode):  # type: ignore[no-untyped-call, unused-ignore]
-    supports_higher_order_operators = True  # without it torch refuses to run any
-
+class _Poison(OperatorMode):
     def __init__(self, fill: Callable[[torch.Tensor], torch.Tensor]) -> None:
         super().__init__()  # type: ignore[no-untyped-call, unused-ignore]
         self._fill = fill
-
-    @classmethod
-    def ignore_compile_internals(cls) -> bool:
-        return True  # so that torch.compile still compiles
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None

@@ -18,7 +18,8 @@ import torch
 
 from tracing.model import Phase
 from tracing.record.catalogue import Catalogue
-from tracing.record.digest_gpu import Call, StreamDigests, Table, calls, facts, tables, variant
+from tracing.record.digest_gpu import StreamDigests
+from tracing.record.digest_tables import Call, Table, calls, facts, tables, variant
 from tracing.record.layouts import layout
 from tracing.record.sites import Grid, Site, tensor_of
 

@@ -13,9 +13,11 @@ from torch._inductor.utils import fresh_cache
 from tracing import store
 from tracing.environment import fresh_caches
 from tracing.model import Case, Outcome, RunInfo
+from tracing.record.device import Device
+from tracing.record.experiment import Experiment
 from tracing.record.launches import LaunchRecorder
 from tracing.record.perturb import Perturbation
-from tracing.record.run import Device, PassIRWhen, record
+from tracing.record.run import PassIRWhen, record
 
 # what Inductor has against results that depend on timing: no choice by benchmarks
 DETERMINISTIC = {"deterministic": True, "test_configs.force_filter_reduction_configs": True}
@@ -49,6 +51,7 @@ def recordings(
             device.caches = contextlib.nullcontext
         if deterministic:
             stack.enter_context(inductor.patch(DETERMINISTIC))
+        experiment = Experiment(case, device, info.seed)
         perturbation = stack.enter_context(Perturbation(device.virtual)) if perturb else None
         for index in range(count):
             writer = store.create(runs, msgspec.structs.replace(info, started=store.now()))
@@ -56,9 +59,7 @@ def recordings(
             passes: PassIRWhen | None = None if index else "after"
             try:
                 with _perturbed(perturbation, index, writer) as beside:
-                    outcome = record(
-                        case, device, info.seed, recorder, writer, progress, passes, beside=beside
-                    )
+                    outcome = record(experiment, recorder, progress, passes=passes, beside=beside)
             finally:
                 writer.close()
             yield store.Run(writer.path), outcome

@@ -10,8 +10,9 @@ import torch
 from tracing.case import describe
 from tracing.errors import Problem
 from tracing.model import Case, Outcome, Rerun, Winner
+from tracing.record.device import Device
 from tracing.record.digest import digest
-from tracing.record.run import Device, built, judged, results_of
+from tracing.record.experiment import Experiment, judged
 from tracing.record.swap import Chosen, Swaps
 from tracing.record.winners import Winners
 
@@ -27,7 +28,7 @@ class Program:
         eager   -- compare each run with torch's eager, as `tracing run` does
         winners -- the configurations that autotuners take
         """
-        self._case, self._device, self._seed, self._eager = case, device, seed, eager
+        self._experiment, self._eager = Experiment(case, device, seed), eager
         self._winners = Winners(None, winners)
         self._swaps = Swaps()
         self._expected: dict[str, torch.Tensor] = {}
@@ -40,10 +41,10 @@ class Program:
 
     def __enter__(self) -> Program:
         with ExitStack() as stack:
-            stack.enter_context(self._device.active())
+            stack.enter_context(self._experiment.device.active())
             if self._eager:
-                workload = built(self._case, self._device, self._seed)
-                self._expected = results_of(workload, self._seed, lambda fn: fn)
+                workload = self._experiment.workload()
+                self._expected = self._experiment.results(workload, lambda fn: fn)
             stack.enter_context(self._winners)
             stack.enter_context(self._swaps)
             self._exit = stack.pop_all()
@@ -57,9 +58,11 @@ class Program:
         torch._dynamo.reset()  # of the run before nothing is reused but kernels
         self._swaps.choose(chosen)
         try:
-            actual = results_of(built(self._case, self._device, self._seed), self._seed, torch.compile)
+            actual = self._experiment.results(self._experiment.workload(), torch.compile)
             bits = {name: digest(result).bits for name, result in actual.items()}
         except Exception as error:
-            detail = error.problem if isinstance(error, Problem) else describe(error, self._case.path)
+            detail = (
+                error.problem if isinstance(error, Problem) else describe(error, self._experiment.case.path)
+            )
             return Rerun({}, Outcome("failed", detail), self._swaps.refused)
         return Rerun(bits, judged(actual, self._expected) if self._eager else Outcome("passed", ""))

@@ -20,6 +20,7 @@ from torch._inductor.runtime.triton_heuristics import CachingAutotuner
 from triton.runtime.jit import JITFunction
 
 from tracing.model import Replacement
+from tracing.patch import patched
 from tracing.record import hooks
 from tracing.record.remade import Remade, remade
 from tracing.record.sites import InductorSite, tensor_of
@@ -43,8 +44,8 @@ class Swaps:
     def __enter__(self) -> Swaps:
         with ExitStack() as stack:
             stack.enter_context(hooks.trials_hidden())
-            stack.enter_context(hooks.patched(JITFunction, "run", self._around_function))
-            stack.enter_context(hooks.patched(CachingAutotuner, "run", self._around_inductor))
+            stack.enter_context(patched(JITFunction, "run", self._around_function))
+            stack.enter_context(patched(CachingAutotuner, "run", self._around_inductor))
             self._exit = stack.pop_all()
         return self
 

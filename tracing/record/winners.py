@@ -27,9 +27,8 @@ from torch._inductor.runtime.triton_heuristics import CachingAutotuner, config_f
 from torch._inductor.select_algorithm import AlgorithmSelectorCache
 from triton.runtime.autotuner import Autotuner
 
-from tracing.interpreter import replaced
 from tracing.model import NotCovered, Winner
-from tracing.record.hooks import patched
+from tracing.patch import patched, replaced
 from tracing.record.tuning_cache import How, Settings, TuningCache, settings, source_of
 from tracing.record.workers import JOB
 from tracing.store import RunWriter

@@ -17,6 +17,7 @@ from typing import Any
 from torch._inductor import async_compile
 
 from tracing.model import NotCovered
+from tracing.patch import replaced
 from tracing.record.passes import PassRecorder
 from tracing.store import RunWriter
 
@@ -34,11 +35,9 @@ def recorded_in_workers(writer: RunWriter, *, print_ir: bool = False) -> Iterato
         yield
         return
     path = str(writer.path.resolve())
-    setattr(async_compile, JOB, functools.partial(recorded_job, path, writer.rank, print_ir, original))
-    try:
+    job = functools.partial(recorded_job, path, writer.rank, print_ir, original)
+    with replaced(async_compile, JOB, job):
         yield
-    finally:
-        setattr(async_compile, JOB, original)
 
 
 def recorded_job(path: str, rank: int, print_ir: bool, job: Callable[..., Any], *args: Any) -> Any:

@@ -15,7 +15,8 @@ One process writes one file of a kind; all of them are read together.
 
 from __future__ import annotations
 
-from tracing.store.reader import Run, open_run, rank_of, recorded
+from tracing.store.reader import Run, rank_of
+from tracing.store.runs import open_run, recorded
 from tracing.store.writer import Pack, RunWriter, blob_name, create, now, reopened
 
 __all__ = [

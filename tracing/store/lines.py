@@ -67,6 +67,16 @@ PIECE = 1 << 17  # bytes that are read or unpacked at once
 R = TypeVar("R", bound=Record)
 
 
+def files(run: Path, kind: type[Record]) -> list[Path]:
+    """The files of a run with the records of one kind, one a process."""
+    return sorted(run.glob(f"{KINDS[kind]}-*.ndjson*"))
+
+
+def damaged(place: object, how: object) -> Problem:
+    """To be raised where a run cannot be read on."""
+    return Problem(f"{place} is damaged: {how}", "copy the run again, or record it again")
+
+
 def lines(path: Path, kind: type[R], skip: int = 0) -> Iterator[R]:
     """The records of one file, as many as are whole; raises Problem at the first that is damaged.
 
@@ -102,9 +112,7 @@ def _one_by_one(path: Path, number: int, decoder: msgspec.json.Decoder[R], block
         try:
             yield decoder.decode(line)
         except msgspec.MsgspecError as error:
-            raise Problem(
-                f"{path}:{number} is damaged: {error}", "copy the run again, or record it again"
-            ) from None
+            raise damaged(f"{path}:{number}", error) from None
 
 
 def content(path: Path) -> Iterator[bytes]:

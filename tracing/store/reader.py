@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from difflib import get_close_matches
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TypeAlias, TypeVar
+from typing import TypeVar
 
 import msgspec
-import zstandard
 
 from tracing.digests import Row, rows, unpacked
 from tracing.errors import Problem
@@ -20,11 +18,9 @@ from tracing.model import (
     DigestBatch,
     DigestLine,
     Kernel,
-    KernelArg,
     KernelLaunch,
     LaunchLine,
     LaunchTime,
-    PackedBlob,
     PassEnd,
     PassIR,
     PassRecord,
@@ -35,11 +31,11 @@ from tracing.model import (
     StageArtefact,
     UserHash,
 )
-from tracing.store.lines import KINDS, content, lines
+from tracing.store.blobs import Blobs
+from tracing.store.joins import in_step, join
+from tracing.store.lines import KINDS, damaged, files, lines
 
-Content: TypeAlias = bytes  # by another name: inside of Run, `bytes` is a method
 R = TypeVar("R", bound=Record)
-L = TypeVar("L", DigestLine, LaunchTime, UserHash)
 
 
 class Run:
@@ -56,8 +52,7 @@ class Run:
                 "list recorded runs with `tracing list`; record one with `tracing run CASE`",
             ) from None
         self.info = _run_info(path, content)
-        self._where: dict[Blob, PackedBlob] | None = None
-        self._pack: tuple[str, Content] = ("", b"")  # the one read last: the next blob is mostly in it
+        self._blobs = Blobs(path)
 
     @property
     def name(self) -> str:
@@ -65,7 +60,7 @@ class Run:
 
     def records(self, kind: type[R]) -> Iterator[R]:
         """Every record of one kind, process by process, in the order written."""
-        for path in self._files(kind):
+        for path in files(self.path, kind):
             yield from lines(path, kind)
 
     def text(self, blob: Blob) -> str:
@@ -74,30 +69,19 @@ class Run:
 
     def bytes(self, blob: Blob) -> bytes:
         """The content of a blob; raises Problem if it is missing or damaged."""
-        path = self.path / "blobs" / f"{blob}.zst"
-        if not path.exists() and (place := self._place(blob)):
-            end = place.start + place.size
-            return self._read_pack(place.pack, end)[place.start : end]
-        try:
-            data = zstandard.decompress(path.read_bytes())
-        except (OSError, zstandard.ZstdError) as error:
-            raise Problem(
-                f"{path} cannot be read: {error}", "copy the run again, or record it again"
-            ) from None
-        return data
+        return self._blobs.read(blob)
 
     def launches(self) -> Iterator[KernelLaunch]:
         """Every launch, joined, process by process in launch order; memory does not grow with them."""
-        for path in self._files(LaunchLine):
-            writer = path.name.removeprefix(KINDS[LaunchLine]).split(".ndjson")[0]
-            yield from self._joined(writer)
+        for process in self.processes():
+            yield from self._joined(process)
 
     def processes(self, kind: type[Record] = LaunchLine) -> list[str]:
         """The processes that launched something, each as "-<host>-<rank>-<pid>", in this order.
 
         kind -- those that wrote a record of this kind instead
         """
-        return [path.name.removeprefix(KINDS[kind]).split(".ndjson")[0] for path in self._files(kind)]
+        return [path.name.removeprefix(KINDS[kind]).split(".ndjson")[0] for path in files(self.path, kind)]
 
     def signatures(self, process: str) -> dict[int, tuple[Kernel, Signature]]:
         """The ways in which one process launched its kernels, by number."""
@@ -119,12 +103,12 @@ class Run:
         try:
             yield from rows(started, self._written(process, DigestBatch, batches))
         except (ValueError, IndexError) as error:
-            raise self._damaged(f"digests of {process.strip('-')}: {error}") from None
+            raise damaged(self.path, f"digests of {process.strip('-')}: {error}") from None
 
     def joined(self, row: Row, kernel: Kernel, signature: Signature) -> KernelLaunch:
         """One launch of `rows` with its kernel, its signature and its digests."""
         digests = row.digests()
-        return _join(kernel, signature, row.line, digests, digests is not None, None, None)
+        return join(kernel, signature, row.line, digests, digests is not None, None, None)
 
     def passes(self) -> Iterator[PassRecord]:
         """Every recorded pass, joined, process by process, compilation by compilation, in order.
@@ -138,75 +122,51 @@ class Run:
                 "`tracing passes` derives it, with the version of Triton that recorded the run",
             )
         sides = self._sides()
-        for path in self._files(PassStart):
-            yield from self._joined_passes(_process(path, PassStart), sides)
+        for process in self.processes(PassStart):
+            yield from self._joined_passes(process, sides)
 
     def underived(self) -> list[tuple[str, Compilation]]:
         """The compilations whose passes are known and their IR is not, each with its process."""
         tried = {(one.process, one.compilation) for one in self.records(Derivation)}
         known = self._sides().keys()
         found: dict[tuple[str, int], Compilation] = {}
-        for path in self._files(PassStart):
-            process = _process(path, PassStart)
-            compilations = {one.id: one for one in self._written(f"-{process}", Compilation)}
-            for start in lines(path, PassStart):
-                key = (process, start.compilation)
+        for process in self.processes(PassStart):
+            compilations = {one.id: one for one in self._written(process, Compilation)}
+            for start in self._written(process, PassStart):
+                key = (process[1:], start.compilation)
                 if key not in tried and (*key, start.index, "before") not in known:
                     found.setdefault(key, self._compiled(compilations, start.compilation))
         return [(process, compilation) for (process, _), compilation in found.items()]
 
     def _sides(self) -> dict[tuple[str, int, int, str], Blob]:
-        # the IR before and after each pass
+        # the IR before and after each pass, by process without its first dash
         return {(one.process, one.compilation, one.index, one.side): one.blob for one in self.records(PassIR)}
 
     def artefacts(self) -> Iterator[tuple[Compilation, StageArtefact]]:
         """Every artefact of a stage with the compilation that gave it, process by process."""
-        for path in self._files(StageArtefact):
-            writer = path.name.removeprefix(KINDS[StageArtefact]).split(".ndjson")[0]
-            compilations = {one.id: one for one in self._written(writer, Compilation)}
-            for artefact in lines(path, StageArtefact):
+        for process in self.processes(StageArtefact):
+            compilations = {one.id: one for one in self._written(process, Compilation)}
+            for artefact in self._written(process, StageArtefact):
                 yield self._compiled(compilations, artefact.compilation), artefact
 
-    def _place(self, blob: Blob) -> PackedBlob | None:
-        if self._where is None or blob not in self._where:  # a run that is still recorded grows
-            self._where = {place.blob: place for place in self.records(PackedBlob)}
-        return self._where.get(blob)
-
-    def _read_pack(self, name: str, size: int) -> Content:
-        # the content of a pack, of which `size` bytes are needed
-        if self._pack[0] != name or len(self._pack[1]) < size:
-            try:
-                self._pack = name, b"".join(content(self.path / "blobs" / f"{name}.zst"))
-            except (OSError, zstandard.ZstdError) as error:
-                raise self._damaged(f"pack {name}: {error}") from None
-        if len(self._pack[1]) < size:
-            raise self._damaged(f"pack {name} ends after {len(self._pack[1])} of {size} bytes")
-        return self._pack[1]
-
-    def _files(self, kind: type[Record]) -> list[Path]:
-        return sorted(self.path.glob(f"{KINDS[kind]}-*.ndjson*"))
-
-    def _written(self, writer: str, kind: type[R], skip: int = 0) -> Iterator[R]:
-        paths = self.path.glob(f"{KINDS[kind]}{writer}.ndjson*")  # one, or none
+    def _written(self, process: str, kind: type[R], skip: int = 0) -> Iterator[R]:
+        paths = self.path.glob(f"{KINDS[kind]}{process}.ndjson*")  # one, or none
         return (line for path in paths for line in lines(path, kind, skip))
 
-    def _digests(self, writer: str) -> Iterator[DigestLine]:
-        for batch in self._written(writer, DigestBatch):
+    def _digests(self, process: str) -> Iterator[DigestLine]:
+        for batch in self._written(process, DigestBatch):
             try:
                 yield from unpacked(batch)
             except (ValueError, IndexError, StopIteration) as error:
-                raise self._damaged(f"digests of launch {batch.launches[0]}: {error}") from None
-
-    def _damaged(self, what: str) -> Problem:
-        return Problem(f"{self.path} is damaged: {what}", "copy the run again, or record it again")
+                raise damaged(self.path, f"digests of launch {batch.launches[0]}: {error}") from None
 
     def _joined_passes(
         self, process: str, sides: Mapping[tuple[str, int, int, str], Blob]
     ) -> Iterator[PassRecord]:
-        compilations = {one.id: one for one in self._written(f"-{process}", Compilation)}
-        ends = {(end.compilation, end.index): end for end in self._written(f"-{process}", PassEnd)}
-        for start in self._written(f"-{process}", PassStart):
-            place = (process, start.compilation, start.index)
+        compilations = {one.id: one for one in self._written(process, Compilation)}
+        ends = {(end.compilation, end.index): end for end in self._written(process, PassEnd)}
+        for start in self._written(process, PassStart):
+            place = (process[1:], start.compilation, start.index)
             before, after = sides.get((*place, "before")), sides.get((*place, "after"))
             end = ends.get((start.compilation, start.index))
             if before is None or (end is not None and after is None):
@@ -219,81 +179,24 @@ class Run:
 
     def _compiled(self, compilations: dict[int, Compilation], number: int) -> Compilation:
         if number not in compilations:
-            raise self._damaged(f"there is no compilation {number}")
+            raise damaged(self.path, f"there is no compilation {number}")
         return compilations[number]
 
-    def _joined(self, writer: str) -> Iterator[KernelLaunch]:
+    def _joined(self, process: str) -> Iterator[KernelLaunch]:
         # launches and what is told of them are in the same order, so one pass over all joins them
-        kernels = {kernel.id: kernel for kernel in self._written(writer, Kernel)}
-        signatures = {signature.id: signature for signature in self._written(writer, Signature)}
-        digests = _in_step(self._digests(writer))
-        times = _in_step(self._written(writer, LaunchTime))
-        hashes = _in_step(self._written(writer, UserHash))
-        for launch in self._written(writer, LaunchLine):
+        kernels = {kernel.id: kernel for kernel in self._written(process, Kernel)}
+        signatures = {signature.id: signature for signature in self._written(process, Signature)}
+        digests = in_step(self._digests(process))
+        times = in_step(self._written(process, LaunchTime))
+        hashes = in_step(self._written(process, UserHash))
+        for launch in self._written(process, LaunchLine):
             found = digests(launch.index)
             signature = signatures.get(launch.signature)
             if signature is None or signature.kernel not in kernels:
-                raise self._damaged(f"launch {launch.index} has no signature {launch.signature}")
+                raise damaged(self.path, f"launch {launch.index} has no signature {launch.signature}")
             finished = found is not None or self.info.digests == "none"
             beside = (times(launch.index), hashes(launch.index))
-            yield _join(kernels[signature.kernel], signature, launch, found, finished, *beside)
-
-
-def _process(path: Path, kind: type[Record]) -> str:
-    # whose file of records it is
-    return path.name.removeprefix(f"{KINDS[kind]}-").split(".ndjson")[0]
-
-
-def _in_step(lines: Iterator[L]) -> Callable[[int], L | None]:
-    # asked for each launch in order, gives its line if it has one
-    line = next(lines, None)
-
-    def of(launch: int) -> L | None:
-        nonlocal line
-        while line is not None and line.launch < launch:
-            line = next(lines, None)
-        return line if line is not None and line.launch == launch else None
-
-    return of
-
-
-def _join(
-    kernel: Kernel,
-    signature: Signature,
-    line: LaunchLine,
-    digests: DigestLine | None,
-    finished: bool,
-    time: LaunchTime | None,
-    hashes: UserHash | None,
-) -> KernelLaunch:
-    storages = iter(line.storages)
-    before = digests.before if digests else {}
-    after = digests.after if digests else {}
-    args = tuple(
-        KernelArg(
-            argument.name,
-            argument.declared,
-            argument.tensor,
-            next(storages, None) if argument.tensor else None,
-            argument.value,
-            before.get(position),
-            after.get(position, before.get(position)),
-            line.writers.get(position),
-        )
-        for position, argument in enumerate(signature.args)
-    )
-    return KernelLaunch(
-        line.index,
-        kernel,
-        signature.grid,
-        line.stream,
-        signature.device,
-        signature.phase,
-        args,
-        finished,
-        time,
-        hashes,
-    )
+            yield join(kernels[signature.kernel], signature, launch, found, finished, *beside)
 
 
 def _run_info(path: Path, content: bytes) -> RunInfo:
@@ -314,26 +217,3 @@ def rank_of(process: str) -> int:
     """The rank of a process that `Run.processes` gives."""
     rank = process.rsplit("-", 2)[1]
     return int(rank) if rank.isdecimal() else 0
-
-
-def recorded(runs: Path) -> list[Path]:
-    """The runs below a folder, oldest first."""
-    found = [path.parent for path in runs.glob("*/run.json")]
-    return sorted(found, key=lambda path: (path / "run.json").stat().st_mtime)
-
-
-def open_run(name: str, runs: Path) -> Run:
-    """Open a run by path, by name below `runs`, or as "latest"."""
-    known = recorded(runs)
-    if name == "latest" and known:
-        return Run(known[-1])
-    path = runs / name
-    if Path(name).exists() or not path.exists():
-        path = Path(name)
-    if path.exists():
-        return Run(path)
-    near = get_close_matches(name, [run.name for run in known], n=3, cutoff=0.5)
-    remedy = f"nearest: {', '.join(near)}" if near else "record one with `tracing run CASE`"
-    raise Problem(
-        f"there is no run {name}, neither here nor below {runs}", f"{remedy}; list runs with `tracing list`"
-    )

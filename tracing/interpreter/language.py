@@ -1,0 +1,106 @@
+"""`triton.language` as a kernel finds it while the interpreter executes it."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import operator
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from types import SimpleNamespace
+from typing import Any
+
+# Triton imports Gluon at a first launch; with the language patched, that fails on Python 3.10.
+import triton.experimental.gluon  # noqa: F401  (imported for its effect)
+import triton.language as tl
+from triton.language.extra import libdevice as libdevice_stubs
+from triton.language.extra.cuda import libdevice as libdevice_nvidia
+from triton.language.extra.hip import libdevice as libdevice_amd
+from triton.runtime import interpreter as upstream
+from triton.runtime.jit import JITFunction
+
+from tracing.interpreter.builder import BUILDER, SEMANTIC, not_executable
+from tracing.interpreter.reductions import Reduce, Scan
+from tracing.patch import replaced
+
+_REPLACEMENTS: Mapping[str, object] = {
+    "interpreter_builder": BUILDER,
+    "interpreter_semantic": SEMANTIC,
+    "ReduceOps": Reduce,
+    "ScanOps": Scan,
+}
+
+
+@contextmanager
+def interpreted() -> Iterator[None]:
+    """Inside, the language computes with this package's builder, however a kernel reaches it."""
+    with ExitStack() as stack:
+        for name, value in _REPLACEMENTS.items():
+            stack.enter_context(replaced(upstream, name, value))
+        # Helpers called inside a kernel are JITFunctions, which refuse to be called outside of a compile.
+        stack.enter_context(replaced(JITFunction, "__call__", _call_helper))
+        stack.enter_context(replaced(JITFunction, "__get__", _bind_method))
+        # Upstream looks for these modules in the kernel's globals; tl.standard needs both of them.
+        scope = upstream._patch_lang(SimpleNamespace(__globals__={"tl": tl, "core": tl.core}))
+        stack.callback(scope.restore)
+        # Triton 3.6 has int(array of one element) here, an error since NumPy 2.4.
+        scope.set_attr(tl.tensor, "__index__", lambda self: int(self.handle.data.item()))
+        scope.set_attr(tl, "range", _device_range)
+        _patch_libdevice(scope)
+        yield
+
+
+def _patch_libdevice(scope: Any) -> None:
+    for module in (libdevice_nvidia, libdevice_amd):
+        upstream._patch_builtin(module, BUILDER, scope)
+    # The stubs have no bodies: Triton's compiler maps them to the functions of the target by name.
+    for name, _ in inspect.getmembers(libdevice_stubs, inspect.isfunction):
+        implementation = getattr(libdevice_nvidia, name, None) or getattr(libdevice_amd, name, None)
+        scope.set_attr(libdevice_stubs, name, implementation or functools.partial(_missing_stub, name))
+
+
+def _missing_stub(name: str, *arguments: object, **keywords: object) -> object:
+    raise not_executable(f"libdevice.{name}")
+
+
+class _Rewriter(upstream.FunctionRewriter):  # type: ignore[misc, unused-ignore]
+    # Upstream executes into the globals of the user's module, leaves its own names there, and loses closures.
+    def _compile_and_exec(self, transformed_ast: Any) -> Any:
+        outer = {**self.fn.__globals__, **inspect.getclosurevars(self.fn).nonlocals}
+        members = {name: _language_member(value) for name, value in outer.items()}
+        namespace = {**vars(upstream), "range": _device_range, **members}
+        exec(compile(transformed_ast, self.filename, "exec"), namespace)
+        return namespace[self.fn.__name__]
+
+
+def _device_range(first: Any, last: Any = None, step: Any = 1, **options: object) -> Iterator[Any]:
+    # On the device a loop variable is a tensor, of 64 bits if a bound is; upstream's is Python's int.
+    bounds = (0, first, step) if last is None else (first, last, step)
+    wide = any(isinstance(bound, tl.tensor) and bound.dtype.primitive_bitwidth == 64 for bound in bounds)
+    for value in range(*map(operator.index, bounds)):
+        yield SEMANTIC.cast(SEMANTIC.to_tensor(value), tl.int64 if wide else tl.int32)
+
+
+@functools.cache
+def rewritten(function: Callable[..., object]) -> Callable[..., object]:
+    """A kernel's function, or one that it calls, as Python that the interpreter can execute."""
+    made: Callable[..., object] = _Rewriter(function).rewrite_ast()
+    return made
+
+
+def _language_member(value: object) -> object:
+    # `from triton.language.extra.libdevice import exp` binds the function; patching its module misses that.
+    module = getattr(value, "__module__", None) or ""
+    if inspect.isfunction(value) and module.startswith("triton.language"):
+        return getattr(sys.modules[module], value.__name__, value)
+    return value
+
+
+def _call_helper(self: Any, *arguments: object, **keywords: object) -> object:
+    return rewritten(self.fn)(*arguments, **keywords)
+
+
+def _bind_method(self: Any, instance: object, owner: object = None) -> object:
+    # x.sum(0): Triton's compiler passes x itself, so JITFunction is no descriptor.
+    return self if instance is None else functools.partial(self, instance)

@@ -1,0 +1,89 @@
+"""Reductions and scans with any combine function, vectorised."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import triton.language as tl
+from triton.runtime import interpreter as upstream
+
+from tracing.interpreter.builder import SEMANTIC
+
+
+class _Combining(upstream.ReduceScanOpInterface):  # type: ignore[misc, unused-ignore]
+    def combine(self, left: list[Any], right: list[Any], dtypes: list[Any]) -> list[Any]:
+        operands = [self.to_tensor(data, dtype) for data, dtype in zip(left + right, dtypes * 2, strict=True)]
+        results = self.combine_fn(*operands)
+        results = results if isinstance(results, (tuple, tl.tuple)) else (results,)
+        pairs = zip(map(SEMANTIC.to_tensor, results), dtypes, strict=True)
+        values = [SEMANTIC.cast(result, dtype).handle.data for result, dtype in pairs]
+        return [
+            np.broadcast_to(value, old.shape).astype(old.dtype)
+            for value, old in zip(values, left, strict=True)
+        ]
+
+    def apply_impl(self, tensors: tuple[Any, ...]) -> Any:
+        # numpy's own sum, max and cumsum would take bfloat16's bit patterns for integers.
+        if any(tensor.dtype == tl.bfloat16 for tensor in tensors):
+            return self.generic(tensors)
+        return super().apply_impl(tensors)
+
+    def generic(self, tensors: tuple[Any, ...]) -> list[Any]:
+        raise NotImplementedError
+
+
+class Reduce(_Combining, upstream.ReduceOps):  # type: ignore[misc, unused-ignore]
+    """Neighbours are combined, log2(n) times: the order is kept, so the function need not be commutative."""
+
+    def generic(self, tensors: tuple[Any, ...]) -> list[Any]:
+        dtypes = [tensor.dtype for tensor in tensors]
+        columns = [_axis_first(tensor.handle.data, self.axis) for tensor in tensors]
+        while len(columns[0]) > 1:
+            columns = self.combine([data[0::2] for data in columns], [data[1::2] for data in columns], dtypes)
+        rank = tensors[0].handle.data.ndim
+        return [
+            self.to_tensor(self._shaped(data[0], rank), dtype)
+            for data, dtype in zip(columns, dtypes, strict=True)
+        ]
+
+    def _shaped(self, data: Any, rank: int) -> Any:
+        if not self.keep_dims:
+            return data
+        return np.reshape(data, (1,) * rank) if self.axis is None else np.expand_dims(data, self.axis)
+
+    generic_reduce = generic
+
+
+class Scan(_Combining, upstream.ScanOps):  # type: ignore[misc, unused-ignore]
+    """Hillis and Steele: after step k every element covers 2**k predecessors. Shapes stay powers of two."""
+
+    def generic(self, tensors: tuple[Any, ...]) -> list[Any]:
+        dtypes = [tensor.dtype for tensor in tensors]
+        columns = [_axis_first(tensor.handle.data, self.axis) for tensor in tensors]
+        distance = 1
+        while distance < len(columns[0]):
+            combined = self.combine([np.roll(data, distance, axis=0) for data in columns], columns, dtypes)
+            columns = [
+                np.concatenate([old[:distance], new[distance:]])
+                for old, new in zip(columns, combined, strict=True)
+            ]
+            distance *= 2
+        restored = [np.ascontiguousarray(np.moveaxis(data, 0, self.axis)) for data in columns]
+        return [self.to_tensor(data, dtype) for data, dtype in zip(restored, dtypes, strict=True)]
+
+    generic_scan = generic
+
+    # Upstream reverses around its own apply_impl, which the bfloat16 case does not reach.
+    def apply_impl(self, tensors: tuple[Any, ...]) -> Any:
+        if not (self.reverse and any(tensor.dtype == tl.bfloat16 for tensor in tensors)):
+            return super().apply_impl(tensors)
+        flipped = tuple(self._flipped(tensor) for tensor in tensors)
+        return [self._flipped(tensor) for tensor in self.generic(flipped)]
+
+    def _flipped(self, tensor: Any) -> Any:
+        return self.to_tensor(np.ascontiguousarray(np.flip(tensor.handle.data, self.axis)), tensor.dtype)
+
+
+def _axis_first(data: Any, axis: int | None) -> Any:
+    return data.reshape(-1) if axis is None else np.moveaxis(data, axis, 0)

@@ -1,0 +1,132 @@
+"""The digests of what a launch finds and leaves: on the host at once, on a GPU behind the launch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from operator import and_
+from typing import Any
+
+import torch
+
+from tracing.digests import Columns, Digested
+from tracing.model import Digest
+from tracing.record import coverage, hooks
+from tracing.record.catalogue import Catalogue
+from tracing.record.digest import digest
+from tracing.record.digest_gpu import Batch, Rows, StreamDigests
+from tracing.record.digest_tables import Call, calls, tables
+from tracing.record.plans import Place, Plan, Side, plain_tensor
+
+
+@dataclass(slots=True)
+class Launch:
+    """A launch between its two hooks."""
+
+    index: int
+    plan: Plan
+    values: Sequence[Any]
+    addresses: tuple[int, ...]
+    place: Place
+    stream: int
+    before: Side
+    writers: dict[int, str]
+    found: Mapping[int, Digest] | None = None  # before it, on the host
+    batch: Batch | None = None  # on a GPU
+    slot: int = 0  # first of the launch in the batch
+
+
+class LaunchDigests:
+    """Takes the digests of launches; never waits for a device before `drain`."""
+
+    def __init__(self, catalogue: Catalogue, arrived: Callable[[Sequence[Digested]], None]) -> None:
+        """arrived -- called with the digests of launches, in any order"""
+        self._catalogue = catalogue
+        self._arrived = arrived
+        self._streams: dict[tuple[torch.device, int], StreamDigests] = {}
+
+    def before(self, launch: Launch) -> None:
+        """Take the digests of what a launch finds."""
+        if launch.plan.device is None:
+            launch.found = self._on_host(launch, launch.before)
+        else:
+            self._gpu_before(launch)
+
+    def after(self, launch: Launch) -> None:
+        """Take the digests of what it left."""
+        if launch.plan.device is None:
+            self._host_after(launch)
+        else:
+            self._gpu_after(launch)
+
+    def drain(self) -> None:
+        """Wait for all digests under way."""
+        for stream in self._streams.values():
+            stream.drain()
+
+    # ---- on the host
+
+    def _host_after(self, launch: Launch) -> None:
+        before, after = launch.found or {}, self._on_host(launch, launch.plan.after)
+        columns = Columns.of([*before.values(), *after.values()])
+        self._arrived([Digested(launch.index, columns, 0, list(before), list(after))])
+
+    def _on_host(self, launch: Launch, side: Side) -> dict[int, Digest]:
+        found = {}
+        for position in side.positions:
+            tensor = plain_tensor(launch.values[position])
+            try:
+                with torch._C._DisableTorchDispatch():
+                    found[position] = digest(tensor)
+            except (RuntimeError, NotImplementedError, TypeError) as error:
+                reason = f"{type(tensor).__name__}: {str(error).splitlines()[0]}"
+                self._catalogue.not_covered(f"the bits of a tensor argument ({reason})", "none")
+        return found
+
+    # ---- on a GPU
+
+    def _gpu_before(self, launch: Launch) -> None:
+        if torch._C._cuda_isCurrentStreamCapturing():
+            self._catalogue.not_covered("digests of launches captured into a CUDA graph", coverage.NO_GRAPHS)
+            return
+        plan = launch.plan
+        stream = plan.streams.get(launch.stream) or self._stream(launch)
+        # the first launch of an autotuner may turn out to write less than is reserved
+        launch.batch, launch.slot = stream.reserve(len(launch.before.positions) + len(plan.after.positions))
+        ready = launch.place.before or self._copied(stream, launch, launch.before)
+        stream.add(launch.batch, launch.slot, ready)
+
+    def _gpu_after(self, launch: Launch) -> None:
+        before, after = launch.before, launch.plan.after
+        if launch.batch is None:
+            self._arrived([Digested(launch.index, Columns.of([]), 0, (), ())])
+            return
+        stream = launch.plan.streams[launch.stream]
+        behind = launch.slot + len(before.positions)
+        stream.add(launch.batch, behind, launch.place.after or self._copied(stream, launch, after))
+        facts = (before.facts, after.facts)
+        stream.ended(launch.batch, Rows(launch.index, launch.slot, before.positions, after.positions, facts))
+
+    def _copied(self, stream: StreamDigests, launch: Launch, side: Side) -> Sequence[Call]:
+        # what cannot be read where it lies is copied; freed in the order of its stream, so behind the digests
+        with torch._C._DisableTorchDispatch(), stream.current():
+            tensors = [plain_tensor(launch.values[position]) for position in side.positions]
+            misaligned = any(map(and_, [tensor.data_ptr() for tensor in tensors], side.misaligned))
+            for n, position in enumerate(side.positions):
+                if position in side.copied:
+                    tensors[n] = (
+                        tensors[n].resolve_conj().resolve_neg().clone(memory_format=torch.contiguous_format)
+                    )
+            made = tables(tensors) if misaligned else side.tables
+            return calls(made, [tensor.data_ptr() for tensor in tensors])
+
+    def _stream(self, launch: Launch) -> StreamDigests:
+        device = launch.plan.device
+        assert device is not None
+        known = self._streams.get((device, launch.stream))
+        if known is None:
+            with hooks.hidden(), torch._C._DisableTorchDispatch():
+                known = StreamDigests(device, launch.stream, self._arrived)
+            self._streams[device, launch.stream] = known
+        launch.plan.streams[launch.stream] = known
+        return known

@@ -1,0 +1,74 @@
+"""The lines of launches, written in launch order, whatever the order in which they become known."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from itertools import takewhile
+from typing import TypeAlias
+
+from tracing.digests import Digested, packed
+from tracing.model import LaunchLine
+from tracing.record.plans import Place, Plan
+from tracing.store import RunWriter
+
+_FAILED = 1 << 16  # launches that wait for the digests of one before them: that one failed
+_LINES = 256  # launches on a GPU whose lines are held back at most
+
+_Held: TypeAlias = tuple[int, Plan, int, Place, Mapping[int, str]]
+
+
+class LaunchLines:
+    """Holds a launch back until its signature is known, and its digests until those before it are."""
+
+    def __init__(self, writer: RunWriter) -> None:
+        self._writer = writer
+        self._held: list[_Held] = []  # launches whose lines are not written yet
+        self._ready: dict[int, Digested] = {}
+        self._waiting: deque[int] = deque()  # launches whose digest lines are to be written, in this order
+
+    def hold(self, index: int, plan: Plan, stream: int, place: Place, writers: Mapping[int, str]) -> None:
+        """Take the next launch."""
+        if len(self._held) >= _LINES:
+            self.flush()
+        self._held.append((index, plan, stream, place, writers))
+
+    def expect(self, index: int) -> None:
+        """The digests of this launch will come, and stand before those of launches after it."""
+        self._waiting.append(index)
+
+    def flush(self) -> None:
+        """Write the lines that are known."""
+        # one without a signature, whose autotuner chooses in another thread, holds back the rest; for long
+        # only if it failed
+        if len(self._held) >= 4 * _LINES:
+            self._drop_unsigned()
+        ready = [held for held in takewhile(lambda held: held[1].signature is not None, self._held)]
+        self._writer.extend([_line(*held) for held in ready])
+        del self._held[: len(ready)]
+
+    def digested(self, launches: Sequence[Digested]) -> None:
+        """Take digests, and write those that nothing before them is waited for."""
+        self._ready.update({one.launch: one for one in launches})
+        failed = len(self._ready) >= _FAILED
+        lines = []
+        while self._waiting and (failed or self._waiting[0] in self._ready):
+            index = self._waiting.popleft()
+            failed = failed and index not in self._ready
+            if index in self._ready:
+                lines.append(self._ready.pop(index))
+        self._writer.extend(list(packed(lines)))
+
+    def close(self) -> None:
+        """Write all that came; a launch that failed has no digests, and those behind it wait no more."""
+        self._drop_unsigned()
+        self.flush()
+        self._writer.extend(list(packed([self._ready[index] for index in sorted(self._ready)])))
+        self._ready.clear()
+
+    def _drop_unsigned(self) -> None:
+        self._held = [held for held in self._held if held[1].signature is not None]
+
+
+def _line(index: int, plan: Plan, stream: int, place: Place, writers: Mapping[int, str]) -> LaunchLine:
+    return LaunchLine(index, plan.signature or 0, stream, place.storages, writers)

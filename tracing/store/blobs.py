@@ -1,0 +1,54 @@
+"""The blobs of a run: a file each, or a part of a pack."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import zstandard
+
+from tracing.errors import Problem
+from tracing.model import Blob, PackedBlob
+from tracing.store.lines import content, damaged, files, lines
+
+
+class Blobs:
+    """Reads the blobs of one run, which may still be recorded."""
+
+    def __init__(self, run: Path) -> None:
+        self._run = run
+        self._where: dict[Blob, PackedBlob] | None = None
+        self._pack: tuple[str, bytes] = ("", b"")  # the one read last: the next blob is mostly in it
+
+    def read(self, blob: Blob) -> bytes:
+        """The content of a blob; raises Problem if it is missing or damaged."""
+        path = self._file(blob)
+        if not path.exists() and (place := self._place(blob)):
+            end = place.start + place.size
+            return self._read_pack(place.pack, end)[place.start : end]
+        try:
+            data = zstandard.decompress(path.read_bytes())
+        except (OSError, zstandard.ZstdError) as error:
+            raise Problem(
+                f"{path} cannot be read: {error}", "copy the run again, or record it again"
+            ) from None
+        return data
+
+    def _file(self, name: str) -> Path:
+        return self._run / "blobs" / f"{name}.zst"
+
+    def _place(self, blob: Blob) -> PackedBlob | None:
+        if self._where is None or blob not in self._where:  # a run that is still recorded grows
+            paths = files(self._run, PackedBlob)
+            self._where = {place.blob: place for path in paths for place in lines(path, PackedBlob)}
+        return self._where.get(blob)
+
+    def _read_pack(self, name: str, size: int) -> bytes:
+        # the content of a pack, of which `size` bytes are needed
+        if self._pack[0] != name or len(self._pack[1]) < size:
+            try:
+                self._pack = name, b"".join(content(self._file(name)))
+            except (OSError, zstandard.ZstdError) as error:
+                raise damaged(self._run, f"pack {name}: {error}") from None
+        if len(self._pack[1]) < size:
+            raise damaged(self._run, f"pack {name} ends after {len(self._pack[1])} of {size} bytes")
+        return self._pack[1]

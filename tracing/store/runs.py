@@ -1,0 +1,32 @@
+"""The runs below a folder, and the one that a name means."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from pathlib import Path
+
+from tracing.errors import Problem
+from tracing.store.reader import Run
+
+
+def recorded(runs: Path) -> list[Path]:
+    """The runs below a folder, oldest first."""
+    found = [path.parent for path in runs.glob("*/run.json")]
+    return sorted(found, key=lambda path: (path / "run.json").stat().st_mtime)
+
+
+def open_run(name: str, runs: Path) -> Run:
+    """Open a run by path, by name below `runs`, or as "latest"."""
+    known = recorded(runs)
+    if name == "latest" and known:
+        return Run(known[-1])
+    path = runs / name
+    if Path(name).exists() or not path.exists():
+        path = Path(name)
+    if path.exists():
+        return Run(path)
+    near = get_close_matches(name, [run.name for run in known], n=3, cutoff=0.5)
+    remedy = f"nearest: {', '.join(near)}" if near else "record one with `tracing run CASE`"
+    raise Problem(
+        f"there is no run {name}, neither here nor below {runs}", f"{remedy}; list runs with `tracing list`"
+    )

@@ -1,0 +1,42 @@
+"""A Triton driver without a GPU: kernels are really compiled for a target and executed on CPU tensors.
+
+Inside `virtual_gpu()` a program takes the path that it takes on a GPU machine: `torch.compile` with
+Inductor's Triton kernels, `fn[grid](...)`, autotuners, `CompiledKernel.asm` down to the cubin, launch hooks
+and their metadata. Two things differ: a launch is executed by Triton's interpreter, and nothing is measured,
+so an autotuner takes its first configuration that fits the target. The values are right, there are no times.
+
+This package is the one place that knows which private parts of torch and Triton must answer for a device.
+
+Caches: what Triton's cache holds afterwards are true kernels of the target. Inductor's graphs carry a cache
+key tag of their own, and its kernels a device index that no machine has, so neither is taken for a real
+device's, nor one target's for another's; autotuning results are not written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from triton.backends.compiler import GPUTarget
+
+from tracing.virtual_gpu import driver, inductor
+from tracing.virtual_gpu.chips import DEFAULT_TARGET, parse_target
+
+
+@contextmanager
+def virtual_gpu(target: str = DEFAULT_TARGET) -> Iterator[GPUTarget]:
+    """Compile Triton kernels for `target` and execute them on CPU tensors, while active.
+
+    target -- as for parse_target
+
+    Everything that is patched is restored on exit, also after an exception. What torch.compile compiled
+    before is compiled anew inside, and what it compiled inside is compiled anew afterwards.
+    Cost: see tracing.interpreter.execute; keep shapes and grids small.
+    Not covered: FlexAttention and GEMM templates, which Inductor does not emit for CPU tensors, and
+    cooperative grids, whose programs wait for one another. Kernels are compiled in this process only.
+
+    Raises Problem for an unknown target, and if a virtual GPU is active already.
+    """
+    parsed = parse_target(target)
+    with driver.installed(target, parsed), inductor.installed(target, parsed):
+        yield parsed
