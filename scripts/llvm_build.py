@@ -11,6 +11,7 @@ import argparse
 import hashlib
 import json
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from pathlib import Path
 
 import llvm_system
 import ninja_build
+import pch
 import pins
 import recipe
 import script
@@ -113,8 +115,7 @@ def ready(options: argparse.Namespace) -> Llvm:
             recipe.compiler(options.launcher)
         triton, version = chosen_triton(options, tools, known)
         if kind == "system":
-            major = known.release(version).llvm
-            there = llvm_system.of_distribution(major, options.llvm_src, say)
+            there = llvm_system.of_distribution(known.llvm_major(version), options.llvm_src, say)
             llvm = Llvm(str(there.prefix), "", kind)
         elif kind == "prebuilt":
             pin = sources.llvm_pin(triton.folder)
@@ -148,13 +149,30 @@ def from_source(
     build = tools.root / folder_name(source, compiler, profile)
     say(f"{profile} with {compiler}; {jobs.compile} compiles and {jobs.link} links at a time")
     commit = revision(source, build)
-    arguments = recipe.arguments(compiler, profile, jobs, clang=clang, commit=commit)
-    configure(source, build, arguments)
+    through = launcher(source.folder, build, compiler)
+    configure(source, build, recipe.arguments(compiler, profile, jobs, through, clang=clang, commit=commit))
     targets = recipe.targets(triton, ninja_build.known_targets(build), clang=clang)
     compile_all(build, targets, compiler, profile, jobs)
     if clangxx:
         link(build / "bin/clang++", Path(clangxx))
     return Llvm(str(build), commit, "source", profile)
+
+
+def launcher(source: Path, build: Path, compiler: Compiler) -> str:
+    """What compiles of C++ are run through: the user's or a cache, else with clang our own (see pch.py).
+
+    It is one word: LLVM's CMake files hand it on to the build of TableGen through a shell, unquoted.
+    """
+    words = compiler.launcher.split()
+    if not words and compiler.clang:
+        words = pch.launcher(build / "pch", pch.of_llvm(source))
+    if len(words) < 2:
+        return "".join(words)
+    program = build / "launcher.sh"
+    build.mkdir(parents=True, exist_ok=True)
+    program.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n', encoding="utf-8")
+    program.chmod(0o755)
+    return str(program)
 
 
 def require_memory(held: int) -> None:

@@ -40,11 +40,17 @@ class Installed:
         return self.version.partition(".")[0]
 
 
-def look(prefixes: tuple[str, ...] = PREFIXES) -> list[Installed]:
-    """The LLVMs that this system has, newest first."""
+def places(given: str) -> tuple[str, ...]:
+    """Where to look, as patterns: the folder that the user names, else where distributions put LLVM."""
+    if given:
+        return (str(Path(given).expanduser().resolve()),)
+    configured = output("llvm-config", "--prefix")
+    return (*PREFIXES, configured) if configured else PREFIXES
+
+
+def look(prefixes: tuple[str, ...]) -> list[Installed]:
+    """The LLVMs that are there, newest first."""
     found = {folder.resolve() for pattern in prefixes for folder in Path("/").glob(pattern.lstrip("/"))}
-    if prefix := output("llvm-config", "--prefix"):
-        found.add(Path(prefix).resolve())
     there = [Installed(folder, version) for folder in found if (version := version_of(folder))]
     return sorted(there, key=lambda one: [int(n) for n in one.version.split(".")], reverse=True)
 
@@ -59,28 +65,31 @@ def version_of(prefix: Path) -> str:
     return found.group(1) if found else ""
 
 
-def of_distribution(major: str, given: str, say: Say, prefixes: tuple[str, ...] = PREFIXES) -> Installed:
+def of_distribution(major: str, given: str, say: Say, prefixes: tuple[str, ...] = ()) -> Installed:
     """The system's LLVM of a major version, complete.
 
-    major -- the one that Triton is written against; empty: not known, so the newest is taken
-    given -- a folder that the user names instead, of any version
+    major    -- the one that Triton is written against; empty: not known, so the newest is taken
+    given    -- a folder that the user names instead, of any version
+    prefixes -- where to look instead of in places()
 
     Raises Problem where there is none or a part is missing, with the packages that have it.
     """
-    there = look((given,) if given else prefixes)
+    there = look(prefixes or places(given))
     fitting = [one for one in there if given or one.major == (major or one.major)]
     if not fitting:
         found = ", ".join(f"{one.version} in {one.prefix}" for one in there) or "none"
         remedy = packages(list(PARTS), major or "NN") + "; or build it: make LLVM=source llvm"
+        if there and not given:
+            remedy += f"; or try another: make LLVM=system LLVM_SRC={there[0].prefix} llvm"
         raise Problem(f"LLVM {major} with MLIR was needed, found: {found}", remedy)
     chosen = fitting[0]
     if lacking := [part for part in PARTS if not (chosen.prefix / part).exists()]:
         raise Problem(
             f"LLVM in {chosen.prefix} has no {', no '.join(lacking)}", packages(lacking, chosen.major)
         )
-    if chosen.major != major:
-        needed = f"Triton is written against {major}" if major else "which one Triton needs is not known here"
-        say(f"LLVM {chosen.version} is taken, {needed}: its build may fail")
+    needed = f"Triton is written against {major}" if major else "which one Triton needs is not known here"
+    risk = "" if chosen.major == major else ": its build may fail"
+    say(f"LLVM {chosen.version} is taken, {needed}{risk}")
     return chosen
 
 

@@ -19,6 +19,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import failure
 from failure import SHOWN, STEP
@@ -101,14 +102,15 @@ def watch(
             text=True,
             errors="replace",
         )
-        memory = Memory(process.pid)
+        use = Use(process.pid)
         try:
             failed, last = follow(process, file.write, progress)
         finally:
             progress.end()
             after = resource.getrusage(resource.RUSAGE_CHILDREN)
             cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-            figures = Figures(progress.earlier + progress.done, time.monotonic() - start, cpu, memory.peak)
+            cpu = max(cpu, use.cpu)  # what ends early leaves processes that nobody waits for, in no sum
+            figures = Figures(progress.earlier + progress.done, time.monotonic() - start, cpu, use.peak)
             total = keep(log, figures, whole=process.returncode == 0)
     if process.returncode:
         raise failure.diagnose(failed or last, log)
@@ -174,22 +176,28 @@ class Progress:
             print("\r\033[K", end="", file=sys.stderr, flush=True)
 
 
-class Memory:
-    """The most memory that a process and all below it held at once, looked at every second."""
+class Used(NamedTuple):
+    memory: int  # bytes
+    cpu: float  # seconds, with those of children that ended
+
+
+class Use:
+    """What a process and all below it use, looked at every second: memory at its peak, and time."""
 
     def __init__(self, pid: int) -> None:
-        self.pid, self.peak = pid, 0
+        self.pid, self.peak, self.cpu = pid, 0, 0.0
         threading.Thread(target=self.watch, daemon=True).start()
 
     def watch(self) -> None:
-        while held := resident(self.pid):
-            self.peak = max(self.peak, held)
+        while (now := used(self.pid)).memory:
+            self.peak, self.cpu = max(self.peak, now.memory), max(self.cpu, now.cpu)
             time.sleep(1)
 
 
-def resident(root: int) -> int:
-    """Bytes that a process and all below it hold; 0 where it is gone."""
-    return sum(family(root).values()) * os.sysconf("SC_PAGE_SIZE")
+def used(root: int) -> Used:
+    """What a process and all below it hold and took; nothing where it is gone."""
+    each = family(root).values()
+    return Used(sum(one.memory for one in each), sum(one.cpu for one in each))
 
 
 def end_below(root: int) -> None:
@@ -199,19 +207,21 @@ def end_below(root: int) -> None:
             os.kill(pid, signal.SIGTERM)
 
 
-def family(root: int) -> dict[int, int]:
-    """A process and all below it, each with the pages of memory it holds; none where it is gone."""
-    parents, pages = {}, {}
+def family(root: int) -> dict[int, Used]:
+    """A process and all below it, each with what it uses itself; none where it is gone."""
+    page, tick = os.sysconf("SC_PAGE_SIZE"), os.sysconf("SC_CLK_TCK")
+    parents, uses = {}, {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
             fields = stat.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
         except OSError:  # it ended meanwhile
             continue
-        parents[int(stat.parent.name)], pages[int(stat.parent.name)] = int(fields[1]), int(fields[21])
-    found = {root} & pages.keys()
+        pid, ticks = int(stat.parent.name), sum(map(int, fields[11:15]))
+        parents[pid], uses[pid] = int(fields[1]), Used(int(fields[21]) * page, ticks / tick)
+    found = {root} & uses.keys()
     while below := {pid for pid, parent in parents.items() if parent in found} - found:
         found |= below
-    return {pid: pages[pid] for pid in found}
+    return {pid: uses[pid] for pid in found}
 
 
 def keep(log: Path, figures: Figures, *, whole: bool) -> Figures:

@@ -1,4 +1,4 @@
-"""A launcher for clang++: MLIR's headers are compiled once, not again in each of Triton's files.
+"""A launcher for clang++: headers that many files include are compiled once, not again in each of them.
 
 `pch.py FOLDER clang++ …` compiles FOLDER/prefix.h for the command's own language options, once, and then the
 command with it. A file that does not compile so is compiled as it was asked for: only time is at stake.
@@ -13,26 +13,43 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 
 OWN = {"-o", "-c", "-MT", "-MF"}  # options of one file, each with its value
 PATHS = {"-I", "-isystem"}
 INCLUDE = re.compile(r'^#include "((?:mlir|llvm)/[\w./-]+\.h)"', re.M)
-SHARE = 0.1  # of Triton's files that include a header, from which on it is worth it
+PLAIN = re.compile(r"llvm/(?:ADT|Support)/")  # headers that need none of those that LLVM's build generates
 
 
-def write_prefix(triton: Path, include: Path, folder: Path) -> None:
-    """Write the prefix.h of a Triton tree: headers of LLVM that many of its files include."""
-    files = [file for part in ("lib", "third_party", "python") for file in (triton / part).rglob("*.c[cp]*")]
+def of_triton(triton: Path, include: Path) -> list[str]:
+    """Headers of LLVM that many files of a Triton tree include."""
+    return common([triton / part for part in ("lib", "third_party", "python")], include, 0.1)
+
+
+def of_llvm(source: Path) -> list[str]:
+    """Headers that many files of an LLVM tree include, of those that are there before it is built."""
+    folders = [source / "llvm/lib", source / "mlir/lib"]
+    return [name for name in common(folders, source / "llvm/include", 0.04) if PLAIN.match(name)]
+
+
+def common(folders: Iterable[Path], include: Path, share: float) -> list[str]:
+    """Headers in a folder that at least so large a share of the files below others include."""
+    files = [file for folder in folders for file in folder.rglob("*.c[cp]*")]
     counts = Counter(
         header for file in files for header in set(INCLUDE.findall(file.read_text(errors="replace")))
     )
-    common = sorted(h for h, n in counts.items() if n >= SHARE * len(files) and (include / h).exists())
-    text = "".join(f'#include "{header}"\n' for header in common)
+    return sorted(h for h, n in counts.items() if n >= share * len(files) and (include / h).exists())
+
+
+def launcher(folder: Path, headers: Iterable[str]) -> list[str]:
+    """What compiles are run through so that these headers are compiled once, into a folder."""
+    text = "".join(f'#include "{header}"\n' for header in headers)
     folder.mkdir(parents=True, exist_ok=True)
     prefix = folder / "prefix.h"
     if not prefix.exists() or prefix.read_text() != text:  # clang compares the time of the file, too
         prefix.write_text(text)
+    return [sys.executable, "-I", __file__, str(folder)]
 
 
 def options(command: list[str]) -> tuple[list[str], list[str]]:
@@ -80,7 +97,8 @@ def header(folder: Path, command: list[str]) -> Path | None:
 
 def main(arguments: list[str]) -> int:
     folder, command = Path(arguments[0]), arguments[1:]
-    if "-c" in command and (compiled := header(folder, command)):
+    own = "-include-pch" in command  # LLVM's, from 23 on
+    if "-c" in command and not own and (compiled := header(folder, command)):
         done = subprocess.run([command[0], "-include-pch", str(compiled), *command[1:]], capture_output=True)
         if done.returncode == 0:
             os.write(2, done.stderr)

@@ -64,6 +64,11 @@ class Pins:
         """What is known of a Triton version, which may be nothing."""
         return next((row for row in self.releases if row.triton == triton), Release(triton))
 
+    def llvm_major(self, triton: str) -> str:
+        """Of the LLVM that a Triton version is written against: one for each minor version; "": not known."""
+        minor = triton.rpartition(".")[0]
+        return next((row.llvm for row in self.releases if row.triton.rpartition(".")[0] == minor), "")
+
     def commit(self, triton: str) -> str:
         return self.release(triton).commit
 

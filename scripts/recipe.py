@@ -143,11 +143,14 @@ def estimate(steps: Sequence[str], compiler: Compiler, profile: str, jobs: Jobs)
 # ---------------------------------------------------------------- what is built
 
 
-def arguments(compiler: Compiler, profile: str, jobs: Jobs, *, clang: bool, commit: str) -> list[str]:
+def arguments(
+    compiler: Compiler, profile: str, jobs: Jobs, launcher: str, *, clang: bool, commit: str
+) -> list[str]:
     """CMake's arguments for an LLVM whose frames can be read in a debugger.
 
-    clang   -- whether Triton needs a clang++ that this machine does not have
-    commit  -- written into the libraries, so that libtriton.so can say which LLVM is in it
+    launcher -- the program that compiles of C++ are run through; "": none
+    clang    -- whether Triton needs a clang++ that this machine does not have
+    commit   -- written into the libraries, so that libtriton.so can say which LLVM is in it
     """
     options = {
         "LLVM_ENABLE_PROJECTS": "mlir;lld;clang" if clang else "mlir;lld",
@@ -159,8 +162,8 @@ def arguments(compiler: Compiler, profile: str, jobs: Jobs, *, clang: bool, comm
         "LLVM_USE_LINKER": compiler.linker,
         "CMAKE_C_COMPILER": compiler.c,
         "CMAKE_CXX_COMPILER": compiler.cxx,
-        "CMAKE_C_COMPILER_LAUNCHER": ";".join(compiler.launcher.split()),
-        "CMAKE_CXX_COMPILER_LAUNCHER": ";".join(compiler.launcher.split()),
+        "CMAKE_C_COMPILER_LAUNCHER": launcher if compiler.launcher else "",
+        "CMAKE_CXX_COMPILER_LAUNCHER": launcher,
         "CMAKE_EXPORT_COMPILE_COMMANDS": "ON",
         # Libraries that not every machine has, and that no part of Triton uses.
         **dict.fromkeys(("LLVM_ENABLE_LIBXML2", "LLVM_ENABLE_ZSTD", "LLVM_ENABLE_LIBEDIT"), "OFF"),

@@ -95,9 +95,8 @@ def launcher(tools: Toolchain, triton: Path, llvm: Llvm, compiler: Compiler) -> 
     """What compiles are run through: the user's or a cache, else with clang our own (see pch.py)."""
     if compiler.launcher or not compiler.clang:
         return compiler.launcher.split()
-    folder = tools.root / f"pch-{Path(llvm.folder).name}"
-    pch.write_prefix(triton, Path(llvm.folder, "include"), folder)
-    return [sys.executable, "-I", pch.__file__, str(folder)]
+    headers = pch.of_triton(triton, Path(llvm.folder, "include"))
+    return pch.launcher(tools.root / f"pch-{Path(llvm.folder).name}", headers)
 
 
 def cmake_arguments(llvm: Llvm, compiler: Compiler, launcher: list[str]) -> list[str]:
@@ -132,7 +131,7 @@ def requirements(triton: Path) -> list[str]:
         for one in asked
         if not ((name := re.split(r"[<>=~! ]", one)[0]) in programs and shutil.which(name))
     ]
-    return [*rest, "wheel", "lit"]
+    return [*rest, "wheel", "lit<23"]  # Triton's tests want a real shell, which lit 23 refuses
 
 
 def install(
@@ -153,7 +152,9 @@ def install(
             [*pip, "uninstall", "--quiet", "--yes", "triton", "pytorch-triton"], capture_output=True
         )
     say(f"building {triton} in Debug with {compiler}, against {llvm.folder}")
-    command = (*pip, "install", "--verbose", "--no-build-isolation", "--no-deps", "--editable", str(triton))
+    # by a path, which is looked at before the system's packages: setuptools' own finder comes behind them
+    editable = ("--config-settings", "editable_mode=compat", "--editable", str(triton))
+    command = (*pip, "install", "--verbose", "--no-build-isolation", "--no-deps", *editable)
     log = triton / "build/debug-triton.log"
     log.parent.mkdir(exist_ok=True)
     took = ninja_build.watch(command, log, 0, say, environment(options, tools, triton, llvm, compiler))

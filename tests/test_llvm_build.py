@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections import deque
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -198,7 +200,7 @@ def test_clang_is_wanted_where_tritons_cmake_looks_for_it(tmp_path: Path) -> Non
     ],
 )
 def test_each_profile_has_its_symbols(profile: str, expected: str) -> None:
-    found = recipe.arguments(CLANG, profile, recipe.Jobs(8, 2), clang=False, commit="5" * 40)
+    found = recipe.arguments(CLANG, profile, recipe.Jobs(8, 2), "", clang=False, commit="5" * 40)
 
     assert expected in found and f"-DLLVM_FORCE_VC_REVISION={'5' * 40}" in found
     assert {"-DLLVM_PARALLEL_COMPILE_JOBS=8", "-DLLVM_PARALLEL_LINK_JOBS=2"} <= set(found)
@@ -260,6 +262,21 @@ def test_what_a_build_cannot_do_without_is_told_before_anything_is_fetched(
     )
 
     assert (done.returncode, done.stderr) == (2, f"llvm: {missing}\n  make doctor\n")
+
+
+def test_a_launcher_of_several_words_is_one_program(tmp_path: Path) -> None:
+    compiler = replace(CLANG, launcher="env FARM=here")
+    program = llvm_build.launcher(tmp_path, tmp_path / "build", compiler)
+
+    assert subprocess.check_output([program, "sh", "-c", "echo $FARM"], text=True) == "here\n"
+
+
+def test_with_clang_and_no_launcher_headers_are_compiled_once(tmp_path: Path) -> None:
+    program = llvm_build.launcher(tmp_path, tmp_path / "build", CLANG)
+
+    assert subprocess.run([program, "true"]).returncode == 0
+    assert (tmp_path / "build/pch/prefix.h").exists()
+    assert llvm_build.launcher(tmp_path, tmp_path / "build", GCC) == ""
 
 
 def test_a_launcher_that_is_not_there_is_told(tmp_path: Path, trees: tuple[Path, Path]) -> None:
@@ -331,18 +348,30 @@ def test_what_a_build_wrote_becomes_one_cause(wrote: list[str], cause: str) -> N
 
 
 def test_the_memory_of_a_build_is_that_of_all_its_processes() -> None:
-    alone = ninja_build.resident(os.getpid())
+    alone = ninja_build.used(os.getpid()).memory
     with subprocess.Popen(
         [sys.executable, "-c", "x = bytearray(10**8); input()"], stdin=subprocess.PIPE
     ) as child:
         for _ in range(100):
-            held = ninja_build.resident(os.getpid())
+            held = ninja_build.used(os.getpid()).memory
             if held > alone + 5 * 10**7:
                 break
             time.sleep(0.05)
         child.communicate(b"\n")
 
     assert held > alone + 5 * 10**7
+
+
+def test_the_time_of_a_build_that_failed_counts_what_nobody_waited_for(tmp_path: Path) -> None:
+    work = f"{sys.executable} -c 'import time\nwhile time.process_time() < 1: pass'"
+    (tmp_path / "ninja").write_text(f"{work}\nsleep 2\necho ninja: build stopped: failed\nexec sleep 9\n")
+    (tmp_path / "setup").write_text(f"sh {tmp_path}/ninja\nexit 1\n")  # killed, it does not wait for ninja
+    (tmp_path / "pip").write_text(f"sh {tmp_path}/setup\nexit 1\n")
+
+    with pytest.raises(Problem):
+        ninja_build.watch(["sh", str(tmp_path / "pip")], tmp_path / "build.log", 0, quiet, dict(os.environ))
+
+    assert json.loads((tmp_path / "build.json").read_text())["cpu"] >= 1
 
 
 def test_an_llvm_that_was_made_ready_is_what_the_next_command_takes(

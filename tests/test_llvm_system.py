@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import http.server
+import os
 import tarfile
 import threading
 from collections.abc import Iterator
@@ -39,10 +40,12 @@ def system(folder: Path, version: str, *, without: str = "") -> Path:
 def test_the_distributions_llvm_of_the_right_version_is_found(tmp_path: Path) -> None:
     system(tmp_path / "llvm-22", "22.1.8")
     system(tmp_path / "llvm-23", "23.1.4")
+    said: list[str] = []
 
-    found = llvm_system.of_distribution("22", "", quiet, (f"{tmp_path}/llvm-*",))
+    found = llvm_system.of_distribution("22", "", said.append, (f"{tmp_path}/llvm-*",))
 
     assert (found.prefix, found.version) == (tmp_path / "llvm-22", "22.1.8")
+    assert said == ["LLVM 22.1.8 is taken, Triton is written against 22"]
 
 
 def test_a_distribution_with_another_version_only_is_refused(tmp_path: Path) -> None:
@@ -51,6 +54,7 @@ def test_a_distribution_with_another_version_only_is_refused(tmp_path: Path) -> 
     with pytest.raises(Problem, match=r"LLVM 23 with MLIR was needed, found: 19\.1\.7 in ") as caught:
         llvm_system.of_distribution("23", "", quiet, (f"{tmp_path}/llvm-*",))
     assert "make LLVM=source llvm" in caught.value.remedy
+    assert f"LLVM_SRC={tmp_path}/llvm-19" in caught.value.remedy
 
 
 def test_a_part_that_is_missing_is_told_with_its_package(tmp_path: Path) -> None:
@@ -67,6 +71,26 @@ def test_another_version_is_taken_where_the_user_names_it(tmp_path: Path) -> Non
     found = llvm_system.of_distribution("23", str(system(tmp_path / "x", "22.1.8")), said.append)
 
     assert found.version == "22.1.8" and "its build may fail" in said[0]
+
+
+def test_a_folder_that_the_user_names_is_taken_beside_a_newer_llvm_config(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    newer = system(tmp_path / "newer", "99.1.0")
+    program = newer / "bin/llvm-config"
+    program.write_text(f"#!/bin/sh\necho {newer}\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+
+    assert llvm_system.of_distribution("23", str(system(tmp_path / "x", "22.1.8")), quiet).version == "22.1.8"
+    assert llvm_system.of_distribution("99", "", quiet).prefix == newer
+
+
+def test_a_triton_between_the_listed_ones_is_written_against_the_llvm_of_its_minor_version() -> None:
+    known = pins.read()
+
+    assert known.llvm_major("3.7.0") == known.llvm_major("3.7.1") == "23"
+    assert known.llvm_major("4.0.0") == known.llvm_major("") == ""
 
 
 # ---------------------------------------------------------------- LLVM=prebuilt

@@ -6,21 +6,24 @@ taken to hold as large a share of the objects it is linked from as the one that 
 
 Needs trees: LLVM_SRC=FOLDER TRITON_SRC=FOLDER; SAMPLE=N files (12). TABLEGEN_DIR, a folder with llvm-tblgen
 and mlir-tblgen of the same version, saves building them first. BY_HAND: more arguments of CMake for that.
+For gdb: VENV=FOLDER TRITON_SRC=FOLDER as `make triton` left them; GDB=PROGRAM.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import resource
 import shlex
 import subprocess
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
 
 import pytest
-from standin import load
+from standin import ROOT, load
 
 llvm_build, machine, ninja_build, proofs, recipe, sources = map(
     load, ("llvm_build", "machine", "ninja_build", "proofs", "recipe", "sources")
@@ -136,7 +139,8 @@ def configured(source: Path, folder: Path, arguments: list[str], targets: list[s
 @pytest.mark.timeout(0)
 def test_cpu_time_and_disk_against_all_of_llvm_by_hand(tmp_path: Path) -> None:
     source, compiler = Path(os.environ["LLVM_SRC"]), recipe.compiler()
-    wanted = recipe.arguments(compiler, "Debug", recipe.jobs(compiler), clang=False, commit="")
+    launcher = llvm_build.launcher(source, tmp_path / "ours", compiler)
+    wanted = recipe.arguments(compiler, "Debug", recipe.jobs(compiler), launcher, clang=False, commit="")
     ours = configured(source, tmp_path / "ours", wanted, None)
     more = shlex.split(os.environ.get("BY_HAND", ""))
     by_hand = configured(source, tmp_path / "by-hand", [*BY_HAND, *more], [])
@@ -160,18 +164,71 @@ def show(name: str, build: Build, objects: list[str]) -> Total:
     return total
 
 
-@pytest.mark.skipif(
-    "LIBTRITON" not in os.environ, reason="needs LIBTRITON=FILE, with an index, and TRITON_SRC"
-)
+# ---------------------------------------------------------------- gdb, to its first breakpoint
+
+SOURCED = ROOT / "tracing/attach/debuggers/gdb_load.py"  # as VSCode and `tracing debug` have it
+TIME = "python import os, time; print('at', time.process_time(), time.time() - float(os.environ['STARTED']))"
+
+
+@dataclass(frozen=True)
+class Stop:
+    cpu: float  # seconds that gdb itself took
+    clock: float  # seconds from its start, with those of the program
+
+
+def ways(triton: Path) -> dict[str, str]:
+    """How one has gdb stop in a pass: our command, a name, file and line as a person and as VSCode says."""
+    source = triton.resolve() / proofs.COALESCE
+    _, line = proofs.lines_of_pass(source)
+    return {
+        "pass": "break-pass tritongpu-coalesce",
+        "name": "break mlir::triton::gpu::CoalescePass::runOnOperation",
+        "file:line": f"break {source.name}:{line}",
+        "path:line": f"break -source {source} -line {line}",
+    }
+
+
+def package(folder: Path, triton: Path, library: Path) -> Path:
+    """Where Python finds Triton's package with another library in it."""
+    for part in (own := triton / "python/triton").iterdir():
+        (folder / "triton/_C").mkdir(parents=True, exist_ok=True)
+        if part.name != "_C":
+            (folder / "triton" / part.name).symlink_to(part)
+    for part in (own / "_C").iterdir():
+        (folder / "triton/_C" / part.name).symlink_to(part if part.name != "libtriton.so" else library)
+    return folder
+
+
+def stopped(way: str, packages: Path) -> Stop:
+    before = (f"source {SOURCED}", "set index-cache enabled off", f"set environment PYTHONPATH {packages}")
+    words = [word for line in before for word in ("-iex", line)]
+    words += [word for line in (way, "run", TIME, "kill") for word in ("-ex", line)]
+    program = [proofs.python(Path(os.environ["VENV"])), str(proofs.HERE / "kernel.py")]
+    with proofs.fresh() as environment:
+        said = subprocess.run(
+            [os.environ.get("GDB", "gdb"), "-nx", "-batch", *words, "--args", *program],
+            cwd="/",
+            env={**environment, "STARTED": str(time.time())},
+            capture_output=True,
+            text=True,
+        ).stdout
+    assert "CoalescePass::runOnOperation (this=" in said, said
+    cpu, clock = re.findall(r"^at (\S+) (\S+)$", said, re.M)[0]
+    return Stop(float(cpu), float(clock))
+
+
+@pytest.mark.skipif("VENV" not in os.environ, reason="needs VENV=FOLDER TRITON_SRC=FOLDER of `make triton`")
 @pytest.mark.timeout(0)
-def test_gdb_to_its_first_breakpoint_with_the_index_against_without(tmp_path: Path) -> None:
-    _, line = proofs.lines_of_pass(Path(os.environ["TRITON_SRC"], proofs.COALESCE))
-    indexed, bare = Path(os.environ["LIBTRITON"]), tmp_path / "libtriton.so"
+def test_gdb_to_its_first_stop_with_the_index_against_without(tmp_path: Path) -> None:
+    triton, bare = Path(os.environ["TRITON_SRC"]), tmp_path / "libtriton.so"
+    indexed = triton / "python/triton/_C/libtriton.so"
     subprocess.run(["objcopy", "--remove-section=.gdb_index", indexed, bare], check=True)
-    gdb = ["gdb", "-nx", "-batch", "-iex", "set debuginfod enabled off", "-ex", f"break Coalesce.cpp:{line}"]
+    with_index = package(tmp_path / "with", triton, indexed)
+    without = package(tmp_path / "without", triton, bare)
 
-    with_index, without = (cpu_time([*gdb, str(path)], tmp_path) for path in (indexed, bare))
+    for name, way in ways(triton).items():
+        ours, theirs = stopped(way, with_index), stopped(way, without)
+        print(f"{name}: gdb takes {ours.cpu:.1f} s with the index, {theirs.cpu:.1f} s without:", end=" ")
+        print(f"{ours.cpu / theirs.cpu:.2f}; on the clock {ours.clock:.1f} and {theirs.clock:.1f} s")
 
-    print(f"gdb: {with_index:.1f} s of CPU time with the index, {without:.1f} s without:", end=" ")
-    print(f"{with_index / without:.2f}")
     assert bare.stat().st_size < indexed.stat().st_size
