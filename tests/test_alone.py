@@ -90,7 +90,7 @@ def test_a_race_shows_without_a_gpu_by_the_order_of_the_programs(run: store.Run)
 def test_a_deterministic_kernel_differs_because_of_its_surroundings(run: store.Run) -> None:
     text = told(run, 1)
 
-    assert "0 of 20 replays (between 0% and 16% at 95 % confidence) differ from the first" in text
+    assert "0 of 20 replays (between 0% and 16% at 95% confidence) differ from the first" in text
     assert "the difference needs its surroundings" in text
     assert "one program has no other order" in text
     assert "21 of 21 left what a recorded" in text
@@ -148,7 +148,7 @@ def test_compare_says_why_there_is_no_replay(tmp_path: Path) -> None:
 def test_a_replay_is_of_two_runs(tmp_path: Path) -> None:
     done = tracing("compare", "silu", "--repeat", "2", "--replay", runs=tmp_path)
 
-    assert (done.returncode, "--replay is of two runs" in done.stderr) == (2, True)
+    assert (done.returncode, "--repeat and --replay are questions of their own" in done.stderr) == (2, True)
 
 
 def test_triton_takes_the_options_and_constants_of_a_recorded_launch(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from records import launch, new_run
+from records import arg, launch, new_run
 
 from tracing.analyze.cause import evidence
 from tracing.analyze.divergence import Divergence, Producer
@@ -49,8 +49,24 @@ def test_a_random_generator_is_named(tmp_path: Path) -> None:
         ("XBLOCK=256, num_warps=4", True),
         ("grid=(1, 2, 3), num_stages=3", True),
         ("kernel=k", False),
-        ("xnumel=4", False),
+        ("XBLOCK=256, DTYPE_sum=4", False),
+        ("grid=(1, 2, 3)", False),
     ],
 )
 def test_only_what_autotuning_chooses_is_called_another_winner(a: str, tuned: bool, tmp_path: Path) -> None:
     assert ("another winner" in told(tmp_path, "", kind="launch", a=a, b=a)) is tuned
+
+
+def test_another_winner_is_said_to_add_otherwise_where_it_adds_at_all(tmp_path: Path) -> None:
+    winner = {"kind": "launch", "a": "BLOCK=16", "b": "BLOCK=64", "outputs": ("out_ptr",)}
+
+    assert "combines elements (1 tt.atomic_rmw)" in told(tmp_path, ADD, **winner)
+    assert "another order of additions is not the reason" in told(tmp_path, PLAIN, **winner)
+
+
+def test_an_argument_that_differs_is_the_programs_doing(tmp_path: Path) -> None:
+    one = launch(0, arg("xnumel", "none", "x"))
+
+    text = told(tmp_path, "", kind="launch", a="xnumel=4", b="xnumel=8", launch=one)
+
+    assert text == "the program gives it something else: xnumel"

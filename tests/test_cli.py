@@ -43,7 +43,7 @@ def test_the_second_run_of_a_case_compares_equal(silu: tuple[Path, str, str]) ->
 
     done = tracing("compare", a, b, runs=runs)
 
-    assert (done.returncode, done.stdout) == (0, "equal: 1 launch, every digest\n")
+    assert (done.returncode, done.stdout) == (0, "equal: 1 launch, every digest, 1 result\n")
 
 
 def test_recorded_runs_are_listed_oldest_first(silu: tuple[Path, str, str]) -> None:

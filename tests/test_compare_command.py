@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import msgspec
+import pytest
 from commands import tracing
 from planted_runs import saved
 from records import arg, launch
 
 from tracing import store
-from tracing.model import Digest, Result
+from tracing.model import Digest, NotCovered, Outcome, Result
 
 
 def run(folder: Path, *results: str, case: str = "case", ended: bool = True) -> store.Run:
@@ -20,6 +21,12 @@ def run(folder: Path, *results: str, case: str = "case", ended: bool = True) -> 
         for index, left in enumerate(results)
     ]
     return saved(folder, launches, case=case, ended=ended)
+
+
+def result(one: store.Run, digit: str) -> None:
+    """Add what the case gave."""
+    record = Result("output 0", Digest(digit * 32))
+    (one.path / "results-h-0-1.ndjson").write_bytes(msgspec.json.encode(record) + b"\n")
 
 
 def compared(a: store.Run, b: store.Run, *options: str) -> tuple[int, str]:
@@ -38,15 +45,6 @@ def test_runs_of_two_cases_are_compared_only_if_asked(tmp_path: Path) -> None:
     assert status == 0 and "equal: 1 launch" in text
 
 
-def test_the_first_divergence_ends_with_the_commands_that_go_on_from_there(tmp_path: Path) -> None:
-    a, b = run(tmp_path / "a", "y"), run(tmp_path / "b", "z")
-
-    status, text = compared(a, b)
-
-    assert status == 1
-    assert f"next      tracing repro {a.path} --launch 0" in text
-
-
 def test_no_more_divergences_are_shown_than_asked_for(tmp_path: Path) -> None:
     status, text = compared(run(tmp_path / "a", *"yyy"), run(tmp_path / "b", *"zzz"), "--limit", "2")
 
@@ -63,17 +61,100 @@ def test_a_run_that_was_interrupted_gives_no_answer_where_it_is_equal_so_far(tmp
     assert "was interrupted" in text
 
 
+def test_a_run_that_lost_its_last_launches_is_compared_up_to_there(tmp_path: Path) -> None:
+    a, b = run(tmp_path / "a", *"yy"), run(tmp_path / "b", *"yy")
+    (file,) = b.path.glob("launches-*")
+    file.write_bytes(file.read_bytes()[:-12])
+
+    status, text = compared(a, b)
+
+    assert status == 2
+    assert f"{b.path} is cut short: its last launches are lost" in text and "✗" not in text
+
+
+def test_a_launch_that_lost_its_digests_is_not_called_equal(tmp_path: Path) -> None:
+    a, b = run(tmp_path / "a", *"yy"), run(tmp_path / "b", *"yy")
+    (file,) = b.path.glob("digests-*")
+    file.write_bytes(file.read_bytes()[:-12])
+
+    status, text = compared(a, b)
+
+    assert status == 2
+    assert "the contents of 1 launch without digests" in text and "every digest" not in text
+
+
+def test_a_run_that_lost_its_blobs_is_compared_all_the_same(tmp_path: Path) -> None:
+    runs = []
+    for left in "yz":
+        one = launch(0, arg("in_ptr0", "in", "x"), arg("out_ptr0", "out", "old", left))
+        kernel = msgspec.structs.replace(one.kernel, stages={"ttir": "gone"})
+        runs.append(saved(tmp_path / left, [msgspec.structs.replace(one, kernel=kernel)]))
+
+    status, text = compared(*runs)
+
+    assert status == 1
+    assert "no more is told:" in text and "1 launch compared" in text
+
+
+def test_a_run_that_failed_is_compared_up_to_there(tmp_path: Path) -> None:
+    a, b = run(tmp_path / "a", *"yy"), run(tmp_path / "b", "y", ended=False)
+    line = msgspec.json.encode(Outcome("failed", "no memory")) + b"\n"
+    (b.path / "outcomes-h-0-1.ndjson").write_bytes(line)
+
+    status, text = compared(a, b)
+
+    assert status == 2
+    assert "failed: no memory; compared up to there" in text
+
+
+def test_results_that_an_interrupted_run_did_not_come_to_do_not_differ(tmp_path: Path) -> None:
+    a, b = run(tmp_path / "a", "y"), run(tmp_path / "b", "y", ended=False)
+    result(a, "1")
+
+    status, text = compared(a, b)
+
+    assert (status, "output 0 differs" in text) == (2, False)
+
+
+def test_of_equal_runs_it_is_said_what_was_not_covered(tmp_path: Path) -> None:
+    a, b = run(tmp_path / "a", "y"), run(tmp_path / "b", "y")
+    uncovered = NotCovered("launches inside of CUDA graphs", "cudagraphs off")
+    (b.path / "uncovered-h-0-1.ndjson").write_bytes(msgspec.json.encode(uncovered) + b"\n")
+
+    status, text = compared(a, b)
+
+    assert status == 0
+    assert "not covered: launches inside of CUDA graphs; to cover it: cudagraphs off" in text
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("--with source", "--with does nothing in `tracing compare RUN RUN`"),
+        ("--each-launch", "--each-launch does nothing"),
+        ("--times 3", "--times does nothing"),
+        ("--perturb", "--perturb does nothing"),
+        ("--seed 0", "--seed does nothing"),
+        ("--swap --limit 3", "--limit does nothing in `tracing compare RUN RUN --swap`"),
+        ("--swap --replay", "--replay and --swap are questions of their own"),
+        ("--ranks", "1 run wanted, and 2 named"),
+    ],
+)
+def test_an_option_that_would_do_nothing_is_refused(options: str, message: str, tmp_path: Path) -> None:
+    done = tracing("compare", "a", "b", *options.split(), runs=tmp_path)
+
+    assert (done.returncode, message in done.stderr) == (2, True)
+
+
 def test_results_that_differ_while_every_launch_is_equal_come_from_outside_of_the_kernels(
     tmp_path: Path,
 ) -> None:
     a, b = run(tmp_path / "a", "y"), run(tmp_path / "b", "y")
-    for one, bits in ((a, "1" * 32), (b, "2" * 32)):
-        (one.path / "results-h-0-1.ndjson").write_bytes(
-            msgspec.json.encode(Result("grad of input 0", Digest(bits))) + b"\n"
-        )
+    result(a, "1")
+    result(b, "2")
 
     status, text = compared(a, b)
 
     assert status == 1
-    assert "grad of input 0 differs" in text
+    assert "output 0 differs" in text
     assert "the results differ all the same" in text

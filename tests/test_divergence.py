@@ -252,7 +252,7 @@ def test_a_run_that_was_interrupted_is_compared_up_to_there_and_said_so(compared
     found, comparison = compared(run, run[:1], ended=False)
 
     assert (found, comparison.complete) == ([], False)
-    assert "was interrupted; compared up to there" in comparison.notes[0]
+    assert "was interrupted, or is still being recorded; compared up to there" in comparison.notes[0]
 
 
 def test_streams_that_interleave_differently_compare_equal(compared) -> None:  # type: ignore[no-untyped-def]
@@ -273,7 +273,7 @@ def test_a_rank_that_one_run_lacks_is_said(tmp_path: Path) -> None:
     comparison = Comparison(a, b)
 
     assert list(comparison) == []
-    assert len(comparison.notes) == 2 and "rank 1, is in" in comparison.notes[1]
+    assert len(comparison.notes) == 2 and "of rank 1 is in" in comparison.notes[1]
 
 
 def test_a_damaged_run_is_compared_up_to_there(tmp_path: Path) -> None:

@@ -12,12 +12,16 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from planted_runs import digits, saved
 from records import arg, launch
+from test_ranks import ALL_REDUCE, job
 
 from tracing.analyze.export import query, write_parquet
+from tracing.analyze.tables import COLUMNS
 from tracing.errors import Problem
+from tracing.model import Digest, LaunchTime, Result, Winner
 from tracing.store import Run
 from tracing.store.remote import fetched, filesystem
 
@@ -62,8 +66,43 @@ def test_parquet_files_hold_the_same_rows(runs: list[Run], tmp_path: Path) -> No
     files = write_parquet(runs, tmp_path / "new")
 
     count = duckdb.connect().execute(f"select count(*) from '{tmp_path}/new/arguments.parquet'").fetchone()
-    assert [file.stem for file in files] == ["launches", "arguments", "passes", "divergences"]
+    assert [file.stem for file in files] == list(COLUMNS)
     assert count == (4,)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A job of two ranks, one of which an all-reduce left with something else."""
+    words = ("y", "z")
+    return job(tmp_path_factory.mktemp("job"), [], [], landmarks=[[(0, ALL_REDUCE, word)] for word in words])
+
+
+def test_where_a_collective_left_ranks_with_other_bits_is_a_query(trained: Run) -> None:
+    disagreed = "select name, ordinal from landmarks group by all having count(distinct results) > 1"
+
+    assert query([trained], disagreed)[1] == [(ALL_REDUCE, 0)]
+
+
+def test_results_winners_and_times_are_tables_by_rank(trained: Run) -> None:
+    (process,) = {path.name.removeprefix("landmarks") for path in trained.path.glob("landmarks-*-1-*")}
+    for kind, record in (
+        ("results", Result("output 0", Digest("f" * 32, l1=2.5))),
+        ("winners", Winner("triton", "k", "s", ("n=4",), {"BLOCK": 16})),
+        ("times", LaunchTime(0, 1.5)),
+    ):
+        (trained.path / f"{kind}{process}").write_bytes(msgspec.json.encode(record) + b"\n")
+
+    _, rows = query(
+        [trained],
+        "select r.rank, r.l1, w.config['BLOCK'], t.wall_us from results r, winners w, times t",
+    )
+
+    assert rows == [(1, 2.5, "16", 1.5)]
+
+
+def test_no_query_is_refused(runs: list[Run]) -> None:
+    with pytest.raises(Problem, match="there is no query"):
+        query(runs, " ")
 
 
 @pytest.fixture(scope="module")

@@ -215,6 +215,11 @@ def test_a_rank_whose_autotuner_chose_otherwise_left_first(faulty: tuple[str, Pa
     assert "ranks 0, 2-3 grid=(2, 1, 1), BLOCK=16" in first
 
 
+def test_the_first_parting_ends_with_the_commands_for_its_kernel(faulty: tuple[str, Path]) -> None:
+    assert "next      torchrun --nproc-per-node=4 -m tracing run" in faulty[0].split("✗")[1]
+    assert "tracing repro latest" in faulty[0] and "--launch 0 --rank 0" in faulty[0]
+
+
 def test_its_winner_is_marked_among_those_of_the_ranks(faulty: tuple[str, Path]) -> None:
     done = tracing("winners", str(faulty[1]), runs=faulty[1].parent)
 

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 from commands import DATA, tracing
+from recorded_runs import words
 
 from tracing.analyze.determinism import Rate, Repeat, table
+from tracing.report.divergence import table_text
 
 
 @pytest.fixture(scope="module")
@@ -29,8 +31,9 @@ def test_a_race_of_float_atomics_is_the_kernel_that_gives_two_results(racing: st
 
 
 def test_a_race_is_counted_over_the_runs_in_a_table_and_a_rate(racing: str) -> None:
-    assert "racing_sum   output  output" in racing
-    assert "2 of 2 runs (between 34% and 100% at 95 % confidence) differ from run 0" in racing
+    assert "racing_sum output output" in words(racing)
+    assert "output 0 differs differs" in words(racing)
+    assert "2 of 2 runs (between 34% and 100% at 95% confidence) differ from run 0" in racing
 
 
 def test_deterministic_settings_that_do_not_help_are_said_not_to(racing: str) -> None:
@@ -76,13 +79,39 @@ def test_another_winner_that_was_asked_for_is_a_difference_only_if_results_are(t
     assert re.search(r"winners +· +slowest of 1", done.stdout)
 
 
-def test_a_table_without_divergences_has_no_kernels() -> None:
-    assert table([Repeat(1, (), ("output 0",), 4)]).kernels == {}
+def test_a_table_names_what_differed_and_in_which_run() -> None:
+    found = table([Repeat(1, (), ("output 0",), 4), Repeat(2, (), (), 1, failure="IndexError")])
+
+    assert (found.kernels, found.results) == ({}, {"output 0": {1: "differs"}, "the case": {2: "failed"}})
+
+
+def test_a_table_of_many_runs_stands_in_lines_that_fit() -> None:
+    lines = list(table_text(table([Repeat(n, (), ("output 0",), 4) for n in range(1, 40)]), width=80))
+
+    assert max(map(len, lines)) <= 80
+    assert " ".join(lines).count("differs") == 39
+
+
+def test_a_run_that_fails_where_the_first_did_not_differs(tmp_path: Path) -> None:
+    done = tracing("compare", str(DATA / "failing.py"), "--repeat", "3", runs=tmp_path)
+
+    assert done.returncode == 1, done.stderr
+    assert "⚠  failed: RuntimeError: the third time (failing.py:" in done.stdout
+    assert "the case · failed" in words(done.stdout)
+    assert "1 of 2 runs" in done.stdout
+
+
+def test_an_interrupted_series_concludes_with_the_runs_that_ended(tmp_path: Path) -> None:
+    done = tracing("compare", f"{DATA / 'failing.py'}:how=interrupt", "--repeat", "9", runs=tmp_path)
+
+    assert done.returncode == 2
+    assert "0 of 1 runs" in done.stdout
+    assert "interrupted; 2 runs of 9 had ended" in done.stderr
 
 
 @pytest.mark.parametrize(
     ("args", "message"),
-    [(("a", "b", "--repeat", "2"), "--repeat wants one case"), (("a",), "two runs are compared, not 1")],
+    [(("a", "b", "--repeat", "2"), "1 case wanted, and 2 named"), (("a",), "2 runs wanted, and 1 named")],
 )
 def test_a_wrong_number_of_names_is_refused(args: tuple[str, ...], message: str, tmp_path: Path) -> None:
     done = tracing("compare", *args, runs=tmp_path)

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from tracing.analyze.elements import extent
+from tracing.analyze.ways import signature_of
 from tracing.errors import Problem
 from tracing.model import Blob, Compilation, KeptTensor, Kernel, KernelArg, KernelLaunch
-from tracing.store import Run
+from tracing.store import Run, rank_of
 
 _TRITON_TYPE = re.compile(r"(fp|bf|u?int)\d+\w*")
 _DESCRIPTOR = re.compile(r"tt\.func public @[^\n]*!tt\.tensordesc")
@@ -40,18 +41,20 @@ def find_launch(run: Run, index: int, rank: int | None = None) -> tuple[str, Ker
     Raises Problem if there is none, or more than one.
     """
     found = [
-        (process, run.joined(row, *run.signatures(process)[row.line.signature]))
+        (process, row)
         for process in run.processes()
-        if rank is None or process.rsplit("-", 2)[1] == str(rank)
+        if rank in (None, rank_of(process))
         for row in run.rows(process)
         if row.line.index == index
     ]
     if len(found) != 1:
-        why = f"{len(found)} processes of it have one" if found else "it has fewer"
+        why = f"{len(found)} processes of it have one" if found else "it has none"
+        there = "say whose: `--rank R`; " if found else ""
         raise Problem(
-            f"{run.path} has no single launch {index}: {why}", f"`tracing show {run.path}` lists them"
+            f"{run.path} has no single launch {index}: {why}", f"{there}`tracing show {run.path}` lists them"
         )
-    return found[0]
+    process, row = found[0]
+    return process, run.joined(row, *signature_of(row, run.signatures(process), run))
 
 
 def again(run: Run, process: str, launch: KernelLaunch) -> Again:

@@ -30,6 +30,7 @@ from itertools import zip_longest
 
 from tracing.analyze.alignment import WINDOW
 from tracing.analyze.divergence import Divergence, Key
+from tracing.analyze.endings import ending
 from tracing.analyze.process_pair import ProcessPair
 from tracing.analyze.tally import Tally
 from tracing.store import Run, rank_of
@@ -66,6 +67,9 @@ class Comparison(Tally):
                 if one and other:
                     yield rank, (one, other)
                 else:
-                    self.complete = False
-                    there = self.a if one else self.b
-                    self.notes.append(f"{(one or other).strip('-')}, rank {rank}, is in {there.name} alone")
+                    there, lacks = (self.a, self.b) if one else (self.b, self.a)
+                    early = ending(lacks, rank)
+                    why = f"; in {lacks.name} that rank {early}" if early else ""
+                    self.note(
+                        f"process {(one or other).strip('-')} of rank {rank} is in {there.name} alone{why}"
+                    )

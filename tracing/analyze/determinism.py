@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tracing.analyze.divergence import Divergence
+from tracing.analyze.endings import ending
 from tracing.model import Perturbed, Result
-from tracing.store import Run
+from tracing.store import Run, rank_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,11 +21,12 @@ class Repeat:
     results: tuple[str, ...]  # outputs and gradients of the case whose bits differ
     pairs: int
     perturbed: tuple[Perturbed, ...] = ()
+    failure: str = ""  # how it ended where the first came to its end
 
     @property
     def differs(self) -> bool:
         """Whether anything that was compared differs."""
-        return bool(self.found or self.results)
+        return bool(self.found or self.results or self.failure)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +38,7 @@ class Rate:
     what: str = "runs"
 
     def interval(self, z: float = 1.96) -> tuple[float, float]:
-        """The Wilson score interval of the probability that a run differs; z = 1.96: at 95 % confidence.
+        """The Wilson score interval of the probability that a run differs; z = 1.96: at 95% confidence.
 
         Unlike p ± z·sqrt(p(1-p)/n) it says something where no run differed, or every one.
 
@@ -50,15 +52,16 @@ class Rate:
     def __str__(self) -> str:
         low, high = self.interval()
         of = f"{self.differing} of {self.runs} {self.what}"
-        return f"{of} (between {low:.0%} and {high:.0%} at 95 % confidence)"
+        return f"{of} (between {low:.0%} and {high:.0%} at 95% confidence)"
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """What differed in each kernel that differed anywhere, and what was perturbed, run by run."""
+    """What differed in each kernel and result that differed anywhere, and what was perturbed, run by run."""
 
     runs: Sequence[int]
     kernels: Mapping[str, Mapping[int, str]]  # the kind of its first divergence in a run
+    results: Mapping[str, Mapping[int, str]]  # outputs and gradients; the case itself where it failed
     perturbed: Mapping[str, Mapping[int, str]]  # what was changed on purpose, and how
     unperturbed: Mapping[str, str]  # what could not be, and why
 
@@ -75,22 +78,46 @@ def rate(repeats: Sequence[Repeat]) -> Rate:
 
 
 def table(repeats: Sequence[Repeat]) -> Table:
-    """Kernel × run, and below it perturbation × run."""
+    """Kernel × run, and below it result × run and perturbation × run."""
     kernels: dict[str, dict[int, str]] = {}
+    results: dict[str, dict[int, str]] = {}
     perturbed: dict[str, dict[int, str]] = {}
     unperturbed: dict[str, str] = {}
     for repeat in repeats:
         for found in repeat.found:
             kernels.setdefault(found.kernel_name, {}).setdefault(repeat.index, found.kind)
+        for name in repeat.results:
+            results.setdefault(name, {})[repeat.index] = "differs"
+        if repeat.failure:
+            results.setdefault("the case", {})[repeat.index] = "failed"
         for one in repeat.perturbed:
             if one.how:
                 perturbed.setdefault(one.what, {})[repeat.index] = one.how
             else:
                 unperturbed[one.what] = one.why_not
-    return Table([one.index for one in repeats], kernels, perturbed, unperturbed)
+    return Table([one.index for one in repeats], kernels, results, perturbed, unperturbed)
 
 
 def differing_results(a: Run, b: Run) -> tuple[str, ...]:
-    """The outputs and gradients whose bits differ between two runs, by name; those of one run alone too."""
-    one, other = ({result.name: result.digest.bits for result in run.records(Result)} for run in (a, b))
-    return tuple(name for name in one | other if one.get(name) != other.get(name))
+    """The outputs and gradients whose bits differ between two runs, by name.
+
+    Those of one run alone too, unless the other did not come to its end.
+    """
+    one, other = results(a), results(b)
+    ranks = {rank for rank, _ in one | other}
+    whole = not any(ending(run, rank) for run in (a, b) for rank in ranks)
+    among = one | other if whole else one.keys() & other.keys()
+    return tuple(
+        name + (f" of rank {rank}" if rank else "")
+        for rank, name in one | other
+        if (rank, name) in among and one.get((rank, name)) != other.get((rank, name))
+    )
+
+
+def results(run: Run) -> dict[tuple[int, str], str]:
+    """The bits of the outputs and gradients of a run, by rank and name."""
+    return {
+        (rank_of(process), result.name): result.digest.bits
+        for process in run.processes(Result)
+        for result in run.view(process, Result, Result)
+    }

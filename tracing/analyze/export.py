@@ -1,4 +1,4 @@
-"""Runs as tables, for questions that nobody foresaw: launches, their arguments, compiler passes, divergences.
+"""Runs as tables, for questions that nobody foresaw: in SQL, and as Parquet for other tools.
 
 DuckDB holds the tables, answers SQL and writes Parquet, which Spark and pandas read. It is an optional
 dependency: without it this module says how to get it. Rows go to it through files, so memory does not grow
@@ -11,48 +11,19 @@ needs is read, and no more.
 from __future__ import annotations
 
 import importlib
+import re
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import msgspec
 
-from tracing.analyze.comparison import Comparison
+from tracing.analyze.tables import COLUMNS, ROWS
 from tracing.errors import Problem
-from tracing.model import KernelArg
 from tracing.store import Run
 from tracing.store.remote import filesystem, inside, is_remote
-
-Rows: TypeAlias = Iterator[Mapping[str, object]]
-
-COLUMNS: Mapping[str, Mapping[str, str]] = {
-    "launches": {
-        "run": "varchar", "rank": "integer", "index": "bigint", "kernel": "varchar", "hash": "varchar",
-        "target": "varchar", "grid": "integer[]", "num_warps": "integer", "num_stages": "integer",
-        "num_ctas": "integer", "constants": "map(varchar, varchar)", "stream": "bigint", "device": "varchar",
-        "phase": "varchar", "finished": "boolean",
-    },
-    "arguments": {
-        "run": "varchar", "rank": "integer", "launch": "bigint", "position": "integer", "name": "varchar",
-        "declared": "varchar", "dtype": "varchar", "shape": "bigint[]", "stride": "bigint[]",
-        "storage": "bigint", "value": "varchar", "before": "varchar", "after": "varchar",
-        "modified": "boolean",
-        "l1": "double", "nan": "bigint", "inf": "bigint", "writer": "varchar",
-    },
-    "passes": {
-        "run": "varchar", "kernel": "varchar", "hash": "varchar", "target": "varchar", "index": "integer",
-        "stage": "varchar", "name": "varchar", "pipeline": "varchar", "changed": "boolean",
-        "ended": "boolean",
-        "wall_ms": "double",
-    },
-    "divergences": {
-        "run": "varchar", "reference": "varchar", "rank": "integer", "kind": "varchar", "index": "bigint",
-        "kernel": "varchar", "argument": "varchar", "position": "integer", "a": "varchar", "b": "varchar",
-        "producer": "varchar", "producer_index": "bigint", "operator": "varchar", "may_follow": "boolean",
-    },
-}  # fmt: skip
 
 
 @contextmanager
@@ -101,7 +72,7 @@ def _execute(connection: Any, sql: str) -> None:
 def _filled(name: str, runs: Sequence[Run], folder: Path) -> str:
     file = folder / f"{name}.ndjson"
     with file.open("wb") as out:
-        for row in _ROWS[name](runs):
+        for row in ROWS[name](runs):
             out.write(msgspec.json.encode(row) + b"\n")
     kinds = ", ".join(f"'{column}': '{kind}'" for column, kind in COLUMNS[name].items())
     return f"read_json('{file}', format = 'newline_delimited', columns = {{{kinds}}})"
@@ -124,18 +95,24 @@ def query(
 
     Raises Problem, with what DuckDB says of it, if it is not valid.
     """
-    with tables(runs, [name for name in COLUMNS if name in sql.lower()], written) as connection:
+    named = set(re.findall(r"\w+", sql.lower()))
+    with tables(runs, [name for name in COLUMNS if name in named], written) as connection:
         try:
             result = connection.execute(sql)
         except _duckdb().Error as error:
             names = "; ".join(f"{name}({', '.join(columns)})" for name, columns in COLUMNS.items())
             raise Problem(str(error).split("\n\n")[0], f"the tables are {names}") from None
+        if result is None:
+            raise Problem("there is no query", "for example `select name, bits from results`")
         return [column[0] for column in result.description or ()], result.fetchall()
 
 
 def write_parquet(runs: Sequence[Run], folder: Path) -> list[Path]:
     """Write every table as a Parquet file into a folder, which is made; returns the files."""
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except FileExistsError:
+        raise Problem(f"{folder} is a file", "name a folder: `--parquet DIR`") from None
     with tables(runs) as connection:
         files = [folder / f"{name}.parquet" for name in COLUMNS]
         for name, file in zip(COLUMNS, files, strict=True):
@@ -150,76 +127,3 @@ def _duckdb() -> Any:
         raise Problem(
             "duckdb is not installed, and tables need it", "install it: `pip install 'debug-triton[sql]'`"
         ) from None
-
-
-def _launches(runs: Sequence[Run]) -> Rows:
-    for run, rank, launch in _all(runs):
-        kernel = launch.kernel
-        yield {
-            "run": run.name, "rank": rank, "index": launch.index, "kernel": kernel.name, "hash": kernel.hash,
-            "target": kernel.target, "grid": launch.grid, "num_warps": kernel.num_warps,
-            "num_stages": kernel.num_stages, "num_ctas": kernel.num_ctas, "constants": kernel.constants,
-            "stream": launch.stream, "device": launch.device, "phase": launch.phase,
-            "finished": launch.finished,
-        }  # fmt: skip
-
-
-def _arguments(runs: Sequence[Run]) -> Rows:
-    for run, rank, launch in _all(runs):
-        for position, arg in enumerate(launch.args):
-            place = {"run": run.name, "rank": rank, "launch": launch.index, "position": position}
-            yield place | _argument(arg)
-
-
-def _argument(arg: KernelArg) -> dict[str, object]:
-    meta, known = arg.tensor, arg.after or arg.before
-    return {
-        "name": arg.name, "declared": arg.declared, "dtype": meta and meta.dtype,
-        "shape": meta and meta.shape,
-        "stride": meta and meta.stride, "storage": arg.storage,
-        "value": None if meta or arg.value is None else str(arg.value),
-        "before": arg.before and arg.before.bits, "after": arg.after and arg.after.bits,
-        "modified": arg.modified, "l1": known and known.l1, "nan": known and known.nan,
-        "inf": known and known.inf, "writer": arg.writer,
-    }  # fmt: skip
-
-
-def _passes(runs: Sequence[Run]) -> Rows:
-    for run in runs:
-        for one in run.passes():
-            compiled = one.compilation
-            yield {
-                "run": run.name, "kernel": compiled.kernel_name, "hash": compiled.hash,
-                "target": compiled.target, "index": one.index, "stage": one.stage, "name": one.name,
-                "pipeline": one.pipeline, "changed": one.changed, "ended": one.after is not None,
-                "wall_ms": one.wall_ms,
-            }  # fmt: skip
-
-
-def _divergences(runs: Sequence[Run]) -> Rows:
-    for run in runs[1:]:
-        for found in Comparison(runs[0], run):
-            producer = found.producer
-            yield {
-                "run": run.name, "reference": runs[0].name, "rank": found.rank, "kind": found.kind,
-                "index": found.index, "kernel": found.kernel_name, "argument": found.argument,
-                "position": found.position, "a": found.a, "b": found.b,
-                "producer": producer and producer.kernel_name, "producer_index": producer and producer.index,
-                "operator": found.operator, "may_follow": found.may_follow,
-            }  # fmt: skip
-
-
-def _all(runs: Sequence[Run]) -> Iterator[tuple[Run, int, Any]]:
-    for run in runs:
-        for process in run.processes():
-            known = run.signatures(process)
-            for row in run.rows(process):
-                if row.line.signature not in known:
-                    what = f"{run.path} is damaged: there is no signature {row.line.signature}"
-                    raise Problem(what, "copy the run again, or record it again")
-                yield run, int(process.rsplit("-", 2)[1]), run.joined(row, *known[row.line.signature])
-
-
-_ROWS: Mapping[str, Callable[[Sequence[Run]], Rows]] = {
-    "launches": _launches, "arguments": _arguments, "passes": _passes, "divergences": _divergences,
-}  # fmt: skip

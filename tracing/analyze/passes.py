@@ -110,6 +110,20 @@ def passes_of(run: Run, compilation: Compilation) -> list[PassRecord]:
     return list(found.values())
 
 
+def telling_pass(passes: Sequence[PassRecord]) -> str | None:
+    """A pass worth a look, by a name that means it: the last of Triton's own that changed TTGIR, else any.
+
+    passes -- those of one compilation
+    """
+    changed = [one for one in passes if one.after is not None and one.changed]
+    own = [one for one in changed if one.stage == "ttgir" and "triton" in one.name]
+    if not (own or changed):
+        return None
+    chosen = (own or changed)[-1]
+    same = [one.index for one in passes if one.name == chosen.name]
+    return chosen.name if len(same) == 1 else f"{chosen.name}#{same.index(chosen.index) + 1}"
+
+
 @dataclass(frozen=True, slots=True)
 class KernelPasses:
     """The passes of one compilation in numbers."""

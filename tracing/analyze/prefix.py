@@ -17,14 +17,13 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from tracing.analyze.ways import Place, Written, alike, places, relevant
+from tracing.analyze.ways import Place, Signatures, Written, alike, places, relevant
 from tracing.digests import BITS
 from tracing.errors import Problem
-from tracing.model import DigestBatch, Kernel, LaunchLine, Record, Signature
+from tracing.model import DigestBatch, LaunchLine, Record
 from tracing.store import Run
 
 Pattern: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]
-Signatures: TypeAlias = Mapping[int, tuple[Kernel, Signature]]
 
 
 class _Start(Record, frozen=True):

@@ -1,7 +1,4 @@
-"""One process of each of two runs, launch by launch: what differs there, and what merely follows from that.
-
-Of each storage it is kept who wrote it last, and which of its bytes differ between the runs.
-"""
+"""One process of each of two runs, launch by launch: what differs, and what merely follows from that."""
 
 from __future__ import annotations
 
@@ -11,13 +8,15 @@ from typing import Literal
 
 from tracing.analyze.alignment import Named, aligned
 from tracing.analyze.divergence import NO_LAUNCH, Divergence, Kind, Producer
-from tracing.analyze.elements import Blame, blame, dense, extent
+from tracing.analyze.elements import Blame, blame
+from tracing.analyze.endings import cut_short, ending
+from tracing.analyze.memory import Memory
 from tracing.analyze.prefix import Prefix, equal_prefix
 from tracing.analyze.tally import Tally
-from tracing.analyze.ways import Slot, Way, Written, way_of
+from tracing.analyze.ways import Slot, Way, signature_of, way_of
 from tracing.digests import Row
 from tracing.errors import Problem
-from tracing.model import Kernel, KernelLaunch, Outcome, Signature
+from tracing.model import Kernel, KernelLaunch, Signature
 
 
 @dataclass(slots=True)
@@ -37,10 +36,7 @@ class ProcessPair:
         self._runs, self._names = (tally.a, tally.b), (a, b)
         self._known = (tally.a.signatures(a), tally.b.signatures(b))
         self._ways: dict[object, Way] = {}
-        self._writers: dict[int, Written] = {}  # by storage of run a: the launch that wrote it last
-        self._added: set[int] = set()  # storages of run b that a launch wrote last which a has not
-        self._tainted: dict[int, tuple[int, int]] = {}  # by storage of run a: bytes that differ in b
-        self._loose: set[int] = set()  # storages of run a that differ where they may not have been written
+        self._memory = Memory()
         self._gap: _Gap | None = None
         self._cut: set[str] = set()  # runs that could not be read to their end
 
@@ -48,9 +44,12 @@ class ProcessPair:
         """What differs, in launch order, without what follows from it; repetitions stand in it."""
         equal = equal_prefix(*self._runs, *self._names)
         self._all.pairs += equal.launches
-        if equal.whole:
-            return
-        self._writers.update(equal.written)
+        if not equal.whole:
+            yield from self._behind(equal)
+        yield from self._end()
+
+    def _behind(self, equal: Prefix) -> Iterator[Divergence]:
+        self._memory.known(equal.written)
         names = _names(self._known[0]), _names(self._known[1])
         behind = self._rows(0, equal), self._rows(1, equal)
         for a, b in aligned(*behind, *names, equal.streams, self._all.window):
@@ -65,18 +64,19 @@ class ProcessPair:
                 if slots or way.configuration:
                     yield from self._different(a, b, way, slots)
                 else:
-                    self._wrote(a, b, way, ())
+                    self._memory.wrote(a, b, way)
             else:
                 yield from self._alone(a, b)
-        yield from self._end()
 
     def _rows(self, side: int, behind: Prefix) -> Iterator[Row]:
         try:
-            yield from self._runs[side].rows(self._names[side], behind.launches, behind.lines)
+            for row in self._runs[side].rows(self._names[side], behind.launches, behind.lines):
+                if row.line.signature not in self._known[side]:
+                    self._signature(side, row)  # raises
+                yield row
         except Problem as problem:
             self._cut.add("ab"[side])
-            self._all.complete = False
-            self._all.notes.append(f"{problem.problem}; compared up to there")
+            self._all.note(f"{problem.problem}; compared up to there")
 
     def _way(self, a: Row, b: Row) -> Way:
         key = (a.line.signature, b.line.signature, a.before, a.after, b.before, b.after)
@@ -86,13 +86,7 @@ class ProcessPair:
         return way
 
     def _signature(self, side: int, row: Row) -> tuple[Kernel, Signature]:
-        number = row.line.signature
-        if number not in self._known[side]:
-            raise Problem(
-                f"{self._runs[side].path} is damaged: launch {row.line.index} has no signature {number}",
-                "copy the run again, or record it again",
-            )
-        return self._known[side][number]
+        return signature_of(row, self._known[side], self._runs[side])
 
     def _joined(self, side: int, row: Row) -> KernelLaunch:
         return self._runs[side].joined(row, *self._signature(side, row))
@@ -106,8 +100,8 @@ class ProcessPair:
         blames = {slot: _blame(slot, launches) for slot in outputs if slot.position not in _at(inputs)}
         loose = [slot for slot in outputs if blames.get(slot, "launch") != "launch"]
         proven = [slot for slot in outputs if slot not in loose]
-        from_loose = [slot for slot in inputs if a.line.storages[slot.tensor] in self._loose]
-        fresh = [slot for slot in inputs if slot not in from_loose and not self._follows(slot, a, b)]
+        from_loose = [slot for slot in inputs if self._memory.is_loose(slot, a)]
+        fresh = [s for s in inputs if s not in from_loose and not self._memory.follows(s, a, b)]
         fresh += from_loose if outputs else []
         if way.configuration:
             names = tuple(launches[0].args[slot.position].name for slot in outputs)
@@ -119,10 +113,9 @@ class ProcessPair:
                 yield self._found("output", launches, *slot.texts(a, b), slot)
         elif not fresh and not way.configuration and len(inputs) > len(from_loose):
             self._all.consequences += 1
-        for slot in fresh:
-            self._taint(a, slot)
-        self._wrote(a, b, way, outputs)
-        self._loose -= {a.line.storages[slot.tensor] for slot in outputs}
+        self._memory.taint(fresh, a)
+        self._memory.wrote(a, b, way, outputs)
+        self._memory.tighten(outputs, a)
         if len(inputs) == len(from_loose) and not way.configuration and not fresh:
             self._left(a, b, launches, {slot: blames[slot] for slot in loose})
 
@@ -131,7 +124,7 @@ class ProcessPair:
     ) -> None:
         # results that may differ only where they were not written
         tally = self._all
-        self._loose |= {a.line.storages[slot.tensor] for slot in loose}
+        self._memory.loosen(loose, a)
         for slot, whose in loose.items():
             found = self._found("output", launches, *slot.texts(a, b), slot, may_be_unwritten=True)
             if whose == "open":
@@ -140,20 +133,11 @@ class ProcessPair:
             else:
                 tally.first_untouched = tally.first_untouched or replace(found, untouched=True)
 
-    def _follows(self, slot: Slot, a: Row, b: Row) -> bool:
-        if b.line.storages[slot.tensor_b] in self._added:
-            return True
-        tainted = self._tainted.get(a.line.storages[slot.tensor])
-        if tainted is None or slot.position in a.line.writers:
-            return False
-        first, behind = extent(slot.meta)
-        return first < tainted[1] and tainted[0] < behind
-
     def _input(self, slot: Slot, a: Row, b: Row, launches: tuple[KernelLaunch, KernelLaunch]) -> Divergence:
         one, other = slot.texts(a, b)
         operators = a.line.writers.get(slot.position), b.line.writers.get(slot.position)
         operator = operators[0] or operators[1]
-        written = self._writers.get(a.line.storages[slot.tensor])
+        written = self._memory.writer(slot, a)
         producer = None
         if written is not None:
             same = written.meta == slot.meta and written.bits
@@ -165,7 +149,7 @@ class ProcessPair:
                 written.outputs,
                 written.only_in_a,
                 "".join(changed),
-                a.line.storages[slot.tensor] in self._loose,
+                self._memory.is_loose(slot, a),
                 written.stream != a.line.stream,
             )
         follows = operator is not None and self._all.reported > 0
@@ -195,29 +179,6 @@ class ProcessPair:
             operator, may_follow, may_be_unwritten, outputs,
         )  # fmt: skip
 
-    # ---- who wrote what, and what of it differs
-
-    def _wrote(self, a: Row, b: Row, way: Way, different: list[Slot] | tuple[()]) -> None:
-        for place in way.writes:
-            storage = a.line.storages[place.tensor]
-            self._writers[storage] = place.written(a)
-            if self._added and place.tensor < len(b.line.storages):
-                self._added.discard(b.line.storages[place.tensor])
-            if storage in self._tainted and dense(place.meta):
-                first, behind = extent(place.meta)
-                tainted = self._tainted[storage]
-                if first <= tainted[0] and tainted[1] <= behind:
-                    del self._tainted[storage]
-                    self._loose.discard(storage)
-        for slot in different:
-            self._taint(a, slot)
-
-    def _taint(self, a: Row, slot: Slot) -> None:
-        storage = a.line.storages[slot.tensor]
-        first, behind = extent(slot.meta)
-        known = self._tainted.get(storage, (first, behind))
-        self._tainted[storage] = (min(first, known[0]), max(behind, known[1]))
-
     # ---- launches that only one run has
 
     def _alone(self, a: Row | None, b: Row | None) -> Iterator[Divergence]:
@@ -231,13 +192,7 @@ class ProcessPair:
         else:
             self._gap = _Gap(letter, row)
         way = way_of(row, row, self._signature(side, row), self._signature(side, row))
-        for place in way.writes:
-            written, storage = place.written(row), row.line.storages[place.tensor]
-            if side == 0:
-                self._writers[storage] = written._replace(only_in_a=True)
-                self._tainted[storage] = extent(place.meta)
-            else:
-                self._added.add(storage)
+        self._memory.wrote_alone(row, way, in_a=side == 0)
 
     def _ended_gap(self, kind: Kind | None = None) -> Divergence:
         assert self._gap is not None
@@ -249,20 +204,24 @@ class ProcessPair:
         return Divergence(kind, self._rank, launch.index, launch.kernel_name, *texts, launch, count=gap.count)
 
     def _end(self) -> Iterator[Divergence]:
-        # one run goes on where the other has ended; no difference if that one was cut short
+        # one run goes on where the other has ended; no difference if that one is not whole
+        for side, run in zip("ab", self._runs, strict=True):
+            if early := ending(run, self._rank):
+                who = f"rank {self._rank} of {run.name}" if self._rank else run.name
+                self._all.note(f"{who} {early}; compared up to there")
+                self._cut.add(side)
         if not self._gap:
             return
-        ended = "b" if self._gap.side == "a" else "a"
-        run = self._runs["ab".index(ended)]
-        if ended in self._cut:
-            return
-        if next(run.records(Outcome), None) is None:
-            self._all.complete = False
-            self._all.notes.append(
-                f"{run.name} was interrupted; compared up to there, {self._gap.count} launches before the end"
-            )
-            return
-        yield self._ended_gap("end")
+        ended = 1 if self._gap.side == "a" else 0
+        if "ab"[ended] not in self._cut and not self._lost(ended):
+            yield self._ended_gap("end")
+
+    def _lost(self, side: int) -> bool:
+        run, process = self._runs[side], self._names[side]
+        lost = cut_short(run, process)
+        if lost:
+            self._all.note(f"{run.path} is cut short: its last launches are lost; compared up to there")
+        return lost
 
 
 def _names(known: dict[int, tuple[Kernel, Signature]]) -> Named:

@@ -17,8 +17,9 @@ from itertools import islice
 from typing import TypeAlias
 
 from tracing.analyze.alignment import WINDOW, way_back
+from tracing.analyze.endings import ending
 from tracing.digests import Row
-from tracing.model import Kernel, Landmark, LandmarkDigests, LaunchLine, Outcome, Signature
+from tracing.model import Kernel, Landmark, LandmarkDigests, LaunchLine, Signature
 from tracing.store import Run, rank_of
 
 
@@ -34,6 +35,7 @@ class Event:
     landmark: Landmark | None = None
     inputs: tuple[str, ...] | None = None  # bits at a landmark; None: not taken
     results: tuple[str, ...] | None = None
+    rank: int = 0
 
     def __str__(self) -> str:
         if self.row is not None:
@@ -53,29 +55,31 @@ class RankEvents:
 
     def __iter__(self) -> Iterator[Event]:
         known = self._run.signatures(self._process)
-        landmarks = self._landmarks()
-        waiting = next(landmarks, None)
+        marks = landmarks(self._run, self._process)
+        waiting = next(marks, None)
         for row in self._run.rows(self._process):
             index = row.line.index
             while waiting is not None and waiting.launch <= index:
                 yield waiting
-                waiting = next(landmarks, None)
+                waiting = next(marks, None)
             if way := known.get(row.line.signature):
-                yield Event(way[0].name, index, 0, row, way)
+                yield Event(way[0].name, index, 0, row, way, rank=self.rank)
         while waiting is not None:
             yield waiting
-            waiting = next(landmarks, None)
+            waiting = next(marks, None)
 
-    def _landmarks(self) -> Iterator[Event]:
-        bits: dict[tuple[int, str], tuple[str, ...]] = {}
-        for line in self._run.view(self._process, LandmarkDigests, LandmarkDigests):
-            key = (line.landmark, line.side)  # several lines where results are waited for one by one
-            bits[key] = (*bits.get(key, ()), *(digest.bits for digest in line.digests))
-        counts = Counter[str]()
-        for one in self._run.view(self._process, Landmark, Landmark):
-            sides = bits.get((one.index, "inputs")), bits.get((one.index, "results"))
-            yield Event(one.name, one.launch, counts[one.name], None, None, one, *sides)
-            counts[one.name] += 1
+
+def landmarks(run: Run, process: str) -> Iterator[Event]:
+    """The landmarks of one process of a run, with the bits that were taken at them; all bits are held."""
+    bits: dict[tuple[int, str], tuple[str, ...]] = {}
+    for line in run.view(process, LandmarkDigests, LandmarkDigests):
+        key = (line.landmark, line.side)  # several lines where results are waited for one by one
+        bits[key] = (*bits.get(key, ()), *(digest.bits for digest in line.digests))
+    counts = Counter[str]()
+    for one in run.view(process, Landmark, Landmark):
+        sides = bits.get((one.index, "inputs")), bits.get((one.index, "results"))
+        yield Event(one.name, one.launch, counts[one.name], None, None, one, *sides, rank_of(process))
+        counts[one.name] += 1
 
 
 def ranks_of(run: Run) -> tuple[list[RankEvents], list[str]]:
@@ -85,12 +89,10 @@ def ranks_of(run: Run) -> tuple[list[RankEvents], list[str]]:
         by_rank.setdefault(rank_of(process), []).append(process)
     size = run.info.world_size
     notes = [f"rank {rank} of {size} recorded nothing" for rank in range(size) if rank not in by_rank]
-    for rank, (process, *others) in sorted(by_rank.items()):
+    for rank, (_, *others) in sorted(by_rank.items()):
         notes += [f"{other.strip('-')}, another process of rank {rank}" for other in others]
-        ended = next(run.view(process, Outcome, Outcome), None)
-        if ended is None or ended.status == "failed":
-            how = "was interrupted" if ended is None else f"failed: {ended.detail}"
-            notes.append(f"rank {rank} {how}; compared up to there")
+        if early := ending(run, rank):
+            notes.append(f"rank {rank} {early}; compared up to there")
     return [RankEvents(run, found[0]) for _, found in sorted(by_rank.items())], notes
 
 

@@ -10,9 +10,11 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import join
 from string import Template
 
 from tracing.analyze.again import again, find_launch
+from tracing.analyze.recording import recording
 from tracing.errors import Problem
 from tracing.store import Run
 
@@ -28,17 +30,20 @@ class Repro:
     missing: tuple[str, ...]  # inputs without recorded contents: they are zeros
 
 
-def write_repro(run: Run, index: int, folder: Path) -> Repro:
+def write_repro(run: Run, index: int, folder: Path, rank: int | None = None) -> Repro:
     """Write launch `index` of a run into a folder, which is made: repro.py, kernel.py, launch.json, inputs.
+
+    rank -- whose launch; None: of the one process that has such a launch
 
     Raises Problem, with what is missing, if there is no such launch, or the run has no source of its kernel,
     not all that the source uses, or none of the inputs.
     """
-    made = again(run, *find_launch(run, index))
+    made = again(run, *find_launch(run, index, rank))
     if made.missing and not made.inputs:
+        command = recording(run.info, "--keep-inputs", "--launches", f"{index}:{index + 1}")
         raise Problem(
             f"the inputs of launch {index} were not kept: {', '.join(made.missing)}",
-            f"record it with `tracing run {run.info.case} --keep-inputs --launches {index}:{index + 1}`",
+            f"record it with `{join(command)}`",
         )
     folder.mkdir(parents=True, exist_ok=True)
     files = []

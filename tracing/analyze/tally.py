@@ -24,7 +24,20 @@ class Tally:
     first_untouched: Divergence | None = None  # likewise, which it holds still
     reported: int = 0  # differences, without those that repeat one
     notes: list[str] = field(default_factory=list)  # what was not compared, and why
-    complete: bool = True  # False: a run is damaged, was interrupted, or lacks a process
+
+    @property
+    def complete(self) -> bool:
+        """Whether all was compared that both runs were told to record.
+
+        Not if one is damaged, was interrupted, or lacks a process.
+        """
+        told = "none" not in (self.a.info.digests, self.b.info.digests)
+        return not (self.notes or (self.undigested and told))
+
+    def note(self, what: str) -> None:
+        """Tell once what was not compared."""
+        if what not in self.notes:
+            self.notes.append(what)
 
     @property
     def suspect(self) -> Divergence | None:

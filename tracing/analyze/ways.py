@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 from tracing.digests import Row
+from tracing.errors import Problem
 from tracing.model import Argument, Kernel, Signature, TensorMeta
+from tracing.store import Run
+
+Signatures: TypeAlias = Mapping[int, tuple[Kernel, Signature]]  # of one process, by number
 
 
 class Written(NamedTuple):
@@ -86,6 +90,20 @@ class Way:
     def differing(self, a: Row, b: Row) -> tuple[Slot, ...]:
         """The digests that differ."""
         return tuple([s for s in self.slots if a.bits(s.a, s.a + 1) != b.bits(s.b, s.b + 1)])
+
+
+def signature_of(row: Row, known: Signatures, run: Run) -> tuple[Kernel, Signature]:
+    """The kernel of a launch, and how it is launched; raises Problem where the run has lost it.
+
+    known -- what `run.signatures` gives for the launch's process
+    """
+    number = row.line.signature
+    if number not in known:
+        raise Problem(
+            f"{run.path} is damaged: launch {row.line.index} has no signature {number}",
+            "copy the run again, or record it again",
+        )
+    return known[number]
 
 
 def way_of(a: Row, b: Row, one: tuple[Kernel, Signature], other: tuple[Kernel, Signature]) -> Way:
@@ -169,15 +187,14 @@ def _configuration(
 
 
 def _facts(kernel: Kernel, signature: Signature) -> dict[str, object]:
-    facts: dict[str, object] = {
-        "kernel": kernel.name,
-        "grid": signature.grid,
-        "num_warps": kernel.num_warps,
-        "num_stages": kernel.num_stages,
-        "num_ctas": kernel.num_ctas,
-        **kernel.constants,
-    }
+    facts = {"kernel": kernel.name, "grid": signature.grid, **configuration_of(kernel)}
     return facts | {arg.name: _passed(arg) for arg in signature.args}
+
+
+def configuration_of(kernel: Kernel) -> dict[str, object]:
+    """What a kernel was compiled with: its warps, stages and CTAs, and its constants."""
+    own = {"num_warps": kernel.num_warps, "num_stages": kernel.num_stages, "num_ctas": kernel.num_ctas}
+    return {**own, **kernel.constants}
 
 
 def _passed(arg: Argument) -> object:

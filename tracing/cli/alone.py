@@ -18,6 +18,7 @@ from tracing.analyze.again import Again, again, find_launch
 from tracing.analyze.alone import Alone, same_arguments, suspect
 from tracing.analyze.cause import float_atomics
 from tracing.analyze.divergence import Divergence
+from tracing.analyze.recording import recording
 from tracing.cli.app import err
 from tracing.compiler.child import in_child
 from tracing.errors import Problem
@@ -121,15 +122,15 @@ def _outputs(launch: KernelLaunch) -> list[str]:
 def _recorded_again(
     run: store.Run, launch: KernelLaunch, rank: int, how: Replaying
 ) -> tuple[store.Run, Again]:
-    command = _command(run, launch.index, how.runs)
-    typed = f"record it with `{join(['tracing', *command])}`"
+    one = f"{launch.index}:{launch.index + 1}"
+    options = ("--launches", one, "--keep-inputs", "--no-passes", "--runs", str(how.runs))
+    command = recording(run.info, *options)
+    typed = f"record it with `{join(command)}`"
     why = f"the inputs of launch {launch.index} were not kept"
     if rank or len(run.processes()) > 1:
-        raise Problem(f"{why}, and the run is of several processes", f"{typed}, under torchrun")
+        raise Problem(f"{why}, and the run is of several processes", typed)
     with err.status(f"{why}: recording it again"):
-        done = subprocess.run(
-            [sys.executable, "-m", "tracing", *command], capture_output=True, text=True, check=False
-        )
+        done = subprocess.run([sys.executable, "-m", *command], capture_output=True, text=True, check=False)
     lines = done.stdout.splitlines()
     if done.returncode == 2 or not lines:
         last = next(iter(done.stderr.strip().splitlines()[-1:]), f"exit status {done.returncode}")
@@ -143,17 +144,6 @@ def _recorded_again(
     if made.missing:
         raise Problem(f"{why}, nor when it was recorded again: {', '.join(made.missing)}", typed)
     return recorded, made
-
-
-def _command(run: store.Run, index: int, runs: Path) -> list[str]:
-    options = run.info.case.partition("+")[2]
-    backend, _, arch = run.info.environment.target.partition(":")
-    target = ["--target", f"sm_{arch}" if backend == "cuda" else arch] if arch else []
-    return [
-        "run", run.info.path + (f":{options}" if options else ""),
-        "--launches", f"{index}:{index + 1}", "--keep-inputs", "--no-passes",
-        "--seed", str(run.info.seed), *target, "--runs", str(runs),
-    ]  # fmt: skip
 
 
 def _other_inputs(launch: KernelLaunch, found: KernelLaunch, run: store.Run) -> Iterator[str]:

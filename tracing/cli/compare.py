@@ -15,6 +15,7 @@ from tracing.analyze.divergence import Divergence
 from tracing.cli import hints
 from tracing.cli.alone import Replaying, replay_text
 from tracing.cli.app import RUNS, Runs, app, out
+from tracing.cli.questions import question_of
 from tracing.cli.ranks import ranks_compared
 from tracing.cli.swap import Version, swapped
 from tracing.errors import Problem
@@ -51,7 +52,7 @@ Target = Annotated[
 Anyway = Annotated[
     bool, typer.Option("--anyway", help="Compare runs of different cases, versions or targets, too.")
 ]
-Limit = Annotated[int, typer.Option(help="Show this many divergences at most.")]
+Limit = Annotated[int, typer.Option(min=1, help="Show this many divergences at most.")]
 Window = Annotated[
     int, typer.Option(min=8, help="How many launches ahead one that only one run has is looked for.")
 ]
@@ -90,6 +91,7 @@ Ranks = Annotated[
 
 @app.command()
 def compare(
+    context: typer.Context,
     names: Names,
     repeat: Repeat = None,
     fresh_caches: FreshCaches = False,
@@ -115,30 +117,19 @@ def compare(
     of a job left the others first.
     Exit status 0 if all is equal, 1 if something differs, 2 if a run could be compared in part only.
     """
-    if (replay or fpsan) and (ranks or repeat is not None):
-        raise Problem("--replay is of two runs", "`tracing compare RUN RUN --replay`")
-    if repeat is not None:
-        if len(names) != 1:
-            raise Problem("--repeat wants one case", "`tracing compare --repeat 10 CASE`")
-        if swap:
-            raise Problem("--swap is between two runs", "`tracing compare RUN RUN --swap`")
+    question = question_of(context, len(names))
+    if question == "repeat":
         from tracing.cli.repeat import Settings, repeated
 
-        settings = Settings(repeat, seed, target, fresh_caches, deterministic, perturb, limit, window)
+        settings = Settings(repeat or 0, seed, target, fresh_caches, deterministic, perturb, limit, window)
         raise typer.Exit(repeated(names[0], runs, settings))
-    if ranks:
-        if len(names) != 1:
-            raise Problem("--ranks wants one run", "`tracing compare RUN --ranks`")
+    if question == "ranks":
         raise typer.Exit(ranks_compared(store.open_run(names[0], runs), limit))
-    if len(names) != 2:
-        raise Problem(f"two runs are compared, not {len(names)}", "`tracing compare RUN RUN`")
     a, b = (store.open_run(name, runs) for name in names)
     _require_alike(a, b, anyway)
-    if swap:
+    if question == "swap":
         raise typer.Exit(swapped(a, b, swap_with, each_launch))
-    how = None
-    if replay or fpsan:
-        how = Replaying(times, fpsan, runs)
+    how = Replaying(times, fpsan, runs) if question == "replay" else None
     raise typer.Exit(_compared(a, b, limit, window, how))
 
 
@@ -163,19 +154,14 @@ def _compared(a: store.Run, b: store.Run, limit: int, window: int, how: Replayin
         out.print(f"[red]✗[/] {name} differs", highlight=False)
     if count > limit:
         out.print(f"{text.plural(count - limit, 'divergence')} more: `--limit {count}` shows them")
-    for line in report.summary_text(comparison):
+    for line in report.summary_text(comparison, hints.of_unwritten(a)):
         out.print(line)
-    if count:
-        for command in hints.of_results(a.path, b.path) if results else ():
-            out.print(f"which kernels make the results differ: `{command}`", markup=False)
-        return 1
-    launches = text.plural(comparison.pairs, "launch")
-    without = [run.name for run in (a, b) if run.info.digests == "none"]
-    what = f"no digests in {', '.join(without)}" if without else "every digest"
-    out.print(f"equal{'' if comparison.complete else ' as far as they go'}: {launches}, {what}")
-    if results:
-        out.print("the results differ all the same: by operators, by the host, or by what was not covered")
-    return 1 if results else 0 if comparison.complete else 2
+    if not count:
+        for line in report.equality_text(comparison, results):
+            out.print(line)
+    elif results:
+        out.print(f"which kernels make the results differ: `{hints.of_results(a, b)}`", markup=False)
+    return 1 if count or results else 0 if comparison.complete else 2
 
 
 def print_divergence(
@@ -184,18 +170,28 @@ def print_divergence(
     names: tuple[str, str],
     first: bool,
     how: Replaying | None = None,
+    commands: bool = True,
 ) -> None:
     """Print one divergence, what speaks for a cause and, below the first, the commands to type next.
 
-    how -- the first one's kernel is replayed; None: it is not
+    how      -- the first one's kernel is replayed; None: it is not
+    commands -- False: they were printed before
     """
-    run = runs[1] if found.only_in_b else runs[0]
     for line in report.divergence_text(found, names, first):
         out.print(line)
+    try:
+        _print_further(found, runs, first and commands, how if first else None)
+    except Problem as problem:  # a run that lost its blobs has launches and digests all the same
+        out.print(f"    no more is told: {problem.problem}", markup=False)
+
+
+def _print_further(
+    found: Divergence, runs: tuple[store.Run, store.Run], commands: bool, how: Replaying | None
+) -> None:
+    run = runs[1] if found.only_in_b else runs[0]
     for told in evidence(run, found):
         out.print(f"    → {told}", markup=False)
-    for told in replay_text(found, runs, how) if first and how else ():
+    for told in replay_text(found, runs, how) if how else ():
         out.print(f"    {' ' if told.startswith(' ') else '→'} {told}", markup=False)
-    if first:
-        for command in hints.of_launch(run.path, found.launch):
-            out.print(f"    next      {command}", markup=False)
+    for command in hints.of_launch(run, found.launch, found.rank) if commands else ():
+        out.print(f"    next      {command}", markup=False)

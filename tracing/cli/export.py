@@ -18,6 +18,6 @@ def export(
     parquet: Annotated[Path, typer.Option("--parquet", metavar="DIR", help="Write a Parquet file a table.")],
     runs: Runs = RUNS,
 ) -> None:
-    """Export runs as tables: launches, arguments, passes, divergences (of each run with the first)."""
+    """Write runs as Parquet: a file for each of the tables that `tracing sql` asks, of all runs."""
     for file in write_parquet([open_derived(name, runs) for name in names], parquet):
         out.print(str(file), markup=False)

@@ -1,50 +1,99 @@
-"""The commands to type next: of those that this installation has."""
+"""The commands to type next, as far as a run holds what they need; what it lacks is recorded first."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from shlex import quote
+from shlex import join, quote
 
-from tracing.cli.app import app
-from tracing.model import KernelLaunch, PassRecord
+from tracing import store
+from tracing.analyze.passes import compilations, passes_of, telling_pass
+from tracing.analyze.recording import case_of, is_virtual, recording
+from tracing.cli.app import RUNS
+from tracing.model import Compilation, KeptTensor, KernelLaunch, PassRecord
+from tracing.report.divergence import incomparable
 
 
-def of_kernel(run: Path, kernel: str) -> list[str]:
-    """What can be asked about a kernel; N stands for a pass that `tracing passes` lists.
+def of_kernel(run: store.Run, kernel: str, compilation: Compilation, launch: int | None = None) -> list[str]:
+    """What can be asked about the passes of a kernel; COMMAND stands for one that judges an artefact.
 
     kernel -- a name that means one compilation of the run
+    launch -- one whose inputs were kept: on a GPU it is made again, and needs no command that judges
     """
-    of_it = f"{quote(str(run))} --kernel {quote(kernel)}"
-    return _known(
-        f"tracing passes {of_it}",
-        f"tracing bisect {of_it} -- COMMAND",
-        f"tracing lit {of_it} --pass N",
-        f"tracing debug {of_it} --pass N",
+    of_it = f"{quote(str(run.path))} --kernel {quote(kernel)}"
+    artefact = "{ptx}" if compilation.target.startswith("cuda") else "{amdgcn}"
+    replayed = launch is not None and not is_virtual(run.info.environment)
+    judged = f"--launch {launch}" if replayed else f"-- COMMAND {artefact}"
+    commands = [f"tracing passes {of_it}", f"tracing bisect {of_it} {judged}"]
+    named = None if run.underived() else telling_pass(passes_of(run, compilation))
+    if named is not None:
+        of_pass = f"{of_it} --pass {quote(named)}"
+        commands += [f"tracing lit {of_pass}", f"tracing debug {of_pass}"]
+    return commands
+
+
+def of_launch(run: store.Run, launch: KernelLaunch, rank: int = 0) -> list[str]:
+    """What can be asked about one launch and its kernel; records again what the run does not hold."""
+    if launch.kernel.kind != "triton":
+        return []
+    short, kept = launch.kernel.hash[:12], _is_kept(run, launch, rank)
+    compiled = next((one for one in compilations(run) if one.hash == launch.kernel.hash), None)
+    if compiled is not None:
+        passes = of_kernel(run, short, compiled, launch.index if kept else None)
+    else:
+        passes = [f"{_again(run)}; tracing passes {_latest(run)} --kernel {short}"]
+    return [*_repro(run, launch, rank, kept), *passes]
+
+
+def _is_kept(run: store.Run, launch: KernelLaunch, rank: int) -> bool:
+    kept = (
+        (one.launch, one.side)
+        for process in run.processes(KeptTensor)
+        if store.rank_of(process) == rank
+        for one in run.view(process, KeptTensor, KeptTensor)
     )
+    return (launch.index, "before") in kept or not any(arg.reads for arg in launch.args)
 
 
-def of_launch(run: Path, launch: KernelLaunch) -> list[str]:
-    """What can be asked about one launch and its kernel."""
-    of_it = f"{quote(str(run))} --launch {launch.index}"
-    kernel = launch.kernel.hash[:12] if launch.kernel.kind == "triton" else ""
-    return [*_known(f"tracing repro {of_it}"), *(of_kernel(run, kernel) if kernel else [])]
+def _repro(run: store.Run, launch: KernelLaunch, rank: int, kept: bool) -> list[str]:
+    if launch.kernel.module is None or launch.kernel.undefined:
+        return []
+    whose = f" --rank {rank}" if run.info.world_size > 1 else ""
+    which = f"--launch {launch.index}{whose}"
+    if kept:
+        return [f"tracing repro {quote(str(run.path))} {which}"]
+    again = _again(run, "--keep-inputs", "--launches", f"{launch.index}:{launch.index + 1}", "--no-passes")
+    return [f"{again}; tracing repro {_latest(run)} {which}"]
 
 
-def of_results(a: Path, b: Path) -> list[str]:
+def _again(run: store.Run, *options: str) -> str:
+    return join(recording(run.info, *options, *_below(run)))
+
+
+def _latest(run: store.Run) -> str:
+    return join(["latest", *_below(run)])
+
+
+def _below(run: store.Run) -> list[str]:
+    # where the command finds what it has recorded, if that is not where it looks by itself
+    return [] if run.path.parent == RUNS else ["--runs", str(run.path.parent)]
+
+
+def of_results(a: store.Run, b: store.Run) -> str:
     """How the kernels are found that make the results of two runs differ."""
-    return _known(f"tracing compare {quote(str(a))} {quote(str(b))} --swap")
+    anyway = " --anyway" if incomparable(a.info, b.info) else ""
+    return f"tracing compare {quote(str(a.path))} {quote(str(b.path))} --swap{anyway}"
+
+
+def of_unwritten(run: store.Run) -> str:
+    """How results that may be unwritten in part are told from those of a kernel that is not deterministic."""
+    return f"tracing compare --repeat 3 --perturb {quote(case_of(run.info))}"
 
 
 def of_unfinished(run: Path, kernel: str, record: PassRecord) -> list[str]:
     """How a pass that did not end is looked at and run again, alone."""
     of_it = f"{quote(str(run))} --kernel {quote(kernel)} --pass {record.index}"
-    return _known(
+    return [
         f"tracing passes {of_it} > before.mlir",
         f"tracing opt before.mlir --pass-pipeline={quote(record.pipeline)}",
         f"tracing debug {of_it}",
-    )
-
-
-def _known(*commands: str) -> list[str]:
-    known = {command.name or getattr(command.callback, "__name__", "") for command in app.registered_commands}
-    return [command for command in commands if command.split()[1] in known]
+    ]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from tracing import store
+from tracing.analyze.rank_events import Event
 from tracing.analyze.ranks import RankComparison
 from tracing.analyze.winners import choices
+from tracing.cli import hints
 from tracing.cli.app import out
 from tracing.errors import Problem
 from tracing.report.ranks import parting_text, summary_text
@@ -19,6 +21,8 @@ def ranks_compared(run: store.Run, limit: int) -> int:
         if count <= limit:
             for line in parting_text(found, first=count == 1):
                 out.print(line)
+            for command in _next(run, found.event) if count == 1 else ():
+                out.print(f"    next      {command}", markup=False)
     if len(comparison.ranks) < 2:
         raise Problem(
             f"{run.path} has {plural(len(comparison.ranks), 'rank')} that recorded something: two are needed",
@@ -30,9 +34,16 @@ def ranks_compared(run: store.Run, limit: int) -> int:
         out.print(line)
     unlike = sum(not choice.agreed for choice in choices(run))
     if unlike:
-        out.print(f"autotuners chose differently: {plural(unlike, 'kernel')}, `tracing winners {run.path}`")
+        told = f"autotuners chose differently: {plural(unlike, 'kernel')}, `tracing winners {run.path}`"
+        out.print(told, markup=False)
     if count:
         return 1
     whole = "" if not comparison.notes else " as far as they go"
     out.print(f"the ranks went together{whole}")
     return 2 if comparison.notes else 0
+
+
+def _next(run: store.Run, event: Event) -> list[str]:
+    if event.row is None or event.way is None:
+        return []
+    return hints.of_launch(run, run.joined(event.row, *event.way), event.rank)

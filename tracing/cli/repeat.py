@@ -13,12 +13,13 @@ from tracing import environment, store
 from tracing.analyze.comparison import Comparison
 from tracing.analyze.determinism import Repeat, differing_results, rate, table, unasked
 from tracing.case import load_case
+from tracing.cli import hints
 from tracing.cli.app import err, out
 from tracing.cli.compare import print_divergence
 from tracing.errors import Problem
-from tracing.model import SCHEMA, Perturbed, RunInfo
+from tracing.model import SCHEMA, Outcome, Perturbed, RunInfo
 from tracing.report import divergence as report
-from tracing.report.text import plural
+from tracing.report.text import plural, uncovered_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +61,8 @@ def _cured(still: bool, least: float, count: int) -> None:
 
 def _series(case: str, runs: Path, settings: Settings, *, deterministic: bool) -> list[Repeat]:
     with err.status("importing torch"):
+        from tracing.record.device import Device
         from tracing.record.repeat import recordings
-        from tracing.record.run import Device
 
         loaded, device = load_case(case), Device(settings.target)
     info = RunInfo(
@@ -69,7 +70,6 @@ def _series(case: str, runs: Path, settings: Settings, *, deterministic: bool) -
         device.environment(),
     )  # fmt: skip
     repeats: list[Repeat] = []
-    first: store.Run | None = None
     with _bar() as bar:
         task = bar.add_task(loaded.name, total=settings.count, stage="")
         recorded = recordings(
@@ -77,20 +77,27 @@ def _series(case: str, runs: Path, settings: Settings, *, deterministic: bool) -
             lambda stage: bar.update(task, stage=stage),
             fresh=settings.fresh_caches, deterministic=deterministic, perturb=settings.perturb,
         )  # fmt: skip
-        for index, (run, outcome) in enumerate(recorded):
-            if outcome.status == "failed":
-                raise Problem(f"run {index} failed: {outcome.detail}", f"`tracing show {run.path}`")
-            bar.advance(task)
-            if first is None:
-                first = run
-                count = sum(1 for process in run.processes() for _ in run.rows(process))
-                out.print(
-                    f"run 0: {plural(count, 'launch')} recorded, {escape(outcome.detail)}  [dim]{run.name}[/]"
-                )
-            else:
-                repeats.append(_compared(first, run, index, settings))
-    _conclude(repeats)
+        first = _first(*next(recorded))
+        bar.advance(task)
+        known: set[int] = set()  # launches below which the commands to type next were printed
+        try:
+            for index, (run, outcome) in enumerate(recorded, 1):
+                bar.advance(task)
+                repeats.append(_compared(first, run, index, outcome, settings, known))
+        except KeyboardInterrupt:
+            _conclude(repeats, first)
+            ended = plural(1 + len(repeats), "run")
+            raise Problem(f"interrupted; {ended} of {settings.count} had ended") from None
+    _conclude(repeats, first)
     return repeats
+
+
+def _first(run: store.Run, outcome: Outcome) -> store.Run:
+    if outcome.status == "failed":
+        raise Problem(f"run 0 failed: {outcome.detail}", f"`tracing show {run.path}`")
+    count = plural(sum(1 for process in run.processes() for _ in run.rows(process)), "launch")
+    out.print(f"run 0: {count} recorded, {escape(outcome.detail)}  [dim]{escape(run.name)}[/]")
+    return run
 
 
 def _bar() -> Progress:
@@ -98,7 +105,9 @@ def _bar() -> Progress:
     return Progress(*columns, TextColumn("[dim]{task.fields[stage]}[/]"), console=err, transient=True)
 
 
-def _compared(first: store.Run, run: store.Run, index: int, settings: Settings) -> Repeat:
+def _compared(
+    first: store.Run, run: store.Run, index: int, outcome: Outcome, settings: Settings, known: set[int]
+) -> Repeat:
     comparison = Comparison(first, run, settings.window)
     perturbed = tuple(run.records(Perturbed))
     everything = tuple(comparison)
@@ -106,29 +115,51 @@ def _compared(first: store.Run, run: store.Run, index: int, settings: Settings) 
     results = differing_results(first, run)
     if results and not found and comparison.suspect:
         found = (comparison.suspect,)
-    out.print(f"run {index}: compared with run 0  [dim]{run.name}[/]")
-    for name in results:
-        out.print(f"  [yellow]⚠[/]  {name} differs")
+    failure = outcome.detail if outcome.status == "failed" else ""
+    repeat = Repeat(index, found, results, comparison.pairs, perturbed, failure)
+    out.print(f"run {index}: compared with run 0  [dim]{escape(run.name)}[/]")
+    for told in (*(f"{name} differs" for name in results), *([f"failed: {failure}"] if failure else [])):
+        out.print(f"  [yellow]⚠[/]  {escape(told)}")
     names = ("run 0", f"run {index}")
+    if found and found[0].index > 0:
+        last = found[0].index - 1
+        out.print(f"  {f'launches #0-{last}' if last else 'launch #0'}: equal")
     for number, one in enumerate(found[: settings.limit]):
-        if number == 0 and one.index > 0:
-            out.print(f"  the first {plural(one.index, 'launch')}: equal")
-        print_divergence(one, (first, run), names, first=number == 0)
+        commands = number == 0 and one.launch.index not in known
+        print_divergence(one, (first, run), names, first=number == 0, commands=commands)
+    known |= {one.launch.index for one in found[:1]}
+    if more := len(found[settings.limit :]):
+        out.print(f"  {plural(more, 'divergence')} more: `--limit {len(found)}` shows them")
     if not found:
-        out.print(f"  [green]✓[/] {plural(comparison.pairs, 'launch')}: all read and wrote the same bits")
-        if others := len(everything) - len(found):
-            out.print(f"    {plural(others, 'kernel')} in another configuration, as asked for")
-        if results:
-            out.print("  → what differs comes from operators, from the host, or from what was not covered")
-    for line in report.summary_text(comparison):
+        _print_equal(repeat, len(everything))
+    for line in report.summary_text(comparison, "" if settings.perturb else hints.of_unwritten(first)):
         out.print(f"  {line}")
-    return Repeat(index, found, results, comparison.pairs, perturbed)
+    return repeat
 
 
-def _conclude(repeats: list[Repeat]) -> None:
+def _print_equal(repeat: Repeat, otherwise: int) -> None:
+    # otherwise -- how many kernels were launched in another configuration, as asked for
+    if repeat.pairs:
+        out.print(f"  [green]✓[/] {plural(repeat.pairs, 'launch')}: all read and wrote the same bits")
+    else:
+        out.print("  no launch to compare")
+    if otherwise:
+        out.print(f"    {plural(otherwise, 'kernel')} in another configuration, as asked for")
+    if repeat.results:
+        out.print("  → what differs comes from operators, from the host, or from what was not covered")
+        for one in repeat.perturbed:
+            if one.what == "memory":
+                out.print(f"  → or from memory that nobody wrote: in this run it held {one.how}")
+
+
+def _conclude(repeats: list[Repeat], first: store.Run) -> None:
+    if not repeats:
+        return
     found = table(repeats)
-    if found.kernels or found.perturbed:
+    if found.kernels or found.results or found.perturbed:
         out.print()
-        for line in report.table_text(found):
-            out.print(line)
+    for line in report.table_text(found):
+        out.print(line)
+    for line in uncovered_text([first]):
+        out.print(line)
     out.print(f"{rate(repeats)} differ from run 0")

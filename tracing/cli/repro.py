@@ -18,6 +18,7 @@ from tracing.cli.app import RUNS, Runs, app, err, out
 def repro(
     name: Annotated[str, typer.Argument(metavar="RUN", help='A run by path or name, or "latest".')],
     launch: Annotated[int, typer.Option(help="The launch, by its number in the run.")],
+    rank: Annotated[int | None, typer.Option(help="Whose launch, in the run of a job.")] = None,
     to: Annotated[Path | None, typer.Option(metavar="DIR", help="Where it is written.")] = None,
     times: Annotated[int, typer.Option(min=1, help="How often it is tried.")] = 1,
     seconds: Annotated[float, typer.Option(help="What trying it may take.")] = 300.0,
@@ -29,7 +30,8 @@ def repro(
     1 if it leaves others, 2 if it does not run.
     """
     run = store.open_run(name, runs)
-    written = write_repro(run, launch, to or Path(f"repro-{run.name}-{launch}"))
+    of_rank = "" if rank is None else f"-rank{rank}"
+    written = write_repro(run, launch, to or Path(f"repro-{run.name}-{launch}{of_rank}"), rank)
     for file in written.files:
         err.print(f"wrote {file}", markup=False)
     if written.missing:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -52,17 +51,17 @@ def _print_launch(opened: store.Run, index: int) -> None:
     for one in found:
         for line in launch_in_full(one):
             out.print(line)
-        _print_compilation(opened.path, known, one.kernel.hash)
+        _print_compilation(opened, known, one.kernel.hash)
 
 
-def _print_compilation(path: Path, known: Sequence[KernelPasses], kernel_hash: str) -> None:
+def _print_compilation(run: store.Run, known: Sequence[KernelPasses], kernel_hash: str) -> None:
     compiled = next((one for one in known if one.compilation.hash == kernel_hash), None)
     if compiled is None:
         out.print("    no compiler passes were recorded for this kernel", markup=False)
         return
     name = label([one.compilation for one in known], compiled.compilation)
     out.print(compiled_text(name, compiled))
-    for command in hints.of_kernel(path, name):
+    for command in hints.of_kernel(run, name, compiled.compilation):
         out.print(f"    next        {command}", markup=False)
 
 

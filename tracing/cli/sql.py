@@ -20,7 +20,8 @@ def sql(
     words: Annotated[list[str], typer.Argument(metavar='RUN|DIR|ADDRESS... "SELECT ..."')],
     runs: Runs = RUNS,
 ) -> None:
-    """Ask runs in SQL: tables launches, arguments, passes, divergences (of each run with the first).
+    """Ask runs in SQL: tables launches, arguments, times, passes, divergences (of each run with the first),
+    results, winners (of autotuning) and landmarks (collectives, updates of parameters).
 
     In the place of a run may stand a folder that `tracing export --parquet` wrote, and for both an address:
     s3://, gs:// or https://. Of Parquet a query reads what it needs; of a run its records are copied first,

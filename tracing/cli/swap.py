@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING
 from tracing import environment, store
 from tracing.analyze import delta, swap
 from tracing.analyze.again import find_launch
+from tracing.analyze.recording import case_of, is_virtual, target_of
 from tracing.analyze.reruns import Reruns
 from tracing.analyze.swap import Candidate
 from tracing.cli import hints
 from tracing.cli.app import err, out, progress
 from tracing.errors import Problem
-from tracing.model import Outcome, Rerun, RunInfo, Winner
+from tracing.model import Outcome, Rerun, Winner
 from tracing.report import swap as report
 from tracing.report.text import plural
 
@@ -73,15 +74,15 @@ def _agrees(run: store.Run) -> bool:
 
 def _program(b: store.Run, version: Version | None, close: bool) -> Program:
     info = b.info
-    virtual = info.environment.device == "virtual GPU"
+    virtual = is_virtual(info.environment)
     with err.status("importing torch"):
         from tracing.case import load_case
+        from tracing.record.device import Device
         from tracing.record.rerun import Program
-        from tracing.record.run import Device
-        from tracing.virtual_gpu import DEFAULT_TARGET
+        from tracing.virtual_gpu.chips import DEFAULT_TARGET
 
-        case = load_case(_case(info))
-        device = Device(_target(info.environment.target) if virtual else DEFAULT_TARGET)
+        case = load_case(case_of(info))
+        device = Device(target_of(info.environment) if virtual else DEFAULT_TARGET)
     if device.virtual != virtual:
         where = "without a GPU, and here is one" if virtual else "on a GPU, and here is none"
         raise Problem(f"{b.path} was recorded {where}", "record both runs here")
@@ -91,17 +92,6 @@ def _program(b: store.Run, version: Version | None, close: bool) -> Program:
             "`--with source`, `--with configuration`, or neither",
         )
     return Program(case, device, info.seed, eager=close, winners=list(b.records(Winner)))
-
-
-def _case(info: RunInfo) -> str:
-    # as `tracing.case.load_case` names a case with options
-    options = info.case.removeprefix(Path(info.path).stem).removeprefix("+")
-    return f"{info.path}:{options}" if options else info.path
-
-
-def _target(compiled_for: str) -> str:
-    backend, arch = compiled_for.split(":")[:2]
-    return f"sm_{arch}" if backend == "cuda" else arch
 
 
 class _Search:
@@ -148,7 +138,7 @@ class _Search:
             first.setdefault(one.kernel, one.turns[0].index)
         for index in first.values():
             _, launch = find_launch(self.b, index)
-            yield from hints.of_launch(self.b.path, launch)
+            yield from hints.of_launch(self.b, launch)
 
     def _nothing(self) -> float:
         # the one end: b's own results, which differ from a's; how long it takes

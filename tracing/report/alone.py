@@ -11,6 +11,10 @@ from tracing.analyze.alone import Alone, Changed
 from tracing.model import KernelLaunch
 
 Bits = Mapping[str, str]
+_ALONE = "deterministic by itself"
+_SURROUNDINGS = (
+    "the difference needs its surroundings, as another\n  stream, or memory that was never written"
+)
 
 
 def alone_text(found: Alone, launch: KernelLaunch, recorded: Mapping[str, Bits]) -> Iterator[str]:
@@ -28,8 +32,7 @@ def alone_text(found: Alone, launch: KernelLaunch, recorded: Mapping[str, Bits])
         yield f"  {a.rate} differ from the first: the kernel itself is not deterministic"
         yield from _changed(a.changed)
     else:
-        yield f"  {a.rate} differ from the first: the difference needs its surroundings, as another"
-        yield "  stream, or memory that was never written"
+        yield f"  {a.rate} differ from the first: {_SURROUNDINGS if found.b is None else _ALONE}"
         yield from _unseen(found.device, programs)
     if a.unwritten:
         yield "  elements that keep what the memory held before it, or follow from that:"

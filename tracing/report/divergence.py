@@ -5,16 +5,17 @@ The lines are rich markup. "a" and "b" are the two runs, in the order in which t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from rich.markup import escape
 
 from tracing.analyze.comparison import Comparison
-from tracing.analyze.determinism import Table
+from tracing.analyze.determinism import Table, results
 from tracing.analyze.divergence import Divergence
 from tracing.analyze.elements import differing_elements
+from tracing.analyze.ways import configuration_of
 from tracing.model import Digest, RunInfo
-from tracing.report.text import plural
+from tracing.report.text import plural, uncovered_text
 
 
 def divergence_text(
@@ -38,10 +39,20 @@ def divergence_text(
     values = _values(found)
     for name, told, value in zip(names, (found.a, found.b), values, strict=True):
         yield f"    {name:<9} {escape(told)}{value}"
+    if found.kind == "launch" and (alike := _alike(found)):
+        yield f"    alike     {escape(alike)}"
     if where := _elements(found):
         yield f"    elements  {where}"
     for line in _cause(found, names):
         yield f"    → {escape(line)}"
+
+
+def _alike(found: Divergence) -> str:
+    # what is equal of two configurations, so that both can be told in full
+    if found.other is None or found.other.kernel_name != found.kernel_name:
+        return ""
+    one, other = (configuration_of(launch.kernel) for launch in (found.launch, found.other))
+    return ", ".join(f"{name}={value}" for name, value in one.items() if other.get(name) == value)
 
 
 def _digests(found: Divergence) -> list[Digest | None]:
@@ -91,7 +102,7 @@ def _cause(found: Divergence, names: tuple[str, str]) -> Iterator[str]:
         where = "at its end" if found.kind == "end" else "here"
         yield f"{has} alone has {plural(found.count, 'launch')} {where}"
     elif found.kind == "launch":
-        yield "the launch itself differs: another configuration was compiled or chosen"
+        yield "the launch itself differs"
         if found.outputs:
             yield f"and its results differ: {', '.join(found.outputs)}"
     elif found.untouched:
@@ -131,8 +142,11 @@ def _producer(found: Divergence, names: tuple[str, str]) -> Iterator[str]:
         yield "its results were equal where they were digested; this reads them through another view"
 
 
-def summary_text(comparison: Comparison) -> Iterator[str]:
-    """What was compared, what follows from what, and what was left out."""
+def summary_text(comparison: Comparison, advice: str = "") -> Iterator[str]:
+    """What was compared, what follows from what, and what was left out.
+
+    advice -- the command that tells unwritten memory from kernels that are not deterministic
+    """
     repeats = sum(comparison.repeated.values()) - comparison.reported
     if comparison.reported:
         told = f"{comparison.consequences} differ as a consequence, {repeats} repeat what is reported"
@@ -142,7 +156,8 @@ def summary_text(comparison: Comparison) -> Iterator[str]:
         yield f"[yellow]not told apart[/]: {results} in memory that held other bits before, from launch"
         unseen = "" if comparison.reported else "; no reader of them shows it"
         yield f"  #{first.index} on: unwritten in part, or not deterministic{unseen}"
-        yield "  `tracing compare --repeat 3 --perturb CASE` tells them apart"
+        if advice:
+            yield f"  this tells them apart: `{escape(advice)}`"
     if comparison.undigested:
         without = plural(comparison.undigested, "launch")
         yield f"[yellow]not compared[/]: the contents of {without} without digests"
@@ -150,18 +165,49 @@ def summary_text(comparison: Comparison) -> Iterator[str]:
         yield f"[yellow]not compared[/]: {escape(note)}"
 
 
-def table_text(table: Table) -> Iterator[str]:
-    """Kernel × run: what differed first in each kernel, `·`: nothing; then what was perturbed, and how."""
-    rows = [("kernel", {run: f"run {run}" for run in table.runs}), *table.kernels.items()]
-    if table.perturbed:
-        rows += [("perturbed:", dict.fromkeys(table.runs, "")), *table.perturbed.items()]
-    width = max(len(name) for name, _ in rows)
-    cell = max(7, *(len(told) for _, runs in rows for told in runs.values()))
-    for name, told in rows:
-        cells = " ".join(f"{told.get(run, '·'):>{cell}}" for run in table.runs)
-        yield f"{escape(name):<{width}}  {cells}".rstrip()
+def equality_text(comparison: Comparison, differing: Sequence[str]) -> Iterator[str]:
+    """What is equal of two runs without a launch that differs, and what of them was not recorded.
+
+    differing -- the results that differ all the same
+    """
+    a, b = comparison.a, comparison.b
+    without = [run.name for run in (a, b) if run.info.digests == "none"]
+    told = [f"no digests in {escape(', '.join(without))}"] if without else []
+    if comparison.pairs and not comparison.undigested:
+        told.append("every digest")
+    if alike := len(results(a).keys() & results(b).keys()) - len(differing):
+        told.append(plural(alike, "result"))
+    equal = "equal" if comparison.complete else "equal as far as they go"
+    yield f"{equal}: {', '.join([plural(comparison.pairs, 'launch'), *told])}"
+    if differing:
+        yield "the results differ all the same: by operators, by the host, or by what was not covered"
+    yield from uncovered_text((a, b))
+
+
+def table_text(table: Table, width: int = 110) -> Iterator[str]:
+    """Kernel × run: what differed first in each kernel, `·`: nothing; results; what was perturbed, and how.
+
+    width -- of a line; the runs that do not fit stand below
+    """
+    sections = {"kernels": table.kernels, "results": table.results, "perturbed": table.perturbed}
+    rows = [row for section in sections.values() for row in section.items()]
+    label = max((len(name) for name, _ in rows), default=0)
+    cell = max((len(told) for _, runs in rows for told in runs.values()), default=0)
+    fitting = max(8, (width - label) // (cell + 2))  # names of fused kernels take a line by themselves
+    for start in range(0, len(table.runs) if rows else 0, fitting):
+        runs = table.runs[start : start + fitting]
+        yield _row("run", label, map(str, runs), cell)
+        for title, section in sections.items():
+            if section:
+                yield f"{title}:"
+            for name, told in section.items():
+                yield escape(_row(name, label, (told.get(run, "·") for run in runs), cell))
     for what, why in table.unperturbed.items():
         yield f"not perturbed: {what} ({why})"
+
+
+def _row(name: str, label: int, told: Iterable[str], cell: int) -> str:
+    return f"{name:<{label}}" + "".join(f"  {one:>{cell}}" for one in told)
 
 
 def incomparable(a: RunInfo, b: RunInfo) -> str:

@@ -7,7 +7,7 @@ the first digits of its digest, or of both digests where the launch changed it.
 from __future__ import annotations
 
 import os.path
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from rich.markup import escape
 
@@ -117,8 +117,7 @@ def _kernel_text(launch: KernelLaunch) -> Iterator[str]:
 
 
 def _ending(run: Run) -> Iterator[str]:
-    for record in dict.fromkeys(run.records(NotCovered)):
-        yield f"[yellow]not covered[/]: {escape(record.what)}; to cover it: {escape(record.setting)}"
+    yield from uncovered_text([run])
     outcomes = list(run.records(Outcome))
     for outcome in outcomes:
         yield f"{outcome.status}: {escape(outcome.detail)}"
@@ -126,6 +125,12 @@ def _ending(run: Run) -> Iterator[str]:
             yield escape(outcome.traceback)
     if not outcomes:
         yield "[yellow]unfinished[/]: the process was killed, or the case still runs"
+
+
+def uncovered_text(runs: Iterable[Run]) -> Iterator[str]:
+    """What the recorder could not see in any of these runs, and the settings that would show it."""
+    for record in dict.fromkeys(record for run in runs for record in run.records(NotCovered)):
+        yield f"[yellow]not covered[/]: {escape(record.what)}; to cover it: {escape(record.setting)}"
 
 
 def summary_text(run: Run) -> str:
@@ -143,9 +148,13 @@ def difference_of_infos(a: RunInfo, b: RunInfo) -> Iterator[str]:
         "seed": (a.seed, b.seed),
         **{
             name: (getattr(a.environment, name), getattr(b.environment, name))
-            for name in ("device", "target", "torch", "triton", "knobs")
+            for name in ("device", "target", "torch", "triton")
         },
     }
+    knobs = (a.environment.knobs, b.environment.knobs)
+    for name in dict.fromkeys((*knobs[0], *knobs[1])):
+        if not name.startswith("TORCHELASTIC_"):  # of torchrun: every job has others
+            facts[name] = (knobs[0].get(name, "not set"), knobs[1].get(name, "not set"))
     for name, (one, other) in facts.items():
         if one != other:
             yield escape(f"{name} differs: {one} | {other}")

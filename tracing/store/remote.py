@@ -78,5 +78,6 @@ def _unreadable(address: str, error: Exception) -> Problem:
     said = str(error).splitlines()
     return Problem(
         f"{address} cannot be read: {type(error).__name__}{f': {said[0]}' if said else ''}",
-        "check the address, and that this machine may read it (for s3:// `aws s3 ls` uses the same settings)",
+        "check the address, and that this machine may read it (s3:// takes the credentials of `aws s3 ls`,"
+        " gs:// those of `gcloud auth application-default login`)",
     )

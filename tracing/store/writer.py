@@ -211,4 +211,4 @@ def _fresh(runs: Path, name: str) -> Path:
         except FileExistsError:
             continue
         return path
-    raise Problem(f"{runs} holds a thousand runs named {name}", "remove some with `tracing clean`")
+    raise Problem(f"{runs} holds a thousand runs named {name}", "delete some of its folders")

@@ -1,0 +1,37 @@
+"""How a recording ended, and what it therefore does not tell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from tracing.model import DigestBatch, LaunchLine, Outcome, Record
+from tracing.store import Run, rank_of
+
+
+class _Index(Record, frozen=True):
+    index: int
+
+
+class _Launches(Record, frozen=True):
+    launches: Sequence[int]
+
+
+def ending(run: Run, rank: int) -> str:
+    """What kept a rank from recording all: "was interrupted", "failed: ..."; "" if nothing did."""
+    outcome = next(_outcomes(run, rank), None)
+    if outcome is None:
+        return "was interrupted, or is still being recorded"
+    return f"failed: {outcome.detail}" if outcome.status == "failed" else ""
+
+
+def _outcomes(run: Run, rank: int) -> Iterator[Outcome]:
+    for process in run.processes(Outcome):
+        if rank_of(process) == rank:
+            yield from run.view(process, Outcome, Outcome)
+
+
+def cut_short(run: Run, process: str) -> bool:
+    """Whether a process has lost its last launches: there are digests of them. Reads all that it recorded."""
+    launches = max((one.index for one in run.view(process, LaunchLine, _Index)), default=-1)
+    digested = (one.launches[-1] for one in run.view(process, DigestBatch, _Launches) if one.launches)
+    return max(digested, default=-1) > launches
