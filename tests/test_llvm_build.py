@@ -371,7 +371,7 @@ def test_the_time_of_a_build_that_failed_counts_what_nobody_waited_for(tmp_path:
     with pytest.raises(Problem):
         ninja_build.watch(["sh", str(tmp_path / "pip")], tmp_path / "build.log", 0, quiet, dict(os.environ))
 
-    assert json.loads((tmp_path / "build.json").read_text())["cpu"] >= 1
+    assert json.loads((tmp_path / "build.json").read_text())["cpu"] > 0.8  # the system counts in ticks
 
 
 def test_an_llvm_that_was_made_ready_is_what_the_next_command_takes(
