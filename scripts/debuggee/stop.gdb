@@ -5,3 +5,5 @@ set debuginfod enabled off
 set auto-load off
 set breakpoint pending on
 set print thread-events off
+# or gdb looks for a `main` in all debug information at the stop
+set backtrace past-main on

@@ -124,6 +124,19 @@ def test_a_stripped_libtriton_is_said_to_be_stripped(tmp_path: Path) -> None:
     assert "this Triton has no symbol OpToOpPassAdaptor::run: it is stripped" in done.stdout + done.stderr
 
 
+def test_on_the_way_to_a_pass_gdb_is_asked_for_no_name_in_triton(tmp_path: Path) -> None:
+    first = [f"source {COMMANDS}", "break-pass tritongpu-coalesce", "set debug symbol-lookup 1"]
+    words = [word for line in first for word in ("-iex", line)]
+    program = [sys.executable, str(PROGRAMS / "add.py")]
+    command = ["gdb", "-nx", "-q", "-batch", *words, "-ex", "run", "-ex", "kill", "--args", *program]
+    own = environment.with_variables({"TRITON_ALWAYS_COMPILE": "1", "TRITON_CACHE_DIR": str(tmp_path)})
+    said = subprocess.run(command, env=own, capture_output=True, text=True)
+
+    # one name, and gdb sorts all that its index has, for more than a second
+    assert COALESCE in said.stdout
+    assert "lookup_symbol_in_objfile (libtriton.so" not in said.stdout + said.stderr
+
+
 def test_help_names_every_command() -> None:
     words = ["-iex", f"source {COMMANDS}", "-ex", "help triton", "-ex", "help break-pass"]
     said = subprocess.run(["gdb", "-nx", "-q", "-batch", *words], capture_output=True, text=True).stdout

@@ -66,10 +66,11 @@ class Passes(gdb.Breakpoint):
 
     there: Passes | None = None  # the one of this gdb
 
-    def __init__(self) -> None:
+    def __init__(self, address: int) -> None:
         process.abi()
-        super().__init__(f"*{process.address_of(RUN):#x}", internal=True)
+        super().__init__(f"*{address:#x}", internal=True)
         self.silent = True
+        self.address = address
         Passes.there = self
 
     def stop(self) -> bool:
@@ -80,8 +81,8 @@ class Passes(gdb.Breakpoint):
 class PassBreakpoint(gdb.Breakpoint):
     """Sees every pass, and has gdb stop at the first instruction of those that are wanted."""
 
-    def __init__(self, glob: str, kernel: str) -> None:
-        super().__init__(f"*{process.address_of(RUN):#x}")
+    def __init__(self, address: int, glob: str, kernel: str) -> None:
+        super().__init__(f"*{address:#x}")
         self.glob = glob
         self.kernel = kernel
         self.found = 0
@@ -100,7 +101,7 @@ def break_in(glob: str, kernel: str) -> bool:
     if Passes.there is None:
         _pending.append((glob, kernel))
         return False
-    PassBreakpoint(glob, kernel)
+    PassBreakpoint(Passes.there.address, glob, kernel)
     return True
 
 
@@ -127,11 +128,10 @@ def _look(path: str) -> None:
         return
     space = gdb.current_progspace()
     names = (path, (space and space.filename) or "")
-    if not any(_HOLDERS.fullmatch(name) for name in names):
-        return
-    address = process.address_of(RUN)
+    holders = [name for name in names if _HOLDERS.fullmatch(name)]
+    address = next(filter(None, (process.address_of(RUN, name) for name in holders)), 0)
     if address and process.mapped(address):
-        _begin()
+        _begin(address)
     elif not address and path.endswith(_TRITON) and not _has_shared_mlir():
         gdb.write(f"{_STRIPPED}\n")
 
@@ -141,15 +141,15 @@ def _has_shared_mlir() -> bool:
     return "/libMLIR" in gdb.execute("info sharedlibrary", to_string=True)
 
 
-def _begin() -> None:
+def _begin(address: int) -> None:
     gdb.events.new_objfile.disconnect(_file_came)
     try:
-        Passes()
+        Passes(address)
     except gdb.GdbError as error:
         gdb.write(f"{error}\n")
         return
     while _pending:
-        PassBreakpoint(*_pending.pop(0))
+        PassBreakpoint(address, *_pending.pop(0))
 
 
 def _arrived() -> Arrived:

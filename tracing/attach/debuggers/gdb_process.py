@@ -8,13 +8,37 @@ from __future__ import annotations
 
 import re
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import elf_symbol
 import gdb
 
 DUMP = "_ZN4mlir9Operation4dumpEv"
 _SYMBOL = re.compile(r"(.+?) (?:\+ \d+ )?in section")
+
+
+def _relative_to_the_next(code: bytes, at: int) -> int:
+    # lea, with the distance from behind it
+    found = re.search(rb"[\x48\x4c]\x8d[\x05\x0d\x15\x1d\x25\x2d\x35\x3d](.{4})", code, re.S)
+    if found is None:
+        return 0
+    return at + found.end() + int.from_bytes(found[1], "little", signed=True)
+
+
+def _in_a_page(code: bytes, at: int) -> int:
+    # adrp, with pages of 4 KiB from this one, and an add to the same register
+    pages: dict[int, int] = {}
+    for index in range(0, len(code), 4):
+        word = int.from_bytes(code[index : index + 4], "little")
+        if word & 0x9F000000 == 0x90000000:
+            distance = (word >> 5 & 0x7FFFF) << 2 | word >> 29 & 3
+            distance -= (distance & 1 << 20) << 1  # its highest bit is the sign
+            pages[word & 31] = (at + index & ~0xFFF) + (distance << 12)
+        elif word & 0xFFC00000 == 0x91000000 and word >> 5 & 31 in pages:
+            return pages[word >> 5 & 31] + (word >> 10 & 0xFFF)
+    return 0
 
 
 @dataclass(frozen=True)
@@ -23,19 +47,14 @@ class Abi:
 
     arguments: tuple[str, str]  # registers of the first two
     stack: str
-    page: re.Pattern[str]  # an instruction that takes an address: its register, and the address
-    offset: re.Pattern[str] | None = None  # one that adds to it: that register, and what is added
+    taken: Callable[[bytes, int], int]  # the first address that code takes, by where it lies; 0 for none
 
 
 ABIS = {
-    "i386:x86-64": Abi(("rdi", "rsi"), "rsp", re.compile(r"\blea\b(.*)# (0x[0-9a-f]+)")),
-    "aarch64": Abi(
-        ("x0", "x1"),
-        "sp",
-        re.compile(r"\badrp\s+(x\d+), (0x[0-9a-f]+)"),
-        re.compile(r"\badd\s+x\d+, (x\d+), #(0x[0-9a-f]+)"),
-    ),
+    "i386:x86-64": Abi(("rdi", "rsi"), "rsp", _relative_to_the_next),
+    "aarch64": Abi(("x0", "x1"), "sp", _in_a_page),
 }
+_LOOKED_AT = 64  # bytes at the beginning of a function
 
 
 def abi() -> Abi:
@@ -73,8 +92,12 @@ def symbol(address: int) -> str:
     return match[1] if match else ""
 
 
-def address_of(name: str) -> int:
-    """Where a symbol is, by its mangled name; 0 if there is none."""
+def address_of(name: str, path: str) -> int:
+    """Where a symbol of a file is, by its mangled name; 0 if there is none."""
+    try:
+        return elf_symbol.address_of(name, Path(path), gdb.selected_inferior().pid)
+    except OSError:  # the process is not of this machine
+        pass
     try:
         return int(gdb.parse_and_eval(f"(unsigned long)&{name}"))
     except gdb.error:
@@ -83,15 +106,10 @@ def address_of(name: str) -> int:
 
 def literal(function: int) -> str:
     """The string that a function returns: the first address that it takes; "" if it takes none."""
-    own, pages = abi(), dict[str, int]()
-    for instruction in gdb.selected_inferior().architecture().disassemble(function, count=12):
-        if own.offset and (match := own.offset.search(instruction["asm"])) and match[1] in pages:
-            return _string(pages[match[1]] + int(match[2], 16))
-        if match := own.page.search(instruction["asm"]):
-            pages[match[1]] = int(match[2], 16)
-            if own.offset is None:
-                return _string(pages[match[1]])
-    return ""
+    # not by gdb's disassembler, which reads the debug information of each function that it names
+    code = bytes(gdb.selected_inferior().read_memory(function, _LOOKED_AT))
+    address = abi().taken(code, function)
+    return _string(address) if address else ""
 
 
 def ir(operation: int) -> str:

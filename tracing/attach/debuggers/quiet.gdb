@@ -3,6 +3,8 @@
 set breakpoint pending on
 set debuginfod enabled off
 set index-cache enabled on
+# or gdb looks for a `main` in all debug information at each stop, to end a backtrace there
+set backtrace past-main on
 # a wrong pointer given to print-op ends the call, not the compile
 set unwindonsignal on
 set print thread-events off

@@ -39,8 +39,8 @@ class BuildWithLibrary(build_py):
 setup(
     name="triton",
     version="3.8.0",
-    packages=find_packages(where="python"),
-    package_dir={"": "python"},
+    packages=[*find_packages(where="python"), "triton.backends.nvidia"],
+    package_dir={"": "python", "triton.backends.nvidia": "third_party/nvidia/backend"},
     ext_modules=[Extension("triton._C.libtriton", sources=[])],
     cmdclass={"build_ext": CMakeBuild, "build_py": BuildWithLibrary},
 )

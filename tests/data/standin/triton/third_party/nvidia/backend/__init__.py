@@ -1,0 +1,1 @@
+"""A package that lies outside of python/, as Triton's backends do."""
