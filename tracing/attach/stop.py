@@ -39,6 +39,7 @@ from tracing.errors import Problem
 _LIBRARY = "triton._C.libtriton"
 _LIBRARIES = re.compile(r"/(libtriton\.so|libMLIR[^/]*)$")  # the latter where MLIR is a distribution's
 _POLL = 0.1  # seconds
+_AGAIN_SECONDS = 2  # gdb may fail to attach, and is asked again
 _ARMED_SECONDS = 30  # a debugger that set no breakpoint in libtriton by then has none there
 _PR_SET_PTRACER, _ANY, _NOBODY = 0x59616D61, -1, 0
 
@@ -155,11 +156,7 @@ class Stop:
 def _awaited(seconds: float) -> str:
     # polls are counted, not time: in a debugger's hands this process does not run
     before = _private_code()
-    for _ in range(int(seconds / _POLL)):
-        if _tracer():
-            break
-        time.sleep(_POLL)
-    else:
+    if not _comes(seconds):
         return (
             f"no debugger came within {seconds:g} s, so it goes on; if one was refused, "
             "`tracing attach` says why"
@@ -167,10 +164,18 @@ def _awaited(seconds: float) -> str:
     for _ in range(int(_ARMED_SECONDS / _POLL)):
         if _private_code() > before:
             return ""
-        if not _tracer():
+        if not _comes(_AGAIN_SECONDS):
             return "the debugger left before it had set a breakpoint in libtriton, so it goes on"
         time.sleep(_POLL)
     return f"the debugger set no breakpoint in libtriton within {_ARMED_SECONDS} s, so it goes on"
+
+
+def _comes(seconds: float) -> bool:
+    for _ in range(int(seconds / _POLL)):
+        if _tracer():
+            return True
+        time.sleep(_POLL)
+    return False
 
 
 def _tracer() -> int:
