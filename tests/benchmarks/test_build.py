@@ -4,8 +4,9 @@ Steps are counted by dry runs of ninja; seconds and bytes are of files that both
 program that both link, in one run on this machine. A library holds its objects a second time; a program is
 taken to hold as large a share of the objects it is linked from as the one that was linked.
 
-Needs trees: LLVM_SRC=FOLDER TRITON_SRC=FOLDER; SAMPLE=N files (12). TABLEGEN_DIR, a folder with llvm-tblgen
-and mlir-tblgen of the same version, saves building them first. BY_HAND: more arguments of CMake for that.
+Needs trees: LLVM_SRC=FOLDER TRITON_SRC=FOLDER; SAMPLE=N files (12). TABLEGEN_DIR, a folder with llvm-tblgen,
+mlir-tblgen and mlir-linalg-ods-yaml-gen of the same version, saves building them first; what they take is in
+neither sum. BY_HAND: more arguments of CMake for that.
 For gdb: VENV=FOLDER TRITON_SRC=FOLDER as `make triton` left them; GDB=PROGRAM.
 """
 
@@ -35,7 +36,12 @@ BY_HAND = (  # what was recommended before: all targets, the default compiler, n
     "-DLLVM_ENABLE_PROJECTS=mlir;llvm",
     "-DLLVM_TARGETS_TO_BUILD=host;NVPTX;AMDGPU",
 )
-TOOLS = {"LLVM": "llvm-tblgen", "LLVM_HEADERS": "llvm-tblgen", "MLIR": "mlir-tblgen"}
+TOOLS = {  # of LLVM's build itself; a TableGen that is optimised is a build of its own inside of it
+    "LLVM_TABLEGEN": "llvm-tblgen",
+    "LLVM_HEADERS_TABLEGEN": "llvm-tblgen",
+    "MLIR_TABLEGEN": "mlir-tblgen",
+    "MLIR_LINALG_ODS_YAML_GEN": "mlir-linalg-ods-yaml-gen",
+}
 PROGRAM = "bin/FileCheck"  # which both link
 
 
@@ -130,7 +136,7 @@ def configured(source: Path, folder: Path, arguments: list[str], targets: list[s
         targets = recipe.targets(triton, ninja_build.known_targets(folder), clang=False)
     steps = ninja_build.outstanding(folder, targets)
     if tools := os.environ.get("TABLEGEN_DIR"):
-        given = [f"-D{name}_TABLEGEN={tools}/{tool}" for name, tool in TOOLS.items()]
+        given = [f"-D{name}={tools}/{tool}" for name, tool in TOOLS.items()]
         llvm_build.configure(sources.Source(source, ""), folder, [*arguments, *given])
     return Build(folder, steps)
 
