@@ -97,7 +97,7 @@ def header(folder: Path, command: list[str]) -> Path | None:
 
 def main(arguments: list[str]) -> int:
     folder, command = Path(arguments[0]), arguments[1:]
-    own = "-include-pch" in command  # LLVM's, from 23 on
+    own = "-include-pch" in command  # of the project itself: clang takes one
     if "-c" in command and not own and (compiled := header(folder, command)):
         done = subprocess.run([command[0], "-include-pch", str(compiled), *command[1:]], capture_output=True)
         if done.returncode == 0:
