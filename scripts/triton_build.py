@@ -57,7 +57,7 @@ def build(options: argparse.Namespace) -> None:
             lambda: proofs.stops(options.venv, source.folder),
         ]
         if options.lit:
-            steps.append(lambda: proofs.lit(options.venv, build_folder(source.folder)))
+            steps.append(lambda: proofs.lit(options.venv, source.folder, build_folder(source.folder), llvm))
         proofs.prove(steps, say)
 
 

@@ -204,6 +204,52 @@ def test_only_what_is_not_installed_is_required_for_the_build() -> None:
     assert triton_build.requirements(STANDIN / "triton") == ["setuptools>=40.8.0", "wheel", "lit<23"]
 
 
+# ---------------------------------------------------------------- Triton's own tests
+
+
+def lit_tests(folder: Path, assertions: str) -> tuple[Path, Path, Path, llvm_build.Llvm]:
+    """A tree of two tests, one of which passes with assertions alone, its build, and an LLVM."""
+    tests, build, package = folder / "test", folder / "build", folder / "llvm/lib/cmake/llvm"
+    for made in (tests / "Conversion", build / "test", package):
+        made.mkdir(parents=True)
+    (tests / "plain.mlir").write_text("// RUN: true %s --mlir-print-debuginfo\n")
+    status = "true" if assertions == "ON" else "false"
+    (tests / "Conversion/debug.mlir").write_text(f"// RUN: {status} %s --debug| cat\n")
+    (build / "test/lit.cfg").write_text(
+        "import lit.formats\n"
+        "config.name, config.suffixes = 'TRITON', ['.mlir']\n"
+        "config.test_format = lit.formats.ShTest(False)\n"
+        f"config.test_source_root = {str(tests)!r}\n"
+        f"config.test_exec_root = {str(build / 'test')!r}\n"
+    )
+    (package / "LLVMConfig.cmake").write_text(f"set(LLVM_ENABLE_ASSERTIONS {assertions})\n")
+    return Path(sys.prefix), folder, build, llvm_build.Llvm(str(folder / "llvm"), "", "system")
+
+
+def test_where_llvm_has_no_assertions_tests_that_ask_for_debug_are_named_and_not_run(tmp_path: Path) -> None:
+    passed = proofs.lit(*lit_tests(tmp_path, "OFF"))
+
+    assert "1 passed" in passed
+    assert "not run, for this LLVM has no assertions and so no --debug: Conversion/debug.mlir" in passed
+
+
+def test_where_llvm_has_assertions_all_of_tritons_tests_are_run(tmp_path: Path) -> None:
+    passed = proofs.lit(*lit_tests(tmp_path, "ON"))
+
+    assert "2 passed" in passed
+    assert "not run" not in passed
+
+
+def test_a_test_of_triton_that_fails_is_counted_and_its_log_named(tmp_path: Path) -> None:
+    venv, triton, build, llvm = lit_tests(tmp_path, "ON")
+    (triton / "test/plain.mlir").write_text("// RUN: false\n")
+
+    with pytest.raises(Problem, match="1 failed") as raised:
+        proofs.lit(venv, triton, build, llvm)
+
+    assert str(build / "lit.log") in raised.value.remedy
+
+
 # ---------------------------------------------------------------- device code and headers
 
 
