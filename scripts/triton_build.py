@@ -16,6 +16,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import gdb_index
 import llvm_build
 import ninja_build
 import pch
@@ -161,6 +162,8 @@ def install(
     library = triton / "python/triton/_C/libtriton.so"
     folder = llvm_build.size(build_folder(triton))
     say(f"built: {took}; libtriton.so {library.stat().st_size / GB:.2f} GB, all of it {folder / GB:.1f} GB")
+    for path in (library, *(build_folder(triton) / "bin").glob("triton-*")):
+        gdb_index.name_types_once(path)
     if ".gdb_index" not in Library(library).names():
         say("it has no index for gdb, whose first load takes half a minute: install lld or mold")
 

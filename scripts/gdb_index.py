@@ -1,0 +1,55 @@
+"""The index of names that the linker writes for gdb, without what makes a debugger slow to read it.
+
+The linker lists a type once for each file that knows it, and one of them tells a debugger all there is to
+know. gdb 16 passes over the others; gdb 18 makes an entry of each before it does anything else.
+The format is described in gdb's manual, "Index Section Format".
+"""
+
+from __future__ import annotations
+
+import mmap
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+
+from library import Library
+
+VERSIONS = (7, 8)  # what lld and mold write
+TYPE = 1  # the kind of a name
+
+
+def name_types_once(path: Path) -> int:
+    """Leave one file for each type in the index of a library or program, in place; returns how many go.
+
+    A file's own types all stay, as do functions and variables. Without such an index nothing changes.
+    """
+    section = next((one for one in Library(path).sections if one.name == ".gdb_index"), None)
+    if section is None:
+        return 0
+    left_out = 0
+    with path.open("r+b") as file, mmap.mmap(file.fileno(), 0) as data:
+        for place in sorted(set(lists(data, section.offset))):
+            (count,) = struct.unpack_from("<I", data, place)
+            entries = struct.unpack_from(f"<{count}I", data, place + 4)
+            kept = once(entries)
+            # what was behind them stays there, and is nobody's any more
+            struct.pack_into(f"<{len(kept) + 1}I", data, place, len(kept), *kept)
+            left_out += count - len(kept)
+    return left_out
+
+
+def lists(data: mmap.mmap, start: int) -> Iterator[int]:
+    """Where the list of files of each name lies, in an index that begins at a place."""
+    version, *tables = struct.unpack_from("<6I", data, start)
+    if version not in VERSIONS:
+        return
+    names, pool = tables[-2:]
+    for name, files in struct.iter_unpack("<II", data[start + names : start + pool]):
+        if name or files:
+            yield start + pool + files
+
+
+def once(entries: tuple[int, ...]) -> list[int]:
+    """The entries of a name: of those that say it is a type of more than one file, the first."""
+    shared = [entry for entry in entries if entry >> 28 == TYPE]
+    return [entry for entry in entries if entry >> 28 != TYPE or entry == shared[0]]

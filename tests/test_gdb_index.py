@@ -1,0 +1,112 @@
+"""The linker's index for gdb: each type once in it, and everything else as it was."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import struct
+import subprocess
+from pathlib import Path
+
+import pytest
+from standin import load
+
+gdb_index, library = map(load, ("gdb_index", "library"))
+
+HEADER = "namespace shapes { struct Tile { int rows, columns; }; enum class Order { Row, Column }; }\n"
+ROWS = '#include "t.h"\nint rows(shapes::Tile *t, shapes::Order) { return t->rows; }\n'
+MAIN = """#include "t.h"
+int rows(shapes::Tile *, shapes::Order);
+static int own;
+int main() { shapes::Tile t{1, 2}; return rows(&t, shapes::Order::Row) + own; }
+"""
+
+needs_gold = pytest.mark.skipif(
+    not (shutil.which("ld.gold") and shutil.which("g++")),
+    reason="needs g++ and ld.gold, which writes an index",
+)
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    """A program of two files that know the same types."""
+    for name, text in (("t.h", HEADER), ("rows.cpp", ROWS), ("main.cpp", MAIN)):
+        (tmp_path / name).write_text(text)
+    compiler = ["g++", "-g", "-ggnu-pubnames", "-fuse-ld=gold", "-Wl,--gdb-index"]
+    subprocess.run([*compiler, "rows.cpp", "main.cpp", "-o", "program"], cwd=tmp_path, check=True)
+    return tmp_path / "program"
+
+
+def index(path: Path) -> dict[str, list[str]]:
+    """The entries of each name, as binutils read them."""
+    command = ["readelf", "--debug-dump=gdb_index", str(path)]
+    shown = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    names = re.findall(r"^\[ *\d+\] (\S+):(.*(?:\n\t.*)*)", shown, re.M)
+    return {name: re.findall(r"\d+ \[[\w, ]+\]", entries) for name, entries in names}
+
+
+@needs_gold
+def test_a_type_of_several_files_is_left_in_one(program: Path) -> None:
+    before = index(program)
+
+    left_out = gdb_index.name_types_once(program)
+
+    after = index(program)
+    assert before["shapes::Tile"] == ["0 [global, type]", "1 [global, type]"]
+    assert after["shapes::Tile"] == ["0 [global, type]"]
+    assert left_out == sum(map(len, before.values())) - sum(map(len, after.values()))
+
+
+@needs_gold
+def test_functions_variables_and_a_files_own_types_stay(program: Path) -> None:
+    before = index(program)
+
+    gdb_index.name_types_once(program)
+
+    after = index(program)
+    assert len(before["int"]) == 2
+    assert all(after[name] == before[name] for name in ("int", "own", "rows", "main"))
+
+
+@needs_gold
+@pytest.mark.skipif(not shutil.which("gdb"), reason="needs gdb")
+def test_gdb_finds_types_and_functions_by_it(program: Path) -> None:
+    gdb_index.name_types_once(program)
+    asked = ("ptype shapes::Tile", "ptype shapes::Order", "info line rows", "break main")
+    words = [word for line in asked for word in ("-ex", line)]
+
+    done = subprocess.run(["gdb", "-nx", "-batch", *words, program], capture_output=True, text=True)
+
+    assert "int columns;" in done.stdout
+    assert "shapes::Order::Column" in done.stdout
+    assert 'of "rows.cpp"' in done.stdout
+    assert "main.cpp, line 4" in done.stdout
+    assert not done.stderr
+
+
+@needs_gold
+def test_what_was_done_once_is_not_done_again(program: Path) -> None:
+    gdb_index.name_types_once(program)
+    before = program.read_bytes()
+
+    assert gdb_index.name_types_once(program) == 0
+    assert program.read_bytes() == before
+
+
+@needs_gold
+def test_an_index_of_another_version_is_left_alone(program: Path) -> None:
+    section = next(one for one in library.Library(program).sections if one.name == ".gdb_index")
+    with program.open("r+b") as file:
+        file.seek(section.offset)
+        file.write(struct.pack("<I", 9))
+    before = program.read_bytes()
+
+    assert gdb_index.name_types_once(program) == 0
+    assert program.read_bytes() == before
+
+
+def test_a_file_without_an_index_is_left_alone(tmp_path: Path) -> None:
+    (plain := tmp_path / "plain").write_bytes(b"no program")
+
+    assert gdb_index.name_types_once(plain) == 0
+    assert plain.read_bytes() == b"no program"
