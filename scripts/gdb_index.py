@@ -1,7 +1,8 @@
 """The index of names that the linker writes for gdb, without what makes a debugger slow to read it.
 
 The linker lists a type once for each file that knows it, and one of them tells a debugger all there is to
-know. gdb 16 passes over the others; gdb 18 makes an entry of each before it does anything else.
+know. gdb 16 passes over the others; gdb 18 makes an entry of each before it does anything else. Where a name
+means something else in one file, gdb still finds that in the frames of this file: it looks there first.
 The format is described in gdb's manual, "Index Section Format".
 """
 
@@ -21,7 +22,7 @@ TYPE = 1  # the kind of a name
 def name_types_once(path: Path) -> int:
     """Leave one file for each type in the index of a library or program, in place; returns how many go.
 
-    A file's own types all stay, as do functions and variables. Without such an index nothing changes.
+    All functions and variables stay. Without such an index nothing changes.
     """
     section = next((one for one in Library(path).sections if one.name == ".gdb_index"), None)
     if section is None:
@@ -50,6 +51,10 @@ def lists(data: mmap.mmap, start: int) -> Iterator[int]:
 
 
 def once(entries: tuple[int, ...]) -> list[int]:
-    """The entries of a name: of those that say it is a type of more than one file, the first."""
-    shared = [entry for entry in entries if entry >> 28 == TYPE]
-    return [entry for entry in entries if entry >> 28 != TYPE or entry == shared[0]]
+    """The entries of a name: of those that say it is a type, the first."""
+    types = [entry for entry in entries if kind(entry) == TYPE]
+    return [entry for entry in entries if kind(entry) != TYPE or entry == types[0]]
+
+
+def kind(entry: int) -> int:
+    return entry >> 28 & 7  # above it whether the name is a file's own, below it the number of the file

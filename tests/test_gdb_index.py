@@ -14,17 +14,22 @@ from standin import load
 gdb_index, library = map(load, ("gdb_index", "library"))
 
 HEADER = "namespace shapes { struct Tile { int rows, columns; }; enum class Order { Row, Column }; }\n"
-ROWS = '#include "t.h"\nint rows(shapes::Tile *t, shapes::Order) { return t->rows; }\n'
+ROWS = """#include "t.h"
+typedef short Word;
+int rows(shapes::Tile *t, shapes::Order) { return Word(t->rows); }
+"""
 MAIN = """#include "t.h"
+typedef long Word;
 int rows(shapes::Tile *, shapes::Order);
 static int own;
-int main() { shapes::Tile t{1, 2}; return rows(&t, shapes::Order::Row) + own; }
+int main() { shapes::Tile t{1, 2}; return rows(&t, shapes::Order::Row) + Word(own); }
 """
 
 needs_gold = pytest.mark.skipif(
     not (shutil.which("ld.gold") and shutil.which("g++")),
     reason="needs g++ and ld.gold, which writes an index",
 )
+needs_gdb = pytest.mark.skipif(not shutil.which("gdb"), reason="needs gdb")
 
 
 @pytest.fixture
@@ -54,34 +59,48 @@ def test_a_type_of_several_files_is_left_in_one(program: Path) -> None:
     after = index(program)
     assert before["shapes::Tile"] == ["0 [global, type]", "1 [global, type]"]
     assert after["shapes::Tile"] == ["0 [global, type]"]
+    assert (len(before["int"]), len(after["int"])) == (2, 1)
     assert left_out == sum(map(len, before.values())) - sum(map(len, after.values()))
 
 
 @needs_gold
-def test_functions_variables_and_a_files_own_types_stay(program: Path) -> None:
+def test_functions_and_variables_stay(program: Path) -> None:
     before = index(program)
 
     gdb_index.name_types_once(program)
 
     after = index(program)
-    assert len(before["int"]) == 2
-    assert all(after[name] == before[name] for name in ("int", "own", "rows", "main"))
+    assert all(after[name] == before[name] for name in ("own", "rows", "main", "shapes::Row"))
+
+
+def gdb(program: Path, *asked: str) -> str:
+    words = [word for line in asked for word in ("-ex", line)]
+    done = subprocess.run(["gdb", "-nx", "-batch", *words, program], capture_output=True, text=True)
+    assert not done.stderr
+    return done.stdout
 
 
 @needs_gold
-@pytest.mark.skipif(not shutil.which("gdb"), reason="needs gdb")
+@needs_gdb
 def test_gdb_finds_types_and_functions_by_it(program: Path) -> None:
     gdb_index.name_types_once(program)
-    asked = ("ptype shapes::Tile", "ptype shapes::Order", "info line rows", "break main")
-    words = [word for line in asked for word in ("-ex", line)]
 
-    done = subprocess.run(["gdb", "-nx", "-batch", *words, program], capture_output=True, text=True)
+    said = gdb(program, "ptype shapes::Tile", "ptype shapes::Order", "info line rows", "break main")
 
-    assert "int columns;" in done.stdout
-    assert "shapes::Order::Column" in done.stdout
-    assert 'of "rows.cpp"' in done.stdout
-    assert "main.cpp, line 4" in done.stdout
-    assert not done.stderr
+    assert "int columns;" in said
+    assert "shapes::Order::Column" in said
+    assert 'of "rows.cpp"' in said
+    assert "main.cpp, line 5" in said
+
+
+@needs_gold
+@needs_gdb
+def test_a_name_that_files_give_different_types_means_in_a_frame_that_of_its_file(program: Path) -> None:
+    gdb_index.name_types_once(program)
+
+    said = gdb(program, "break rows", "run", "ptype Word", "up", "ptype Word")
+
+    assert re.findall("^type = (.*)", said, re.M) == ["short", "long"]
 
 
 @needs_gold

@@ -2,13 +2,14 @@
 
 Steps are counted by dry runs of ninja; seconds and bytes are of files that both builds compile and of one
 program that both link, in one run on this machine. A library holds its objects a second time; a program is
-taken to hold as large a share of the objects it is linked from as the one that was linked. What is generated
-is not sampled but all made, as TableGen takes minutes for some files and no time for others; where a TableGen
-is built for that alone, optimised, its build is in that time. So a fifth of each build is made on the way: an
-hour on 2 cores.
+taken to hold as large a share of the objects it is linked from as the one that was linked.
+
+What is generated takes TableGen a minute or no time, so here all of it is made, with the optimised TableGen
+that is built for it; by hand an unoptimised one runs, of which some runs are timed and the rest follow from
+what both took for those. Its files for the compiler are then made by the optimised one, in no sum.
 
 Needs trees: LLVM_SRC=FOLDER TRITON_SRC=FOLDER, and ninja 1.11; SAMPLE=N files (12). BY_HAND: more arguments
-of CMake for that.
+of CMake for that. An hour on 2 cores.
 For gdb: VENV=FOLDER TRITON_SRC=FOLDER as `make triton` left them; GDB=PROGRAM.
 """
 
@@ -39,19 +40,23 @@ BY_HAND = (  # what was recommended before: all targets, the default compiler, n
     "-DLLVM_TARGETS_TO_BUILD=host;NVPTX;AMDGPU",
 )
 PROGRAM = "bin/FileCheck"  # which both link
+TABLEGEN = {
+    "LLVM_TABLEGEN": "llvm-tblgen",
+    "LLVM_HEADERS_TABLEGEN": "llvm-tblgen",
+    "MLIR_TABLEGEN": "mlir-tblgen",
+}
 TIMED = """\
 #!/bin/sh
 "$@"
 status=$?
-times >> "$0.log"
+times >> "$0.${1##*/}.log"
 exit $status
 """  # the shell's and, in the second line, its children's: user and system time
 
 
-def cpu_time(command: str | list[str], folder: Path) -> float:
+def cpu_time(command: str, folder: Path) -> float:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    shell = isinstance(command, str)
-    subprocess.run(command, shell=shell, cwd=folder, check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(command, shell=True, cwd=folder, check=True, stdout=subprocess.DEVNULL)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
@@ -87,21 +92,23 @@ class Build:
     def ninja(self, *words: str) -> str:
         return str(machine.output("ninja", "-C", str(self.folder), *words))
 
-    def generated(self) -> Total:
-        """What the compiler reads that programs of this build write, and a build of TableGen inside of it."""
+    def generated(self) -> list[str]:
+        """The files for the compiler that programs of this build write."""
         custom = set(self.ninja("-t", "targets", "rule", "CUSTOM_COMMAND").split())
         made = self.inputs(custom.intersection(self.ninja("-t", "inputs", *self.compiles()).split()))
-        names = [name for name, own in made.items() if any("bin/" in one for one in own)]
-        assert names
+        return [name for name, own in made.items() if any("bin/" in one for one in own)]
+
+    def make(self, names: Iterable[str]) -> None:
         subprocess.run(["ninja", "-C", self.folder, *names], check=True, stdout=subprocess.DEVNULL)
-        spent = (self.folder / "timed.sh.log").read_text().splitlines()[1::2]
-        seconds = sum(60 * int(m) + float(s) for m, s in re.findall(r"(\d+)m([\d.]+)s", "\n".join(spent)))
-        inside = llvm_build.size(self.folder / "NATIVE")
-        return Total(seconds, inside + sum(size(self.folder / name) for name in names))
+
+    def ran(self, program: str) -> float:
+        """Seconds of CPU time that programs whose names end so took in this build, with those below them."""
+        logs = self.folder.glob(f"timed.sh.*{program}.log")
+        children = "\n".join(line for log in logs for line in log.read_text().splitlines()[1::2])
+        return sum(60 * int(m) + float(s) for m, s in re.findall(r"(\d+)m([\d.]+)s", children))
 
     def sample(self, objects: list[str]) -> Sample:
-        asked = ["ninja", "-C", self.folder, *objects, PROGRAM]
-        subprocess.run(asked, check=True, stdout=subprocess.DEVNULL)
+        self.make([*objects, PROGRAM])
         seconds = mean(self.again(name) for name in objects)
         apart = mean(size((self.folder / name).with_suffix(".dwo")) for name in objects)
         link = self.again(PROGRAM)
@@ -110,7 +117,7 @@ class Build:
         return Sample(seconds, mean(size(self.folder / n) for n in objects), apart, link / behind, linked)
 
     def again(self, name: str) -> float:
-        """Seconds of CPU time of the step that makes a file that is there."""
+        """Seconds of CPU time of the step that makes a file, what it needs being there."""
         return cpu_time(self.ninja("-t", "commands", "-s", name).splitlines()[-1], self.folder)
 
     def inputs(self, names: Iterable[str]) -> dict[str, list[str]]:
@@ -161,6 +168,22 @@ def configured(source: Path, folder: Path, arguments: list[str], targets: list[s
     return Build(folder, ninja_build.outstanding(folder, targets))
 
 
+def generate(ours: Build, by_hand: Build, number: int) -> tuple[Total, Total]:
+    """What all that is generated takes: here, and by hand as the same for some files would have it."""
+    names = ours.generated()
+    ours.make(names)
+    runs = ours.ran("tblgen")
+    by_hand.make(f"bin/{tool}" for tool in TABLEGEN.values())
+    large = sorted((n for n in names if n.startswith("lib/Target/")), key=lambda n: size(ours.folder / n))
+    step = max(1, len(large) // number)
+    here, there = ([build.again(name) for name in large[step // 2 :: step]] for build in (ours, by_hand))
+    held = sum(size(ours.folder / name) for name in names)
+    inside = llvm_build.size(ours.folder / "NATIVE")
+    print(f"TableGen: {runs / 60:.0f} min and its build {ours.ran('cmake') / 60:.0f} min;", end=" ")
+    print(f"by hand each of {len(here)} files takes {sum(there) / sum(here):.1f} times as long")
+    return Total(runs + ours.ran("cmake"), held + inside), Total(runs * sum(there) / sum(here), held)
+
+
 @pytest.mark.skipif("LLVM_SRC" not in os.environ, reason="needs LLVM_SRC=FOLDER TRITON_SRC=FOLDER")
 @pytest.mark.timeout(0)
 def test_cpu_time_and_disk_against_all_of_llvm_by_hand(tmp_path: Path) -> None:
@@ -168,20 +191,25 @@ def test_cpu_time_and_disk_against_all_of_llvm_by_hand(tmp_path: Path) -> None:
     launcher = llvm_build.launcher(source, tmp_path / "ours", compiler)
     wanted = recipe.arguments(compiler, "Debug", recipe.jobs(compiler), launcher, clang=False, commit="")
     ours = configured(source, tmp_path / "ours", wanted, None)
-    more = shlex.split(os.environ.get("BY_HAND", ""))
-    by_hand = configured(source, tmp_path / "by-hand", [*BY_HAND, *more], [])
+    more = [*BY_HAND, *shlex.split(os.environ.get("BY_HAND", ""))]
+    by_hand = configured(source, tmp_path / "by-hand", more, [])
+    number = int(os.environ.get("SAMPLE", "12"))
     common = [one for one in ours.compiles() if one in set(by_hand.compiles())]
-    objects = common[:: max(1, len(common) // int(os.environ.get("SAMPLE", "12")))]
+    objects = common[:: max(1, len(common) // number)]
 
-    totals = [show(*one, objects) for one in (("ours", ours), ("by hand", by_hand))]
+    generated = generate(ours, by_hand, max(1, number // 3))
+    given = [f"-D{name}={ours.folder}/NATIVE/bin/{tool}" for name, tool in TABLEGEN.items()]
+    configured(source, by_hand.folder, [*more, *given], [])
+    builds = zip(("ours", "by hand"), (ours, by_hand), generated, strict=True)
+    totals = [show(*one, objects) for one in builds]
 
     print(f"{totals[0].cpu / totals[1].cpu:.2f} of the CPU time,", end=" ")
     print(f"{totals[0].disk / totals[1].disk:.2f} of the disk")
     assert ours.compiles()
 
 
-def show(name: str, build: Build, objects: list[str]) -> Total:
-    generated, sample, number = build.generated(), build.sample(objects), len(build.compiles())
+def show(name: str, build: Build, generated: Total, objects: list[str]) -> Total:
+    sample, number = build.sample(objects), len(build.compiles())
     total = build.total(sample, generated)
     print(f"{name}: {len(build.steps)} steps, {number} compiles, {len(build.executables())} executables")
     print(f"  generated in {generated.cpu / 60:.0f} min, {generated.disk / 1e6:.0f} MB")
