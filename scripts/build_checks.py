@@ -51,7 +51,7 @@ def check_git(_venv: Path) -> Check:
 
 def check_clang(_venv: Path) -> Check:
     needed = f"clang {recipe.OLDEST_CLANG} or later, to build with"
-    cost = "building takes 1.4 times as long with gcc, and twice the disk"
+    cost = "building takes 1.4 times as long with gcc, and as much more disk"
     remedy = install("clang", "clang", "clangxx")
     try:
         found = recipe.compiler()

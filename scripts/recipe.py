@@ -119,15 +119,16 @@ class Estimate:
         )
 
 
-# What one C++ file of LLVM 22 takes, in seconds of one core and bytes: Debug from whole builds, the other
-# profiles by their ratio to it for six files (gcc 12, clang 23). tests/benchmarks/test_build.py samples it.
+# What one C++ file of LLVM 22 takes, in seconds of one core and bytes: with clang 16 in Debug from a whole
+# build on 64 cores, the others by their ratio to it for six files (gcc 12, clang 23). Clang 23 on 2 cores
+# took half the time and two thirds of the disk: tests/benchmarks/test_build.py samples it.
 PER_COMPILE = {
-    ("clang", "Debug"): (6.1, 2.9e6),
-    ("clang", "RelWithDebInfo"): (12.0, 2.0e6),
-    ("clang", "line-tables"): (8.2, 0.8e6),
-    ("gcc", "Debug"): (8.3, 4.1e6),
-    ("gcc", "RelWithDebInfo"): (16.8, 4.4e6),
-    ("gcc", "line-tables"): (9.8, 1.3e6),
+    ("clang", "Debug"): (6.9, 5.1e6),
+    ("clang", "RelWithDebInfo"): (13.6, 3.5e6),
+    ("clang", "line-tables"): (9.3, 1.4e6),
+    ("gcc", "Debug"): (9.4, 7.2e6),
+    ("gcc", "RelWithDebInfo"): (19.0, 7.7e6),
+    ("gcc", "line-tables"): (11.1, 2.3e6),
 }
 
 
