@@ -9,7 +9,17 @@ import msgspec
 
 from tracing import store
 from tracing.digests import Columns, Digested, packed
-from tracing.model import Argument, Digest, Environment, KernelLaunch, LaunchLine, Outcome, RunInfo, Signature
+from tracing.model import (
+    SCHEMA,
+    Argument,
+    Digest,
+    Environment,
+    KernelLaunch,
+    LaunchLine,
+    Outcome,
+    RunInfo,
+    Signature,
+)
 
 HOST = Environment("3", "2", "3", "cpu", "cuda:90", "host", "platform", {})
 
@@ -18,7 +28,7 @@ def saved(
     folder: Path, launches: Sequence[KernelLaunch], *, case: str = "case", rank: int = 0, ended: bool = True
 ) -> store.Run:
     """A run of these launches; the words of their digests become digits."""
-    writer = store.create(folder, RunInfo(1, case, "/case.py", (), 0, store.now(), HOST), rank)
+    writer = store.create(folder, RunInfo(SCHEMA, case, "/case.py", (), 0, store.now(), HOST), rank)
     add(writer, launches)
     if ended:
         writer.append(Outcome("passed", "the result agrees with eager"))

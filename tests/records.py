@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 from tracing import store
 from tracing.model import (
+    SCHEMA,
     Compilation,
     Digest,
     Environment,
@@ -27,7 +28,7 @@ META = TensorMeta((4,), (1,), "float32", "cpu")
 
 def new_run(folder: Path) -> store.RunWriter:
     environment = Environment("3", "2", "3", "cpu", "cuda:90", "host", "platform", {})
-    return store.create(folder, RunInfo(1, "case", "/case.py", (), 0, store.now(), environment))
+    return store.create(folder, RunInfo(SCHEMA, "case", "/case.py", (), 0, store.now(), environment))
 
 
 def arg(

@@ -17,9 +17,9 @@ from records import META, arg, launch
 from tracing import store
 from tracing.analyze.parting import Parting
 from tracing.analyze.ranks import RankComparison
-from tracing.model import Digest, KernelLaunch, Landmark, LandmarkDigests, Outcome, RunInfo
+from tracing.model import SCHEMA, Digest, KernelLaunch, Landmark, LandmarkDigests, Outcome, RunInfo
 
-INFO = RunInfo(1, "case", "/case.py", (), 0, "2026-11-21T08:00:00Z", HOST)
+INFO = RunInfo(SCHEMA, "case", "/case.py", (), 0, "2026-11-21T08:00:00Z", HOST)
 ALL_REDUCE, REDUCE_SCATTER = "c10d::allreduce_", "c10d::_reduce_scatter_base_"
 
 

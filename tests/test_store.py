@@ -15,6 +15,7 @@ from tracing import store
 from tracing.digests import Columns, Digested, packed
 from tracing.errors import Problem
 from tracing.model import (
+    SCHEMA,
     Argument,
     Digest,
     Environment,
@@ -28,7 +29,7 @@ from tracing.model import (
 from tracing.store.lines import PIECE, content, lines
 
 INFO = RunInfo(
-    1, "silu", "/silu.py", ("tracing",), 0, store.now(), Environment("3", "2", "3", "cpu", "", "h", "p", {})
+    SCHEMA, "silu", "/silu.py", ("tracing",), 0, store.now(), Environment("3", "2", "3", "cpu", "", "h", "p", {})
 )
 META = TensorMeta((2,), (1,), "float32", "cpu")
 X, OLD = (Digest(letter * 32, letter * 6, l1=1.5) for letter in "af")
@@ -114,7 +115,7 @@ def test_a_run_of_another_schema_is_refused(tmp_path: Path) -> None:
     path = store.create(tmp_path, INFO).path / "run.json"
     path.write_bytes(msgspec.json.encode(msgspec.structs.replace(INFO, schema=99)))
 
-    with pytest.raises(Problem, match="schema 99; this version reads schema 1"):
+    with pytest.raises(Problem, match="schema 99; this version reads schema"):
         store.Run(path.parent)
 
 

@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-SCHEMA = 1
+SCHEMA = 2
 
 Blob: TypeAlias = str  # name of a file in blobs/: the digest of its content
 Role: TypeAlias = Literal["in", "out", "in_out", "none", "unknown"]
@@ -54,6 +54,7 @@ class Argument(Record, frozen=True):
     declared: Role = "none"  # what the kernel's TTIR says it does with the memory behind it
     tensor: TensorMeta | None = None
     value: Scalar = None  # of an argument that is not a tensor
+    addresses: bool = False  # its value, or its content, is used as addresses: no two runs have the same
 
 
 class Kernel(Record, frozen=True):
@@ -92,8 +93,111 @@ class LaunchLine(Record, frozen=True):
     index: int  # order of launch in this process, from 0
     signature: int
     stream: int
-    storages: tuple[int, ...]  # one for each tensor argument; equal numbers share memory
+    storages: tuple[int, ...]  # `Storage.id` of each tensor argument
     writers: Mapping[int, str] = {}
+    site: int = -1  # `CallSite.id`; -1: unknown
+    thread: int = 0  # threads are numbered in the order of their first launch
+
+
+class Storage(Record, frozen=True):
+    """A block of memory that a launch or an operator touched.
+
+    An allocator reuses freed memory: two blocks of one process may overlap, one after the other.
+    """
+
+    id: int
+    address: int
+    nbytes: int
+
+
+class CallSite(Record, frozen=True):
+    """A place in the program's own Python code, outside of torch, Triton and generated code."""
+
+    id: int
+    file: str
+    line: int
+    function: str
+    instruction: int = 0  # tells two calls on one line apart
+
+
+class OperatorSignature(Record, frozen=True):
+    """One way in which an operator outside of Triton is called: everything but the bits and the storages."""
+
+    id: int
+    name: str  # "aten::add_.Tensor"
+    arguments: str  # those that are no tensors, as Python writes them: "alpha=2"
+    reads: tuple[TensorMeta, ...]
+    writes: tuple[TensorMeta, ...]  # outputs and mutated arguments
+    allocates: bool = False  # what it "writes" is uninitialised: `empty` and its like
+
+
+class OperatorCall(Record, frozen=True):
+    """One call of an operator outside of Triton that wrote or allocated memory."""
+
+    index: int  # order in this process, from 0
+    launch: int  # how many launches this process had made before it
+    signature: int
+    storages: tuple[int, ...]  # `Storage.id` of what it read, then of what it wrote
+    site: int = -1
+    thread: int = 0
+
+
+class OperatorDigests(Record, frozen=True):
+    """The bits that one operator read and wrote, in its signature's order; of `--operators digests`."""
+
+    operator: int
+    before: tuple[Digest, ...]
+    after: tuple[Digest, ...]
+
+
+class Access(Record, frozen=True):
+    """What one launch touched, exactly: the interpreter saw it. Keys are argument positions.
+
+    Ranges are bytes, START, STOP, START, STOP, ..., from the argument's first element; an argument that was
+    touched everywhere, or in too many ranges to list, has none.
+    """
+
+    launch: int
+    read: Mapping[int, str] = {}  # digest of the bytes that it read and had not written, all others as zeros
+    written: Mapping[int, str] = {}  # digest of the bytes that it wrote, as it left them, all others as zeros
+    read_ranges: Mapping[int, tuple[int, ...]] = {}
+    written_ranges: Mapping[int, tuple[int, ...]] = {}
+    partly: tuple[int, ...] = ()  # arguments that were written, and not everywhere
+    uninitialised: Mapping[int, tuple[int, int]] = {}  # read though nobody wrote it: first element, how many
+
+
+class OutOfBounds(Record, frozen=True):
+    """Accesses of one launch outside of its argument, by one line of the kernel."""
+
+    launch: int
+    argument: str  # the nearest one
+    access: Literal["load", "store"]  # an atomic is one of each
+    element: int  # the first such access, in elements from the argument's first one
+    program: tuple[int, int, int]  # that made it
+    start: int  # the lowest address
+    stop: int  # behind the highest
+    count: int  # addresses, over all programs
+    inside: bool  # within the storage of the argument, as where a slice is overrun
+    where: str  # "file.py:12" of the kernel; empty if unknown
+
+
+class Reread(Record, frozen=True):
+    """What a writer's view held just before a launch that reads the same memory through another view."""
+
+    launch: int  # that reads
+    position: int
+    writer: int  # launch that wrote it last
+    argument: int  # position of the writer's argument
+    bits: str
+
+
+class Values(Record, frozen=True):
+    """The elements of one small tensor argument in logical order, before or after one launch."""
+
+    launch: int
+    position: int
+    side: Literal["before", "after"]
+    values: tuple[bool | int | float | str, ...]  # "nan", "inf", "-inf": JSON has no number for these
 
 
 class DigestBatch(Record, frozen=True):

@@ -11,6 +11,8 @@ import zstandard
 
 from tracing.errors import Problem
 from tracing.model import (
+    Access,
+    CallSite,
     Compilation,
     Derivation,
     DigestBatch,
@@ -22,17 +24,24 @@ from tracing.model import (
     LaunchTime,
     LlvmPasses,
     NotCovered,
+    OperatorCall,
+    OperatorDigests,
+    OperatorSignature,
     Outcome,
+    OutOfBounds,
     PackedBlob,
     PassEnd,
     PassIR,
     PassStart,
     Perturbed,
     Record,
+    Reread,
     Result,
     Signature,
     StageArtefact,
+    Storage,
     UserHash,
+    Values,
     Winner,
 )
 
@@ -41,6 +50,15 @@ KINDS: dict[type[Record], str] = {
     Signature: "signatures",
     LaunchLine: "launches",
     DigestBatch: "digests",
+    Storage: "storages",
+    CallSite: "sites",
+    OperatorSignature: "operatorsignatures",
+    OperatorCall: "operators",
+    OperatorDigests: "operatordigests",
+    Access: "accesses",
+    OutOfBounds: "outofbounds",
+    Reread: "rereads",
+    Values: "values",
     LaunchTime: "times",
     UserHash: "hashes",
     Compilation: "compilations",
@@ -61,7 +79,10 @@ KINDS: dict[type[Record], str] = {
     Result: "results",
 }
 # one line a launch, or a pass: compressed as they are written
-PACKED = {"launches", "digests", "times", "hashes", "passes", "passends", "passir", "llvm", "packed"}
+PACKED = {
+    "launches", "digests", "operators", "operatordigests", "accesses", "rereads", "values", "times", "hashes",
+    "passes", "passends", "passir", "llvm", "packed",
+}  # fmt: skip
 
 PIECE = 1 << 17  # bytes that are read or unpacked at once
 R = TypeVar("R", bound=Record)
