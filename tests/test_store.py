@@ -29,7 +29,13 @@ from tracing.model import (
 from tracing.store.lines import PIECE, content, lines
 
 INFO = RunInfo(
-    SCHEMA, "silu", "/silu.py", ("tracing",), 0, store.now(), Environment("3", "2", "3", "cpu", "", "h", "p", {})
+    SCHEMA,
+    "silu",
+    "/silu.py",
+    ("tracing",),
+    0,
+    store.now(),
+    Environment("3", "2", "3", "cpu", "", "h", "p", {}),
 )
 META = TensorMeta((2,), (1,), "float32", "cpu")
 X, OLD = (Digest(letter * 32, letter * 6, l1=1.5) for letter in "af")
