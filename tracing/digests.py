@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from typing import Literal
 
 import msgspec
 
@@ -157,6 +158,21 @@ class Row(msgspec.Struct, gc=False):
         return (
             self.batch.bits[BITS * (self.first + start) : BITS * (self.first + behind)] if self.batch else ""
         )
+
+    @property
+    def pattern(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The positions of the arguments that were digested before and after."""
+        return tuple(self.before), tuple(self.after)
+
+    def digest(self, position: int, side: Literal["before", "after"]) -> str:
+        """The bits of one argument before or after the launch; empty if they were not taken."""
+        if side == "after" and position in self.after:
+            n = len(self.before) + list(self.after).index(position)
+        elif side == "before" and position in self.before:
+            n = list(self.before).index(position)
+        else:
+            return ""
+        return self.bits(n, n + 1)
 
     def digests(self) -> DigestLine | None:
         """Its digests as objects."""

@@ -56,6 +56,16 @@ class Argument(Record, frozen=True):
     value: Scalar = None  # of an argument that is not a tensor
     addresses: bool = False  # its value, or its content, is used as addresses: no two runs have the same
 
+    @property
+    def reads(self) -> bool:
+        """Whether the kernel may read the memory behind this argument."""
+        return self.tensor is not None and self.declared in ("in", "in_out", "unknown")
+
+    @property
+    def writes(self) -> bool:
+        """Whether the kernel may write the memory behind this argument."""
+        return self.tensor is not None and self.declared in ("out", "in_out", "unknown")
+
 
 class Kernel(Record, frozen=True):
     """One compiled kernel."""
@@ -474,6 +484,8 @@ class KernelLaunch(Record, frozen=True):
     finished: bool = True  # False: the process ended before the launch's digests were known, or it raised
     time: LaunchTime | None = None
     hashes: UserHash | None = None  # by a user's own hash_fn
+    site: int = -1  # `CallSite.id`; -1: unknown
+    thread: int = 0
 
     @property
     def kernel_name(self) -> str:

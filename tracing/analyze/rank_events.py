@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TypeAlias
 
-from tracing.analyze.alignment import WINDOW, way_back
+from tracing.analyze.compare.alignment import WINDOW, way_back
 from tracing.analyze.endings import ending
 from tracing.digests import Row
 from tracing.model import Kernel, Landmark, LandmarkDigests, LaunchLine, Signature

@@ -17,10 +17,11 @@ from __future__ import annotations
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
+from tracing.analyze.compare.signature_pair import SignaturePair, Slot, signature_pair
 from tracing.analyze.parting import Kind, Parting, groups_of, joined
 from tracing.analyze.rank_events import Event, RankEvents, Step, ranks_of, side_by_side
-from tracing.analyze.ways import Slot, Way, way_of
 from tracing.store import Run
 
 MEMORY = 3  # events that are told before one that differs
@@ -46,7 +47,7 @@ class RankComparison:
     _equal: dict[object, set[int]] = field(default_factory=dict)  # parameters that are alike on all ranks
     _spoilt: set[str] = field(default_factory=set)  # collectives that once left ranks with other bits
     _members: dict[str, set[tuple[int, ...]]] = field(default_factory=lambda: defaultdict(set))
-    _ways: dict[object, Way] = field(default_factory=dict)
+    _ways: dict[object, SignaturePair] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[Parting]:
         processes, self.notes = ranks_of(self.run)
@@ -96,15 +97,13 @@ class RankComparison:
         first = next(iter(step.values()))
         lowest = next(iter(step))
         ways = {rank: self._way((lowest, first), (rank, event)) for rank, event in step.items()}
-        texts = {
-            rank: "" if way.configuration is None else way.configuration[1] for rank, way in ways.items()
-        }
+        texts = {rank: _changed(way, "b") for rank, way in ways.items()}
         slots = min((way.slots for way in ways.values()), key=len)  # fewer where a rank has no digests
         inputs = [slot for slot in slots if slot.side == "before"]
         unequal = [slot for slot in inputs if len(set(_bits(slot, step, ways).values())) > 1]
         outputs = [] if unequal else _outputs(first, step, ways)
         if len(set(texts.values())) > 1:
-            theirs = next(way.configuration[0] for way in ways.values() if way.configuration)
+            theirs = next(_changed(way, "a") for way in ways.values() if way.changes)
             told = {rank: text or theirs for rank, text in texts.items()}
             yield Parting(
                 "launch", first, groups_of(told), outputs=tuple(slot_name(first, s) for s in outputs)
@@ -120,17 +119,19 @@ class RankComparison:
                     groups = groups_of(_bits(slot, step, ways))
                     yield Parting("output", first, groups, slot_name(first, slot))
 
-    def _way(self, one: tuple[int, Event], other: tuple[int, Event]) -> Way:
+    def _way(self, one: tuple[int, Event], other: tuple[int, Event]) -> SignaturePair:
         (rank_a, a), (rank_b, b) = one, other
         assert a.row and b.row and a.way and b.way
         patterns = (a.row.before, a.row.after, b.row.before, b.row.after)
         key = (rank_a, a.row.line.signature, rank_b, b.row.line.signature, *patterns)
         way = self._ways.get(key)
         if way is None:
-            way = self._ways[key] = way_of(a.row, b.row, a.way, b.way)
+            way = self._ways[key] = signature_pair(a.row, b.row, a.way, b.way)
         return way
 
-    def _altered(self, step: Step, ways: Mapping[int, Way], unequal: Sequence[Slot]) -> Iterator[Parting]:
+    def _altered(
+        self, step: Step, ways: Mapping[int, SignaturePair], unequal: Sequence[Slot]
+    ) -> Iterator[Parting]:
         # what a collective left alike on all ranks, and nothing should have written since
         first = next(iter(step.values()))
         for slot in unequal:
@@ -197,6 +198,10 @@ class RankComparison:
             yield Parting("update", first, groups_of(unequal[number]), f"parameter {number}")
 
 
+def _changed(pair: SignaturePair, side: Literal["a", "b"]) -> str:
+    return ", ".join(f"{one.name}={getattr(one, side)}" for one in pair.changes)
+
+
 def leaves_alike(name: str) -> bool:
     """Whether a collective leaves all ranks of its group with the same bits."""
     library, _, operator = name.partition("::")
@@ -217,7 +222,7 @@ def _unequal(step: Step) -> Iterator[tuple[int, dict[int, str]]]:
             yield number, told
 
 
-def _bits(slot: Slot, step: Step, ways: Mapping[int, Way]) -> dict[int, str]:
+def _bits(slot: Slot, step: Step, ways: Mapping[int, SignaturePair]) -> dict[int, str]:
     # of one digest on every rank; where it stands may differ between them
     told = {}
     for rank, event in step.items():
@@ -226,7 +231,7 @@ def _bits(slot: Slot, step: Step, ways: Mapping[int, Way]) -> dict[int, str]:
     return told
 
 
-def _outputs(first: Event, step: Step, ways: Mapping[int, Way]) -> list[Slot]:
+def _outputs(first: Event, step: Step, ways: Mapping[int, SignaturePair]) -> list[Slot]:
     # what the launch left differently on some rank
     slots: dict[int, Slot] = {}
     for rank, event in step.items():
@@ -237,7 +242,7 @@ def _outputs(first: Event, step: Step, ways: Mapping[int, Way]) -> list[Slot]:
     return list(slots.values())
 
 
-def _held_other_bits(slot: Slot, step: Step, ways: Mapping[int, Way]) -> bool:
+def _held_other_bits(slot: Slot, step: Step, ways: Mapping[int, SignaturePair]) -> bool:
     first = next(iter(step.values())).row
     return any(
         one.held_other_bits(first, event.row)

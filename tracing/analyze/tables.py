@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
-from tracing.analyze.comparison import Comparison
+from tracing.analyze.compare.accused import accused
+from tracing.analyze.compare.comparison import Comparison
+from tracing.analyze.compare.divergence import argument_of, kind_of
+from tracing.analyze.compare.signature_pair import signature_of
 from tracing.analyze.rank_events import landmarks
-from tracing.analyze.ways import signature_of
 from tracing.model import KernelArg, KernelLaunch, Landmark, LaunchLine, LaunchTime, Record, Result, Winner
 from tracing.store import Run, rank_of
 
@@ -36,8 +38,8 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
     },
     "divergences": {
         "run": "varchar", "reference": "varchar", "rank": "integer", "kind": "varchar", "index": "bigint",
-        "kernel": "varchar", "argument": "varchar", "position": "integer", "a": "varchar", "b": "varchar",
-        "producer": "varchar", "producer_index": "bigint", "operator": "varchar", "may_follow": "boolean",
+        "kernel": "varchar", "argument": "varchar", "accused": "varchar", "accused_name": "varchar",
+        "accused_index": "bigint", "runs": "varchar", "certain": "boolean",
     },
     "results": {
         "run": "varchar", "rank": "integer", "name": "varchar", "bits": "varchar", "l1": "double",
@@ -109,13 +111,13 @@ def _passes(runs: Sequence[Run]) -> Rows:
 def _divergences(runs: Sequence[Run]) -> Rows:
     for run in runs[1:]:
         for found in Comparison(runs[0], run):
-            producer = found.producer
+            launch, who = found.pair.launch, accused(found)
             yield {
-                "run": run.name, "reference": runs[0].name, "rank": found.rank, "kind": found.kind,
-                "index": found.index, "kernel": found.kernel_name, "argument": found.argument,
-                "position": found.position, "a": found.a, "b": found.b,
-                "producer": producer and producer.kernel_name, "producer_index": producer and producer.index,
-                "operator": found.operator, "may_follow": found.may_follow,
+                "run": run.name, "reference": runs[0].name, "rank": found.pair.rank, "kind": kind_of(found),
+                "index": launch.index, "kernel": launch.kernel_name, "argument": argument_of(found),
+                "accused": who.kind, "accused_name": who.name,
+                "accused_index": who.a if who.a is not None else who.b, "runs": who.runs,
+                "certain": who.certain,
             }  # fmt: skip
 
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import json
+from collections.abc import Iterator
+from typing import Annotated, Any
 
 import typer
+from rich.text import Text
 
 from tracing import store
-from tracing.analyze.alignment import WINDOW
-from tracing.analyze.cause import evidence
-from tracing.analyze.comparison import Comparison
-from tracing.analyze.determinism import differing_results
-from tracing.analyze.divergence import Divergence
+from tracing.analyze.call_sites import visit
+from tracing.analyze.compare.alignment import WINDOW
+from tracing.analyze.compare.divergence import Divergence, InputDiffers, OutputDiffers
+from tracing.analyze.compare.evidence import evidence
+from tracing.analyze.compare.verdict import Verdict
+from tracing.analyze.element_values import differing_values
 from tracing.cli import hints
 from tracing.cli.alone import Replaying, replay_text
 from tracing.cli.app import RUNS, Runs, app, out
@@ -19,8 +23,10 @@ from tracing.cli.questions import question_of
 from tracing.cli.ranks import ranks_compared
 from tracing.cli.swap import Version, swapped
 from tracing.errors import Problem
-from tracing.report import divergence as report
+from tracing.report import comparison as report
 from tracing.report import text
+from tracing.report.comparison_json import divergence_json, result_json, without_launch_json
+from tracing.report.divergence import divergence_text
 
 Names = Annotated[list[str], typer.Argument(metavar="RUN RUN | CASE")]
 Repeat = Annotated[
@@ -87,6 +93,9 @@ EachLaunch = Annotated[
 Ranks = Annotated[
     bool, typer.Option("--ranks", help="Of one run: compare the ranks of its job with each other.")
 ]
+Json = Annotated[bool, typer.Option("--json", help="Of two runs: print the answer as one JSON object.")]
+
+Pair = tuple[store.Run, store.Run]
 
 
 @app.command()
@@ -109,6 +118,7 @@ def compare(
     swap_with: SwapWith = None,
     each_launch: EachLaunch = False,
     ranks: Ranks = False,
+    as_json: Json = False,
     runs: Runs = RUNS,
 ) -> None:
     """Compare two runs launch by launch: the first that differs, what is to blame, then what is independent.
@@ -126,47 +136,55 @@ def compare(
     if question == "ranks":
         raise typer.Exit(ranks_compared(store.open_run(names[0], runs), limit))
     a, b = (store.open_run(name, runs) for name in names)
-    _require_alike(a, b, anyway)
+    _require_alike(a, b, anyway, quiet=as_json)
     if question == "swap":
         raise typer.Exit(swapped(a, b, swap_with, each_launch))
+    verdict = Verdict.of(a, b, window)
+    if as_json:
+        raise typer.Exit(_print_json((a, b), verdict))
     how = Replaying(times, fpsan, runs) if question == "replay" else None
-    raise typer.Exit(_compared(a, b, limit, window, how))
+    raise typer.Exit(_print_compared((a, b), verdict, limit, how))
 
 
-def _require_alike(a: store.Run, b: store.Run, anyway: bool) -> None:
-    for line in text.difference_of_infos(a.info, b.info):
+def _require_alike(a: store.Run, b: store.Run, anyway: bool, quiet: bool) -> None:
+    for line in text.difference_of_infos(a.info, b.info) if not quiet else ():
         out.print(line)
     different = report.incomparable(a.info, b.info)
     if different and not anyway:
         raise Problem(f"the runs are of different {different}", "compare them all the same: `--anyway`")
 
 
-def _compared(a: store.Run, b: store.Run, limit: int, window: int, how: Replaying | None) -> int:
-    comparison = Comparison(a, b, window)
-    count = 0
-    for count, found in enumerate(comparison, 1):
+def _print_compared(runs: Pair, verdict: Verdict, limit: int, how: Replaying | None) -> int:
+    for one in verdict.start:
+        out.print(Text.assemble(("✗ start", "bold red"), f": {one.title} differs: {one.a} | {one.b}"))
+    for count, found in enumerate(verdict, 1):
         if count <= limit:
-            print_divergence(found, (a, b), ("a", "b"), first=count == 1, how=how)
-    results = differing_results(a, b)
-    if results and not count and comparison.suspect:
-        print_divergence(comparison.suspect, (a, b), ("a", "b"), first=True, how=how)
-    for name in results:
-        out.print(f"[red]✗[/] {name} differs", highlight=False)
-    if count > limit:
-        out.print(f"{text.plural(count - limit, 'divergence')} more: `--limit {count}` shows them")
-    for line in report.summary_text(comparison, hints.of_unwritten(a)):
+            print_divergence(found, runs, ("a", "b"), first=count == 1, how=how)
+    for one in (*verdict.results, *verdict.outcomes):
+        out.print(Text.assemble(("✗", "red"), f" {one.title} differs: {one.a} | {one.b}"))
+    if verdict.found > limit:
+        more = text.plural(verdict.found - limit, "divergence")
+        out.print(f"{more} more: `--limit {verdict.found}` shows them")
+    for line in _conclusion(runs, verdict):
         out.print(line)
-    if not count:
-        for line in report.equality_text(comparison, results):
-            out.print(line)
-    elif results:
-        out.print(f"which kernels make the results differ: `{hints.of_results(a, b)}`", markup=False)
-    return 1 if count or results else 0 if comparison.complete else 2
+    return verdict.status
+
+
+def _conclusion(runs: Pair, verdict: Verdict) -> Iterator[Text]:
+    yield from report.summary_text(verdict.comparison, hints.of_unwritten(runs[0]))
+    if verdict.operator is not None:
+        yield Text(f"the first operator that differs: {verdict.operator.a} | {verdict.operator.b}")
+    if not (verdict.found or verdict.start or verdict.outcomes):
+        differing = [one.title for one in verdict.results]
+        yield from report.equality_text(verdict.comparison, verdict.equal_results, differing)
+        yield from map(Text.from_markup, text.uncovered_text(runs))
+    elif verdict.found and verdict.results:
+        yield Text(f"which kernels make the results differ: `{hints.of_results(*runs)}`")
 
 
 def print_divergence(
     found: Divergence,
-    runs: tuple[store.Run, store.Run],
+    runs: Pair,
     names: tuple[str, str],
     first: bool,
     how: Replaying | None = None,
@@ -177,21 +195,70 @@ def print_divergence(
     how      -- the first one's kernel is replayed; None: it is not
     commands -- False: they were printed before
     """
-    for line in report.divergence_text(found, names, first):
+    site, values = _context(found, runs)
+    for line in divergence_text(found, names, first=first, site=site, values=values):
         out.print(line)
     try:
-        _print_further(found, runs, first and commands, how if first else None)
+        for line in _further(found, runs, first and commands, how if first else None):
+            out.print(line)
     except Problem as problem:  # a run that lost its blobs has launches and digests all the same
-        out.print(f"    no more is told: {problem.problem}", markup=False)
+        out.print(Text(f"    no more is known: {problem.problem}"))
 
 
-def _print_further(
-    found: Divergence, runs: tuple[store.Run, store.Run], commands: bool, how: Replaying | None
-) -> None:
-    run = runs[1] if found.only_in_b else runs[0]
-    for told in evidence(run, found):
-        out.print(f"    → {told}", markup=False)
-    for told in replay_text(found, runs, how) if how else ():
-        out.print(f"    {' ' if told.startswith(' ') else '→'} {told}", markup=False)
-    for command in hints.of_launch(run, found.launch, found.rank) if commands else ():
-        out.print(f"    next      {command}", markup=False)
+def _context(found: Divergence, runs: Pair) -> tuple[Any, list[tuple[int, Any, Any]]]:
+    # the call site, and the elements that differ
+    pair = found.pair
+    site = visit(runs[1 if pair.a is None else 0], pair.rank, pair.launch)
+    if not isinstance(found, (InputDiffers, OutputDiffers)) or pair.a is None or pair.b is None:
+        return site, []
+    launches = pair.a.index, pair.b.index
+    side: Any = "before" if isinstance(found, InputDiffers) else "after"
+    return site, differing_values(runs, pair.rank, launches, found.position, side)
+
+
+def _further(found: Divergence, runs: Pair, commands: bool, how: Replaying | None) -> Iterator[Text]:
+    for line in evidence(runs, found):
+        yield Text(f"    → {line}")
+    for line in replay_text(found, runs, how) if how else ():
+        yield Text(f"    {' ' if line.startswith(' ') else '→'} {line}")
+    if decides := hints.deciding(found, runs):
+        yield Text(f"    decides   {decides}")
+    for command in hints.of_divergence(found, runs) if commands else ():
+        yield Text(f"    next      {command}")
+
+
+# ---- as JSON
+
+
+def _print_json(runs: Pair, verdict: Verdict) -> int:
+    launches = [_as_json(found, runs) for found in verdict]
+    entries = [without_launch_json("start", one.name, "ab", None) for one in verdict.start[:1]] + launches
+    if not entries and verdict.outcomes:
+        entries.append(without_launch_json("outcome", verdict.outcomes[0].name, "ab", None))
+    elif not entries and verdict.results:
+        name = verdict.results[0].name
+        entries.append(without_launch_json("result", name, "ab", hints.of_operators(runs[1])))
+    notes = verdict.comparison.notes
+    answer = {
+        "a": str(runs[0].path), "b": str(runs[1].path), "status": verdict.status, "pairs": notes.pairs,
+        "consequences": notes.consequences,
+        "repeats": sum(verdict.comparison.repeated.values()) - notes.reported,
+        "divergences": entries,
+        "results": [result_json(one) for one in verdict.results],
+        "start": [result_json(one) for one in verdict.start],
+        "outcomes": [result_json(one) for one in verdict.outcomes],
+        "operator": {"a": verdict.operator.a, "b": verdict.operator.b} if verdict.operator else None,
+        "swapped": notes.swapped, "uninitialised": notes.uninitialised, "unwritten": notes.unwritten,
+        "not_comparable": [f"{argument} of {kernel}" for kernel, argument in sorted(notes.addresses)],
+        "not_compared": ([notes.partial] if notes.partial else []) + notes.notes,
+    }  # fmt: skip
+    print(json.dumps(answer, indent=2))
+    return verdict.status
+
+
+def _as_json(found: Divergence, runs: Pair) -> dict[str, Any]:
+    site, values = _context(found, runs)
+    return divergence_json(
+        found, site=site, values=values, evidence=list(evidence(runs, found)),
+        commands=list(hints.of_divergence(found, runs)), decides=hints.deciding(found, runs),
+    )  # fmt: skip

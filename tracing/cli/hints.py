@@ -6,11 +6,62 @@ from pathlib import Path
 from shlex import join, quote
 
 from tracing import store
+from tracing.analyze.compare.accused import accused
+from tracing.analyze.compare.divergence import Divergence, LaunchDiffers, OutputDiffers
 from tracing.analyze.passes import compilations, passes_of, telling_pass
 from tracing.analyze.recording import case_of, is_virtual, recording
 from tracing.cli.app import RUNS
 from tracing.model import Compilation, KeptTensor, KernelLaunch, PassRecord
-from tracing.report.divergence import incomparable
+from tracing.report.comparison import incomparable
+
+
+def of_divergence(found: Divergence, runs: tuple[store.Run, store.Run]) -> list[str]:
+    """What can be asked next about a divergence: about the run that shows it, and about what it accuses."""
+    who, rank = accused(found), found.pair.rank
+    run = runs[0] if who.runs == "a" or found.pair.b is None else runs[1]
+    launch = found.pair.b if run is runs[1] else found.pair.a
+    assert launch is not None
+    if isinstance(found, LaunchDiffers):
+        return _of_launch_difference(found, runs)
+    if isinstance(found, OutputDiffers):
+        return [f"tracing compare {_both(runs)} --replay", *of_launch(run, launch, rank)]
+    index = (who.b if run is runs[1] else who.a) if who.kind != "missing" else launch.index
+    where = launch.index if index is None else index
+    whose = f" --rank {rank}" if rank else ""
+    return [f"tracing show {quote(str(run.path))} --launch {where}{whose}"]
+
+
+def _of_launch_difference(found: LaunchDiffers, runs: tuple[store.Run, store.Run]) -> list[str]:
+    kernel = quote(found.pair.launch.kernel_name)
+    if found.tuned:
+        return [
+            f"tracing winners {quote(str(runs[0].path))} --output winners.json",
+            _again(runs[1], "--winners", "winners.json"),
+        ]
+    if found.code is not None and found.code.stage != "source":
+        return [f"tracing passes {quote(str(run.path))} --kernel {kernel} --changed" for run in runs]
+    return [of_results(*runs)]
+
+
+def deciding(found: Divergence, runs: tuple[store.Run, store.Run]) -> str | None:
+    """The command that decides what a divergence leaves open; None: it leaves nothing open."""
+    who = accused(found)
+    if who.kind == "operator" and not who.certain:
+        return of_operators(runs[1])
+    if isinstance(found, OutputDiffers) and found.doubt:
+        return of_unwritten(runs[0])
+    if who.kind in ("host", "unknown") and not who.certain:
+        return of_operators(runs[1])
+    return None
+
+
+def of_operators(run: store.Run) -> str:
+    """How it is recorded what operators read and write."""
+    return _again(run, "--operators", "digests")
+
+
+def _both(runs: tuple[store.Run, store.Run]) -> str:
+    return " ".join(quote(str(run.path)) for run in runs)
 
 
 def of_kernel(run: store.Run, kernel: str, compilation: Compilation, launch: int | None = None) -> list[str]:

@@ -1,222 +1,271 @@
-"""Where two runs differ, as a person reads it: the place, both digests, the likely cause and who wrote what.
+"""One divergence as a person reads it: where it is, both sides, who is accused, and why.
 
-The lines are rich markup. "a" and "b" are the two runs, in the order in which they were named.
+"a" and "b" are the two runs, in the order in which they were named.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
+from functools import singledispatch
 
-from rich.markup import escape
+from rich.text import Text
 
-from tracing.analyze.comparison import Comparison
-from tracing.analyze.determinism import Table, results
-from tracing.analyze.divergence import Divergence
-from tracing.analyze.elements import differing_elements
-from tracing.analyze.ways import configuration_of
-from tracing.model import Digest, RunInfo
-from tracing.report.text import plural, uncovered_text
+from tracing.analyze.call_sites import Visit
+from tracing.analyze.compare.accused import accused
+from tracing.analyze.compare.divergence import (
+    Divergence,
+    Host,
+    InputDiffers,
+    LaunchDiffers,
+    OneSided,
+    Operator,
+    OrderDiffers,
+    OutputDiffers,
+    Overrun,
+    Stream,
+    Uninitialised,
+    Unknown,
+    Writer,
+)
+from tracing.analyze.compare.signature_pair import configuration_of
+from tracing.analyze.digest_ranges import differing_elements
+from tracing.model import Digest
+from tracing.report.text import plural
+
+Names = tuple[str, str]
+_OTHER = "another divergence, independent of those above"
+_VALUES = 6  # elements that are shown
 
 
 def divergence_text(
-    found: Divergence, names: tuple[str, str] = ("a", "b"), first: bool = True
-) -> Iterator[str]:
-    """A divergence, its evidence, and who wrote the differing buffer.
+    found: Divergence,
+    names: Names = ("a", "b"),
+    *,
+    first: bool = True,
+    site: Visit | None = None,
+    values: list[tuple[int, object, object]] | None = None,
+) -> Iterator[Text]:
+    """A divergence, line by line.
 
-    names -- what the two runs are called
-    first -- whether it is the first, or one beside it
+    names  -- what the two runs are called
+    first  -- whether it is the first one
+    site   -- the call site of its launch
+    values -- index and both values of elements that differ
     """
-    title = "first divergence" if first else "another divergence, independent of those above"
-    if found.may_follow:
-        title = "another difference, which may follow from those above"
-    at = f" on rank {found.rank}" if found.rank else ""
-    index = found.launch.index
-    moved = f" (#{found.other.index} in {names[1]})" if found.other and found.other.index != index else ""
-    yield f"[bold red]✗ {title}{at}[/]: launch #{index} {escape(found.kernel_name)}{moved}"
-    yield f"    grid      {found.launch.grid}"
-    if found.argument is not None:
-        yield f"    {found.kind:<9} {escape(found.argument)} (argument {found.position})"
-    values = _values(found)
-    for name, told, value in zip(names, (found.a, found.b), values, strict=True):
-        yield f"    {name:<9} {escape(told)}{value}"
-    if found.kind == "launch" and (alike := _alike(found)):
-        yield f"    alike     {escape(alike)}"
-    if where := _elements(found):
-        yield f"    elements  {where}"
-    for line in _cause(found, names):
-        yield f"    → {escape(line)}"
+    yield _title(found, names, first)
+    if site is not None:
+        yield _field("at", str(site))
+    yield from _fields(found, names)
+    if values:
+        shown = ", ".join(f"[{index}]: {a} | {b}" for index, a, b in values[:_VALUES])
+        rest = f", and {len(values) - _VALUES} more" if len(values) > _VALUES else ""
+        yield _field("values", shown + rest)
+    for line in _explained(found, names):
+        yield Text(f"    → {line}")
 
 
-def _alike(found: Divergence) -> str:
-    # what is equal of two configurations, so that both can be told in full
-    if found.other is None or found.other.kernel_name != found.kernel_name:
-        return ""
-    one, other = (configuration_of(launch.kernel) for launch in (found.launch, found.other))
-    return ", ".join(f"{name}={value}" for name, value in one.items() if other.get(name) == value)
+def _title(found: Divergence, names: Names, first: bool) -> Text:
+    launch, pair = found.pair.launch, found.pair
+    at = f" on rank {pair.rank}" if pair.rank else ""
+    moved = ""
+    if pair.a is not None and pair.b is not None and pair.a.index != pair.b.index:
+        moved = f" (#{pair.b.index} in {names[1]})"
+    title = ("first divergence" if first else _OTHER) + at
+    return Text.assemble((f"✗ {title}", "bold red"), f": launch #{launch.index} {launch.kernel_name}{moved}")
 
 
-def _digests(found: Divergence) -> list[Digest | None]:
-    if found.position is None or found.other is None:
-        return [None, None]
-    args = [launch.args[found.position] for launch in (found.launch, found.other)]
-    return [arg.before if found.kind == "input" else arg.after for arg in args]
+def _field(name: str, value: str) -> Text:
+    return Text(f"    {name:<9} {value}")
 
 
-def _values(found: Divergence) -> list[str]:
-    return [value_text(one) if one else "" for one in _digests(found)]
+# ---- both sides
+
+
+def _fields(found: Divergence, names: Names) -> Iterator[Text]:
+    yield _field("grid", str(found.pair.launch.grid))
+    if isinstance(found, LaunchDiffers):
+        yield from _changed(found, names)
+    elif isinstance(found, (InputDiffers, OutputDiffers)):
+        kind = "input" if isinstance(found, InputDiffers) else "output"
+        name = found.pair.launch.args[found.position].name
+        yield _field(kind, f"{name} (argument {found.position})")
+        for run, digest in zip(names, digests_of(found), strict=True):
+            yield _field(run, f"{digest.bits}{value_text(digest)}" if digest else "not digested")
+        if where := elements_text(found):
+            yield _field("elements", where)
+
+
+def _changed(found: LaunchDiffers, names: Names) -> Iterator[Text]:
+    for run, side in zip(names, ("a", "b"), strict=True):
+        if found.changes:
+            yield _field(run, ", ".join(f"{one.name}={getattr(one, side)}" for one in found.changes))
+    launches = found.pair.a, found.pair.b
+    if launches[0] and launches[1] and launches[0].kernel_name == launches[1].kernel_name:
+        one, other = (configuration_of(launch.kernel) for launch in launches if launch)
+        if alike := ", ".join(f"{name}={value}" for name, value in one.items() if other.get(name) == value):
+            yield _field("alike", alike)
+    if found.code is not None:
+        yield _field(found.code.stage, "differs")
+        yield from (Text(f"              {line}") for line in found.code.diff)
+
+
+def digests_of(found: InputDiffers | OutputDiffers) -> tuple[Digest | None, Digest | None]:
+    """The digests that differ, in run a and in run b."""
+    assert found.pair.a is not None and found.pair.b is not None
+    a, b = (launch.args[found.position] for launch in (found.pair.a, found.pair.b))
+    return (a.before, b.before) if isinstance(found, InputDiffers) else (a.after, b.after)
 
 
 def value_text(digest: Digest) -> str:
     """`  |x| sums to 45123.89, nan=1`; nothing where a dtype has no magnitude."""
     counts = {"nan": digest.nan, "inf": digest.inf, "-0": digest.negative_zero}
-    told = [f"|x| sums to {digest.l1:.9g}"] if digest.l1 is not None else []
-    told += [f"{name}={count}" for name, count in counts.items() if count]
-    return f"  {', '.join(told)}" if told else ""
+    parts = [f"|x| sums to {digest.l1:.9g}"] if digest.l1 is not None else []
+    parts += [f"{name}={count}" for name, count in counts.items() if count]
+    return f"  {', '.join(parts)}" if parts else ""
 
 
-def _elements(found: Divergence) -> str:
-    one, other = _digests(found)
-    tensor = found.launch.args[found.position].tensor if found.position is not None else None
+def elements_text(found: InputDiffers | OutputDiffers) -> str:
+    """`in 0:16, 32:48 of 256`."""
+    one, other = digests_of(found)
+    tensor = found.pair.launch.args[found.position].tensor
     if one is None or other is None or tensor is None:
         return ""
     count = 1
     for size in tensor.shape:
         count *= size
     before = _before_output(found)
-    ranges = [f"{first}:{behind}" for first, behind in differing_elements(tensor, one, other, before)]
+    ranges = [f"{start}:{stop}" for start, stop in differing_elements(tensor, one, other, before)]
     where = ", where the memory held equal bits before" if before else ""
     return f"in {', '.join(ranges)} of {count}{where}" if ranges else ""
 
 
-def _before_output(found: Divergence) -> tuple[Digest, Digest] | None:
-    # what differed before a launch that is to blame all the same
-    if found.kind != "output" or found.may_be_unwritten or found.position is None or found.other is None:
+def _before_output(found: InputDiffers | OutputDiffers) -> tuple[Digest, Digest] | None:
+    # what differed before a launch that is accused all the same
+    if isinstance(found, InputDiffers) or found.doubt or found.pair.a is None or found.pair.b is None:
         return None
-    one, other = (launch.args[found.position].before for launch in (found.launch, found.other))
+    one, other = (launch.args[found.position].before for launch in (found.pair.a, found.pair.b))
     return (one, other) if one and other and one.bits != other.bits else None
 
 
-def _cause(found: Divergence, names: tuple[str, str]) -> Iterator[str]:
-    if found.kind in ("missing", "added", "end"):
-        has = names[1] if found.only_in_b else names[0]
-        where = "at its end" if found.kind == "end" else "here"
-        yield f"{has} alone has {plural(found.count, 'launch')} {where}"
-    elif found.kind == "launch":
-        yield "the launch itself differs"
-        if found.outputs:
-            yield f"and its results differ: {', '.join(found.outputs)}"
-    elif found.untouched:
-        yield "all that it read is equal; the memory differed before, and the launch left it as it was there"
-    elif found.may_be_unwritten:
-        yield "all that it read is equal; the memory held other bits before: some may be unwritten"
-    elif found.kind == "output":
-        yield "all that it read is equal: this kernel gave two results for the same inputs"
-    elif found.operator is not None:
-        alone = (
-            f", in {names['ab'.index(found.operator_in)]} alone" if found.operator_in in ("a", "b") else ""
+# ---- the cause
+
+
+@singledispatch
+def _explained(found: Divergence, names: Names) -> Iterator[str]:
+    raise AssertionError(f"no words for {found}")
+
+
+@_explained.register
+def _(found: OneSided, names: Names) -> Iterator[str]:
+    has = names[1] if found.pair.a is None else names[0]
+    where = "at its end" if found.last else "here"
+    yield f"only {has} has {plural(found.count, 'launch')} {where}"
+
+
+@_explained.register
+def _(found: LaunchDiffers, names: Names) -> Iterator[str]:
+    if found.code is not None:
+        what = (
+            "source" if found.code.stage == "source" else f"{found.code.stage}, compiled from equal source,"
         )
-        yield f"likely cause: {found.operator} wrote it last, outside of Triton{alone}"
+        yield f"the kernel's code differs: its {what} is not the same"
+    elif found.tuned:
+        yield "an autotuner took another winner; nothing else differs"
+    elif found.changes and found.changes[0].name == "kernel":
+        yield "the program launches another kernel here"
     else:
-        yield from _producer(found, names)
+        changed = ", ".join(change.name for change in found.changes)
+        yield f"the program launches it differently: {changed}"
+    if found.outputs:
+        yield f"its results differ: {', '.join(found.outputs)}"
 
 
-def _producer(found: Divergence, names: tuple[str, str]) -> Iterator[str]:
-    producer = found.producer
-    if producer is None:
-        yield "no launch wrote it: it comes from the case's inputs or from outside of Triton"
+@_explained.register
+def _(found: OrderDiffers, names: Names) -> Iterator[str]:
+    other = found.other.launch
+    yield (
+        f"{names[0]} launches it before #{other.index} {other.kernel_name}, {names[1]} after it;"
+        f" both touch {found.argument}, so their order matters"
+    )
+
+
+@_explained.register
+def _(found: OutputDiffers, names: Names) -> Iterator[str]:
+    if found.doubt == "untouched":
+        yield "all that it read is equal; the memory differed before, and the launch left it as it was"
+    elif found.doubt == "unwritten":
+        yield "all that it read is equal; the memory held other bits before:"
+        yield "either the launch left part of it unwritten, or it is not deterministic"
+    else:
+        yield "equal code and equal inputs, other results: this kernel is not deterministic"
+
+
+@_explained.register
+def _(found: InputDiffers, names: Names) -> Iterator[str]:
+    cause = found.cause
+    passed = getattr(cause, "through", ())
+    if isinstance(cause, Operator):
+        yield from _operator(cause, names)
+    elif isinstance(cause, Host):
+        yield from _host(cause, names)
+    elif isinstance(cause, Stream):
+        yield f"{_writer_text(cause.writer, names)} left equal bits on another stream:"
+        yield "does this launch wait for that one?"
+    elif isinstance(cause, Uninitialised):
+        yield from _uninitialised(cause, names)
+    elif isinstance(cause, Overrun):
+        where = "" if cause.runs == "ab" else f" in {_runs(cause.runs, names)}"
+        yield f"{_writer_text(cause.writer, names)} overran its argument{where}, into this memory"
+    elif isinstance(cause, Unknown):
+        yield f"cannot be decided: {cause.why}"
+    if passed:
+        yield f"passed on by {', then '.join(reversed(passed))}"
+
+
+def _operator(cause: Operator, names: Names) -> Iterator[str]:
+    calls = [f"{name}({arguments})" for name, arguments in zip(cause.names, cause.arguments, strict=True)]
+    if cause.not_deterministic:
+        yield f"{calls[0]}: equal inputs, other results: this operator is not deterministic"
+    elif cause.runs != "ab":
+        one = calls[0] if cause.runs == "a" else calls[1]
+        yield f"{one} wrote it last, outside of Triton, in {_runs(cause.runs, names)} alone"
+    elif cause.proven:
+        yield f"another operator wrote it last: {calls[0]} in {names[0]}, {calls[1]} in {names[1]}"
+    else:
+        yield f"{calls[0]} wrote it last in both runs: it did this, or passed it on"
+
+
+def _host(cause: Host, names: Names) -> Iterator[str]:
+    if cause.writer is None:
+        yield "no launch and no operator wrote it: it comes from the host program"
         return
-    last = f"launch #{producer.index} {producer.kernel_name}"
-    yield f"likely cause: {last} wrote it last, as {producer.argument}"
-    yield f"its outputs: {', '.join(producer.outputs)}"
-    if producer.unwritten:
-        yield "the memory held other bits before that, so part of it may be unwritten, and is read here;"
-        yield f"or {producer.kernel_name} is not deterministic"
-    elif producer.only_in_a:
-        yield f"{names[1]} does not have that launch"
-    elif producer.changed_in and producer.other_stream:
-        yield "its results were equal, but it ran on another stream: does this launch wait for that one?"
-    elif producer.changed_in:
-        runs = " and ".join(names["ab".index(run)] for run in producer.changed_in)
-        yield f"but its results were equal: something outside of Triton changed them afterwards, in {runs}"
-    else:
-        yield "its results were equal where they were digested; this reads them through another view"
+    yield f"{_writer_text(cause.writer, names)} wrote it last, as {cause.writer.argument}: equal bits"
+    where = f"in {_runs(cause.runs, names)}" if cause.runs != "ab" else "in one of the runs"
+    yield f"something outside of Triton and torch changed them afterwards, {where}"
 
 
-def summary_text(comparison: Comparison, advice: str = "") -> Iterator[str]:
-    """What was compared, what follows from what, and what was left out.
-
-    advice -- the command that tells unwritten memory from kernels that are not deterministic
-    """
-    repeats = sum(comparison.repeated.values()) - comparison.reported
-    if comparison.reported:
-        told = f"{comparison.consequences} differ as a consequence, {repeats} repeat what is reported"
-        yield f"{plural(comparison.pairs, 'launch')} compared: {told}"
-    if first := comparison.first_unwritten:
-        results = plural(comparison.unwritten, "result")
-        yield f"[yellow]not told apart[/]: {results} in memory that held other bits before, from launch"
-        unseen = "" if comparison.reported else "; no reader of them shows it"
-        yield f"  #{first.index} on: unwritten in part, or not deterministic{unseen}"
-        if advice:
-            yield f"  this tells them apart: `{escape(advice)}`"
-    if comparison.undigested:
-        without = plural(comparison.undigested, "launch")
-        yield f"[yellow]not compared[/]: the contents of {without} without digests"
-    for note in comparison.notes:
-        yield f"[yellow]not compared[/]: {escape(note)}"
+def _uninitialised(cause: Uninitialised, names: Names) -> Iterator[str]:
+    if cause.elements is not None:
+        start, count = cause.elements
+        yield f"it reads {plural(count, 'element')} that nobody wrote, from element {start} on"
+    elif cause.writer is None:
+        yield "it reads memory that was allocated, and that no launch and no operator wrote"
+    if cause.writer is not None:
+        yield f"{_writer_text(cause.writer, names)} wrote only part of it, as {cause.writer.argument};"
+        yield "the memory held other bits before that, and is read here"
 
 
-def equality_text(comparison: Comparison, differing: Sequence[str]) -> Iterator[str]:
-    """What is equal of two runs without a launch that differs, and what of them was not recorded.
-
-    differing -- the results that differ all the same
-    """
-    a, b = comparison.a, comparison.b
-    without = [run.name for run in (a, b) if run.info.digests == "none"]
-    told = [f"no digests in {escape(', '.join(without))}"] if without else []
-    if comparison.pairs and not comparison.undigested:
-        told.append("every digest")
-    if alike := len(results(a).keys() & results(b).keys()) - len(differing):
-        told.append(plural(alike, "result"))
-    equal = "equal" if comparison.complete else "equal as far as they go"
-    yield f"{equal}: {', '.join([plural(comparison.pairs, 'launch'), *told])}"
-    if differing:
-        yield "the results differ all the same: by operators, by the host, or by what was not covered"
-    yield from uncovered_text((a, b))
+def _writer_text(writer: Writer, names: Names) -> str:
+    if writer.a is None:
+        return f"launch #{writer.b} {writer.kernel_name} of {names[1]}"
+    return f"launch #{writer.a} {writer.kernel_name}"
 
 
-def table_text(table: Table, width: int = 110) -> Iterator[str]:
-    """Kernel × run: what differed first in each kernel, `·`: nothing; results; what was perturbed, and how.
-
-    width -- of a line; the runs that do not fit stand below
-    """
-    sections = {"kernels": table.kernels, "results": table.results, "perturbed": table.perturbed}
-    rows = [row for section in sections.values() for row in section.items()]
-    label = max((len(name) for name, _ in rows), default=0)
-    cell = max((len(told) for _, runs in rows for told in runs.values()), default=0)
-    fitting = max(8, (width - label) // (cell + 2))  # names of fused kernels take a line by themselves
-    for start in range(0, len(table.runs) if rows else 0, fitting):
-        runs = table.runs[start : start + fitting]
-        yield _row("run", label, map(str, runs), cell)
-        for title, section in sections.items():
-            if section:
-                yield f"{title}:"
-            for name, told in section.items():
-                yield escape(_row(name, label, (told.get(run, "·") for run in runs), cell))
-    for what, why in table.unperturbed.items():
-        yield f"not perturbed: {what} ({why})"
+def _runs(runs: str, names: Names) -> str:
+    return names["ab".index(runs)] if runs in ("a", "b") else " and ".join(names)
 
 
-def _row(name: str, label: int, told: Iterable[str], cell: int) -> str:
-    return f"{name:<{label}}" + "".join(f"  {one:>{cell}}" for one in told)
-
-
-def incomparable(a: RunInfo, b: RunInfo) -> str:
-    """Why two runs are not of the same program, "" if they are: of other cases, or of other versions."""
-    one, other = a.environment, b.environment
-    facts = {
-        "cases": (a.case, b.case),
-        "versions of torch": (one.torch, other.torch),
-        "versions of Triton": (one.triton, other.triton),
-        "targets": (one.target, other.target),
-    }
-    return "; ".join(f"{name}: {x} and {y}" for name, (x, y) in facts.items() if x != y)
+def accused_text(found: Divergence) -> str:
+    """`code of scale`, `operator aten::add_`: for a line in a table."""
+    one = accused(found)
+    return f"{one.kind} {one.name}".strip()

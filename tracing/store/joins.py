@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 from tracing.model import (
+    Access,
     DigestLine,
     Kernel,
     KernelArg,
@@ -16,7 +17,7 @@ from tracing.model import (
     UserHash,
 )
 
-L = TypeVar("L", DigestLine, LaunchTime, UserHash)
+L = TypeVar("L", Access, DigestLine, LaunchTime, UserHash)
 
 
 def join(
@@ -56,6 +57,8 @@ def join(
         finished,
         time,
         hashes,
+        line.site,
+        line.thread,
     )
 
 

@@ -2,22 +2,23 @@
 
 Digests lie in columns, hundreds of launches to a line. Where two runs have the same launches in the same
 lines, comparing them compares columns. The first line that differs in anything but what an uninitialised
-buffer held ends this; from there on launches are looked at one by one. What these need to know of the
-launches before them, who wrote which storage last, is noted on the way.
+buffer held ends this; from there on launches are compared one by one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, islice
+from itertools import islice
 from typing import TypeAlias
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from tracing.analyze.ways import Place, Signatures, Written, alike, places, relevant
+from tracing.analyze.compare.alignment import Queue
+from tracing.analyze.compare.kernel_code import KernelCodes
+from tracing.analyze.compare.signature_pair import Signatures, launched_alike, relevant
 from tracing.digests import BITS
 from tracing.errors import Problem
 from tracing.model import DigestBatch, LaunchLine, Record
@@ -30,7 +31,7 @@ class _Start(Record, frozen=True):
     index: int
     signature: int
     stream: int
-    storages: tuple[int, ...]
+    thread: int = 0
 
 
 class _Bits(Record, frozen=True):
@@ -52,36 +53,32 @@ class Prefix:
     launches: int
     lines: int  # of digests: theirs
     whole: bool  # neither run has more
-    streams: Mapping[int, int]  # of run a, and which of run b did their work
-    written: Mapping[int, Written]  # by storage of run a: the launch that wrote it last
+    queues: Mapping[Queue, Queue]  # of run a, and which of run b did their work
 
 
-def equal_prefix(a: Run, b: Run, process_a: str, process_b: str) -> Prefix:
+def equal_prefix(a: Run, b: Run, processes: tuple[str, str], codes: KernelCodes) -> Prefix:
     """How many launches, from the first on, are certainly equal: launched alike, and with equal digests.
 
     It may stop early, never late: at a line of digests whose launches the other run wrote in other lines.
 
-    Time: about 3 µs a launch of both runs, most of it unpacking. Memory: a line of digests of each, and what
-    is noted for each distinct storage of run a.
+    Time: about 3 µs a launch of both runs, most of it unpacking. Memory: a line of digests of each.
     """
-    known = a.signatures(process_a), b.signatures(process_b)
-    equal, writers = _Equal(*known), _Writers(known[0])
+    equal = _Equal(a.signatures(processes[0]), b.signatures(processes[1]), codes)
     launches = lines = 0
     whole = False
-    runs = (_stretches(a, process_a), _stretches(b, process_b))
+    runs = (_stretches(a, processes[0]), _stretches(b, processes[1]))
     try:
         for one in runs[0]:
             other = next(runs[1], None)
             if other is None or one[1] is None or not equal(one, other):
                 break
-            equal.streams.update(zip(_streams(one[0]), _streams(other[0]), strict=True))
-            writers.add(one[0], one[1])
+            equal.queues.update(zip(_queues(one[0]), _queues(other[0]), strict=True))
             launches, lines = launches + len(one[0]), lines + 1
         else:
             whole = next(runs[1], None) is None
-    except Problem:  # who looks at the launches one by one says where it is damaged
+    except Problem:  # the comparison launch by launch says where it is damaged
         pass
-    return Prefix(launches, lines, whole, equal.streams, writers.last)
+    return Prefix(launches, lines, whole, equal.queues)
 
 
 def _stretches(run: Run, process: str) -> Iterator[_Stretch]:
@@ -95,10 +92,10 @@ def _stretches(run: Run, process: str) -> Iterator[_Stretch]:
 class _Equal:
     # whether two stretches are; remembers what it found out about signatures and streams
 
-    def __init__(self, a: Signatures, b: Signatures) -> None:
-        self._a, self._b = a, b
+    def __init__(self, a: Signatures, b: Signatures, codes: KernelCodes) -> None:
+        self._a, self._b, self._codes = a, b, codes
         self._alike: dict[tuple[int, int], bool] = {}
-        self.streams: dict[int, int] = {}  # of run a, and which of run b did the work so far
+        self.queues: dict[Queue, Queue] = {}  # of run a, and which of run b did the work so far
         self._masks: dict[tuple[int, Pattern], bytes] = {}
 
     def __call__(self, a: _Stretch, b: _Stretch) -> bool:
@@ -115,16 +112,20 @@ class _Equal:
         if len(a) != len(b):
             return False
         pairs = {(x.signature, y.signature) for x, y in zip(a, b, strict=True)}
-        streams = set(zip(_streams(a), _streams(b), strict=True))
-        paired = len({one for one, _ in streams}) == len(streams)
-        paired &= all(self.streams.get(one, other) == other for one, other in streams)
-        return paired and all(self._same_way(*pair) for pair in pairs)
+        queues = set(zip(_queues(a), _queues(b), strict=True))
+        paired = len({one for one, _ in queues}) == len(queues)
+        paired &= all(self.queues.get(one, other) == other for one, other in queues)
+        return paired and all(self._same_signature(*pair) for pair in pairs)
 
-    def _same_way(self, one: int, other: int) -> bool:
+    def _same_signature(self, one: int, other: int) -> bool:
         if (one, other) not in self._alike:
-            known = one in self._a and other in self._b
-            self._alike[one, other] = known and alike(self._a[one], self._b[other])
+            self._alike[one, other] = one in self._a and other in self._b and self._are_alike(one, other)
         return self._alike[one, other]
+
+    def _are_alike(self, one: int, other: int) -> bool:
+        (kernel_a, a), (kernel_b, b) = self._a[one], self._b[other]
+        alike = launched_alike((kernel_a, a), (kernel_b, b))
+        return alike and self._codes.difference(kernel_a, kernel_b) is None
 
     def _same_bits(self, starts: Sequence[_Start], a: _Bits, b: _Bits) -> bool:
         if len(a.bits) != len(b.bits):
@@ -141,36 +142,9 @@ class _Equal:
         return known
 
 
-def _streams(starts: Sequence[_Start]) -> list[int]:
-    return [start.stream for start in starts]
+def _queues(starts: Sequence[_Start]) -> list[Queue]:
+    return [(start.stream, start.thread) for start in starts]
 
 
 def _words(bits: str) -> npt.NDArray[np.uint64]:
     return np.frombuffer(bits.encode(), np.uint64).reshape(-1, BITS // 8)
-
-
-class _Writers:
-    # who wrote each storage last, and what it left
-
-    def __init__(self, signatures: Signatures) -> None:
-        self._signatures = signatures
-        self._places: dict[tuple[int, Pattern], tuple[Place, ...]] = {}
-        self.last: dict[int, Written] = {}
-
-    def add(self, starts: Sequence[_Start], batch: _Bits) -> None:
-        found: dict[int, tuple[int, Place]] = {}
-        for n, (start, number) in enumerate(zip(starts, batch.pattern, strict=True)):
-            for place in self._of(start.signature, batch.patterns[number]):
-                found[start.storages[place.tensor]] = n, place
-        sizes = [len(before) + len(after) for before, after in batch.patterns]
-        firsts = list(accumulate((sizes[number] for number in batch.pattern), initial=0))
-        for storage, (n, place) in found.items():
-            at = BITS * (firsts[n] + place.after) if place.after is not None else len(batch.bits)
-            bits = batch.bits[at : at + BITS]
-            self.last[storage] = place.written_by(starts[n].index, starts[n].stream, bits)
-
-    def _of(self, signature: int, pattern: Pattern) -> tuple[Place, ...]:
-        known = self._places.get((signature, pattern))
-        if known is None:
-            known = self._places[signature, pattern] = tuple(places(*pattern, *self._signatures[signature]))
-        return known

@@ -7,20 +7,14 @@ differ do differ; of those that differ, one in 4096 goes unseen.
 from __future__ import annotations
 
 import math
-import re
 from typing import Literal, TypeAlias
 
+from tracing.analyze.views import element_bytes
 from tracing.digests import RANGE, TILE_BYTES, block_tiles
 from tracing.model import Digest, TensorMeta
 
 Pair: TypeAlias = tuple[Digest, Digest]
 Blame: TypeAlias = Literal["launch", "untouched", "open"]
-
-
-def element_bytes(dtype: str) -> int:
-    """Bytes of one element, by the name of its dtype: the first number in it counts bits."""
-    bits = re.search(r"\d+", dtype)
-    return max(1, int(bits[0]) // 8) if bits else 1  # bool; float4_e2m1fn_x2 is a pair
 
 
 def differing_elements(
@@ -68,18 +62,3 @@ def blame(before: Pair, after: Pair) -> Blame:
 def _differ(pair: Pair, start: int) -> bool:
     a, b = pair
     return a.tiles[start : start + RANGE] != b.tiles[start : start + RANGE]
-
-
-def extent(meta: TensorMeta) -> tuple[int, int]:
-    """The bytes [first, behind) of its storage between which a tensor's elements lie."""
-    size = element_bytes(meta.dtype)
-    if 0 in meta.shape:
-        return size * meta.offset, size * meta.offset
-    last = sum((n - 1) * stride for n, stride in zip(meta.shape, meta.stride, strict=True))
-    return size * meta.offset, size * (meta.offset + last + 1)
-
-
-def dense(meta: TensorMeta) -> bool:
-    """Whether a tensor has every element of its extent."""
-    first, behind = extent(meta)
-    return behind - first == element_bytes(meta.dtype) * math.prod(meta.shape)

@@ -1,0 +1,1 @@
+"""Where two runs of one case differ, and who is to blame."""

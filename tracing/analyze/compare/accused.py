@@ -1,0 +1,88 @@
+"""Who did it: a divergence in one word, and a name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from tracing.analyze.compare.divergence import (
+    Cause,
+    Divergence,
+    Host,
+    InputDiffers,
+    LaunchDiffers,
+    LaunchPair,
+    OneSided,
+    Operator,
+    OrderDiffers,
+    Overrun,
+    Runs,
+    Stream,
+    Uninitialised,
+    Writer,
+    argument_of,
+)
+
+AccusedKind: TypeAlias = Literal[
+    "code", "configuration", "winner", "kernel", "operator", "host", "uninitialised", "out of bounds",
+    "order", "missing", "unknown",
+]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Accused:
+    """The culprit, as far as the evidence goes."""
+
+    kind: AccusedKind
+    name: str  # of the kernel or the operator; empty: the host
+    argument: str | None = None
+    a: int | None = None  # index of the launch in run a
+    b: int | None = None
+    runs: Runs = "ab"  # in which something else was done
+    certain: bool = True
+    through: tuple[str, ...] = ()  # operators that passed it on
+
+
+def accused(found: Divergence) -> Accused:
+    """Who is accused by a divergence."""
+    pair, name = found.pair, found.pair.launch.kernel_name
+    if isinstance(found, InputDiffers):
+        return _of_cause(found, found.cause)
+    if isinstance(found, LaunchDiffers):
+        kind: AccusedKind = "code" if found.code else "winner" if found.tuned else "configuration"
+        return Accused(kind, name, None, *_indices(pair))
+    if isinstance(found, OneSided):
+        return Accused("missing", name, None, *_indices(pair), runs="b" if pair.a is None else "a")
+    if isinstance(found, OrderDiffers):
+        return Accused("order", name, found.argument, *_indices(pair))
+    certain = not found.doubt
+    return Accused(
+        "kernel" if certain else "unknown", name, argument_of(found), *_indices(pair), certain=certain
+    )
+
+
+def _of_cause(found: InputDiffers, cause: Cause) -> Accused:
+    reader = found.pair.launch.kernel_name
+    if isinstance(cause, Operator):
+        name = cause.names[1] or cause.names[0]
+        return Accused("operator", name, runs=cause.runs, certain=cause.proven, through=cause.through)
+    if isinstance(cause, Host):
+        after = (cause.writer.a, cause.writer.b) if cause.writer else (None, None)
+        certain = cause.runs in ("a", "b")
+        return Accused("host", "", None, *after, runs=cause.runs, certain=certain, through=cause.through)
+    if isinstance(cause, Uninitialised):
+        argument = argument_of(found)
+        return Accused("uninitialised", reader, argument, *_indices(found.pair), through=cause.through)
+    if isinstance(cause, Overrun):
+        return _of_writer("out of bounds", cause.writer, cause.runs, cause.through)
+    if isinstance(cause, Stream):
+        return _of_writer("order", cause.writer, "ab", ())
+    return Accused("unknown", "", argument_of(found), *_indices(found.pair), certain=False)
+
+
+def _of_writer(kind: AccusedKind, writer: Writer, runs: Runs, through: tuple[str, ...]) -> Accused:
+    return Accused(kind, writer.kernel_name, writer.argument, writer.a, writer.b, runs, through=through)
+
+
+def _indices(pair: LaunchPair) -> tuple[int | None, int | None]:
+    return (pair.a.index if pair.a else None), (pair.b.index if pair.b else None)

@@ -1,0 +1,76 @@
+"""What is known of two runs when they were compared, besides what differs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from tracing.analyze.compare.alignment import WINDOW
+from tracing.analyze.compare.divergence import Divergence, InputDiffers, OutputDiffers
+from tracing.store import Run
+
+
+@dataclass(slots=True)
+class Notes:
+    """Counts, doubts, and what was not compared."""
+
+    a: Run
+    b: Run
+    window: int = WINDOW
+    partial: str = ""  # what only one run was asked to record; empty: both recorded the same launches
+    covers: Callable[[int, str, str, int], bool] | None = None  # index, kernel, phase and rank of a launch
+    unknown: str = ""  # why nobody was seen to write some memory; empty: because the host did
+    pairs: int = 0  # launches that both runs have
+    undigested: int = 0  # of these, those without digests in one run
+    swapped: int = 0  # pairs of independent launches that changed places
+    consequences: int = 0  # launches that differ as earlier differences make them
+    reported: int = 0  # differences, without those that repeat one
+    unwritten: int = 0  # results that differ in memory which held other bits before
+    uninitialised: int = 0  # launches that computed something else from memory that nobody wrote
+    suspects: list[Divergence] = field(default_factory=list)  # the first of each kind of doubt
+    first_consequence: Divergence | None = None
+    addresses: set[tuple[str, str]] = field(default_factory=set)  # kernels and arguments that were left out
+    notes: list[str] = field(default_factory=list)  # what was not compared, and why
+
+    @property
+    def complete(self) -> bool:
+        """True if all was compared that both runs were asked to record.
+
+        Not if one is damaged, was interrupted, or lacks a process.
+        """
+        asked = "none" not in (self.a.info.digests, self.b.info.digests)
+        return not (self.notes or (self.undigested and asked))
+
+    def add(self, note: str) -> None:
+        """Note once what was not compared."""
+        if note not in self.notes:
+            self.notes.append(note)
+
+    def follows(self, found: InputDiffers) -> None:
+        """Note an input that differs because of something else."""
+        self.consequences += 1
+        self.first_consequence = self.first_consequence or found
+
+    def depends(self, found: Iterable[InputDiffers]) -> None:
+        """Note a launch whose results depend on memory that nobody wrote."""
+        self.uninitialised += 1
+        self._suspect(next(iter(found)))
+
+    def doubtful(self, found: OutputDiffers) -> None:
+        """Note a result that may only differ where it was not written."""
+        self.unwritten += found.doubt == "unwritten"
+        self._suspect(found)
+
+    def _suspect(self, found: Divergence) -> None:
+        kinds = [(type(one), getattr(one, "doubt", "")) for one in self.suspects]
+        if (type(found), getattr(found, "doubt", "")) not in kinds:
+            self.suspects.append(found)
+
+    @property
+    def suspect(self) -> Divergence | None:
+        """What to look at first if results differ, and no launch was seen to make them do so."""
+
+        def rank(found: Divergence) -> tuple[bool, bool]:
+            return not isinstance(found, InputDiffers), getattr(found, "doubt", "") == "untouched"
+
+        return min(self.suspects, key=rank, default=self.first_consequence)

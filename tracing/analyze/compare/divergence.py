@@ -1,0 +1,191 @@
+"""What can differ between two runs, and who is accused of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from tracing.analyze.compare.kernel_code import CodeDifference
+from tracing.analyze.compare.signature_pair import Change
+from tracing.model import KernelLaunch
+
+Runs: TypeAlias = Literal["", "a", "b", "ab"]
+Key: TypeAlias = tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchPair:
+    """One launch in both runs, or in one of them."""
+
+    rank: int
+    a: KernelLaunch | None
+    b: KernelLaunch | None
+
+    @property
+    def launch(self) -> KernelLaunch:
+        """Run a's launch, or run b's where a has none."""
+        launch = self.a or self.b
+        assert launch is not None
+        return launch
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """A launch that wrote an argument."""
+
+    a: int | None  # its index in run a
+    b: int | None
+    kernel_name: str
+    argument: str
+
+
+# ---- why a kernel read other bits
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """An operator outside of Triton wrote what was read."""
+
+    names: tuple[str, str]  # in run a and in run b; empty: none wrote it there
+    arguments: tuple[str, str]  # those that are no tensors
+    runs: Runs  # in which it did something that the other run did not
+    proven: bool  # False: both runs called it alike, so it did this or passed on what it was given
+    not_deterministic: bool = False  # its digests show equal inputs and other results
+    through: tuple[str, ...] = ()  # operators that passed the value on, the last one first
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """Memory changed without a launch or an operator: through numpy, a C library, another process."""
+
+    runs: Runs  # in which it changed; "ab": in at least one of them
+    writer: Writer | None  # that wrote it before; None: no launch did
+    through: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """The writer's result was equal, and the reader ran on another stream before it was there."""
+
+    writer: Writer
+
+
+@dataclass(frozen=True, slots=True)
+class Uninitialised:
+    """Memory that was allocated and never written, or that a launch left partly unwritten, was read."""
+
+    writer: Writer | None  # that wrote only part of it; None: nobody wrote any of it
+    elements: tuple[int, int] | None = None  # first element, and how many, where the interpreter saw it
+    through: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Overrun:
+    """A launch wrote outside of its argument into what was read."""
+
+    writer: Writer
+    runs: Runs
+    through: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """Nobody was seen to write it."""
+
+    why: str
+
+
+Cause: TypeAlias = Operator | Host | Stream | Uninitialised | Overrun | Unknown
+
+
+# ---- what differs
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchDiffers:
+    """The kernel, its code, its configuration or its arguments differ."""
+
+    pair: LaunchPair
+    changes: tuple[Change, ...]
+    code: CodeDifference | None
+    tuned: bool  # an autotuner chose other values for all that differs
+    outputs: tuple[str, ...]  # arguments that it left differently
+
+
+@dataclass(frozen=True, slots=True)
+class InputDiffers:
+    """A kernel read other bits."""
+
+    pair: LaunchPair
+    position: int
+    cause: Cause
+
+
+@dataclass(frozen=True, slots=True)
+class OutputDiffers:
+    """A kernel left other bits although all that it read was equal."""
+
+    pair: LaunchPair
+    position: int
+    doubt: Literal["", "unwritten", "untouched"] = ""
+    # "unwritten": the memory held other bits before, and the launch may have left part of it unwritten;
+    # "untouched": likewise, and where it differs it holds what it held before
+
+
+@dataclass(frozen=True, slots=True)
+class OneSided:
+    """Launches in a row that only one run has."""
+
+    pair: LaunchPair  # the first of them
+    count: int
+    last: bool  # the other run has ended
+    changed: bool  # False: they left what they found
+
+
+@dataclass(frozen=True, slots=True)
+class OrderDiffers:
+    """Two launches changed places although one touches what the other writes."""
+
+    pair: LaunchPair  # the one that run a made first
+    other: LaunchPair
+    argument: str  # of the second, through which they meet
+
+
+Divergence: TypeAlias = LaunchDiffers | InputDiffers | OutputDiffers | OneSided | OrderDiffers
+
+
+def kind_of(found: Divergence) -> str:
+    """The word for a divergence in tables and JSON."""
+    if isinstance(found, OneSided):
+        return "end" if found.last else "missing" if found.pair.b is None else "added"
+    kinds = {
+        LaunchDiffers: "launch", InputDiffers: "input", OutputDiffers: "output", OrderDiffers: "order",
+    }  # fmt: skip
+    return kinds[type(found)]
+
+
+def argument_of(found: Divergence) -> str | None:
+    """The argument that differs."""
+    if isinstance(found, (InputDiffers, OutputDiffers)):
+        return found.pair.launch.args[found.position].name
+    return found.argument if isinstance(found, OrderDiffers) else None
+
+
+def key_of(found: Divergence) -> Key:
+    """Equal for divergences that repeat one another, launch after launch."""
+    name, argument = found.pair.launch.kernel_name, argument_of(found)
+    key: Key = (type(found), name, argument)
+    if isinstance(found, LaunchDiffers):
+        return (*key, found.changes, found.code, found.outputs)
+    if isinstance(found, InputDiffers):
+        return (*key, type(found.cause), *_names(found.cause))
+    if isinstance(found, OneSided):
+        return (*key, found.pair.a is None, found.last)
+    return key
+
+
+def _names(cause: Cause) -> Key:
+    if isinstance(cause, Operator):
+        return (*cause.names, *cause.arguments)
+    writer = getattr(cause, "writer", None)
+    return (writer.kernel_name, writer.argument) if writer else ()

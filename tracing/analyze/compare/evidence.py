@@ -1,0 +1,123 @@
+"""What speaks for the cause of a divergence: evidence, read in the kernel's IR and in the runs.
+
+It names what *can* make a difference of this kind, and that it is there. That it did is for a replay to show.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+
+from tracing.analyze.compare.divergence import (
+    Divergence,
+    InputDiffers,
+    LaunchDiffers,
+    LaunchPair,
+    OneSided,
+    Operator,
+    OutputDiffers,
+    Uninitialised,
+)
+from tracing.analyze.operations import Operation, operations
+from tracing.model import KernelLaunch, OutOfBounds
+from tracing.store import Run, rank_of
+
+_FLOAT_ADD = re.compile(r"atomic_rmw fadd\b")
+_UNMASKED_LOAD = re.compile(r"tt\.load %[\w#]+(?: \{| :|$)")  # the pointer alone, without a mask
+_RANDOM = re.compile(
+    r"::(rand|randn|randint|randperm|normal|uniform|bernoulli|dropout|native_dropout|inductor_random)"
+)
+_ACROSS = ("tt.dot", "tt.dot_scaled", "tt.reduce", "tt.scan", "tt.atomic_rmw")
+
+
+def evidence(runs: tuple[Run, Run], found: Divergence) -> Iterator[str]:
+    """What speaks for a cause, a line each; nothing if nothing does."""
+    run = runs[1] if found.pair.a is None else runs[0]
+    yield from _outside(runs, found.pair)
+    if isinstance(found, LaunchDiffers):
+        if found.tuned and found.outputs:
+            yield from _of_sums(_ttir(run, found.pair.launch))
+    elif isinstance(found, OutputDiffers):
+        if not found.doubt:
+            yield from _of_atomics(_ttir(run, found.pair.launch))
+    elif isinstance(found, OneSided):
+        if not found.changed:
+            yield "it left what it found: nothing that follows can come from it"
+    elif isinstance(found, InputDiffers):
+        yield from _of_input(run, found)
+
+
+def _of_input(run: Run, found: InputDiffers) -> Iterator[str]:
+    cause = found.cause
+    if isinstance(cause, Operator) and any(map(_RANDOM.search, cause.names)):
+        yield f"{cause.names[0] or cause.names[1]} is a random generator: is it seeded alike in both runs?"
+    if isinstance(cause, Uninitialised) and cause.elements is None:
+        yield from _of_loads(_ttir(run, found.pair.launch))
+
+
+def _outside(runs: tuple[Run, Run], pair: LaunchPair) -> Iterator[str]:
+    # accesses outside of an argument, that the interpreter saw this launch make
+    for name, run, launch in zip("ab", runs, (pair.a, pair.b), strict=True):
+        for one in out_of_bounds(run, pair.rank, launch.index) if launch else ():
+            yield f"in {name} it {overrun_text(one)}"
+
+
+def out_of_bounds(run: Run, rank: int, launch: int) -> list[OutOfBounds]:
+    """What a launch accessed outside of its arguments, as far as it was seen."""
+    return [
+        one
+        for process in run.processes(OutOfBounds)
+        if rank_of(process) == rank
+        for one in run.view(process, OutOfBounds, OutOfBounds)
+        if one.launch == launch
+    ]
+
+
+def overrun_text(one: OutOfBounds) -> str:
+    """`stores out of bounds: out_ptr[64], 4 addresses, first in program (1, 0, 0), kernel.py:12`."""
+    where = f", {one.where}" if one.where else ""
+    count = f"{one.count} addresses" if one.count > 1 else "1 address"
+    first = f"first in program {one.program}"
+    return f"{one.access}s out of bounds: {one.argument}[{one.element}], {count}, {first}{where}"
+
+
+def float_atomics(run: Run, launch: KernelLaunch) -> int:
+    """How many operations in a kernel's TTIR add floats atomically."""
+    return sum(_adds_floats(one) for one in _ttir(run, launch))
+
+
+def _adds_floats(operation: Operation) -> bool:
+    return operation.name == "tt.atomic_rmw" and _FLOAT_ADD.search(operation.text) is not None
+
+
+def _ttir(run: Run, launch: KernelLaunch) -> list[Operation]:
+    blob = launch.kernel.stages.get("ttir")
+    return operations(run.text(blob)) if blob else []
+
+
+def _of_atomics(ir: list[Operation]) -> Iterator[str]:
+    atomics = [one for one in ir if one.name in ("tt.atomic_rmw", "tt.atomic_cas")]
+    adds = [one for one in atomics if _adds_floats(one)]
+    if adds:
+        yield f"its TTIR adds floats atomically ({len(adds)} tt.atomic_rmw fadd), in no fixed order"
+    elif atomics:
+        yield f"its TTIR has {len(atomics)} atomic operations: programs come in no fixed order"
+    elif ir:
+        yield "its TTIR has no atomic operation: do programs, or threads, race for what plain stores write?"
+
+
+def _of_sums(ir: list[Operation]) -> Iterator[str]:
+    counts = Counter(one.name for one in ir if one.name in _ACROSS)
+    told = ", ".join(f"{count} {name}" for name, count in counts.items())
+    if told:
+        yield f"its TTIR combines elements ({told}): another split is another order of additions"
+    elif ir:
+        yield "its TTIR combines no elements: another order of additions is not the reason"
+
+
+def _of_loads(ir: list[Operation]) -> Iterator[str]:
+    loads = [one for one in ir if one.name == "tt.load"]
+    unmasked = [one for one in loads if _UNMASKED_LOAD.search(one.text)]
+    if unmasked:
+        yield f"its TTIR loads without a mask in {len(unmasked)} of {len(loads)} places"

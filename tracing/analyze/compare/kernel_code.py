@@ -1,0 +1,169 @@
+"""Do two kernels compute by the same code? A kernel is its code, not its name.
+
+Triton's `metadata.hash` changes with the line on which a kernel stands, so equal hashes prove equal code and
+unequal ones prove nothing. Then the compiled stages decide, without locations, names of values and alignment
+hints: TTIR has all that a kernel's source, constants, globals and helper functions amount to. A kernel
+without TTIR is compared by its Python source.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from difflib import unified_diff
+
+from tracing.analyze.operations import without_locations
+from tracing.errors import Problem
+from tracing.model import Kernel
+from tracing.store import Run
+
+DIFF_LINES = 12  # of a diff that are shown
+_STAGES = ("ttir", "ttgir", "llir", "ptx", "amdgcn")  # not the binary: ptxas is not deterministic
+_VALUE = re.compile(r"%[\w$.#-]*[\w$]|(?<=[ (,])[#!][A-Za-z_]\w*")
+_HINT = r"tt\.divisibility = \d+ : i32"
+_ALIGNMENT = re.compile(rf" ?\{{{_HINT}\}}|, {_HINT}|{_HINT},? ?")
+_DEBUG = re.compile(r", !dbg !\d+|#dbg_\w+\(.*|^!\d+ = .*|^!llvm\..*|^source_filename.*|^; .*")
+_ASSEMBLY = re.compile(r"\s*((\.loc|\.file)\b.*|//.*|;.*|(\$L__|\.L)(tmp|func_)\w*:)?$")
+
+
+@dataclass(frozen=True, slots=True)
+class CodeDifference:
+    """The first form of two kernels that differs."""
+
+    stage: str  # "source", "ttir", "ttgir", "llir", "ptx", "amdgcn"
+    diff: tuple[str, ...]  # the lines of a unified diff, a to b; at most DIFF_LINES
+
+
+class KernelCodes:
+    """The code of the kernels of two runs; remembers what it compared."""
+
+    def __init__(self, a: Run, b: Run) -> None:
+        self._runs = (a, b)
+        self._known: dict[object, CodeDifference | None] = {}
+        self._texts: dict[tuple[int, str, str], tuple[str, ...]] = {}
+        self._keys: dict[object, str] = {}
+        self._named: tuple[dict[str, list[Kernel]], dict[str, list[Kernel]]] | None = None
+        self.notes: list[str] = []  # kernels whose code was lost
+
+    def key(self, kernel: Kernel, side: int) -> str:
+        """What a kernel of run 0 or 1 is known by in both.
+
+        Its name, where that means one kernel in each run; else the name with the number of the code, if both
+        runs have that code.
+        """
+        known = (side, kernel.name, kernel.id, kernel.hash)
+        if known not in self._keys:
+            self._keys[known] = self._found_key(kernel, side)
+        return self._keys[known]
+
+    def _found_key(self, kernel: Kernel, side: int) -> str:
+        if self._named is None:
+            self._named = _by_name(self._runs[0]), _by_name(self._runs[1])
+        ours, theirs = (named.get(kernel.name, []) for named in self._named)
+        if len(ours) < 2 and len(theirs) < 2:
+            return kernel.name
+        if side == 0:
+            there = any(self._is_code(kernel, other) for other in theirs)
+            number = next((n for n, other in enumerate(ours) if other.hash == kernel.hash), 0)
+        else:
+            found = (n for n, other in enumerate(ours) if self._is_code(other, kernel))
+            number = next(found, -1)
+            there = number >= 0
+        return f"{kernel.name}#{number}" if there else kernel.name
+
+    def _is_code(self, a: Kernel, b: Kernel) -> bool:
+        return _configured(a) == _configured(b) and self.difference(a, b) is None
+
+    def difference(self, a: Kernel, b: Kernel) -> CodeDifference | None:
+        """What differs in the code of a kernel of run a and one of run b; None: nothing that could matter.
+
+        Of kernels with other constants or compiler options only the source is compared.
+        """
+        if a.hash and a.hash == b.hash and a.stages.get("ptx") == b.stages.get("ptx"):
+            return None
+        key = (a.hash, a.source, a.module, tuple(a.stages.values()), *_configured(a))
+        key += (b.hash, b.source, b.module, tuple(b.stages.values()), *_configured(b))
+        if key not in self._known:
+            try:
+                self._known[key] = self._compared(a, b)
+            except Problem as problem:  # a blob that was lost
+                self._known[key] = None
+                self.notes.append(f"the code of {a.name}: {problem.problem}")
+        return self._known[key]
+
+    def _compared(self, a: Kernel, b: Kernel) -> CodeDifference | None:
+        stages = [stage for stage in _STAGES if stage in a.stages and stage in b.stages]
+        if not stages or _configured(a) != _configured(b):
+            return self._sources(a, b)
+        for stage in stages:
+            if a.stages[stage] == b.stages[stage]:
+                continue
+            texts = self._text(0, a, stage), self._text(1, b, stage)
+            if texts[0] != texts[1]:
+                return self._sources(a, b) or CodeDifference(stage, _diff(*texts))
+        return None
+
+    def _sources(self, a: Kernel, b: Kernel) -> CodeDifference | None:
+        ours, theirs = (
+            _python(run.text(blob)) if (blob := one.module or one.source) else ()
+            for run, one in zip(self._runs, (a, b), strict=True)
+        )
+        if not ours or not theirs or ours == theirs:
+            return None
+        return CodeDifference("source", _diff(ours, theirs))
+
+    def _text(self, side: int, kernel: Kernel, stage: str) -> tuple[str, ...]:
+        key = (side, stage, kernel.stages[stage])
+        if key not in self._texts:
+            text = self._runs[side].text(kernel.stages[stage])
+            self._texts[key] = tuple(_plain(stage, text, kernel.name))
+        return self._texts[key]
+
+
+def _by_name(run: Run) -> dict[str, list[Kernel]]:
+    found: dict[str, list[Kernel]] = {}
+    for kernel in run.records(Kernel):
+        if all(kernel.hash != other.hash for other in found.setdefault(kernel.name, [])):
+            found[kernel.name].append(kernel)
+    return found
+
+
+def _configured(kernel: Kernel) -> tuple[object, ...]:
+    constants = tuple(sorted(kernel.constants.items()))
+    return kernel.target, kernel.num_warps, kernel.num_stages, kernel.num_ctas, constants
+
+
+def _python(text: str) -> tuple[str, ...]:
+    # without comments and layout
+    try:
+        return tuple(ast.unparse(ast.parse(text)).splitlines())
+    except (SyntaxError, ValueError, RecursionError):
+        return tuple(text.splitlines())
+
+
+def _plain(stage: str, text: str, name: str) -> Iterator[str]:
+    if stage in ("ttir", "ttgir"):
+        yield from _mlir(without_locations(text))
+    elif stage == "llir":
+        yield from (line for line in (_DEBUG.sub("", one).rstrip() for one in text.splitlines()) if line)
+    else:
+        body = text.split(".section", 1)[0]
+        yield from (line for line in body.splitlines() if not _ASSEMBLY.fullmatch(line))
+
+
+def _mlir(text: str) -> Iterator[str]:
+    # values and aliases are numbered as they come: their names follow the names in the source
+    numbers: dict[str, str] = {}
+    for line in text.splitlines():
+        if line.startswith("#loc"):
+            continue
+        plain = _ALIGNMENT.sub("", line)
+        yield _VALUE.sub(lambda match: numbers.setdefault(match[0], f"%{len(numbers)}"), plain)
+
+
+def _diff(a: tuple[str, ...], b: tuple[str, ...]) -> tuple[str, ...]:
+    lines = list(unified_diff(a, b, "a", "b", lineterm="", n=1))[2:]
+    rest = len(lines) - DIFF_LINES
+    return tuple(lines if rest <= 0 else [*lines[:DIFF_LINES], f"... {rest} lines more"])

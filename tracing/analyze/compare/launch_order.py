@@ -1,0 +1,53 @@
+"""Launches that changed places: does one of them touch what the other writes?"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from tracing.analyze.compare.timeline import Step
+from tracing.analyze.views import relation
+
+_REMEMBERED = 2048  # partners before a launch that changed places
+
+
+class Partners(NamedTuple):
+    """One launch of both runs."""
+
+    a: Step
+    b: Step
+    equal: bool  # it read and wrote equal bits
+
+
+class LaunchOrder:
+    """Remembers partners, and finds those that stand in another order in the two runs."""
+
+    def __init__(self) -> None:
+        self._recent: deque[Partners] = deque(maxlen=_REMEMBERED)
+        self._moved: deque[Partners] = deque(maxlen=_REMEMBERED)
+        self.independent = 0  # pairs of launches that changed places, and have nothing to do with each other
+
+    def add(self, one: Partners, *, moved: bool) -> Iterator[tuple[Partners, Partners, str]]:
+        """Take the next partners; give the dependent ones, first and second of run a, and the argument."""
+        for other in self._recent if moved else self._moved:
+            if (other.a.index < one.a.index) != (other.b.index < one.b.index):
+                first, second = (other, one) if other.a.index < one.a.index else (one, other)
+                met = _meet(first.a, second.a) or _meet(first.b, second.b)
+                if met is not None and not (one.equal and other.equal):
+                    yield first, second, met
+                else:
+                    self.independent += 1
+        self._recent.append(one)
+        if moved:
+            self._moved.append(one)
+
+
+def _meet(first: Step, second: Step) -> str | None:
+    # the argument of the second launch that shares bytes with the first one, where one of them writes these
+    for writes, address, meta, _ in first.ranges():
+        for also_writes, its_address, its_meta, name in second.ranges():
+            shared = writes or also_writes
+            if shared and relation(its_meta, meta, its_address - address) != "disjoint":
+                return name
+    return None

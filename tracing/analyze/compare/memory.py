@@ -1,0 +1,174 @@
+"""Who wrote which bytes last, in one process of one run.
+
+Memory is the address space of the process: slices, views, overlapping arguments and memory that an allocator
+gave out again are all ranges of addresses. Launches and operators write in the order in which they were made.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from itertools import islice, takewhile
+from typing import Literal, NamedTuple, TypeAlias
+
+from tracing.analyze.views import dense, extent, relation
+from tracing.model import TensorMeta
+
+WriteKind: TypeAlias = Literal["launch", "operator", "allocation", "seen"]
+_BELOW = 4  # partial writes on top of one another whose order is kept
+
+
+class Left(NamedTuple):
+    """The bits of a view after a write."""
+
+    address: int  # of its first element
+    view: TensorMeta
+    bits: str  # empty: no digest was taken
+
+
+class Write(NamedTuple):
+    """One write to a range of addresses."""
+
+    kind: WriteKind  # "seen": nobody was seen to write it, and this launch read it first
+    number: int  # of the launch, or of the operator's call
+    position: int  # of the argument, or of the operator's output
+    name: str  # of the kernel or the operator
+    argument: str  # name of the argument; of an operator its arguments that are no tensors
+    address: int  # of the first byte that was written
+    region: TensorMeta  # what was written, from there
+    left: Left
+    stream: int = 0
+    whole: bool = True  # every element of the region was written
+    changed: bool = True  # False: the region held these bits before
+    out_of_bounds: bool = False
+    order: int = 0  # later writes have higher numbers
+    reads: tuple[Sources, ...] = ()  # of an operator: what each of its inputs held
+    depth: int = 0  # operators in a row through which it can be followed back
+    below: Sources = ()  # what lay there before; kept where the write may have left some of it
+
+
+Sources: TypeAlias = "tuple[Write | None, ...]"  # None: nobody was seen to write some of the bytes
+
+
+class Memory:
+    """The writes that lie on top, as sorted ranges of addresses.
+
+    Time: some 1 µs for a range that was written before, proportional to the number of ranges for a new one.
+    """
+
+    def __init__(self) -> None:
+        self._starts: list[int] = []
+        self._stops: list[int] = []
+        self._writes: list[Write] = []
+
+    def write(self, start: int, stop: int, write: Write) -> None:
+        """Put a write on top of the bytes START, STOP."""
+        if start >= stop:
+            return
+        at = bisect_right(self._starts, start) - 1
+        if at >= 0 and self._starts[at] == start and self._stops[at] == stop:
+            self._writes[at] = _on(write, self._writes[at])
+            return
+        first = at + 1 if at < 0 or self._stops[at] <= start else at
+        last = first
+        while last < len(self._starts) and self._starts[last] < stop:
+            last += 1
+        self._replace(first, last, list(self._pieces(first, last, start, stop, write)))
+
+    def fill(self, start: int, stop: int, write: Write) -> None:
+        """Put a write on those of the bytes START, STOP that nobody was seen to write."""
+        at = bisect_right(self._starts, start) - 1
+        if start >= stop or (at >= 0 and self._stops[at] >= stop):
+            return
+        position = start
+        for first, last in [*self._between(start, stop), (stop, stop)]:
+            if position < first:
+                self.write(position, first, write)
+            position = max(position, last)
+
+    def _between(self, start: int, stop: int) -> list[tuple[int, int]]:
+        at = max(0, bisect_right(self._starts, start) - 1)
+        pairs = zip(islice(self._starts, at, None), islice(self._stops, at, None), strict=True)
+        return [(first, last) for first, last in takewhile(lambda one: one[0] < stop, pairs) if last > start]
+
+    def sources(self, start: int, stop: int, meta: TensorMeta) -> Sources:
+        """The writes that the elements of a tensor come from, in the order of their addresses.
+
+        start, stop -- the extent of the tensor, in addresses
+        """
+        found: dict[Write | None, None] = {}
+        at = max(0, bisect_right(self._starts, start) - 1)
+        position = start
+        while at < len(self._starts) and self._starts[at] < stop:
+            if self._stops[at] > start:
+                if self._starts[at] > position:
+                    found[None] = None
+                found.update(dict.fromkeys(_visible(self._writes[at], start, meta)))
+                position = self._stops[at]
+            at += 1
+        if position < stop:
+            found[None] = None
+        return tuple(found)
+
+    def _pieces(
+        self, first: int, last: int, start: int, stop: int, write: Write
+    ) -> Iterator[tuple[int, int, Write]]:
+        position = start
+        for at in range(first, last):
+            old_start, old_stop, old = self._starts[at], self._stops[at], self._writes[at]
+            if old_start < start:
+                yield old_start, start, old
+            if old_start > position:
+                yield position, old_start, _on(write, None)
+            yield max(old_start, start), min(old_stop, stop), _on(write, old)
+            position = min(old_stop, stop)
+            if old_stop > stop:
+                yield stop, old_stop, old
+        if position < stop:
+            yield position, stop, _on(write, None)
+
+    def _replace(self, first: int, last: int, pieces: list[tuple[int, int, Write]]) -> None:
+        pieces.sort(key=lambda piece: piece[0])
+        merged: list[tuple[int, int, Write]] = []
+        for start, stop, write in pieces:
+            if merged and merged[-1][1] == start and merged[-1][2] == write:
+                merged[-1] = (merged[-1][0], stop, write)
+            else:
+                merged.append((start, stop, write))
+        self._starts[first:last] = [piece[0] for piece in merged]
+        self._stops[first:last] = [piece[1] for piece in merged]
+        self._writes[first:last] = [piece[2] for piece in merged]
+
+
+def _on(write: Write, below: Write | None) -> Write:
+    if write.whole and write.changed and dense(write.region):
+        return write
+    return write._replace(below=_cut((below,), _BELOW))
+
+
+def _cut(sources: Sources, depth: int) -> Sources:
+    return tuple([one if one is None or not one.below else _shallow(one, depth) for one in sources])
+
+
+def _shallow(write: Write, depth: int) -> Write:
+    return write._replace(below=_cut(write.below, depth - 1) if depth else (None,))
+
+
+def _visible(write: Write, start: int, meta: TensorMeta) -> Iterator[Write | None]:
+    # what a tensor that begins at `start` has from a write, and from those that it did not cover
+    lies = relation(meta, write.region, start - write.address)
+    if lies != "disjoint":
+        yield write
+    if write.whole and (lies == "inside" or dense(write.region)):
+        return
+    for one in write.below:
+        if one is None:
+            yield None
+        else:
+            yield from _visible(one, start, meta)
+
+
+def span(address: int, meta: TensorMeta) -> tuple[int, int]:
+    """The addresses START, STOP of a tensor whose storage begins at an address."""
+    start, stop = extent(meta)
+    return address + start, address + stop

@@ -1,0 +1,305 @@
+"""One process of each of two runs, launch by launch: what differs, and what merely follows from that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from tracing.analyze.compare.alignment import Alignment
+from tracing.analyze.compare.causes import Causes, Follows
+from tracing.analyze.compare.comparison_notes import Notes
+from tracing.analyze.compare.divergence import (
+    Cause,
+    Divergence,
+    Host,
+    InputDiffers,
+    LaunchDiffers,
+    LaunchPair,
+    OneSided,
+    Operator,
+    OrderDiffers,
+    OutputDiffers,
+    Uninitialised,
+    Unknown,
+)
+from tracing.analyze.compare.equal_prefix import Prefix, equal_prefix
+from tracing.analyze.compare.kernel_code import KernelCodes
+from tracing.analyze.compare.launch_order import LaunchOrder, Partners
+from tracing.analyze.compare.pairing import Pairing, Status
+from tracing.analyze.compare.signature_pair import SignaturePair, Slot, signature_pair
+from tracing.analyze.compare.timeline import Step, Timeline
+from tracing.analyze.compare.winners import Winners
+from tracing.analyze.digest_ranges import Blame, blame
+from tracing.analyze.endings import cut_short, ending
+from tracing.errors import Problem
+
+Side = Literal[0, 1]
+
+
+@dataclass(slots=True)
+class _Gap:
+    # launches in a row that only one run has
+    side: Side
+    first: Step
+    count: int = 0
+    changed: bool = False
+
+
+@dataclass(slots=True)
+class _Seen:
+    # what differs in one pair of launches
+    a: Step
+    b: Step
+    pair: SignaturePair
+    inputs: list[Slot] = field(default_factory=list)
+    outputs: list[Slot] = field(default_factory=list)
+
+
+class ProcessPair:
+    """One process of each run."""
+
+    def __init__(self, notes: Notes, rank: int, processes: tuple[str, str], codes: KernelCodes) -> None:
+        """Compare process 0 of run a with process 1 of run b; `notes` takes what is not reported."""
+        self._notes, self._rank, self._processes, self._codes = notes, rank, processes, codes
+        self._runs = (notes.a, notes.b)
+        self._known = (notes.a.signatures(processes[0]), notes.b.signatures(processes[1]))
+        self._pairs: dict[object, SignaturePair] = {}
+        self._winners = Winners(notes.a, notes.b)
+        self._order = LaunchOrder()
+        self._gap: _Gap | None = None
+        self._cut: set[Side] = set()  # runs that could not be read to their end
+
+    def differences(self) -> Iterator[Divergence]:
+        """What differs, in launch order, without what follows from it; repetitions included."""
+        if self._notes.partial:
+            equal = Prefix(0, 0, False, {})
+        else:
+            equal = equal_prefix(*self._runs, self._processes, self._codes)
+        self._notes.pairs += equal.launches
+        if not equal.whole:
+            yield from self._after(equal)
+        yield from self._end()
+
+    def _after(self, equal: Prefix) -> Iterator[Divergence]:
+        timelines = tuple(
+            Timeline(run, process, known)
+            for run, process, known in zip(self._runs, self._processes, self._known, strict=True)
+        )
+        following = [one.pass_over(equal.launches) for one in timelines]
+        self._pairing = Pairing(following[0])
+        self._causes = Causes(timelines[0], timelines[1], self._pairing, self._notes.unknown)
+        aligned = Alignment(
+            self._steps(0, timelines[0], equal), self._steps(1, timelines[1], equal), self._key,
+            self._permuted, self._equal, equal.queues, self._notes.window,
+        )  # fmt: skip
+        for a, b, moved in aligned:
+            if a is not None and b is not None:
+                if self._gap and not moved:
+                    yield self._ended_gap()
+                self._notes.pairs += 1
+                yield from self._compared(a, b, moved)
+            else:
+                yield from self._one_sided(a, b)
+
+    def _steps(self, side: Side, timeline: Timeline, equal: Prefix) -> Iterator[Step]:
+        try:
+            yield from timeline.steps(equal.launches, equal.lines, self._notes.covers)
+        except Problem as problem:
+            self._cut.add(side)
+            self._notes.add(f"{problem.problem}; compared up to there")
+
+    def _key(self, step: Step, side: int) -> str:
+        # a kernel whose code the other run has, too, is known by its code; any other by its name
+        return self._codes.key(step.kernel, side)
+
+    # ---- two launches that may be equal
+
+    def _pair(self, a: Step, b: Step) -> SignaturePair:
+        key = (a.row.line.signature, *a.row.pattern, b.row.line.signature, *b.row.pattern)
+        pair = self._pairs.get(key)
+        if pair is None:
+            pair = signature_pair(a.row, b.row, (a.kernel, a.signature), (b.kernel, b.signature))
+            self._pairs[key] = pair
+            self._notes.addresses.update((a.kernel.name, name) for name in pair.addresses)
+        return pair
+
+    def _seen(self, a: Step, b: Step) -> _Seen:
+        seen = _Seen(a, b, self._pair(a, b))
+        for slot in seen.pair.differing(a.row, b.row):
+            if slot.side == "before":
+                if _touched_equally(slot, a, b) is not True:
+                    seen.inputs.append(slot)
+            elif slot.differs_by_writing(a.row, b.row):
+                seen.outputs.append(slot)
+        return seen
+
+    def _permuted(self, a: Step, b: Step) -> bool:
+        seen = self._seen(a, b)
+        return bool(seen.inputs) and not seen.pair.changes
+
+    def _equal(self, a: Step, b: Step) -> bool:
+        seen = self._seen(a, b)
+        outputs = [slot for slot in seen.outputs if _touched_equally(slot, a, b) is not True]
+        return not (seen.inputs or outputs or seen.pair.changes)
+
+    # ---- a pair of launches
+
+    def _compared(self, a: Step, b: Step, moved: bool) -> Iterator[Divergence]:
+        seen = self._seen(a, b)
+        if a.row.batch is None or b.row.batch is None:
+            self._notes.undigested += 1
+        if a.kernel.name == b.kernel.name:
+            self._pairing.add(a.index, b.index)
+        code = self._codes.difference(a.kernel, b.kernel) if a.kernel.name == b.kernel.name else None
+        found: list[Divergence] = []
+        equal = not (seen.inputs or seen.outputs or seen.pair.changes or code)
+        if not equal:
+            found = list(self._different(seen))
+        for first, second, argument in self._order.add(Partners(a, b, equal), moved=moved):
+            yield OrderDiffers(self._launches(first.a, first.b), self._launches(second.a, second.b), argument)
+        yield from found
+
+    def _different(self, seen: _Seen) -> Iterator[Divergence]:
+        a, b = seen.a, seen.b
+        launches = self._launches(a, b)
+        causes = {slot: self._causes.of(a, b, slot.position) for slot in seen.inputs}
+        loose = {slot: one for slot, one in causes.items() if isinstance(one, Uninitialised)}
+        whose = {slot: self._blame(slot, seen, launches) for slot in seen.outputs}
+        outputs = [slot for slot, one in whose.items() if one != "same"]
+        code = self._codes.difference(a.kernel, b.kernel) if a.kernel.name == b.kernel.name else None
+        if seen.pair.changes or code:
+            names = tuple(a.signature.args[slot.position].name for slot in outputs)
+            tuned = not code and self._winners.explain(a.kernel.name, seen.pair.changes)
+            yield LaunchDiffers(launches, seen.pair.changes, code, tuned, names)
+            self._mark(seen, outputs, "differs")
+            return
+        found = [self._input(launches, slot, cause) for slot, cause in causes.items() if slot not in loose]
+        yield from (one for one in found if one is not None)
+        if len(loose) < len(seen.inputs):
+            self._mark(seen, outputs, "differs")
+        elif loose:
+            if outputs:
+                self._notes.depends(InputDiffers(launches, slot.position, one) for slot, one in loose.items())
+            self._mark(seen, outputs, "loose")
+        else:
+            yield from self._outputs(launches, seen, whose)
+
+    def _input(self, launches: LaunchPair, slot: Slot, cause: Cause | Follows) -> Divergence | None:
+        # None: it follows from what was reported, or may
+        if isinstance(cause, Follows):
+            self._notes.follows(InputDiffers(launches, slot.position, Unknown("it follows from another one")))
+            return None
+        found = InputDiffers(launches, slot.position, cause)
+        if self._notes.reported and not _proven(cause):
+            self._notes.follows(found)
+            return None
+        return found
+
+    def _outputs(self, launches: LaunchPair, seen: _Seen, whose: dict[Slot, _Whose]) -> Iterator[Divergence]:
+        for slot, one in whose.items():
+            if one == "launch":
+                yield OutputDiffers(launches, slot.position)
+                self._mark(seen, [slot], "differs")
+            elif one != "same":
+                doubt: Literal["unwritten", "untouched"] = "unwritten" if one == "open" else "untouched"
+                self._notes.doubtful(OutputDiffers(launches, slot.position, doubt))
+                self._mark(seen, [slot], "loose")
+
+    def _blame(self, slot: Slot, seen: _Seen, launches: LaunchPair) -> _Whose:
+        equally = _touched_equally(slot, seen.a, seen.b)
+        if equally is not None:
+            return "same" if equally else "launch"
+        if slot.position in {one.position for one in seen.inputs}:
+            return "launch"
+        return _blame(slot, launches)
+
+    def _mark(self, seen: _Seen, outputs: Sequence[Slot], status: Status) -> None:
+        for slot in outputs:
+            self._pairing.mark(seen.a.index, slot.position, status)
+        compared = {slot.position for slot in seen.pair.slots if slot.side == "after"}
+        for position, arg in enumerate(seen.a.signature.args):
+            if seen.pair.changes and arg.writes and position not in compared:
+                self._pairing.mark(seen.a.index, position, status)
+
+    def _launches(self, a: Step | None, b: Step | None) -> LaunchPair:
+        joined = [
+            run.joined(step.row, step.kernel, step.signature) if step is not None else None
+            for run, step in zip(self._runs, (a, b), strict=True)
+        ]
+        return LaunchPair(self._rank, joined[0], joined[1])
+
+    # ---- launches that only one run has
+
+    def _one_sided(self, a: Step | None, b: Step | None) -> Iterator[Divergence]:
+        side: Side = 0 if a is not None else 1
+        step = a or b
+        assert step is not None
+        if self._gap and self._gap.side != side:
+            yield self._ended_gap()
+        if self._gap is None:
+            self._gap = _Gap(side, step)
+        self._gap.count += 1
+        self._gap.changed |= _changed(step)
+
+    def _ended_gap(self, *, last: bool = False) -> Divergence:
+        assert self._gap is not None
+        gap, self._gap = self._gap, None
+        pair = self._launches(*((gap.first, None) if gap.side == 0 else (None, gap.first)))
+        return OneSided(pair, gap.count, last, gap.changed)
+
+    def _end(self) -> Iterator[Divergence]:
+        # one run goes on where the other has ended; no difference if that one is not whole
+        sides: tuple[Side, Side] = (0, 1)
+        for side in sides:
+            run = self._runs[side]
+            if early := ending(run, self._rank):
+                who = f"rank {self._rank} of {run.name}" if self._rank else run.name
+                self._notes.add(f"{who} {early}; compared up to there")
+                self._cut.add(side)
+        self._notes.swapped += self._order.independent
+        if not self._gap:
+            return
+        ended: Side = 1 if self._gap.side == 0 else 0
+        if ended not in self._cut and not self._lost(ended):
+            yield self._ended_gap(last=True)
+
+    def _lost(self, side: Side) -> bool:
+        run, process = self._runs[side], self._processes[side]
+        lost = cut_short(run, process)
+        if lost:
+            self._notes.add(f"{run.path} is cut short: its last launches are lost; compared up to there")
+        return lost
+
+
+_Whose = Literal["launch", "untouched", "open", "same"]
+
+
+def _touched_equally(slot: Slot, a: Step, b: Step) -> bool | None:
+    # whether both launches read or wrote the same bytes; None: only whole arguments were digested
+    if a.access is None or b.access is None:
+        return None
+    field = "read" if slot.side == "before" else "written"
+    ours, theirs = (getattr(step.access, field).get(slot.position, "") for step in (a, b))
+    return bool(ours == theirs)
+
+
+def _blame(slot: Slot, launches: LaunchPair) -> Blame:
+    assert launches.a is not None and launches.b is not None
+    one, other = (launch.args[slot.position] for launch in (launches.a, launches.b))
+    if not (one.before and other.before and one.after and other.after):
+        return "launch"  # as far as digests were taken
+    return blame((one.before, other.before), (one.after, other.after))
+
+
+def _proven(cause: Cause) -> bool:
+    if isinstance(cause, Operator):
+        return cause.proven
+    return not isinstance(cause, Unknown) and not (isinstance(cause, Host) and cause.runs == "ab")
+
+
+def _changed(step: Step) -> bool:
+    # whether a launch left anything other than it found, as far as it was digested
+    written = [n for n, arg in enumerate(step.signature.args) if arg.writes]
+    bits = [(step.row.digest(n, "before"), step.row.digest(n, "after")) for n in written]
+    return any(before != after or not after for before, after in bits)

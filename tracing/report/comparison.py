@@ -1,0 +1,104 @@
+"""A comparison as a person reads it, besides its divergences: what was compared, and what is equal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from rich.text import Text
+
+from tracing.analyze.compare.comparison import Comparison
+from tracing.analyze.determinism import Table
+from tracing.model import RunInfo
+from tracing.report.text import plural
+
+
+def summary_text(comparison: Comparison, advice: str = "") -> Iterator[Text]:
+    """What was compared, what follows from what, and what was left out.
+
+    advice -- the command that tells unwritten memory from kernels that are not deterministic
+    """
+    notes = comparison.notes
+    repeats = sum(comparison.repeated.values()) - notes.reported
+    if notes.reported:
+        follow = f"{notes.consequences} differ as a consequence, {repeats} repeat what is reported"
+        yield Text(f"{plural(notes.pairs, 'launch')} compared: {follow}")
+    if notes.unwritten:
+        results = plural(notes.unwritten, "result")
+        yield _warning("cannot be decided", f"{results} in memory that held other bits before:")
+        yield Text("  unwritten in part, or not deterministic; no reader of them shows it")
+        if advice:
+            yield Text(f"  this decides: `{advice}`")
+    if notes.uninitialised and not notes.reported:
+        count = plural(notes.uninitialised, "launch")
+        yield _warning("uninitialised memory", f"{count} computed something else from it; no result shows it")
+    if notes.swapped:
+        yield Text(f"{plural(notes.swapped, 'pair')} of independent launches changed places: no difference")
+    for kernel, argument in sorted(notes.addresses):
+        yield Text(f"not comparable: {argument} of {kernel} holds addresses")
+    if notes.undigested:
+        yield _warning(
+            "not compared", f"the contents of {plural(notes.undigested, 'launch')} without digests"
+        )
+    for note in ([notes.partial] if notes.partial else []) + notes.notes:
+        yield _warning("not compared", note)
+
+
+def _warning(what: str, text: str) -> Text:
+    return Text.assemble((what, "yellow"), f": {text}")
+
+
+def equality_text(comparison: Comparison, alike: int, differing: Sequence[str]) -> Iterator[Text]:
+    """What is equal of two runs without a launch that differs, and what of them was not recorded.
+
+    alike     -- results that both have, and that are equal
+    differing -- the results that differ all the same
+    """
+    notes = comparison.notes
+    without = [run.name for run in (notes.a, notes.b) if run.info.digests == "none"]
+    parts = [f"no digests in {', '.join(without)}"] if without else []
+    if notes.pairs and not notes.undigested:
+        parts.append("every digest")
+    if alike:
+        parts.append(plural(alike, "result"))
+    equal = "equal" if notes.complete and not differing else "equal as far as they go"
+    yield Text(f"{equal}: {', '.join([plural(notes.pairs, 'launch'), *parts])}")
+    if differing:
+        yield Text("the results differ all the same: by operators, by the host, or by what was not covered")
+
+
+def table_text(table: Table, width: int = 110) -> Iterator[Text]:
+    """Kernel × run: what differed first in each kernel, `·`: nothing; results; what was perturbed, and how.
+
+    width -- of a line; the runs that do not fit stand below
+    """
+    sections = {"kernels": table.kernels, "results": table.results, "perturbed": table.perturbed}
+    rows = [row for section in sections.values() for row in section.items()]
+    label = max((len(name) for name, _ in rows), default=0)
+    cell = max((len(word) for _, runs in rows for word in runs.values()), default=0)
+    fitting = max(8, (width - label) // (cell + 2))  # names of fused kernels take a line by themselves
+    for start in range(0, len(table.runs) if rows else 0, fitting):
+        runs = table.runs[start : start + fitting]
+        yield _row("run", label, map(str, runs), cell)
+        for title, section in sections.items():
+            if section:
+                yield Text(f"{title}:")
+            for name, words in section.items():
+                yield _row(name, label, (words.get(run, "·") for run in runs), cell)
+    for what, why in table.unperturbed.items():
+        yield Text(f"not perturbed: {what} ({why})")
+
+
+def _row(name: str, label: int, words: Iterable[str], cell: int) -> Text:
+    return Text(f"{name:<{label}}" + "".join(f"  {one:>{cell}}" for one in words))
+
+
+def incomparable(a: RunInfo, b: RunInfo) -> str:
+    """Why two runs are not of the same program, "" if they are: of other cases, or of other versions."""
+    one, other = a.environment, b.environment
+    facts = {
+        "cases": (a.case, b.case),
+        "versions of torch": (one.torch, other.torch),
+        "versions of Triton": (one.triton, other.triton),
+        "targets": (one.target, other.target),
+    }
+    return "; ".join(f"{name}: {x} and {y}" for name, (x, y) in facts.items() if x != y)

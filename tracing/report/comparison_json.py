@@ -1,0 +1,92 @@
+"""A comparison as data: the keys that `tracing compare --json` documents."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tracing.analyze.call_sites import Visit
+from tracing.analyze.compare.accused import Accused, accused
+from tracing.analyze.compare.divergence import (
+    Divergence,
+    InputDiffers,
+    LaunchDiffers,
+    OutputDiffers,
+    argument_of,
+    kind_of,
+)
+from tracing.analyze.results import ResultDiffers
+from tracing.report.divergence import digests_of, divergence_text, elements_text
+
+
+def divergence_json(
+    found: Divergence,
+    *,
+    site: Visit | None,
+    values: list[tuple[int, object, object]],
+    evidence: list[str],
+    commands: list[str],
+    decides: str | None,
+) -> dict[str, Any]:
+    """One divergence; keys as in `docs/commands.md`."""
+    pair = found.pair
+    return {
+        "kind": kind_of(found),
+        "rank": pair.rank,
+        "launch": {"a": pair.a.index if pair.a else None, "b": pair.b.index if pair.b else None},
+        "kernel": pair.launch.kernel_name,
+        "argument": argument_of(found),
+        "site": f"{site.site.file}:{site.site.line}" if site else None,
+        "iteration": site.iteration if site else None,
+        "accused": _accused(accused(found), decides),
+        "evidence": [*explanation(found), *evidence],
+        "next": commands,
+        **_sides(found),
+        "elements": elements_text(found) if isinstance(found, (InputDiffers, OutputDiffers)) else "",
+        "values": [list(one) for one in values],
+    }
+
+
+def explanation(found: Divergence) -> list[str]:
+    """The sentences that a person reads below a divergence."""
+    return [line.plain.strip()[2:] for line in divergence_text(found) if line.plain.startswith("    → ")]
+
+
+def _sides(found: Divergence) -> dict[str, Any]:
+    if isinstance(found, (InputDiffers, OutputDiffers)):
+        a, b = digests_of(found)
+        return {"a": a.bits if a else None, "b": b.bits if b else None}
+    if isinstance(found, LaunchDiffers):
+        sides = {side: {one.name: getattr(one, side) for one in found.changes} for side in ("a", "b")}
+        return {**sides, "diff": list(found.code.diff) if found.code else []}
+    return {"a": None, "b": None}
+
+
+def _accused(one: Accused, decides: str | None) -> dict[str, Any]:
+    known = one.a is not None or one.b is not None
+    return {
+        "kind": one.kind,
+        "name": one.name,
+        "launch": {"a": one.a, "b": one.b} if known else None,
+        "argument": one.argument,
+        "runs": one.runs,
+        "certain": one.certain,
+        "through": list(one.through),
+        "decides": decides,
+    }
+
+
+def result_json(found: ResultDiffers) -> Mapping[str, object]:
+    """One result that differs."""
+    return {"name": found.name, "rank": found.rank, "a": found.a, "b": found.b}
+
+
+def without_launch_json(kind: str, name: str, runs: str, decides: str | None) -> dict[str, Any]:
+    """A difference that no launch shows: the start, the outcome, or a result."""
+    who = Accused("unknown", name, runs="ab")
+    entry = _accused(who, decides) | {"kind": kind, "runs": runs}
+    return {
+        "kind": "start" if kind == "start" else "result", "rank": 0, "launch": {"a": None, "b": None},
+        "kernel": None, "argument": None, "site": None, "iteration": None, "accused": entry,
+        "evidence": [], "next": [], "a": None, "b": None, "elements": "", "values": [],
+    }  # fmt: skip
