@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tracing.analyze.alignment import aligned, way_back
-from tracing.analyze.elements import blame, differing_elements
-from tracing.digests import Row
-from tracing.model import Digest, LaunchLine, TensorMeta
+from tracing.analyze.compare.alignment import Alignment, Pair, way_back
+from tracing.analyze.digest_ranges import blame, differing_elements
+from tracing.model import Digest, TensorMeta
 from tracing.record.digest import digest
 
 
@@ -29,25 +30,100 @@ def test_the_shortest_way_back_leaves_out_the_fewest(a: str, b: str, left_out: t
     assert way_back(a, b) == left_out
 
 
-def rows(names: str) -> list[Row]:
-    return [Row(LaunchLine(index, ord(name), 0, ())) for index, name in enumerate(names)]
+class Launch(NamedTuple):
+    number: int
+    kernel: str
+    value: int = 0  # what it reads and writes
+    queue: tuple[int, int] = (0, 0)
+
+    @property
+    def index(self) -> int:  # type: ignore[override]
+        return self.number
+
+
+def launches(kernels: str, values: str = "") -> list[Launch]:
+    return [
+        Launch(number, kernel, int(values[number : number + 1] or 0)) for number, kernel in enumerate(kernels)
+    ]
+
+
+def aligned(a: list[Launch], b: list[Launch], window: int = 64) -> list[Pair[Launch]]:
+    def differ(one: Launch, other: Launch) -> bool:
+        return one.value != other.value
+
+    return list(
+        Alignment(
+            iter(a),
+            iter(b),
+            lambda one, side: one.kernel,
+            differ,
+            lambda one, other: not differ(one, other),
+            window=window,
+        )
+    )
+
+
+def text(pairs: list[Pair[Launch]]) -> list[str]:
+    return [f"{one.number if one else '-'}{other.number if other else '-'}" for one, other, _ in pairs]
 
 
 @given(st.text("abc", max_size=40), st.text("abc", max_size=40), st.integers(8, 16))
-def test_every_launch_of_both_runs_comes_out_once_and_in_order(a: str, b: str, window: int) -> None:
-    pairs = list(aligned(iter(rows(a)), iter(rows(b)), chr, chr, {}, window))
+def test_every_launch_of_both_runs_comes_out_once(a: str, b: str, window: int) -> None:
+    pairs = aligned(launches(a), launches(b), window)
 
-    assert "".join(chr(one.line.signature) for one, _ in pairs if one) == a
-    assert "".join(chr(other.line.signature) for _, other in pairs if other) == b
+    assert sorted(one.number for one, _, _ in pairs if one) == list(range(len(a)))
+    assert sorted(other.number for _, other, _ in pairs if other) == list(range(len(b)))
+    in_step = [(one, other) for one, other, moved in pairs if one and other and not moved]
+    assert in_step == sorted(in_step)
 
 
 @given(st.permutations("abcdefghijklmnopqrst"), st.integers(0, 19))
 def test_one_launch_left_out_costs_one_launch(names: list[str], where: int) -> None:
     a, b = "".join(names), "".join(names[:where] + names[where + 1 :])
-    pairs = list(aligned(iter(rows(a)), iter(rows(b)), chr, chr))
+    pairs = aligned(launches(a), launches(b))
 
-    assert [chr(one.line.signature) for one, other in pairs if one and not other] == [a[where]]
-    assert all(one for one, _ in pairs)
+    assert [one.kernel for one, other, _ in pairs if one and not other] == [a[where]]
+    assert all(one for one, _, _ in pairs)
+
+
+@given(st.permutations("abcdef"))
+def test_launches_that_changed_places_are_partners(names: list[str]) -> None:
+    pairs = aligned(launches("xyabcdefzw"), launches("xy" + "".join(names) + "zw"))
+
+    assert all(one and other and one.kernel == other.kernel for one, other, _ in pairs)
+
+
+def test_a_launch_that_comes_much_later_in_the_other_run_waits_for_it() -> None:
+    between = "abcdefghijkl"
+    pairs = aligned(launches(f"x{between}"), launches(f"{between}x"))
+
+    assert [(one.kernel, other.kernel) for one, other, moved in pairs if moved] == [("x", "x")]
+    assert len(pairs) == 13
+
+
+def test_launches_of_one_kernel_on_exchanged_inputs_are_known_by_their_bits() -> None:
+    assert text(aligned(launches("kkzk", "1263"), launches("kkzk", "2163"))) == ["01", "10", "22", "33"]
+
+
+def test_a_launch_inserted_among_others_of_its_kernel_is_known_by_its_bits() -> None:
+    assert text(aligned(launches("kkk", "123"), launches("kkkk", "9123"))) == ["-0", "01", "12", "23"]
+
+
+def test_a_launch_that_differs_among_others_of_its_kernel_stays_in_its_place() -> None:
+    assert text(aligned(launches("kkkkk", "11111"), launches("kkkkk", "11911"))) == [
+        "00",
+        "11",
+        "22",
+        "33",
+        "44",
+    ]
+
+
+def test_threads_are_known_by_what_they_launch_first() -> None:
+    a = [Launch(0, "k", 1, (0, 0)), Launch(1, "k", 2, (0, 1))]
+    b = [Launch(0, "k", 2, (0, 0)), Launch(1, "k", 1, (0, 1))]
+
+    assert sorted(text(aligned(a, b))) == ["01", "10"]
 
 
 def test_of_two_ways_back_the_one_that_agrees_for_longer_is_taken() -> None:

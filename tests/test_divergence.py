@@ -11,8 +11,17 @@ from planted_runs import digits, saved
 from records import META, arg, launch
 
 from tracing import store
-from tracing.analyze.comparison import Comparison
-from tracing.analyze.divergence import Divergence
+from tracing.analyze.compare.accused import accused
+from tracing.analyze.compare.comparison import Comparison
+from tracing.analyze.compare.divergence import (
+    Divergence,
+    Operator,
+    Stream,
+    Uninitialised,
+    argument_of,
+    key_of,
+    kind_of,
+)
 from tracing.model import Digest, KernelArg, KernelLaunch
 
 Launches = list[KernelLaunch]
@@ -43,13 +52,15 @@ def test_equal_runs_have_no_divergence(compared) -> None:  # type: ignore[no-unt
 
     found, comparison = compared(run, run)
 
-    assert (found, comparison.pairs, comparison.complete) == ([], 2, True)
+    assert (found, comparison.notes.pairs, comparison.notes.complete) == ([], 2, True)
 
 
 def test_a_kernel_with_equal_inputs_and_unequal_outputs_is_itself_to_blame(compared) -> None:  # type: ignore[no-untyped-def]
     (found,), _ = compared([reader(0, "x", result="y")], [reader(0, "x", result="z")])
 
-    assert (found.kind, found.argument, found.a, found.b) == ("output", "out_ptr0", digits("y"), digits("z"))
+    assert (kind_of(found), argument_of(found)) == ("output", "out_ptr0")
+    assert [one.args[1].after.bits for one in (found.pair.a, found.pair.b)] == [digits("y"), digits("z")]
+    assert accused(found).kind == "kernel"
 
 
 def test_an_uninitialised_output_buffer_never_makes_two_runs_differ(compared) -> None:  # type: ignore[no-untyped-def]
@@ -61,7 +72,7 @@ def test_an_uninitialised_output_buffer_never_makes_two_runs_differ(compared) ->
 def test_a_buffer_rewritten_with_the_same_bits_is_still_an_output(compared) -> None:  # type: ignore[no-untyped-def]
     a, b = ([launch(0, arg("out_ptr0", "out", "y", y))] for y in ("y", "z"))
 
-    assert [one.kind for one in compared(a, b)[0]] == ["output"]
+    assert [kind_of(one) for one in compared(a, b)[0]] == ["output"]
 
 
 def test_a_result_where_other_bits_lay_before_may_be_unwritten_and_is_told_by_its_reader(compared) -> None:  # type: ignore[no-untyped-def]
@@ -73,12 +84,13 @@ def test_a_result_where_other_bits_lay_before_may_be_unwritten_and_is_told_by_it
 
     (found,), comparison = compared(run("a"), run("b"))
 
-    assert (found.kind, found.kernel_name, found.argument) == ("input", "reader", "in_ptr0")
-    assert (found.producer.kernel_name, found.producer.unwritten, comparison.unwritten) == (
-        "partial",
-        True,
-        1,
+    assert (kind_of(found), found.pair.launch.kernel_name, argument_of(found)) == (
+        "input",
+        "reader",
+        "in_ptr0",
     )
+    assert isinstance(found.cause, Uninitialised)
+    assert (found.cause.writer.kernel_name, comparison.notes.unwritten) == ("partial", 1)
 
 
 def test_unwritten_memory_that_changes_no_result_is_not_reported(compared) -> None:  # type: ignore[no-untyped-def]
@@ -87,7 +99,7 @@ def test_unwritten_memory_that_changes_no_result_is_not_reported(compared) -> No
 
     found, comparison = compared(run("a"), run("b"))
 
-    assert (found, comparison.unwritten) == ([], 1)
+    assert (found, comparison.notes.unwritten) == ([], 1)
 
 
 def partly(result: str, rest: str) -> KernelLaunch:
@@ -99,14 +111,14 @@ def partly(result: str, rest: str) -> KernelLaunch:
 def test_a_result_that_differs_where_the_memory_was_equal_before_is_the_launchs(compared) -> None:  # type: ignore[no-untyped-def]
     (found,), comparison = compared([partly("aaa", "123")], [partly("bbb", "456")])
 
-    assert (found.kind, found.argument, comparison.unwritten) == ("output", "out_ptr0", 0)
+    assert (kind_of(found), argument_of(found), comparison.notes.unwritten) == ("output", "out_ptr0", 0)
 
 
 def test_what_a_launch_left_as_it_differed_before_is_not_its_result(compared) -> None:  # type: ignore[no-untyped-def]
     found, comparison = compared([partly("aaa", "123")], [partly("aaa", "456")])
 
-    assert (found, comparison.unwritten) == ([], 0)
-    assert comparison.suspect.untouched
+    assert (found, comparison.notes.unwritten) == ([], 0)
+    assert comparison.suspect(True, True).doubt == "untouched"
 
 
 def test_an_input_left_on_another_stream_is_said_to_be(compared) -> None:  # type: ignore[no-untyped-def]
@@ -115,7 +127,8 @@ def test_an_input_left_on_another_stream_is_said_to_be(compared) -> None:  # typ
 
     (found,), _ = compared(run("y"), run("early"))
 
-    assert (found.producer.kernel_name, found.producer.other_stream) == ("writer", True)
+    assert isinstance(found.cause, Stream)
+    assert found.cause.writer.kernel_name == "writer"
 
 
 def test_an_operator_that_only_one_run_has_is_named_with_that_run(compared) -> None:  # type: ignore[no-untyped-def]
@@ -124,13 +137,13 @@ def test_an_operator_that_only_one_run_has_is_named_with_that_run(compared) -> N
 
     (found,), _ = compared(run("y", None), run("z", "aten::add_.Tensor"))
 
-    assert (found.operator, found.operator_in) == ("aten::add_.Tensor", "b")
+    assert found.cause == Operator(("", "aten::add_.Tensor"), ("", ""), "b", proven=True)
 
 
 def test_an_argument_declared_as_input_but_seen_to_change_is_an_output(compared) -> None:  # type: ignore[no-untyped-def]
     a, b = ([launch(0, arg("in_ptr0", "in", "x", y))] for y in ("y", "z"))
 
-    assert [one.kind for one in compared(a, b)[0]] == ["output"]
+    assert [kind_of(one) for one in compared(a, b)[0]] == ["output"]
 
 
 def test_the_producer_is_the_launch_that_last_wrote_the_buffer_not_the_previous_one(compared) -> None:  # type: ignore[no-untyped-def]
@@ -139,26 +152,31 @@ def test_the_producer_is_the_launch_that_last_wrote_the_buffer_not_the_previous_
 
     (found,), _ = compared(run("y"), run("changed"))
 
-    assert (found.kind, found.index, found.argument) == ("input", 2, "in_ptr0")
-    assert (found.producer.index, found.producer.kernel_name) == (0, "writer")
+    assert (kind_of(found), found.pair.launch.index, argument_of(found)) == ("input", 2, "in_ptr0")
+    assert (found.cause.writer.a, found.cause.writer.kernel_name) == (0, "writer")
 
 
 def test_a_change_by_the_host_between_two_launches_names_the_run_that_it_happened_in(compared) -> None:  # type: ignore[no-untyped-def]
     (found,), _ = compared([writer(0, "y"), reader(1, "y")], [writer(0, "y"), reader(1, "host")])
 
-    assert (found.producer.kernel_name, found.producer.changed_in) == ("writer", "b")
+    assert (accused(found).kind, found.cause.writer.kernel_name, found.cause.runs) == ("host", "writer", "b")
 
 
-def test_an_input_that_no_launch_wrote_has_no_producer(compared) -> None:  # type: ignore[no-untyped-def]
+def test_an_input_that_no_launch_wrote_comes_from_the_host(compared) -> None:  # type: ignore[no-untyped-def]
     (found,), _ = compared([reader(0, "x")], [reader(0, "y")])
 
-    assert (found.kind, found.producer) == ("input", None)
+    assert (kind_of(found), accused(found).kind, found.cause.writer) == ("input", "host", None)
 
 
 def test_an_input_that_an_operator_wrote_last_names_the_operator(compared) -> None:  # type: ignore[no-untyped-def]
     a, b = ([launch(0, arg("in_ptr0", "in", x, writer="aten::mm.out"))] for x in ("x", "y"))
 
-    assert compared(a, b)[0][0].operator == "aten::mm.out"
+    (found,), _ = compared(a, b)
+    assert (accused(found).kind, accused(found).name, accused(found).certain) == (
+        "operator",
+        "aten::mm.out",
+        False,
+    )
 
 
 def test_what_reads_a_diverged_result_follows_from_it_and_is_counted(compared) -> None:  # type: ignore[no-untyped-def]
@@ -167,22 +185,25 @@ def test_what_reads_a_diverged_result_follows_from_it_and_is_counted(compared) -
 
     found, comparison = compared(run("x"), run("y"))
 
-    assert [(one.kind, one.index) for one in found] == [("output", 0)]
-    assert comparison.consequences == 2
+    assert [(kind_of(one), one.pair.launch.index) for one in found] == [("output", 0)]
+    assert comparison.notes.consequences == 2
 
 
 def test_a_second_fault_that_reads_nothing_diverged_is_reported_too(compared) -> None:  # type: ignore[no-untyped-def]
     def run(value: str) -> Launches:
         return [writer(0, value), writer(1, value, "second", storage=8)]
 
-    assert [one.kernel_name for one in compared(run("x"), run("y"))[0]] == ["writer", "second"]
+    assert [one.pair.launch.kernel_name for one in compared(run("x"), run("y"))[0]] == ["writer", "second"]
 
 
 def test_a_buffer_overwritten_with_equal_bits_no_longer_carries_the_difference(compared) -> None:  # type: ignore[no-untyped-def]
     def run(value: str) -> Launches:
         return [writer(0, value), writer(1, "same", "heals"), reader(2, "host " + value)]
 
-    assert [(one.kind, one.index) for one in compared(run("x"), run("y"))[0]] == [("output", 0), ("input", 2)]
+    assert [(kind_of(one), one.pair.launch.index) for one in compared(run("x"), run("y"))[0]] == [
+        ("output", 0),
+        ("input", 2),
+    ]
 
 
 def test_what_a_kernel_repeats_is_reported_once_and_counted(compared) -> None:  # type: ignore[no-untyped-def]
@@ -190,8 +211,8 @@ def test_what_a_kernel_repeats_is_reported_once_and_counted(compared) -> None:  
 
     found, comparison = compared(a, b)
 
-    assert [one.index for one in found] == [0]
-    assert comparison.repeated[found[0].key] == 5
+    assert [one.pair.launch.index for one in found] == [0]
+    assert comparison.repeated[key_of(found[0])] == 5
 
 
 @pytest.mark.parametrize(("change", "named"), [({"grid": 2}, "grid"), ({"num_warps": 8}, "num_warps")])
@@ -201,15 +222,16 @@ def test_another_configuration_is_shown_with_both_and_what_it_changed(compared, 
 
     (found,), _ = compared(run("y"), run("z", **change))
 
-    assert (found.kind, found.outputs) == ("launch", ("out_ptr0",))
-    assert named in found.a and named in found.b
+    assert (kind_of(found), found.outputs) == ("launch", ("out_ptr0",))
+    assert [one.name for one in found.changes] == [named]
+    assert accused(found).kind == "configuration"
 
 
 def test_another_kernel_in_the_place_of_one_is_a_difference_of_the_launch(compared) -> None:  # type: ignore[no-untyped-def]
     tail = [reader(index, "x", f"k{index}") for index in range(1, 6)]
     (found,), _ = compared([writer(0, "x"), *tail], [writer(0, "x", "other"), *tail])
 
-    assert (found.kind, found.a, found.b) == ("launch", "kernel=writer", "kernel=other")
+    assert (kind_of(found), found.changes[0]) == ("launch", ("kernel", "writer", "other"))
 
 
 def renumbered(launches: Launches) -> Launches:
@@ -223,8 +245,10 @@ def test_a_launch_that_one_run_has_more_does_not_shift_those_behind_it(compared,
 
     found, comparison = compared(longer, run) if swapped else compared(run, longer)
 
-    assert [(one.kind, one.index, one.kernel_name) for one in found] == [(kind, 3, "extra")]
-    assert comparison.pairs == 8
+    assert [(kind_of(one), one.pair.launch.index, one.pair.launch.kernel_name) for one in found] == [
+        (kind, 3, "extra")
+    ]
+    assert comparison.notes.pairs == 8
 
 
 def test_an_added_launch_that_overwrites_a_buffer_explains_who_reads_it(compared) -> None:  # type: ignore[no-untyped-def]
@@ -234,8 +258,8 @@ def test_an_added_launch_that_overwrites_a_buffer_explains_who_reads_it(compared
 
     found, comparison = compared(a, b)
 
-    assert [(one.kind, one.kernel_name) for one in found] == [("added", "extra")]
-    assert comparison.consequences == 1
+    assert [(kind_of(one), one.pair.launch.kernel_name) for one in found] == [("added", "extra")]
+    assert comparison.notes.consequences == 1
 
 
 def test_a_run_that_ends_early_is_a_divergence_where_it_ended(compared) -> None:  # type: ignore[no-untyped-def]
@@ -243,7 +267,7 @@ def test_a_run_that_ends_early_is_a_divergence_where_it_ended(compared) -> None:
 
     (found,), _ = compared(run, run[:1])
 
-    assert (found.kind, found.index, found.kernel_name, found.count) == ("end", 1, "last", 2)
+    assert (kind_of(found), found.pair.launch.index, found.count) == ("end", 1, 2)
 
 
 def test_a_run_that_was_interrupted_is_compared_up_to_there_and_said_so(compared) -> None:  # type: ignore[no-untyped-def]
@@ -251,8 +275,8 @@ def test_a_run_that_was_interrupted_is_compared_up_to_there_and_said_so(compared
 
     found, comparison = compared(run, run[:1], ended=False)
 
-    assert (found, comparison.complete) == ([], False)
-    assert "was interrupted, or is still being recorded; compared up to there" in comparison.notes[0]
+    assert (found, comparison.notes.complete) == ([], False)
+    assert "was interrupted, or is still being recorded; compared up to there" in comparison.notes.notes[0]
 
 
 def test_streams_that_interleave_differently_compare_equal(compared) -> None:  # type: ignore[no-untyped-def]
@@ -263,7 +287,7 @@ def test_streams_that_interleave_differently_compare_equal(compared) -> None:  #
     alternating = [one for both in zip(on(1), on(2), strict=True) for one in both]
     found, comparison = compared(renumbered(alternating), renumbered([*on(2), *on(1)]))
 
-    assert (found, comparison.pairs) == ([], 20)
+    assert (found, comparison.notes.pairs) == ([], 20)
 
 
 def test_a_rank_that_one_run_lacks_is_said(tmp_path: Path) -> None:
@@ -273,7 +297,7 @@ def test_a_rank_that_one_run_lacks_is_said(tmp_path: Path) -> None:
     comparison = Comparison(a, b)
 
     assert list(comparison) == []
-    assert len(comparison.notes) == 2 and "of rank 1 is in" in comparison.notes[1]
+    assert len(comparison.notes.notes) == 2 and "process" in comparison.notes.notes[1]
 
 
 def test_a_damaged_run_is_compared_up_to_there(tmp_path: Path) -> None:
@@ -283,16 +307,16 @@ def test_a_damaged_run_is_compared_up_to_there(tmp_path: Path) -> None:
 
     comparison = Comparison(a, b)
 
-    assert (list(comparison), comparison.complete) == ([], False)
-    assert "compared up to there" in comparison.notes[0]
+    assert (list(comparison), comparison.notes.complete) == ([], False)
+    assert "compared up to there" in comparison.notes.notes[0]
 
 
 def test_behind_many_equal_lines_the_launch_that_wrote_an_input_is_still_known(tmp_path: Path) -> None:
     a, b = store.Run(write(tmp_path / "a", 1500, 1)), store.Run(write(tmp_path / "b", 1500, 2, 1200))
     (found,) = Comparison(a, b)
 
-    read = found.launch.args[0].storage
+    read = found.pair.launch.args[0].storage
     wrote = [one.index for one in a.launches() if read in {one.args[6].storage, one.args[7].storage}]
     before = [index for index in wrote if index < 1200]
-    assert (found.kind, found.index, found.argument) == ("input", 1200, "in_ptr0")
-    assert (found.producer.index, found.producer.changed_in) == (before[-1], "ab")
+    assert (kind_of(found), found.pair.launch.index, argument_of(found)) == ("input", 1200, "in_ptr0")
+    assert (found.cause.writer.a, found.cause.runs) == (before[-1], "ab")

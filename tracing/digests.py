@@ -154,10 +154,10 @@ class Row(msgspec.Struct, gc=False):
     first: int = 0  # its first digest in the batch
 
     def bits(self, start: int, behind: int) -> str:
-        """The bits of its digests `start` ... `behind` - 1, one behind the other."""
-        return (
-            self.batch.bits[BITS * (self.first + start) : BITS * (self.first + behind)] if self.batch else ""
-        )
+        """The bits of its digests `start` ... `behind` - 1, one behind the other; none for start = -1."""
+        if self.batch is None or start < 0:
+            return ""
+        return self.batch.bits[BITS * (self.first + start) : BITS * (self.first + behind)]
 
     @property
     def pattern(self) -> tuple[tuple[int, ...], tuple[int, ...]]:

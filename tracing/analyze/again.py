@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tracing.analyze.elements import extent
-from tracing.analyze.ways import signature_of
+from tracing.analyze.compare.signature_pair import signature_of
+from tracing.analyze.views import extent
 from tracing.errors import Problem
 from tracing.model import Blob, Compilation, KeptTensor, Kernel, KernelArg, KernelLaunch
 from tracing.store import Run, rank_of

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from tracing.analyze.compare.divergence import Divergence
 from tracing.analyze.determinism import Rate
-from tracing.analyze.divergence import Divergence
 from tracing.errors import Problem
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from tracing.analyze.divergence import Divergence
+from tracing.analyze.compare.divergence import Divergence
 from tracing.analyze.endings import ending
 from tracing.model import Perturbed, Result
 from tracing.store import Run, rank_of

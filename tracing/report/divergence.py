@@ -240,7 +240,7 @@ def _host(cause: Host, names: Names) -> Iterator[str]:
         yield "no launch and no operator wrote it: it comes from the host program"
         return
     yield f"{_writer_text(cause.writer, names)} wrote it last, as {cause.writer.argument}: equal bits"
-    where = f"in {_runs(cause.runs, names)}" if cause.runs != "ab" else "in one of the runs"
+    where = f"in {_runs(cause.runs, names)}" if cause.proven else "in one of the runs"
     yield f"something outside of Triton and torch changed them afterwards, {where}"
 
 

@@ -89,10 +89,13 @@ class Run:
         found = {one.id: one for one in self._written(process, Signature)}
         return {number: (kernels[one.kernel], one) for number, one in found.items() if one.kernel in kernels}
 
-    def view(self, process: str, kind: type[Record], fields: type[R]) -> Iterator[R]:
-        """The records of one kind of one process, decoded as a record that has only some of their fields."""
+    def view(self, process: str, kind: type[Record], fields: type[R], skip: int = 0) -> Iterator[R]:
+        """The records of one kind of one process, decoded as a record that has only some of their fields.
+
+        skip -- how many at the beginning are left out
+        """
         paths = self.path.glob(f"{KINDS[kind]}{process}.ndjson*")
-        return (line for path in paths for line in lines(path, fields))
+        return (line for path in paths for line in lines(path, fields, skip))
 
     def rows(self, process: str, launches: int = 0, batches: int = 0) -> Iterator[Row]:
         """The launches of one process in launch order, unjoined: some 2 µs a launch, of constant memory.

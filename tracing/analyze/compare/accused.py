@@ -68,8 +68,7 @@ def _of_cause(found: InputDiffers, cause: Cause) -> Accused:
         return Accused("operator", name, runs=cause.runs, certain=cause.proven, through=cause.through)
     if isinstance(cause, Host):
         after = (cause.writer.a, cause.writer.b) if cause.writer else (None, None)
-        certain = cause.runs in ("a", "b")
-        return Accused("host", "", None, *after, runs=cause.runs, certain=certain, through=cause.through)
+        return Accused("host", "", None, *after, cause.runs, cause.proven, cause.through)
     if isinstance(cause, Uninitialised):
         argument = argument_of(found)
         return Accused("uninitialised", reader, argument, *_indices(found.pair), through=cause.through)

@@ -79,6 +79,11 @@ class Alignment(Generic[T]):
         self._partners = _Partners(self._a, self._b, equal, queues or {})
         self._permuted, self._equal, self._window = permuted, equal, window
 
+    def is_idle(self) -> bool:
+        """True if no launch waits for its partner."""
+        sides = (self._a, self._b)
+        return not any(side.held or side.waiting for side in sides)
+
     def __iter__(self) -> Iterator[Pair[T]]:
         one, other = self._a, self._b
         while True:
@@ -139,6 +144,8 @@ class Alignment(Generic[T]):
         skipped = next((n for n in range(1, len(a)) if self._same(a[n], b[0])), None)
         if added and skipped:
             yield Pair(one.take(queue), other.take(partner, added), True)
+        elif self._follow(a[1:], b[1:]):
+            yield Pair(one.take(queue), other.take(partner))
         elif added and self._follow(a[1:], b[added + 1 :]):
             yield from self._left_out(queue, partner, 0, added)
         elif skipped and self._follow(a[skipped + 1 :], b[1:]):
@@ -160,7 +167,7 @@ class Alignment(Generic[T]):
         partner = self._matched(a, b)
         left_a = [n for n in range(len(a)) if n not in partner]
         left_b = [n for n in range(len(b)) if n not in partner.values()]
-        if not partner and len(a) == len(b) < self._window:
+        if not partner and len(a) == len(b) < self._window and not self._elsewhere(a, b):
             yield from (Pair(one, other) for one, other in zip(a, b, strict=True))
             return
         for n in range(len(a)):
@@ -170,6 +177,14 @@ class Alignment(Generic[T]):
             yield from self._only_a(a[n])
         for n in left_b:
             yield from self._only_b(b[n])
+
+    def _elsewhere(self, a: list[T], b: list[T]) -> bool:
+        # whether one of these has a partner that was left out before, or comes later
+        for launches, here, there in ((a, self._a, self._b), (b, self._b, self._a)):
+            for launch in launches:
+                if there.waiting.of(here.key(launch)) or self._comes(launch, here, there):
+                    return True
+        return False
 
     def _matched(self, a: list[T], b: list[T]) -> dict[int, int]:
         # launches of one kernel that changed places: those with equal bits first
@@ -254,6 +269,9 @@ class _Waiting(Generic[T]):
         for held in self._by_key.values():
             held[:] = [one for one in held if one.index >= index]
         return sorted(found, key=lambda one: one.index)
+
+    def __bool__(self) -> bool:
+        return any(self._by_key.values())
 
     def all(self) -> list[T]:
         return sorted((one for held in self._by_key.values() for one in held), key=lambda one: one.index)

@@ -170,7 +170,7 @@ class Causes:
     def _allocated(self, reads: tuple[_Read, _Read]) -> Answer:
         steps = [read.step for read in reads]
         if all(step is not None and step.access is not None for step in steps):
-            return Host("ab", None)  # the interpreter saw that somebody had written it
+            return Host("ab", None, proven=False)  # the interpreter saw that somebody had written it
         return Uninitialised(None)
 
     def _changed(self, a: Write, b: Write, reads: tuple[_Read, _Read], last: Sequence[bool]) -> Answer:
@@ -182,6 +182,7 @@ class Causes:
         if not a.left.bits or not b.left.bits:
             return Unknown(f"what launch #{a.number} {a.name} left was not digested")
         runs: Runs = "".join(run for run, one in zip("ab", changed, strict=True) if one)  # type: ignore[assignment]
+        proven = bool(runs)
         if not runs:
             if False in changed or not all(last) or reads[0].step is None:
                 return None
@@ -189,10 +190,10 @@ class Causes:
         writer = _writer(a, b) if a.kind == "launch" else None
         if writer and any(write.stream != read.stream for write, read in zip((a, b), reads, strict=True)):
             return Stream(writer)
-        return Host(runs, writer)
+        return Host(runs, writer, proven)
 
     def _unseen(self) -> Answer:
-        return Unknown(self._unknown) if self._unknown else Host("ab", None)
+        return Unknown(self._unknown) if self._unknown else Host("ab", None, proven=False)
 
 
 def _called(a: Write | None, b: Write | None, runs: Runs) -> Operator:
@@ -202,9 +203,7 @@ def _called(a: Write | None, b: Write | None, runs: Runs) -> Operator:
 
 
 def _proven(answer: object) -> bool:
-    return (isinstance(answer, Operator) and answer.proven) or (
-        isinstance(answer, (Overrun, Host)) and answer.runs in ("a", "b")
-    )
+    return isinstance(answer, (Operator, Host)) and answer.proven
 
 
 def _uninitialised(a: Step, b: Step, position: int) -> tuple[int, int] | None:

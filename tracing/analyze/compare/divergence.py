@@ -58,8 +58,9 @@ class Operator:
 class Host:
     """Memory changed without a launch or an operator: through numpy, a C library, another process."""
 
-    runs: Runs  # in which it changed; "ab": in at least one of them
+    runs: Runs  # in which it changed
     writer: Writer | None  # that wrote it before; None: no launch did
+    proven: bool = True  # False: in at least one of them
     through: tuple[str, ...] = ()
 
 

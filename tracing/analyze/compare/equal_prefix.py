@@ -19,11 +19,13 @@ import numpy.typing as npt
 from tracing.analyze.compare.alignment import Queue
 from tracing.analyze.compare.kernel_code import KernelCodes
 from tracing.analyze.compare.signature_pair import Signatures, launched_alike, relevant
+from tracing.analyze.compare.timeline import Position
 from tracing.digests import BITS
 from tracing.errors import Problem
 from tracing.model import DigestBatch, LaunchLine, Record
 from tracing.store import Run
 
+FIRST = Position()
 Pattern: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]
 
 
@@ -48,25 +50,26 @@ _Stretch: TypeAlias = tuple[list[_Start], _Bits | None]
 
 @dataclass(frozen=True, slots=True)
 class Prefix:
-    """Launches from the first on that are equal in both runs."""
+    """Launches that are equal in both runs, up to a position."""
 
-    launches: int
-    lines: int  # of digests: theirs
+    stop: Position
     whole: bool  # neither run has more
     queues: Mapping[Queue, Queue]  # of run a, and which of run b did their work
 
 
-def equal_prefix(a: Run, b: Run, processes: tuple[str, str], codes: KernelCodes) -> Prefix:
-    """How many launches, from the first on, are certainly equal: launched alike, and with equal digests.
+def equal_prefix(
+    a: Run, b: Run, processes: tuple[str, str], codes: KernelCodes, start: Position = FIRST
+) -> Prefix:
+    """How many launches, from a position on, are certainly equal: launched alike, and with equal digests.
 
     It may stop early, never late: at a line of digests whose launches the other run wrote in other lines.
 
     Time: about 3 µs a launch of both runs, most of it unpacking. Memory: a line of digests of each.
     """
     equal = _Equal(a.signatures(processes[0]), b.signatures(processes[1]), codes)
-    launches = lines = 0
+    launches, lines = start
     whole = False
-    runs = (_stretches(a, processes[0]), _stretches(b, processes[1]))
+    runs = (_stretches(a, processes[0], start), _stretches(b, processes[1], start))
     try:
         for one in runs[0]:
             other = next(runs[1], None)
@@ -78,12 +81,12 @@ def equal_prefix(a: Run, b: Run, processes: tuple[str, str], codes: KernelCodes)
             whole = next(runs[1], None) is None
     except Problem:  # the comparison launch by launch says where it is damaged
         pass
-    return Prefix(launches, lines, whole, equal.queues)
+    return Prefix(Position(launches, lines), whole, equal.queues)
 
 
-def _stretches(run: Run, process: str) -> Iterator[_Stretch]:
-    starts = run.view(process, LaunchLine, _Start)
-    for batch in run.view(process, DigestBatch, _Bits):
+def _stretches(run: Run, process: str, at: Position) -> Iterator[_Stretch]:
+    starts = run.view(process, LaunchLine, _Start, at.launches)
+    for batch in run.view(process, DigestBatch, _Bits, at.lines):
         yield list(islice(starts, len(batch.launches))), batch
     if rest := list(islice(starts, 1)):
         yield rest, None

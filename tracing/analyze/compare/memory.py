@@ -75,6 +75,11 @@ class Memory:
             last += 1
         self._replace(first, last, list(self._pieces(first, last, start, stop, write)))
 
+    def has(self, start: int, stop: int) -> bool:
+        """True if exactly these bytes were written together."""
+        at = bisect_right(self._starts, start) - 1
+        return at >= 0 and self._starts[at] == start and self._stops[at] == stop
+
     def fill(self, start: int, stop: int, write: Write) -> None:
         """Put a write on those of the bytes START, STOP that nobody was seen to write."""
         at = bisect_right(self._starts, start) - 1
@@ -96,19 +101,24 @@ class Memory:
 
         start, stop -- the extent of the tensor, in addresses
         """
-        found: dict[Write | None, None] = {}
+        found: dict[object, Write | None] = {}
         at = max(0, bisect_right(self._starts, start) - 1)
+        if at < len(self._starts) and self._starts[at] <= start and self._stops[at] >= stop:
+            write = self._writes[at]
+            if not write.below and self._starts[at] == start and self._stops[at] == stop:
+                return (write,)
         position = start
         while at < len(self._starts) and self._starts[at] < stop:
             if self._stops[at] > start:
                 if self._starts[at] > position:
                     found[None] = None
-                found.update(dict.fromkeys(_visible(self._writes[at], start, meta)))
+                for one in _visible(self._writes[at], start, meta):
+                    found.setdefault(one and one[:4], one)
                 position = self._stops[at]
             at += 1
         if position < stop:
             found[None] = None
-        return tuple(found)
+        return tuple(found.values())
 
     def _pieces(
         self, first: int, last: int, start: int, stop: int, write: Write

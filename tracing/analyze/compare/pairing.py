@@ -16,12 +16,16 @@ class Pairing:
     "loose": two results may differ only where memory was never written.
     """
 
-    def __init__(self, equal: int) -> None:
-        """equal -- the launches before this index are partners of those with the same index, and equal"""
-        self._equal = equal
+    def __init__(self) -> None:
+        self._equal = 0  # launches below have a partner of the same index, unless another one is known
         self._partners: OrderedDict[int, int] = OrderedDict()
         self._in_a: dict[int, int] = {}
+        self._alone: tuple[OrderedDict[int, None], OrderedDict[int, None]] = (OrderedDict(), OrderedDict())
         self._status: OrderedDict[tuple[int, int], Status] = OrderedDict()
+
+    def equal_until(self, index: int) -> None:
+        """The launches before this one that were not added are partners of those with their index."""
+        self._equal = index
 
     def add(self, a: int, b: int) -> None:
         """Launch `a` of run a and launch `b` of run b are partners."""
@@ -31,13 +35,24 @@ class Pairing:
             _, forgotten = self._partners.popitem(last=False)
             self._in_a.pop(forgotten, None)
 
+    def alone(self, index: int, side: Literal[0, 1]) -> None:
+        """A launch of run a (side 0) or b has no partner."""
+        self._alone[side][index] = None
+        if len(self._alone[side]) > _KEPT:
+            self._alone[side].popitem(last=False)
+
     def partner(self, a: int) -> int | None:
         """The partner of a launch of run a in run b; None: it has none, or none yet."""
-        return a if a < self._equal else self._partners.get(a)
+        return self._found(a, self._partners, 0)
 
     def partner_in_a(self, b: int) -> int | None:
         """The partner of a launch of run b in run a; None: it has none, or none yet."""
-        return b if b < self._equal else self._in_a.get(b)
+        return self._found(b, self._in_a, 1)
+
+    def _found(self, index: int, known: dict[int, int], side: Literal[0, 1]) -> int | None:
+        if index in known:
+            return known[index]
+        return index if index < self._equal and index not in self._alone[side] else None
 
     def mark(self, a: int, position: int, status: Status) -> None:
         """Say what became of an argument that a launch of run a wrote."""

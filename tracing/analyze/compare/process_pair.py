@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from tracing.analyze.compare.alignment import Alignment
+from tracing.analyze.compare.alignment import Alignment, Queue
 from tracing.analyze.compare.causes import Causes, Follows
 from tracing.analyze.compare.comparison_notes import Notes
 from tracing.analyze.compare.divergence import (
@@ -23,18 +23,20 @@ from tracing.analyze.compare.divergence import (
     Uninitialised,
     Unknown,
 )
-from tracing.analyze.compare.equal_prefix import Prefix, equal_prefix
+from tracing.analyze.compare.equal_prefix import FIRST, Prefix, equal_prefix
 from tracing.analyze.compare.kernel_code import KernelCodes
 from tracing.analyze.compare.launch_order import LaunchOrder, Partners
 from tracing.analyze.compare.pairing import Pairing, Status
 from tracing.analyze.compare.signature_pair import SignaturePair, Slot, signature_pair
-from tracing.analyze.compare.timeline import Step, Timeline
+from tracing.analyze.compare.timeline import Position, Step, Timeline
 from tracing.analyze.compare.winners import Winners
 from tracing.analyze.digest_ranges import Blame, blame
 from tracing.analyze.endings import cut_short, ending
 from tracing.errors import Problem
 
 Side = Literal[0, 1]
+
+_PAUSES = 32  # how often a comparison goes on to compare columns
 
 
 @dataclass(slots=True)
@@ -56,6 +58,27 @@ class _Seen:
     outputs: list[Slot] = field(default_factory=list)
 
 
+class _Pause:
+    # where the comparison launch by launch may end: both runs in step, and at the end of a line of digests
+
+    def __init__(self, allowed: bool) -> None:
+        self._allowed = allowed
+        self.counts: list[Position] = []  # how far each run was read
+        self.idle: Callable[[], bool] = lambda: False
+        self.at: Position | None = None
+        self._at_end = [False, False]
+
+    def count(self, side: Side, step: Step) -> None:
+        launches, lines = self.counts[side]
+        self._at_end[side] = step.ends_line
+        self.counts[side] = Position(launches + 1, lines + step.ends_line)
+
+    def reached(self) -> bool:
+        if self.at is None and self._allowed and all(self._at_end) and self.counts[0] == self.counts[1]:
+            self.at = self.counts[0] if self.idle() else None
+        return self.at is not None
+
+
 class ProcessPair:
     """One process of each run."""
 
@@ -65,6 +88,13 @@ class ProcessPair:
         self._runs = (notes.a, notes.b)
         self._known = (notes.a.signatures(processes[0]), notes.b.signatures(processes[1]))
         self._pairs: dict[object, SignaturePair] = {}
+        self._timelines = tuple(
+            Timeline(run, process, known)
+            for run, process, known in zip(self._runs, processes, self._known, strict=True)
+        )
+        self._pairing = Pairing()
+        self._causes = Causes(self._timelines[0], self._timelines[1], self._pairing, notes.unknown)
+        self._pauses = 0
         self._winners = Winners(notes.a, notes.b)
         self._order = LaunchOrder()
         self._gap: _Gap | None = None
@@ -72,39 +102,58 @@ class ProcessPair:
 
     def differences(self) -> Iterator[Divergence]:
         """What differs, in launch order, without what follows from it; repetitions included."""
-        if self._notes.partial:
-            equal = Prefix(0, 0, False, {})
-        else:
-            equal = equal_prefix(*self._runs, self._processes, self._codes)
-        self._notes.pairs += equal.launches
-        if not equal.whole:
-            yield from self._after(equal)
+        start, queues = FIRST, dict[Queue, Queue]()
+        while True:
+            equal = Prefix(start, False, {})
+            if not self._notes.partial:
+                equal = equal_prefix(*self._runs, self._processes, self._codes, start)
+            self._notes.pairs += equal.stop.launches - start.launches
+            queues.update(equal.queues)
+            if equal.whole:
+                break
+            self._pass_over(start, equal.stop)
+            pause = _Pause(self._may_pause())
+            yield from self._stepwise(equal.stop, queues, pause)
+            if pause.at is None:
+                break
+            start = pause.at
         yield from self._end()
 
-    def _after(self, equal: Prefix) -> Iterator[Divergence]:
-        timelines = tuple(
-            Timeline(run, process, known)
-            for run, process, known in zip(self._runs, self._processes, self._known, strict=True)
-        )
-        following = [one.pass_over(equal.launches) for one in timelines]
-        self._pairing = Pairing(following[0])
-        self._causes = Causes(timelines[0], timelines[1], self._pairing, self._notes.unknown)
+    def _pass_over(self, start: Position, stop: Position) -> None:
+        following = [timeline.pass_over(start, stop) for timeline in self._timelines]
+        if stop != start:
+            self._pairing.equal_until(following[0])
+
+    def _may_pause(self) -> bool:
+        # going on to compare columns means to read both runs from their beginnings, up to there
+        self._pauses += 1
+        return self._pauses <= _PAUSES and not self._notes.partial
+
+    def _stepwise(self, start: Position, queues: dict[Queue, Queue], pause: _Pause) -> Iterator[Divergence]:
+        # launch by launch, until the runs are in step at the end of a line of digests
+        pause.counts = [start, start]
         aligned = Alignment(
-            self._steps(0, timelines[0], equal), self._steps(1, timelines[1], equal), self._key,
-            self._permuted, self._equal, equal.queues, self._notes.window,
+            self._steps(0, start, pause), self._steps(1, start, pause), self._key, self._permuted,
+            self._equal, queues, self._notes.window,
         )  # fmt: skip
+        pause.idle = aligned.is_idle
         for a, b, moved in aligned:
             if a is not None and b is not None:
                 if self._gap and not moved:
                     yield self._ended_gap()
                 self._notes.pairs += 1
+                queues[a.queue] = b.queue
                 yield from self._compared(a, b, moved)
             else:
                 yield from self._one_sided(a, b)
 
-    def _steps(self, side: Side, timeline: Timeline, equal: Prefix) -> Iterator[Step]:
+    def _steps(self, side: Side, start: Position, pause: _Pause) -> Iterator[Step]:
         try:
-            yield from timeline.steps(equal.launches, equal.lines, self._notes.covers)
+            for step in self._timelines[side].steps(start, self._notes.covers):
+                pause.count(side, step)
+                yield step
+                if pause.reached():
+                    return
         except Problem as problem:
             self._cut.add(side)
             self._notes.add(f"{problem.problem}; compared up to there")
@@ -151,6 +200,9 @@ class ProcessPair:
             self._notes.undigested += 1
         if a.kernel.name == b.kernel.name:
             self._pairing.add(a.index, b.index)
+        else:
+            self._pairing.alone(a.index, 0)
+            self._pairing.alone(b.index, 1)
         code = self._codes.difference(a.kernel, b.kernel) if a.kernel.name == b.kernel.name else None
         found: list[Divergence] = []
         equal = not (seen.inputs or seen.outputs or seen.pair.changes or code)
@@ -241,6 +293,7 @@ class ProcessPair:
             self._gap = _Gap(side, step)
         self._gap.count += 1
         self._gap.changed |= _changed(step)
+        self._pairing.alone(step.index, side)
 
     def _ended_gap(self, *, last: bool = False) -> Divergence:
         assert self._gap is not None
@@ -293,9 +346,7 @@ def _blame(slot: Slot, launches: LaunchPair) -> Blame:
 
 
 def _proven(cause: Cause) -> bool:
-    if isinstance(cause, Operator):
-        return cause.proven
-    return not isinstance(cause, Unknown) and not (isinstance(cause, Host) and cause.runs == "ab")
+    return cause.proven if isinstance(cause, (Operator, Host)) else not isinstance(cause, Unknown)
 
 
 def _changed(step: Step) -> bool:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias, TypeVar
+from itertools import islice
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from tracing.analyze.compare.memory import Left, Memory, Sources, Write, WriteKind, span
 from tracing.analyze.compare.signature_pair import Signatures, signature_of
@@ -29,6 +30,14 @@ from tracing.store.joins import in_step
 DEEP = 64  # operators in a row through which a value is followed back
 _UNKNOWN = 44  # bits: storages of a run without addresses lie this far apart
 
+
+class Position(NamedTuple):
+    """How many launches of a process, and how many lines of their digests, come before."""
+
+    launches: int = 0
+    lines: int = 0
+
+
 Covers: TypeAlias = Callable[[int, str, str, int], bool]
 Queue: TypeAlias = tuple[int, int]  # stream and thread: what is launched there runs in order
 
@@ -49,6 +58,12 @@ class Step:
     @property
     def index(self) -> int:
         return self.row.line.index
+
+    @property
+    def ends_line(self) -> bool:
+        """True if its digests are the last ones in a line."""
+        batch = self.row.batch
+        return batch is not None and batch.launches[-1] == self.index
 
     @property
     def queue(self) -> Queue:
@@ -74,27 +89,26 @@ class Timeline:
         self.memory = Memory()
         self._addresses = {one.id: one.address for one in run.view(process, Storage, Storage)}
         self._writes = 0
+        self._plans: dict[object, _Plan] = {}
         self._operators = _Operators(run, process)
         self._lines = _Lines(run, process)
 
-    def pass_over(self, launches: int) -> int:
-        """Note who wrote what in the first launches; the index of the one that follows."""
+    def pass_over(self, start: Position, stop: Position) -> int:
+        """Note who wrote what in launches that are equal in both runs; the index of the one that follows."""
         index = -1
-        for row in self._run.rows(self._process) if launches else ():
-            launches -= 1
+        rows = self._run.rows(self._process, start.launches, start.lines)
+        for row in islice(rows, stop.launches - start.launches):
             self._advance(row, look=False)
             index = row.line.index
-            if not launches:
-                break
         return index + 1
 
-    def steps(self, launches: int, batches: int, covers: Covers | None = None) -> Iterator[Step]:
-        """The launches that follow the first ones, and the lines of their digests.
+    def steps(self, start: Position, covers: Covers | None = None) -> Iterator[Step]:
+        """The launches from a position on.
 
         covers -- asked for each with its index, kernel, phase and rank: one that it refuses is left out
         """
         rank = rank_of(self._process)
-        for row in self._run.rows(self._process, launches, batches):
+        for row in self._run.rows(self._process, start.launches, start.lines):
             kernel, signature = signature_of(row, self._known, self._run)
             if covers is None or covers(row.line.index, kernel.name, signature.phase, rank):
                 yield self._advance(row, look=True)
@@ -117,26 +131,45 @@ class Timeline:
         for call in self._operators.before(row.line.index):
             self._apply(call)
         kernel, signature = signature_of(row, self._known, self._run)
+        plan = self._plan(row, signature)
         addresses = [self._address(number) for number in row.line.storages]
         access, outside, rereads = self._lines.of(row.line.index)
-        sources = self._sources(signature, addresses, row) if look else {}
-        self._saw(kernel, signature, addresses, row)
+        sources: dict[int, Sources] = {}
+        for touched in plan.reads:
+            if touched.tensor < len(addresses) and (look or not self._known_to_memory(touched, addresses)):
+                found = self._sources(touched, addresses[touched.tensor], row, kernel)
+                sources[touched.position] = found
         rereads = tuple(one for one in rereads if look and self._is_on_top(one, sources))
         step = Step(row, kernel, signature, addresses, sources, access, outside, rereads)
-        self._launched(step)
+        self._launched(step, plan)
         return step
+
+    def _known_to_memory(self, touched: _Touched, addresses: Sequence[int]) -> bool:
+        address = addresses[touched.tensor]
+        return self.memory.has(address + touched.start, address + touched.stop)
+
+    def _plan(self, row: Row, signature: Signature) -> _Plan:
+        key = (signature.id, row.before, row.after)
+        plan = self._plans.get(key)
+        if plan is None:
+            plan = self._plans[key] = _plan_of(row, signature)
+        return plan
 
     def _address(self, storage: int) -> int:
         known = self._addresses.get(storage)
         return storage + 1 << _UNKNOWN if known is None else known
 
-    def _sources(self, signature: Signature, addresses: Sequence[int], row: Row) -> dict[int, Sources]:
-        found = {}
-        for position, arg, address in tensors_of(signature, addresses):
-            if arg.tensor is not None and arg.reads:
-                sources = self.memory.sources(*span(address, arg.tensor), arg.tensor)
-                found[position] = _named(sources, row.line.writers.get(position), arg, address)
-        return found
+    def _sources(self, touched: _Touched, address: int, row: Row, kernel: Kernel) -> Sources:
+        start, stop = address + touched.start, address + touched.stop
+        sources = self.memory.sources(start, stop, touched.meta)
+        if None in sources:  # the first sight of memory that nobody was seen to write
+            left = Left(start, touched.meta, row.bits(touched.before, touched.before + 1))
+            self.memory.fill(start, stop, Write(
+                "seen", row.line.index, touched.position, kernel.name, touched.name, start, touched.meta,
+                left, row.line.stream,
+            ))  # fmt: skip
+        writer = row.line.writers.get(touched.position)
+        return _named(sources, writer, touched, start) if writer else sources
 
     def _is_on_top(self, reread: Reread, sources: Mapping[int, Sources]) -> bool:
         # a later write into the view that was read once more says nothing about the part that a launch reads
@@ -147,52 +180,40 @@ class Timeline:
                 return all(other is not None and other.order <= one.order for other in lie)
         return False
 
-    def _saw(self, kernel: Kernel, signature: Signature, addresses: Sequence[int], row: Row) -> None:
-        for position, arg, address in tensors_of(signature, addresses):
-            if arg.tensor is not None and arg.reads:
-                start, stop = span(address, arg.tensor)
-                left = Left(start, arg.tensor, row.digest(position, "before"))
-                self.memory.fill(start, stop, Write(
-                    "seen", row.line.index, position, kernel.name, arg.name, start, arg.tensor, left,
-                    row.line.stream,
-                ))  # fmt: skip
-
     # ---- writes
 
-    def _write(self, start: int, stop: int, write: Write) -> None:
-        self._writes += 1
-        self.memory.write(start, stop, write._replace(order=self._writes))
-
-    def _launched(self, step: Step) -> None:
-        for position, arg, address in tensors_of(step.signature, step.addresses):
-            if arg.tensor is not None and arg.writes:
-                self._wrote(step, position, arg, address)
+    def _launched(self, step: Step, plan: _Plan) -> None:
+        for touched in plan.writes:
+            if touched.tensor < len(step.addresses):
+                self._wrote(step, touched, step.addresses[touched.tensor])
         for one in step.out_of_bounds:
             if one.access == "store":
                 region = _bytes(one.stop - one.start)
                 left = Left(one.start, region, "")
-                self._write(one.start, one.stop, Write(
+                self._writes += 1
+                self.memory.write(one.start, one.stop, Write(
                     "launch", step.index, -1, step.kernel.name, one.argument, one.start, region, left,
-                    step.row.line.stream, whole=False, out_of_bounds=True,
+                    step.row.line.stream, whole=False, out_of_bounds=True, order=self._writes,
                 ))  # fmt: skip
 
-    def _wrote(self, step: Step, position: int, arg: Argument, address: int) -> None:
-        assert arg.tensor is not None
-        start, stop = span(address, arg.tensor)
-        before, after = step.row.digest(position, "before"), step.row.digest(position, "after")
-        changed = not (before and before == after)
-        whole = step.access is None or position not in step.access.partly
+    def _wrote(self, step: Step, touched: _Touched, address: int) -> None:
+        row, access, position = step.row, step.access, touched.position
+        start, stop = address + touched.start, address + touched.stop
+        after = row.bits(touched.after, touched.after + 1)
+        changed = not after or row.bits(touched.before, touched.before + 1) != after
+        whole = access is None or position not in access.partly
+        self._writes += 1
         write = Write(
-            "launch", step.index, position, step.kernel.name, arg.name, start, arg.tensor,
-            Left(start, arg.tensor, after), step.row.line.stream, whole, changed,
+            "launch", row.line.index, position, step.kernel.name, touched.name, start, touched.meta,
+            Left(start, touched.meta, after), row.line.stream, whole, changed, False, self._writes,
         )  # fmt: skip
-        ranges = step.access.written_ranges.get(position) if step.access else None
+        ranges = access.written_ranges.get(position) if access else None
         if not ranges:
-            self._write(start, stop, write)
+            self.memory.write(start, stop, write)
             return
         for first, last in zip(ranges[::2], ranges[1::2], strict=True):
             part = write._replace(address=start + first, region=_bytes(last - first), whole=True)
-            self._write(start + first, start + last, part)
+            self.memory.write(start + first, start + last, part)
 
     def _apply(self, call: OperatorCall) -> None:
         signature = self._operators.signatures.get(call.signature)
@@ -210,9 +231,10 @@ class Timeline:
             start, stop = span(address, meta)
             bits = digests.after[position].bits if digests and position < len(digests.after) else ""
             kind: WriteKind = "allocation" if signature.allocates else "operator"
-            self._write(start, stop, Write(
+            self._writes += 1
+            self.memory.write(start, stop, Write(
                 kind, call.index, position, signature.name, signature.arguments, start, meta,
-                Left(start, meta, bits), reads=inputs, depth=depth,
+                Left(start, meta, bits), reads=inputs, depth=depth, order=self._writes,
             ))  # fmt: skip
 
 
@@ -295,10 +317,45 @@ def _cut_off(write: Write) -> Write:
     return write._replace(reads=(), depth=0)
 
 
-def _named(sources: Sources, operator: str | None, arg: Argument, address: int) -> Sources:
+def _named(sources: Sources, operator: str, touched: _Touched, start: int) -> Sources:
     # a run without the calls of operators says which operator wrote an argument last
     top = sources[0] if sources else None
-    if operator is None or arg.tensor is None or (top is not None and top.kind == "operator"):
+    if top is not None and top.kind == "operator":
         return sources
-    start, _ = span(address, arg.tensor)
-    return (Write("operator", -1, 0, operator, "", start, arg.tensor, Left(start, arg.tensor, "")),)
+    return (Write("operator", -1, 0, operator, "", start, touched.meta, Left(start, touched.meta, "")),)
+
+
+class _Touched(NamedTuple):
+    # an argument that a launch reads or writes
+    position: int
+    tensor: int  # its number among the tensors
+    name: str
+    start: int  # bytes from the start of the storage
+    stop: int
+    meta: TensorMeta
+    before: int  # which of the launch's digests; -1: none was taken
+    after: int
+
+
+class _Plan(NamedTuple):
+    # what launches of one signature touch
+    reads: tuple[_Touched, ...]
+    writes: tuple[_Touched, ...]
+
+
+def _plan_of(row: Row, signature: Signature) -> _Plan:
+    before = {position: n for n, position in enumerate(row.before)}
+    after = {position: n for n, position in enumerate(row.after, len(row.before))}
+    reads, writes, tensors = [], [], 0
+    for position, arg in enumerate(signature.args):
+        if arg.tensor is None:
+            continue
+        start, stop = extent(arg.tensor)
+        digests = before.get(position, -1), after.get(position, -1)
+        one = _Touched(position, tensors, arg.name, start, stop, arg.tensor, *digests)
+        tensors += 1
+        if arg.reads:
+            reads.append(one)
+        if arg.writes:
+            writes.append(one)
+    return _Plan(tuple(reads), tuple(writes))

@@ -1,0 +1,85 @@
+"""Who wrote which bytes last: slices, views, partial writes and memory that was given out again."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tracing.analyze.compare.memory import Left, Memory, Write
+from tracing.model import TensorMeta
+
+
+def region(count: int) -> TensorMeta:
+    return TensorMeta((count,), (1,), "uint8", "cpu")
+
+
+def write(name: str, start: int, stop: int, *, whole: bool = True, changed: bool = True) -> Write:
+    meta = region(stop - start)
+    return Write(
+        "launch", 0, 0, name, "out_ptr", start, meta, Left(start, meta, ""), whole=whole, changed=changed
+    )
+
+
+def sources(memory: Memory, start: int, stop: int) -> list[str | None]:
+    return [one and one.name for one in memory.sources(start, stop, region(stop - start))]
+
+
+@given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 12)), max_size=20), st.integers(0, 30))
+def test_each_byte_has_its_last_writer(writes: list[tuple[int, int]], at: int) -> None:
+    memory, expected = Memory(), dict[int, str]()
+    for number, (start, length) in enumerate(writes):
+        memory.write(start, start + length, write(str(number), start, start + length))
+        expected.update(dict.fromkeys(range(start, start + length), str(number)))
+
+    for byte in range(44):
+        assert sources(memory, byte, byte + 1) == [expected.get(byte)]
+    assert set(sources(memory, at, at + 10)) == {expected.get(byte) for byte in range(at, at + 10)}
+
+
+def test_a_slice_does_not_hide_what_wrote_its_neighbour() -> None:
+    memory = Memory()
+    memory.write(0, 16, write("all", 0, 16))
+    memory.write(4, 8, write("slice", 4, 8))
+
+    assert sources(memory, 0, 16) == ["all", "slice"]
+    assert sources(memory, 8, 12) == ["all"]
+
+
+def test_below_a_partial_write_lies_what_it_may_have_left() -> None:
+    memory = Memory()
+    memory.write(0, 8, write("first", 0, 8))
+    memory.write(0, 8, write("partial", 0, 8, whole=False))
+
+    assert sources(memory, 0, 8) == ["partial", "first"]
+
+
+def test_a_partial_write_into_memory_that_nobody_wrote_leaves_it_so() -> None:
+    memory = Memory()
+    memory.write(0, 8, write("partial", 0, 8, whole=False))
+
+    assert sources(memory, 0, 8) == ["partial", None]
+
+
+def test_columns_of_a_matrix_have_their_own_writers() -> None:
+    memory, left = Memory(), TensorMeta((4, 2), (4, 1), "uint8", "cpu")
+    for start, name in ((0, "left"), (2, "right")):
+        memory.write(start, start + 14, Write("launch", 0, 0, name, "", start, left, Left(start, left, "")))
+
+    assert [one and one.name for one in memory.sources(0, 14, left)] == ["left"]
+    assert [one and one.name for one in memory.sources(2, 16, left)] == ["right"]
+
+
+def test_what_nobody_wrote_is_filled_around_what_somebody_did() -> None:
+    memory = Memory()
+    memory.write(4, 8, write("slice", 4, 8))
+    memory.fill(0, 12, write("seen", 0, 12))
+
+    assert sources(memory, 0, 12) == ["seen", "slice"]
+
+
+def test_the_order_of_partial_writes_is_kept_only_so_far() -> None:
+    memory = Memory()
+    for number in range(100):
+        memory.write(0, 8, write(str(number), 0, 8, whole=False))
+
+    assert len(sources(memory, 0, 8)) < 10
