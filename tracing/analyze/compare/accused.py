@@ -49,7 +49,8 @@ def accused(found: Divergence) -> Accused:
     if isinstance(found, InputDiffers):
         return _of_cause(found, found.cause)
     if isinstance(found, LaunchDiffers):
-        kind: AccusedKind = "code" if found.code else "winner" if found.tuned else "configuration"
+        another = any(change.name == "kernel" for change in found.changes)
+        kind: AccusedKind = "code" if found.code or another else "winner" if found.tuned else "configuration"
         return Accused(kind, name, None, *_indices(pair))
     if isinstance(found, OneSided):
         return Accused("missing", name, None, *_indices(pair), runs="b" if pair.a is None else "a")

@@ -43,7 +43,12 @@ class _Read(NamedTuple):
     meta: TensorMeta
     bits: str  # empty: not known
     stream: int
+    before: int  # the launches before this one were made
     step: Step | None  # the launch that read it; None: an operator did
+
+    @property
+    def launch(self) -> int | None:
+        return self.step.index if self.step is not None else None
 
 
 class _Pair(NamedTuple):
@@ -121,9 +126,9 @@ class Causes:
         if a is None and b is None:
             return self._unseen()
         if a is None or b is None or not self._same_write(a, b):
-            return self._unlike(a, b)
+            return self._unlike(a, b, reads)
         if a.kind == "operator":
-            return self._operator(a, b)
+            return self._operator(a, b, reads)
         if a.kind == "allocation":
             return self._allocated(reads)
         if a.out_of_bounds:
@@ -135,22 +140,41 @@ class Causes:
             return Uninitialised(_writer(a, b))
         return self._changed(a, b, reads, [a.order == latest[0], b.order == latest[1]])
 
-    def _unlike(self, a: Write | None, b: Write | None) -> Answer:
+    def _unlike(self, a: Write | None, b: Write | None, reads: tuple[_Read, _Read]) -> Answer:
         # only one run has this write, or each has another one
-        launched = any(one is not None and one.kind == "launch" for one in (a, b))
+        if any(self._is_out_of_order(write, side, reads) for side, write in enumerate((a, b))):
+            return Follows()
         if any(one is not None and one.kind == "allocation" for one in (a, b)):
-            return Follows() if launched else Uninitialised(None)
+            return Uninitialised(None)
         runs: Runs = "ab" if a and b else "a" if a else "b"
         overrun = next((one for one in (a, b) if one is not None and one.out_of_bounds), None)
         if overrun is not None:
             return Overrun(_writer(a if overrun is a else None, b if overrun is b else None), runs)
         operators = [one if one is not None and one.kind == "operator" else None for one in (a, b)]
         if any(operators):
-            runs = "ab" if all(operators) else "a" if operators[0] else "b"
-            return _called(operators[0], operators[1], runs)
-        return Follows() if launched else self._unseen()
+            return self._only_called(operators[0], operators[1], reads)
+        return self._unseen()
 
-    def _operator(self, a: Write, b: Write) -> Answer:
+    def _is_out_of_order(self, write: Write | None, side: int, reads: tuple[_Read, _Read]) -> bool:
+        # a launch that the other run does not have, or makes on the other side of the reader
+        if write is None or write.kind != "launch":
+            return False
+        partner = (
+            self._pairing.partner(write.number) if side == 0 else self._pairing.partner_in_a(write.number)
+        )
+        reader = reads[1 - side].launch
+        return partner is None or (reader is not None and partner >= reader)
+
+    def _only_called(self, a: Write | None, b: Write | None, reads: tuple[_Read, _Read]) -> Operator:
+        # an operator that the other run calls, too, wrote at another point of the program there
+        alone = [
+            write is not None and not self._timelines[1 - side].calls(write, reads[1 - side].before)
+            for side, write in enumerate((a, b))
+        ]
+        runs: Runs = "ab" if alone[0] == alone[1] else "a" if alone[0] else "b"
+        return _called(a, b, runs)
+
+    def _operator(self, a: Write, b: Write, reads: tuple[_Read, _Read]) -> Answer:
         through = (a.name,)
         digests = tuple(
             timeline.digests_of(write) for timeline, write in zip(self._timelines, (a, b), strict=True)
@@ -159,8 +183,8 @@ class Causes:
             known = [one.before[number].bits if one and number < len(one.before) else "" for one in digests]
             if all(known) and known[0] == known[1]:
                 continue
-            reads = _Read(0, _NOTHING, known[0], a.stream, None), _Read(0, _NOTHING, known[1], b.stream, None)
-            answer = self._compared(ours, theirs, reads)
+            given = _passed_to(a, known[0], reads[0]), _passed_to(b, known[1], reads[1])
+            answer = self._compared(ours, theirs, given)
             if answer is not None and not isinstance(answer, Unknown):
                 return _through(answer, through)
         found = [[digest.bits for digest in one.before] for one in digests if one is not None]
@@ -215,7 +239,13 @@ def _read(step: Step, position: int) -> _Read:
     arg = step.signature.args[position]
     assert arg.tensor is not None
     start, _ = span(step.address(position), arg.tensor)
-    return _Read(start, arg.tensor, step.row.digest(position, "before"), step.row.line.stream, step)
+    bits = step.row.digest(position, "before")
+    return _Read(start, arg.tensor, bits, step.row.line.stream, step.index, step)
+
+
+def _passed_to(operator: Write, bits: str, read: _Read) -> _Read:
+    # what an operator read, some time before a launch
+    return _Read(0, _NOTHING, bits, operator.stream, read.before, None)
 
 
 def _changed_since(write: Write, read: _Read) -> bool | None:

@@ -39,7 +39,7 @@ class Notes:
         Not if one is damaged, was interrupted, or lacks a process.
         """
         asked = "none" not in (self.a.info.digests, self.b.info.digests)
-        return not (self.notes or (self.undigested and asked))
+        return not (self.notes or self.partial or (self.undigested and asked))
 
     def add(self, note: str) -> None:
         """Note once what was not compared."""

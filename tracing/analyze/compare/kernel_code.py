@@ -76,18 +76,26 @@ class KernelCodes:
     def _is_code(self, a: Kernel, b: Kernel) -> bool:
         return _configured(a) == _configured(b) and self.difference(a, b) is None
 
-    def difference(self, a: Kernel, b: Kernel) -> CodeDifference | None:
+    def difference(self, a: Kernel, b: Kernel, *, alike: bool = True) -> CodeDifference | None:
         """What differs in the code of a kernel of run a and one of run b; None: nothing that could matter.
 
-        Of kernels with other constants or compiler options only the source is compared.
+        alike -- False: they are launched on other types, so that only the source is compared, as it is of
+                 kernels with other constants or compiler options
         """
         if a.hash and a.hash == b.hash and a.stages.get("ptx") == b.stages.get("ptx"):
             return None
-        key = (a.hash, a.source, a.module, tuple(a.stages.values()), *_configured(a))
+        key: tuple[object, ...] = (
+            alike,
+            a.hash,
+            a.source,
+            a.module,
+            tuple(a.stages.values()),
+            *_configured(a),
+        )
         key += (b.hash, b.source, b.module, tuple(b.stages.values()), *_configured(b))
         if key not in self._known:
             try:
-                self._known[key] = self._compared(a, b)
+                self._known[key] = self._compared(a, b) if alike else self._sources(a, b)
             except Problem as problem:  # a blob that was lost
                 self._known[key] = None
                 self.notes.append(f"the code of {a.name}: {problem.problem}")
@@ -128,6 +136,11 @@ def _by_name(run: Run) -> dict[str, list[Kernel]]:
         if all(kernel.hash != other.hash for other in found.setdefault(kernel.name, [])):
             found[kernel.name].append(kernel)
     return found
+
+
+def _identity(kernel: Kernel) -> tuple[object, ...]:
+    stages = tuple(kernel.stages.values())
+    return kernel.hash, kernel.source, kernel.module, stages, *_configured(kernel)
 
 
 def _configured(kernel: Kernel) -> tuple[object, ...]:

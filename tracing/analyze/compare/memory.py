@@ -44,6 +44,7 @@ class Write(NamedTuple):
     order: int = 0  # later writes have higher numbers
     reads: tuple[Sources, ...] = ()  # of an operator: what each of its inputs held
     depth: int = 0  # operators in a row through which it can be followed back
+    call: int = 0  # of an operator: how often it was called like this before
     below: Sources = ()  # what lay there before; kept where the write may have left some of it
 
 

@@ -24,7 +24,7 @@ from tracing.analyze.compare.divergence import (
     Unknown,
 )
 from tracing.analyze.compare.equal_prefix import FIRST, Prefix, equal_prefix
-from tracing.analyze.compare.kernel_code import KernelCodes
+from tracing.analyze.compare.kernel_code import CodeDifference, KernelCodes
 from tracing.analyze.compare.launch_order import LaunchOrder, Partners
 from tracing.analyze.compare.pairing import Pairing, Status
 from tracing.analyze.compare.signature_pair import SignaturePair, Slot, signature_pair
@@ -203,7 +203,7 @@ class ProcessPair:
         else:
             self._pairing.alone(a.index, 0)
             self._pairing.alone(b.index, 1)
-        code = self._codes.difference(a.kernel, b.kernel) if a.kernel.name == b.kernel.name else None
+        code = self._code(seen)
         found: list[Divergence] = []
         equal = not (seen.inputs or seen.outputs or seen.pair.changes or code)
         if not equal:
@@ -219,7 +219,7 @@ class ProcessPair:
         loose = {slot: one for slot, one in causes.items() if isinstance(one, Uninitialised)}
         whose = {slot: self._blame(slot, seen, launches) for slot in seen.outputs}
         outputs = [slot for slot, one in whose.items() if one != "same"]
-        code = self._codes.difference(a.kernel, b.kernel) if a.kernel.name == b.kernel.name else None
+        code = self._code(seen)
         if seen.pair.changes or code:
             names = tuple(a.signature.args[slot.position].name for slot in outputs)
             tuned = not code and self._winners.explain(a.kernel.name, seen.pair.changes)
@@ -236,6 +236,11 @@ class ProcessPair:
             self._mark(seen, outputs, "loose")
         else:
             yield from self._outputs(launches, seen, whose)
+
+    def _code(self, seen: _Seen) -> CodeDifference | None:
+        a, b = seen.a.kernel, seen.b.kernel
+        alike = not seen.pair.changes
+        return self._codes.difference(a, b, alike=alike) if a.name == b.name else None
 
     def _input(self, launches: LaunchPair, slot: Slot, cause: Cause | Follows) -> Divergence | None:
         # None: it follows from what was reported, or may

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -119,6 +120,10 @@ class Timeline:
         for call in self._operators.before(None):
             self._apply(call)
 
+    def calls(self, operator: Write, launch: int) -> bool:
+        """True if this process calls an operator of another one as often, before one of its launches."""
+        return self._operators.calls(operator.name, operator.argument, operator.call, launch)
+
     def digests_of(self, operator: Write) -> OperatorDigests | None:
         """The digests of an operator's call, if they were taken."""
         return self._operators.digests(operator.number)
@@ -225,6 +230,7 @@ class Timeline:
             for address, meta in zip(addresses, signature.reads, strict=False)
         )
         digests = self._operators.digests(call.index)
+        before = self._operators.counted(call)
         depth = 1 + max((one.depth for found in inputs for one in found if one), default=0)
         results = list(zip(addresses[len(signature.reads) :], signature.writes, strict=False))
         for position, (address, meta) in enumerate(results):
@@ -234,7 +240,7 @@ class Timeline:
             self._writes += 1
             self.memory.write(start, stop, Write(
                 kind, call.index, position, signature.name, signature.arguments, start, meta,
-                Left(start, meta, bits), reads=inputs, depth=depth, order=self._writes,
+                Left(start, meta, bits), reads=inputs, depth=depth, order=self._writes, call=before,
             ))  # fmt: skip
 
 
@@ -248,11 +254,23 @@ class _Operators:
         self._waiting = next(self._calls, None)
         found = run.view(process, OperatorDigests, OperatorDigests)
         self._digests = {one.operator: one for one in found}
+        self._called: dict[tuple[str, str], array[int]] = {}
 
     def before(self, launch: int | None) -> Iterator[OperatorCall]:
         while self._waiting is not None and (launch is None or self._waiting.launch <= launch):
             call, self._waiting = self._waiting, next(self._calls, None)
             yield call
+
+    def counted(self, call: OperatorCall) -> int:
+        # how often it was called like this before
+        signature = self.signatures[call.signature]
+        calls = self._called.setdefault((signature.name, signature.arguments), array("q"))
+        calls.append(call.launch)
+        return len(calls) - 1
+
+    def calls(self, name: str, arguments: str, number: int, launch: int) -> bool:
+        calls = self._called.get((name, arguments), ())
+        return number < len(calls) and calls[number] <= launch
 
     def all(self, launch: int) -> Iterator[OperatorCall]:
         calls = self._run.view(self._process, OperatorCall, OperatorCall)
