@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import unified_diff
 
+from tracing.analyze.compare.signature_pair import constants_of
 from tracing.analyze.operations import without_locations
 from tracing.errors import Problem
 from tracing.model import Kernel
@@ -144,7 +145,7 @@ def _identity(kernel: Kernel) -> tuple[object, ...]:
 
 
 def _configured(kernel: Kernel) -> tuple[object, ...]:
-    constants = tuple(sorted(kernel.constants.items()))
+    constants = tuple(sorted(constants_of(kernel).items()))
     return kernel.target, kernel.num_warps, kernel.num_stages, kernel.num_ctas, constants
 
 

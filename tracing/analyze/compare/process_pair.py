@@ -27,7 +27,7 @@ from tracing.analyze.compare.equal_prefix import FIRST, Prefix, equal_prefix
 from tracing.analyze.compare.kernel_code import CodeDifference, KernelCodes
 from tracing.analyze.compare.launch_order import LaunchOrder, Partners
 from tracing.analyze.compare.pairing import Pairing, Status
-from tracing.analyze.compare.signature_pair import SignaturePair, Slot, signature_pair
+from tracing.analyze.compare.signature_pair import Change, SignaturePair, Slot, signature_pair
 from tracing.analyze.compare.timeline import Position, Step, Timeline
 from tracing.analyze.compare.winners import Winners
 from tracing.analyze.digest_ranges import Blame, blame
@@ -253,7 +253,18 @@ class ProcessPair:
             return None
         return found
 
+    def _overlap(self, seen: _Seen) -> Change | None:
+        # two arguments that share other bytes than in the other run make another launch
+        a, b = seen.a.overlaps(), seen.b.overlaps()
+        return Change("overlap of arguments", _overlap_text(a), _overlap_text(b)) if a != b else None
+
     def _outputs(self, launches: LaunchPair, seen: _Seen, whose: dict[Slot, _Whose]) -> Iterator[Divergence]:
+        accused = [slot for slot, one in whose.items() if one == "launch"]
+        if accused and (change := self._overlap(seen)):
+            names = tuple(seen.a.signature.args[slot.position].name for slot in accused)
+            yield LaunchDiffers(launches, (change,), None, False, names)
+            self._mark(seen, accused, "differs")
+            return
         for slot, one in whose.items():
             if one == "launch":
                 yield OutputDiffers(launches, slot.position)
@@ -348,6 +359,10 @@ def _blame(slot: Slot, launches: LaunchPair) -> Blame:
     if not (one.before and other.before and one.after and other.after):
         return "launch"  # as far as digests were taken
     return blame((one.before, other.before), (one.after, other.after))
+
+
+def _overlap_text(overlaps: Sequence[tuple[str, str, int]]) -> str:
+    return ", ".join(f"{one} and {other} {distance:+d} bytes" for one, other, distance in overlaps) or "none"
 
 
 def _proven(cause: Cause) -> bool:

@@ -148,7 +148,12 @@ def _settings(kernel: Kernel, signature: Signature) -> dict[str, str]:
 def configuration_of(kernel: Kernel) -> dict[str, str]:
     """What a kernel was compiled with: its warps, stages and CTAs, and its constants."""
     own = {"num_warps": kernel.num_warps, "num_stages": kernel.num_stages, "num_ctas": kernel.num_ctas}
-    return {**{name: str(value) for name, value in own.items()}, **kernel.constants}
+    return {**{name: str(value) for name, value in own.items()}, **constants_of(kernel)}
+
+
+def constants_of(kernel: Kernel) -> dict[str, str]:
+    """Its constants, without functions: these are compared as code."""
+    return {name: text for name, text in kernel.constants.items() if not text.startswith("JITFunction(")}
 
 
 def _passed(arg: Argument) -> str:

@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeAlias, TypeVar
 
 from tracing.analyze.compare.memory import Left, Memory, Sources, Write, WriteKind, span
 from tracing.analyze.compare.signature_pair import Signatures, signature_of
-from tracing.analyze.views import extent
+from tracing.analyze.views import extent, relation
 from tracing.digests import Row
 from tracing.model import (
     Access,
@@ -73,6 +73,18 @@ class Step:
     def address(self, position: int) -> int:
         """The address of the storage of an argument."""
         return next(address for n, _, address in tensors_of(self.signature, self.addresses) if n == position)
+
+    def overlaps(self) -> tuple[tuple[str, str, int], ...]:
+        """The arguments that share bytes, and how many bytes lie between their first elements."""
+        if len(set(self.addresses)) == len(self.addresses):
+            return ()
+        ranges = [one[1:] for one in self.ranges()]
+        return tuple(
+            (name, other_name, other - address)
+            for n, (address, meta, name) in enumerate(ranges)
+            for other, other_meta, other_name in ranges[n + 1 :]
+            if relation(other_meta, meta, other - address) != "disjoint"
+        )
 
     def ranges(self) -> Iterator[tuple[bool, int, TensorMeta, str]]:
         """What the launch touches: whether it writes, address of the first element, layout, argument."""
