@@ -10,7 +10,7 @@ import torch
 
 from tracing.model import Argument, Kernel, NotCovered, Phase, Role, Scalar, Signature, TensorMeta
 from tracing.record.kernel_module import kernel_module
-from tracing.record.sites import Compiled, Grid, Site, tensor_of
+from tracing.record.site import Compiled, Grid, Site, tensor_of
 from tracing.store import RunWriter
 
 

@@ -26,7 +26,7 @@ from tracing.record.outputs import Keep, OutputKeeper
 from tracing.record.plans import Digests, Planner, plain_tensor
 from tracing.record.recording import Recording
 from tracing.record.selection import EVERYTHING, Selection
-from tracing.record.sites import Grid, Site
+from tracing.record.site import Grid, Site
 from tracing.record.storages import memory_of
 from tracing.record.threads import CurrentThread
 from tracing.record.timing import LaunchTimes
@@ -127,6 +127,9 @@ class LaunchRecorder:
 
     def before(self, site: Site, values: Sequence[Any], stream: int, grid: Grid | None) -> Launch | None:
         """Note a launch and take the digests of what it finds."""
+        flat = site.flat
+        if flat is not None:
+            site, values = flat, flat.values(values)
         with self._lock:
             recording, plan = self._recording, self._planner.plan(site, values, grid)
             if plan.wrapped:

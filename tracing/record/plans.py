@@ -21,7 +21,7 @@ from tracing.record.catalogue import Catalogue
 from tracing.record.digest_gpu import StreamDigests
 from tracing.record.digest_tables import Call, Table, calls, facts, tables, variant
 from tracing.record.layouts import layout
-from tracing.record.sites import Grid, Site, tensor_of
+from tracing.record.site import Grid, Site, tensor_of
 from tracing.record.storages import Memory, Storages
 
 Digests: TypeAlias = Literal["all", "declared", "none"]
