@@ -180,3 +180,18 @@ def test_the_ranges_tell_where_two_tensors_differ(tiles: int) -> None:
 
     assert len(one) == len(other) <= 3 * RANGES
     assert [i for i in range(0, len(one), 3) if one[i : i + 3] != other[i : i + 3]] == [len(one) - 3]
+
+
+def test_a_tensor_whose_storage_was_freed_is_refused() -> None:
+    x = torch.ones(4)
+    x.untyped_storage().resize_(0)
+
+    with pytest.raises(RuntimeError, match="its storage was freed"):
+        digest(x)
+
+
+def test_a_tensor_that_was_digested_can_be_resized_as_before() -> None:
+    x = torch.ones(4)
+    digest(x)
+
+    assert x.resize_(1000).shape == (1000,)

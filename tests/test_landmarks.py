@@ -98,7 +98,7 @@ def test_a_sparse_collective_has_no_bits_and_that_is_said(tmp_path: Path) -> Non
     run = recorded(tmp_path, lambda: dist.all_reduce(torch.eye(3).to_sparse()))
     told = {record.what.split(" (")[0] for record in run.records(NotCovered)}
 
-    assert told == {"the bits of a collective or of parameters"}
+    assert "the bits of a collective or of parameters" in told
 
 
 @pytest.mark.parametrize(

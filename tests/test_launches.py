@@ -181,8 +181,46 @@ def test_an_input_that_an_earlier_launch_wrote_has_no_operator_for_a_writer(
     assert launches[0].args[1].storage == launches[1].args[0].storage
 
 
+def test_an_operator_on_a_slice_is_not_the_writer_of_the_slice_beside_it(gpu: None, tmp_path: Path) -> None:
+    x, columns = torch.zeros(200), torch.zeros(100, 2)
+
+    def program() -> None:
+        x[:100].fill_(1)
+        columns[:, 0].fill_(1)
+        for read in (x[:100], x[100:], x, columns[:, 0], columns[:, 1]):
+            added(read, torch.empty(200))
+
+    launches = recorded(tmp_path, program)
+    fill = "aten::fill_.Scalar"
+
+    assert [launch.args[0].writer for launch in launches] == [fill, None, fill, fill, None]
+
+
+def test_a_launch_on_a_slice_leaves_the_writer_of_the_slice_beside_it(gpu: None, tmp_path: Path) -> None:
+    x = torch.zeros(200)
+
+    def program() -> None:
+        x.fill_(1)
+        added(torch.zeros(100), x[:100])
+        for read in (x[:100], x[100:], x):
+            added(read, torch.empty(200))
+
+    launches = recorded(tmp_path, program)
+
+    assert [launch.args[0].writer for launch in launches[1:]] == [None, "aten::fill_.Scalar", None]
+
+
+def test_memory_that_is_allocated_once_more_has_no_writer(gpu: None, tmp_path: Path) -> None:
+    def program() -> None:
+        for _ in range(20):
+            torch.zeros(1 << 16)
+            added(torch.empty(1 << 16))
+
+    assert {launch.args[0].writer for launch in recorded(tmp_path, program)} == {None}
+
+
 def test_without_operators_no_writer_is_named(gpu: None, tmp_path: Path) -> None:
-    (launch,) = recorded(tmp_path, lambda: added(torch.zeros(100)), operators=False)
+    (launch,) = recorded(tmp_path, lambda: added(torch.zeros(100)), operators="none")
 
     assert [arg.writer for arg in launch.args] == [None] * 3
 
@@ -203,6 +241,30 @@ def test_views_of_one_tensor_share_its_storage_and_no_other(gpu: None, tmp_path:
     assert first.args[0].storage == second.args[0].storage == second.args[1].storage
     assert first.args[1].storage != first.args[0].storage
     assert second.args[0].tensor.offset == 100
+
+
+def test_generated_code_is_recorded_where_its_inputs_begin_in_their_storages(
+    gpu: None, tmp_path: Path
+) -> None:
+    x, compiled = torch.randn(300), torch.compile(torch.sin)
+    launches = recorded(tmp_path, lambda: [compiled(x[at : at + 100]) for at in (0, 100, 200, 100)])
+    sources = [launch.args[0] for launch in launches]
+
+    assert [source.tensor.offset for source in sources if source.tensor] == [0, 100, 200, 100]
+    assert len({source.storage for source in sources}) == 1
+    assert [source.before for source in sources] == [digest(x[at : at + 100]) for at in (0, 100, 200, 100)]
+
+
+def test_a_storage_has_the_address_and_the_size_of_the_whole_block(gpu: None, tmp_path: Path) -> None:
+    x = torch.ones(300)
+    writer = store.create(tmp_path, INFO)
+    with LaunchRecorder(writer):
+        added(x[100:], torch.empty(200))
+    run = store.Run(writer.path)
+    (launch,) = run.launches()
+    storage = run.storages(run.processes()[0])[launch.args[0].storage]
+
+    assert (storage.address, storage.nbytes) == (x.data_ptr(), 1200)
 
 
 # ---- digests ----

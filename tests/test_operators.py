@@ -1,28 +1,38 @@
-"""Operators outside of Triton as writers: what is told, what is not, and that torch.compile goes on."""
+"""Operators outside of Triton: which are seen, what they read and write, and that torch.compile goes on."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
 import torch
-from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.testing._internal.two_tensor import TwoTensor
 
 from tracing.record import hooks
-from tracing.record.operators import OperatorWrites
+from tracing.record.operator_effects import Effect
+from tracing.record.operators import Operators
 from tracing.virtual_gpu import virtual_gpu
 
 
-class Writes:
-    """Everything told, in order."""
+class Calls:
+    """Every operator passed on, with the storages of what it read and wrote, in order."""
 
     def __init__(self) -> None:
+        self.read: list[tuple[str, list[int]]] = []
         self.told: list[tuple[str, list[int]]] = []
 
-    def __call__(self, name: str, tensors: Sequence[Any]) -> None:
-        self.told.append((name, [address(tensor) for tensor in tensors]))
+    def before(self, effect: Effect, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[int]:
+        return [address(tensor) for tensor in effect.read(args, kwargs)]
+
+    def after(
+        self, effect: Effect, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any, before: list[int]
+    ) -> None:
+        if written := effect.written(args, kwargs, result):
+            self.read.append((effect.name, before))
+            if not (effect.allocates or effect.resizes):
+                self.told.append((effect.name, [address(tensor) for tensor in written]))
 
     @property
     def names(self) -> list[str]:
@@ -42,13 +52,13 @@ def address(tensor: Any) -> int:
 class Readers:
     """A listener of launches that asks who wrote each argument before the kernel reads it."""
 
-    def __init__(self, writes: Writes) -> None:
-        self.writes = writes
+    def __init__(self, calls: Calls) -> None:
+        self.calls = calls
         self.found: list[dict[str, str | None]] = []
 
     def before(self, site: Any, values: Sequence[Any], stream: int, grid: Any) -> None:
         tensors = {n: v for n, v in zip(site.names, values, strict=True) if isinstance(v, torch.Tensor)}
-        self.found.append({name: self.writes.writer(t) for name, t in tensors.items()})
+        self.found.append({name: self.calls.writer(t) for name, t in tensors.items()})
 
     def after(self, token: None) -> None: ...
 
@@ -57,159 +67,215 @@ class Readers:
 
 
 def test_a_copy_of_the_host_program_is_told_with_the_tensor_that_it_wrote() -> None:
-    writes, x = Writes(), torch.zeros(3)
-    with OperatorWrites(writes):
+    calls, x = Calls(), torch.zeros(3)
+    with Operators(calls):
         x.copy_(torch.ones(3))
 
-    assert writes.told[-1] == ("aten::copy_", [address(x)])
+    assert calls.told[-1] == ("aten::copy_", [address(x)])
 
 
 def test_an_output_argument_and_a_new_tensor_are_both_written() -> None:
-    writes, x, out = Writes(), torch.ones(2, 2), torch.empty(2, 2)
-    with OperatorWrites(writes):
+    calls, x, out = Calls(), torch.ones(2, 2), torch.empty(2, 2)
+    with Operators(calls):
         torch.mm(x, x, out=out)
         y = x + 1
 
-    assert writes.writer(out) == "aten::mm.out"
-    assert writes.writer(y) == "aten::add.Tensor"
+    assert calls.writer(out) == "aten::mm.out"
+    assert calls.writer(y) == "aten::add.Tensor"
 
 
 def test_all_tensors_of_a_list_are_written() -> None:
-    writes, tensors = Writes(), [torch.zeros(2), torch.zeros(3)]
-    with OperatorWrites(writes):
+    calls, tensors = Calls(), [torch.zeros(2), torch.zeros(3)]
+    with Operators(calls):
         torch._foreach_add_(tensors, 1.0)
 
-    assert writes.told == [("aten::_foreach_add_.Scalar", [address(tensor) for tensor in tensors])]
+    assert calls.told == [("aten::_foreach_add_.Scalar", [address(tensor) for tensor in tensors])]
 
 
 def test_an_operator_of_another_library_is_told_by_its_own_name() -> None:
     with torch.library._scoped_library("tracing_test", "FRAGMENT") as library:
         library.define("clear(Tensor(a!) x) -> ()")
         library.impl("clear", lambda x: x.numpy().fill(0), "CPU")
-        writes, x = Writes(), torch.zeros(3)
-        with OperatorWrites(writes):
+        calls, x = Calls(), torch.zeros(3)
+        with Operators(calls):
             torch.ops.tracing_test.clear(x)
 
-    assert writes.told == [("tracing_test::clear", [address(x)])]
+    assert calls.told == [("tracing_test::clear", [address(x)])]
 
 
 def test_a_collective_writes_its_first_argument_though_its_schema_does_not_say_so() -> None:
     distributed = pytest.importorskip("torch.distributed")
     distributed.init_process_group("gloo", store=distributed.HashStore(), rank=0, world_size=1)
     try:
-        writes, x = Writes(), torch.ones(3)
-        with OperatorWrites(writes):
+        calls, x = Calls(), torch.ones(3)
+        with Operators(calls):
             distributed.all_reduce(x)
     finally:
         distributed.destroy_process_group()
 
-    assert writes.writer(x) == "c10d::allreduce_"
+    assert calls.writer(x) == "c10d::allreduce_"
 
 
 @pytest.mark.parametrize("training", [True, False])
 def test_batch_norm_writes_its_running_statistics_in_training_only(training: bool) -> None:
-    writes, mean = Writes(), torch.zeros(4)
-    with OperatorWrites(writes):
+    calls, mean = Calls(), torch.zeros(4)
+    with Operators(calls):
         torch.nn.functional.batch_norm(torch.ones(2, 4), mean, torch.ones(4), training=training)
 
-    assert writes.writer(mean) == ("aten::native_batch_norm" if training else None)
+    assert calls.writer(mean) == ("aten::native_batch_norm" if training else None)
 
 
 def test_gradients_are_told_with_the_operators_of_the_backward_pass() -> None:
     x = torch.ones(3, 2, requires_grad=True)
     loss = (x @ torch.ones(2, 3)).sum()
-    writes = Writes()
-    with OperatorWrites(writes):
+    calls = Calls()
+    with Operators(calls):
         loss.backward()
 
     assert x.grad is not None
-    assert writes.writer(x.grad) == "aten::mm"
+    assert calls.writer(x.grad) == "aten::mm"
 
 
 def test_a_subclass_is_told_as_the_plain_tensors_inside_of_it() -> None:
     a, b = torch.ones(2), torch.ones(2)
-    writes = Writes()
-    with OperatorWrites(writes):
+    calls = Calls()
+    with Operators(calls):
         TwoTensor(a, b).mul_(2)
 
-    assert writes.told == [("aten::mul_.Tensor", [address(a)]), ("aten::mul_.Tensor", [address(b)])]
+    assert calls.told == [("aten::mul_.Tensor", [address(a)]), ("aten::mul_.Tensor", [address(b)])]
 
 
-def test_an_output_that_the_receiver_keeps_is_told_all_the_same() -> None:
-    kept: list[Any] = []
-    with OperatorWrites(lambda name, tensors: kept.extend(tensors)):
-        x = torch.ones(3)
+# ---- what an operator reads ----
 
-    assert address(x) in map(address, kept)
+
+def reads(call: Callable[[], object]) -> list[tuple[str, list[int]]]:
+    """What each operator read that a call makes."""
+    calls = Calls()
+    with Operators(calls):
+        call()
+    return calls.read
+
+
+def test_an_operator_reads_its_tensor_arguments_also_those_in_lists_and_keywords() -> None:
+    x, y, index = torch.ones(3), torch.ones(3), torch.tensor([0, 1])
+
+    assert reads(lambda: torch.cat([x, y])) == [("aten::cat", [address(x), address(y)])]
+    assert reads(lambda: x[index]) == [("aten::index.Tensor", [address(x), address(index)])]
+    assert reads(lambda: torch._foreach_add_([x], [y])) == [
+        ("aten::_foreach_add_.List", [address(x), address(y)])
+    ]
+
+
+def test_what_an_operator_replaces_as_a_whole_it_has_not_read() -> None:
+    x, y, out = torch.ones(3), torch.ones(3), torch.empty(3)
+
+    assert reads(lambda: out.copy_(x)) == [("aten::copy_", [address(x)])]
+    assert reads(lambda: torch.add(x, y, out=out)) == [("aten::add.out", [address(x), address(y)])]
+    assert reads(lambda: [out.zero_(), out.fill_(1), out.normal_()]) == [
+        ("aten::zero_", []),
+        ("aten::fill_.Scalar", []),
+        ("aten::normal_", []),
+    ]
+    assert reads(lambda: torch.zeros_like(x)) == [("aten::zeros_like", [])]
+
+
+def test_what_an_operator_updates_in_place_it_has_read() -> None:
+    x, y = torch.ones(3), torch.ones(3)
+
+    assert reads(lambda: x.add_(y)) == [("aten::add_.Tensor", [address(x), address(y)])]
+
+
+def test_a_tensor_made_of_numbers_is_written_by_nobody_else() -> None:
+    calls = Calls()
+    with Operators(calls):
+        x = torch.tensor([1, 2])
+
+    assert (calls.writer(x), calls.read) == ("aten::lift_fresh", [("aten::lift_fresh", [])])
+
+
+# ---- threads ----
+
+
+def test_operators_of_a_thread_that_the_program_starts_are_seen() -> None:
+    calls = Calls()
+    mode = Operators(calls)
+    with mode, mode.carried():
+        thread = threading.Thread(target=lambda: torch.ones(3).add_(1))
+        thread.start()
+        thread.join()
+
+    assert calls.names == ["aten::ones", "aten::add_.Tensor"]
+
+
+def test_a_thread_that_outlives_the_mode_is_seen_no_longer() -> None:
+    calls, go = Calls(), threading.Event()
+    mode = Operators(calls)
+    with mode, mode.carried():
+        thread = threading.Thread(target=lambda: (go.wait(), torch.ones(3)))
+        thread.start()
+    go.set()
+    thread.join()
+
+    assert calls.told == []
+    assert torch.utils._python_dispatch._len_torch_dispatch_stack() == 0
 
 
 # ---- what is not ----
 
 
 def test_views_and_uninitialised_tensors_are_not_written() -> None:
-    x, writes = torch.ones(4, 4), Writes()
-    with OperatorWrites(writes):
+    x, calls = torch.ones(4, 4), Calls()
+    with Operators(calls):
         x.view(16)[2:].detach()
         x.t().split(2)
         torch.empty(3).new_empty(2).resize_(5)
         torch.empty_like(x).t_()
 
-    assert writes.told == []
+    assert calls.told == []
 
 
 def test_in_inference_mode_a_composite_operator_writes_only_what_it_copied() -> None:
-    x, writes = torch.ones(4, 2), Writes()
-    with OperatorWrites(writes), torch.inference_mode():
+    x, calls = torch.ones(4, 2), Calls()
+    with Operators(calls), torch.inference_mode():
         x.reshape(8)
         torch.nn.functional.dropout(x, 0.5, training=False)
         y = x.t().reshape(8)
 
-    assert writes.names == ["aten::reshape"]
-    assert writes.writer(y) == "aten::reshape"
-
-
-def test_tensors_without_memory_are_not_told() -> None:
-    writes = Writes()
-    with OperatorWrites(writes):
-        torch.ones(3, device="meta").add_(1)
-        with FakeTensorMode():
-            fake = torch.ones(3)
-        fake + 1
-
-    assert writes.told == []
+    assert calls.names == ["aten::reshape"]
+    assert calls.writer(y) == "aten::reshape"
 
 
 def test_what_a_recorder_does_itself_is_not_told() -> None:
-    x, writes = torch.ones(3), Writes()
-    with OperatorWrites(writes):
+    x, calls = torch.ones(3), Calls()
+    with Operators(calls):
         with hooks.hidden():
             x + 1
         with torch._C._DisableTorchDispatch():
             x + 1
 
-    assert writes.told == []
+    assert calls.told == []
 
 
-def test_operators_of_the_receiver_itself_are_not_told() -> None:
-    names = []
+def test_operators_of_the_listener_itself_are_not_passed_on() -> None:
+    class Cloning(Calls):
+        def after(self, effect: Effect, args: Any, kwargs: Any, result: Any, before: Any) -> None:
+            super().after(effect, args, kwargs, result, before)
+            result.clone()
 
-    def wrote(name: str, tensors: Sequence[Any]) -> None:
-        names.append(name)
-        tensors[0].clone()
-
-    with OperatorWrites(wrote):
+    calls = Cloning()
+    with Operators(calls):
         torch.ones(3)
 
-    assert names == ["aten::ones"]
+    assert calls.names == ["aten::ones"]
 
 
 def test_an_operator_that_raises_wrote_nothing_and_the_mode_is_left() -> None:
-    writes = Writes()
-    with pytest.raises(RuntimeError), OperatorWrites(writes):
+    calls = Calls()
+    with pytest.raises(RuntimeError), Operators(calls):
         torch.mm(torch.empty(2, 3), torch.empty(2, 3))
     torch.ones(3)
 
-    assert writes.told == []
+    assert calls.told == []
 
 
 # ---- with torch.compile ----
@@ -217,9 +283,9 @@ def test_an_operator_that_raises_wrote_nothing_and_the_mode_is_left() -> None:
 
 def test_who_wrote_what_a_compiled_kernel_reads_is_known_forward_and_backward() -> None:
     x, w = torch.randn(4, 8), torch.randn(8, 8, requires_grad=True)
-    writes = Writes()
-    readers = Readers(writes)
-    with virtual_gpu(), hooks.installed(readers), OperatorWrites(writes):
+    calls = Calls()
+    readers = Readers(calls)
+    with virtual_gpu(), hooks.installed(readers), Operators(calls):
         y = torch.compile(lambda x, w: torch.sigmoid(x @ w) @ w)(x, w)
         forward = len(readers.found)
         y.backward(torch.ones_like(y))
@@ -230,17 +296,17 @@ def test_who_wrote_what_a_compiled_kernel_reads_is_known_forward_and_backward() 
 
 
 def test_a_fallback_of_inductor_is_known_as_the_writer() -> None:
-    x, writes = torch.eye(3), Writes()
-    readers = Readers(writes)
-    with virtual_gpu(), hooks.installed(readers), OperatorWrites(writes):
+    x, calls = torch.eye(3), Calls()
+    readers = Readers(calls)
+    with virtual_gpu(), hooks.installed(readers), Operators(calls):
         torch.compile(lambda x: torch.cdist(x, x) + 1)(x)
 
     assert "aten::_cdist_forward" in readers.found[-1].values()
 
 
 def test_compiling_tells_nothing_but_what_the_program_runs() -> None:
-    x, writes = torch.randn(8), Writes()
-    with virtual_gpu(), OperatorWrites(writes):
+    x, calls = torch.randn(8), Calls()
+    with virtual_gpu(), Operators(calls):
         torch.compile(lambda x: torch.sin(x) + 1)(x)
 
-    assert writes.told == []
+    assert calls.told == []

@@ -106,7 +106,7 @@ class LaunchLine(Record, frozen=True):
     storages: tuple[int, ...]  # `Storage.id` of each tensor argument
     writers: Mapping[int, str] = {}
     site: int = -1  # `CallSite.id`; -1: unknown
-    thread: int = 0  # threads are numbered in the order of their first launch
+    thread: int = 0  # threads are numbered in the order of their first launch or operator
 
 
 class Storage(Record, frozen=True):
@@ -138,7 +138,8 @@ class OperatorSignature(Record, frozen=True):
     arguments: str  # those that are no tensors, as Python writes them: "alpha=2"
     reads: tuple[TensorMeta, ...]
     writes: tuple[TensorMeta, ...]  # outputs and mutated arguments
-    allocates: bool = False  # what it "writes" is uninitialised: `empty` and its like
+    allocates: bool = False  # what it "writes" is uninitialised, but for what it reads: `empty`, `resize_`
+    random: bool = False  # it draws from a generator: equal inputs need not give equal outputs
 
 
 class OperatorCall(Record, frozen=True):
@@ -153,7 +154,10 @@ class OperatorCall(Record, frozen=True):
 
 
 class OperatorDigests(Record, frozen=True):
-    """The bits that one operator read and wrote, in its signature's order; of `--operators digests`."""
+    """The bits that one operator read and wrote, in its signature's order; of `--operators digests`.
+
+    `Digest.bits` is empty where none could be taken.
+    """
 
     operator: int
     before: tuple[Digest, ...]
@@ -441,6 +445,7 @@ class RunInfo(Record, frozen=True):
     environment: Environment
     digests: Literal["all", "declared", "none"] = "all"  # of which tensors they were taken
     world_size: int = 1  # ranks of the job
+    operators: Literal["digests", "writers", "none"] = "writers"  # what was recorded of them
 
 
 class KernelArg(Record, frozen=True):
@@ -454,6 +459,7 @@ class KernelArg(Record, frozen=True):
     before: Digest | None = None
     after: Digest | None = None
     writer: str | None = None  # the operator outside of Triton that wrote it last, "aten::mm.out"
+    addresses: bool = False  # see `Argument`
 
     @property
     def reads(self) -> bool:
@@ -484,12 +490,35 @@ class KernelLaunch(Record, frozen=True):
     finished: bool = True  # False: the process ended before the launch's digests were known, or it raised
     time: LaunchTime | None = None
     hashes: UserHash | None = None  # by a user's own hash_fn
-    site: int = -1  # `CallSite.id`; -1: unknown
+    site: CallSite | None = None  # None: unknown
     thread: int = 0
 
     @property
     def kernel_name(self) -> str:
         return self.kernel.name
+
+
+class OperatorTensor(Record, frozen=True):
+    """A tensor that an operator read or wrote."""
+
+    tensor: TensorMeta
+    storage: int
+    digest: Digest | None = None  # before the operator if it read the tensor, after it if it wrote it
+
+
+class Operator(Record, frozen=True):
+    """One call of an operator outside of Triton, joined with its signature, its site and its digests."""
+
+    index: int
+    launch: int
+    name: str
+    arguments: str
+    reads: tuple[OperatorTensor, ...]
+    writes: tuple[OperatorTensor, ...]
+    allocates: bool = False
+    random: bool = False
+    site: CallSite | None = None
+    thread: int = 0
 
 
 class PassRecord(Record, frozen=True):

@@ -22,6 +22,7 @@ from tracing import store
 from tracing.environment import environment
 from tracing.model import SCHEMA, RunInfo
 from tracing.record.launches import LaunchRecorder
+from tracing.record.operator_calls import OperatorFacts
 from tracing.record.outputs import Keep
 from tracing.record.plans import Digests
 
@@ -47,7 +48,9 @@ def milliseconds(
     return (time.perf_counter() - started) / steps * 1e3
 
 
-def recording(runs: Path, digests: Digests, operators: bool = False, **options: Any) -> LaunchRecorder:
+def recording(
+    runs: Path, digests: Digests, operators: OperatorFacts = "none", **options: Any
+) -> LaunchRecorder:
     info = RunInfo(SCHEMA, "gpt2", "", (), 0, store.now(), environment("", ""))
     return LaunchRecorder(store.create(runs, info), digests, operators=operators, **options)
 
@@ -80,7 +83,7 @@ def test_a_training_step_recorded(tmp_path: Path) -> None:
         "metadata": (lambda: recording(tmp_path / "metadata", "none"), STEPS),
         "digests, declared": (lambda: recording(tmp_path / "declared", "declared"), STEPS),
         "digests, all": (lambda: recording(tmp_path / "all", "all"), STEPS),
-        "digests, all, and operators": (lambda: recording(tmp_path / "operators", "all", True), STEPS),
+        "digests, all, and operators": (lambda: recording(tmp_path / "operators", "all", "writers"), STEPS),
         "metadata and times": (lambda: recording(tmp_path / "times", "none", time=True), STEPS),
         "outputs kept, on the GPU": (lambda: recording(tmp_path / "kept", "none", keep=ON_THE_GPU), 3),
         "outputs kept, written to disk": (lambda: recording(tmp_path / "disk", "none", keep=ON_DISK), 1),

@@ -35,18 +35,18 @@ def visit(run: Run, rank: int, launch: KernelLaunch) -> Visit | None:
     for process in run.processes():
         if rank_of(process) != rank:
             continue
-        sites = {one.id: one for one in run.view(process, CallSite, CallSite)}
-        site = sites.get(launch.site)
-        if site is None:
+        sites = run.sites(process)
+        lines = list(run.view(process, LaunchLine, _Launch))
+        here = next((one for one in lines if one.index == launch.index), None)
+        if here is None or here.site not in sites:
             continue
         kernels = {number: kernel for number, (kernel, _) in run.signatures(process).items()}
         there = [
             one.index
-            for one in run.view(process, LaunchLine, _Launch)
-            if one.site == launch.site and _same(kernels.get(one.signature), launch.kernel)
+            for one in lines
+            if one.site == here.site and _same(kernels.get(one.signature), launch.kernel)
         ]
-        if launch.index in there:
-            return Visit(site, there.index(launch.index), len(there))
+        return Visit(sites[here.site], there.index(launch.index), len(there))
     return None
 
 

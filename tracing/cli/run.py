@@ -33,6 +33,14 @@ class Digests(str, Enum):
     none = "none"
 
 
+class OperatorFacts(str, Enum):
+    """What is recorded of operators outside of Triton."""
+
+    digests = "digests"
+    writers = "writers"
+    none = "none"
+
+
 class Phase(str, Enum):
     """When a kernel is launched."""
 
@@ -65,6 +73,13 @@ DigestsOf = Annotated[
     typer.Option(
         help="all: every tensor before a launch, and what it may write after it. "
         "declared: what the kernel reads before and writes after. none: launches only."
+    ),
+]
+Operators = Annotated[
+    OperatorFacts,
+    typer.Option(
+        help="Of operators outside of Triton. writers: what each read, wrote and allocated. "
+        "digests: the bits of it, too; waits for the device. none: nothing."
     ),
 ]
 Kernels = Annotated[list[str] | None, typer.Option(help="Record kernels of this name; a glob.")]
@@ -116,6 +131,7 @@ def run(
     target: Target = "sm_90",
     seed: Seed = 0,
     digests: DigestsOf = Digests.all,
+    operators: Operators = OperatorFacts.writers,
     kernel: Kernels = None,
     launches: Launches = ":",
     phase: Phases = None,
@@ -159,13 +175,14 @@ def run(
         keep = Keep(keep_inputs, keep_memory, keep_disk, keep_spill.value)
         hashing = load_hash_fn(hash_fn) if hash_fn else None
         experiment = Experiment(load_case(case), Device(target), seed)
-        info = _info(experiment, digests, environment.world_size() if rank_aware else 1)
+        info = _info(experiment, digests, operators, environment.world_size() if rank_aware else 1)
         writer = store.create(runs, info, environment.rank(), job)
         with closing(writer):
             kept = keep if keep_outputs or keep_inputs else None
             recorder = LaunchRecorder(
-                writer, digests.value, selection=selection, keep=kept, time=time_launches, hash_fn=hashing
-            )
+                writer, digests.value, operators=operators.value, selection=selection, keep=kept,
+                time=time_launches, hash_fn=hashing,
+            )  # fmt: skip
             taken = Winners(writer, frozen.winners if frozen else ())
             progress = _progress(status, experiment, started)
             outcome = record(
@@ -176,11 +193,11 @@ def run(
     _conclude(outcome, writer.path, show, recorder.hash_failure)
 
 
-def _info(experiment: Experiment, digests: Digests, world_size: int) -> RunInfo:
+def _info(experiment: Experiment, digests: Digests, operators: OperatorFacts, world_size: int) -> RunInfo:
     case, environment = experiment.case, experiment.device.environment()
     return RunInfo(
         SCHEMA, case.name, str(case.path), tuple(sys.argv), experiment.seed, store.now(), environment,
-        digests.value, world_size,
+        digests.value, world_size, operators.value,
     )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""What repeats from launch to launch, each stored once: kernels, signatures, storages, gaps."""
+"""What repeats from launch to launch, each stored once: kernels, signatures, gaps."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 
 from tracing.model import Argument, Kernel, NotCovered, Phase, Role, Scalar, Signature, TensorMeta
 from tracing.record.kernel_module import kernel_module
-from tracing.record.sites import Compiled, Grid, Site, tensor_of
+from tracing.record.site import Compiled, Grid, Site, tensor_of
 from tracing.store import RunWriter
 
 
@@ -22,15 +22,17 @@ class Catalogue:
         self._kernels: dict[tuple[str, str, str], int] = {}
         self._roles: dict[int, Mapping[str, Role]] = {}
         self._signatures: dict[Signature, int] = {}
-        self._storages: dict[int, int] = {}
         self._uncovered: set[NotCovered] = set()
+        self._metas: dict[TensorMeta, TensorMeta] = {}
 
     def signature(
         self, site: Site, values: Sequence[Any], grid: Grid, phase: Phase
     ) -> tuple[int, tuple[Argument, ...]]:
         """The number of one way to launch a kernel, and its arguments."""
         kernel, roles = self._kernel(site)
-        args = tuple(_argument(name, value, roles) for name, value in zip(site.names, values, strict=True))
+        args = tuple(
+            self._argument(name, value, roles) for name, value in zip(site.names, values, strict=True)
+        )
         device = next((arg.tensor.device for arg in args if arg.tensor), "")
         signature = Signature(0, kernel, grid, phase, device, args)
         known = self._signatures.get(signature)
@@ -39,9 +41,10 @@ class Catalogue:
             self._writer.append(msgspec.structs.replace(signature, id=known))
         return known, args
 
-    def storage(self, address: int) -> int:
-        """The number of the storage that starts at an address; tensors that share it have one."""
-        return self._storages.setdefault(address, len(self._storages))
+    def meta(self, tensor: torch.Tensor) -> TensorMeta:
+        """The layout of a tensor, as one object for all that have it."""
+        meta = tensor_meta(tensor)
+        return self._metas.setdefault(meta, meta)
 
     def not_covered(self, what: str, setting: str) -> None:
         """Write down, once, that something was not seen."""
@@ -49,6 +52,13 @@ class Catalogue:
         if record not in self._uncovered:
             self._uncovered.add(record)
             self._writer.append(record)
+
+    def _argument(self, name: str, value: object, roles: Mapping[str, Role]) -> Argument:
+        tensor = tensor_of(value)
+        if tensor is None:
+            plain = value is None or isinstance(value, (bool, int, float, str))
+            return Argument(name, value=cast(Scalar, value) if plain else repr(value))
+        return Argument(name, roles.get(name, "unknown"), self.meta(tensor))
 
     def _kernel(self, site: Site) -> tuple[int, Mapping[str, Role]]:
         compiled = site.compiled()
@@ -93,14 +103,6 @@ class Catalogue:
             module=self._writer.blob(module.text) if module else None,
             undefined=module.undefined if module else (),
         )
-
-
-def _argument(name: str, value: object, roles: Mapping[str, Role]) -> Argument:
-    tensor = tensor_of(value)
-    if tensor is None:
-        plain = value is None or isinstance(value, (bool, int, float, str))
-        return Argument(name, value=cast(Scalar, value) if plain else repr(value))
-    return Argument(name, roles.get(name, "unknown"), tensor_meta(tensor))
 
 
 def tensor_meta(tensor: torch.Tensor) -> TensorMeta:

@@ -22,7 +22,7 @@ from torch._inductor.codecache import PyCodeCache
 from tracing.model import Role
 from tracing.record import hooks
 from tracing.record.hooks import Listener
-from tracing.record.sites import Compiled, Grid, Kind
+from tracing.record.site import Compiled, FlatSite, Grid, Kind
 
 _Undo = list[tuple[dict[str, Any], str, Any]]
 
@@ -31,6 +31,7 @@ class CppSite:
     """A C++ kernel of Inductor."""
 
     kind: Kind = "cpp"
+    flat: FlatSite | None = None
     settled = True
     scalars: Sequence[int] | None
 

@@ -26,7 +26,7 @@ from tracing.record import hooks
 from tracing.record.aside import aside
 from tracing.record.hashing import Hashing, hash_fn_of
 from tracing.record.kernel_call import TritonKernelCall, tensors_of
-from tracing.record.sites import Grid, Site
+from tracing.record.site import Grid, Site
 from tracing.record.user_hash import HashFn
 
 _WRITTEN: tuple[Role, ...] = ("out", "in_out", "unknown")

@@ -26,7 +26,7 @@ import torch
 
 from tracing.record import hooks
 from tracing.record.operator_mode import OperatorMode
-from tracing.record.sites import Grid, Site
+from tracing.record.site import Grid, Site
 from tracing.record.streams import stream_of
 
 HELD_MS = 20.0  # of a stream, each time the program turns to it

@@ -36,6 +36,7 @@ TILE_WORDS = TILE_BYTES // 4
 GOLDEN = 0x9E3779B97F4A7C15  # 2**64 divided by the golden ratio: spreads consecutive integers
 LARGEST = float(np.finfo(np.float64).max)  # an L1 norm beyond it; JSON knows no infinity
 _THREE = np.array([f"{i:03x}" for i in range(1 << 12)], "S3")
+_NATIVE = {torch.float16: np.float16, torch.float32: np.float32, torch.float64: np.float64}
 _NO_VALUES = {torch.float4_e2m1fn_x2, torch.float8_e8m0fnu}  # packed pairs, and bare exponents
 _CHUNK = 32  # tiles at a time: the intermediate products stay in the second-level cache
 _FLOATS = 1 << 15  # elements at a time, likewise
@@ -104,9 +105,23 @@ def finish(
 def element_bytes(tensor: torch.Tensor) -> npt.NDArray[np.uint8]:
     """The bytes of the elements in logical order, on the host; a copy where the layout asks for one."""
     plain = tensor.detach().resolve_conj().resolve_neg().contiguous()
+    if plain.numel() and not plain.untyped_storage().nbytes():
+        raise RuntimeError("its storage was freed")  # as FSDP frees that of parameters
     flat = plain.as_strided((plain.numel(),), (1,))  # a lone element may keep any stride through contiguous()
-    array: npt.NDArray[np.uint8] = flat.view(torch.uint8).cpu().numpy()
-    return array
+    return memory(flat.view(torch.uint8).cpu())
+
+
+class _Array:
+    # Tensor.numpy() would forbid the program to resize the tensor from now on.
+    def __init__(self, tensor: torch.Tensor) -> None:
+        self.tensor = tensor  # its memory is used
+        data = {"data": (tensor.data_ptr(), False), "shape": (tensor.numel(),), "typestr": "|u1"}
+        self.__array_interface__ = {"version": 3, **data}
+
+
+def memory(flat: torch.Tensor) -> npt.NDArray[np.uint8]:
+    """The memory of [n] uint8 on the host, itself."""
+    return np.asarray(_Array(flat)) if flat.numel() else np.empty(0, np.uint8)
 
 
 def bits(tensor: torch.Tensor) -> tuple[str, str]:
@@ -123,8 +138,8 @@ def _host_floats(tensor: torch.Tensor) -> npt.NDArray[np.floating]:
     # NumPy has neither bfloat16 nor float8; each is exact in float32
     plain = tensor.detach().resolve_conj().resolve_neg().cpu()
     plain = torch.view_as_real(plain) if plain.is_complex() else plain
-    native = plain.dtype in (torch.float16, torch.float32, torch.float64)
-    return (plain if native else plain.float()).reshape(-1).numpy()
+    native = _NATIVE.get(plain.dtype)
+    return element_bytes(plain).view(native) if native else element_bytes(plain.float()).view(np.float32)
 
 
 def _statistics(values: npt.NDArray[np.floating]) -> tuple[int, int, int, float]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from tracing.record.sites import tensor_of
+from tracing.record.site import tensor_of
 
 try:
     from torch.utils._debug_mode._calls import _TritonKernelCall

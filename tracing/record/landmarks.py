@@ -37,7 +37,7 @@ PATIENCE = 30.0  # seconds
 _FUNCTIONAL = "_c10d_functional::"
 _WAIT = f"{_FUNCTIONAL}wait_tensor"  # and wait_tensors, in torch 2.15
 # What they were given stands at argument 1, what they leave at 0; of all others both are argument 0.
-_TWO_SIDED = ("allgather", "_allgather", "reduce_scatter", "_reduce_scatter", "alltoall", "gather", "scatter")
+TWO_SIDED = ("allgather", "_allgather", "reduce_scatter", "_reduce_scatter", "alltoall", "gather", "scatter")
 _POINT_TO_POINT = ("send", "recv", "barrier", "monitored_barrier", "isend", "irecv", "batch_p2p", "check_for")
 
 
@@ -186,7 +186,7 @@ def _sides(name: str, args: Sequence[Any]) -> tuple[list[torch.Tensor], list[tor
     operator = name.partition("::")[2]
     if name.startswith(_FUNCTIONAL):
         return list(tensors_in(args[0])), []
-    if operator.startswith(_TWO_SIDED):
+    if operator.startswith(TWO_SIDED):
         return list(tensors_in(args[1])), list(tensors_in(args[0]))
     return list(tensors_in(args[0])), list(tensors_in(args[0]))
 

@@ -17,6 +17,7 @@ from tracing.record.digest import digest
 from tracing.record.digest_gpu import Batch, Rows, StreamDigests
 from tracing.record.digest_tables import Call, calls, tables
 from tracing.record.plans import Place, Plan, Side, plain_tensor
+from tracing.record.storages import Memory
 
 
 @dataclass(slots=True)
@@ -26,7 +27,7 @@ class Launch:
     index: int
     plan: Plan
     values: Sequence[Any]
-    addresses: tuple[int, ...]
+    memory: Memory
     place: Place
     stream: int
     before: Side

@@ -15,7 +15,7 @@ from tracing.store import RunWriter
 _FAILED = 1 << 16  # launches that wait for the digests of one before them: that one failed
 _LINES = 256  # launches on a GPU whose lines are held back at most
 
-_Held: TypeAlias = tuple[int, Plan, int, Place, Mapping[int, str]]
+_Held: TypeAlias = tuple[int, Plan, int, Place, Mapping[int, str], int, int]
 
 
 class LaunchLines:
@@ -27,11 +27,20 @@ class LaunchLines:
         self._ready: dict[int, Digested] = {}
         self._waiting: deque[int] = deque()  # launches whose digest lines are to be written, in this order
 
-    def hold(self, index: int, plan: Plan, stream: int, place: Place, writers: Mapping[int, str]) -> None:
+    def hold(
+        self,
+        index: int,
+        plan: Plan,
+        stream: int,
+        place: Place,
+        writers: Mapping[int, str],
+        site: int,
+        thread: int,
+    ) -> None:
         """Take the next launch."""
         if len(self._held) >= _LINES:
             self.flush()
-        self._held.append((index, plan, stream, place, writers))
+        self._held.append((index, plan, stream, place, writers, site, thread))
 
     def expect(self, index: int) -> None:
         """The digests of this launch will come, and stand before those of launches after it."""
@@ -70,5 +79,7 @@ class LaunchLines:
         self._held = [held for held in self._held if held[1].signature is not None]
 
 
-def _line(index: int, plan: Plan, stream: int, place: Place, writers: Mapping[int, str]) -> LaunchLine:
-    return LaunchLine(index, plan.signature or 0, stream, place.storages, writers)
+def _line(
+    index: int, plan: Plan, stream: int, place: Place, writers: Mapping[int, str], site: int, thread: int
+) -> LaunchLine:
+    return LaunchLine(index, plan.signature or 0, stream, place.storages, writers, site, thread)

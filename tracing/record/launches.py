@@ -6,22 +6,29 @@ written in launch order all the same. Nothing waits for the device before the en
 
 from __future__ import annotations
 
-import threading
+import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import Any, Literal
 
-from tracing.record import coverage, cpp, hooks
-from tracing.record.catalogue import Catalogue
+import torch
+
+from tracing.model import TensorMeta
+from tracing.record import allocators, coverage, cpp, hooks
 from tracing.record.landmarks import Landmarks
 from tracing.record.last_writers import LastWriters
 from tracing.record.launch_digests import Launch, LaunchDigests
 from tracing.record.launch_lines import LaunchLines
-from tracing.record.operators import OperatorWrites
+from tracing.record.operator_calls import OperatorCalls, OperatorFacts
+from tracing.record.operator_effects import Effect
+from tracing.record.operators import Operators
 from tracing.record.outputs import Keep, OutputKeeper
 from tracing.record.plans import Digests, Planner, plain_tensor
+from tracing.record.recording import Recording
 from tracing.record.selection import EVERYTHING, Selection
-from tracing.record.sites import Grid, Site
+from tracing.record.site import Grid, Site
+from tracing.record.storages import memory_of
+from tracing.record.threads import CurrentThread
 from tracing.record.timing import LaunchTimes
 from tracing.record.user_hash import HashFn, UserHashes
 from tracing.store import RunWriter
@@ -35,7 +42,7 @@ class LaunchRecorder:
         writer: RunWriter,
         digests: Digests = "all",
         *,
-        operators: bool = True,
+        operators: OperatorFacts = "writers",
         selection: Selection = EVERYTHING,
         keep: Keep | None = None,
         time: bool = False,
@@ -45,20 +52,22 @@ class LaunchRecorder:
 
         digests   -- "all": every tensor argument before a launch, and what it may write after it; "declared":
                      what the kernel's IR reads before and writes after; "none": no work on the device at all
-        operators -- note which operator outside of Triton wrote a buffer last; 5 to 9 µs an operator
+        operators -- "writers": what each operator outside of Triton read, wrote and allocated, 10 to 13 µs an
+                     operator; "digests": the bits of it, too, which waits for the device; "none": nothing
         selection -- which launches
         keep      -- keep what each launch wrote, under a budget; None: nothing
         time      -- how long each launch takes, on the host and on a GPU
         hash_fn   -- tensor -> number, string, bool or None; called where digests are taken, or would be, and
                      recorded beside them. Should it fail, the program goes on, and `hash_failure` says so
         """
-        self.count = 0  # launches seen
-        self.recorded = 0  # of these
+        self.recorded = 0  # launches
         self.writer = writer
-        self._catalogue = Catalogue(writer)
+        self._recording = Recording.of(writer)
+        self._catalogue = self._recording.catalogue
         self._lines = LaunchLines(writer)
         self._digests = LaunchDigests(self._catalogue, self._lines.digested) if digests != "none" else None
         self._operators = operators
+        self._mode: Operators | None = None
         self._selection = selection
         self._keep = keep
         self._keeper = OutputKeeper(
@@ -66,11 +75,17 @@ class LaunchRecorder:
         ) if keep else None  # fmt: skip
         self._times = LaunchTimes(writer) if time else None
         self._hashes = UserHashes(writer, hash_fn, self._catalogue.not_covered) if hash_fn else None
-        self._lock = threading.RLock()  # CUDA's backward launches from autograd's own threads
-        self._planner = Planner(self._catalogue, digests)
+        self._lock = self._recording.lock
+        self._planner = Planner(self._catalogue, self._recording.storages, digests)
         self._writers = LastWriters()
+        self._calls = OperatorCalls(self._recording, self._wrote, digests=operators == "digests")
         self._beside = any(part is not None for part in (self._keeper, self._times, self._hashes))
         self._exit = ExitStack()
+
+    @property
+    def count(self) -> int:
+        """Launches seen, recorded or not."""
+        return self._recording.launches
 
     @property
     def hash_failure(self) -> str:
@@ -78,19 +93,24 @@ class LaunchRecorder:
         return self._hashes.failure if self._hashes is not None else ""
 
     def __enter__(self) -> LaunchRecorder:
+        self._recording.thread.seen = True  # and its number is 0
         with ExitStack() as stack:
             stack.callback(self._finish)
             stack.enter_context(hooks.installed(self))
             stack.enter_context(cpp.installed(self))
             stack.enter_context(coverage.watched(self._catalogue.not_covered))
-            if self._operators:
-                landmarks = Landmarks(
-                    self.writer, self._catalogue, lambda: self.count, self._digests is not None
-                )
-                stack.enter_context(landmarks.installed())
-                stack.enter_context(OperatorWrites(self._writers.wrote, landmarks))
+            if self._operators != "none":
+                self._enter_operators(stack)
             self._exit = stack.pop_all()
         return self
+
+    def _enter_operators(self, stack: ExitStack) -> None:
+        landmarks = Landmarks(self.writer, self._catalogue, lambda: self.count, self._digests is not None)
+        stack.enter_context(landmarks.installed())
+        self._mode = Operators(self._calls, landmarks)
+        stack.enter_context(self._mode)
+        stack.enter_context(self._mode.carried())
+        stack.enter_context(allocators.watched(self._calls))
 
     def __exit__(self, *exception: object) -> None:
         self._exit.close()
@@ -100,33 +120,47 @@ class LaunchRecorder:
             if self._digests is not None:
                 self._digests.drain()
             self._lines.close()
+            self._calls.flush()
             for beside in (self._keeper, self._times, self._hashes):
                 if beside is not None:
                     beside.close()
 
     def before(self, site: Site, values: Sequence[Any], stream: int, grid: Grid | None) -> Launch | None:
         """Note a launch and take the digests of what it finds."""
+        flat = site.flat
+        if flat is not None:
+            site, values = flat, flat.values(values)
         with self._lock:
-            plan = self._planner.plan(site, values, grid)
+            recording, plan = self._recording, self._planner.plan(site, values, grid)
             if plan.wrapped:
-                addresses = tuple([plain_tensor(values[i]).data_ptr() for i in plan.positions])
+                memory = memory_of([plain_tensor(values[i]) for i in plan.positions])
             else:
-                addresses = tuple([values[i].data_ptr() for i in plan.positions])
-            place = plan.places.get(addresses) or self._planner.place(plan, addresses)
-            index = self.count
-            self.count += 1
-            writers = self._writers.of(plan, addresses)
+                memory = memory_of([values[i] for i in plan.positions])
+            place = plan.places.get(memory) or self._planner.place(plan, memory, values)
+            plan, index = place.plan, recording.launches
+            recording.launches += 1
+            writers = self._writers.of(place)
             if self._selection is not EVERYTHING and not self._selection.wants(index, site.name, plan.phase):
                 return None
             self.recorded += 1
-            self._lines.hold(index, plan, stream, place, writers)
+            thread = recording.thread
+            if not thread.seen:
+                self._look_at(thread)
+            called = recording.sites.of(sys._getframe(2))
+            self._lines.hold(index, plan, stream, place, writers, called, thread.number)
             if self._digests is not None:
                 self._lines.expect(index)
             elif plan.device is not None and plan.signature is not None and not self._beside:
                 return None
-            launch = Launch(index, plan, values, addresses, place, stream, plan.before, writers)
+            launch = Launch(index, plan, values, memory, place, stream, plan.before, writers)
             self._look_before(launch)
             return launch
+
+    def _look_at(self, thread: CurrentThread) -> None:
+        thread.seen = True
+        if self._mode is not None and not self._mode.active():
+            what = "operators outside of Triton on a thread that was running already when recording began"
+            self._catalogue.not_covered(what, "a thread that the case starts, by Python's threading")
 
     def _look_before(self, launch: Launch) -> None:
         plan = launch.plan
@@ -134,10 +168,10 @@ class LaunchRecorder:
             self._hashes.before(launch.index, plan.before.positions, launch.values, launch.stream)
         if self._keep is not None and self._keep.inputs:
             # of a first launch all: what it reads is not known
-            chosen = plan.reads if plan.signature is not None else range(len(launch.addresses))
+            chosen = plan.reads if plan.signature is not None else range(len(plan.positions))
             self._kept(launch, "before", chosen)
         if plan.device is None and plan.signature is not None:
-            self._lines.flush()  # on disk before the kernel runs
+            self._flush()  # on disk before the kernel runs
         if self._digests is not None:
             self._digests.before(launch)
         if self._times is not None:
@@ -153,15 +187,31 @@ class LaunchRecorder:
             plan = launch.plan
             if plan.signature is None:  # by now an autotuner has chosen, an interpreted kernel has run
                 self._planner.settle(plan, launch.values)
-                launch.place = self._planner.place(plan, launch.addresses)
-                launch.writers.update(self._writers.of(plan, launch.addresses))  # the held line's own
+                launch.place = self._planner.place(plan, launch.memory, launch.values)
+                launch.writers.update(self._writers.of(launch.place))  # the held line's own
             if self._hashes is not None:
                 self._hashes.after(launch.index, plan.after.positions, launch.values)
             self._kept(launch, "after", plan.writes)
             if plan.device is None:
-                self._lines.flush()
+                self._flush()
             if self._digests is not None:
                 self._digests.after(launch)
+
+    def _flush(self) -> None:
+        self._lines.flush()
+        self._calls.flush()
+
+    def _wrote(
+        self,
+        effect: Effect,
+        tensors: Sequence[torch.Tensor],
+        metas: Sequence[TensorMeta],
+        storages: Sequence[int],
+    ) -> None:
+        if effect.allocates:
+            self._writers.allocated(storages)
+        elif not effect.resizes:
+            self._writers.wrote(effect.name, metas, storages)
 
     def _kept(self, launch: Launch, side: Literal["before", "after"], chosen: Sequence[int]) -> None:
         if self._keeper is not None:

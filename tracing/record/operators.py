@@ -1,174 +1,110 @@
-"""Which operator outside of Triton wrote a tensor: ATen, collectives, custom operators.
+"""Operators outside of Triton as they are called: ATen, collectives, custom operators.
 
 What a Triton kernel reads may come from a matrix product of a library, an all-reduce or a `copy_` of the
-host program. All of them pass torch's dispatcher, also out of Inductor's compiled code; schemas say what
-each writes. Where schemas are silent or wrong, the table is here. Collectives are landmarks besides, at which
-the ranks of a job are compared.
+host program. All of them pass torch's dispatcher, also out of Inductor's compiled code. Collectives are
+landmarks besides, at which the ranks of a job are compared.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Protocol
 
-import torch
-from torch._subclasses.fake_tensor import FakeTensor
+from torch.utils._python_dispatch import _get_current_dispatch_mode_stack, _pop_mode, _push_mode
 
+from tracing.patch import Method, patched
 from tracing.record import hooks
-from tracing.record.landmarks import Landmarks, is_collective, tensors_in
+from tracing.record.landmarks import Landmarks, tensors_in
+from tracing.record.operator_effects import Effect, effect_of, has_memory, takes_itself_apart
 from tracing.record.operator_mode import OperatorMode
 
 
-class OperatorWrites(OperatorMode):
-    """While active, every operator of this thread that writes or makes a tensor is told to `wrote`.
+class OperatorListener(Protocol):
+    """Receives operator calls. The value returned by `before` is passed to `after`."""
 
-    wrote -- called after the operator was issued with its name, "aten::mm.out", and the tensors that it
-             wrote: those that its schema declares as mutated, and its outputs unless they are views of
-             inputs or uninitialised (`empty`). It should keep no tensor: torch copies the head of an output
-             that somebody else holds. Operators that `wrote` itself calls are not told.
+    def before(self, effect: Effect, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """An operator is about to be issued."""
+
+    def after(
+        self, effect: Effect, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any, before: Any
+    ) -> None:
+        """It was issued, and gave `result`."""
+
+
+class Operators(OperatorMode):
+    """While active, passes every operator of this thread that writes or allocates to `listener`.
+
+    listener  -- should keep no tensor: torch copies the head of an output that somebody else holds.
+                 Operators that it calls itself are not passed on
     landmarks -- is told of collectives, and waits for them; None: nobody is
 
-    Autograd carries the mode to the threads of a backward pass: `wrote` may be called from these.
-    torch.compile still compiles. A tensor subclass is not told, but the operators on the plain tensors inside
-    of it; fake and meta tensors, which have no memory, are not told either. Nor is anything under
-    `hooks.hidden()`, as an autotuner restoring what its trial launches spoilt, or under
-    `torch._C._DisableTorchDispatch`.
-    Cost: 5 to 8 µs an operator, of which 4 to 7 are what any dispatch mode costs.
+    Autograd carries the mode to the threads of a backward pass, and `carried` to those that the program
+    starts. torch.compile still compiles. A tensor subclass is not passed on, but the operators on the plain
+    tensors inside of it. Nor is anything under `hooks.hidden()`, as an autotuner restoring what its trial
+    launches spoilt, or under `torch._C._DisableTorchDispatch`.
+    Cost: what any dispatch mode costs is 4 to 7 µs an operator; 1 µs more, and the listener's.
 
-    Not covered: threads that the program starts itself, Inductor's cpp_wrapper and AOTInductor code, branches
-    of control flow operators that run in eager mode, and CUDA graph replays.
+    Not covered: threads that were started before, Inductor's cpp_wrapper and AOTInductor code, branches of
+    control flow operators that run in eager mode, and CUDA graph replays.
     """
 
-    def __init__(
-        self, wrote: Callable[[str, Sequence[torch.Tensor]], None], landmarks: Landmarks | None = None
-    ) -> None:
+    def __init__(self, listener: OperatorListener, landmarks: Landmarks | None = None) -> None:
         super().__init__()  # type: ignore[no-untyped-call, unused-ignore]
-        self._wrote = wrote
+        self._listener = listener
         self._landmarks = landmarks
-        self._effects: dict[Any, _Effect | None] = {}
+        self._effects: dict[Any, Effect | None] = {}
+        self._closed = False
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
         kwargs = kwargs or {}
-        if types and any(map(_takes_itself_apart, types)):
+        if types and any(map(takes_itself_apart, types)):
             return NotImplemented  # its operators come back here
         try:
             effect = self._effects[func]
         except KeyError:
-            effect = self._effects[func] = _effect(func)
-        if effect is None or hooks._thread.hidden:
+            effect = self._effects[func] = effect_of(func)
+        if effect is None or hooks._thread.hidden or self._closed:
             return func(*args, **kwargs)
-        if effect.collective and self._landmarks is not None and all(map(_has_memory, tensors_in(args))):
+        before = self._listener.before(effect, args, kwargs)
+        if effect.collective and self._landmarks is not None and all(map(has_memory, tensors_in(args))):
             issue = functools.partial(func, *args, **kwargs)
             result = self._landmarks.around(effect.name, issue, args, kwargs)
         else:
             result = func(*args, **kwargs)
-        tensors = [t for t in effect.written(args, kwargs, result) if _has_memory(t)]
-        if tensors:
-            self._wrote(effect.name, tensors)
+        self._listener.after(effect, args, kwargs, result, before)
         return result
 
+    def active(self) -> bool:
+        """Whether this thread is in the mode; False inside of an operator that is written in Python."""
+        return self in _get_current_dispatch_mode_stack()
 
-@dataclass(frozen=True, slots=True)
-class _Effect:
-    """What an operator writes, in the places where a dispatch mode is given it."""
+    @contextmanager
+    def carried(self) -> Iterator[None]:
+        """While active, threads that the program starts are in this mode, too."""
 
-    name: str
-    positions: tuple[int, ...]
-    keywords: tuple[str, ...]
-    outputs: tuple[int, ...]  # that may be new
-    only: bool  # there is one output, not a tuple
-    check: bool  # an output may share memory with an input
-    training: int | None = None  # position of the flag without which nothing is written in place
-    collective: bool = False
+        def starting(original: Method) -> Method:
+            def start(thread: threading.Thread) -> None:
+                run = thread.run
 
-    def written(self, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> Iterator[torch.Tensor]:
-        if self.training is None or args[self.training]:
-            for position in self.positions:
-                if position < len(args):
-                    yield from tensors_in(args[position])
-        for keyword in self.keywords:
-            yield from tensors_in(kwargs.get(keyword))
-        if self.outputs:
-            results = (result,) if self.only else result
-            new = tensors_in([results[i] for i in self.outputs])
-            yield from _unshared(new, (args, kwargs)) if self.check else new
+                def run_in_mode() -> None:
+                    _push_mode(self)  # not `with self`: that sets flags of the whole process
+                    try:
+                        run()
+                    finally:
+                        _pop_mode()
 
+                thread.run = run_in_mode  # type: ignore[method-assign]
+                original(thread)
 
-# Their result is not initialised.
-_EMPTY = ("aten::empty", "aten::new_empty", "aten::_empty")
-# Declared as writing, but what they change is not the elements.
-_METADATA = ("aten::record_stream", "aten::requires_grad_", "aten::set_", "aten::_coalesced_", "aten::resize")
-# Their outputs are views, or may be the input itself, though the schema does not say so.
-_VIEWS = ("aten::_unsafe_view", "aten::unsafe_", "aten::lift", "aten::conj_physical")
-# They update running_mean and running_var, arguments 3 and 4, if argument 5 (training) is true; undeclared.
-_NORMS = tuple(
-    f"aten::{name}"
-    for name in ("native_batch_norm", "cudnn_batch_norm", "miopen_batch_norm", "batch_norm", "instance_norm")
-)
-# Collectives in place declare nothing: what they write is always their first argument. (torch/csrc/
-# distributed/c10d/Ops.cpp; `_c10d_functional` does declare.)
-_COLLECTIVE = "c10d::"
-_READING_COLLECTIVES = ("c10d::send", "c10d::barrier", "c10d::monitored_barrier_")
+            return start
 
-
-def _effect(func: Any) -> _Effect | None:
-    """What an operator writes; None: nothing, as far as can be known."""
-    if not isinstance(func, torch._ops.OpOverload):
-        return None  # a higher order operator
-    name: str = func.name()  # type: ignore[no-untyped-call, unused-ignore]
-    if torch.Tag.inplace_view in func.tags or name.startswith((*_EMPTY, *_METADATA, *_READING_COLLECTIVES)):
-        return None
-    if name.startswith(_COLLECTIVE):
-        return _Effect(name, (0,), (), (), only=True, check=False, collective=is_collective(name))
-    schema = func._schema
-    mutated = [(i, a) for i, a in enumerate(schema.arguments) if a.alias_info and a.alias_info.is_write]
-    positions = tuple(i for i, a in mutated if not a.kwarg_only)
-    keywords = tuple(a.name for _, a in mutated if a.kwarg_only)
-    # In inference mode composite operators are not taken apart: `reshape` may have copied, `dropout` not.
-    # Operators of other libraries may return what they were given (_c10d_functional::wait_tensor).
-    composite = torch._C._dispatch_has_kernel_for_dispatch_key(name, "CompositeImplicitAutograd")
-    check = composite or not name.startswith("aten::") or name.startswith(_VIEWS)
-    outputs = tuple(
-        i
-        for i, r in enumerate(schema.returns)
-        if r.alias_info is None or (check and not r.alias_info.is_write)
-    )
-    norm = name in _NORMS
-    if not (positions or keywords or outputs):
-        return None
-    return _Effect(
-        name,
-        (3, 4) if norm else positions,
-        keywords,
-        outputs,
-        only=len(schema.returns) == 1,
-        check=check,
-        training=5 if norm else None,
-        collective=is_collective(name),
-    )
-
-
-def _takes_itself_apart(kind: Any) -> bool:
-    plain = kind.__torch_dispatch__ is torch._C._disabled_torch_dispatch_impl
-    return not (plain or issubclass(kind, FakeTensor))
-
-
-def _has_memory(tensor: torch.Tensor) -> bool:
-    return not (isinstance(tensor, FakeTensor) or tensor.is_meta or _takes_itself_apart(type(tensor)))
-
-
-def _unshared(
-    new: Iterator[torch.Tensor], arguments: tuple[Sequence[Any], Mapping[str, Any]]
-) -> Iterator[torch.Tensor]:
-    args, kwargs = arguments
-    known = {_storage(tensor) for tensor in tensors_in([*args, *kwargs.values()])}
-    return (tensor for tensor in new if _storage(tensor) not in known)
-
-
-def _storage(tensor: torch.Tensor) -> int:
-    # sparse tensors have none
-    return tensor.untyped_storage()._cdata if torch._C._has_storage(tensor) else id(tensor)
+        with patched(threading.Thread, "start", starting):
+            try:
+                yield
+            finally:
+                self._closed = True  # a thread may outlive the recording

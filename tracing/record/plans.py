@@ -1,7 +1,7 @@
 """What can be known of a launch from where it is made and on what: found once, then looked up.
 
 A launch is made thousands of times. Its layouts, its signature and what its digests need on a GPU are one
-plan; the plan at the addresses that an allocator gives step for step is a place.
+plan; the plan on the memory that an allocator gives step for step is a place.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from tracing.model import Phase
+from tracing.model import Phase, TensorMeta
 from tracing.record.catalogue import Catalogue
 from tracing.record.digest_gpu import StreamDigests
 from tracing.record.digest_tables import Call, Table, calls, facts, tables, variant
 from tracing.record.layouts import layout
-from tracing.record.sites import Grid, Site, tensor_of
+from tracing.record.site import Grid, Site, tensor_of
+from tracing.record.storages import Memory, Storages
 
 Digests: TypeAlias = Literal["all", "declared", "none"]
 
@@ -52,21 +53,24 @@ class Plan:
     grid: Grid | None  # None: the site knows
     positions: Sequence[int]  # of the tensors among the values
     wrapped: bool  # some of them in a descriptor or reinterpretation
-    offsets: Sequence[int]  # bytes from the start of their storages
+    offsets: tuple[int, ...]  # bytes from the start of their storages
     device: torch.device | None  # the GPU, None on the host
     before: Side
     after: Side
     reads: Sequence[int] = ()  # which of the plan's tensors
     writes: Sequence[int] = ()
+    metas: Sequence[TensorMeta] = ()
     signature: int | None = None
-    places: dict[tuple[int, ...], Place] = field(default_factory=dict)  # by the tensors' addresses
+    places: dict[Memory, Place] = field(default_factory=dict)
     streams: dict[int, StreamDigests] = field(default_factory=dict)
+    shifted: dict[tuple[int, ...], Plan] = field(default_factory=dict)  # the same at other offsets
 
 
 @dataclass(slots=True)
 class Place:
-    """A plan at certain addresses."""
+    """A plan on certain memory."""
 
+    plan: Plan
     storages: tuple[int, ...]
     before: Sequence[Call] | None  # None: some tensors must be copied first
     after: Sequence[Call] | None
@@ -75,8 +79,9 @@ class Place:
 class Planner:
     """Finds the plan of a launch."""
 
-    def __init__(self, catalogue: Catalogue, digests: Digests) -> None:
+    def __init__(self, catalogue: Catalogue, storages: Storages, digests: Digests) -> None:
         self._catalogue = catalogue
+        self._storages = storages
         self._digests = digests
         self._plans: dict[tuple[Any, ...], Plan] = {}
 
@@ -103,7 +108,7 @@ class Planner:
             grid=grid,
             positions=positions,
             wrapped=not all(isinstance(values[i], torch.Tensor) for i in positions),
-            offsets=[int(tensor.storage_offset()) * tensor.element_size() for tensor in tensors],
+            offsets=tuple(int(tensor.storage_offset()) * tensor.element_size() for tensor in tensors),
             device=device,
             before=side,
             after=side,
@@ -117,6 +122,7 @@ class Planner:
         read = [i for i in positions if args[i].declared in ("in", "in_out", "unknown")]
         written = [i for i in positions if args[i].declared in ("out", "in_out", "unknown")]
         plan.reads, plan.writes = [positions.index(i) for i in read], [positions.index(i) for i in written]
+        plan.metas = [meta for argument in args if (meta := argument.tensor)]
         storages = {plain_tensor(values[i]).untyped_storage().data_ptr() for i in positions}
         if len(storages) == len(positions):
             # a kernel does not change what its IR only reads, unless that memory has a second name
@@ -141,19 +147,32 @@ class Planner:
         bits = [found.misaligned if found else 15 for found in layouts]
         return Side(positions, [among.index(i) for i in positions], made, facts(tensors), copied, bits)
 
-    def place(self, plan: Plan, addresses: tuple[int, ...]) -> Place:
-        """A plan at these addresses."""
-        starts = [address - offset for address, offset in zip(addresses, plan.offsets, strict=True)]
+    def place(self, plan: Plan, memory: Memory, values: Sequence[Any]) -> Place:
+        """A plan on this memory; the place's own plan is another one where only the offsets are others."""
+        addresses = memory[::3]
         place = Place(
-            tuple(map(self._catalogue.storage, starts)),
+            self._shifted(plan, memory, values),
+            self._storages.numbers(memory),
             _calls(plan.before, addresses),
             _calls(plan.after, addresses),
         )
-        if plan.signature is not None:  # before that, what is written is not known
+        if place.plan.signature is not None:  # before that, what is written is not known
             if len(plan.places) >= _PLACES:
                 plan.places.clear()
-            plan.places[addresses] = place
+            plan.places[memory] = place
         return place
+
+    def _shifted(self, plan: Plan, memory: Memory, values: Sequence[Any]) -> Plan:
+        # generated code is made for the layouts of its inputs, and not for where in their storages they begin
+        offsets = tuple(address - start for address, start in zip(memory[::3], memory[1::3], strict=True))
+        if offsets == plan.offsets:
+            return plan
+        found = plan.shifted.get(offsets)
+        if found is None:
+            found = plan.shifted[offsets] = self._new_plan(plan.site, values, plan.grid)
+            if plan.signature is not None:
+                self.settle(found, values)
+        return found
 
 
 def _capturing(device: torch.device | None) -> bool:

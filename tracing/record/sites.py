@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import base64
 import inspect
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any
 
 import torch
 import triton
@@ -22,57 +22,8 @@ from triton.runtime.interpreter import InterpretedFunction
 from tracing.model import Role
 from tracing.record.access import declared_roles
 from tracing.record.interpreted import Accesses
-
-Grid: TypeAlias = tuple[int, int, int]
-Kind: TypeAlias = Literal["triton", "interpreted", "cpp"]
-
-
-@dataclass(frozen=True, slots=True)
-class Compiled:
-    """Hash, configuration, constants and artefacts of one kernel."""
-
-    hash: str
-    target: str  # "cuda:90"
-    settings: Mapping[str, int]  # num_warps, num_stages, num_ctas
-    constants: Mapping[str, str]
-    artefacts: Mapping[str, str | bytes]  # by stage: "ttir", "ptx", ...
-    roles: Callable[[], Mapping[str, Role]]  # raises ValueError or KeyError where there is no readable TTIR
-    function: Any = None  # the JITFunction
-
-
-class Site(Protocol):
-    """A kernel at one launch point; its facts are asked for once, after the first launch."""
-
-    kind: Kind
-    name: str
-    names: Sequence[str]  # of the values that a listener is given, in order; no constants
-    scalars: Sequence[int] | None  # where generated code launches: the positions that are no tensors
-
-    @property
-    def settled(self) -> bool:
-        """Whether the configuration is chosen; before an autotuner's first launch it is not."""
-
-    def grid(self, values: Sequence[Any]) -> Grid:
-        """The grid of a launch with these values."""
-
-    def compiled(self) -> Compiled:
-        """What was compiled."""
-
-
-def tensor_of(value: object) -> torch.Tensor | None:
-    """The tensor behind a kernel argument: itself, or what a descriptor or reinterpretation wraps."""
-    if isinstance(value, torch.Tensor):
-        return value
-    base = getattr(value, "base", None)
-    return base if isinstance(base, torch.Tensor) else None
-
-
-def on_host(values: Mapping[str, Any]) -> dict[str, torch.Tensor]:
-    """The tensors in host memory among named values."""
-    tensors = {name: tensor_of(value) for name, value in values.items()}
-    return {
-        name: tensor for name, tensor in tensors.items() if tensor is not None and tensor.device.type == "cpu"
-    }
+from tracing.record.nesting import flattened
+from tracing.record.site import Compiled, FlatSite, Grid, Kind
 
 
 class CompiledSite:
@@ -82,10 +33,10 @@ class CompiledSite:
     settled = True
     scalars: Sequence[int] | None = None
 
-    def __init__(self, kernel: CompiledKernel, count: int) -> None:
+    def __init__(self, kernel: CompiledKernel, args: Sequence[Any]) -> None:
         self._kernel = kernel
         self.name = kernel.name
-        self._names = argument_names(kernel, count)
+        self._names = argument_names(kernel, len(args))
         constants = {
             key[0] if isinstance(key, tuple) and len(key) == 1 else key for key in _constants(kernel)
         }
@@ -93,6 +44,8 @@ class CompiledSite:
             i for i, name in enumerate(self._names) if i not in constants and name not in constants
         ]
         self.names: Sequence[str] = [self._names[i] for i in self.positions]
+        types = getattr(kernel.src, "signature", {})  # a kernel is compiled for one way to nest tuples
+        self.flat = flattened(self, [args[i] for i in self.positions], types)
 
     def grid(self, values: Sequence[Any]) -> Grid:
         raise AssertionError("the launch names its grid")
@@ -105,6 +58,7 @@ class InductorSite:
     """An Inductor autotuner, whichever launcher it uses."""
 
     kind: Kind = "triton"
+    flat: FlatSite | None = None  # Inductor launches no kernel with tuples
 
     def __init__(self, autotuner: Any) -> None:
         self._autotuner = autotuner
@@ -148,19 +102,14 @@ class InterpretedSite:
     settled = False  # what it touches is known when it has run
     scalars: Sequence[int] | None = None
 
-    def __init__(self, function: InterpretedFunction) -> None:
+    def __init__(self, function: InterpretedFunction, bound: Mapping[str, Any]) -> None:
         self._function = function
-        self._signature = inspect.signature(function.fn)
         self.name = function.fn.__name__
-        constants = [n for n, p in self._signature.parameters.items() if "constexpr" in str(p.annotation)]
-        self.names: Sequence[str] = [name for name in self._signature.parameters if name not in constants]
+        parameters = inspect.signature(function.fn).parameters
+        constants = [n for n, p in parameters.items() if "constexpr" in str(p.annotation)]
+        self.names: Sequence[str] = [name for name in parameters if name not in constants]
         self.accesses: Accesses | None = None  # of the last launch
-
-    def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-        known = {name: value for name, value in kwargs.items() if name in self._signature.parameters}
-        bound = self._signature.bind(*args, **known)
-        bound.apply_defaults()
-        return dict(bound.arguments)
+        self.flat = flattened(self, [bound[name] for name in self.names], {})
 
     def evaluated(self, grid: Any, bound: Mapping[str, Any]) -> Grid:
         x, y, z = (*(grid(dict(bound)) if callable(grid) else grid), 1, 1)[:3]
@@ -175,6 +124,15 @@ class InterpretedSite:
             {} if accesses is None else {name: accesses.role(name) for name in accesses.names}
         )
         return Compiled("", "interpreter", {}, {}, {}, lambda: roles, self._function)
+
+
+def bound(function: InterpretedFunction, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of a launch under TRITON_INTERPRET=1 by name, constants and defaults included."""
+    signature = inspect.signature(function.fn)
+    known = {name: value for name, value in kwargs.items() if name in signature.parameters}
+    found = signature.bind(*args, **known)
+    found.apply_defaults()
+    return dict(found.arguments)
 
 
 def argument_names(kernel: CompiledKernel, count: int) -> list[str]:

@@ -23,7 +23,8 @@ from tracing.model import Replacement
 from tracing.patch import patched
 from tracing.record import hooks
 from tracing.record.remade import Remade, remade
-from tracing.record.sites import InductorSite, tensor_of
+from tracing.record.site import tensor_of
+from tracing.record.sites import InductorSite
 
 Chosen: TypeAlias = Mapping[str, Mapping[int, Replacement]]  # by kernel, and by which of its launches, from 0
 Launch: TypeAlias = Callable[..., Any]

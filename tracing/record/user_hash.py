@@ -19,7 +19,7 @@ from tracing.errors import Problem
 from tracing.model import Scalar, UserHash
 from tracing.record.aside import aside
 from tracing.record.coverage import NO_GRAPHS
-from tracing.record.sites import tensor_of
+from tracing.record.site import tensor_of
 from tracing.store import RunWriter
 
 HashFn: TypeAlias = Callable[[torch.Tensor], Any]

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
 from tracing.model import (
-    Access,
+    CallSite,
+    Digest,
     DigestLine,
     Kernel,
     KernelArg,
     KernelLaunch,
     LaunchLine,
     LaunchTime,
+    Operator,
+    OperatorCall,
+    OperatorDigests,
+    OperatorSignature,
+    OperatorTensor,
     Signature,
+    TensorMeta,
     UserHash,
 )
 
-L = TypeVar("L", Access, DigestLine, LaunchTime, UserHash)
+L = TypeVar("L")
 
 
 def join(
@@ -26,8 +33,9 @@ def join(
     line: LaunchLine,
     digests: DigestLine | None,
     finished: bool,
-    time: LaunchTime | None,
-    hashes: UserHash | None,
+    time: LaunchTime | None = None,
+    hashes: UserHash | None = None,
+    site: CallSite | None = None,
 ) -> KernelLaunch:
     """One launch; a tensor without a digest behind the launch was left as it was found."""
     storages = iter(line.storages)
@@ -43,6 +51,7 @@ def join(
             before.get(position),
             after.get(position, before.get(position)),
             line.writers.get(position),
+            argument.addresses,
         )
         for position, argument in enumerate(signature.args)
     )
@@ -57,19 +66,48 @@ def join(
         finished,
         time,
         hashes,
-        line.site,
+        site,
         line.thread,
     )
 
 
-def in_step(lines: Iterator[L]) -> Callable[[int], L | None]:
-    """Asked for each launch in order, it gives that launch's line, if it has one."""
+def join_operator(
+    signature: OperatorSignature, call: OperatorCall, digests: OperatorDigests | None, site: CallSite | None
+) -> Operator:
+    """One call of an operator; raises ValueError if its parts do not fit each other."""
+    count = len(signature.reads)
+    return Operator(
+        call.index,
+        call.launch,
+        signature.name,
+        signature.arguments,
+        _tensors(signature.reads, call.storages[:count], digests.before if digests else ()),
+        _tensors(signature.writes, call.storages[count:], digests.after if digests else ()),
+        signature.allocates,
+        signature.random,
+        site,
+        call.thread,
+    )
+
+
+def _tensors(
+    metas: Sequence[TensorMeta], storages: Sequence[int], digests: Sequence[Digest]
+) -> tuple[OperatorTensor, ...]:
+    taken = [digest if digest.bits else None for digest in digests] or [None] * len(metas)
+    return tuple(OperatorTensor(*facts) for facts in zip(metas, storages, taken, strict=True))
+
+
+def in_step(lines: Iterator[L], of: Callable[[L], int]) -> Callable[[int], L | None]:
+    """Asked for each launch or operator in order, it gives that one's line, if it has one.
+
+    of -- the number of a line's launch or operator
+    """
     line = next(lines, None)
 
-    def of(launch: int) -> L | None:
+    def found(number: int) -> L | None:
         nonlocal line
-        while line is not None and line.launch < launch:
+        while line is not None and of(line) < number:
             line = next(lines, None)
-        return line if line is not None and line.launch == launch else None
+        return line if line is not None and of(line) == number else None
 
-    return of
+    return found

@@ -13,6 +13,7 @@ from tracing.errors import Problem
 from tracing.model import (
     SCHEMA,
     Blob,
+    CallSite,
     Compilation,
     Derivation,
     DigestBatch,
@@ -21,6 +22,10 @@ from tracing.model import (
     KernelLaunch,
     LaunchLine,
     LaunchTime,
+    Operator,
+    OperatorCall,
+    OperatorDigests,
+    OperatorSignature,
     PassEnd,
     PassIR,
     PassRecord,
@@ -29,10 +34,11 @@ from tracing.model import (
     RunInfo,
     Signature,
     StageArtefact,
+    Storage,
     UserHash,
 )
 from tracing.store.blobs import Blobs
-from tracing.store.joins import in_step, join
+from tracing.store.joins import in_step, join, join_operator
 from tracing.store.lines import KINDS, damaged, files, lines
 
 R = TypeVar("R", bound=Record)
@@ -111,7 +117,29 @@ class Run:
     def joined(self, row: Row, kernel: Kernel, signature: Signature) -> KernelLaunch:
         """One launch of `rows` with its kernel, its signature and its digests."""
         digests = row.digests()
-        return join(kernel, signature, row.line, digests, digests is not None, None, None)
+        return join(kernel, signature, row.line, digests, digests is not None)
+
+    def sites(self, process: str) -> dict[int, CallSite]:
+        """The places in the program's own code from which one process launched or called, by number."""
+        return {site.id: site for site in self._written(process, CallSite)}
+
+    def storages(self, process: str) -> dict[int, Storage]:
+        """The blocks of memory of one process, by number."""
+        return {storage.id: storage for storage in self._written(process, Storage)}
+
+    def operators(self, process: str) -> Iterator[Operator]:
+        """Every operator outside of Triton of one process, joined, in the order in which they had run."""
+        signatures = {one.id: one for one in self._written(process, OperatorSignature)}
+        sites = self.sites(process)
+        digests = in_step(self._written(process, OperatorDigests), lambda line: line.operator)
+        for call in self._written(process, OperatorCall):
+            if call.signature not in signatures:
+                raise damaged(self.path, f"operator {call.index} has no signature {call.signature}")
+            signature, site = signatures[call.signature], sites.get(call.site)
+            try:
+                yield join_operator(signature, call, digests(call.index), site)
+            except ValueError as error:
+                raise damaged(self.path, f"operator {call.index}: {error}") from None
 
     def passes(self) -> Iterator[PassRecord]:
         """Every recorded pass, joined, process by process, compilation by compilation, in order.
@@ -189,17 +217,22 @@ class Run:
         # launches and what is told of them are in the same order, so one pass over all joins them
         kernels = {kernel.id: kernel for kernel in self._written(process, Kernel)}
         signatures = {signature.id: signature for signature in self._written(process, Signature)}
-        digests = in_step(self._digests(process))
-        times = in_step(self._written(process, LaunchTime))
-        hashes = in_step(self._written(process, UserHash))
+        digests = in_step(self._digests(process), _launch)
+        times = in_step(self._written(process, LaunchTime), _launch)
+        hashes = in_step(self._written(process, UserHash), _launch)
+        sites = self.sites(process)
         for launch in self._written(process, LaunchLine):
             found = digests(launch.index)
             signature = signatures.get(launch.signature)
             if signature is None or signature.kernel not in kernels:
                 raise damaged(self.path, f"launch {launch.index} has no signature {launch.signature}")
             finished = found is not None or self.info.digests == "none"
-            beside = (times(launch.index), hashes(launch.index))
+            beside = (times(launch.index), hashes(launch.index), sites.get(launch.site))
             yield join(kernels[signature.kernel], signature, launch, found, finished, *beside)
+
+
+def _launch(line: DigestLine | LaunchTime | UserHash) -> int:
+    return line.launch
 
 
 def _run_info(path: Path, content: bytes) -> RunInfo:

@@ -1,0 +1,213 @@
+"""The calls of operators outside of Triton, as a run has them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from types import FrameType
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import msgspec
+import torch
+
+from tracing.model import Digest, OperatorCall, OperatorDigests, OperatorSignature, TensorMeta
+from tracing.record import hooks
+from tracing.record.coverage import NO_GRAPHS
+from tracing.record.digest import digest
+from tracing.record.operator_effects import Effect, has_memory
+from tracing.record.operator_text import arguments_text, structure
+from tracing.record.recording import Recording
+from tracing.record.storages import Memory, memory_of
+
+OperatorFacts: TypeAlias = Literal["digests", "writers", "none"]
+# An operator, the tensors that it wrote or allocated, their layouts, and the numbers of their storages.
+Wrote: TypeAlias = Callable[[Effect, Sequence[torch.Tensor], Sequence[TensorMeta], Sequence[int]], None]
+_Tensors: TypeAlias = list[torch.Tensor]
+
+_LINES = 256  # calls whose lines are held back at most
+_KNOWN = 1 << 14  # signatures that are remembered: one whose argument is new at each step comes once
+_PLAIN = {torch.Tensor, torch.nn.Parameter}
+_NOT_TAKEN = Digest("")
+
+
+class _Before(NamedTuple):
+    digests: tuple[Digest, ...] = ()
+    meta: TensorMeta | None = None  # of what may be resized
+    memory: Memory = ()
+
+
+class _Known(NamedTuple):
+    number: int  # of a signature
+    reads: int  # how many tensors
+    writes: Sequence[TensorMeta]
+
+
+class OperatorCalls:
+    """Writes down each operator with what it read and wrote; a listener of `operators.Operators`.
+
+    Cost: 5 µs an operator of two inputs and one output. With digests what these take, and the device is
+    waited for twice.
+    """
+
+    def __init__(self, recording: Recording, wrote: Wrote, *, digests: bool) -> None:
+        """wrote   -- called after each operator, under the recording's lock; should keep no tensor
+        digests -- take the digests of what an operator reads before it, and of what it wrote after it
+        """
+        self._recording = recording
+        self._wrote = wrote
+        self._digests = digests
+        self._known: dict[tuple[Any, ...], _Known] = {}
+        self._numbers: dict[OperatorSignature, int] = {}
+        self._held: list[OperatorCall] = []
+        self._count = 0
+
+    def before(self, effect: Effect, args: Sequence[Any], kwargs: Mapping[str, Any]) -> _Before | None:
+        """Take what can be known only before an operator runs."""
+        if effect.resizes:
+            known = self._usable([args[0]])
+            return _Before((), self._recording.catalogue.meta(args[0]), memory_of(known)) if known else None
+        if not self._digests or effect.allocates:
+            return None
+        return _Before(self._digested(effect, self._usable(effect.read(args, kwargs))))
+
+    def after(
+        self,
+        effect: Effect,
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+        result: Any,
+        before: _Before | None,
+    ) -> None:
+        """Write down an operator that has run."""
+        frame = sys._getframe(2)  # what called the operator: between lies the dispatch mode
+        if effect.resizes:
+            if before is not None:
+                self._resized(effect, args, kwargs, before, frame)
+            return
+        reads, writes = effect.read(args, kwargs), effect.written(args, kwargs, result)
+        if not writes:
+            return
+        found = _noted(effect, args, kwargs, reads, writes)
+        if found is None:
+            reads, writes = self._usable(reads), self._usable(writes)
+            found = _noted(effect, args, kwargs, reads, writes, usable=True)
+        if found is None or not writes:
+            return
+        key, memory = found
+        after = self._digested(effect, writes) if before is not None else ()
+        with self._recording.lock:
+            known = self._known.get(key)
+            if known is None:
+                known = self._new(key, effect, arguments_text(effect, args, kwargs), reads, writes)
+            if before is not None:
+                self._recording.writer.append(OperatorDigests(self._count, before.digests, after))
+            self._append(effect, known, memory, writes, frame)
+
+    def flush(self) -> None:
+        """Write the lines that are held back."""
+        self._recording.writer.extend(self._held)
+        self._held = []
+
+    def _append(
+        self, effect: Effect, known: _Known, memory: Memory, writes: _Tensors, frame: FrameType
+    ) -> None:
+        recording = self._recording
+        storages = recording.storages.numbers(memory)
+        site, thread = recording.sites.of(frame), recording.thread.number
+        self._held.append(OperatorCall(self._count, recording.launches, known.number, storages, site, thread))
+        self._count += 1
+        if len(self._held) >= _LINES:
+            self.flush()
+        self._wrote(effect, writes, known.writes, storages[known.reads :])
+
+    def _resized(
+        self,
+        effect: Effect,
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+        before: _Before,
+        frame: FrameType,
+    ) -> None:
+        # what was there stays; the rest of a storage that grew is not initialised
+        memory, old = memory_of(args[:1]), before.meta
+        if old is not None and memory[2] > before.memory[2]:
+            text = arguments_text(effect, args, kwargs)
+            with self._recording.lock:
+                known = self._signature(effect, text, [old], [self._recording.catalogue.meta(args[0])])
+                self._append(effect, known, (*before.memory, *memory), [args[0]], frame)
+
+    def _new(
+        self, key: tuple[Any, ...], effect: Effect, text: str, reads: _Tensors, writes: _Tensors
+    ) -> _Known:
+        if len(self._known) >= _KNOWN:
+            self._known.clear()
+        meta = self._recording.catalogue.meta
+        known = self._signature(effect, text, [*map(meta, reads)], [*map(meta, writes)])
+        self._known[key] = known
+        return known
+
+    def _signature(
+        self, effect: Effect, text: str, reads: Sequence[TensorMeta], writes: Sequence[TensorMeta]
+    ) -> _Known:
+        allocates = effect.allocates or effect.resizes
+        signature = OperatorSignature(
+            0, effect.name, text, tuple(reads), tuple(writes), allocates, effect.random
+        )
+        number = self._numbers.get(signature)
+        if number is None:
+            number = self._numbers[signature] = len(self._numbers)
+            self._recording.writer.append(msgspec.structs.replace(signature, id=number))
+        return _Known(number, len(reads), writes)
+
+    def _usable(self, tensors: _Tensors) -> _Tensors:
+        found = [tensor for tensor in tensors if has_memory(tensor)]
+        strided = [tensor for tensor in found if tensor.layout is torch.strided]
+        if len(strided) < len(found):
+            what = "tensors that are not strided, as sparse ones, where operators read and write them"
+            self._recording.catalogue.not_covered(what, "dense tensors")
+        return strided
+
+    def _digested(self, effect: Effect, tensors: _Tensors) -> tuple[Digest, ...]:
+        with torch._C._DisableTorchDispatch(), hooks.hidden():
+            return tuple(self._digest(effect, tensor) for tensor in tensors)
+
+    def _digest(self, effect: Effect, tensor: torch.Tensor) -> Digest:
+        if effect.collective and effect.name.startswith("_c10d_functional::"):
+            return _NOT_TAKEN  # it may be under way: the bits are its landmark's
+        not_covered = self._recording.catalogue.not_covered
+        if tensor.is_cuda and torch._C._cuda_isCurrentStreamCapturing():
+            not_covered("digests of operators captured into a CUDA graph", NO_GRAPHS)
+            return _NOT_TAKEN
+        try:
+            return digest(tensor)
+        except (RuntimeError, NotImplementedError, TypeError) as error:  # a quantized tensor
+            not_covered(f"the bits of a tensor of {effect.name} ({str(error).splitlines()[0]})", "none")
+            return _NOT_TAKEN
+
+
+def _noted(
+    effect: Effect,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    reads: _Tensors,
+    writes: _Tensors,
+    usable: bool = False,
+) -> tuple[tuple[Any, ...], Memory] | None:
+    # What a signature says, in a form that is found quickly, and where the tensors lie. None: one of them
+    # has no memory or no strides, or is of a class whose tensors may have none
+    key: list[Any] = [id(effect), len(reads)]
+    structure(args, key)
+    if kwargs:
+        key += kwargs
+        structure(kwargs.values(), key)
+    memory: list[int] = []
+    try:
+        for tensor in (*reads, *writes):
+            if not usable and (type(tensor) not in _PLAIN or tensor.is_meta):
+                return None
+            storage = tensor.untyped_storage()
+            key += (tensor.shape, tensor.stride(), tensor.storage_offset(), tensor.dtype, tensor.device)
+            memory += (tensor.data_ptr(), storage.data_ptr(), storage.nbytes())
+    except (RuntimeError, NotImplementedError):
+        return None
+    return tuple(key), tuple(memory)

@@ -1,0 +1,32 @@
+"""What the parts of one recording share."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from dataclasses import dataclass, field
+
+from tracing.record.call_sites import CallSites
+from tracing.record.catalogue import Catalogue
+from tracing.record.storages import Storages
+from tracing.record.threads import CurrentThread
+from tracing.store import RunWriter
+
+
+@dataclass(slots=True)
+class Recording:
+    """A recording of this process; `lock` is held while any part of it is used."""
+
+    writer: RunWriter
+    catalogue: Catalogue
+    storages: Storages
+    sites: CallSites
+    thread: CurrentThread
+    launches: int = 0  # made so far
+    lock: threading.RLock = field(default_factory=threading.RLock)  # CUDA's backward has threads of its own
+
+    @classmethod
+    def of(cls, writer: RunWriter) -> Recording:
+        """A new recording into `writer`."""
+        thread = CurrentThread(itertools.count())
+        return cls(writer, Catalogue(writer), Storages(writer), CallSites(writer), thread)

@@ -1,0 +1,103 @@
+"""Which bytes of memory a tensor's elements occupy, and how two tensors share bytes."""
+
+from __future__ import annotations
+
+import functools
+import math
+import re
+from typing import Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from tracing.model import TensorMeta
+
+Relation: TypeAlias = Literal["disjoint", "inside", "overlap"]
+
+_EXACT = 1 << 16  # elements of a strided tensor whose bytes are enumerated
+
+
+def element_bytes(dtype: str) -> int:
+    """Bytes of one element, by the name of its dtype: the first number in it counts bits."""
+    bits = re.search(r"\d+", dtype)
+    return max(1, int(bits[0]) // 8) if bits else 1  # bool; float4_e2m1fn_x2 is a pair
+
+
+@functools.lru_cache(1 << 14)
+def extent(meta: TensorMeta) -> tuple[int, int]:
+    """The bytes START, STOP of its storage between which a tensor's elements lie."""
+    size = element_bytes(meta.dtype)
+    if 0 in meta.shape:
+        return size * meta.offset, size * meta.offset
+    last = sum((n - 1) * stride for n, stride in zip(meta.shape, meta.stride, strict=True))
+    return size * meta.offset, size * (meta.offset + last + 1)
+
+
+@functools.lru_cache(1 << 14)
+def dense(meta: TensorMeta) -> bool:
+    """True if a tensor has an element at every byte of its extent."""
+    start, stop = extent(meta)
+    if stop - start == element_bytes(meta.dtype) * math.prod(meta.shape):
+        return not any(stride == 0 and n > 1 for n, stride in zip(meta.shape, meta.stride, strict=True))
+    return False
+
+
+@functools.lru_cache(1 << 14)
+def row_major(meta: TensorMeta) -> bool:
+    """True if the elements lie one after the other in logical order, as torch's contiguous tensors do."""
+    expected = 1
+    for n, stride in zip(reversed(meta.shape), reversed(meta.stride), strict=True):
+        if n != 1 and stride != expected:
+            return False
+        expected *= n
+    return True
+
+
+@functools.lru_cache(1 << 14)
+def same_digest(a: TensorMeta, b: TensorMeta) -> bool:
+    """True if two views that begin at one address have the same bytes in the same logical order."""
+    if element_bytes(a.dtype) == element_bytes(b.dtype) and (a.shape, a.stride) == (b.shape, b.stride):
+        return True
+    sizes = [extent(meta)[1] - extent(meta)[0] for meta in (a, b)]
+    return sizes[0] == sizes[1] and row_major(a) and row_major(b)
+
+
+@functools.lru_cache(1 << 14)
+def relation(of: TensorMeta, to: TensorMeta, distance: int) -> Relation:
+    """How the bytes of one tensor lie to those of another.
+
+    distance -- bytes from the first element of `to` to the first element of `of`
+
+    "inside": every byte of `of` belongs to `to`. Strided tensors of up to 65,536 elements are enumerated;
+    larger ones count as occupying their whole extent, and are never "inside" a tensor with gaps.
+    """
+    length, room = (stop - start for start, stop in map(extent, (of, to)))
+    if distance >= room or distance + length <= 0 or not length or not room:
+        return "disjoint"
+    within = distance >= 0 and distance + length <= room
+    if dense(to) and within:
+        return "inside"
+    if dense(to) and dense(of):
+        return "overlap"
+    if max(math.prod(of.shape), math.prod(to.shape)) > _EXACT or max(length, room) > 64 * _EXACT:
+        return "overlap"
+    mine, theirs = occupied(of), occupied(to)
+    first, last = max(0, distance), min(room, distance + length)
+    shared = int((mine[first - distance : last - distance] & theirs[first:last]).sum())
+    if not shared:
+        return "disjoint"
+    return "inside" if shared == int(mine.sum()) else "overlap"
+
+
+@functools.lru_cache(256)
+def occupied(meta: TensorMeta) -> npt.NDArray[np.bool_]:
+    """[bytes of its extent] True where a tensor has an element."""
+    start, stop = extent(meta)
+    size = element_bytes(meta.dtype)
+    first = np.zeros((), np.int64)
+    for n, stride in zip(meta.shape, meta.stride, strict=True):
+        first = np.add.outer(first, np.arange(n) * stride * size)
+    found = np.zeros(stop - start, np.bool_)
+    for byte in range(size):
+        found[first.reshape(-1) + byte] = True
+    return found
