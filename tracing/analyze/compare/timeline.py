@@ -296,7 +296,7 @@ class _Lines:
     # what is written of some launches only
 
     def __init__(self, run: Run, process: str) -> None:
-        self._access = in_step(run.view(process, Access, Access))
+        self._access = in_step(run.view(process, Access, Access), lambda one: one.launch)
         self._outside = _grouped(run.view(process, OutOfBounds, OutOfBounds))
         self._rereads = _grouped(run.view(process, Reread, Reread))
 
