@@ -231,13 +231,9 @@ def _further(found: Divergence, runs: Pair, commands: bool, how: Replaying | Non
 
 
 def _print_json(runs: Pair, verdict: Verdict) -> int:
-    launches = [_as_json(found, runs) for found in verdict]
-    entries = [without_launch_json("start", one.name, "ab", None) for one in verdict.start[:1]] + launches
-    if not entries and verdict.outcomes:
-        entries.append(without_launch_json("outcome", verdict.outcomes[0].name, "ab", None))
-    elif not entries and verdict.results:
-        name = verdict.results[0].name
-        entries.append(without_launch_json("result", name, "ab", hints.of_operators(runs[1])))
+    entries = [*_starts(verdict), *(_as_json(found, runs) for found in verdict)]
+    if not entries:
+        entries = list(_without_launch(runs, verdict))
     notes = verdict.comparison.notes
     answer = {
         "a": str(runs[0].path), "b": str(runs[1].path), "status": verdict.status, "pairs": notes.pairs,
@@ -250,7 +246,8 @@ def _print_json(runs: Pair, verdict: Verdict) -> int:
         "operator": {"a": verdict.operator.a, "b": verdict.operator.b} if verdict.operator else None,
         "swapped": notes.swapped, "uninitialised": notes.uninitialised, "unwritten": notes.unwritten,
         "not_comparable": [f"{argument} of {kernel}" for kernel, argument in sorted(notes.addresses)],
-        "not_compared": ([notes.partial] if notes.partial else []) + notes.notes,
+        "selected": notes.selected,
+        "not_compared": notes.notes,
     }  # fmt: skip
     print(json.dumps(answer, indent=2))
     return verdict.status
@@ -262,3 +259,24 @@ def _as_json(found: Divergence, runs: Pair) -> dict[str, Any]:
         found, site=site, values=values, evidence=list(evidence(runs, found)),
         commands=list(hints.of_divergence(found, runs)), decides=hints.deciding(found, runs),
     )  # fmt: skip
+
+
+def _starts(verdict: Verdict) -> Iterator[dict[str, Any]]:
+    # tensors that differ before the first launch: what the launches did with them follows from that
+    for one in verdict.start[:1]:
+        if one.tensor:
+            yield without_launch_json("start", one.name)
+
+
+def _without_launch(runs: Pair, verdict: Verdict) -> Iterator[dict[str, Any]]:
+    operator = verdict.operator
+    if verdict.outcomes:
+        yield without_launch_json("outcome", verdict.outcomes[0].name)
+    elif operator is not None:
+        alone = "b" if not operator.a else "a" if not operator.b else "ab"
+        yield without_launch_json("operator", (operator.b or operator.a).split("(")[0], alone)
+    elif verdict.results:
+        decides = hints.of_operators(runs[1])
+        yield without_launch_json("result", verdict.results[0].name, decides=decides)
+    elif verdict.start:
+        yield without_launch_json("start", verdict.start[0].name)

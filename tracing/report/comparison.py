@@ -39,7 +39,9 @@ def summary_text(comparison: Comparison, advice: str = "") -> Iterator[Text]:
         yield _warning(
             "not compared", f"the contents of {plural(notes.undigested, 'launch')} without digests"
         )
-    for note in ([notes.partial] if notes.partial else []) + notes.notes:
+    if notes.selected:
+        yield Text(f"of what was recorded: {notes.selected}")
+    for note in notes.notes:
         yield _warning("not compared", note)
 
 

@@ -20,6 +20,7 @@ from tracing.analyze.compare.divergence import (
     OneSided,
     Operator,
     OrderDiffers,
+    OtherTensor,
     OutputDiffers,
     Overrun,
     Stream,
@@ -208,6 +209,9 @@ def _(found: InputDiffers, names: Names) -> Iterator[str]:
         yield from _operator(cause, names)
     elif isinstance(cause, Host):
         yield from _host(cause, names)
+    elif isinstance(cause, OtherTensor):
+        yield f"the program passes another tensor: {cause.a} wrote it in {names[0]},"
+        yield f"{cause.b} in {names[1]}"
     elif isinstance(cause, Stream):
         yield f"{_writer_text(cause.writer, names)} left equal bits on another stream:"
         yield "does this launch wait for that one?"
@@ -237,10 +241,10 @@ def _operator(cause: Operator, names: Names) -> Iterator[str]:
 
 def _host(cause: Host, names: Names) -> Iterator[str]:
     if cause.writer is None:
-        yield "no launch and no operator wrote it: it comes from the host program"
+        yield "no launch and no operator made it differ: the host program wrote it"
         return
     yield f"{_writer_text(cause.writer, names)} wrote it last, as {cause.writer.argument}: equal bits"
-    where = f"in {_runs(cause.runs, names)}" if cause.proven else "in one of the runs"
+    where = f"in {_runs(cause.runs, names)}" if cause.runs else "in at least one of the runs"
     yield f"something outside of Triton and torch changed them afterwards, {where}"
 
 

@@ -65,6 +65,7 @@ class Alignment(Generic[T]):
         key: Callable[[T, int], str],
         permuted: Callable[[T, T], bool] = lambda a, b: False,
         equal: Callable[[T, T], bool] = lambda a, b: True,
+        common: Callable[[T, T], int] = lambda a, b: 0,
         queues: Mapping[Queue, Queue] | None = None,
         window: int = WINDOW,
     ) -> None:
@@ -73,11 +74,12 @@ class Alignment(Generic[T]):
         key      -- what a launch of run 0 or 1 is known by: equal keys may be paired
         permuted -- whether two launches of one key read other bits, so that another partner is worth a search
         equal    -- whether two launches of one key read and wrote equal bits
+        common   -- how many arguments of two launches of one key held equal bits
         queues   -- of run a, and which of run b do the same work, as far as that is known
         """
         self._a, self._b = _Side(a, lambda one: key(one, 0)), _Side(b, lambda one: key(one, 1))
         self._partners = _Partners(self._a, self._b, equal, queues or {})
-        self._permuted, self._equal, self._window = permuted, equal, window
+        self._permuted, self._equal, self._common, self._window = permuted, equal, common, window
 
     def is_idle(self) -> bool:
         """True if no launch waits for its partner."""
@@ -142,8 +144,9 @@ class Alignment(Generic[T]):
         a, b = (list(islice(side.queues[number], NEAR)) for side, number in ((one, queue), (other, partner)))
         added = next((n for n in range(1, len(b)) if self._same(a[0], b[n])), None)
         skipped = next((n for n in range(1, len(a)) if self._same(a[n], b[0])), None)
-        if added and skipped:
-            yield Pair(one.take(queue), other.take(partner, added), True)
+        exchanged = self._exchanged(a, b, added, skipped)
+        if exchanged is not None:
+            yield Pair(one.take(queue), other.take(partner, exchanged), True)
         elif self._follow(a[1:], b[1:]):
             yield Pair(one.take(queue), other.take(partner))
         elif added and self._follow(a[1:], b[added + 1 :]):
@@ -152,6 +155,30 @@ class Alignment(Generic[T]):
             yield from self._left_out(queue, partner, skipped, 0)
         else:
             yield Pair(one.take(queue), other.take(partner))
+
+    def _exchanged(
+        self, a: Sequence[T], b: Sequence[T], added: int | None, skipped: int | None
+    ) -> int | None:
+        # where the partner of a's first launch is, if b's first launch has one elsewhere, too
+        if added and skipped:
+            return added
+        if added and added < len(a) and not any(self._same(a[added], other) for other in b[1:]):
+            return added if self._go_with(a[added], b[0]) else None
+        least = self._common(a[0], b[0])
+        there = self._closest(len(b), lambda n: self._score(a[0], b[n]))
+        here = self._closest(len(a), lambda n: self._score(a[n], b[0]))
+        closer = there and here and min(self._common(a[0], b[there]), self._common(a[here], b[0])) > least
+        return there if closer else None
+
+    def _score(self, a: T, b: T) -> int:
+        return self._common(a, b) if self._go_with(a, b) else -1
+
+    @staticmethod
+    def _closest(count: int, score: Callable[[int], int]) -> int:
+        return max(range(1, count), key=lambda n: (score(n), -n), default=0)
+
+    def _go_with(self, a: T, b: T) -> bool:
+        return self._a.key(a) == self._b.key(b)
 
     def _follow(self, a: Sequence[T], b: Sequence[T]) -> bool:
         # whether these go in step, as far as both are known
@@ -189,7 +216,7 @@ class Alignment(Generic[T]):
     def _matched(self, a: list[T], b: list[T]) -> dict[int, int]:
         # launches of one kernel that changed places: those with equal bits first
         partner: dict[int, int] = {}
-        for test in (self._same, lambda one, other: self._a.key(one) == self._b.key(other)):
+        for test in (self._same, self._go_with):
             taken = set(partner.values())
             for n, one in enumerate(a):
                 if n in partner:

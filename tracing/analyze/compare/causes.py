@@ -6,15 +6,15 @@ the two runs did differently, or a launch whose results are known to differ.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import zip_longest
 from typing import NamedTuple, TypeAlias
 
 from tracing.analyze.compare.divergence import (
     Cause,
     Host,
     Operator,
+    OtherTensor,
     Overrun,
     Runs,
     Stream,
@@ -25,8 +25,16 @@ from tracing.analyze.compare.divergence import (
 from tracing.analyze.compare.memory import Sources, Write, span
 from tracing.analyze.compare.pairing import Pairing
 from tracing.analyze.compare.timeline import Step, Timeline
+from tracing.analyze.compare.write_pairs import WritePair, WritePairs
 from tracing.analyze.views import same_digest
 from tracing.model import TensorMeta
+
+# Operators whose result depends on their arguments alone, also where they are given a tensor for its shape.
+_CONSTANT = tuple(
+    f"aten::{name}"
+    for name in ("zeros", "ones", "full", "new_zeros", "new_ones", "new_full", "zero_", "fill_.Scalar", "eye")
+)
+_NOTHING = TensorMeta((0,), (1,), "uint8", "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,15 +54,8 @@ class _Read(NamedTuple):
     before: int  # the launches before this one were made
     step: Step | None  # the launch that read it; None: an operator did
 
-    @property
-    def launch(self) -> int | None:
-        return self.step.index if self.step is not None else None
 
-
-class _Pair(NamedTuple):
-    # the writes of either run that correspond to one another
-    a: Write | None
-    b: Write | None
+_Reads: TypeAlias = tuple[_Read, _Read]
 
 
 class Causes:
@@ -63,72 +64,32 @@ class Causes:
     def __init__(self, a: Timeline, b: Timeline, pairing: Pairing, unknown: str) -> None:
         """unknown -- what can be said of memory that nobody was seen to write; empty: the host made it"""
         self._timelines, self._pairing, self._unknown = (a, b), pairing, unknown
+        self._pairs = WritePairs(pairing)
+        self._followed: dict[object, Answer] = {}  # operators whose inputs were looked at
 
     def of(self, a: Step, b: Step, position: int) -> Cause | Follows:
         """Why an argument that two partners read differs."""
         reads = _read(a, position), _read(b, position)
+        self._followed.clear()
         answer = self._compared(a.sources.get(position, ()), b.sources.get(position, ()), reads)
         if not isinstance(answer, Follows) and (elements := _uninitialised(a, b, position)):
             known = answer if isinstance(answer, Uninitialised) else Uninitialised(None)
             return replace(known, elements=elements)
         return answer or Unknown("all that was seen to write it left equal bits")
 
-    def _compared(self, a: Sources, b: Sources, reads: tuple[_Read, _Read]) -> Answer:
+    def _compared(self, a: Sources, b: Sources, reads: _Reads) -> Answer:
         latest = [max((one.order for one in side if one is not None), default=0) for side in (a, b)]
-        answers = [self._answer(pair, reads, latest) for pair in self._matched(a, b)]
-        for wanted in (Follows, _proven, Uninitialised, Overrun, object):
-            for answer in answers:
-                if answer is not None and (
-                    isinstance(answer, wanted) if isinstance(wanted, type) else wanted(answer)
-                ):
-                    return answer
-        return None
+        answers = [self._answer(pair, reads, latest) for pair in self._pairs.of(a, b)]
+        found = [answer for answer in answers if answer is not None]
+        return min(found, key=_rank, default=None)
 
-    def _matched(self, a: Sources, b: Sources) -> Iterator[_Pair]:
-        left_a = list(self._changing(a, 0))
-        left_b = list(self._changing(b, 1))
-        for one in list(left_a):
-            found = next((other for other in left_b if self._same_write(one, other)), None)
-            if found is not None:
-                left_a.remove(one)
-                left_b.remove(found)
-                yield _Pair(one, found)
-        unseen = None in a or None in b
-        rest = [_Pair(*pair) for pair in zip_longest(left_a, left_b)]
-        yield from rest or ([_Pair(None, None)] if unseen else [])
-
-    def _changing(self, sources: Sources, side: int) -> Iterator[Write]:
-        # a launch that only one run has and that left what it found is not what made a difference
-        for write in sources:
-            if write is None:
-                continue
-            if write.kind == "launch" and not write.changed and not self._has_partner(write, side):
-                yield from self._changing(write.below, side)
-            else:
-                yield write
-
-    def _has_partner(self, write: Write, side: int) -> bool:
-        if side == 0:
-            return self._pairing.partner(write.number) is not None
-        return self._pairing.partner_in_a(write.number) is not None
-
-    def _same_write(self, a: Write, b: Write) -> bool:
-        if a.kind != b.kind or a.out_of_bounds != b.out_of_bounds:
-            return False
-        if a.kind in ("launch", "seen"):
-            return self._pairing.partner(a.number) == b.number and a.position == b.position
-        return (a.name, a.position, a.argument) == (b.name, b.position, b.argument)
-
-    # ---- one pair of writes
-
-    def _answer(self, pair: _Pair, reads: tuple[_Read, _Read], latest: Sequence[int]) -> Answer:
-        a, b = pair
-        if a is None and b is None:
-            return self._unseen()
-        if a is None or b is None or not self._same_write(a, b):
-            return self._unlike(a, b, reads)
+    def _answer(self, pair: WritePair, reads: _Reads, latest: Sequence[int]) -> Answer:
+        a, b, same = pair
+        if a is None or b is None or not same:
+            return self._unlike(a, b, reads) if a or b else self._unseen()
+        last = [a.order == latest[0], b.order == latest[1]]
         if a.kind == "operator":
-            return self._operator(a, b, reads)
+            return self._operator(a, b, reads, last)
         if a.kind == "allocation":
             return self._allocated(reads)
         if a.out_of_bounds:
@@ -136,98 +97,112 @@ class Causes:
         status = self._pairing.status(a.number, a.position)
         if status == "differs":
             return Follows()
-        if status == "loose":
-            return Uninitialised(_writer(a, b))
-        return self._changed(a, b, reads, [a.order == latest[0], b.order == latest[1]])
+        return Uninitialised(_writer(a, b)) if status == "loose" else self._changed(a, b, reads, last)
 
-    def _unlike(self, a: Write | None, b: Write | None, reads: tuple[_Read, _Read]) -> Answer:
-        # only one run has this write, or each has another one
-        if any(self._is_out_of_order(write, side, reads) for side, write in enumerate((a, b))):
+    # ---- writes that only one run has, or each another one
+
+    def _unlike(self, a: Write | None, b: Write | None, reads: _Reads) -> Answer:
+        writes = [(side, one) for side, one in enumerate((a, b)) if one is not None]
+        if any(self._is_out_of_order(one, side, reads) for side, one in writes):
             return Follows()
-        if any(one is not None and one.kind == "allocation" for one in (a, b)):
-            return Uninitialised(None)
-        runs: Runs = "ab" if a and b else "a" if a else "b"
-        overrun = next((one for one in (a, b) if one is not None and one.out_of_bounds), None)
+        overrun = next((one for _, one in writes if one.out_of_bounds), None)
         if overrun is not None:
-            return Overrun(_writer(a if overrun is a else None, b if overrun is b else None), runs)
-        operators = [one if one is not None and one.kind == "operator" else None for one in (a, b)]
-        if any(operators):
-            return self._only_called(operators[0], operators[1], reads)
-        return self._unseen()
+            ours, theirs = (one if one is overrun else None for one in (a, b))
+            return Overrun(_writer(ours, theirs), "a" if ours else "b")
+        kinds = {one.kind for _, one in writes}
+        if "allocation" in kinds:
+            return Uninitialised(None)
+        if kinds == {"launch"} and a and b:
+            return OtherTensor(_written(a), _written(b))
+        return self._called(a, b, reads) if "operator" in kinds else self._unseen()
 
-    def _is_out_of_order(self, write: Write | None, side: int, reads: tuple[_Read, _Read]) -> bool:
+    def _is_out_of_order(self, write: Write, side: int, reads: _Reads) -> bool:
         # a launch that the other run does not have, or makes on the other side of the reader
-        if write is None or write.kind != "launch":
+        if write.kind != "launch" or write.out_of_bounds:
             return False
-        partner = (
-            self._pairing.partner(write.number) if side == 0 else self._pairing.partner_in_a(write.number)
-        )
-        reader = reads[1 - side].launch
-        return partner is None or (reader is not None and partner >= reader)
+        partner = self._pairs.partner(write, side)
+        return partner is None or partner >= reads[1 - side].before
 
-    def _only_called(self, a: Write | None, b: Write | None, reads: tuple[_Read, _Read]) -> Operator:
+    def _called(self, a: Write | None, b: Write | None, reads: _Reads) -> Operator:
         # an operator that the other run calls, too, wrote at another point of the program there
+        one, other = (write if write is not None and write.kind == "operator" else None for write in (a, b))
         alone = [
             write is not None and not self._timelines[1 - side].calls(write, reads[1 - side].before)
-            for side, write in enumerate((a, b))
+            for side, write in enumerate((one, other))
         ]
-        runs: Runs = "ab" if alone[0] == alone[1] else "a" if alone[0] else "b"
-        return _called(a, b, runs)
+        return _operator(one, other, "ab" if alone[0] == alone[1] else "a" if alone[0] else "b")
 
-    def _operator(self, a: Write, b: Write, reads: tuple[_Read, _Read]) -> Answer:
-        through = (a.name,)
-        digests = tuple(
-            timeline.digests_of(write) for timeline, write in zip(self._timelines, (a, b), strict=True)
+    def _unseen(self) -> Answer:
+        return Unknown(self._unknown) if self._unknown else Host("", None, proven=False)
+
+    # ---- the same write in both runs
+
+    def _operator(self, a: Write, b: Write, reads: _Reads, last: Sequence[bool]) -> Answer:
+        if self._is_other_call(a, b, reads):
+            return OtherTensor(_written(a), _written(b)) if reads[0].step else _operator(a, b, "ab")
+        if a.name.startswith(_CONSTANT):
+            return Host("", None) if all(last) else None
+        digests = [one.digests_of(write) for one, write in zip(self._timelines, (a, b), strict=True)]
+        given = [sorted(digest.bits for digest in one.before) for one in digests if one is not None]
+        if len(given) == 2 and given[0] == given[1]:
+            return replace(_operator(a, b, "ab"), not_deterministic=True)
+        key = a.number, a.position, b.number, b.position
+        if key not in self._followed:
+            self._followed[key] = None  # while its own inputs are followed
+            self._followed[key] = self._given(a, b, reads)
+        answer = self._followed[key]
+        if answer is None or isinstance(answer, Unknown):
+            return replace(_operator(a, b, "ab"), proven=False)
+        return _through(answer, a.name)
+
+    def _given(self, a: Write, b: Write, reads: _Reads) -> Answer:
+        # what differs in the inputs of an operator, whose operands may change places: x + y, y + x
+        ours, theirs = (
+            tuple({(one and one[:4]): one for found in write.reads for one in found}.values())
+            for write in (a, b)
         )
-        for number, (ours, theirs) in enumerate(zip(a.reads, b.reads, strict=False)):
-            known = [one.before[number].bits if one and number < len(one.before) else "" for one in digests]
-            if all(known) and known[0] == known[1]:
-                continue
-            given = _passed_to(a, known[0], reads[0]), _passed_to(b, known[1], reads[1])
-            answer = self._compared(ours, theirs, given)
-            if answer is not None and not isinstance(answer, Unknown):
-                return _through(answer, through)
-        found = [[digest.bits for digest in one.before] for one in digests if one is not None]
-        equal = len(found) == 2 and found[0] == found[1]
-        return replace(_called(a, b, "ab"), proven=equal, not_deterministic=equal)
+        return self._compared(ours, theirs, (_passed_to(a, reads[0]), _passed_to(b, reads[1])))
 
-    def _allocated(self, reads: tuple[_Read, _Read]) -> Answer:
-        steps = [read.step for read in reads]
-        if all(step is not None and step.access is not None for step in steps):
-            return Host("ab", None, proven=False)  # the interpreter saw that somebody had written it
+    def _is_other_call(self, a: Write, b: Write, reads: _Reads) -> bool:
+        # both runs call it as often, and what is read here is the result of another one of these calls
+        counts = [
+            one.count(write, read.before)
+            for one, write, read in zip(self._timelines, (a, b), reads, strict=True)
+        ]
+        return a.call != b.call and counts[0] == counts[1]
+
+    def _allocated(self, reads: _Reads) -> Answer:
+        if all(read.step is not None and read.step.access is not None for read in reads):
+            return Host("", None)  # the interpreter saw that somebody had written it
         return Uninitialised(None)
 
-    def _changed(self, a: Write, b: Write, reads: tuple[_Read, _Read], last: Sequence[bool]) -> Answer:
+    def _changed(self, a: Write, b: Write, reads: _Reads, last: Sequence[bool]) -> Answer:
         # both wrote the same; did it change before it was read, where nobody was seen to write after them?
+        if not a.left.bits or not b.left.bits:
+            return Unknown(f"what launch #{a.number} {a.name} left was not digested")
         changed = [
             _changed_since(write, read) if was_last else None
             for write, read, was_last in zip((a, b), reads, last, strict=True)
         ]
-        if not a.left.bits or not b.left.bits:
-            return Unknown(f"what launch #{a.number} {a.name} left was not digested")
         runs: Runs = "".join(run for run, one in zip("ab", changed, strict=True) if one)  # type: ignore[assignment]
-        proven = bool(runs)
-        if not runs:
-            if False in changed or not all(last) or reads[0].step is None:
-                return None
-            runs = "ab"
+        if not runs and (False in changed or not all(last) or reads[0].step is None):
+            return None
         writer = _writer(a, b) if a.kind == "launch" else None
         if writer and any(write.stream != read.stream for write, read in zip((a, b), reads, strict=True)):
             return Stream(writer)
-        return Host(runs, writer, proven)
-
-    def _unseen(self) -> Answer:
-        return Unknown(self._unknown) if self._unknown else Host("ab", None, proven=False)
+        return Host(runs, writer)
 
 
-def _called(a: Write | None, b: Write | None, runs: Runs) -> Operator:
-    names = a.name if a else "", b.name if b else ""
-    arguments = a.argument if a else "", b.argument if b else ""
-    return Operator(names, arguments, runs, proven=True)
-
-
-def _proven(answer: object) -> bool:
-    return isinstance(answer, (Operator, Host)) and answer.proven
+def _rank(answer: Answer) -> int:
+    # what explains most comes first
+    tests: tuple[Callable[[Answer], bool], ...] = (
+        lambda one: isinstance(one, Follows),
+        lambda one: isinstance(one, (Operator, Host, OtherTensor)) and getattr(one, "proven", True),
+        lambda one: isinstance(one, Uninitialised),
+        lambda one: isinstance(one, Overrun),
+        lambda one: not isinstance(one, Unknown),
+    )
+    return next((n for n, test in enumerate(tests) if test(answer)), len(tests))
 
 
 def _uninitialised(a: Step, b: Step, position: int) -> tuple[int, int] | None:
@@ -243,9 +218,9 @@ def _read(step: Step, position: int) -> _Read:
     return _Read(start, arg.tensor, bits, step.row.line.stream, step.index, step)
 
 
-def _passed_to(operator: Write, bits: str, read: _Read) -> _Read:
+def _passed_to(operator: Write, read: _Read) -> _Read:
     # what an operator read, some time before a launch
-    return _Read(0, _NOTHING, bits, operator.stream, read.before, None)
+    return _Read(0, _NOTHING, "", operator.stream, read.before, None)
 
 
 def _changed_since(write: Write, read: _Read) -> bool | None:
@@ -266,10 +241,19 @@ def _writer(a: Write | None, b: Write | None) -> Writer:
     return Writer(a.number if a else None, b.number if b else None, one.name, one.argument)
 
 
-def _through(answer: Cause | Follows, operators: Sequence[str]) -> Cause | Follows:
+def _written(write: Write) -> str:
+    if write.kind == "launch":
+        return f"launch #{write.number} {write.name}"
+    return f"call {write.call + 1} of {write.name}"
+
+
+def _operator(a: Write | None, b: Write | None, runs: Runs) -> Operator:
+    names = a.name if a else "", b.name if b else ""
+    arguments = a.argument if a else "", b.argument if b else ""
+    return Operator(names, arguments, runs, proven=True)
+
+
+def _through(answer: Cause | Follows, operator: str) -> Cause | Follows:
     if isinstance(answer, (Operator, Host, Uninitialised, Overrun)):
-        return replace(answer, through=(*operators, *answer.through))
+        return replace(answer, through=(operator, *answer.through))
     return answer
-
-
-_NOTHING = TensorMeta((0,), (1,), "uint8", "")

@@ -17,8 +17,9 @@ class Notes:
     a: Run
     b: Run
     window: int = WINDOW
-    partial: str = ""  # what only one run was asked to record; empty: both recorded the same launches
-    covers: Callable[[int, str, str, int], bool] | None = None  # index, kernel, phase and rank of a launch
+    selected: str = ""  # which launches the runs were asked to record; empty: all
+    covers: Callable[[int, str, str, int], bool] | None = None
+    # of index, kernel, phase and rank: whether both recorded such a launch; None: both recorded the same
     unknown: str = ""  # why nobody was seen to write some memory; empty: because the host did
     pairs: int = 0  # launches that both runs have
     undigested: int = 0  # of these, those without digests in one run
@@ -39,7 +40,7 @@ class Notes:
         Not if one is damaged, was interrupted, or lacks a process.
         """
         asked = "none" not in (self.a.info.digests, self.b.info.digests)
-        return not (self.notes or self.partial or (self.undigested and asked))
+        return not (self.notes or self.covers or (self.undigested and asked))
 
     def add(self, note: str) -> None:
         """Note once what was not compared."""

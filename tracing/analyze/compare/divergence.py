@@ -58,10 +58,18 @@ class Operator:
 class Host:
     """Memory changed without a launch or an operator: through numpy, a C library, another process."""
 
-    runs: Runs  # in which it changed
+    runs: Runs  # in which it changed; empty: in at least one, it is not known in which
     writer: Writer | None  # that wrote it before; None: no launch did
-    proven: bool = True  # False: in at least one of them
+    proven: bool = True  # False: nobody was seen to write it
     through: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class OtherTensor:
+    """The program passes another tensor: what was read was written by other launches or calls."""
+
+    a: str  # what wrote it in run a
+    b: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +104,7 @@ class Unknown:
     why: str
 
 
-Cause: TypeAlias = Operator | Host | Stream | Uninitialised | Overrun | Unknown
+Cause: TypeAlias = Operator | Host | OtherTensor | Stream | Uninitialised | Overrun | Unknown
 
 
 # ---- what differs

@@ -26,10 +26,13 @@ class LaunchOrder:
     def __init__(self) -> None:
         self._recent: deque[Partners] = deque(maxlen=_REMEMBERED)
         self._moved: deque[Partners] = deque(maxlen=_REMEMBERED)
+        self._highest = -1  # of run b, so far
         self.independent = 0  # pairs of launches that changed places, and have nothing to do with each other
 
     def add(self, one: Partners, *, moved: bool) -> Iterator[tuple[Partners, Partners, str]]:
         """Take the next partners; give the dependent ones, first and second of run a, and the argument."""
+        moved = moved or (not one.equal and one.b.index < self._highest)
+        self._highest = max(self._highest, one.b.index)
         for other in self._recent if moved else self._moved:
             if (other.a.index < one.a.index) != (other.b.index < one.b.index):
                 first, second = (other, one) if other.a.index < one.a.index else (one, other)

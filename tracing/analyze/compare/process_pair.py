@@ -105,7 +105,7 @@ class ProcessPair:
         start, queues = FIRST, dict[Queue, Queue]()
         while True:
             equal = Prefix(start, False, {})
-            if not self._notes.partial:
+            if self._notes.covers is None:
                 equal = equal_prefix(*self._runs, self._processes, self._codes, start)
             self._notes.pairs += equal.stop.launches - start.launches
             queues.update(equal.queues)
@@ -127,14 +127,14 @@ class ProcessPair:
     def _may_pause(self) -> bool:
         # going on to compare columns means to read both runs from their beginnings, up to there
         self._pauses += 1
-        return self._pauses <= _PAUSES and not self._notes.partial
+        return self._pauses <= _PAUSES and self._notes.covers is None
 
     def _stepwise(self, start: Position, queues: dict[Queue, Queue], pause: _Pause) -> Iterator[Divergence]:
         # launch by launch, until the runs are in step at the end of a line of digests
         pause.counts = [start, start]
         aligned = Alignment(
             self._steps(0, start, pause), self._steps(1, start, pause), self._key, self._permuted,
-            self._equal, queues, self._notes.window,
+            self._equal, self._common, queues, self._notes.window,
         )  # fmt: skip
         pause.idle = aligned.is_idle
         for a, b, moved in aligned:
@@ -184,8 +184,16 @@ class ProcessPair:
         return seen
 
     def _permuted(self, a: Step, b: Step) -> bool:
+        # whether the program may have made these launches in another order
         seen = self._seen(a, b)
-        return bool(seen.inputs) and not seen.pair.changes
+        if not seen.inputs or seen.pair.changes:
+            return False
+        return any(not isinstance(self._causes.of(a, b, slot.position), Follows) for slot in seen.inputs)
+
+    def _common(self, a: Step, b: Step) -> int:
+        seen = self._seen(a, b)
+        inputs = sum(slot.side == "before" for slot in seen.pair.slots)
+        return -1 if seen.pair.changes else inputs - len(seen.inputs)
 
     def _equal(self, a: Step, b: Step) -> bool:
         seen = self._seen(a, b)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -135,6 +136,10 @@ class Timeline:
     def calls(self, operator: Write, launch: int) -> bool:
         """True if this process calls an operator of another one as often, before one of its launches."""
         return self._operators.calls(operator.name, operator.argument, operator.call, launch)
+
+    def count(self, operator: Write, launch: int) -> int:
+        """How often an operator is called like this before a launch."""
+        return self._operators.count(operator.name, operator.argument, launch)
 
     def digests_of(self, operator: Write) -> OperatorDigests | None:
         """The digests of an operator's call, if they were taken."""
@@ -284,6 +289,9 @@ class _Operators:
         calls = self._called.get((name, arguments), ())
         return number < len(calls) and calls[number] <= launch
 
+    def count(self, name: str, arguments: str, launch: int) -> int:
+        return bisect_right(self._called.get((name, arguments), ()), launch)
+
     def all(self, launch: int) -> Iterator[OperatorCall]:
         calls = self._run.view(self._process, OperatorCall, OperatorCall)
         return (one for one in calls if one.launch >= launch and one.signature in self.signatures)
@@ -296,7 +304,8 @@ class _Lines:
     # what is written of some launches only
 
     def __init__(self, run: Run, process: str) -> None:
-        self._access = in_step(run.view(process, Access, Access), lambda one: one.launch)
+        accesses = run.view(process, Access, Access)
+        self._access = in_step(accesses, lambda one: one.launch)
         self._outside = _grouped(run.view(process, OutOfBounds, OutOfBounds))
         self._rereads = _grouped(run.view(process, Reread, Reread))
 

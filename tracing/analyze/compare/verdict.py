@@ -48,10 +48,11 @@ class Verdict:
         """Compare two runs, with launches that only one run has looked for `window` launches ahead."""
         comparison = Comparison(a, b, window)
         notes, both = comparison.notes, coverage(a.info, b.info)
-        notes.partial = both.left_out
-        if notes.partial:
-            notes.covers = both.covers
+        if both.left_out:
             notes.unknown = "only some launches were recorded"
+            notes.selected = both.left_out
+        if a.info.selection != b.info.selection:
+            notes.covers = both.covers
         start = differing_start(a, b)
         if start:
             notes.unknown = f"the case's own {start[0].title} differs from the start"
