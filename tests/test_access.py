@@ -11,7 +11,7 @@ import triton.language as tl
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource, CompiledKernel
 
-from tracing.record.access import declared_roles
+from tracing.record.access import declared
 
 
 @pytest.fixture
@@ -29,9 +29,18 @@ def compiled(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Co
 def roles(compiled: Callable[..., CompiledKernel]) -> Callable[..., dict[str, str]]:
     def roles(kernel: Any, **signature: Any) -> dict[str, str]:
         kernel = compiled(kernel, **signature)
-        return dict(declared_roles(kernel.asm["ttir"], kernel.src.signature))
+        return dict(declared(kernel.asm["ttir"], kernel.src.signature).roles)
 
     return roles
+
+
+@pytest.fixture
+def addresses(compiled: Callable[..., CompiledKernel]) -> Callable[..., set[str]]:
+    def addresses(kernel: Any, **signature: Any) -> set[str]:
+        kernel = compiled(kernel, **signature)
+        return set(declared(kernel.asm["ttir"], kernel.src.signature).addresses)
+
+    return addresses
 
 
 @triton.jit
@@ -317,7 +326,7 @@ tt.func private @inner(%p: !tt.ptr<f32>) {
 
 
 def test_an_address_passed_to_a_recursive_function_makes_its_argument_unknown() -> None:
-    assert declared_roles(RECURSION, {"x": "*fp32", "y": "*fp32"}) == {"x": "unknown", "y": "in"}
+    assert declared(RECURSION, {"x": "*fp32", "y": "*fp32"}).roles == {"x": "unknown", "y": "in"}
 
 
 OPERATION_NOBODY_KNOWS = """
@@ -331,18 +340,124 @@ tt.func public @kernel(%x: !tt.ptr<f32>, %y: !tt.ptr<f32>) {
 
 
 def test_an_operation_that_nobody_knows_makes_addresses_unknown_but_not_data() -> None:
-    found = declared_roles(OPERATION_NOBODY_KNOWS, {"x": "*fp32", "y": "*fp32"})
+    found = declared(OPERATION_NOBODY_KNOWS, {"x": "*fp32", "y": "*fp32"}).roles
 
     assert found == {"x": "unknown", "y": "in"}
 
 
 def test_text_that_is_not_ttir_is_refused() -> None:
     with pytest.raises(ValueError, match="MLIR refuses"):
-        declared_roles("not a module", {})
+        declared("not a module", {})
 
 
 def test_a_signature_of_another_kernel_is_refused(compiled) -> None:
     kernel = compiled(fill, out="*fp32", unused="*fp32", value="fp32")
 
     with pytest.raises(ValueError, match="TTIR of fill has 2 pointer arguments, its signature 1: out"):
-        declared_roles(kernel.asm["ttir"], {"out": "*fp32", "n": "i32"})
+        declared(kernel.asm["ttir"], {"out": "*fp32", "n": "i32"})
+
+
+# ---- addresses ----
+
+
+@triton.jit
+def load_at(address, n, out):
+    i = tl.arange(0, 16)
+    source = address.to(tl.pointer_type(tl.float32))
+    tl.store(out + i, tl.load(source + i * n))
+
+
+def test_an_integer_that_becomes_a_pointer_holds_an_address(addresses) -> None:
+    assert addresses(load_at, address="i64", n="i64", out="*fp32") == {"address"}
+
+
+@triton.jit
+def load_at_an_offset(address, stride, out):
+    source = (address + tl.program_id(0) * stride).to(tl.pointer_type(tl.float32))
+    tl.store(out, tl.load(source))
+
+
+def test_an_offset_that_is_a_product_is_no_address(addresses) -> None:
+    assert addresses(load_at_an_offset, address="i64", stride="i64", out="*fp32") == {"address"}
+
+
+@triton.jit
+def load_through_table(table, lengths, out):
+    i = tl.program_id(0)
+    source = tl.load(table + i).to(tl.pointer_type(tl.float32))
+    at = tl.arange(0, 16)
+    tl.store(out + at, tl.load(source + at, mask=at < tl.load(lengths + i)))
+
+
+def test_a_table_of_pointers_holds_addresses_and_its_lengths_do_not(addresses, roles) -> None:
+    signature = {"table": "*i64", "lengths": "*i64", "out": "*fp32"}
+
+    assert addresses(load_through_table, **signature) == {"table"}
+    assert roles(load_through_table, **signature) == {"table": "unknown", "lengths": "in", "out": "out"}
+
+
+TABLE_OF_POINTERS = """
+tt.func public @kernel(%table: !tt.ptr<!tt.ptr<f32>>, %out: !tt.ptr<f32>) {
+  %0 = tt.load %table : !tt.ptr<!tt.ptr<f32>>
+  %1 = tt.load %0 : !tt.ptr<f32>
+  tt.store %out, %1 : !tt.ptr<f32>
+  tt.return
+}
+"""
+
+
+def test_a_table_that_is_loaded_as_pointers_holds_addresses() -> None:
+    assert declared(TABLE_OF_POINTERS, {"table": "*i64", "out": "*fp32"}).addresses == {"table"}
+
+
+@triton.jit
+def gather(x, index, out):
+    i = tl.arange(0, 16)
+    tl.store(out + i, tl.load(x + tl.load(index + i)))
+
+
+def test_indices_are_no_addresses(addresses) -> None:
+    assert addresses(gather, x="*fp32", index="*i64", out="*fp32") == set()
+
+
+@triton.jit
+def align_at_an_offset(x, index, out):
+    aligned = ((x.to(tl.int64) + tl.load(index)) & -16).to(tl.pointer_type(tl.float32))
+    tl.store(out, tl.load(aligned))
+
+
+def test_what_is_added_to_a_pointer_is_an_offset(addresses) -> None:
+    assert addresses(align_at_an_offset, x="*fp32", index="*i64", out="*fp32") == set()
+
+
+@triton.jit
+def follow_list(address, n, out):
+    for _ in range(n):
+        address = tl.load(address.to(tl.pointer_type(tl.int64)))
+    tl.store(out, address)
+
+
+def test_an_address_is_followed_through_loops(addresses) -> None:
+    assert addresses(follow_list, address="i64", n="i32", out="*i64") == {"address"}
+
+
+@triton.jit
+def load_pair(pair, out):
+    tl.store(out, tl.load(pair[1].to(tl.pointer_type(tl.float32))))
+
+
+def test_members_of_a_tuple_hold_addresses_of_their_own(addresses) -> None:
+    assert addresses(load_pair, pair=("i64", "i64"), out="*fp32") == {"pair.1"}
+
+
+@triton.jit
+def load_beside_descriptor(descriptor, n, address, out):
+    i = tl.arange(0, 16)
+    value = tl.load(address.to(tl.pointer_type(tl.float32)) + i)
+    tl.store(out + i, value + tl.sum(descriptor.load([0, 0]), 0) + n)
+
+
+def test_an_address_is_found_behind_a_descriptor(addresses) -> None:
+    signature = {"descriptor": "tensordesc<fp32[16, 16]>", "n": "i64", "address": "i64", "out": "*fp32"}
+
+    assert addresses(load_beside_descriptor, **signature) == {"address"}

@@ -75,7 +75,7 @@ def test_a_kernel_says_its_name_its_arguments_and_its_text(compiled: Any) -> Non
     facts = site.compiled()
     assert (site.kind, site.name, site.settled) == ("cpp", "cpp_fused_mul_sin_0", True)
     assert site.names == ["in_ptr0", "out_ptr0"]
-    assert facts.roles() == {"in_ptr0": "in", "out_ptr0": "out"}
+    assert facts.declared().roles == {"in_ptr0": "in", "out_ptr0": "out"}
     assert (facts.target, len(facts.hash)) == ("cpu", 32)
     assert "void  kernel(const float* in_ptr0" in facts.artefacts["cpp"]
     assert "PyObject" not in facts.artefacts["cpp"]
@@ -87,7 +87,7 @@ def test_every_kernel_of_a_program_compiled_meanwhile_is_seen_forward_and_backwa
     with installed(seen):
         torch.compile(mlp)(torch.randn(4, 8)).sum().backward()
 
-    roles = {role for site in seen.sites for role in site.compiled().roles().values()}
+    roles = {role for site in seen.sites for role in site.compiled().declared().roles.values()}
     assert len({site.name for site in seen.sites}) >= 2
     assert len(seen.left) == len(seen.sites)
     assert "in" in roles and "out" in roles and "unknown" not in roles
@@ -101,7 +101,7 @@ def test_symbolic_sizes_are_scalars_of_the_launch() -> None:
     assert {"ks0", "ks1"} < set(seen.sites[0].names)
     assert {seen.found[0]["ks0"], seen.found[0]["ks1"]} == {6, 7}
     assert seen.sites[0].scalars == [2, 3]
-    assert seen.sites[0].compiled().roles() == {"in_ptr0": "in", "out_ptr0": "out"}
+    assert seen.sites[0].compiled().declared().roles == {"in_ptr0": "in", "out_ptr0": "out"}
 
 
 def test_a_launch_that_is_hidden_is_not_shown(compiled: Any) -> None:
@@ -130,7 +130,7 @@ def test_without_its_text_a_kernel_has_numbered_arguments_of_unknown_roles() -> 
     site = CppSite("cpp_fused_0", max, 2)
 
     assert site.names == ["arg0", "arg1"]
-    assert site.compiled().roles() == {"arg0": "unknown", "arg1": "unknown"}
+    assert site.compiled().declared().roles == {"arg0": "unknown", "arg1": "unknown"}
     assert site.compiled().artefacts == {}
 
 

@@ -1,16 +1,20 @@
-"""Which pointer arguments of a compiled kernel may be read, and which may be written.
+"""Which pointer arguments of a compiled kernel may be read or written, and which arguments hold addresses.
 
 The answer is what the kernel's TTIR declares: a role for every pointer and tensor descriptor, over all
 paths, whether a launch takes them or not. MLIR parses the text, in a context of its own; then each value
 is given the arguments that it may point into, or was loaded from, until nothing changes. A call is
 followed anew for each set of arguments that it is made with.
 
+An argument holds addresses if its value, or what is loaded from it, becomes a pointer. What is added to a
+pointer that is an argument is an offset. Of two integers that are added before they become a pointer, both
+count, unless one of them is a product.
+
 It errs towards more access: an address that goes where it cannot be followed (an unknown operation,
 memory, recursion) makes its argument `unknown`, as does an address that was itself loaded from the
 argument. What it cannot see:
 
 - aliasing: a role is about access through that argument, and two arguments may share memory;
-- an address passed to the kernel as an integer: what it leads to belongs to no argument;
+- what an address leads to that is passed as an integer, or loaded: it belongs to no argument;
 - a loaded integer that inline assembly takes for an address;
 - dialects beside those of `ir.load_dialects`: TTIR with their operations is refused.
 """
@@ -19,7 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from tracing.model import Role
 from tracing.record.ttir import Module, Op, parse
@@ -39,16 +43,27 @@ _CARRIED = {
     **dict.fromkeys(("arith.cmpi", "arith.cmpf", "tt.print", "tt.assert"), _NONE),
     "arith.select": slice(1, None),
 }
+# An integer that is an address is one still behind these, and behind what moves it about in tensors.
+_KEEP_ADDRESSES = {"arith.addi", "arith.subi", "arith.andi", "arith.ori", "arith.select"}
 
 
 class Origin(NamedTuple):
-    """What a value is made from: the address that is an argument of the kernel, or the data there."""
+    """What a value is made from."""
 
     argument: int  # position in the TTIR function
-    loaded: bool  # False: the address, or one derived from it; True: data loaded through it
+    # address: the pointer that is an argument, or one derived from it. data: what was loaded through it.
+    # word: an integer argument, or what was loaded, from which nothing but an address was computed so far
+    kind: Literal["address", "data", "word"]
 
 
 Origins: TypeAlias = frozenset[Origin]
+
+
+class Declared(NamedTuple):
+    """What a kernel's TTIR says of its arguments, by name."""
+
+    roles: Mapping[str, Role]  # of pointers and tensor descriptors, in their order
+    addresses: frozenset[str] = frozenset()  # arguments whose value or content is used as addresses
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +73,7 @@ class Effects:
     read: set[int] = field(default_factory=set)
     written: set[int] = field(default_factory=set)
     unknown: set[int] = field(default_factory=set)
+    addresses: set[int] = field(default_factory=set)
 
     def role(self, argument: int) -> Role:
         if argument in self.unknown:
@@ -67,15 +83,16 @@ class Effects:
         return "out" if argument in self.written else "none"
 
 
-def declared_roles(ttir: str, signature: Mapping[str, Any]) -> dict[str, Role]:
-    """What a kernel may do with each of its pointer and tensor-descriptor arguments, in their order.
+def declared(ttir: str, signature: Mapping[str, Any]) -> Declared:
+    """What a kernel may do with its pointers and tensor descriptors, and which arguments hold addresses.
 
     ttir       -- text of the kernel's TTIR, `compiled.asm["ttir"]`
     signature  -- name -> type of all arguments, as the kernel's parameters are ordered:
                   `compiled.src.signature`. Members of a tuple `t` are called `t.0`, `t.1`
 
     "none": never accessed. "unknown": see above; take it as read and written. The names in the text are
-    not used: `q = x` in a kernel renames the argument `x` to `q` there.
+    not used: `q = x` in a kernel renames the argument `x` to `q` there. Which integers hold addresses is not
+    found out where a tensor descriptor's shape has another form than today's.
 
     Cost: about 1.5 ms, and 15 µs an operation.
 
@@ -83,25 +100,40 @@ def declared_roles(ttir: str, signature: Mapping[str, Any]) -> dict[str, Role]:
     in the number of pointers and descriptors.
     """
     module = parse(ttir)
-    names = list(_pointers(signature.items()))
-    if len(names) != len(module.pointers):
+    members = [(name, kind) for name, kind in _members(signature.items()) if kind != "constexpr"]
+    pointers = [name for name, kind in members if kind.startswith(("*", "tensordesc"))]
+    if len(pointers) != len(module.pointers):
         found = f"TTIR of {module.entry} has {len(module.pointers)} pointer arguments"
-        raise ValueError(f"{found}, its signature {len(names)}: {', '.join(names)}")
+        raise ValueError(f"{found}, its signature {len(pointers)}: {', '.join(pointers)}")
     effects = Effects()
     arguments = module.blocks[module.functions[module.entry]][0]
-    given = [
-        frozenset({Origin(k, loaded=False)} if k in module.pointers else ()) for k in range(len(arguments))
-    ]
-    Walk(module, effects, {}, (module.entry,)).run(given)
-    return {name: effects.role(k) for name, k in zip(names, module.pointers, strict=True)}
+    Walk(module, effects, {}, (module.entry,)).run([_given(module, k) for k in range(len(arguments))])
+    names = dict(zip(module.pointers, pointers, strict=True)) | _integers(members, module, len(arguments))
+    roles = {name: effects.role(k) for name, k in zip(pointers, module.pointers, strict=True)}
+    return Declared(roles, frozenset(names[k] for k in effects.addresses if k in names))
 
 
-def _pointers(signature: Iterable[tuple[str, Any]]) -> Iterator[str]:
+def _given(module: Module, argument: int) -> Origins:
+    if argument in module.pointers:
+        return frozenset({Origin(argument, "address")})
+    return frozenset({Origin(argument, "word")} if argument in module.words else ())
+
+
+def _members(signature: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, str]]:
     for name, kind in signature:
         if isinstance(kind, tuple):
-            yield from _pointers((f"{name}.{i}", member) for i, member in enumerate(kind))
-        elif str(kind).startswith(("*", "tensordesc")):
-            yield name
+            yield from _members((f"{name}.{i}", member) for i, member in enumerate(kind))
+        else:
+            yield name, str(kind)
+
+
+def _integers(members: Sequence[tuple[str, str]], module: Module, count: int) -> dict[int, str]:
+    # behind a descriptor stand its shape and its strides
+    positions, position = {}, 0
+    for name, kind in members:
+        positions[position] = name
+        position += 1 + 2 * (kind.count(",") + 1) if kind.startswith("tensordesc") else 1
+    return {k: name for k, name in positions.items() if k in module.words} if position == count else {}
 
 
 class Walk:
@@ -155,23 +187,34 @@ class Walk:
     def _carry(self, op: Op) -> None:
         origins = self._of(*op.operands[_CARRIED.get(op.name, _ALL)])
         if op.name == "tt.int_to_ptr":  # loaded data becomes an address: into what, nobody can say
-            self._effects.unknown.update(argument for argument, loaded in origins if loaded)
+            self._effects.unknown.update(_arguments(origins, "data"))
+            self._point(origins)
+        computes = op.name.startswith(("arith.", "math.")) and op.name not in _KEEP_ADDRESSES
+        if computes or op.name == "tt.int_to_ptr":
+            origins = _without_words(origins)
         for result in op.results:
             self._add(result, origins)
 
+    def _point(self, origins: Origins) -> None:
+        # a pointer is made: of a pointer that is an argument, and then the rest is an offset, or of integers
+        if not _arguments(origins, "address"):
+            self._effects.addresses.update(_arguments(origins, "word"))
+
     def _access(self, op: Op) -> None:
         address, rest = self._of(op.operands[0]), self._of(*op.operands[1:])
-        direct = {argument for argument, loaded in address if not loaded}
+        direct = _arguments(address, "address")
+        self._point(address)  # which may have been loaded as a pointer
         if op.name not in _WRITES:
             self._effects.read.update(direct)
         if op.name not in _READS:
             self._effects.written.update(direct)
             # an address in memory may be loaded and used by anyone
-            self._effects.unknown.update(argument for argument, loaded in rest if not loaded)
+            self._effects.unknown.update(_arguments(rest, "address"))
         # a pointer to pointers
-        self._effects.unknown.update(argument for argument, loaded in address if loaded)
+        self._effects.unknown.update(_arguments(address, "data"))
+        found = rest.union(Origin(argument, "data") for argument, _ in address)
         for result in op.results:
-            self._add(result, rest.union(Origin(argument, loaded=True) for argument, _ in address))
+            self._add(result, found.union(Origin(argument, "word") for argument in direct))
 
     def _control(self, op: Op, region: int, owner: Op | None) -> None:
         blocks = self._module.blocks
@@ -218,10 +261,10 @@ class Walk:
 
     def _lose(self, op: Op) -> None:
         # an operation that nobody here knows may do anything with an address, and nothing with data
-        origins = self._of(*op.operands)
-        self._effects.unknown.update(argument for argument, loaded in origins if not loaded)
+        origins = _without_words(self._of(*op.operands))
+        self._effects.unknown.update(_arguments(origins, "address"))
         for result in op.results:
-            self._add(result, frozenset(Origin(argument, loaded=True) for argument, _ in origins))
+            self._add(result, frozenset(Origin(argument, "data") for argument, _ in origins))
 
     def _bind(self, values: tuple[int, ...], *targets: tuple[int, ...]) -> None:
         for target in targets:
@@ -236,3 +279,11 @@ class Walk:
         if not origins <= known:
             self._origins[value] = known | origins
             self._changed = True
+
+
+def _arguments(origins: Origins, kind: str) -> set[int]:
+    return {argument for argument, its_kind in origins if its_kind == kind}
+
+
+def _without_words(origins: Origins) -> Origins:
+    return frozenset(origin for origin in origins if origin.kind != "word")

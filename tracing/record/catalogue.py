@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, cast
 
 import msgspec
+import numpy as np
 import torch
 
-from tracing.model import Argument, Kernel, NotCovered, Phase, Role, Scalar, Signature, TensorMeta
+from tracing.model import Argument, Kernel, NotCovered, Phase, Scalar, Signature, TensorMeta
+from tracing.record.access import Declared
+from tracing.record.digest import element_bytes
 from tracing.record.kernel_module import kernel_module
 from tracing.record.site import Compiled, Grid, Site, tensor_of
+from tracing.record.storages import Storages
 from tracing.store import RunWriter
 
 
 class Catalogue:
     """The numbers by which launches refer to what was written before."""
 
-    def __init__(self, writer: RunWriter) -> None:
+    def __init__(self, writer: RunWriter, storages: Storages) -> None:
         self._writer = writer
+        self._storages = storages
         self._kernels: dict[tuple[str, str, str], int] = {}
-        self._roles: dict[int, Mapping[str, Role]] = {}
+        self._declared: dict[int, Declared] = {}
         self._signatures: dict[Signature, int] = {}
         self._uncovered: set[NotCovered] = set()
         self._metas: dict[TensorMeta, TensorMeta] = {}
@@ -29,9 +34,12 @@ class Catalogue:
         self, site: Site, values: Sequence[Any], grid: Grid, phase: Phase
     ) -> tuple[int, tuple[Argument, ...]]:
         """The number of one way to launch a kernel, and its arguments."""
-        kernel, roles = self._kernel(site)
+        kernel, declared = self._kernel(site)
+        if site.kind == "interpreted":
+            named = zip(site.names, values, strict=True)
+            declared = declared._replace(addresses=frozenset(n for n, v in named if self._points(v)))
         args = tuple(
-            self._argument(name, value, roles) for name, value in zip(site.names, values, strict=True)
+            self._argument(name, value, declared) for name, value in zip(site.names, values, strict=True)
         )
         device = next((arg.tensor.device for arg in args if arg.tensor), "")
         signature = Signature(0, kernel, grid, phase, device, args)
@@ -53,14 +61,22 @@ class Catalogue:
             self._uncovered.add(record)
             self._writer.append(record)
 
-    def _argument(self, name: str, value: object, roles: Mapping[str, Role]) -> Argument:
-        tensor = tensor_of(value)
+    def _argument(self, name: str, value: object, declared: Declared) -> Argument:
+        tensor, addresses = tensor_of(value), name in declared.addresses
         if tensor is None:
             plain = value is None or isinstance(value, (bool, int, float, str))
-            return Argument(name, value=cast(Scalar, value) if plain else repr(value))
-        return Argument(name, roles.get(name, "unknown"), self.meta(tensor))
+            return Argument(name, value=cast(Scalar, value) if plain else repr(value), addresses=addresses)
+        return Argument(name, declared.roles.get(name, "unknown"), self.meta(tensor), addresses=addresses)
 
-    def _kernel(self, site: Site) -> tuple[int, Mapping[str, Role]]:
+    def _points(self, value: object) -> bool:
+        # of a kernel without TTIR: by its looks
+        tensor = tensor_of(value)
+        if tensor is not None and tensor.dtype in (torch.int64, torch.uint64) and tensor.device.type == "cpu":
+            return self._storages.hold(element_bytes(tensor).view(np.uint64))
+        plain = isinstance(value, int) and not isinstance(value, bool) and 0 < value < 1 << 64
+        return plain and self._storages.hold(np.array([value], np.uint64))
+
+    def _kernel(self, site: Site) -> tuple[int, Declared]:
         compiled = site.compiled()
         key = (site.name, compiled.hash, compiled.target)
         number = self._kernels.get(key)
@@ -68,19 +84,19 @@ class Catalogue:
             number = self._kernels[key] = len(self._kernels)
             self._writer.append(self._describe(number, site, compiled))
         if site.kind == "interpreted":  # what it touches is seen anew each time
-            return number, compiled.roles()
-        if number not in self._roles:
-            self._roles[number] = self._declared(site, compiled)
-        return number, self._roles[number]
+            return number, compiled.declared()
+        if number not in self._declared:
+            self._declared[number] = self._declared_by(site, compiled)
+        return number, self._declared[number]
 
-    def _declared(self, site: Site, compiled: Compiled) -> Mapping[str, Role]:
+    def _declared_by(self, site: Site, compiled: Compiled) -> Declared:
         try:
-            return compiled.roles()
+            return compiled.declared()
         except (KeyError, ValueError) as error:
             self.not_covered(
                 f"what {site.name} reads and writes: no TTIR to read ({error})", "a fresh Triton cache"
             )
-            return {}
+            return Declared({})
 
     def _describe(self, number: int, site: Site, compiled: Compiled) -> Kernel:
         function = compiled.function

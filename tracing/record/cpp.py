@@ -11,7 +11,7 @@ import functools
 import hashlib
 import inspect
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from torch._inductor.codecache import PyCodeCache
 
 from tracing.model import Role
 from tracing.record import hooks
+from tracing.record.access import Declared
 from tracing.record.hooks import Listener
 from tracing.record.site import Compiled, FlatSite, Grid, Kind
 
@@ -54,11 +55,12 @@ class CppSite:
             settings={},
             constants={},
             artefacts={"cpp": self._source} if self._source else {},
-            roles=self._roles,
+            declared=self._declared,
         )
 
-    def _roles(self) -> Mapping[str, Role]:
-        return declared_roles(self._source) if self._readable else dict.fromkeys(self.names, "unknown")
+    def _declared(self) -> Declared:
+        unknown: dict[str, Role] = dict.fromkeys(self.names, "unknown")
+        return Declared(declared_roles(self._source) if self._readable else unknown)
 
 
 @contextmanager

@@ -166,7 +166,7 @@ class DebugMode(TorchDebugMode):  # type: ignore[no-untyped-call, unused-ignore]
         if id(site) in self._roles:
             return self._roles[id(site)]
         try:
-            roles = site.compiled().roles()
+            roles = site.compiled().declared().roles
         except (ValueError, KeyError):  # no TTIR that can be read: what changes is all there is
             roles = {}
         if site.kind != "interpreted":  # those are of one launch

@@ -29,4 +29,5 @@ class Recording:
     def of(cls, writer: RunWriter) -> Recording:
         """A new recording into `writer`."""
         thread = CurrentThread(itertools.count())
-        return cls(writer, Catalogue(writer), Storages(writer), CallSites(writer), thread)
+        storages = Storages(writer)
+        return cls(writer, Catalogue(writer, storages), storages, CallSites(writer), thread)

@@ -10,7 +10,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 
 import torch
 
-from tracing.model import Role
+from tracing.record.access import Declared
 
 Grid: TypeAlias = tuple[int, int, int]
 Kind: TypeAlias = Literal["triton", "interpreted", "cpp"]
@@ -25,7 +25,7 @@ class Compiled:
     settings: Mapping[str, int]  # num_warps, num_stages, num_ctas
     constants: Mapping[str, str]
     artefacts: Mapping[str, str | bytes]  # by stage: "ttir", "ptx", ...
-    roles: Callable[[], Mapping[str, Role]]  # raises ValueError or KeyError where there is no readable TTIR
+    declared: Callable[[], Declared]  # raises ValueError or KeyError where there is no readable TTIR
     function: Any = None  # the JITFunction
 
 

@@ -20,7 +20,7 @@ from triton.compiler import CompiledKernel
 from triton.runtime.interpreter import InterpretedFunction
 
 from tracing.model import Role
-from tracing.record.access import declared_roles
+from tracing.record.access import Declared, declared
 from tracing.record.interpreted import Accesses
 from tracing.record.nesting import flattened
 from tracing.record.site import Compiled, FlatSite, Grid, Kind
@@ -123,7 +123,7 @@ class InterpretedSite:
         roles: dict[str, Role] = (
             {} if accesses is None else {name: accesses.role(name) for name in accesses.names}
         )
-        return Compiled("", "interpreter", {}, {}, {}, lambda: roles, self._function)
+        return Compiled("", "interpreter", {}, {}, {}, lambda: Declared(roles), self._function)
 
 
 def bound(function: InterpretedFunction, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
@@ -161,7 +161,7 @@ def describe(kernel: CompiledKernel) -> Compiled:
         settings={key: getattr(metadata, key) for key in ("num_warps", "num_stages", "num_ctas")},
         constants={name(key): _text(value) for key, value in _constants(kernel).items()},
         artefacts={stage: kernel.asm[stage] for stage in kernel.asm},
-        roles=lambda: declared_roles(kernel.asm["ttir"], kernel.src.signature),
+        declared=lambda: declared(kernel.asm["ttir"], kernel.src.signature),
         function=getattr(kernel.src, "fn", None),
     )
 
@@ -187,7 +187,7 @@ def _static(autotuner: Any, launcher: Any) -> Compiled:
             for name, value in {**autotuner.triton_meta.get("constants", {}), **config.kwargs}.items()
         },
         artefacts=texts,
-        roles=lambda: declared_roles(str(texts["ttir"]), signature),
+        declared=lambda: declared(str(texts["ttir"]), signature),
         function=_function(autotuner),
     )
 

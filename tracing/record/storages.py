@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypeAlias
 
+import numpy as np
+import numpy.typing as npt
 import torch
 
 from tracing.model import Storage
@@ -22,6 +24,7 @@ class Storages:
         self._writer = writer
         self._numbers: dict[tuple[int, int], int] = {}
         self._places: dict[Memory, tuple[int, ...]] = {}
+        self._blocks: npt.NDArray[np.uint64] = np.empty((0, 2), np.uint64)  # sorted; see `_sorted`
 
     def number(self, address: int, nbytes: int) -> int:
         """The number of a block; whatever lies there later with the same size has the same number."""
@@ -39,6 +42,23 @@ class Storages:
                 self._places.clear()
             found = self._places[memory] = tuple(map(self.number, memory[1::3], memory[2::3]))
         return found
+
+    def hold(self, addresses: npt.NDArray[np.uint64]) -> bool:
+        """Whether [n] integers that are not 0 all are addresses in blocks, past ones included."""
+        pointers = addresses[addresses != 0]
+        if not pointers.size:
+            return False
+        starts, stops = self._sorted()
+        at = np.searchsorted(starts, pointers, side="right")
+        return bool((at > 0).all() and (pointers < stops[at - 1]).all())
+
+    def _sorted(self) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
+        # starts, and the furthest stop of all blocks up to each
+        if len(self._blocks) != len(self._numbers):
+            blocks = sorted((address, address + nbytes) for address, nbytes in self._numbers)
+            self._blocks = np.array(blocks, np.uint64)
+            self._blocks[:, 1] = np.maximum.accumulate(self._blocks[:, 1])
+        return self._blocks[:, 0], self._blocks[:, 1]
 
 
 def memory_of(tensors: Iterable[torch.Tensor]) -> Memory:

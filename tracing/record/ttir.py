@@ -26,6 +26,7 @@ class Module:
 
     entry: str  # the public function
     pointers: tuple[int, ...]  # positions of its arguments that are pointers or descriptors
+    words: tuple[int, ...]  # of those that are integers of 64 bits
     functions: Mapping[str, int]  # name -> region
     ops: Mapping[int, list[Op]]  # region -> the operations directly in it
     blocks: Mapping[int, list[tuple[int, ...]]]  # region -> the arguments of each block, entry first
@@ -69,7 +70,8 @@ def _read(parsed: Any) -> Module:
     entry = parsed.get_entry_func_name()
     return Module(
         entry,
-        _pointer_positions(parsed.get_function(entry)),
+        _positions(parsed.get_function(entry), ("!tt.ptr<", "!tt.tensordesc<")),
+        _positions(parsed.get_function(entry), ("i64",)),
         functions,
         ops,
         {region: list(known.values()) for region, known in blocks.items()},
@@ -87,6 +89,7 @@ def _op(op: Any) -> Op:
     )
 
 
-def _pointer_positions(function: Any) -> tuple[int, ...]:
-    types = (str(function.args(i).get_type()) for i in range(function.get_num_args()))
-    return tuple(i for i, kind in enumerate(types) if kind.startswith(("!tt.ptr<", "!tt.tensordesc<")))
+def _positions(function: Any, types: tuple[str, ...]) -> tuple[int, ...]:
+    # of the arguments whose type begins like one of these
+    found = (str(function.args(i).get_type()) for i in range(function.get_num_args()))
+    return tuple(i for i, kind in enumerate(found) if kind.startswith(types))
