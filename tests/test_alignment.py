@@ -58,6 +58,7 @@ def aligned(a: list[Launch], b: list[Launch], window: int = 64) -> list[Pair[Lau
             lambda one, side: one.kernel,
             differ,
             lambda one, other: not differ(one, other),
+            lambda one: one.value,
             window=window,
         )
     )

@@ -192,7 +192,10 @@ def _(found: OrderDiffers, names: Names) -> Iterator[str]:
 
 @_explained.register
 def _(found: OutputDiffers, names: Names) -> Iterator[str]:
-    if found.doubt == "untouched":
+    if found.doubt == "addresses":
+        yield "cannot be decided: all its arguments are equal,"
+        yield "and it reads memory through addresses, which is no argument"
+    elif found.doubt == "untouched":
         yield "all that it read is equal; the memory differed before, and the launch left it as it was"
     elif found.doubt == "unwritten":
         yield "all that it read is equal; the memory held other bits before:"

@@ -70,7 +70,7 @@ def _of_cause(found: InputDiffers, cause: Cause) -> Accused:
         return Accused("operator", name, runs=cause.runs, certain=cause.proven, through=cause.through)
     if isinstance(cause, Host):
         after = (cause.writer.a, cause.writer.b) if cause.writer else (None, None)
-        return Accused("host", "", None, *after, cause.runs or "ab", cause.proven, cause.through)
+        return Accused("host", "", None, *after, cause.runs or "ab", bool(cause.runs), cause.through)
     if isinstance(cause, OtherTensor):
         return Accused("configuration", reader, argument_of(found), *_indices(found.pair))
     if isinstance(cause, Uninitialised):

@@ -8,8 +8,8 @@ leave it, up to `window` launches of each are looked at:
 - of what was left out, launches of one kernel are paired: they changed places;
 - where as many were left out of one run as of the other, they replaced one another, and are paired;
 - a launch whose kernel the other run launches as often, later, waits for it: it changed places, too;
-- where a kernel was launched on other inputs, launches NEAR by that read and wrote equal bits are looked for:
-  two that both have such a partner changed places; where all that follows has one, launches were left out.
+- where a kernel was launched on other inputs, its next launches, NEAR by, are paired by what they read and
+  wrote: with equal bits, else with most arguments in common; what then is left over was left out.
 
 Limits. A stretch of more than `window` launches that only one run has counts as missing and added. The number
 of a queue means nothing outside of its process, so queues are paired by the launches that they begin with.
@@ -21,7 +21,7 @@ the runs leave step. Memory: the window.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
@@ -65,6 +65,7 @@ class Alignment(Generic[T]):
         key: Callable[[T, int], str],
         permuted: Callable[[T, T], bool] = lambda a, b: False,
         equal: Callable[[T, T], bool] = lambda a, b: True,
+        content: Callable[[T], Hashable] = id,
         common: Callable[[T, T], int] = lambda a, b: 0,
         queues: Mapping[Queue, Queue] | None = None,
         window: int = WINDOW,
@@ -74,12 +75,14 @@ class Alignment(Generic[T]):
         key      -- what a launch of run 0 or 1 is known by: equal keys may be paired
         permuted -- whether two launches of one key read other bits, so that another partner is worth a search
         equal    -- whether two launches of one key read and wrote equal bits
+        content  -- the bits that a launch read and wrote, where these tell launches of one kernel apart
         common   -- how many arguments of two launches of one key held equal bits
         queues   -- of run a, and which of run b do the same work, as far as that is known
         """
         self._a, self._b = _Side(a, lambda one: key(one, 0)), _Side(b, lambda one: key(one, 1))
         self._partners = _Partners(self._a, self._b, equal, queues or {})
-        self._permuted, self._equal, self._common, self._window = permuted, equal, common, window
+        self._permuted, self._equal, self._content, self._common = permuted, equal, content, common
+        self._window = window
 
     def is_idle(self) -> bool:
         """True if no launch waits for its partner."""
@@ -141,49 +144,38 @@ class Alignment(Generic[T]):
             return
         one.fill(NEAR)
         other.fill(NEAR)
-        a, b = (list(islice(side.queues[number], NEAR)) for side, number in ((one, queue), (other, partner)))
-        added = next((n for n in range(1, len(b)) if self._same(a[0], b[n])), None)
-        skipped = next((n for n in range(1, len(a)) if self._same(a[n], b[0])), None)
-        exchanged = self._exchanged(a, b, added, skipped)
-        if exchanged is not None:
-            yield Pair(one.take(queue), other.take(partner, exchanged), True)
-        elif self._follow(a[1:], b[1:]):
-            yield Pair(one.take(queue), other.take(partner))
-        elif added and self._follow(a[1:], b[added + 1 :]):
-            yield from self._left_out(queue, partner, 0, added)
-        elif skipped and self._follow(a[skipped + 1 :], b[1:]):
-            yield from self._left_out(queue, partner, skipped, 0)
+        a, b = one.like_first(queue, NEAR), other.like_first(partner, NEAR)
+        there, here = self._among([launch for _, launch in a], [launch for _, launch in b])
+        if there is None:
+            yield from self._only_a(one.take(queue))
+        elif here is None:
+            yield from self._only_b(other.take(partner))
         else:
-            yield Pair(one.take(queue), other.take(partner))
+            yield Pair(one.take(queue), other.take(partner, b[there][0]), there > 0)
 
-    def _exchanged(
-        self, a: Sequence[T], b: Sequence[T], added: int | None, skipped: int | None
-    ) -> int | None:
-        # where the partner of a's first launch is, if b's first launch has one elsewhere, too
-        if added and skipped:
-            return added
-        if added and added < len(a) and not any(self._same(a[added], other) for other in b[1:]):
-            return added if self._go_with(a[added], b[0]) else None
-        least = self._common(a[0], b[0])
-        there = self._closest(len(b), lambda n: self._score(a[0], b[n]))
-        here = self._closest(len(a), lambda n: self._score(a[n], b[0]))
-        closer = there and here and min(self._common(a[0], b[there]), self._common(a[here], b[0])) > least
-        return there if closer else None
+    def _among(self, a: list[T], b: list[T]) -> tuple[int | None, int | None]:
+        # launches of one kernel: which of b is the partner of a's first, and which of a that of b's first
+        partner = _equal_contents([self._content(one) for one in a], [self._content(one) for one in b])
+        left_a = [n for n in range(len(a)) if n not in partner]
+        left_b = [n for n in range(len(b)) if n not in partner.values()]
+        while left_a and left_b:
+            n, m = self._closest(a, b, left_a, left_b)
+            partner[n] = m
+            left_a.remove(n)
+            left_b.remove(m)
+        back = {m: n for n, m in partner.items()}
+        return partner.get(0), back.get(0)
 
-    def _score(self, a: T, b: T) -> int:
-        return self._common(a, b) if self._go_with(a, b) else -1
-
-    @staticmethod
-    def _closest(count: int, score: Callable[[int], int]) -> int:
-        return max(range(1, count), key=lambda n: (score(n), -n), default=0)
+    def _closest(self, a: list[T], b: list[T], left_a: list[int], left_b: list[int]) -> tuple[int, int]:
+        # the first of a with that of b which has most in common with it, if that prefers it, too
+        n = left_a[0]
+        m = max(left_b, key=lambda k: (self._common(a[n], b[k]), -abs(k - n)))
+        rival = max(left_a, key=lambda k: (self._common(a[k], b[m]), -abs(k - m)))
+        preferred = self._common(a[rival], b[m]) > self._common(a[n], b[m])
+        return n, min(left_b, key=lambda k: abs(k - n)) if preferred else m
 
     def _go_with(self, a: T, b: T) -> bool:
         return self._a.key(a) == self._b.key(b)
-
-    def _follow(self, a: Sequence[T], b: Sequence[T]) -> bool:
-        # whether these go in step, as far as both are known
-        pairs = list(zip(a[:CONFIRM], b[:CONFIRM], strict=False))
-        return all(self._same(*pair) for pair in pairs) and (bool(pairs) or not (a or b))
 
     def _same(self, a: T, b: T) -> bool:
         return self._a.key(a) == self._b.key(b) and self._equal(a, b)
@@ -333,6 +325,12 @@ class _Side(Generic[T]):
         self.reached = max(self.reached, launch.index)
         return launch
 
+    def like_first(self, queue: Queue, count: int) -> list[tuple[int, T]]:
+        # of the next launches of a queue those of the first one's kernel, and their places
+        launches = list(islice(self.queues[queue], count))
+        key = self.key(launches[0])
+        return [(n, launch) for n, launch in enumerate(launches) if self.key(launch) == key]
+
     def rest(self) -> Iterator[T]:
         while self.held:
             yield self.take(self.oldest())
@@ -385,6 +383,19 @@ class _Partners(Generic[T]):
         same = [self._one.key(x) == self._other.key(y) for x, y in pairs]
         kernels = next((n for n, agrees in enumerate(same) if not agrees), len(same))
         return kernels, sum(self._equal(x, y) for x, y in pairs[:kernels])
+
+
+def _equal_contents(a: Sequence[Hashable], b: Sequence[Hashable]) -> dict[int, int]:
+    # partners of equal content: those in the same place first
+    partner = {n: n for n, (one, other) in enumerate(zip(a, b, strict=False)) if one == other}
+    places: dict[Hashable, list[int]] = {}
+    for m, content in enumerate(b):
+        if m not in partner:
+            places.setdefault(content, []).append(m)
+    for n, content in enumerate(a):
+        if n not in partner and places.get(content):
+            partner[n] = places[content].pop(0)
+    return partner
 
 
 def way_back(a: Sequence[str], b: Sequence[str]) -> tuple[int, int]:

@@ -61,9 +61,12 @@ _Reads: TypeAlias = tuple[_Read, _Read]
 class Causes:
     """Answers for one process of each run."""
 
-    def __init__(self, a: Timeline, b: Timeline, pairing: Pairing, unknown: str) -> None:
-        """unknown -- what can be said of memory that nobody was seen to write; empty: the host made it"""
-        self._timelines, self._pairing, self._unknown = (a, b), pairing, unknown
+    def __init__(self, a: Timeline, b: Timeline, pairing: Pairing, unknown: str, unrecorded: str) -> None:
+        """unknown    -- what can be said of memory that nobody was seen to write; empty: the host made it
+        unrecorded -- why launches may have written what nobody was seen to write; empty: all were recorded
+        """
+        self._timelines, self._pairing = (a, b), pairing
+        self._unknown, self._unrecorded = unknown, unrecorded
         self._pairs = WritePairs(pairing)
         self._followed: dict[object, Answer] = {}  # operators whose inputs were looked at
 
@@ -75,6 +78,8 @@ class Causes:
         if not isinstance(answer, Follows) and (elements := _uninitialised(a, b, position)):
             known = answer if isinstance(answer, Uninitialised) else Uninitialised(None)
             return replace(known, elements=elements)
+        if self._unrecorded and not isinstance(answer, Follows):
+            return Unknown(self._unrecorded)
         return answer or Unknown("all that was seen to write it left equal bits")
 
     def _compared(self, a: Sources, b: Sources, reads: _Reads) -> Answer:
@@ -113,8 +118,15 @@ class Causes:
         if "allocation" in kinds:
             return Uninitialised(None)
         if kinds == {"launch"} and a and b:
+            if self._are_inverted(a, b):
+                return Follows()
             return OtherTensor(_written(a), _written(b))
         return self._called(a, b, reads) if "operator" in kinds else self._unseen()
+
+    def _are_inverted(self, a: Write, b: Write) -> bool:
+        # each run made the two launches in another order
+        ours, theirs = self._pairs.partner(b, 1), self._pairs.partner(a, 0)
+        return ours is not None and theirs is not None and ours < a.number and theirs < b.number
 
     def _is_out_of_order(self, write: Write, side: int, reads: _Reads) -> bool:
         # a launch that the other run does not have, or makes on the other side of the reader
@@ -130,7 +142,9 @@ class Causes:
             write is not None and not self._timelines[1 - side].calls(write, reads[1 - side].before)
             for side, write in enumerate((one, other))
         ]
-        return _operator(one, other, "ab" if alone[0] == alone[1] else "a" if alone[0] else "b")
+        if alone[0] != alone[1]:
+            return _operator(one if alone[0] else None, other if alone[1] else None, "a" if alone[0] else "b")
+        return _operator(one, other, "ab")
 
     def _unseen(self) -> Answer:
         return Unknown(self._unknown) if self._unknown else Host("", None, proven=False)
@@ -141,7 +155,7 @@ class Causes:
         if self._is_other_call(a, b, reads):
             return OtherTensor(_written(a), _written(b)) if reads[0].step else _operator(a, b, "ab")
         if a.name.startswith(_CONSTANT):
-            return Host("", None) if all(last) else None
+            return Host("", None) if all(last) and reads[0].step else None
         digests = [one.digests_of(write) for one, write in zip(self._timelines, (a, b), strict=True)]
         given = [sorted(digest.bits for digest in one.before) for one in digests if one is not None]
         if len(given) == 2 and given[0] == given[1]:

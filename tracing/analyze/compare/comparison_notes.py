@@ -20,6 +20,7 @@ class Notes:
     selected: str = ""  # which launches the runs were asked to record; empty: all
     covers: Callable[[int, str, str, int], bool] | None = None
     # of index, kernel, phase and rank: whether both recorded such a launch; None: both recorded the same
+    unrecorded: str = ""  # why launches may have written what nobody was seen to write
     unknown: str = ""  # why nobody was seen to write some memory; empty: because the host did
     pairs: int = 0  # launches that both runs have
     undigested: int = 0  # of these, those without digests in one run
@@ -47,8 +48,8 @@ class Notes:
         if note not in self.notes:
             self.notes.append(note)
 
-    def follows(self, found: InputDiffers) -> None:
-        """Note an input that differs because of something else."""
+    def follows(self, found: InputDiffers | OutputDiffers) -> None:
+        """Note what differs because of something else, or may."""
         self.consequences += 1
         self.first_consequence = self.first_consequence or found
 

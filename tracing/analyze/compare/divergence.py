@@ -136,9 +136,10 @@ class OutputDiffers:
 
     pair: LaunchPair
     position: int
-    doubt: Literal["", "unwritten", "untouched"] = ""
+    doubt: Literal["", "unwritten", "untouched", "addresses"] = ""
     # "unwritten": the memory held other bits before, and the launch may have left part of it unwritten;
-    # "untouched": likewise, and where it differs it holds what it held before
+    # "untouched": likewise, and where it differs it holds what it held before;
+    # "addresses": it read through addresses, and what it read there is not known
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -93,7 +93,9 @@ class ProcessPair:
             for run, process, known in zip(self._runs, processes, self._known, strict=True)
         )
         self._pairing = Pairing()
-        self._causes = Causes(self._timelines[0], self._timelines[1], self._pairing, notes.unknown)
+        self._causes = Causes(
+            self._timelines[0], self._timelines[1], self._pairing, notes.unknown, notes.unrecorded
+        )
         self._pauses = 0
         self._winners = Winners(notes.a, notes.b)
         self._order = LaunchOrder()
@@ -134,7 +136,7 @@ class ProcessPair:
         pause.counts = [start, start]
         aligned = Alignment(
             self._steps(0, start, pause), self._steps(1, start, pause), self._key, self._permuted,
-            self._equal, self._common, queues, self._notes.window,
+            self._equal, _content, self._common, queues, self._notes.window,
         )  # fmt: skip
         pause.idle = aligned.is_idle
         for a, b, moved in aligned:
@@ -268,6 +270,9 @@ class ProcessPair:
 
     def _outputs(self, launches: LaunchPair, seen: _Seen, whose: dict[Slot, _Whose]) -> Iterator[Divergence]:
         accused = [slot for slot, one in whose.items() if one == "launch"]
+        if accused and seen.pair.addresses:
+            yield from self._through_addresses(launches, seen, accused)
+            return
         if accused and (change := self._overlap(seen)):
             names = tuple(seen.a.signature.args[slot.position].name for slot in accused)
             yield LaunchDiffers(launches, (change,), None, False, names)
@@ -282,6 +287,17 @@ class ProcessPair:
                 self._notes.doubtful(OutputDiffers(launches, slot.position, doubt))
                 self._mark(seen, [slot], "loose")
 
+    def _through_addresses(
+        self, launches: LaunchPair, seen: _Seen, accused: Sequence[Slot]
+    ) -> Iterator[Divergence]:
+        # what a kernel read through addresses is no argument of it, and may differ
+        self._mark(seen, accused, "differs")
+        found = OutputDiffers(launches, accused[0].position, "addresses")
+        if self._notes.reported:
+            self._notes.follows(found)
+        else:
+            yield found
+
     def _blame(self, slot: Slot, seen: _Seen, launches: LaunchPair) -> _Whose:
         equally = _touched_equally(slot, seen.a, seen.b)
         if equally is not None:
@@ -294,8 +310,9 @@ class ProcessPair:
         for slot in outputs:
             self._pairing.mark(seen.a.index, slot.position, status)
         compared = {slot.position for slot in seen.pair.slots if slot.side == "after"}
+        changed = {change.name for change in seen.pair.changes}
         for position, arg in enumerate(seen.a.signature.args):
-            if seen.pair.changes and arg.writes and position not in compared:
+            if changed and arg.writes and (position not in compared or arg.name in changed):
                 self._pairing.mark(seen.a.index, position, status)
 
     def _launches(self, a: Step | None, b: Step | None) -> LaunchPair:
@@ -347,6 +364,17 @@ class ProcessPair:
         if lost:
             self._notes.add(f"{run.path} is cut short: its last launches are lost; compared up to there")
         return lost
+
+
+def _content(step: Step) -> Hashable:
+    # the bits that a launch read and wrote
+    if step.access is not None:
+        return tuple(sorted(step.access.read.items())), tuple(sorted(step.access.written.items()))
+    args = enumerate(step.signature.args)
+    return tuple(
+        (step.row.digest(n, "before") if arg.reads else "", step.row.digest(n, "after") if arg.writes else "")
+        for n, arg in args
+    )
 
 
 _Whose = Literal["launch", "untouched", "open", "same"]

@@ -305,7 +305,7 @@ class _Lines:
 
     def __init__(self, run: Run, process: str) -> None:
         accesses = run.view(process, Access, Access)
-        self._access = in_step(accesses, lambda one: one.launch)
+        self._access = in_step(accesses, _launch_of)
         self._outside = _grouped(run.view(process, OutOfBounds, OutOfBounds))
         self._rereads = _grouped(run.view(process, Reread, Reread))
 
@@ -314,6 +314,10 @@ class _Lines:
 
 
 L = TypeVar("L", OutOfBounds, Reread)
+
+
+def _launch_of(access: Access) -> int:
+    return access.launch
 
 
 def _grouped(lines: Iterator[L]) -> Callable[[int], tuple[L, ...]]:

@@ -49,7 +49,7 @@ class Verdict:
         comparison = Comparison(a, b, window)
         notes, both = comparison.notes, coverage(a.info, b.info)
         if both.left_out:
-            notes.unknown = "only some launches were recorded"
+            notes.unrecorded = "only some launches were recorded"
             notes.selected = both.left_out
         if a.info.selection != b.info.selection:
             notes.covers = both.covers

@@ -58,6 +58,6 @@ class WritePairs:
         if a.kind != b.kind or a.out_of_bounds != b.out_of_bounds:
             return False
         if a.kind in ("launch", "seen"):
-            return self._pairing.partner(a.number) == b.number and a.position == b.position
+            return self._pairing.partner(a.number) == b.number and a.argument == b.argument
         called = (a.name, a.position, a.argument) == (b.name, b.position, b.argument)
         return called and (a.call == b.call or not exactly)
