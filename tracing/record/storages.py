@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from tracing.interpreter.guard import tensors_in_use
 from tracing.model import Storage
 from tracing.store import RunWriter
 
@@ -51,6 +52,23 @@ class Storages:
         starts, stops = self._sorted()
         at = np.searchsorted(starts, pointers, side="right")
         return bool((at > 0).all() and (pointers < stops[at - 1]).all())
+
+    def around(self, address: int) -> tuple[int, int, object] | None:
+        """The largest block on the host that an address lies in, of those that were seen or are in use.
+
+        Gives start, stop and what keeps it. Of those that were seen it is not known whether they are still
+        there. Cost: where none was seen, a look at every object that Python knows.
+        """
+        seen = [(start, start + size) for start, size in self._numbers if start <= address < start + size]
+        if seen:
+            return (*max(seen, key=lambda block: block[1] - block[0]), None)
+        for tensor in tensors_in_use():
+            storage = tensor.untyped_storage()
+            start, stop = storage.data_ptr(), storage.data_ptr() + storage.nbytes()
+            if start <= address < stop:
+                self.number(start, stop - start)
+                return start, stop, storage
+        return None
 
     def _sorted(self) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
         # starts, and the furthest stop of all blocks up to each
