@@ -20,10 +20,9 @@ from tracing.interpreter.gates import AccessKind, Addresses
 from tracing.model import Role
 from tracing.record.memory_block import Argument, Block
 from tracing.record.out_of_bounds import OutOfBoundsError, Outside
+from tracing.record.storages import Reach
 from tracing.record.tensors import tensor_meta
 
-# Gives the block of memory that an address lies in, of those that are known: start, stop, and what keeps it.
-Reach: TypeAlias = Callable[[int], tuple[int, int, object] | None]
 _Key: TypeAlias = tuple[str, AccessKind, str, bool]
 
 

@@ -10,11 +10,12 @@ import torch
 
 from tracing.interpreter.gates import Mask
 from tracing.model import Access, Digest, OutOfBounds
-from tracing.record.accesses import Accesses, Reach
+from tracing.record.accesses import Accesses
 from tracing.record.digest import bits_of
 from tracing.record.fresh_memory import Fresh, FreshMemory
 from tracing.record.memory_block import Argument, Block, Bytes, logical
 from tracing.record.out_of_bounds import Outside
+from tracing.record.storages import Reach
 from tracing.store import RunWriter
 from tracing.views import occupied, row_major
 

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import functools
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from tracing.interpreter.gates import Mask
+from tracing.patch import Method, replaced
 from tracing.record.digest import memory
 from tracing.record.memory_block import Block, Bytes, strided
-from tracing.record.tensors import tensor_meta
+from tracing.record.tensors import has_memory, tensor_meta
 
 BYTES = 1 << 30  # of storages that are watched
 _STORAGES = 64
@@ -37,9 +41,10 @@ class Fresh:
 class FreshMemory:
     """Watches what `empty` and its like gave, until it is written.
 
-    Operators and interpreted launches are seen to write. Anyone else is noticed where some byte differs from
-    a copy that was taken: then the whole storage counts as initialised, as nobody knows how much was written.
-    What the host writes with exactly what was there already stays uninitialised.
+    Operators and interpreted launches are seen to write. A storage that NumPy is given, or others through
+    DLPack, counts as initialised: they may write. Anyone else is noticed where some byte differs from a copy
+    that was taken: then, too, the whole storage counts as initialised, as nobody knows how much was written.
+    What others write with exactly what was there already stays uninitialised.
 
     Cost: a copy of each storage when it is allocated, and two bytes a byte until it is written.
     """
@@ -97,6 +102,25 @@ class FreshMemory:
                 if first < last and not _gone(fresh):
                     fresh.unwritten[first - start : last - start] &= ~block.written_bytes(first, last)
                     self._drop_written(fresh)
+
+    @contextmanager
+    def shared(self) -> Iterator[None]:
+        """While active, storages that leave torch are noticed."""
+
+        def noticing(name: str) -> Method:
+            original: Method = getattr(torch.Tensor, name)
+
+            @functools.wraps(original)
+            def called(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+                if has_memory(tensor) and tensor.layout is torch.strided:
+                    self._drop(tensor.untyped_storage()._cdata)
+                return original(tensor, *args, **kwargs)
+
+            return called
+
+        numpy, dlpack = noticing("numpy"), noticing("__dlpack__")
+        with replaced(torch.Tensor, "numpy", numpy), replaced(torch.Tensor, "__dlpack__", dlpack):
+            yield
 
     def _watch(self, storage: torch.UntypedStorage, unwritten: Mask | None) -> None:
         nbytes = storage.nbytes()

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import torch
 import triton
 
 from tracing.record import hooks
-from tracing.record.accesses import Accesses, Reach
+from tracing.record.accesses import Accesses
 from tracing.record.exact_accesses import ExactAccesses, Watched
 from tracing.record.fresh_memory import FreshMemory
 from tracing.record.launch_digests import Launch
 from tracing.record.operator_effects import Effect
 from tracing.record.plans import Plan, plain_tensor
 from tracing.record.recording import Recording
+from tracing.record.storages import Reach
 
 _ON_GPU = "tensors on the CPU"
 
@@ -35,6 +37,12 @@ class HostLaunches:
         self._follows_operators = digests and _interprets()
         self._fresh = FreshMemory(recording.catalogue.not_covered)
         self._exact = ExactAccesses(recording.writer, self._fresh, allow_out_of_bounds=allow_out_of_bounds)
+
+    @contextmanager
+    def installed(self) -> Iterator[None]:
+        """While active, memory that leaves torch is noticed."""
+        with self._fresh.shared() if self._follows_operators else nullcontext():
+            yield
 
     def operator(self, effect: Effect, tensors: Sequence[torch.Tensor], held: int) -> None:
         """An operator wrote or allocated these tensors.
@@ -87,4 +95,4 @@ class HostLaunches:
         catalogue, storages = self._recording.catalogue, self._recording.storages
         interpreted = plan.site.kind == "interpreted"
         follows = any(map(catalogue.points, values)) if interpreted else plan.addresses
-        return storages.around if follows else None
+        return storages.reach() if follows else None

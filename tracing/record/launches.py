@@ -106,6 +106,7 @@ class LaunchRecorder:
             stack.callback(self._finish)
             stack.enter_context(hooks.installed(self))
             stack.enter_context(cpp.installed(self))
+            stack.enter_context(self._host.installed())
             stack.enter_context(coverage.watched(self._catalogue.not_covered))
             if self._operators != "none":
                 self._enter_operators(stack)
