@@ -15,7 +15,9 @@ from triton.runtime.interpreter import InterpretedFunction
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 from tracing.interpreter.builder import Builder
-from tracing.record.interpreted import Accesses, OutOfBounds, tracked
+from tracing.interpreter.gates import watched
+from tracing.record.accesses import Accesses
+from tracing.record.out_of_bounds import Outside
 from tracing.virtual_gpu import virtual_gpu
 
 TRITON = tuple(int(part) for part in triton.__version__.split(".")[:2])
@@ -29,7 +31,8 @@ def gpu() -> Iterator[None]:
 
 def launch(kernel: Callable[..., None], /, grid: int = 1, **arguments: Any) -> Accesses:
     bases = {name: getattr(value, "base", value) for name, value in arguments.items()}
-    with tracked({name: base for name, base in bases.items() if hasattr(base, "stride")}) as accesses:
+    accesses = Accesses("kernel", {name: base for name, base in bases.items() if hasattr(base, "stride")})
+    with watched([accesses]):
         InterpretedFunction(kernel)[(grid,)](**arguments)
     return accesses
 
@@ -63,7 +66,7 @@ def test_an_addition_reads_its_operands_and_writes_its_result() -> None:
     accesses = launch(add, 2, x=x, y=y, out=out, n=100, BLOCK=64)
 
     assert [accesses.role(name) for name in ("x", "y", "out")] == ["in", "in", "out"]
-    assert accesses.out_of_bounds == []
+    assert accesses.outside == []
     assert torch.equal(out, x + y)
 
 
@@ -103,7 +106,7 @@ def test_lanes_that_are_masked_off_read_and_write_nothing() -> None:
     accesses = launch(add, x=torch.ones(64), y=torch.ones(64), out=torch.empty(64), n=0, BLOCK=64)
 
     assert {accesses.role(name) for name in ("x", "y", "out")} == {"none"}
-    assert accesses.out_of_bounds == []
+    assert accesses.outside == []
 
 
 def test_atomics_read_and_write() -> None:
@@ -137,7 +140,7 @@ def test_views_of_one_storage_are_told_apart_by_their_elements() -> None:
     accesses = launch(add, x=storage[:64], y=storage[:32], out=storage[64:], n=64, BLOCK=64)
 
     assert [accesses.role(name) for name in ("x", "y", "out")] == ["in", "in", "out"]
-    assert accesses.out_of_bounds == []  # what lies behind y is x
+    assert accesses.outside == []  # what lies behind y is x
 
 
 def test_a_strided_view_reaches_to_its_last_element() -> None:
@@ -148,7 +151,7 @@ def test_a_strided_view_reaches_to_its_last_element() -> None:
     accesses = launch(kernel, column=torch.ones(16, 8)[:, 3], stride=8, ROWS=16)
 
     assert accesses.role("column") == "in_out"
-    assert accesses.out_of_bounds == []
+    assert accesses.outside == []
 
 
 @pytest.mark.skipif(TRITON >= (3, 9), reason="block pointers were removed in Triton 3.9")
@@ -161,7 +164,7 @@ def test_block_pointers_are_followed() -> None:
     accesses = launch(kernel, x=torch.ones(12), out=torch.empty(12), n=12)
 
     assert (accesses.role("x"), accesses.role("out")) == ("in", "out")
-    assert accesses.out_of_bounds == []
+    assert accesses.outside == []
 
 
 def test_tensor_descriptors_made_by_the_host_and_by_the_kernel_are_followed() -> None:
@@ -191,27 +194,28 @@ def test_gather_and_scatter_of_descriptors_are_followed() -> None:
 
 def test_an_access_out_of_bounds_names_argument_program_and_line() -> None:
     storage = torch.ones(128)  # the memory behind x exists
+    start, stop = storage.data_ptr() + 400, storage.data_ptr() + 512
     accesses = launch(double, 4, x=storage[:100], BLOCK=32)
 
-    assert accesses.out_of_bounds == [
-        OutOfBounds("x", "load", (3, 0, 0), 400, 28, line(double, 2)),
-        OutOfBounds("x", "store", (3, 0, 0), 400, 28, line(double, 3)),
+    assert accesses.outside == [
+        Outside("x", "load", 100, 100, (3, 0, 0), start, stop, 28, True, line(double, 2)),
+        Outside("x", "store", 100, 100, (3, 0, 0), start, stop, 28, True, line(double, 3)),
     ]
 
 
 def test_accesses_out_of_bounds_by_one_line_are_one_with_the_first_program() -> None:
     accesses = launch(double, 4, x=torch.ones(128)[:40], BLOCK=32)
 
-    assert [(found.program, found.count) for found in accesses.out_of_bounds] == [((1, 0, 0), 88)] * 2
+    assert [(found.program, found.accesses) for found in accesses.outside] == [((1, 0, 0), 88)] * 2
 
 
-def test_an_access_before_the_first_element_has_a_negative_offset() -> None:
+def test_an_access_before_the_first_element_has_a_negative_index() -> None:
     def kernel(x):
         tl.load(x - 2)
 
-    (found,) = launch(kernel, x=torch.ones(8)[4:]).out_of_bounds
+    (found,) = launch(kernel, x=torch.ones(8)[4:]).outside
 
-    assert (found.argument, found.byte_offset) == ("x", -8)
+    assert (found.argument, found.element) == ("x", -2)
 
 
 def test_an_access_half_inside_is_out_of_bounds_and_counts_for_the_argument() -> None:
@@ -220,7 +224,7 @@ def test_an_access_half_inside_is_out_of_bounds_and_counts_for_the_argument() ->
 
     accesses = launch(kernel, x=torch.zeros(4, dtype=torch.int32)[:1])
 
-    assert (accesses.role("x"), len(accesses.out_of_bounds)) == ("out", 1)
+    assert (accesses.role("x"), len(accesses.outside)) == ("out", 1)
 
 
 def test_each_address_out_of_bounds_belongs_to_the_nearest_argument() -> None:
@@ -228,10 +232,11 @@ def test_each_address_out_of_bounds_belongs_to_the_nearest_argument() -> None:
         tl.load(x + tl.arange(0, 8))
 
     storage = torch.ones(8)
-    with tracked({"x": storage[:1], "y": storage[7:]}) as accesses:
+    accesses = Accesses("kernel", {"x": storage[:1], "y": storage[7:]})
+    with watched([accesses]):
         InterpretedFunction(kernel)[(1,)](storage)
 
-    assert [(found.argument, found.count) for found in accesses.out_of_bounds] == [("x", 3), ("y", 3)]
+    assert [(found.argument, found.accesses) for found in accesses.outside] == [("x", 3), ("y", 3)]
 
 
 # ---- the virtual GPU ----
@@ -241,19 +246,23 @@ add_compiled, double_compiled = triton.jit(add), triton.jit(double)
 
 def test_launches_on_the_virtual_gpu_are_tracked(gpu: None) -> None:
     tensors = {name: torch.ones(100) for name in ("x", "y", "out")}
-    with tracked(tensors) as accesses:
+    accesses = Accesses("kernel", tensors)
+    with watched([accesses]):
         add_compiled[(2,)](**tensors, n=100, BLOCK=64)
 
     assert [accesses.role(name) for name in tensors] == ["in", "in", "out"]
-    assert accesses.out_of_bounds == []
+    assert accesses.outside == []
 
 
 def test_the_virtual_gpu_names_program_and_line_of_an_access_out_of_bounds(gpu: None) -> None:
     x = torch.ones(128)[:100]
-    with tracked({"x": x}) as accesses:
+    accesses = Accesses("kernel", {"x": x})
+    with watched([accesses]):
         double_compiled[(4,)](x, BLOCK=32)
 
-    assert accesses.out_of_bounds[0] == OutOfBounds("x", "load", (3, 0, 0), 400, 28, line(double, 2))
+    found = accesses.outside[0]
+    assert (found.argument, found.kind, found.element) == ("x", "load", 100)
+    assert (found.program, found.where) == ((3, 0, 0), line(double, 2))
 
 
 @triton.jit
@@ -263,7 +272,8 @@ def add_atomically(total, x):
 
 def test_atomics_on_bfloat16_are_tracked_on_the_virtual_gpu(gpu: None) -> None:
     tensors = {name: torch.ones(4, dtype=torch.bfloat16) for name in ("total", "x")}
-    with tracked(tensors) as accesses:
+    accesses = Accesses("kernel", tensors)
+    with watched([accesses]):
         add_atomically[(1,)](**tensors)
 
     assert [accesses.role(name) for name in tensors] == ["in_out", "in"]
@@ -274,7 +284,7 @@ def test_atomics_on_bfloat16_are_tracked_on_the_virtual_gpu(gpu: None) -> None:
 
 def test_everything_is_restored_after_an_exception() -> None:
     before = dict(vars(native)), dict(vars(Builder))
-    with pytest.raises(ZeroDivisionError), tracked({"x": torch.ones(1)}):
+    with pytest.raises(ZeroDivisionError), watched([Accesses("kernel", {"x": torch.ones(1)})]):
         assert dict(vars(native)) != before[0]
         raise ZeroDivisionError
 
@@ -283,25 +293,27 @@ def test_everything_is_restored_after_an_exception() -> None:
 
 def test_an_inner_level_sees_its_launches_and_the_outer_one_all() -> None:
     x, y = torch.ones(32), torch.ones(32)
-    with tracked({"x": x, "y": y}) as outer:
+    outer = Accesses("kernel", {"x": x, "y": y})
+    with watched([outer]):
         InterpretedFunction(double)[(1,)](x, BLOCK=32)
         inner = launch(double, x=y, BLOCK=32)
         after = launch(double, x=x[:1], BLOCK=32)
 
     assert (outer.role("x"), outer.role("y"), inner.role("x")) == ("in_out", "in_out", "in_out")
-    assert (inner.out_of_bounds, outer.out_of_bounds) == ([], [])
-    assert {found.count for found in after.out_of_bounds} == {31}
+    assert (inner.outside, outer.outside) == ([], [])
+    assert {found.accesses for found in after.outside} == {31}
 
 
 def test_launches_of_other_threads_are_not_seen() -> None:
-    with tracked({"x": torch.ones(32)}) as accesses:
+    accesses = Accesses("kernel", {"x": torch.ones(32)})
+    with watched([accesses]):
         other = threading.Thread(target=launch, args=(double,), kwargs={"x": torch.ones(32), "BLOCK": 32})
         other.start()
         other.join()
 
-    assert (accesses.role("x"), accesses.out_of_bounds) == ("none", [])
+    assert (accesses.role("x"), accesses.outside) == ("none", [])
 
 
 def test_a_tensor_on_another_device_is_refused() -> None:
-    with pytest.raises(ValueError, match="x is on meta"), tracked({"x": torch.ones(1, device="meta")}):
-        pass
+    with pytest.raises(ValueError, match="x is on meta"):
+        Accesses("kernel", {"x": torch.ones(1, device="meta")})

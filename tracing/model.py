@@ -181,7 +181,11 @@ class Access(Record, frozen=True):
 
 
 class OutOfBounds(Record, frozen=True):
-    """Accesses of one launch outside of its argument, by one line of the kernel."""
+    """Accesses of one launch outside of its argument, by one line of the kernel.
+
+    Written before the first of them happens, and once more when the kernel has run if there were more: the
+    last line for a launch, argument, kind, place and `inside` counts.
+    """
 
     launch: int
     argument: str  # the nearest one

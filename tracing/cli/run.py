@@ -82,6 +82,13 @@ Operators = Annotated[
         "digests: the bits of it, too; waits for the device. none: nothing."
     ),
 ]
+AllowOutOfBounds = Annotated[
+    bool,
+    typer.Option(
+        "--allow-out-of-bounds",
+        help="Without a GPU: a kernel that accesses memory outside of its tensors goes on.",
+    ),
+]
 Kernels = Annotated[list[str] | None, typer.Option(help="Record kernels of this name; a glob.")]
 Launches = Annotated[str, typer.Option(help="Record these launches, FIRST:BEHIND.")]
 Phases = Annotated[list[Phase] | None, typer.Option(help="Record launches of this phase.")]
@@ -132,6 +139,7 @@ def run(
     seed: Seed = 0,
     digests: DigestsOf = Digests.all,
     operators: Operators = OperatorFacts.writers,
+    allow_out_of_bounds: AllowOutOfBounds = False,
     kernel: Kernels = None,
     launches: Launches = ":",
     phase: Phases = None,
@@ -180,8 +188,8 @@ def run(
         with closing(writer):
             kept = keep if keep_outputs or keep_inputs else None
             recorder = LaunchRecorder(
-                writer, digests.value, operators=operators.value, selection=selection, keep=kept,
-                time=time_launches, hash_fn=hashing,
+                writer, digests.value, operators=operators.value, allow_out_of_bounds=allow_out_of_bounds,
+                selection=selection, keep=kept, time=time_launches, hash_fn=hashing,
             )  # fmt: skip
             taken = Winners(writer, frozen.winners if frozen else ())
             progress = _progress(status, experiment, started)

@@ -27,6 +27,7 @@ import triton.language as tl
 from triton.runtime import interpreter as upstream
 
 from tracing.interpreter.builder import BUILDER
+from tracing.interpreter.guard import guarded
 from tracing.interpreter.language import interpreted, rewritten
 from tracing.patch import replaced
 
@@ -44,9 +45,13 @@ def execute(source: Any, arguments: Sequence[object], grid: tuple[int, int, int]
     Integers and floats enter with the types of the compiled signature: arithmetic promotes as on the device.
     Cost: 2-3 ms a launch, and 0.5-1.2 ms a program of a dozen operations on blocks of up to 4096 elements.
 
+    What lies outside of the storages of the arguments, and of every tensor in use, is not accessed: loads
+    give zeros, and stores do nothing. Where the thread is watched (`tracing.interpreter.gates`), the watchers
+    decide instead.
+
     Raises Problem for what can be compiled but not executed here: inline assembly, rare libdevice functions.
     """
-    with _LOCK, interpreted(), _unobserved(), np.errstate(all="ignore"):
+    with _LOCK, interpreted(), _unobserved(), guarded(arguments), np.errstate(all="ignore"):
         bound = _bind(source, arguments)
         program = rewritten(source.fn.fn)
         BUILDER.set_grid_dim(*grid)

@@ -15,6 +15,7 @@ from tracing.record.digest import element_bytes
 from tracing.record.kernel_module import kernel_module
 from tracing.record.site import Compiled, Grid, Site, tensor_of
 from tracing.record.storages import Storages
+from tracing.record.tensors import tensor_meta
 from tracing.store import RunWriter
 
 
@@ -37,7 +38,7 @@ class Catalogue:
         kernel, declared = self._kernel(site)
         if site.kind == "interpreted":
             named = zip(site.names, values, strict=True)
-            declared = declared._replace(addresses=frozenset(n for n, v in named if self._points(v)))
+            declared = declared._replace(addresses=frozenset(n for n, v in named if self.points(v)))
         args = tuple(
             self._argument(name, value, declared) for name, value in zip(site.names, values, strict=True)
         )
@@ -68,8 +69,8 @@ class Catalogue:
             return Argument(name, value=cast(Scalar, value) if plain else repr(value), addresses=addresses)
         return Argument(name, declared.roles.get(name, "unknown"), self.meta(tensor), addresses=addresses)
 
-    def _points(self, value: object) -> bool:
-        # of a kernel without TTIR: by its looks
+    def points(self, value: object) -> bool:
+        """Whether a value looks like addresses: it leads to memory that was seen, as do all its elements."""
         tensor = tensor_of(value)
         if tensor is not None and tensor.dtype in (torch.int64, torch.uint64) and tensor.device.type == "cpu":
             return self._storages.hold(element_bytes(tensor).view(np.uint64))
@@ -119,14 +120,3 @@ class Catalogue:
             module=self._writer.blob(module.text) if module else None,
             undefined=module.undefined if module else (),
         )
-
-
-def tensor_meta(tensor: torch.Tensor) -> TensorMeta:
-    """The layout of a tensor."""
-    return TensorMeta(
-        shape=tuple(tensor.shape),
-        stride=tuple(tensor.stride()),
-        dtype=str(tensor.dtype).removeprefix("torch."),
-        device=str(tensor.device),
-        offset=int(tensor.storage_offset()),
-    )

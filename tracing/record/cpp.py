@@ -22,6 +22,7 @@ from torch._inductor.codecache import PyCodeCache
 from tracing.model import Role
 from tracing.record import hooks
 from tracing.record.access import Declared
+from tracing.record.accesses import Accesses
 from tracing.record.hooks import Listener
 from tracing.record.site import Compiled, FlatSite, Grid, Kind
 
@@ -33,6 +34,7 @@ class CppSite:
 
     kind: Kind = "cpp"
     flat: FlatSite | None = None
+    accesses: Accesses | None = None
     settled = True
     scalars: Sequence[int] | None
 

@@ -108,25 +108,32 @@ def element_bytes(tensor: torch.Tensor) -> npt.NDArray[np.uint8]:
     if plain.numel() and not plain.untyped_storage().nbytes():
         raise RuntimeError("its storage was freed")  # as FSDP frees that of parameters
     flat = plain.as_strided((plain.numel(),), (1,))  # a lone element may keep any stride through contiguous()
-    return memory(flat.view(torch.uint8).cpu())
+    flat = flat.view(torch.uint8).cpu()
+    return memory(flat.data_ptr(), flat.numel(), flat)
 
 
 class _Array:
-    # Tensor.numpy() would forbid the program to resize the tensor from now on.
-    def __init__(self, tensor: torch.Tensor) -> None:
-        self.tensor = tensor  # its memory is used
-        data = {"data": (tensor.data_ptr(), False), "shape": (tensor.numel(),), "typestr": "|u1"}
+    def __init__(self, address: int, nbytes: int, owner: object) -> None:
+        self.owner = owner
+        data = {"data": (address, False), "shape": (nbytes,), "typestr": "|u1"}
         self.__array_interface__ = {"version": 3, **data}
 
 
-def memory(flat: torch.Tensor) -> npt.NDArray[np.uint8]:
-    """The memory of [n] uint8 on the host, itself."""
-    return np.asarray(_Array(flat)) if flat.numel() else np.empty(0, np.uint8)
+def memory(address: int, nbytes: int, owner: object) -> npt.NDArray[np.uint8]:
+    """Host memory, itself; `owner` is what keeps it.
+
+    Tensor.numpy() gives it, too, and forbids the program to resize the tensor from then on.
+    """
+    return np.asarray(_Array(address, nbytes, owner)) if nbytes else np.empty(0, np.uint8)
 
 
 def bits(tensor: torch.Tensor) -> tuple[str, str]:
     """Digest (32 hexadecimal digits) and `tiles` of a tensor's elements, of any dtype, stride and device."""
-    data = element_bytes(tensor)
+    return bits_of(element_bytes(tensor))
+
+
+def bits_of(data: npt.NDArray[np.uint8]) -> tuple[str, str]:
+    """Digest and `tiles` of [n] bytes."""
     whole = len(data) - len(data) % TILE_BYTES
     rest = np.zeros(TILE_BYTES if whole < len(data) else 0, np.uint8)
     rest[: len(data) - whole] = data[whole:]

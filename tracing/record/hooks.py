@@ -7,6 +7,9 @@ A listener is told of every launch just before and just after it, whichever way 
   autotuned or by hand, with its final grid and stream;
 - `InterpretedFunction.run`: `@triton.jit` under TRITON_INTERPRET=1.
 
+What a launch accesses that the interpreter executes, there or on the virtual GPU, is noted for listeners that
+`watch` it.
+
 Launches by which an autotuner, a multi-kernel or the compiler tries kernels are not the program's and are
 left out. Everything patched is a class attribute, wrapped while `installed` and restored after it; launch
 hooks of others stay where they are.
@@ -27,12 +30,16 @@ from torch._inductor.runtime.triton_heuristics import CachingAutotuner
 from triton.compiler import CompiledKernel
 from triton.knobs import HookChain
 from triton.runtime.autotuner import Autotuner
+from triton.runtime.errors import InterpreterError
 from triton.runtime.interpreter import InterpretedFunction
 
+from tracing import interpreter
+from tracing.interpreter.gates import watched
 from tracing.patch import Method, Wrapper, patched
-from tracing.record.interpreted import tracked
+from tracing.record.accesses import Accesses
 from tracing.record.nesting import nesting
-from tracing.record.site import Grid, Site, on_host
+from tracing.record.out_of_bounds import OutOfBoundsError
+from tracing.record.site import Grid, Site
 from tracing.record.sites import CompiledSite, InductorSite, InterpretedSite, bound
 
 
@@ -48,6 +55,7 @@ class Listener(Protocol):
 
 class _Thread(threading.local):
     hidden = 0
+    watching: Sequence[Accesses] = ()  # what is to be told of the accesses of the launch that was announced
 
 
 _thread = _Thread()
@@ -76,10 +84,11 @@ def installed(listener: Listener) -> Iterator[None]:
 
 
 def _patch() -> None:
-    points: tuple[tuple[type, str, Wrapper], ...] = (
+    points: tuple[tuple[Any, str, Wrapper], ...] = (
         (CachingAutotuner, "run", _around_inductor),
         (CompiledKernel, "launch_metadata", _around_compiled),
         (InterpretedFunction, "run", _around_interpreted),
+        (interpreter, "execute", _around_execution),
     )
     for owner, name, wrapper in points:
         _patches.enter_context(patched(owner, name, wrapper))
@@ -110,9 +119,29 @@ def shown() -> bool:
 def announce(site: Site, values: Sequence[Any], stream: int, grid: Grid | None) -> list[tuple[Listener, Any]]:
     """Tell every listener that a launch comes; what it gives is for `conclude`."""
     told = []
+    _thread.watching = ()  # of a launch that raised before it ran
     for listener in _listeners:
         told.append((listener, listener.before(site, values, stream, grid)))
     return told
+
+
+def watch(accesses: Accesses) -> None:
+    """To be called by a listener before a launch that the interpreter executes: notes what it accesses."""
+    _thread.watching = (*_thread.watching, accesses)
+
+
+@contextmanager
+def _watched() -> Iterator[None]:
+    watching, _thread.watching = _thread.watching, ()
+    if not watching:
+        yield
+        return
+    try:
+        with watched(watching):
+            yield
+    finally:
+        for ended in [ended for accesses in watching for ended in accesses.ended]:
+            ended()
 
 
 def conclude(told: list[tuple[Listener, Any]]) -> None:
@@ -219,22 +248,32 @@ def _around_interpreted(original: Method) -> Method:
             return original(function, *args, grid=grid, warmup=warmup, **kwargs)
         values = bound(function, args, kwargs)
         key = (id(function), nesting(values.values()))
-        site = sites.get(key)
-        if site is None:
-            site = sites[key] = InterpretedSite(function, values)
-        given = [values[name] for name in site.names]
+        if key not in sites:
+            sites[key] = InterpretedSite(function, values)
+        site, given = sites[key].launched(values)
         told = announce(site, given, 0, site.evaluated(grid, values))
-        flat = site.flat
-        members = (
-            zip(flat.names, flat.values(given), strict=True) if flat else zip(site.names, given, strict=True)
-        )
-        with hidden(), torch._C._DisableTorchDispatch(), tracked(on_host(dict(members))) as site.accesses:
-            result = original(function, *args, grid=grid, warmup=warmup, **kwargs)
+        watch(site.accesses)
+        try:
+            with hidden(), torch._C._DisableTorchDispatch(), _watched():
+                result = original(function, *args, grid=grid, warmup=warmup, **kwargs)
+        except InterpreterError as error:
+            if isinstance(error.__cause__, OutOfBoundsError):
+                raise error.__cause__ from None
+            raise
         conclude(told)
         return result
 
     wrapped: Method = torch._dynamo.disable(run)  # type: ignore[no-untyped-call]
     return wrapped
+
+
+def _around_execution(original: Method) -> Method:
+    # a launch on the virtual GPU, of whichever kind: its listeners were told when it was announced
+    def execute(*args: Any) -> None:
+        with _watched():
+            original(*args)
+
+    return execute
 
 
 @contextmanager

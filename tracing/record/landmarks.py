@@ -28,8 +28,9 @@ import torch.distributed as dist
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
 from tracing.model import Landmark, LandmarkDigests
-from tracing.record.catalogue import Catalogue, tensor_meta
+from tracing.record.catalogue import Catalogue
 from tracing.record.digest import digest
+from tracing.record.tensors import tensor_meta, tensors_in
 from tracing.store import RunWriter
 
 PATIENCE = 30.0  # seconds
@@ -207,12 +208,3 @@ def _asynchronous(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
     # `bool async_op=True`, the only flag; before it was there, every operator was
     flags = [arg for arg in args if isinstance(arg, bool)]
     return bool(kwargs.get("async_op", flags[0] if flags else True))
-
-
-def tensors_in(value: Any) -> Iterator[torch.Tensor]:
-    """The tensors of an operator's argument or result, lists of them included."""
-    if isinstance(value, torch.Tensor):
-        yield value
-    elif isinstance(value, (list, tuple)):
-        for member in value:
-            yield from tensors_in(member)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from operator import and_
 from typing import Any
 
@@ -16,6 +16,7 @@ from tracing.record.catalogue import Catalogue
 from tracing.record.digest import digest
 from tracing.record.digest_gpu import Batch, Rows, StreamDigests
 from tracing.record.digest_tables import Call, calls, tables
+from tracing.record.exact_accesses import Watched
 from tracing.record.plans import Place, Plan, Side, plain_tensor
 from tracing.record.storages import Memory
 
@@ -32,7 +33,9 @@ class Launch:
     stream: int
     before: Side
     writers: dict[int, str]
-    found: Mapping[int, Digest] | None = None  # before it, on the host
+    found: Mapping[int, Digest] = field(default_factory=dict)  # before it, on the host
+    left: Mapping[int, Digest] = field(default_factory=dict)  # after it, likewise
+    watched: Watched | None = None  # executed by the interpreter
     batch: Batch | None = None  # on a GPU
     slot: int = 0  # first of the launch in the batch
 
@@ -68,9 +71,9 @@ class LaunchDigests:
     # ---- on the host
 
     def _host_after(self, launch: Launch) -> None:
-        before, after = launch.found or {}, self._on_host(launch, launch.plan.after)
-        columns = Columns.of([*before.values(), *after.values()])
-        self._arrived([Digested(launch.index, columns, 0, list(before), list(after))])
+        launch.left = self._on_host(launch, launch.plan.after)
+        columns = Columns.of([*launch.found.values(), *launch.left.values()])
+        self._arrived([Digested(launch.index, columns, 0, list(launch.found), list(launch.left))])
 
     def _on_host(self, launch: Launch, side: Side) -> dict[int, Digest]:
         found = {}

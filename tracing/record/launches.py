@@ -6,6 +6,7 @@ written in launch order all the same. Nothing waits for the device before the en
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -15,6 +16,7 @@ import torch
 
 from tracing.model import TensorMeta
 from tracing.record import allocators, coverage, cpp, hooks
+from tracing.record.host_launches import HostLaunches
 from tracing.record.landmarks import Landmarks
 from tracing.record.last_writers import LastWriters
 from tracing.record.launch_digests import Launch, LaunchDigests
@@ -43,6 +45,7 @@ class LaunchRecorder:
         digests: Digests = "all",
         *,
         operators: OperatorFacts = "writers",
+        allow_out_of_bounds: bool = False,
         selection: Selection = EVERYTHING,
         keep: Keep | None = None,
         time: bool = False,
@@ -54,6 +57,8 @@ class LaunchRecorder:
                      what the kernel's IR reads before and writes after; "none": no work on the device at all
         operators -- "writers": what each operator outside of Triton read, wrote and allocated, 10 to 13 µs an
                      operator; "digests": the bits of it, too, which waits for the device; "none": nothing
+        allow_out_of_bounds -- without a GPU a kernel fails that accesses memory outside of its arguments'
+                     storages, before it does; True: it does, and goes on
         selection -- which launches
         keep      -- keep what each launch wrote, under a budget; None: nothing
         time      -- how long each launch takes, on the host and on a GPU
@@ -78,6 +83,9 @@ class LaunchRecorder:
         self._lock = self._recording.lock
         self._planner = Planner(self._catalogue, self._recording.storages, digests)
         self._writers = LastWriters()
+        self._host = HostLaunches(
+            self._recording, digests=digests != "none", allow_out_of_bounds=allow_out_of_bounds
+        )
         self._calls = OperatorCalls(self._recording, self._wrote, digests=operators == "digests")
         self._beside = any(part is not None for part in (self._keeper, self._times, self._hashes))
         self._exit = ExitStack()
@@ -98,6 +106,7 @@ class LaunchRecorder:
             stack.callback(self._finish)
             stack.enter_context(hooks.installed(self))
             stack.enter_context(cpp.installed(self))
+            stack.enter_context(self._host.installed())
             stack.enter_context(coverage.watched(self._catalogue.not_covered))
             if self._operators != "none":
                 self._enter_operators(stack)
@@ -141,6 +150,8 @@ class LaunchRecorder:
             recording.launches += 1
             writers = self._writers.of(place)
             if self._selection is not EVERYTHING and not self._selection.wants(index, site.name, plan.phase):
+                if plan.device is None:
+                    self._host.before(index, plan, values, self._flush)
                 return None
             self.recorded += 1
             thread = recording.thread
@@ -170,8 +181,11 @@ class LaunchRecorder:
             # of a first launch all: what it reads is not known
             chosen = plan.reads if plan.signature is not None else range(len(plan.positions))
             self._kept(launch, "before", chosen)
-        if plan.device is None and plan.signature is not None:
-            self._flush()  # on disk before the kernel runs
+        if plan.device is None:
+            if plan.signature is not None:
+                self._flush()  # on disk before the kernel runs
+            failing = functools.partial(self._sign, launch)
+            launch.watched = self._host.before(launch.index, plan, launch.values, failing)
         if self._digests is not None:
             self._digests.before(launch)
         if self._times is not None:
@@ -186,9 +200,7 @@ class LaunchRecorder:
         with self._lock:
             plan = launch.plan
             if plan.signature is None:  # by now an autotuner has chosen, an interpreted kernel has run
-                self._planner.settle(plan, launch.values)
-                launch.place = self._planner.place(plan, launch.memory, launch.values)
-                launch.writers.update(self._writers.of(launch.place))  # the held line's own
+                self._settle(launch)
             if self._hashes is not None:
                 self._hashes.after(launch.index, plan.after.positions, launch.values)
             self._kept(launch, "after", plan.writes)
@@ -196,6 +208,22 @@ class LaunchRecorder:
                 self._flush()
             if self._digests is not None:
                 self._digests.after(launch)
+            if plan.device is None:
+                self._host.after(launch)
+
+    def _settle(self, launch: Launch) -> None:
+        self._planner.settle(launch.plan, launch.values)
+        launch.place = self._planner.place(launch.plan, launch.memory, launch.values)
+        launch.writers.update(self._writers.of(launch.place))  # the held line's own
+
+    def _sign(self, launch: Launch) -> None:
+        # it may not return: its line is written while that can be done
+        with self._lock:
+            if launch.plan.signature is None:
+                if launch.plan.site.accesses is not None:
+                    launch.plan.site.accesses.interrupted = True
+                self._settle(launch)
+            self._flush()
 
     def _flush(self) -> None:
         self._lines.flush()
@@ -207,11 +235,13 @@ class LaunchRecorder:
         tensors: Sequence[torch.Tensor],
         metas: Sequence[TensorMeta],
         storages: Sequence[int],
+        held: int,
     ) -> None:
         if effect.allocates:
             self._writers.allocated(storages)
         elif not effect.resizes:
             self._writers.wrote(effect.name, metas, storages)
+        self._host.operator(effect, tensors, held)
 
     def _kept(self, launch: Launch, side: Literal["before", "after"], chosen: Sequence[int]) -> None:
         if self._keeper is not None:

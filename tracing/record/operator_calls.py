@@ -14,14 +14,16 @@ from tracing.model import Digest, OperatorCall, OperatorDigests, OperatorSignatu
 from tracing.record import hooks
 from tracing.record.coverage import NO_GRAPHS
 from tracing.record.digest import digest
-from tracing.record.operator_effects import Effect, has_memory
+from tracing.record.operator_effects import Effect
 from tracing.record.operator_text import arguments_text, structure
 from tracing.record.recording import Recording
 from tracing.record.storages import Memory, memory_of
+from tracing.record.tensors import has_memory
 
 OperatorFacts: TypeAlias = Literal["digests", "writers", "none"]
-# An operator, the tensors that it wrote or allocated, their layouts, and the numbers of their storages.
-Wrote: TypeAlias = Callable[[Effect, Sequence[torch.Tensor], Sequence[TensorMeta], Sequence[int]], None]
+# An operator, the tensors that it wrote or allocated, their layouts, the numbers of their storages, and how
+# many bytes one that was resized held before.
+Wrote: TypeAlias = Callable[[Effect, Sequence[torch.Tensor], Sequence[TensorMeta], Sequence[int], int], None]
 _Tensors: TypeAlias = list[torch.Tensor]
 
 _LINES = 256  # calls whose lines are held back at most
@@ -109,7 +111,13 @@ class OperatorCalls:
         self._held = []
 
     def _append(
-        self, effect: Effect, known: _Known, memory: Memory, writes: _Tensors, frame: FrameType
+        self,
+        effect: Effect,
+        known: _Known,
+        memory: Memory,
+        writes: _Tensors,
+        frame: FrameType,
+        held: int = 0,
     ) -> None:
         recording = self._recording
         storages = recording.storages.numbers(memory)
@@ -118,7 +126,7 @@ class OperatorCalls:
         self._count += 1
         if len(self._held) >= _LINES:
             self.flush()
-        self._wrote(effect, writes, known.writes, storages[known.reads :])
+        self._wrote(effect, writes, known.writes, storages[known.reads :], held)
 
     def _resized(
         self,
@@ -134,7 +142,7 @@ class OperatorCalls:
             text = arguments_text(effect, args, kwargs)
             with self._recording.lock:
                 known = self._signature(effect, text, [old], [self._recording.catalogue.meta(args[0])])
-                self._append(effect, known, (*before.memory, *memory), [args[0]], frame)
+                self._append(effect, known, (*before.memory, *memory), [args[0]], frame, before.memory[2])
 
     def _new(
         self, key: tuple[Any, ...], effect: Effect, text: str, reads: _Tensors, writes: _Tensors

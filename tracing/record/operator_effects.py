@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensor
 
-from tracing.record.landmarks import TWO_SIDED, is_collective, tensors_in
+from tracing.record.landmarks import TWO_SIDED, is_collective
+from tracing.record.tensors import tensors_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,17 +146,6 @@ def _by_schema(name: str, func: Any, parameters: tuple[str, ...]) -> Effect | No
         random=torch.Tag.nondeterministic_seeded in func.tags,
         parameters=parameters,
     )
-
-
-def takes_itself_apart(kind: Any) -> bool:
-    """True for a class of tensors whose operators come back as operators on the tensors inside."""
-    plain = kind.__torch_dispatch__ is torch._C._disabled_torch_dispatch_impl
-    return not (plain or issubclass(kind, FakeTensor))
-
-
-def has_memory(tensor: torch.Tensor) -> bool:
-    """False for fake and meta tensors, and for those that are made of others."""
-    return not (isinstance(tensor, FakeTensor) or tensor.is_meta or takes_itself_apart(type(tensor)))
 
 
 def _collect(values: Iterable[Any], found: list[torch.Tensor]) -> None:

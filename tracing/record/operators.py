@@ -17,9 +17,10 @@ from torch.utils._python_dispatch import _get_current_dispatch_mode_stack, _pop_
 
 from tracing.patch import Method, patched
 from tracing.record import hooks
-from tracing.record.landmarks import Landmarks, tensors_in
-from tracing.record.operator_effects import Effect, effect_of, has_memory, takes_itself_apart
+from tracing.record.landmarks import Landmarks
+from tracing.record.operator_effects import Effect, effect_of
 from tracing.record.operator_mode import OperatorMode
+from tracing.record.tensors import has_memory, takes_itself_apart, tensors_in
 
 
 class OperatorListener(Protocol):

@@ -60,6 +60,7 @@ class Plan:
     reads: Sequence[int] = ()  # which of the plan's tensors
     writes: Sequence[int] = ()
     metas: Sequence[TensorMeta] = ()
+    addresses: bool = True  # some arguments are used as addresses, or may be
     signature: int | None = None
     places: dict[Memory, Place] = field(default_factory=dict)
     streams: dict[int, StreamDigests] = field(default_factory=dict)
@@ -123,6 +124,7 @@ class Planner:
         written = [i for i in positions if args[i].declared in ("out", "in_out", "unknown")]
         plan.reads, plan.writes = [positions.index(i) for i in read], [positions.index(i) for i in written]
         plan.metas = [meta for argument in args if (meta := argument.tensor)]
+        plan.addresses = any(argument.addresses for argument in args)
         storages = {plain_tensor(values[i]).untyped_storage().data_ptr() for i in positions}
         if len(storages) == len(positions):
             # a kernel does not change what its IR only reads, unless that memory has a second name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -11,6 +12,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 import torch
 
 from tracing.record.access import Declared
+from tracing.record.accesses import Accesses
 
 Grid: TypeAlias = tuple[int, int, int]
 Kind: TypeAlias = Literal["triton", "interpreted", "cpp"]
@@ -39,6 +41,10 @@ class Site(Protocol):
     scalars: Sequence[int] | None  # where generated code launches: the positions that are no tensors
 
     @property
+    def accesses(self) -> Accesses | None:
+        """What is noted of a launch under TRITON_INTERPRET=1; None of others."""
+
+    @property
     def settled(self) -> bool:
         """Whether the configuration is chosen; before an autotuner's first launch it is not."""
 
@@ -61,6 +67,16 @@ class FlatSite:
         self._paths = list(paths.values())
         self.kind, self.name, self.settled = site.kind, site.name, site.settled
         self.names: Sequence[str] = list(paths)
+
+    @property
+    def accesses(self) -> Accesses | None:
+        return self._site.accesses
+
+    def at(self, site: Site) -> FlatSite:
+        """The same of another site."""
+        other = copy.copy(self)
+        other._site = site
+        return other
 
     def values(self, nested: Sequence[Any]) -> list[Any]:
         """What `names` are of, among the values of the site."""

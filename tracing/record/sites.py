@@ -7,6 +7,7 @@ from the position in a signature: constants may stand anywhere between the argum
 from __future__ import annotations
 
 import base64
+import copy
 import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -21,9 +22,9 @@ from triton.runtime.interpreter import InterpretedFunction
 
 from tracing.model import Role
 from tracing.record.access import Declared, declared
-from tracing.record.interpreted import Accesses
+from tracing.record.accesses import Accesses
 from tracing.record.nesting import flattened
-from tracing.record.site import Compiled, FlatSite, Grid, Kind
+from tracing.record.site import Compiled, FlatSite, Grid, Kind, on_host, tensor_of
 
 
 class CompiledSite:
@@ -32,6 +33,7 @@ class CompiledSite:
     kind: Kind = "triton"
     settled = True
     scalars: Sequence[int] | None = None
+    accesses: Accesses | None = None
 
     def __init__(self, kernel: CompiledKernel, args: Sequence[Any]) -> None:
         self._kernel = kernel
@@ -59,6 +61,7 @@ class InductorSite:
 
     kind: Kind = "triton"
     flat: FlatSite | None = None  # Inductor launches no kernel with tuples
+    accesses: Accesses | None = None
 
     def __init__(self, autotuner: Any) -> None:
         self._autotuner = autotuner
@@ -99,7 +102,7 @@ class InterpretedSite:
     """A kernel under TRITON_INTERPRET=1: nothing is compiled, and what it touches is seen exactly."""
 
     kind: Kind = "interpreted"
-    settled = False  # what it touches is known when it has run
+    settled = False  # what it touches is known when it has run; `accesses` is of one launch
     scalars: Sequence[int] | None = None
 
     def __init__(self, function: InterpretedFunction, bound: Mapping[str, Any]) -> None:
@@ -108,8 +111,20 @@ class InterpretedSite:
         parameters = inspect.signature(function.fn).parameters
         constants = [n for n, p in parameters.items() if "constexpr" in str(p.annotation)]
         self.names: Sequence[str] = [name for name in parameters if name not in constants]
-        self.accesses: Accesses | None = None  # of the last launch
+        self.accesses: Accesses = Accesses(self.name, {})
         self.flat = flattened(self, [bound[name] for name in self.names], {})
+
+    def launched(self, values: Mapping[str, Any]) -> tuple[InterpretedSite, list[Any]]:
+        """The site of one launch, with what is given to listeners."""
+        site, given = copy.copy(self), [values[name] for name in self.names]
+        names, members = self.names, given
+        if self.flat is not None:
+            site.flat = self.flat.at(site)
+            names, members = self.flat.names, self.flat.values(given)
+        site.accesses = Accesses(self.name, on_host(dict(zip(names, members, strict=True))))
+        tensors = [tensor for tensor in map(tensor_of, members) if tensor is not None]
+        site.accesses.bounded = all(tensor.device.type == "cpu" for tensor in tensors)
+        return site, given
 
     def evaluated(self, grid: Any, bound: Mapping[str, Any]) -> Grid:
         x, y, z = (*(grid(dict(bound)) if callable(grid) else grid), 1, 1)[:3]
@@ -119,10 +134,9 @@ class InterpretedSite:
         raise AssertionError("the launch names its grid")
 
     def compiled(self) -> Compiled:
-        accesses = self.accesses
-        roles: dict[str, Role] = (
-            {} if accesses is None else {name: accesses.role(name) for name in accesses.names}
-        )
+        roles: dict[str, Role] = {name: self.accesses.role(name) for name in self.accesses.names}
+        if self.accesses.interrupted:
+            roles = dict.fromkeys(roles, "unknown")
         return Compiled("", "interpreter", {}, {}, {}, lambda: Declared(roles), self._function)
 
 

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
+from tracing.interpreter.guard import tensors_in_use
 from tracing.model import Storage
 from tracing.store import RunWriter
 
 _PLACES = 1 << 14  # whose numbers are remembered
 
+# Gives the block of memory that an address lies in, of those that are known: start, stop, and what keeps it.
+Reach: TypeAlias = Callable[[int], tuple[int, int, object] | None]
 Memory: TypeAlias = tuple[int, ...]  # of each tensor: address, address of its storage, bytes of its storage
 
 
@@ -52,6 +55,27 @@ class Storages:
         at = np.searchsorted(starts, pointers, side="right")
         return bool((at > 0).all() and (pointers < stops[at - 1]).all())
 
+    def reach(self) -> Reach:
+        """Gives, for an address, the largest block on the host that it lies in, of those seen or in use.
+
+        Of those that were seen it is not known whether they are still there. Cost: at the first address that
+        lies in none of these, a look at every object that Python knows.
+        """
+        in_use: list[tuple[int, int, object]] | None = None
+
+        def around(address: int) -> tuple[int, int, object] | None:
+            nonlocal in_use
+            blocks = [(start, start + size, None) for start, size in self._numbers]
+            found = _around(address, blocks)
+            if found is None:
+                if in_use is None:
+                    storages = [tensor.untyped_storage() for tensor in tensors_in_use()]
+                    in_use = [(one.data_ptr(), one.data_ptr() + one.nbytes(), one) for one in storages]
+                found = _around(address, in_use)
+            return found
+
+        return around
+
     def _sorted(self) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
         # starts, and the furthest stop of all blocks up to each
         if len(self._blocks) != len(self._numbers):
@@ -59,6 +83,11 @@ class Storages:
             self._blocks = np.array(blocks, np.uint64)
             self._blocks[:, 1] = np.maximum.accumulate(self._blocks[:, 1])
         return self._blocks[:, 0], self._blocks[:, 1]
+
+
+def _around(address: int, blocks: Iterable[tuple[int, int, object]]) -> tuple[int, int, object] | None:
+    found = [block for block in blocks if block[0] <= address < block[1]]
+    return max(found, key=lambda block: block[1] - block[0], default=None)
 
 
 def memory_of(tensors: Iterable[torch.Tensor]) -> Memory:

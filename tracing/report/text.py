@@ -11,7 +11,16 @@ from collections.abc import Iterable, Iterator
 
 from rich.markup import escape
 
-from tracing.model import KernelArg, KernelLaunch, NotCovered, Outcome, RunInfo, TensorMeta
+from tracing.model import (
+    KernelArg,
+    KernelLaunch,
+    LaunchLine,
+    NotCovered,
+    Outcome,
+    OutOfBounds,
+    RunInfo,
+    TensorMeta,
+)
 from tracing.store import Run
 
 SHORT = {
@@ -117,6 +126,7 @@ def _kernel_text(launch: KernelLaunch) -> Iterator[str]:
 
 
 def _ending(run: Run) -> Iterator[str]:
+    yield from (f"[yellow]out of bounds[/]: {escape(line)}" for line in out_of_bounds_text(run))
     yield from uncovered_text([run])
     outcomes = list(run.records(Outcome))
     for outcome in outcomes:
@@ -125,6 +135,24 @@ def _ending(run: Run) -> Iterator[str]:
             yield escape(outcome.traceback)
     if not outcomes:
         yield "[yellow]unfinished[/]: the process was killed, or the case still runs"
+
+
+def out_of_bounds_text(run: Run) -> Iterator[str]:
+    """Accesses of kernels outside of their arguments, a line for each argument and each line of a kernel."""
+    for process in run.processes(OutOfBounds):
+        signatures = run.signatures(process)
+        kernels = {
+            line.index: signatures[line.signature][0].name
+            for line in run.view(process, LaunchLine, LaunchLine)
+            if line.signature in signatures
+        }
+        for one in run.out_of_bounds(process):
+            first = f"first {one.argument}[{one.element}], program {one.program}"
+            place = f", {one.where}" if one.where else ""
+            storage = ", within its storage" if one.inside else ""
+            counted = f"{plural(one.count, one.access)} outside of {one.argument or 'any tensor'}"
+            kernel = kernels.get(one.launch, "a launch that is not recorded")
+            yield f"#{one.launch} {kernel}: {counted}{storage} ({first}{place})"
 
 
 def uncovered_text(runs: Iterable[Run]) -> Iterator[str]:

@@ -26,6 +26,7 @@ from tracing.model import (
     OperatorCall,
     OperatorDigests,
     OperatorSignature,
+    OutOfBounds,
     PassEnd,
     PassIR,
     PassRecord,
@@ -126,6 +127,15 @@ class Run:
     def storages(self, process: str) -> dict[int, Storage]:
         """The blocks of memory of one process, by number."""
         return {storage.id: storage for storage in self._written(process, Storage)}
+
+    def out_of_bounds(self, process: str) -> list[OutOfBounds]:
+        """Accesses of one process outside of arguments, one for each launch, argument, kind and line."""
+        # each was written when it was first seen, and once more when the kernel had run
+        found = {
+            (one.launch, one.argument, one.access, one.where, one.inside): one
+            for one in self._written(process, OutOfBounds)
+        }
+        return list(found.values())
 
     def operators(self, process: str) -> Iterator[Operator]:
         """Every operator outside of Triton of one process, joined, in the order in which they had run."""

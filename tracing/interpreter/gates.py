@@ -1,0 +1,172 @@
+"""How every load and store of Triton's interpreter is seen on its way to memory.
+
+All memory operations of the interpreter (masked or not, block pointers, tensor descriptors with gather and
+scatter, atomics) end in four native functions, here watched on their way in. The only other way to memory is
+our own atomic addition of bfloat16. A compare-and-swap that did not swap counts as a write.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from triton._C.libtriton import interpreter as native
+from triton.runtime import interpreter as upstream
+
+from tracing.interpreter.builder import Builder
+from tracing.patch import replaced
+
+AccessKind: TypeAlias = Literal["load", "store"]
+Addresses: TypeAlias = npt.NDArray[np.int64]  # one for each lane that takes part; signed, to subtract freely
+Mask: TypeAlias = npt.NDArray[np.bool_]
+
+
+class Watcher(Protocol):
+    """Is told of accesses of one thread before they happen."""
+
+    thread: int
+
+    def note(self, kinds: Sequence[AccessKind], addresses: Addresses, size: int) -> Mask | None:
+        """`size` bytes at each address are about to be accessed.
+
+        addresses -- [lanes], at least one
+
+        Gives [lanes] True where that must not happen: there zeros are loaded, and nothing is stored. None:
+        all of it may happen.
+        """
+
+
+@contextmanager
+def watched(watchers: Sequence[Watcher]) -> Iterator[None]:
+    """While active, every load and store that Triton's interpreter executes on a watcher's thread is noted.
+
+    All launches while active count as one. It nests: outer watchers see every access, too.
+    """
+    with _LOCK:
+        if not _WATCHERS:
+            _PATCHES.enter_context(_patched())
+        _WATCHERS.extend(watchers)
+    try:
+        yield
+    finally:
+        with _LOCK:
+            for one in watchers:
+                _WATCHERS.remove(one)
+            if not _WATCHERS:
+                _PATCHES.close()
+
+
+def is_watched() -> bool:
+    """Whether somebody watches this thread."""
+    thread = threading.get_ident()
+    return any(one.thread == thread for one in tuple(_WATCHERS))
+
+
+class _Gate(NamedTuple):
+    """A function through which the interpreter reaches memory, and what its arguments say."""
+
+    owner: Any
+    name: str
+    kinds: tuple[AccessKind, ...]
+    describe: Callable[..., tuple[Any, Any, Any]]  # addresses, mask, dtype of one element
+    allow: Callable[..., Any]  # the function, and [lanes] that may take part, in the shape of the addresses
+
+
+def _allowed_cas(function: Any, allowed: Mask, pointers: Any, old: Any, new: Any, order: Any) -> Any:
+    found = np.zeros_like(new)
+    found[allowed] = function(pointers[allowed], old[allowed], new[allowed], order)
+    return found
+
+
+def _allowed_bf16(function: Any, allowed: Mask, builder: Any, pointer: Any, value: Any, mask: Any) -> Any:
+    chosen = upstream.TensorHandle(np.broadcast_to(mask.data, allowed.shape) & allowed, mask.dtype)
+    return function(builder, pointer, value, chosen)
+
+
+_ATOMIC: tuple[AccessKind, ...] = ("load", "store")
+_GATES = (
+    _Gate(
+        native,
+        "load",
+        ("load",),
+        lambda pointers, mask, other, dtype: (pointers, mask, dtype),
+        lambda function, allowed, pointers, mask, *rest: function(pointers, mask & allowed, *rest),
+    ),
+    _Gate(
+        native,
+        "store",
+        ("store",),
+        lambda pointers, value, mask: (pointers, mask, value.dtype),
+        lambda function, allowed, pointers, value, mask: function(pointers, value, mask & allowed),
+    ),
+    _Gate(
+        native,
+        "atomic_rmw",
+        _ATOMIC,
+        lambda operation, pointers, value, mask, _: (pointers, mask, value.dtype),
+        lambda function, allowed, operation, pointers, value, mask, order: function(
+            operation, pointers, value, mask & allowed, order
+        ),
+    ),
+    _Gate(
+        native,
+        "atomic_cas",
+        _ATOMIC,
+        lambda pointers, old, new, _: (pointers, True, new.dtype),
+        _allowed_cas,
+    ),
+    _Gate(  # through ctypes
+        Builder,
+        "atomic_add_bf16",
+        _ATOMIC,
+        lambda builder, pointer, value, mask: (pointer.data, mask.data, value.data.dtype),
+        _allowed_bf16,
+    ),
+)
+_LOCK = threading.Lock()
+_WATCHERS: list[Watcher] = []  # of all threads: the gates are the process's
+_PATCHES = ExitStack()
+
+
+@contextmanager
+def _patched() -> Iterator[None]:
+    # Upstream's builder looks its functions up in the module at each call, and so finds these.
+    with ExitStack() as stack:
+        for gate in _GATES:
+            stack.enter_context(replaced(gate.owner, gate.name, _noting(gate)))
+        yield
+
+
+def _noting(gate: _Gate) -> Callable[..., Any]:
+    function = getattr(gate.owner, gate.name)
+
+    def noting(*arguments: Any) -> Any:
+        pointers, mask, dtype = gate.describe(*arguments)
+        lanes = np.asarray(pointers, dtype=np.uint64)
+        addresses = lanes.reshape(-1).view(np.int64)
+        taking_part = np.asarray(mask, dtype=bool).reshape(-1)
+        if not taking_part.all():
+            taking_part = np.broadcast_to(taking_part, addresses.shape)
+            addresses = addresses[taking_part]
+        refused = _note(gate.kinds, addresses, dtype.itemsize) if addresses.size else None
+        if refused is None:
+            return function(*arguments)
+        allowed = np.ones(lanes.size, np.bool_)
+        allowed[np.flatnonzero(np.broadcast_to(taking_part, allowed.shape))[refused]] = False
+        return gate.allow(function, allowed.reshape(lanes.shape), *arguments)
+
+    return noting
+
+
+def _note(kinds: tuple[AccessKind, ...], addresses: Addresses, size: int) -> Mask | None:
+    thread, refused = threading.get_ident(), None
+    for watcher in tuple(_WATCHERS):  # other threads may enter and leave
+        if watcher.thread == thread:
+            one = watcher.note(kinds, addresses, size)
+            if one is not None:
+                refused = one if refused is None else refused | one
+    return refused

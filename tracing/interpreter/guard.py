@@ -1,0 +1,84 @@
+"""Keep a kernel from memory that belongs to none of its arguments.
+
+On a GPU such an access may go unnoticed, or end the kernel; here it would end the process.
+"""
+
+from __future__ import annotations
+
+import gc
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch
+
+from tracing.interpreter.gates import AccessKind, Addresses, Mask, is_watched, watched
+
+Span: TypeAlias = tuple[int, int]  # addresses, from the first to behind the last
+
+
+class Guard:
+    """Refuses accesses outside of the storages of a launch's tensors."""
+
+    def __init__(self, spans: Sequence[Span]) -> None:
+        self.thread = threading.get_ident()
+        self._spans = list(spans)
+        self._looked = False
+
+    def note(self, kinds: Sequence[AccessKind], addresses: Addresses, size: int) -> Mask | None:
+        """[lanes] True where there is no storage; None: everywhere is one."""
+        low, high = int(addresses.min()), int(addresses.max()) + size
+        if any(start <= low and high <= stop for start, stop in self._spans):
+            return None
+        refused = self._outside(addresses, size)
+        if refused.any() and not self._looked:  # an address may have come through memory, or as an integer
+            self._looked = True
+            self._spans += spans_of(tensors_in_use())
+            refused = self._outside(addresses, size)
+        return refused if refused.any() else None
+
+    def _outside(self, addresses: Addresses, size: int) -> Mask:
+        inside = np.zeros(addresses.shape, np.bool_)
+        for start, stop in self._spans:
+            inside |= (addresses >= start) & (addresses <= stop - size)
+        return ~inside
+
+
+@contextmanager
+def guarded(arguments: Sequence[object]) -> Iterator[None]:
+    """While active, a launch on this thread accesses only memory of its arguments, and of tensors in use.
+
+    What it would store besides is not stored, and what it would load are zeros. Where somebody watches this
+    thread, they decide instead.
+    """
+    if is_watched():
+        yield
+        return
+    with watched([Guard(spans_of(_tensors(arguments)))]):
+        yield
+
+
+def tensors_in_use() -> Iterator[torch.Tensor]:
+    """Tensors with memory on the host that Python code holds; looks at every object that Python knows."""
+    for found in gc.get_objects():
+        plain = type(found) in (torch.Tensor, torch.nn.Parameter)
+        if plain and found.device.type == "cpu" and found.layout is torch.strided:
+            yield found
+
+
+def spans_of(tensors: Iterable[torch.Tensor]) -> list[Span]:
+    """Where the storages of tensors lie."""
+    storages = [tensor.untyped_storage() for tensor in tensors]
+    return sorted({(one.data_ptr(), one.data_ptr() + one.nbytes()) for one in storages if one.nbytes()})
+
+
+def _tensors(values: Iterable[object]) -> Iterator[torch.Tensor]:
+    for value in values:
+        if isinstance(value, tuple):
+            yield from _tensors(value)
+            continue
+        tensor: Any = value if isinstance(value, torch.Tensor) else getattr(value, "base", None)
+        if isinstance(tensor, torch.Tensor) and tensor.device.type == "cpu":
+            yield tensor

@@ -1,0 +1,38 @@
+"""Accesses of a kernel outside of its arguments."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tracing.interpreter.gates import AccessKind
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """Accesses outside of an argument, made by one line of the kernel."""
+
+    argument: str  # the nearest one; empty: the kernel has no tensor
+    kind: AccessKind  # an atomic is one of each
+    element: int  # the first such access, in elements from the argument's first one
+    count: int  # elements that the argument has
+    program: tuple[int, int, int]  # the first that did it
+    start: int  # the lowest address
+    stop: int  # behind the highest
+    accesses: int  # addresses, over all programs
+    inside: bool  # within the argument's storage
+    where: str  # "file.py:12" of the kernel; empty if unknown
+
+
+class OutOfBoundsError(Exception):
+    """A kernel was about to access memory that belongs to none of its arguments; it has not done so."""
+
+    def __init__(self, kernel: str, outside: Outside) -> None:
+        place = f"program {outside.program}" + (f", {outside.where}" if outside.where else "")
+        what = f"{outside.kind}s {outside.argument}[{outside.element}] of {outside.count} elements"
+        if not outside.argument:
+            what = f"{outside.kind}s memory, and has no tensor"
+        super().__init__(
+            f"{kernel} {what}, outside of its storage ({place}); "
+            "`tracing run --allow-out-of-bounds` performs such accesses"
+        )
+        self.kernel, self.outside = kernel, outside

@@ -1,0 +1,42 @@
+"""What a tensor is: its layout as a run has it, and whether it has memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensor
+
+from tracing.model import TensorMeta
+
+
+def tensor_meta(tensor: torch.Tensor) -> TensorMeta:
+    """The layout of a strided tensor."""
+    return TensorMeta(
+        shape=tuple(tensor.shape),
+        stride=tuple(tensor.stride()),
+        dtype=str(tensor.dtype).removeprefix("torch."),
+        device=str(tensor.device),
+        offset=int(tensor.storage_offset()),
+    )
+
+
+def takes_itself_apart(kind: Any) -> bool:
+    """True for a class of tensors whose operators come back as operators on the tensors inside."""
+    plain = kind.__torch_dispatch__ is torch._C._disabled_torch_dispatch_impl
+    return not (plain or issubclass(kind, FakeTensor))
+
+
+def has_memory(tensor: torch.Tensor) -> bool:
+    """False for fake and meta tensors, and for those that are made of others."""
+    return not (isinstance(tensor, FakeTensor) or tensor.is_meta or takes_itself_apart(type(tensor)))
+
+
+def tensors_in(value: Any) -> Iterator[torch.Tensor]:
+    """The tensors of an operator's argument or result, lists of them included."""
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, (list, tuple)):
+        for member in value:
+            yield from tensors_in(member)
