@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import Any, Literal
 
+from tracing.model import Selection
 from tracing.record import coverage, cpp, hooks
 from tracing.record.catalogue import Catalogue
 from tracing.record.landmarks import Landmarks
@@ -20,7 +21,7 @@ from tracing.record.launch_lines import LaunchLines
 from tracing.record.operators import OperatorWrites
 from tracing.record.outputs import Keep, OutputKeeper
 from tracing.record.plans import Digests, Planner, plain_tensor
-from tracing.record.selection import EVERYTHING, Selection
+from tracing.record.selection import EVERYTHING
 from tracing.record.sites import Grid, Site
 from tracing.record.timing import LaunchTimes
 from tracing.record.user_hash import HashFn, UserHashes
