@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
+from rich.markup import escape
 
 from tracing import store
 from tracing.analyze.alignment import WINDOW
 from tracing.analyze.cause import evidence
 from tracing.analyze.comparison import Comparison
-from tracing.analyze.determinism import differing_results
 from tracing.analyze.divergence import Divergence
+from tracing.analyze.results import differing_results
 from tracing.cli import hints
 from tracing.cli.alone import Replaying, replay_text
 from tracing.cli.app import RUNS, Runs, app, out
@@ -150,14 +151,14 @@ def _compared(a: store.Run, b: store.Run, limit: int, window: int, how: Replayin
     results = differing_results(a, b)
     if results and not count and comparison.suspect:
         print_divergence(comparison.suspect, (a, b), ("a", "b"), first=True, how=how)
-    for name in results:
-        out.print(f"[red]✗[/] {name} differs", highlight=False)
+    for one in results:
+        out.print(f"[red]✗[/] {escape(one.title)} differs: {escape(one.a)} | {escape(one.b)}")
     if count > limit:
         out.print(f"{text.plural(count - limit, 'divergence')} more: `--limit {count}` shows them")
     for line in report.summary_text(comparison, hints.of_unwritten(a)):
         out.print(line)
     if not count:
-        for line in report.equality_text(comparison, results):
+        for line in report.equality_text(comparison, [one.title for one in results]):
             out.print(line)
     elif results:
         out.print(f"which kernels make the results differ: `{hints.of_results(a, b)}`", markup=False)

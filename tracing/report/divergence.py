@@ -10,9 +10,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from rich.markup import escape
 
 from tracing.analyze.comparison import Comparison
-from tracing.analyze.determinism import Table, results
+from tracing.analyze.determinism import Table
 from tracing.analyze.divergence import Divergence
 from tracing.analyze.elements import differing_elements
+from tracing.analyze.results import results
 from tracing.analyze.ways import configuration_of
 from tracing.model import Digest, RunInfo
 from tracing.report.text import plural, uncovered_text
