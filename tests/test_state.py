@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 import torch
+from data import state_of_a_module
 
 from tracing.model import PlainValue, Workload
 from tracing.record.reachable import reachable
@@ -66,6 +67,30 @@ def test_a_global_that_only_a_called_function_uses_is_reached() -> None:
         CACHE["calls"] += 1
 
     assert named(lambda: count()) == ["state count.CACHE['calls']"]
+
+
+def test_what_a_class_holds_and_what_its_methods_use_is_reached() -> None:
+    class Counter:
+        total = torch.zeros(1)
+
+        def __call__(self) -> None:
+            CACHE["calls"] += 1
+
+    class Calling(torch.nn.Module):
+        seen: ClassVar = [torch.zeros(1)]
+
+        def forward(self) -> None:
+            CACHE["calls"] += 1
+
+    assert named(Counter()) == ["state __call__.CACHE['calls']", "state total"]
+    assert named(Calling()) == ["state forward.CACHE['calls']", "state seen[0]"]
+
+
+def test_a_global_of_another_module_of_the_users_is_reached() -> None:
+    def count() -> None:
+        state_of_a_module.CALLS += 1
+
+    assert named(count) == ["state state_of_a_module.CALLS"]
 
 
 @pytest.mark.parametrize(

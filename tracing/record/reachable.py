@@ -1,8 +1,8 @@
 """The tensors and the optimizers that a workload's function can reach: what a case may change.
 
 They are looked for in modules, in the closures, defaults and globals of the user's functions, in the objects
-of bound methods and functools.partial, in lists, tuples, dicts and the fields of objects, and in the
-arguments: breadth first, so that each has the shortest name.
+of bound methods and functools.partial, in lists, tuples, dicts, the fields of objects and of their classes,
+and in the arguments: breadth first, so that each has the shortest name.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import inspect
 import itertools
+import sys
 import types
 from collections import deque
 from collections.abc import Container, Iterable, Iterator, Mapping
@@ -109,6 +110,7 @@ def _members(path: str, value: Any) -> Iterator[tuple[str, Any]]:
         for name, module in value._modules.items():
             yield (path if name == "_orig_mod" else _below(path, name)), module  # of torch.compile
         yield from ((_below(path, name), one) for name, one in vars(value).items() if name not in _OWN)
+        yield from _of_class(path, value)
     elif isinstance(value, functools.partial):
         yield path, value.func
         yield from ((f"{path}.args[{i}]" if path else f"args[{i}]", one) for i, one in enumerate(value.args))
@@ -133,7 +135,11 @@ def _of_function(path: str, function: types.FunctionType) -> Iterator[tuple[str,
     if not is_users(function.__code__.co_filename):
         return
     code, known = function.__code__, function.__globals__
-    named = {name: known[name] for name in _names(code) if name in known}
+    names = list(_names(code))
+    named = {name: known[name] for name in names if name in known}
+    for module in [name for name, one in named.items() if _is_users_module(one)]:
+        inside = vars(named[module])
+        named |= {f"{module}.{name}": inside[name] for name in names if name in inside}
     positional, defaults = code.co_varnames[: code.co_argcount], function.__defaults__ or ()
     named |= dict(zip(positional[len(positional) - len(defaults) :], defaults, strict=True))
     named |= function.__kwdefaults__ or {}
@@ -159,6 +165,20 @@ def _of_object(path: str, value: Any) -> Iterator[tuple[str, Any]]:
         yield from ((_below(path, name), one) for name, one in vars(value).items())
     else:
         yield from ((_below(path, name), one) for name, one in fields_of(value).items())
+        yield from _of_class(path, value)
+
+
+def _of_class(path: str, value: Any) -> Iterator[tuple[str, Any]]:
+    # what the user's classes of an object hold themselves, and what their methods use
+    for kind in type(value).__mro__:
+        if _is_users_module(sys.modules.get(kind.__module__)):
+            for name, one in vars(kind).items():
+                if not name.startswith("__") or name == "__call__":
+                    yield _below(path, name), one
+
+
+def _is_users_module(value: object) -> bool:
+    return isinstance(value, types.ModuleType) and is_users(getattr(value, "__file__", None) or "<built-in>")
 
 
 def _below(path: str, name: str) -> str:
