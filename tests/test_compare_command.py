@@ -8,10 +8,10 @@ import msgspec
 import pytest
 from commands import tracing
 from planted_runs import saved
-from records import arg, launch
+from records import META, arg, launch
 
 from tracing import store
-from tracing.model import Digest, NotCovered, Outcome, Result
+from tracing.model import Digest, NotCovered, Outcome, Result, TensorValue
 
 
 def run(folder: Path, *results: str, case: str = "case", ended: bool = True) -> store.Run:
@@ -25,7 +25,7 @@ def run(folder: Path, *results: str, case: str = "case", ended: bool = True) -> 
 
 def result(one: store.Run, digit: str) -> None:
     """Add what the case gave."""
-    record = Result("output 0", Digest(digit * 32))
+    record = Result("output", TensorValue(META, Digest(digit * 32)))
     (one.path / "results-h-0-1.ndjson").write_bytes(msgspec.json.encode(record) + b"\n")
 
 
@@ -113,7 +113,7 @@ def test_results_that_an_interrupted_run_did_not_come_to_do_not_differ(tmp_path:
 
     status, text = compared(a, b)
 
-    assert (status, "output 0 differs" in text) == (2, False)
+    assert (status, "output differs" in text) == (2, False)
 
 
 def test_of_equal_runs_it_is_said_what_was_not_covered(tmp_path: Path) -> None:
@@ -156,5 +156,5 @@ def test_results_that_differ_while_every_launch_is_equal_come_from_outside_of_th
     status, text = compared(a, b)
 
     assert status == 1
-    assert "output 0 differs" in text
+    assert "output differs" in text
     assert "the results differ all the same" in text

@@ -118,7 +118,7 @@ def test_what_a_launch_left_as_it_differed_before_is_not_its_result(compared) ->
     found, comparison = compared([partly("aaa", "123")], [partly("aaa", "456")])
 
     assert (found, comparison.notes.unwritten) == ([], 0)
-    assert comparison.suspect(True, True).doubt == "untouched"
+    assert comparison.notes.suspect.doubt == "untouched"
 
 
 def test_an_input_left_on_another_stream_is_said_to_be(compared) -> None:  # type: ignore[no-untyped-def]

@@ -15,13 +15,13 @@ from typing import Any
 import msgspec
 import pytest
 from planted_runs import digits, saved
-from records import arg, launch
+from records import META, arg, launch
 from test_ranks import ALL_REDUCE, job
 
 from tracing.analyze.export import query, write_parquet
 from tracing.analyze.tables import COLUMNS
 from tracing.errors import Problem
-from tracing.model import Digest, LaunchTime, Result, Winner
+from tracing.model import Digest, LaunchTime, Result, TensorValue, Winner
 from tracing.store import Run
 from tracing.store.remote import fetched, filesystem
 
@@ -86,7 +86,7 @@ def test_where_a_collective_left_ranks_with_other_bits_is_a_query(trained: Run) 
 def test_results_winners_and_times_are_tables_by_rank(trained: Run) -> None:
     (process,) = {path.name.removeprefix("landmarks") for path in trained.path.glob("landmarks-*-1-*")}
     for kind, record in (
-        ("results", Result("output 0", Digest("f" * 32, l1=2.5))),
+        ("results", Result("output", TensorValue(META, Digest("f" * 32, l1=2.5)))),
         ("winners", Winner("triton", "k", "s", ("n=4",), {"BLOCK": 16})),
         ("times", LaunchTime(0, 1.5)),
     ):

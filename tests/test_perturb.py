@@ -45,7 +45,7 @@ def test_a_run_that_is_not_perturbed_waits_for_nothing() -> None:
 
 def perturbed(folder: Path, run: int, virtual: bool = True) -> dict[str, Perturbed]:
     writer = new_run(folder)
-    with Perturbation(virtual) as perturbation, perturbation.of(run, writer) as beside, beside:
+    with Perturbation(run, virtual, 0, writer) as beside, beside:
         pass
     return {one.what: one for one in Run(writer.path).records(Perturbed)}
 

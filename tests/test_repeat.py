@@ -32,7 +32,7 @@ def test_a_race_of_float_atomics_is_the_kernel_that_gives_two_results(racing: st
 
 def test_a_race_is_counted_over_the_runs_in_a_table_and_a_rate(racing: str) -> None:
     assert "racing_sum output output" in words(racing)
-    assert "output 0 differs differs" in words(racing)
+    assert "output differs differs" in words(racing)
     assert "2 of 2 runs (between 34% and 100% at 95% confidence) differ from run 0" in racing
 
 
@@ -80,20 +80,21 @@ def test_another_winner_that_was_asked_for_is_a_difference_only_if_results_are(t
 
 
 def test_a_table_names_what_differed_and_in_which_run() -> None:
-    found = table([Repeat(1, (), ("output 0",), 4), Repeat(2, (), (), 1, failure="IndexError")])
+    found = table([Repeat(1, (), ("output",), 4), Repeat(2, (), (), 1, failure="IndexError")])
 
-    assert (found.kernels, found.results) == ({}, {"output 0": {1: "differs"}, "the case": {2: "failed"}})
+    assert (found.kernels, found.results) == ({}, {"output": {1: "differs"}, "the case": {2: "failed"}})
 
 
 def test_a_table_of_many_runs_stands_in_lines_that_fit() -> None:
-    lines = list(table_text(table([Repeat(n, (), ("output 0",), 4) for n in range(1, 40)]), width=80))
+    lines = list(table_text(table([Repeat(n, (), ("output",), 4) for n in range(1, 40)]), width=80))
 
     assert max(map(len, lines)) <= 80
     assert " ".join(lines).count("differs") == 39
 
 
 def test_a_run_that_fails_where_the_first_did_not_differs(tmp_path: Path) -> None:
-    done = tracing("compare", str(DATA / "failing.py"), "--repeat", "3", runs=tmp_path)
+    case = f"{DATA / 'failing.py'}:file={tmp_path / 'calls'}"
+    done = tracing("compare", case, "--repeat", "3", runs=tmp_path)
 
     assert done.returncode == 1, done.stderr
     assert "⚠  failed: RuntimeError: the third time (failing.py:" in done.stdout
@@ -101,12 +102,47 @@ def test_a_run_that_fails_where_the_first_did_not_differs(tmp_path: Path) -> Non
     assert "1 of 2 runs" in done.stdout
 
 
+def test_a_run_that_crashes_is_a_finding_and_not_the_end(tmp_path: Path) -> None:
+    case = f"{DATA / 'failing.py'}:how=crash,bad=1,file={tmp_path / 'calls'}"
+    done = tracing("compare", case, "--repeat", "3", runs=tmp_path)
+
+    assert done.returncode == 1, done.stderr
+    assert "run 0: ⚠  failed: it was ended by SIGKILL" in done.stdout
+    assert "1 of 2 runs (between 9% and 91% at 95% confidence) differ from run 1" in done.stdout
+
+
+@pytest.fixture(scope="module")
+def leaking(tmp_path_factory: pytest.TempPathFactory) -> str:
+    done = tracing("compare", str(DATA / "leaking.py"), "--repeat", "3", runs=tmp_path_factory.mktemp("runs"))
+    assert done.returncode == 1, done.stderr
+    return done.stdout
+
+
+def test_what_a_run_leaves_in_the_modules_of_a_case_is_not_in_the_next(leaking: str) -> None:
+    assert "0 of 2 runs" in leaking
+    assert leaking.count("all read and wrote the same bits") == 2
+
+
+def test_runs_that_agree_with_one_another_and_not_with_eager_are_said_to_and_are_no_success(
+    leaking: str,
+) -> None:
+    assert "the runs agree with one another, and every run differs from eager: output: Tensor" in leaking
+
+
+def test_inputs_that_differ_from_the_start_are_named(tmp_path: Path) -> None:
+    done = tracing("compare", f"{DATA / 'leaking.py'}:unseeded=true", "--repeat", "2", runs=tmp_path)
+
+    assert done.returncode == 1, done.stderr
+    assert "⚠  input 0 differs: float32[4] " in done.stdout
+
+
 def test_an_interrupted_series_concludes_with_the_runs_that_ended(tmp_path: Path) -> None:
-    done = tracing("compare", f"{DATA / 'failing.py'}:how=interrupt", "--repeat", "9", runs=tmp_path)
+    case = f"{DATA / 'failing.py'}:how=interrupt,file={tmp_path / 'calls'}"
+    done = tracing("compare", case, "--repeat", "9", runs=tmp_path)
 
     assert done.returncode == 2
     assert "0 of 1 runs" in done.stdout
-    assert "interrupted; 2 runs of 9 had ended" in done.stderr
+    assert "interrupted; 2 runs of 9 had ended; run 2 up to there: " in done.stderr
 
 
 @pytest.mark.parametrize(

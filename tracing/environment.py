@@ -9,8 +9,8 @@ import shutil
 import socket
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, MutableMapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from importlib.machinery import ModuleSpec
 from importlib.metadata import PackageNotFoundError, version
@@ -140,17 +140,35 @@ def fresh_caches() -> Iterator[Path]:
     user's own caches.
     """
     names = ("TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR")
-    before = {name: os.environ.get(name) for name in names}
-    with tempfile.TemporaryDirectory(prefix="tracing-", ignore_cleanup_errors=True) as folder:
-        os.environ.update({name: str(Path(folder) / name.split("_")[0].lower()) for name in names})
-        try:
-            yield Path(folder)
-        finally:
-            for name, value in before.items():
-                if value is None:
-                    os.environ.pop(name, None)
-                else:
-                    os.environ[name] = value
+    with ExitStack() as stack:
+        made = tempfile.TemporaryDirectory(prefix="tracing-", ignore_cleanup_errors=True)
+        folder = Path(stack.enter_context(made))
+        stack.enter_context(changed({name: str(folder / name.split("_")[0].lower()) for name in names}))
+        yield folder
+
+
+@contextmanager
+def changed(variables: Mapping[str, str | None]) -> Iterator[None]:
+    """While active, these variables are set in this process; None: not set."""
+    before = {name: os.environ.get(name) for name in variables}
+    _set(variables)
+    try:
+        yield
+    finally:
+        _set(before)
+
+
+def _set(variables: Mapping[str, str | None]) -> None:
+    for name, value in variables.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
+
+
+def variables() -> MutableMapping[str, str]:
+    """The variables of this process, as its Python code reads them."""
+    return os.environ
 
 
 # ---- a compile that stops for a debugger ----
@@ -225,9 +243,10 @@ def stopping(wanted: str, folder: Path) -> dict[str, str]:
     }
 
 
-def with_variables(changed: Mapping[str, str]) -> dict[str, str]:
-    """The environment of a child that has some variables of its own."""
-    return {**os.environ, **changed}
+def with_variables(own: Mapping[str, str | None]) -> dict[str, str]:
+    """The environment of a child that has some variables of its own; None: that it lacks."""
+    found = {**os.environ, **own}
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def gdb() -> str:

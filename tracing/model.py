@@ -3,14 +3,20 @@
 Each `Record` is one line of an NDJSON file. What repeats from launch to launch (a compiled kernel,
 its grid, its argument names and shapes) is stored once and referred to by `id`; `KernelLaunch` is
 the joined form that analyses read. Nothing here knows torch: a run can be read anywhere.
+
+Lines are JSON. It keeps true, 1, 1.0, -0.0 and "text" apart, but has neither inf nor nan, for which msgspec
+would write null: a scalar that is one of them is {"float": "inf"}, {"float": "-inf"} or {"float": "nan"} on
+disk, and a float in memory. Records with scalars are equal if the types and bits of these are.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 import msgspec
 
@@ -22,8 +28,77 @@ Phase: TypeAlias = Literal["forward", "backward", "autotune"]
 Scalar: TypeAlias = bool | int | float | str | None
 
 
+class NonFinite(msgspec.Struct, frozen=True):
+    """A float that JSON lacks, as it lies on disk."""
+
+    float: str  # "inf", "-inf", "nan"
+
+
+if TYPE_CHECKING:
+    ScalarField: TypeAlias = Scalar
+else:  # what msgspec may read; a record makes a float of it
+    ScalarField = Scalar | NonFinite
+
+
+def to_json(value: Scalar) -> Scalar | NonFinite:
+    """A scalar as JSON can hold it."""
+    return NonFinite(repr(value)) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def from_json(value: Scalar | NonFinite) -> Scalar:
+    """A scalar that was read; raises ValueError for a float that is none."""
+    return float(value.float) if isinstance(value, NonFinite) else value
+
+
+def exact(value: Scalar | Mapping[str, Scalar]) -> object:
+    """What is equal of two scalars, or of two configurations, if their types and bits are.
+
+    To Python's own == nan differs from itself, -0.0 is 0.0, and True is 1.
+    """
+    if isinstance(value, Mapping):
+        return {name: exact(one) for name, one in value.items()}
+    return type(value).__name__, repr(value)
+
+
 class Record(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """One line of a run; records form no cycles, and hundreds of thousands would keep the collector busy."""
+
+    def stored(self) -> Record:
+        """This record as JSON can hold it."""
+        return self
+
+
+R = TypeVar("R", bound=Record)
+
+
+class Exact(Record, frozen=True):
+    """A record with scalars: nan equals itself, and neither is -0.0 equal to 0.0 nor True to 1."""
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and _bits(self) == _bits(other)
+
+    def __hash__(self) -> int:
+        return hash(_bits(self))
+
+
+def _bits(record: Any) -> bytes:
+    return msgspec.json.encode(msgspec.to_builtins(record.stored(), str_keys=True), order="deterministic")
+
+
+def _all(convert: Callable[[Any], Any], scalars: Mapping[Any, Any]) -> dict[Any, Any]:
+    return {name: convert(value) for name, value in scalars.items()}
+
+
+def _set(record: Record, **fields: object) -> None:
+    for name, value in fields.items():
+        msgspec.structs.force_setattr(record, name, value)
+
+
+def _copy(record: R, **fields: object) -> R:
+    # unlike msgspec's replace, it leaves the fields as they are given: `__post_init__` does not see them
+    copied = msgspec.structs.replace(record)
+    _set(copied, **fields)
+    return copied
 
 
 class Digest(Record, frozen=True):
@@ -47,13 +122,13 @@ class TensorMeta(Record, frozen=True):
     offset: int = 0  # elements from the start of the storage
 
 
-class Argument(Record, frozen=True):
+class Argument(Exact, frozen=True):
     """One argument of a launch, without what changes from launch to launch."""
 
     name: str
     declared: Role = "none"  # what the kernel's TTIR says it does with the memory behind it
     tensor: TensorMeta | None = None
-    value: Scalar = None  # of an argument that is not a tensor
+    value: ScalarField = None  # of an argument that is not a tensor
     addresses: bool = False  # its value, or its content, is used as addresses: no two runs have the same
 
     @property
@@ -65,6 +140,12 @@ class Argument(Record, frozen=True):
     def writes(self) -> bool:
         """Whether the kernel may write the memory behind this argument."""
         return self.tensor is not None and self.declared in ("out", "in_out", "unknown")
+
+    def __post_init__(self) -> None:
+        _set(self, value=from_json(self.value))
+
+    def stored(self) -> Argument:
+        return _copy(self, value=to_json(self.value))
 
 
 class Kernel(Record, frozen=True):
@@ -95,6 +176,9 @@ class Signature(Record, frozen=True):
     phase: Phase
     device: str
     args: tuple[Argument, ...]
+
+    def stored(self) -> Signature:
+        return _copy(self, args=tuple(arg.stored() for arg in self.args))
 
 
 class LaunchLine(Record, frozen=True):
@@ -247,12 +331,18 @@ class LaunchTime(Record, frozen=True):
     device_us: float | None = None  # between events around it on its stream; None: not on a GPU, or captured
 
 
-class UserHash(Record, frozen=True):
+class UserHash(Exact, frozen=True):
     """What a user's hash_fn gave for what one launch found and left; keys are argument positions."""
 
     launch: int
-    before: Mapping[int, Scalar]
-    after: Mapping[int, Scalar]
+    before: Mapping[int, ScalarField]
+    after: Mapping[int, ScalarField]
+
+    def __post_init__(self) -> None:
+        _set(self, before=_all(from_json, self.before), after=_all(from_json, self.after))
+
+    def stored(self) -> UserHash:
+        return _copy(self, before=_all(to_json, self.before), after=_all(to_json, self.after))
 
 
 class Compilation(Record, frozen=True):
@@ -362,16 +452,24 @@ class KeptTensor(Record, frozen=True):
     blob: Blob  # a safetensors file with one tensor called "tensor"
 
 
-class Winner(Record, frozen=True):
+class Winner(Exact, frozen=True):
     """The configuration that an autotuner took for one kernel and one tuning key."""
 
     tuner: Literal["triton", "inductor"]  # @triton.autotune, or Inductor's CachingAutotuner
     kernel: str
     source: str  # digest of the kernel's Python source without its name: equal whatever was chosen
     key: tuple[str, ...]  # "n=1024", "torch.float32"; of Inductor size hints, argument types and constants
-    config: Mapping[str, Scalar]  # meta-parameters, num_warps, num_stages, ...
+    config: Mapping[str, ScalarField]  # meta-parameters, num_warps, num_stages, ...
     how: Literal["tuned", "cached", "frozen"] = "tuned"  # cached: tuned before, in this process or on disk
-    candidates: tuple[Mapping[str, Scalar], ...] = ()  # that it was chosen from, as far as they are known
+    candidates: tuple[Mapping[str, ScalarField], ...] = ()  # as far as they are known
+
+    def __post_init__(self) -> None:
+        candidates = tuple(_all(from_json, one) for one in self.candidates)
+        _set(self, config=_all(from_json, self.config), candidates=candidates)
+
+    def stored(self) -> Winner:
+        candidates = tuple(_all(to_json, one) for one in self.candidates)
+        return _copy(self, config=_all(to_json, self.config), candidates=candidates)
 
 
 class Landmark(Record, frozen=True):
@@ -410,18 +508,94 @@ class NotCovered(Record, frozen=True):
 
 
 class Outcome(Record, frozen=True):
-    """How the case ended; a run without one was interrupted."""
+    """How the case ended; a run without one was killed, or is still being recorded."""
 
-    status: Literal["passed", "differs", "failed"]
-    detail: str  # the comparison with eager, or the error with its place
+    status: Literal["passed", "differs", "failed", "interrupted"]
+    detail: str  # the comparison with eager, or the error with the line of the case that it came from
     traceback: str = ""
+    message: str = ""  # all that the error said; `detail` has its first line
+
+
+class TensorValue(Record, frozen=True, tag_field="kind", tag="tensor"):
+    """A tensor of a case: its bits and its layout."""
+
+    meta: TensorMeta  # without device and offset, which are no part of a value
+    digest: Digest
+    address: int = 0  # of its first element when it was digested; no part of the value
+    uninitialised: tuple[int, int] | None = None  # elements that nobody wrote: the first, and how many
+
+    @property
+    def identity(self) -> str:
+        # the stride of a dimension of size 1 says nothing about where an element lies
+        pairs = zip(self.meta.shape, self.meta.stride, strict=True)
+        strides = [stride for size, stride in pairs if size > 1] if 0 not in self.meta.shape else []
+        return f"{self.meta.dtype} {self.meta.shape} {strides} {self.digest.bits}"
+
+
+class PlainValue(Record, frozen=True, tag_field="kind", tag="plain"):
+    """A number, a string, None, an enumerator, or another value whose text is the whole of it."""
+
+    type: str  # "float", "str", "NoneType"
+    text: str  # as Python writes it: "-0.0", "nan", "'text'"
+
+    @property
+    def identity(self) -> str:
+        return f"{self.type} {self.text}"
+
+
+class Container(Record, frozen=True, tag_field="kind", tag="container"):
+    """A list, tuple, dict or object: what it contains are values of their own."""
+
+    type: str  # "tuple", "transformers.ModelOutput"
+    keys: tuple[str, ...]  # as one writes them: "[0]", "['logits']", ".hidden"
+
+    @property
+    def identity(self) -> str:
+        return f"{self.type} {sorted(self.keys)}"
+
+    def text(self, other: object = None) -> str:
+        """`dict of 13, with ['key']`: its length, and the keys that another container has not."""
+        known = other.keys if isinstance(other, Container) else self.keys
+        alone = [key for key in self.keys if key not in known]
+        return f"{self.type} of {len(self.keys)}" + (f", with {', '.join(alone)}" if alone else "")
+
+
+class Uncomparable(Record, frozen=True, tag_field="kind", tag="uncomparable"):
+    """A value that has no equality which can be recorded."""
+
+    type: str
+    why: str
+
+    @property
+    def identity(self) -> str:
+        return f"{self.type} that cannot be compared"
+
+
+Value: TypeAlias = TensorValue | PlainValue | Container | Uncomparable
 
 
 class Result(Record, frozen=True):
-    """What the compiled case gave: one output, or the gradient of one leaf."""
+    """What the compiled case gave or left, value by value: its result, gradients, parameters, state."""
 
-    name: str  # "output 0", "grad of input 1"
-    digest: Digest
+    name: (
+        str  # "output", "output['logits']", "grad of input 1", "parameter head.weight", "input 0 afterwards"
+    )
+    value: Value
+
+
+class Start(Record, frozen=True):
+    """What the compiled case started from, value by value: inputs, parameters, state, random generators."""
+
+    name: str  # as of its `Result`, "input 0"
+    value: Value
+
+
+class ReadVariable(Record, frozen=True):
+    """An environment variable that the code of the case read, as it was when it was first read."""
+
+    name: str
+    value: str | None  # None: it was not set
+    redacted: bool = False  # the value was left out, as the name says that it is secret
 
 
 class Environment(Record, frozen=True):
@@ -437,6 +611,24 @@ class Environment(Record, frozen=True):
     knobs: Mapping[str, str]  # environment variables that torch and Triton read
 
 
+class Selection(Record, frozen=True):
+    """Launches by kernel, number, phase and rank; what is left empty excludes nothing."""
+
+    kernels: tuple[str, ...] = ()  # globs of kernel names
+    launches: tuple[int, int] | None = None  # START, STOP: in the order of a whole process, from 0
+    phases: tuple[str, ...] = ()
+    ranks: tuple[int, ...] = ()
+
+    def wants(self, index: int, kernel: str, phase: str, rank: int | None = None) -> bool:
+        """Whether a launch is among them; rank None: of any rank."""
+        return (
+            (self.launches is None or self.launches[0] <= index < self.launches[1])
+            and (not self.phases or phase in self.phases)
+            and (not self.kernels or any(fnmatchcase(kernel, glob) for glob in self.kernels))
+            and (not self.ranks or rank is None or rank in self.ranks)
+        )
+
+
 class RunInfo(Record, frozen=True):
     """The content of run.json, written before the case starts."""
 
@@ -449,10 +641,11 @@ class RunInfo(Record, frozen=True):
     environment: Environment
     digests: Literal["all", "declared", "none"] = "all"  # of which tensors they were taken
     world_size: int = 1  # ranks of the job
+    selection: Selection = Selection()  # which launches were recorded
     operators: Literal["digests", "writers", "none"] = "writers"  # what was recorded of them
 
 
-class KernelArg(Record, frozen=True):
+class KernelArg(Exact, frozen=True):
     """One argument of one launch, joined."""
 
     name: str
@@ -464,6 +657,9 @@ class KernelArg(Record, frozen=True):
     after: Digest | None = None
     writer: str | None = None  # the operator outside of Triton that wrote it last, "aten::mm.out"
     addresses: bool = False  # see `Argument`
+
+    def stored(self) -> KernelArg:
+        return _copy(self, value=to_json(self.value))
 
     @property
     def reads(self) -> bool:
@@ -568,7 +764,7 @@ class Replacement:
 class Rerun(Record, frozen=True):
     """What a case gave, run again with launches replaced."""
 
-    results: Mapping[str, str]  # the bits of each output and gradient
+    results: Mapping[str, str]  # the identity of each result's value
     outcome: Outcome
     refused: str = ""  # the kernel that could not be replaced; why is the outcome's detail
 

@@ -6,10 +6,8 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from tracing.analyze.compare.divergence import Divergence
-from tracing.analyze.endings import ending
-from tracing.model import Perturbed, Result
-from tracing.store import Run, rank_of
+from tracing.analyze.compare.divergence import Divergence, LaunchDiffers, kind_of
+from tracing.model import Perturbed
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +67,11 @@ class Table:
 def unasked(found: Iterable[Divergence], perturbed: Sequence[Perturbed]) -> tuple[Divergence, ...]:
     """Without launches of another configuration whose results are equal, where another was to win."""
     asked = any(one.what == "winners" and one.how for one in perturbed)
-    return tuple(one for one in found if not (asked and one.kind == "launch" and not one.outputs))
+    return tuple(
+        one
+        for one in found
+        if not (asked and isinstance(one, LaunchDiffers) and one.tuned and not one.outputs)
+    )
 
 
 def rate(repeats: Sequence[Repeat]) -> Rate:
@@ -85,7 +87,7 @@ def table(repeats: Sequence[Repeat]) -> Table:
     unperturbed: dict[str, str] = {}
     for repeat in repeats:
         for found in repeat.found:
-            kernels.setdefault(found.kernel_name, {}).setdefault(repeat.index, found.kind)
+            kernels.setdefault(found.pair.launch.kernel_name, {}).setdefault(repeat.index, kind_of(found))
         for name in repeat.results:
             results.setdefault(name, {})[repeat.index] = "differs"
         if repeat.failure:
@@ -96,28 +98,3 @@ def table(repeats: Sequence[Repeat]) -> Table:
             else:
                 unperturbed[one.what] = one.why_not
     return Table([one.index for one in repeats], kernels, results, perturbed, unperturbed)
-
-
-def differing_results(a: Run, b: Run) -> tuple[str, ...]:
-    """The outputs and gradients whose bits differ between two runs, by name.
-
-    Those of one run alone too, unless the other did not come to its end.
-    """
-    one, other = results(a), results(b)
-    ranks = {rank for rank, _ in one | other}
-    whole = not any(ending(run, rank) for run in (a, b) for rank in ranks)
-    among = one | other if whole else one.keys() & other.keys()
-    return tuple(
-        name + (f" of rank {rank}" if rank else "")
-        for rank, name in one | other
-        if (rank, name) in among and one.get((rank, name)) != other.get((rank, name))
-    )
-
-
-def results(run: Run) -> dict[tuple[int, str], str]:
-    """The bits of the outputs and gradients of a run, by rank and name."""
-    return {
-        (rank_of(process), result.name): result.digest.bits
-        for process in run.processes(Result)
-        for result in run.view(process, Result, Result)
-    }

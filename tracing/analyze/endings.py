@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from tracing.model import DigestBatch, LaunchLine, Outcome, Record
 from tracing.store import Run, rank_of
@@ -18,16 +18,25 @@ class _Launches(Record, frozen=True):
 
 def ending(run: Run, rank: int) -> str:
     """What kept a rank from recording all: "was interrupted", "failed: ..."; "" if nothing did."""
-    outcome = next(_outcomes(run, rank), None)
+    outcome = outcome_of(run, rank)
     if outcome is None:
         return "was interrupted, or is still being recorded"
+    if outcome.status == "interrupted":
+        return "was interrupted"
     return f"failed: {outcome.detail}" if outcome.status == "failed" else ""
 
 
-def _outcomes(run: Run, rank: int) -> Iterator[Outcome]:
-    for process in run.processes(Outcome):
-        if rank_of(process) == rank:
-            yield from run.view(process, Outcome, Outcome)
+def outcome_of(run: Run, rank: int) -> Outcome | None:
+    """How a rank ended; None: it was killed, or is still being recorded."""
+    return next(
+        (
+            outcome
+            for process in run.processes(Outcome)
+            if rank_of(process) == rank
+            for outcome in run.view(process, Outcome, Outcome)
+        ),
+        None,
+    )
 
 
 def cut_short(run: Run, process: str) -> bool:

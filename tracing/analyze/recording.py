@@ -4,14 +4,32 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tracing.model import Environment, RunInfo
+from tracing.model import Environment, ReadVariable, RunInfo
+from tracing.store import Run
+
+# what torchrun sets, rank by rank
+_OF_A_JOB = (
+    "RANK",
+    "LOCAL_RANK",
+    "GROUP_RANK",
+    "WORLD_SIZE",
+    "LOCAL_WORLD_SIZE",
+    "MASTER_ADDR",
+    "MASTER_PORT",
+)
+_OF_JOBS = ("ROLE_", "GROUP_", "TORCHELASTIC_")
 
 
-def recording(info: RunInfo, *options: str) -> list[str]:
-    """The words of a `tracing run` that repeats a recording, under torchrun if it was a job's.
+def recording(run: Run, *options: str) -> list[str]:
+    """The words of a command that records a run's case again, with the variables that the case read.
 
     options -- what is to be different: "--keep-inputs", ...
     """
+    return [*with_variables(run), *command(run.info, *options)]
+
+
+def command(info: RunInfo, *options: str) -> list[str]:
+    """The words of a `tracing run` that repeats a recording, under torchrun if it was a job's."""
     words = ["tracing", "run", case_of(info), *options]
     if info.seed:
         words += ["--seed", str(info.seed)]
@@ -21,6 +39,33 @@ def recording(info: RunInfo, *options: str) -> list[str]:
         job = ["torchrun", f"--nproc-per-node={info.world_size}", "-m"]
         return [*job, *words, "--rank-aware"]
     return words
+
+
+def with_variables(run: Run) -> list[str]:
+    """The words before a command that give it the variables which the case of a run read, as they were."""
+    found = variables(run)
+    unset = [word for name, value in found.items() if value is None for word in ("-u", name)]
+    set_ = [f"{name}={value}" for name, value in found.items() if value is not None]
+    return ["env", *unset, *set_] if found else []
+
+
+def variables(run: Run) -> dict[str, str | None]:
+    """The variables that the case of a run read, None: not set; without those that torchrun sets."""
+    found = {one.name: one.value for one in _read(run) if not one.redacted}
+    return {name: value for name, value in found.items() if not _is_of_a_job(name)}
+
+
+def not_recorded(run: Run) -> tuple[str, ...]:
+    """The environment variables that the case of a run read, and whose values the run does not tell."""
+    return tuple(dict.fromkeys(one.name for one in _read(run) if one.redacted))
+
+
+def _read(run: Run) -> list[ReadVariable]:
+    return list(run.records(ReadVariable))
+
+
+def _is_of_a_job(name: str) -> bool:
+    return name in _OF_A_JOB or name.startswith(_OF_JOBS)
 
 
 def case_of(info: RunInfo) -> str:

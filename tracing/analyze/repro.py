@@ -40,7 +40,7 @@ def write_repro(run: Run, index: int, folder: Path, rank: int | None = None) -> 
     """
     made = again(run, *find_launch(run, index, rank))
     if made.missing and not made.inputs:
-        command = recording(run.info, "--keep-inputs", "--launches", f"{index}:{index + 1}")
+        command = recording(run, "--keep-inputs", "--launches", f"{index}:{index + 1}")
         raise Problem(
             f"the inputs of launch {index} were not kept: {', '.join(made.missing)}",
             f"record it with `{join(command)}`",

@@ -49,8 +49,8 @@ class Plan:
 
 
 def results(run: Run) -> dict[str, str]:
-    """The bits of the outputs and gradients of a run's case; raises Problem if there are none."""
-    found = {result.name: result.digest.bits for result in run.records(Result)}
+    """What the case of a run gave and left, to be compared, by name; raises Problem if there is nothing."""
+    found = {result.name: result.value.identity for result in run.records(Result)}
     if not found:
         raise Problem(f"{run.path} has no results to compare", f"`tracing show {run.path}` says how it ended")
     return found

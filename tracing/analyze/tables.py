@@ -10,10 +10,23 @@ from tracing.analyze.compare.comparison import Comparison
 from tracing.analyze.compare.divergence import argument_of, kind_of
 from tracing.analyze.compare.signature_pair import signature_of
 from tracing.analyze.rank_events import landmarks
-from tracing.model import KernelArg, KernelLaunch, Landmark, LaunchLine, LaunchTime, Record, Result, Winner
+from tracing.analyze.results import value_text
+from tracing.model import (
+    KernelArg,
+    KernelLaunch,
+    Landmark,
+    LaunchLine,
+    LaunchTime,
+    Record,
+    Result,
+    TensorValue,
+    Value,
+    Winner,
+)
 from tracing.store import Run, rank_of
 
 Rows: TypeAlias = Iterator[Mapping[str, object]]
+_OF_TENSOR = ("dtype", "shape", "stride", "bits", "l1", "nan", "inf")  # columns of results
 
 COLUMNS: Mapping[str, Mapping[str, str]] = {
     "launches": {
@@ -42,7 +55,8 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
         "accused_index": "bigint", "runs": "varchar", "certain": "boolean",
     },
     "results": {
-        "run": "varchar", "rank": "integer", "name": "varchar", "bits": "varchar", "l1": "double",
+        "run": "varchar", "rank": "integer", "name": "varchar", "type": "varchar", "value": "varchar",
+        "dtype": "varchar", "shape": "bigint[]", "stride": "bigint[]", "bits": "varchar", "l1": "double",
         "nan": "bigint", "inf": "bigint",
     },
     "winners": {
@@ -124,11 +138,15 @@ def _divergences(runs: Sequence[Run]) -> Rows:
 def _results(runs: Sequence[Run]) -> Rows:
     for run, rank, process in _processes(runs, Result):
         for one in run.view(process, Result, Result):
-            digest = one.digest
-            yield {
-                "run": run.name, "rank": rank, "name": one.name, "bits": digest.bits, "l1": digest.l1,
-                "nan": digest.nan, "inf": digest.inf,
-            }  # fmt: skip
+            yield {"run": run.name, "rank": rank, "name": one.name} | _value(one.value)
+
+
+def _value(value: Value) -> dict[str, object]:
+    if not isinstance(value, TensorValue):
+        return {"type": value.type, "value": value_text(value)} | dict.fromkeys(_OF_TENSOR)
+    meta, digest = value.meta, value.digest
+    found = (meta.dtype, meta.shape, meta.stride, digest.bits, digest.l1, digest.nan, digest.inf)
+    return {"type": "Tensor", "value": None} | dict(zip(_OF_TENSOR, found, strict=True))
 
 
 def _winners(runs: Sequence[Run]) -> Rows:

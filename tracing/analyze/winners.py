@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tracing.model import Winner
+from tracing.model import Winner, exact
 from tracing.store import Run, rank_of
 from tracing.store.winners import Join, join
 
@@ -25,7 +25,8 @@ class Choice:
     @property
     def agreed(self) -> bool:
         """Whether every rank that chose chose the same."""
-        return all(one.config == self.first.config for found in self.by_rank.values() for one in found)
+        first = exact(self.first.config)
+        return all(exact(one.config) == first for found in self.by_rank.values() for one in found)
 
 
 def choices(run: Run) -> list[Choice]:

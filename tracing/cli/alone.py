@@ -16,9 +16,9 @@ import msgspec
 from tracing import environment, store
 from tracing.analyze.again import Again, again, find_launch
 from tracing.analyze.alone import Alone, same_arguments, suspect
-from tracing.analyze.cause import float_atomics
-from tracing.analyze.divergence import Divergence
-from tracing.analyze.recording import recording
+from tracing.analyze.compare.divergence import Divergence
+from tracing.analyze.compare.evidence import float_atomics
+from tracing.analyze.recording import command, not_recorded, recording, variables
 from tracing.cli.app import err
 from tracing.compiler.child import in_child
 from tracing.errors import Problem
@@ -124,13 +124,16 @@ def _recorded_again(
 ) -> tuple[store.Run, Again]:
     one = f"{launch.index}:{launch.index + 1}"
     options = ("--launches", one, "--keep-inputs", "--no-passes", "--runs", str(how.runs))
-    command = recording(run.info, *options)
-    typed = f"record it with `{join(command)}`"
+    typed = f"record it with `{join(recording(run, *options))}`"
+    if lacking := not_recorded(run):
+        typed += f", with {', '.join(lacking)} set as then: the run does not have their values"
     why = f"the inputs of launch {launch.index} were not kept"
     if rank or len(run.processes()) > 1:
         raise Problem(f"{why}, and the run is of several processes", typed)
     with err.status(f"{why}: recording it again"):
-        done = subprocess.run([sys.executable, "-m", *command], capture_output=True, text=True, check=False)
+        words = [sys.executable, "-m", *command(run.info, *options)]
+        own = environment.with_variables(variables(run))
+        done = subprocess.run(words, capture_output=True, text=True, env=own, check=False)
     lines = done.stdout.splitlines()
     if done.returncode == 2 or not lines:
         last = next(iter(done.stderr.strip().splitlines()[-1:]), f"exit status {done.returncode}")

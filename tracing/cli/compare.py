@@ -11,6 +11,7 @@ from rich.text import Text
 
 from tracing import store
 from tracing.analyze.call_sites import visit
+from tracing.analyze.compare.accused import Accused, accused_of
 from tracing.analyze.compare.alignment import WINDOW
 from tracing.analyze.compare.divergence import Divergence, InputDiffers, OutputDiffers
 from tracing.analyze.compare.evidence import evidence
@@ -26,7 +27,7 @@ from tracing.errors import Problem
 from tracing.report import comparison as report
 from tracing.report import text
 from tracing.report.comparison_json import divergence_json, result_json, without_launch_json
-from tracing.report.divergence import divergence_text
+from tracing.report.divergence import cause_text, divergence_text
 
 Names = Annotated[list[str], typer.Argument(metavar="RUN RUN | CASE")]
 Repeat = Annotated[
@@ -172,8 +173,9 @@ def _print_compared(runs: Pair, verdict: Verdict, limit: int, how: Replaying | N
 
 def _conclusion(runs: Pair, verdict: Verdict) -> Iterator[Text]:
     yield from report.summary_text(verdict.comparison, hints.of_unwritten(runs[0]))
-    if verdict.operator is not None:
-        yield Text(f"the first operator that differs: {verdict.operator.a} | {verdict.operator.b}")
+    if verdict.why is not None and verdict.why.cause is not None:
+        for line in cause_text(verdict.why.cause, ("a", "b")):
+            yield Text(f"    → {verdict.why.result.title}: {line}")
     if not (verdict.found or verdict.start or verdict.outcomes):
         differing = [one.title for one in verdict.results]
         yield from report.equality_text(verdict.comparison, verdict.equal_results, differing)
@@ -243,7 +245,6 @@ def _print_json(runs: Pair, verdict: Verdict) -> int:
         "results": [result_json(one) for one in verdict.results],
         "start": [result_json(one) for one in verdict.start],
         "outcomes": [result_json(one) for one in verdict.outcomes],
-        "operator": {"a": verdict.operator.a, "b": verdict.operator.b} if verdict.operator else None,
         "swapped": notes.swapped, "uninitialised": notes.uninitialised, "unwritten": notes.unwritten,
         "not_comparable": [f"{argument} of {kernel}" for kernel, argument in sorted(notes.addresses)],
         "selected": notes.selected,
@@ -265,18 +266,18 @@ def _starts(verdict: Verdict) -> Iterator[dict[str, Any]]:
     # tensors that differ before the first launch: what the launches did with them follows from that
     for one in verdict.start[:1]:
         if one.tensor:
-            yield without_launch_json("start", one.name)
+            yield without_launch_json("start", Accused("start", one.name))
 
 
 def _without_launch(runs: Pair, verdict: Verdict) -> Iterator[dict[str, Any]]:
-    operator = verdict.operator
+    why = verdict.why
     if verdict.outcomes:
-        yield without_launch_json("outcome", verdict.outcomes[0].name)
-    elif operator is not None:
-        alone = "b" if not operator.a else "a" if not operator.b else "ab"
-        yield without_launch_json("operator", (operator.b or operator.a).split("(")[0], alone)
-    elif verdict.results:
-        decides = hints.of_operators(runs[1])
-        yield without_launch_json("result", verdict.results[0].name, decides=decides)
+        yield without_launch_json("outcome", Accused("outcome", verdict.outcomes[0].name))
+    elif why is not None:
+        result = Accused("result", why.result.name)
+        who = accused_of(why.cause, result) if why.cause else result
+        decides = None if why.cause and who.certain else hints.of_operators(runs[1])
+        text = list(cause_text(why.cause, ("a", "b"))) if why.cause else []
+        yield without_launch_json("result", who, text, decides)
     elif verdict.start:
-        yield without_launch_json("start", verdict.start[0].name)
+        yield without_launch_json("start", Accused("start", verdict.start[0].name))

@@ -9,7 +9,7 @@ from tracing import store
 from tracing.analyze.compare.accused import accused
 from tracing.analyze.compare.divergence import Divergence, LaunchDiffers, OutputDiffers
 from tracing.analyze.passes import compilations, passes_of, telling_pass
-from tracing.analyze.recording import case_of, is_virtual, recording
+from tracing.analyze.recording import case_of, is_virtual, recording, with_variables
 from tracing.cli.app import RUNS
 from tracing.model import Compilation, KeptTensor, KernelLaunch, PassRecord
 from tracing.report.comparison import incomparable
@@ -117,7 +117,7 @@ def _repro(run: store.Run, launch: KernelLaunch, rank: int, kept: bool) -> list[
 
 
 def _again(run: store.Run, *options: str) -> str:
-    return join(recording(run.info, *options, *_below(run)))
+    return join(recording(run, *options, *_below(run)))
 
 
 def _latest(run: store.Run) -> str:
@@ -137,7 +137,8 @@ def of_results(a: store.Run, b: store.Run) -> str:
 
 def of_unwritten(run: store.Run) -> str:
     """How results that may be unwritten in part are told from those of a kernel that is not deterministic."""
-    return f"tracing compare --repeat 3 --perturb {quote(case_of(run.info))}"
+    words = [*with_variables(run), "tracing", "compare", "--repeat", "3", "--perturb", case_of(run.info)]
+    return join(words)
 
 
 def of_unfinished(run: Path, kernel: str, record: PassRecord) -> list[str]:

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.text import Text
 
 from tracing import environment, store
-from tracing.analyze.comparison import Comparison
-from tracing.analyze.determinism import Repeat, differing_results, rate, table, unasked
-from tracing.case import load_case
+from tracing.analyze.compare.divergence import Divergence
+from tracing.analyze.compare.verdict import Verdict
+from tracing.analyze.determinism import Repeat, rate, table, unasked
+from tracing.analyze.results import ResultDiffers, uncomparable_results
 from tracing.cli import hints
 from tracing.cli.app import err, out
 from tracing.cli.compare import print_divergence
 from tracing.errors import Problem
-from tracing.model import SCHEMA, Outcome, Perturbed, RunInfo
-from tracing.report import divergence as report
+from tracing.model import Outcome, Perturbed
+from tracing.report import comparison as report
 from tracing.report.text import plural, uncovered_text
+
+_FAILURES = 2  # runs that fail before any has ended: the case does not work
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,15 +44,16 @@ class Settings:
 def repeated(case: str, runs: Path, settings: Settings) -> int:
     """Record a case several times, compare each run with the first and print what was found; the status."""
     environment.require_compiler()
-    repeats = _series(case, runs, settings, deterministic=False)
-    differing = any(one.differs for one in repeats)
-    if settings.deterministic and not differing:
+    series = _Series(settings)
+    series.record(case, runs, deterministic=False)
+    if settings.deterministic and not series.differing:
         out.print("the deterministic settings were not tried: no run differed")
     elif settings.deterministic:
         out.print("\nunder Inductor's deterministic settings:")
-        again = _series(case, runs, settings, deterministic=True)
-        _cured(any(one.differs for one in again), rate(repeats).interval()[0], len(again))
-    return 1 if differing else 0
+        again = _Series(settings)
+        again.record(case, runs, deterministic=True)
+        _cured(again.differing, rate(series.repeats).interval()[0], len(again.repeats))
+    return 1 if series.differing or series.unlike_eager else 0
 
 
 def _cured(still: bool, least: float, count: int) -> None:
@@ -59,82 +65,139 @@ def _cured(still: bool, least: float, count: int) -> None:
               f"with a probability of at most {by_chance:.2g}")  # fmt: skip
 
 
-def _series(case: str, runs: Path, settings: Settings, *, deterministic: bool) -> list[Repeat]:
-    with err.status("importing torch"):
-        from tracing.record.device import Device
-        from tracing.record.repeat import recordings
+@dataclass(slots=True)
+class _Series:
+    """The runs of one series, compared with the first that came to its end."""
 
-        loaded, device = load_case(case), Device(settings.target)
-    info = RunInfo(
-        SCHEMA, loaded.name, str(loaded.path), tuple(sys.argv), settings.seed, store.now(),
-        device.environment(),
-    )  # fmt: skip
-    repeats: list[Repeat] = []
-    with _bar() as bar:
-        task = bar.add_task(loaded.name, total=settings.count, stage="")
-        recorded = recordings(
-            loaded, device, settings.count, runs, info,
-            lambda stage: bar.update(task, stage=stage),
-            fresh=settings.fresh_caches, deterministic=deterministic, perturb=settings.perturb,
+    settings: Settings
+    first: tuple[int, store.Run] | None = None
+    repeats: list[Repeat] = field(default_factory=list)
+    unlike_eager: dict[int, str] = field(default_factory=dict)  # by run: how it differs from eager
+    known: set[int] = field(
+        default_factory=set
+    )  # launches below which the commands to type next were printed
+
+    @property
+    def differing(self) -> bool:
+        """Whether a run differs from the first."""
+        return any(one.differs for one in self.repeats)
+
+    def record(self, case: str, runs: Path, *, deterministic: bool) -> None:
+        """Record and compare every run; raises Problem if no run can be compared, or where interrupted."""
+        with err.status("importing torch"):
+            from tracing.compiler.child import opened_gpu
+            from tracing.record.repeat import Interrupted, Series, recordings
+
+        if opened_gpu():
+            err.print("[dim]importing torch has opened the GPU: each run is a new program, not a fork[/]")
+        asked, ended = self.settings, 0
+        series = Series(
+            case, asked.target, asked.seed, asked.count, str(runs), tuple(sys.argv),
+            fresh_caches=asked.fresh_caches, deterministic=deterministic, perturb=asked.perturb,
         )  # fmt: skip
-        first = _first(*next(recorded))
-        bar.advance(task)
-        known: set[int] = set()  # launches below which the commands to type next were printed
-        try:
-            for index, (run, outcome) in enumerate(recorded, 1):
-                bar.advance(task)
-                repeats.append(_compared(first, run, index, outcome, settings, known))
-        except KeyboardInterrupt:
-            _conclude(repeats, first)
-            ended = plural(1 + len(repeats), "run")
-            raise Problem(f"interrupted; {ended} of {settings.count} had ended") from None
-    _conclude(repeats, first)
-    return repeats
+        with _bar() as bar:
+            task = bar.add_task(case, total=asked.count, stage="")
+            recorded = recordings(series, lambda stage: bar.update(task, stage=stage, refresh=True))
+            try:
+                for index, (run, outcome) in enumerate(recorded):
+                    bar.update(task, advance=1, refresh=True)
+                    self._add(index, run, outcome)
+                    ended += 1
+            except Interrupted as interruption:
+                self._conclude()
+                _say_interrupted(ended, asked.count, interruption.run)
+        self._conclude()
+
+    def _add(self, index: int, run: store.Run, outcome: Outcome) -> None:
+        if outcome.status == "differs":
+            self.unlike_eager[index] = outcome.detail
+        if self.first is not None:
+            self.repeats.append(self._compared(self.first, index, run, outcome))
+        elif outcome.status == "failed":
+            self._failed(index, run, outcome)
+        else:
+            self.first = index, run
+            count = plural(sum(1 for process in run.processes() for _ in run.rows(process)), "launch")
+            out.print(f"run {index}: {count} recorded, {escape(outcome.detail)}  [dim]{escape(run.name)}[/]")
+
+    def _failed(self, index: int, run: store.Run, outcome: Outcome) -> None:
+        # before any other came to its end
+        out.print(f"run {index}: [yellow]⚠[/]  failed: {escape(outcome.detail)}  [dim]{escape(run.name)}[/]")
+        self.repeats.append(Repeat(index, (), (), 0, tuple(run.records(Perturbed)), outcome.detail))
+        if len(self.repeats) == _FAILURES:
+            told = "; ".join(dict.fromkeys(one.failure for one in self.repeats))
+            raise Problem(f"the first {_FAILURES} runs failed: {told}", f"`tracing show {run.path}`")
+
+    def _compared(self, first: tuple[int, store.Run], index: int, run: store.Run, outcome: Outcome) -> Repeat:
+        number, reference = first
+        verdict = Verdict.of(reference, run, self.settings.window)
+        perturbed = tuple(run.records(Perturbed))
+        everything = tuple(verdict)
+        found = unasked(everything, perturbed)
+        results = [*verdict.start, *verdict.results]
+        failure = outcome.detail if outcome.status == "failed" else ""
+        titles = tuple(one.title for one in results)
+        repeat = Repeat(index, found, titles, verdict.comparison.notes.pairs, perturbed, failure)
+        out.print(f"run {index}: compared with run {number}  [dim]{escape(run.name)}[/]")
+        for told in _warnings(results, failure):
+            out.print(f"  [yellow]⚠[/]  {escape(told)}")
+        self._print_found(found, (reference, run), (f"run {number}", f"run {index}"))
+        if not found:
+            _print_equal(repeat, len(everything))
+        advice = "" if self.settings.perturb else hints.of_unwritten(reference)
+        for line in report.summary_text(verdict.comparison, advice):
+            out.print(Text("  ").append_text(line))
+        return repeat
+
+    def _print_found(
+        self, found: tuple[Divergence, ...], runs: tuple[store.Run, store.Run], names: tuple[str, str]
+    ) -> None:
+        first = found[0].pair.launch.index if found else 0
+        if first > 0:
+            last = first - 1
+            out.print(f"  {f'launches #0-{last}' if last else 'launch #0'}: equal")
+        for number, one in enumerate(found[: self.settings.limit]):
+            commands = number == 0 and one.pair.launch.index not in self.known
+            print_divergence(one, runs, names, first=number == 0, commands=commands)
+        self.known |= {one.pair.launch.index for one in found[:1]}
+        if more := len(found[self.settings.limit :]):
+            out.print(f"  {plural(more, 'divergence')} more: `--limit {len(found)}` shows them")
+
+    def _conclude(self) -> None:
+        if not self.repeats or self.first is None:
+            return
+        number, reference = self.first
+        found = table(self.repeats)
+        if found.kernels or found.results or found.perturbed:
+            out.print()
+        for line in report.table_text(found):
+            out.print(line)
+        for line in uncovered_text([reference]):
+            out.print(line)
+        for told in uncomparable_results(reference, reference):
+            out.print(f"[yellow]not compared[/]: {escape(told)}")
+        out.print(f"{rate(self.repeats)} differ from run {number}")
+        if self.unlike_eager:
+            _print_unlike_eager(self.unlike_eager, 1 + len(self.repeats), self.differing)
 
 
-def _first(run: store.Run, outcome: Outcome) -> store.Run:
-    if outcome.status == "failed":
-        raise Problem(f"run 0 failed: {outcome.detail}", f"`tracing show {run.path}`")
-    count = plural(sum(1 for process in run.processes() for _ in run.rows(process)), "launch")
-    out.print(f"run 0: {count} recorded, {escape(outcome.detail)}  [dim]{escape(run.name)}[/]")
-    return run
+def _warnings(results: list[ResultDiffers], failure: str) -> Iterator[str]:
+    for one in results:
+        yield f"{one.title} differs: {one.a} | {one.b}"
+    if failure:
+        yield f"failed: {failure}"
+
+
+def _say_interrupted(ended: int, count: int, run: Path | None) -> None:
+    under_way = f"; run {ended} up to there: {run}" if run is not None else ""
+    raise Problem(f"interrupted; {plural(ended, 'run')} of {count} had ended{under_way}") from None
 
 
 def _bar() -> Progress:
+    # runs are forks of this process: nothing is drawn by a thread, which could hold a lock
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    return Progress(*columns, TextColumn("[dim]{task.fields[stage]}[/]"), console=err, transient=True)
-
-
-def _compared(
-    first: store.Run, run: store.Run, index: int, outcome: Outcome, settings: Settings, known: set[int]
-) -> Repeat:
-    comparison = Comparison(first, run, settings.window)
-    perturbed = tuple(run.records(Perturbed))
-    everything = tuple(comparison)
-    found = unasked(everything, perturbed)
-    results = differing_results(first, run)
-    if results and not found and comparison.suspect:
-        found = (comparison.suspect,)
-    failure = outcome.detail if outcome.status == "failed" else ""
-    repeat = Repeat(index, found, results, comparison.pairs, perturbed, failure)
-    out.print(f"run {index}: compared with run 0  [dim]{escape(run.name)}[/]")
-    for told in (*(f"{name} differs" for name in results), *([f"failed: {failure}"] if failure else [])):
-        out.print(f"  [yellow]⚠[/]  {escape(told)}")
-    names = ("run 0", f"run {index}")
-    if found and found[0].index > 0:
-        last = found[0].index - 1
-        out.print(f"  {f'launches #0-{last}' if last else 'launch #0'}: equal")
-    for number, one in enumerate(found[: settings.limit]):
-        commands = number == 0 and one.launch.index not in known
-        print_divergence(one, (first, run), names, first=number == 0, commands=commands)
-    known |= {one.launch.index for one in found[:1]}
-    if more := len(found[settings.limit :]):
-        out.print(f"  {plural(more, 'divergence')} more: `--limit {len(found)}` shows them")
-    if not found:
-        _print_equal(repeat, len(everything))
-    for line in report.summary_text(comparison, "" if settings.perturb else hints.of_unwritten(first)):
-        out.print(f"  {line}")
-    return repeat
+    stage = TextColumn("[dim]{task.fields[stage]}[/]")
+    return Progress(*columns, stage, console=err, transient=True, auto_refresh=False)
 
 
 def _print_equal(repeat: Repeat, otherwise: int) -> None:
@@ -152,14 +215,7 @@ def _print_equal(repeat: Repeat, otherwise: int) -> None:
                 out.print(f"  → or from memory that nobody wrote: in this run it held {one.how}")
 
 
-def _conclude(repeats: list[Repeat], first: store.Run) -> None:
-    if not repeats:
-        return
-    found = table(repeats)
-    if found.kernels or found.results or found.perturbed:
-        out.print()
-    for line in report.table_text(found):
-        out.print(line)
-    for line in uncovered_text([first]):
-        out.print(line)
-    out.print(f"{rate(repeats)} differ from run 0")
+def _print_unlike_eager(unlike: dict[int, str], count: int, differing: bool) -> None:
+    which = "every run differs" if len(unlike) == count else f"{len(unlike)} of {count} runs differ"
+    told = f"{which} from eager" if differing else f"the runs agree with one another, and {which} from eager"
+    out.print(f"[yellow]⚠[/]  {told}: {escape(next(iter(unlike.values())))}")

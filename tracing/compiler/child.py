@@ -1,7 +1,8 @@
 """A call in a child process of its own: the compiler may abort, hang, or keep what it was once told.
 
 The child is a fork, so what is imported is warm, and nothing that it does stays in this process: not LLVM's
-options, not its counters, not a corrupted heap.
+options, not its counters, not a corrupted heap. A process that has opened a GPU cannot fork one that uses it:
+the fork then becomes a program of its own.
 """
 
 from __future__ import annotations
@@ -11,12 +12,14 @@ import os
 import resource
 import select
 import signal
+import struct
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -24,6 +27,10 @@ import msgspec
 from tracing.errors import Problem
 
 _forking = threading.Lock()  # packages that look after their locks at a fork refuse two at a time: filelock
+_HEADER = struct.Struct("<cI")  # of what a child writes: what it is, and how many bytes follow
+_SAID, _ANSWER = b"s", b"a"
+_GPUS = ("/dev/nvidia", "/dev/kfd")
+_parent: list[int] = []  # of a child, the pipe to the process that waits for it
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,28 +44,57 @@ class Ended:
     seconds: float
 
 
-def in_child(call: Callable[[], Any], seconds: float) -> Ended:
+def opened_gpu() -> bool:
+    """Whether this process has opened a GPU, so that its forks cannot use one."""
+    for path in Path("/proc/self/fd").glob("*"):
+        with suppress(OSError):  # that of /proc/self/fd itself
+            if str(path.readlink()).startswith(_GPUS):
+                return True
+    return False
+
+
+def tell(text: str) -> None:
+    """Send words to the process that waits for this child; elsewhere nothing happens."""
+    for pipe in _parent:
+        _send(pipe, _SAID, text.encode())
+
+
+def in_child(
+    call: Callable[[], Any],
+    seconds: float | None,
+    *,
+    heard: Callable[[str], None] | None = None,
+    patience: float = 0.0,
+    program: Sequence[str] = (),
+) -> Ended:
     """Call a function in a forked child.
 
-    call    -- its result must be made of what JSON has, and bytes; it must not touch a GPU that this process
-               has used already
-    seconds -- after which the child, and what it started, is killed
+    call     -- its result must be made of what JSON has, and bytes; it must not touch a GPU that this process
+                has used already
+    seconds  -- after which the child, and what it started, is killed; None: never
+    heard    -- what the child tells with `tell`, as it does
+    patience -- seconds that an interrupted child has to end by itself
+    program  -- a command that makes the call instead, with `respond`; the number of a pipe is added to it
 
-    Cost: some 10 ms beyond the call. An interruption of this process kills the child first.
+    Cost: some 10 ms beyond the call. An interruption of this process ends the child first.
     """
     started = time.perf_counter()
+    deadline = None if seconds is None else started + seconds
     with tempfile.TemporaryFile() as stderr:
         reader, writer = os.pipe()
         with _forking:  # in the child it is let go, too
             child = os.fork()
         if child == 0:
             os.close(reader)
-            _run(call, writer, stderr.fileno())
+            _run(call, writer, stderr.fileno(), program)
         os.close(writer)
         with suppress(OSError):  # as the child does; whoever comes first
             os.setpgid(child, child)
         try:
-            answer = _read(reader, started + seconds)
+            answer = _read(reader, deadline, heard)
+        except KeyboardInterrupt:
+            _interrupt(child, patience)
+            raise
         finally:
             os.close(reader)
             with suppress(ProcessLookupError, PermissionError):
@@ -66,11 +102,23 @@ def in_child(call: Callable[[], Any], seconds: float) -> Ended:
             status = os.waitpid(child, 0)[1]
         stderr.seek(0)
         said = stderr.read().decode(errors="replace")
-    result, failure = _answer(answer, status, seconds)
+    result, failure = _answer(answer, status, seconds or 0)
     return Ended(result, failure, answer is None, said, time.perf_counter() - started)
 
 
-def _run(call: Callable[[], Any], writer: int, stderr: int) -> None:
+def respond(call: Callable[[], Any], pipe: int) -> None:
+    """Make a call, and send its result, or what it raised, through a pipe to the process that waits."""
+    _parent[:] = [pipe]
+    try:
+        found = {"result": call()}
+    except Problem as problem:
+        found = {"failure": problem.problem}
+    except Exception as error:
+        found = {"failure": f"{type(error).__name__}: {error}"}
+    _send(pipe, _ANSWER, msgspec.msgpack.encode(found))
+
+
+def _run(call: Callable[[], Any], writer: int, stderr: int, program: Sequence[str]) -> None:
     # never returns: neither the parent's buffers nor its exit handlers are the child's to run
     try:
         os.setpgid(0, 0)
@@ -78,29 +126,53 @@ def _run(call: Callable[[], Any], writer: int, stderr: int) -> None:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a stack or a core
         os.dup2(stderr, 2)
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        try:
-            answer = {"result": call()}
-        except Problem as problem:
-            answer = {"failure": problem.problem}
-        except Exception as error:
-            answer = {"failure": f"{type(error).__name__}: {error}"}
-        with os.fdopen(writer, "wb") as pipe:
-            pipe.write(msgspec.msgpack.encode(answer))
+        if program:
+            os.set_inheritable(writer, True)
+            os.execv(program[0], [*program, str(writer)])
+        respond(call, writer)
     finally:
         os._exit(0)
 
 
-def _read(reader: int, deadline: float) -> bytes | None:
-    # None: time was up
-    parts: list[bytes] = []
+def _send(pipe: int, kind: bytes, content: bytes) -> None:
+    data = _HEADER.pack(kind, len(content)) + content
+    while data:
+        data = data[os.write(pipe, data) :]
+
+
+def _interrupt(child: int, patience: float) -> None:
+    # as Ctrl-C does, which reaches this process alone
+    if patience:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(child, signal.SIGINT)
+    deadline = time.perf_counter() + patience
+    while time.perf_counter() < deadline:
+        if os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:
+            break
+        time.sleep(0.02)
+
+
+def _read(reader: int, deadline: float | None, heard: Callable[[str], None] | None) -> bytes | None:
+    # the answer, b"" if none came, None if time was up
+    data, answer = bytearray(), b""
     while True:
-        ready, _, _ = select.select([reader], [], [], max(0.0, deadline - time.perf_counter()))
-        if not ready:
+        left = None if deadline is None else max(0.0, deadline - time.perf_counter())
+        if not select.select([reader], [], [], left)[0]:
             return None
         part = os.read(reader, 1 << 20)
         if not part:
-            return b"".join(parts)
-        parts.append(part)
+            return answer
+        data += part
+        while len(data) >= _HEADER.size:
+            kind, size = _HEADER.unpack_from(data)
+            if len(data) < _HEADER.size + size:
+                break
+            content = bytes(data[_HEADER.size : _HEADER.size + size])
+            del data[: _HEADER.size + size]
+            if kind == _ANSWER:
+                answer = content
+            elif heard is not None:
+                heard(content.decode())
 
 
 def _answer(answer: bytes | None, status: int, seconds: float) -> tuple[Any, str]:

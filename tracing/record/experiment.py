@@ -1,4 +1,4 @@
-"""A case on one device from one seed: what it gives, and whether it agrees with eager."""
+"""A case on one device from one seed: what it starts from, what it gives, and what it leaves."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch.utils._pytree import tree_flatten
 
 from tracing.case import build
-from tracing.model import Case, Outcome, Workload
+from tracing.model import Case, Workload
 from tracing.record.device import Device
+from tracing.record.state import left_by, start_of, stepped
+from tracing.record.structure import Facts, facts_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,46 +28,21 @@ class Experiment:
         torch.manual_seed(self.seed)
         return build(self.case, self.device.type)
 
-    def results(self, workload: Workload, compiler: Callable[[Any], Any]) -> dict[str, torch.Tensor]:
-        """The outputs of a workload, and the gradients of every leaf that wants one, by name.
+    def start(self, workload: Workload) -> Facts:
+        """What `results` of this workload will start from."""
+        torch.manual_seed(self.seed)
+        return start_of(workload)
+
+    def results(self, workload: Workload, compiler: Callable[[Any], Any]) -> Facts:
+        """What a workload gives and leaves: its result, gradients, parameters, buffers, state of optimizers.
 
         compiler -- torch.compile; for eager what gives back its argument
         """
         torch.manual_seed(self.seed)
-        outputs = _tensors(compiler(workload.fn)(*workload.args, **workload.kwargs))
-        results = {f"output {i}": output for i, output in enumerate(outputs)}
-        if workload.backward:
-            torch.autograd.backward([o.sum() for o in outputs if o.requires_grad])
-            results |= {
-                f"grad of {name}": leaf.grad for name, leaf in _leaves(workload) if leaf.grad is not None
-            }
-        return {name: tensor.detach() for name, tensor in results.items()}
-
-
-def judged(actual: dict[str, torch.Tensor], expected: dict[str, torch.Tensor]) -> Outcome:
-    """Whether results agree with those of eager, within torch.testing.assert_close's tolerances."""
-    if actual.keys() != expected.keys():
-        return Outcome("differs", f"compiled gives {sorted(actual)}, eager gives {sorted(expected)}")
-    for name, tensor in actual.items():
-        try:
-            torch.testing.assert_close(tensor, expected[name], equal_nan=True)
-        except AssertionError as error:
-            return Outcome("differs", f"{name}: {' '.join(str(error).split())}")
-    if not actual:
-        return Outcome("passed", "it returns no tensor and has no gradient: nothing was compared with eager")
-    return Outcome(
-        "passed",
-        "the result agrees with eager" if len(actual) == 1 else f"all {len(actual)} results agree with eager",
-    )
-
-
-def _leaves(workload: Workload) -> list[tuple[str, torch.Tensor]]:
-    inputs = _tensors((workload.args, workload.kwargs))
-    named = [(f"input {i}", tensor) for i, tensor in enumerate(inputs)]
-    if isinstance(workload.fn, torch.nn.Module):
-        named += list(workload.fn.named_parameters())
-    return [(name, tensor) for name, tensor in named if tensor.requires_grad and tensor.is_leaf]
-
-
-def _tensors(tree: object) -> list[torch.Tensor]:
-    return [leaf for leaf in tree_flatten(tree)[0] if isinstance(leaf, torch.Tensor)]
+        with stepped() as optimizers:
+            given = facts_of(compiler(workload.fn)(*workload.args, **workload.kwargs), "output")
+            if workload.backward:
+                outputs = [one for one in given.values() if isinstance(one, torch.Tensor)]
+                torch.autograd.backward([one.sum() for one in outputs if one.requires_grad])
+        facts = given | left_by(workload, optimizers)
+        return {name: one.detach() if isinstance(one, torch.Tensor) else one for name, one in facts.items()}

@@ -15,7 +15,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from tracing.interpreter.gates import Mask
 from tracing.patch import Method, replaced
 from tracing.record.digest import memory
-from tracing.record.memory_block import Block, Bytes, strided
+from tracing.record.memory_block import Block, Bytes, logical, strided
 from tracing.record.tensors import has_memory, tensor_meta
 
 BYTES = 1 << 30  # of storages that are watched
@@ -92,6 +92,16 @@ class FreshMemory:
             self._drop(storage._cdata)
             return None
         return fresh
+
+    def elements(self, tensor: torch.Tensor) -> tuple[int, int] | None:
+        """The elements of a tensor on the host that nobody has written: the first, and how many."""
+        fresh = self.of(tensor)
+        if fresh is None:
+            return None
+        start = tensor.storage_offset() * tensor.element_size()
+        unwritten = logical(fresh.unwritten[start:], tensor_meta(tensor), 1)
+        found = np.flatnonzero(unwritten.all(axis=1))
+        return (int(found[0]), found.size) if found.size else None
 
     def launched(self, blocks: Iterable[Block]) -> None:
         """Note what a launch wrote."""

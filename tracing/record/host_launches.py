@@ -18,6 +18,7 @@ from tracing.record.operator_effects import Effect
 from tracing.record.plans import Plan, plain_tensor
 from tracing.record.recording import Recording
 from tracing.record.storages import Reach
+from tracing.record.tensors import has_memory
 
 _ON_GPU = "tensors on the CPU"
 
@@ -60,6 +61,11 @@ class HostLaunches:
                 self._fresh.allocated(tensor)
         else:
             self._fresh.wrote(on_host)
+
+    def unwritten(self, tensor: torch.Tensor) -> tuple[int, int] | None:
+        """The elements of a tensor that nobody was seen to write: the first, and how many."""
+        plain = tensor.is_cpu and tensor.layout is torch.strided and has_memory(tensor)
+        return self._fresh.elements(tensor) if plain and self._follows_operators else None
 
     def before(
         self, index: int, plan: Plan, values: Sequence[Any], failing: Callable[[], None]

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import torch
 
-from tracing.model import TensorMeta
+from tracing.model import Selection, TensorMeta
 from tracing.record import allocators, coverage, cpp, hooks
 from tracing.record.host_launches import HostLaunches
 from tracing.record.landmarks import Landmarks
@@ -27,7 +27,7 @@ from tracing.record.operators import Operators
 from tracing.record.outputs import Keep, OutputKeeper
 from tracing.record.plans import Digests, Planner, plain_tensor
 from tracing.record.recording import Recording
-from tracing.record.selection import EVERYTHING, Selection
+from tracing.record.selection import EVERYTHING
 from tracing.record.site import Grid, Site
 from tracing.record.storages import memory_of
 from tracing.record.threads import CurrentThread
@@ -94,6 +94,10 @@ class LaunchRecorder:
     def count(self) -> int:
         """Launches seen, recorded or not."""
         return self._recording.launches
+
+    def unwritten(self, tensor: torch.Tensor) -> tuple[int, int] | None:
+        """The elements of a tensor on the host that nobody was seen to write: the first, and how many."""
+        return self._host.unwritten(tensor)
 
     @property
     def hash_failure(self) -> str:

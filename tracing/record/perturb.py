@@ -32,67 +32,68 @@ _ALLOCATORS = ("_empty_strided_cpu", "_empty_strided_cuda", "_empty_strided_xpu"
 
 
 class Perturbation:
-    """Entered around a series of runs; `of(n, ...)` around each."""
+    """Entered around one run of a series; gives what is to be entered around the launches that matter.
 
-    def __init__(self, virtual: bool) -> None:
-        """virtual -- the runs are on the virtual GPU, where one thing is done after the other."""
-        self._virtual = virtual
-        self._pattern = PATTERNS[0]
-        self._streams = 0  # that run 0 used
+    Launches are delayed and, where there is no GPU, programs reordered in each run; of several streams that
+    run 0 used, each run holds back another. Uninitialised memory differs from run 0's in odd runs, where
+    autotuners choose for themselves: in the others, no result that differs can have been left unwritten.
+    There they choose the slowest configuration and a random one in turn.
+    """
+
+    def __init__(self, run: int, virtual: bool, streams: int, writer: RunWriter) -> None:
+        """Change what belongs to a run.
+
+        run     -- its number in the series; 0 is as it comes
+        virtual -- it is on the virtual GPU, where one thing is done after the other
+        streams -- how many run 0 used
+        writer  -- is told what was changed
+        """
+        self._run, self._virtual, self._writer = run, virtual, writer
+        self._held = (run - 1) % streams if run and streams > 1 else None
+        self._delays = Delays(run or None, self._held)
+        other = OtherWinners("slowest" if run % 4 else "random", run)
+        self._winners = None if run % 2 or not run else other
+        self._pattern = PATTERNS[1 + run // 2 % 3] if run % 2 else PATTERNS[0]
         self._exit = contextlib.ExitStack()
 
-    def __enter__(self) -> Perturbation:
-        # generated code keeps the allocators that it found when it was loaded: they are replaced before
+    @property
+    def streams(self) -> int:
+        """How many streams the run has used."""
+        return len(self._delays.streams)
+
+    def __enter__(self) -> contextlib.AbstractContextManager[object]:
         with contextlib.ExitStack() as stack:
+            if self._run:
+                stack.callback(lambda: self._writer.extend(list(self._changes())))
+            # generated code keeps the allocators that it found when it was loaded: they are replaced before
             guards = torch._C._dynamo.guards
             for name in _ALLOCATORS:
                 if allocate := getattr(guards, name, None):
                     stack.enter_context(mock.patch.object(guards, name, self._poisoning(allocate)))
+            stack.enter_context(_Poison(self._fill))
+            if self._run:
+                stack.enter_context(permuted(self._run))
             self._exit = stack.pop_all()
-        return self
+        return _launching(self._delays, self._winners)
 
     def __exit__(self, *exception: object) -> None:
         self._exit.close()
 
-    @contextlib.contextmanager
-    def of(self, run: int, writer: RunWriter) -> Iterator[contextlib.AbstractContextManager[object]]:
-        """Around one run; gives what is to be entered while the launches are made that matter.
-
-        run    -- its number in the series; 0 is as it comes
-        writer -- is told what was changed
-
-        Launches are delayed and, where there is no GPU, programs reordered in each run; of several streams
-        that run 0 used, each run holds back another. Uninitialised memory differs from run 0's in odd runs,
-        where autotuners choose for themselves: in the others, no result that differs can have been left
-        unwritten. There they choose the slowest configuration and a random one in turn.
-        """
-        held = (run - 1) % self._streams if run and self._streams > 1 else None
-        delays = Delays(run or None, held)
-        winners = None if run % 2 or not run else OtherWinners("slowest" if run % 4 else "random", run)
-        self._pattern = PATTERNS[1 + run // 2 % 3] if run % 2 else PATTERNS[0]
-        with _Poison(self._fill), permuted(run) if run else contextlib.nullcontext():
-            yield _launching(delays, winners)
-        if run:
-            writer.extend(list(self._told(run, delays, held, winners)))
-        else:
-            self._streams = len(delays.streams)
-
-    def _told(
-        self, run: int, delays: Delays, held: int | None, winners: OtherWinners | None
-    ) -> Iterator[Perturbed]:
-        if run % 2:
+    def _changes(self) -> Iterator[Perturbed]:
+        if self._run % 2:
             yield Perturbed("memory", f"{self._pattern:#04x}")
-        if winners is not None:
+        if (winners := self._winners) is not None:
             how = f"{winners.choice} of {len(winners.tuned)}" if winners.tuned else ""
             yield Perturbed("winners", how, "" if how else "no kernel was tuned")
+        counts = self._delays.counts
         if self._virtual:
-            yield Perturbed("programs", f"order {run}")
+            yield Perturbed("programs", f"order {self._run}")
             yield Perturbed("late stream", "", "the virtual GPU makes one launch after the other")
         else:
             yield Perturbed("programs", "", "a GPU has its own order")
-            stream = f"{held} ({delays.counts['stream']}x)" if held is not None else ""
+            stream = f"{self._held} ({counts['stream']}x)" if self._held is not None else ""
             yield Perturbed("late stream", stream, "" if stream else "the case uses one stream")
-        yield Perturbed("delays", str(delays.counts["launch"]))
+        yield Perturbed("delays", str(counts["launch"]))
 
     def _poisoning(self, allocate: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
         def poisoned(*args: Any) -> torch.Tensor:

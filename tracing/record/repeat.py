@@ -1,73 +1,162 @@
-"""One case, recorded again and again: the same process, seed and inputs."""
+"""One case, recorded again and again, each time in a process of its own.
+
+Each run is a fork of this process, which has imported torch and run nothing: globals, caches, patches and
+random generators of the case are as new in each, and a run that crashes ends nobody but itself. What the
+runs have in common are the files that the case writes and the compiled kernels on disk. A process that has
+opened a GPU cannot fork one that uses it; each run is then a new program, which imports torch anew.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
+import numpy as np
+import torch._inductor.compile_fx  # noqa: F401  # imported once, for all runs
 import torch._inductor.config as inductor
-from torch._inductor.utils import fresh_cache
 
 from tracing import store
+from tracing.case import load_case
+from tracing.compiler.child import Ended, in_child, opened_gpu, respond, tell
 from tracing.environment import fresh_caches
-from tracing.model import Case, Outcome, RunInfo
+from tracing.errors import Problem
+from tracing.model import SCHEMA, Outcome, RunInfo
 from tracing.record.device import Device
 from tracing.record.experiment import Experiment
 from tracing.record.launches import LaunchRecorder
 from tracing.record.perturb import Perturbation
 from tracing.record.run import PassIRWhen, record
+from tracing.record.variables import Reads
 
 # what Inductor has against results that depend on timing: no choice by benchmarks
 DETERMINISTIC = {"deterministic": True, "test_configs.force_filter_reduction_configs": True}
+PATIENCE = 10.0  # seconds that an interrupted run has to write down what it knows
+_PROGRAM = "from tracing.record.repeat import program; program()"
 
 
-def recordings(
-    case: Case,
-    device: Device,
-    count: int,
-    runs: Path,
-    info: RunInfo,
-    progress: Callable[[str], None],
-    *,
-    fresh: bool = False,
-    deterministic: bool = False,
-    perturb: bool = False,
-) -> Iterator[tuple[store.Run, Outcome]]:
-    """Record a case `count` times and give each run as soon as it has ended.
+class Series(msgspec.Struct, frozen=True):
+    """A case that is recorded `count` times."""
 
-    runs, info    -- where the runs are written, and what they say of themselves
-    fresh         -- empty caches for each run; otherwise only the first compiles and tunes
-    deterministic -- under Inductor's deterministic settings
-    perturb       -- change what no program may rely on, otherwise in each run; compiles anew for each run.
-                     What was changed is in the runs, as `Perturbed`
+    case: str  # by name or path, with its options
+    target: str
+    seed: int
+    count: int
+    runs: str  # the folder in which runs are written
+    argv: tuple[str, ...]
+    fresh_caches: bool = False  # for each run; otherwise only the first compiles and tunes
+    deterministic: bool = False  # under Inductor's deterministic settings
+    perturb: bool = False  # change what no program may rely on, otherwise in each run; compiles anew for each
+
+
+class Interrupted(Exception):
+    """A series was interrupted."""
+
+    def __init__(self, run: Path | None) -> None:
+        """run -- the run that was under way"""
+        super().__init__(run)
+        self.run = run
+
+
+def recordings(series: Series, progress: Callable[[str], None]) -> Iterator[tuple[store.Run, Outcome]]:
+    """Record a case and give each run as soon as it has ended.
+
+    What was changed on purpose is in the runs, as `Perturbed`. A run whose process crashed has failed.
+
+    Raises Problem where a case cannot be loaded, and Interrupted.
     """
+    streams = 0  # that the first run used
     with contextlib.ExitStack() as stack:
-        if fresh or perturb:
-            device.caches = fresh_cache  # beside the folders, what this process keeps of compiled kernels
-        else:
+        if not (series.fresh_caches or series.perturb):
             stack.enter_context(fresh_caches())
+        for index in range(series.count):
+            path, ended = _in_child(series, index, streams, progress)
+            found = ended.result or {}
+            if "problem" in found:
+                raise Problem(found["problem"], found["remedy"])
+            if path is None:
+                raise Problem(f"run {index} did not start: {ended.failure}", ended.stderr[-1000:])
+            if found.get("interrupted"):
+                raise Interrupted(path)
+            streams = found.get("streams", streams)
+            yield store.Run(path), _outcome(path, ended)
+
+
+def _in_child(
+    series: Series, index: int, streams: int, progress: Callable[[str], None]
+) -> tuple[Path | None, Ended]:
+    # the run's path, once it has one, and how its process ended
+    path: Path | None = None
+
+    def heard(text: str) -> None:
+        nonlocal path
+        if path is None:
+            path = Path(text)
+        else:
+            progress(text)
+
+    arguments = msgspec.json.encode((series, index, streams)).decode()
+    program = (sys.executable, "-c", _PROGRAM, arguments) if opened_gpu() else ()
+    try:
+        ended = in_child(
+            lambda: _record(series, index, streams), None, heard=heard, patience=PATIENCE, program=program
+        )
+    except KeyboardInterrupt:
+        raise Interrupted(path) from None
+    return path, ended
+
+
+def _outcome(path: Path, ended: Ended) -> Outcome:
+    # of a process that crashed, what is known of it is written down
+    known = next(store.Run(path).records(Outcome), None)
+    if known is not None:
+        return known
+    outcome = Outcome("failed", ended.failure or "its process ended without a word", ended.stderr)
+    with contextlib.closing(store.reopened(path)) as writer:
+        writer.append(outcome)
+    return outcome
+
+
+# ---- in the process of a run
+
+
+def program() -> None:
+    """A run as a program of its own; its arguments are what is to be recorded, and the number of a pipe."""
+    arguments, pipe = sys.argv[1:]
+    series, index, streams = msgspec.json.decode(arguments, type=tuple[Series, int, int])
+    respond(lambda: _record(series, index, streams), int(pipe))
+
+
+def _record(series: Series, index: int, streams: int) -> dict[str, Any]:
+    try:
+        return {"streams": _recorded(series, index, streams)}
+    except Problem as problem:
+        return {"problem": problem.problem, "remedy": problem.remedy}
+    except KeyboardInterrupt:
+        return {"interrupted": True}
+
+
+def _recorded(series: Series, index: int, streams: int) -> int:
+    np.random.seed()  # a fork has its parent's; Python's own generator is seeded at a fork
+    with Reads() as reads:
+        case = load_case(series.case)
+    device = Device(series.target)
+    with contextlib.ExitStack() as stack:
+        if not (series.fresh_caches or series.perturb):
             device.caches = contextlib.nullcontext
-        if deterministic:
+        if series.deterministic:
             stack.enter_context(inductor.patch(DETERMINISTIC))
-        experiment = Experiment(case, device, info.seed)
-        perturbation = stack.enter_context(Perturbation(device.virtual)) if perturb else None
-        for index in range(count):
-            writer = store.create(runs, msgspec.structs.replace(info, started=store.now()))
-            recorder = LaunchRecorder(writer)
-            passes: PassIRWhen | None = None if index else "after"
-            try:
-                with _perturbed(perturbation, index, writer) as beside:
-                    outcome = record(experiment, recorder, progress, passes=passes, beside=beside)
-            finally:
-                writer.close()
-            yield store.Run(writer.path), outcome
-
-
-def _perturbed(
-    perturbation: Perturbation | None, index: int, writer: store.RunWriter
-) -> contextlib.AbstractContextManager[contextlib.AbstractContextManager[object]]:
-    return (
-        perturbation.of(index, writer) if perturbation else contextlib.nullcontext(contextlib.nullcontext())
-    )
+        info = RunInfo(
+            SCHEMA, case.name, str(case.path), series.argv, series.seed, store.now(), device.environment()
+        )
+        writer = stack.enter_context(contextlib.closing(store.create(Path(series.runs), info)))
+        tell(str(writer.path))
+        perturbation = Perturbation(index, device.virtual, streams, writer) if series.perturb else None
+        beside = stack.enter_context(perturbation) if perturbation else contextlib.nullcontext()
+        passes: PassIRWhen | None = None if index else "after"
+        experiment = Experiment(case, device, series.seed)
+        record(experiment, LaunchRecorder(writer), tell, passes=passes, reads=reads, beside=beside)
+    return perturbation.streams if perturbation else 0

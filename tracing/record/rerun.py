@@ -10,9 +10,11 @@ import torch
 from tracing.case import describe
 from tracing.errors import Problem
 from tracing.model import Case, Outcome, Rerun, Winner
+from tracing.record.agreement import judged
 from tracing.record.device import Device
-from tracing.record.digest import digest
-from tracing.record.experiment import Experiment, judged
+from tracing.record.experiment import Experiment
+from tracing.record.results import values
+from tracing.record.structure import Facts
 from tracing.record.swap import Chosen, Swaps
 from tracing.record.winners import Winners
 
@@ -31,7 +33,7 @@ class Program:
         self._experiment, self._eager = Experiment(case, device, seed), eager
         self._winners = Winners(None, winners)
         self._swaps = Swaps()
-        self._expected: dict[str, torch.Tensor] = {}
+        self._expected: Facts = {}
         self._exit = ExitStack()
 
     @property
@@ -59,7 +61,7 @@ class Program:
         self._swaps.choose(chosen)
         try:
             actual = self._experiment.results(self._experiment.workload(), torch.compile)
-            bits = {name: digest(result).bits for name, result in actual.items()}
+            bits = {name: value.identity for name, value in values(actual)}
         except Exception as error:
             detail = (
                 error.problem if isinstance(error, Problem) else describe(error, self._experiment.case.path)

@@ -1,26 +1,31 @@
 """Run a case under the recording hooks, and say whether it agrees with eager.
 
 The workload is built twice from one seed: once for eager, once for torch.compile, whose launches are
-recorded. On a GPU the kernels run on it; without one they run on the virtual GPU.
+recorded. What that starts from, and what it gives and leaves, is in the run too, value by value. On a GPU the
+kernels run on it; without one they run on the virtual GPU.
 """
 
 from __future__ import annotations
 
 import contextlib
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Literal, TypeAlias
 
 import torch
 
 from tracing.case import describe
 from tracing.errors import Problem
-from tracing.model import Compilation, Kernel, NotCovered, Outcome, Result
+from tracing.model import Compilation, Kernel, NotCovered, Outcome, Result, Start
+from tracing.record.agreement import judged
 from tracing.record.derive import derive
-from tracing.record.digest import digest
-from tracing.record.experiment import Experiment, judged
+from tracing.record.experiment import Experiment
 from tracing.record.launches import LaunchRecorder
 from tracing.record.passes import PassRecorder
+from tracing.record.results import values
+from tracing.record.state import STEPPED
+from tracing.record.structure import Facts
+from tracing.record.variables import Reads
 from tracing.record.winners import Winners
 from tracing.record.workers import recorded_in_workers
 from tracing.store import Run, RunWriter
@@ -38,6 +43,7 @@ def record(
     *,
     passes: PassIRWhen | None = "after",
     winners: Winners | None = None,
+    reads: Reads | None = None,
     beside: contextlib.AbstractContextManager[object] = _NOTHING,
 ) -> Outcome:
     """Record one case into a run and return how it ended; the outcome is in the run as well.
@@ -46,6 +52,7 @@ def record(
     passes   -- record the compiler passes of every kernel compiled for the case, in eager too, and their IR
                 "during" each pass or "after" the case (`tracing.record.derive`); None: no passes
     winners  -- what autotuners are to take, entered while the case runs; None: what they find
+    reads    -- notes which environment variables the case reads, and was entered while it was imported
     beside   -- entered around `recorder`
 
     A case that raises leaves a readable run with status "failed". An interruption is written down, then
@@ -60,17 +67,18 @@ def record(
 
     try:
         with winners or Winners(writer), _passes(writer, passes) if passes else contextlib.nullcontext():
-            outcome = _compared(experiment, recorder, beside, reached)
+            outcome = _compared(experiment, recorder, reads or Reads(), beside, reached)
     except Problem as problem:
         writer.append(Outcome("failed", problem.problem))
         raise
-    except Exception as error:
-        outcome = Outcome("failed", describe(error, experiment.case.path), traceback.format_exc())
+    except (Exception, SystemExit) as error:  # the latter is the case's own
+        detail = describe(error, experiment.case.path)
+        outcome = Outcome("failed", detail, traceback.format_exc(), str(error))
         if experiment.device.virtual and _COMPILING in stages:
             progress("failed; testing the virtual GPU itself")
             _test_virtual_gpu(writer)
     except BaseException as error:
-        writer.append(Outcome("failed", f"interrupted by {type(error).__name__}"))
+        writer.append(Outcome("interrupted", f"interrupted by {type(error).__name__}"))
         raise
     writer.append(outcome)
     if passes:
@@ -81,22 +89,36 @@ def record(
 def _compared(
     experiment: Experiment,
     recorder: LaunchRecorder,
+    reads: Reads,
     beside: contextlib.AbstractContextManager[object],
     progress: Callable[[str], None],
 ) -> Outcome:
     writer = recorder.writer
+    reads.into(writer)
     with experiment.device.active():
         progress("running in eager")
-        expected = experiment.results(experiment.workload(), lambda fn: fn)
+        with reads:  # not while it is compiled: torch.compile would look into it
+            expected = experiment.results(experiment.workload(), lambda fn: fn)
         progress(_COMPILING)
-        workload = experiment.workload()
+        with reads:
+            workload = experiment.workload()
+        writer.extend([Start(name, value) for name, value in values(experiment.start(workload))])
         with beside, recorder:
             actual = experiment.results(workload, torch.compile)
-        _write_results(actual, writer)
+        writer.extend([Result(name, value) for name, value in values(actual, recorder.unwritten)])
         progress(f"launches recorded: {recorder.recorded} of {recorder.count}")
+        _note_compiled_steps(actual, expected, writer)
         if recorder.count == 0:
             writer.append(NotCovered("this case: it launched no kernel", "a case that torch.compile lowers"))
     return judged(actual, expected)
+
+
+def _note_compiled_steps(actual: Facts, expected: Facts, writer: RunWriter) -> None:
+    for name in expected.keys() - actual.keys():
+        if name.startswith(STEPPED) and name.endswith(".param_groups"):
+            optimizer = name.removeprefix(STEPPED).removesuffix(".param_groups")
+            what = f"the state of {optimizer}, whose step torch.compile compiled"
+            writer.append(NotCovered(what, "an optimizer that the case's function reaches"))
 
 
 def _test_virtual_gpu(writer: RunWriter) -> None:
@@ -104,14 +126,6 @@ def _test_virtual_gpu(writer: RunWriter) -> None:
     for line in self_test():
         what = f"this case: the virtual GPU is off ({line})"
         writer.append(NotCovered(what, "versions of torch and Triton in scripts/pins.toml"))
-
-
-def _write_results(results: Mapping[str, torch.Tensor], writer: RunWriter) -> None:
-    for name, result in results.items():
-        try:
-            writer.append(Result(name, digest(result)))
-        except (RuntimeError, NotImplementedError, TypeError) as error:  # sparse, or a subclass without bits
-            writer.append(NotCovered(f"the bits of {name} ({str(error).splitlines()[0]})", "none"))
 
 
 @contextlib.contextmanager

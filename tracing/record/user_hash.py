@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import math
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -103,8 +102,6 @@ class UserHashes:
 
 
 def _scalar(value: object) -> Scalar:
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)  # JSON knows neither NaN nor infinity
     plain = next((kind(value) for kind in (bool, int, float, str) if isinstance(value, kind)), None)
     if plain is None and value is not None:
         raise TypeError(f"it returned a {type(value).__name__}; a number, str, bool or None is needed")

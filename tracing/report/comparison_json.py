@@ -81,11 +81,12 @@ def result_json(found: ResultDiffers) -> Mapping[str, object]:
     return {"name": found.name, "rank": found.rank, "a": found.a, "b": found.b}
 
 
-def without_launch_json(kind: str, name: str, runs: str = "ab", decides: str | None = None) -> dict[str, Any]:
-    """A difference that no launch shows: of the start, the outcome, an operator, or a result."""
-    entry = _accused(Accused("unknown", name), decides) | {"kind": kind, "runs": runs}
+def without_launch_json(
+    kind: str, who: Accused, evidence: list[str] | None = None, decides: str | None = None
+) -> dict[str, Any]:
+    """A difference that no launch shows: of the start, the outcome, or a result."""
     return {
-        "kind": "start" if kind == "start" else "result", "rank": 0, "launch": {"a": None, "b": None},
-        "kernel": None, "argument": None, "site": None, "iteration": None, "accused": entry,
-        "evidence": [], "next": [], "a": None, "b": None, "elements": "", "values": [],
+        "kind": kind, "rank": 0, "launch": {"a": None, "b": None}, "kernel": None, "argument": None,
+        "site": None, "iteration": None, "accused": _accused(who, decides), "evidence": evidence or [],
+        "next": [], "a": None, "b": None, "elements": "", "values": [],
     }  # fmt: skip

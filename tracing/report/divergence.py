@@ -13,6 +13,7 @@ from rich.text import Text
 from tracing.analyze.call_sites import Visit
 from tracing.analyze.compare.accused import accused
 from tracing.analyze.compare.divergence import (
+    Cause,
     Divergence,
     Host,
     InputDiffers,
@@ -206,7 +207,11 @@ def _(found: OutputDiffers, names: Names) -> Iterator[str]:
 
 @_explained.register
 def _(found: InputDiffers, names: Names) -> Iterator[str]:
-    cause = found.cause
+    yield from cause_text(found.cause, names)
+
+
+def cause_text(cause: Cause, names: Names) -> Iterator[str]:
+    """Why something that was read differs, line by line."""
     passed = getattr(cause, "through", ())
     if isinstance(cause, Operator):
         yield from _operator(cause, names)
@@ -254,7 +259,7 @@ def _host(cause: Host, names: Names) -> Iterator[str]:
 def _uninitialised(cause: Uninitialised, names: Names) -> Iterator[str]:
     if cause.elements is not None:
         start, count = cause.elements
-        yield f"it reads {plural(count, 'element')} that nobody wrote, from element {start} on"
+        yield f"{plural(count, 'element')} of it were written by nobody, from element {start} on"
     elif cause.writer is None:
         yield "it reads memory that was allocated, and that no launch and no operator wrote"
     if cause.writer is not None:

@@ -18,6 +18,7 @@ from tracing.model import (
     NotCovered,
     Outcome,
     OutOfBounds,
+    ReadVariable,
     RunInfo,
     TensorMeta,
 )
@@ -112,6 +113,14 @@ def _heading(run: Run) -> Iterator[str]:
     yield f"versions  torch {env.torch}, triton {env.triton}, Python {env.python}"
     if env.knobs:
         yield "knobs     " + escape(" ".join(f"{name}={value}" for name, value in env.knobs.items()))
+    if read := list(run.records(ReadVariable)):
+        yield "read      " + escape(", ".join(map(_variable, read)))
+
+
+def _variable(one: ReadVariable) -> str:
+    if one.value is None:
+        return f"{one.name} (not recorded)" if one.redacted else f"{one.name} (not set)"
+    return f"{one.name}={one.value}"
 
 
 def _kernel_text(launch: KernelLaunch) -> Iterator[str]:

@@ -34,11 +34,13 @@ from tracing.model import (
     PassIR,
     PassStart,
     Perturbed,
+    ReadVariable,
     Record,
     Reread,
     Result,
     Signature,
     StageArtefact,
+    Start,
     Storage,
     UserHash,
     Values,
@@ -76,7 +78,9 @@ KINDS: dict[type[Record], str] = {
     NotCovered: "uncovered",
     Perturbed: "perturbed",
     Outcome: "outcomes",
+    Start: "starts",
     Result: "results",
+    ReadVariable: "variables",
 }
 # one line a launch, or a pass: compressed as they are written
 PACKED = {

@@ -22,7 +22,7 @@ from typing import TypeAlias
 import msgspec
 
 from tracing.errors import Problem
-from tracing.model import Environment, Record, Winner
+from tracing.model import Environment, Record, Winner, exact
 
 Join: TypeAlias = tuple[str, str, tuple[str, ...]]  # tuner, source and key
 
@@ -49,7 +49,7 @@ def join(winner: Winner) -> Join:
 
 def write_winners(path: Path, environment: Environment, winners: Sequence[Winner]) -> None:
     """Write a winners file; how each was found and what it was chosen from is left out."""
-    plain = tuple(msgspec.structs.replace(one, how="tuned", candidates=()) for one in winners)
+    plain = tuple(msgspec.structs.replace(one, how="tuned", candidates=()).stored() for one in winners)
     content = WinnersFile(
         FORMAT, VERSION, environment.torch, environment.triton, environment.target, environment.device, plain
     )
@@ -73,7 +73,7 @@ def read_winners(path: Path) -> WinnersFile:
         raise Problem(f"{path} is {what}; this reads {FORMAT!r}, version {VERSION}", remedy)
     known: dict[Join, Winner] = {}
     for one in found.winners:
-        if known.setdefault(join(one), one).config != one.config:
+        if exact(known.setdefault(join(one), one).config) != exact(one.config):
             key = ", ".join(one.key)
             raise Problem(f"{path} has two configurations for {one.kernel} ({key})", "remove one of them")
     return found

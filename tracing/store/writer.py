@@ -58,7 +58,7 @@ class RunWriter:
         """Write records of one kind, a line each, with one call to the operating system."""
         if records:
             kind = KINDS[type(records[0])]
-            lines = b"".join(self._encoder.encode(record) + b"\n" for record in records)
+            lines = b"".join(self._encoder.encode(record.stored()) + b"\n" for record in records)
             with self._lock:
                 file = self._file(kind)
                 file.write(self._packed(kind, lines))
@@ -177,7 +177,8 @@ def create(runs: Path, info: RunInfo, rank: int = 0, job: str | None = None) -> 
     """
     stamp = info.started.translate(str.maketrans("T", "-", "-:"))[:15]
     try:
-        path = _fresh(runs, f"{info.case}-{stamp}") if job is None else runs / f"{info.case}-job-{job}"
+        name = info.case.replace("/", "_")[:100]  # a case's options may be paths
+        path = _fresh(runs, f"{name}-{stamp}") if job is None else runs / f"{name}-job-{job}"
         (path / "blobs").mkdir(parents=True, exist_ok=True)
         if shutil.disk_usage(path).free < RESERVE:
             raise Problem(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from tracing.analyze.compare.divergence import (
@@ -26,7 +26,7 @@ from tracing.analyze.compare.divergence import (
 
 AccusedKind: TypeAlias = Literal[
     "code", "configuration", "winner", "kernel", "operator", "host", "uninitialised", "out of bounds",
-    "order", "missing", "unknown",
+    "order", "missing", "start", "outcome", "result", "unknown",
 ]  # fmt: skip
 
 
@@ -48,7 +48,7 @@ def accused(found: Divergence) -> Accused:
     """Who is accused by a divergence."""
     pair, name = found.pair, found.pair.launch.kernel_name
     if isinstance(found, InputDiffers):
-        return _of_cause(found, found.cause)
+        return accused_of(found.cause, Accused("kernel", name, argument_of(found), *_indices(pair)))
     if isinstance(found, LaunchDiffers):
         another = any(change.name == "kernel" for change in found.changes)
         kind: AccusedKind = "code" if found.code or another else "winner" if found.tuned else "configuration"
@@ -63,8 +63,11 @@ def accused(found: Divergence) -> Accused:
     )
 
 
-def _of_cause(found: InputDiffers, cause: Cause) -> Accused:
-    reader = found.pair.launch.kernel_name
+def accused_of(cause: Cause | None, reader: Accused) -> Accused:
+    """Who is accused by a cause.
+
+    reader -- what shows it, to be accused of what it does itself
+    """
     if isinstance(cause, Operator):
         name = cause.names[1] or cause.names[0]
         return Accused("operator", name, runs=cause.runs, certain=cause.proven, through=cause.through)
@@ -72,15 +75,14 @@ def _of_cause(found: InputDiffers, cause: Cause) -> Accused:
         after = (cause.writer.a, cause.writer.b) if cause.writer else (None, None)
         return Accused("host", "", None, *after, cause.runs or "ab", bool(cause.runs), cause.through)
     if isinstance(cause, OtherTensor):
-        return Accused("configuration", reader, argument_of(found), *_indices(found.pair))
+        return replace(reader, kind="configuration")
     if isinstance(cause, Uninitialised):
-        argument = argument_of(found)
-        return Accused("uninitialised", reader, argument, *_indices(found.pair), through=cause.through)
+        return replace(reader, kind="uninitialised", through=cause.through)
     if isinstance(cause, Overrun):
         return _of_writer("out of bounds", cause.writer, cause.runs, cause.through)
     if isinstance(cause, Stream):
         return _of_writer("order", cause.writer, "ab", ())
-    return Accused("unknown", "", argument_of(found), *_indices(found.pair), certain=False)
+    return replace(reader, kind="unknown", certain=False)
 
 
 def _of_writer(kind: AccusedKind, writer: Writer, runs: Runs, through: tuple[str, ...]) -> Accused:

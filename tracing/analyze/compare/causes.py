@@ -26,14 +26,15 @@ from tracing.analyze.compare.memory import Sources, Write, span
 from tracing.analyze.compare.pairing import Pairing
 from tracing.analyze.compare.timeline import Step, Timeline
 from tracing.analyze.compare.write_pairs import WritePair, WritePairs
-from tracing.analyze.views import same_digest
-from tracing.model import TensorMeta
+from tracing.analyze.views import extent, same_digest
+from tracing.model import TensorMeta, TensorValue
 
 # Operators whose result depends on their arguments alone, also where they are given a tensor for its shape.
 _CONSTANT = tuple(
     f"aten::{name}"
     for name in ("zeros", "ones", "full", "new_zeros", "new_ones", "new_full", "zero_", "fill_.Scalar", "eye")
 )
+_END = 1 << 62  # after all launches
 _NOTHING = TensorMeta((0,), (1,), "uint8", "")
 
 
@@ -52,7 +53,9 @@ class _Read(NamedTuple):
     bits: str  # empty: not known
     stream: int
     before: int  # the launches before this one were made
-    step: Step | None  # the launch that read it; None: an operator did
+    step: Step | None = None  # the launch that read it; None: an operator did, or it is a result
+    written: bool | None = None  # whether somebody initialised it; None: it is not known
+    passed: bool = False  # an operator passed it on, and its bits are not known
 
 
 _Reads: TypeAlias = tuple[_Read, _Read]
@@ -81,6 +84,19 @@ class Causes:
         if self._unrecorded and not isinstance(answer, Follows):
             return Unknown(self._unrecorded)
         return answer or Unknown("all that was seen to write it left equal bits")
+
+    def of_result(self, a: TensorValue, b: TensorValue) -> Answer:
+        """Why a result of the case differs that is a tensor; asked when all launches were compared."""
+        elements = b.uninitialised or a.uninitialised
+        if elements:
+            return Uninitialised(None, elements)
+        sources, reads = [], []
+        for timeline, value in zip(self._timelines, (a, b), strict=True):
+            stop = value.address + extent(value.meta)[1]
+            sources.append(timeline.memory.sources(value.address, stop, value.meta))
+            reads.append(_Read(value.address, value.meta, value.digest.bits, 0, _END))
+        answer = self._compared(sources[0], sources[1], (reads[0], reads[1]))
+        return Unknown(self._unrecorded) if self._unrecorded and answer else answer
 
     def _compared(self, a: Sources, b: Sources, reads: _Reads) -> Answer:
         latest = [max((one.order for one in side if one is not None), default=0) for side in (a, b)]
@@ -153,9 +169,9 @@ class Causes:
 
     def _operator(self, a: Write, b: Write, reads: _Reads, last: Sequence[bool]) -> Answer:
         if self._is_other_call(a, b, reads):
-            return OtherTensor(_written(a), _written(b)) if reads[0].step else _operator(a, b, "ab")
+            return _operator(a, b, "ab") if reads[0].passed else OtherTensor(_written(a), _written(b))
         if a.name.startswith(_CONSTANT):
-            return Host("", None) if all(last) and reads[0].step else None
+            return Host("", None) if all(last) and not reads[0].passed else None
         digests = [one.digests_of(write) for one, write in zip(self._timelines, (a, b), strict=True)]
         given = [sorted(digest.bits for digest in one.before) for one in digests if one is not None]
         if len(given) == 2 and given[0] == given[1]:
@@ -186,9 +202,8 @@ class Causes:
         return a.call != b.call and counts[0] == counts[1]
 
     def _allocated(self, reads: _Reads) -> Answer:
-        if all(read.step is not None and read.step.access is not None for read in reads):
-            return Host("", None)  # the interpreter saw that somebody had written it
-        return Uninitialised(None)
+        # the interpreter sees where somebody has written it
+        return Host("", None) if all(read.written for read in reads) else Uninitialised(None)
 
     def _changed(self, a: Write, b: Write, reads: _Reads, last: Sequence[bool]) -> Answer:
         # both wrote the same; did it change before it was read, where nobody was seen to write after them?
@@ -199,7 +214,7 @@ class Causes:
             for write, read, was_last in zip((a, b), reads, last, strict=True)
         ]
         runs: Runs = "".join(run for run, one in zip("ab", changed, strict=True) if one)  # type: ignore[assignment]
-        if not runs and (False in changed or not all(last) or reads[0].step is None):
+        if not runs and (False in changed or not all(last) or reads[0].passed):
             return None
         writer = _writer(a, b) if a.kind == "launch" else None
         if writer and any(write.stream != read.stream for write, read in zip((a, b), reads, strict=True)):
@@ -229,12 +244,13 @@ def _read(step: Step, position: int) -> _Read:
     assert arg.tensor is not None
     start, _ = span(step.address(position), arg.tensor)
     bits = step.row.digest(position, "before")
-    return _Read(start, arg.tensor, bits, step.row.line.stream, step.index, step)
+    written = step.access is not None and position not in step.access.uninitialised
+    return _Read(start, arg.tensor, bits, step.row.line.stream, step.index, step, written)
 
 
 def _passed_to(operator: Write, read: _Read) -> _Read:
     # what an operator read, some time before a launch
-    return _Read(0, _NOTHING, "", operator.stream, read.before, None)
+    return _Read(0, _NOTHING, "", operator.stream, read.before, passed=True)
 
 
 def _changed_since(write: Write, read: _Read) -> bool | None:

@@ -27,11 +27,14 @@ from collections.abc import Iterator
 from itertools import zip_longest
 
 from tracing.analyze.compare.alignment import WINDOW
+from tracing.analyze.compare.causes import Follows
 from tracing.analyze.compare.comparison_notes import Notes
-from tracing.analyze.compare.divergence import Divergence, Key, key_of
+from tracing.analyze.compare.divergence import Cause, Divergence, Key, key_of
 from tracing.analyze.compare.kernel_code import KernelCodes
 from tracing.analyze.compare.process_pair import ProcessPair
 from tracing.analyze.endings import ending
+from tracing.analyze.results import ResultDiffers, differing_results, results
+from tracing.model import TensorValue
 from tracing.store import Run, rank_of
 
 
@@ -47,12 +50,15 @@ class Comparison:
     def __init__(self, a: Run, b: Run, window: int = WINDOW) -> None:
         self.notes = Notes(a, b, window)
         self.repeated: Counter[Key] = Counter()  # how often each reported difference came
+        self._pairs: dict[int, ProcessPair] = {}  # of each rank the first
 
     def __iter__(self) -> Iterator[Divergence]:
         notes = self.notes
         codes = KernelCodes(notes.a, notes.b)
         for rank, processes in self._processes():
-            for found in ProcessPair(notes, rank, processes, codes).differences():
+            pair = ProcessPair(notes, rank, processes, codes)
+            self._pairs.setdefault(rank, pair)
+            for found in pair.differences():
                 key = key_of(found)
                 self.repeated[key] += 1
                 if self.repeated[key] == 1:
@@ -60,19 +66,28 @@ class Comparison:
                     yield found
         for note in codes.notes:
             notes.add(note)
+        yield from self._suspected()
 
-    def suspect(self, differing: bool, known: bool) -> Divergence | None:
-        """What to look at first if nothing was reported: doubts, and differences that only followed.
-
-        differing -- whether results of the case differ
-        known     -- whether the case has results
-        """
+    def _suspected(self) -> Iterator[Divergence]:
+        # where nothing else differs: doubts, and what only followed
         notes = self.notes
-        if notes.reported:
+        known, differing = bool(results(notes.a)), bool(differing_results(notes.a, notes.b))
+        suspect = (
+            notes.suspect if differing or (notes.uninitialised and not known) else notes.first_consequence
+        )
+        if not notes.reported and suspect is not None:
+            notes.reported += 1
+            self.repeated[key_of(suspect)] += 1
+            yield suspect
+
+    def cause_of(self, result: ResultDiffers) -> Cause | Follows | None:
+        """Why a result differs, asked when all launches were compared; None: nothing is known."""
+        pair = self._pairs.get(result.rank)
+        values = [results(run).get((result.rank, result.name)) for run in (self.notes.a, self.notes.b)]
+        a, b = values
+        if pair is None or not isinstance(a, TensorValue) or not isinstance(b, TensorValue):
             return None
-        if notes.uninitialised and (differing or not known):
-            return notes.suspect
-        return notes.suspect if differing else notes.first_consequence
+        return pair.cause_of(a, b) if a.address and b.address else None
 
     def _processes(self) -> Iterator[tuple[int, tuple[str, str]]]:
         notes = self.notes

@@ -33,6 +33,7 @@ from tracing.analyze.compare.winners import Winners
 from tracing.analyze.digest_ranges import Blame, blame
 from tracing.analyze.endings import cut_short, ending
 from tracing.errors import Problem
+from tracing.model import TensorValue
 
 Side = Literal[0, 1]
 
@@ -97,6 +98,7 @@ class ProcessPair:
             self._timelines[0], self._timelines[1], self._pairing, notes.unknown, notes.unrecorded
         )
         self._pauses = 0
+        self._equal_to_the_end: tuple[Position, Position] | None = None  # launches that are not passed over
         self._winners = Winners(notes.a, notes.b)
         self._order = LaunchOrder()
         self._gap: _Gap | None = None
@@ -112,6 +114,7 @@ class ProcessPair:
             self._notes.pairs += equal.stop.launches - start.launches
             queues.update(equal.queues)
             if equal.whole:
+                self._equal_to_the_end = start, equal.stop
                 break
             self._pass_over(start, equal.stop)
             pause = _Pause(self._may_pause())
@@ -120,6 +123,15 @@ class ProcessPair:
                 break
             start = pause.at
         yield from self._end()
+
+    def cause_of(self, a: TensorValue, b: TensorValue) -> Cause | Follows | None:
+        """Why a result differs that is a tensor; asked when `differences` has ended."""
+        if self._equal_to_the_end is not None:
+            self._pass_over(*self._equal_to_the_end)
+            self._equal_to_the_end = None
+        for timeline in self._timelines:
+            timeline.finish()
+        return self._causes.of_result(a, b)
 
     def _pass_over(self, start: Position, stop: Position) -> None:
         following = [timeline.pass_over(start, stop) for timeline in self._timelines]

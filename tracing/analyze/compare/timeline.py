@@ -305,7 +305,7 @@ class _Lines:
 
     def __init__(self, run: Run, process: str) -> None:
         accesses = run.view(process, Access, Access)
-        self._access = in_step(accesses, _launch_of)
+        self._access: Callable[[int], Access | None] = in_step(accesses, _launch_of)
         self._outside = _grouped(run.view(process, OutOfBounds, OutOfBounds))
         self._rereads = _grouped(run.view(process, Reread, Reread))
 

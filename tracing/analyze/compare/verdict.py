@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import zip_longest
 
+from tracing.analyze.compare.causes import Follows
 from tracing.analyze.compare.comparison import Comparison
-from tracing.analyze.compare.divergence import Divergence
+from tracing.analyze.compare.divergence import Cause, Divergence, Unknown
 from tracing.analyze.coverage import coverage
 from tracing.analyze.results import (
     ResultDiffers,
@@ -18,16 +18,15 @@ from tracing.analyze.results import (
     results,
     uncomparable_results,
 )
-from tracing.model import OperatorCall, OperatorSignature
 from tracing.store import Run
 
 
 @dataclass(frozen=True, slots=True)
-class OperatorDiffers:
-    """The first operator outside of Triton that two runs call differently."""
+class ResultCause:
+    """Why results differ although no launch does, as far as it is known."""
 
-    a: str  # name and arguments; empty: run a has ended
-    b: str
+    result: ResultDiffers
+    cause: Cause | None
 
 
 @dataclass(slots=True)
@@ -39,7 +38,7 @@ class Verdict:
     outcomes: tuple[ResultDiffers, ...]
     results: tuple[ResultDiffers, ...]
     found: int = 0  # launches that differ
-    operator: OperatorDiffers | None = None  # where results differ and no launch does
+    why: ResultCause | None = None  # where results differ and no launch does
     equal_results: int = 0
     _runs: tuple[Run, ...] = field(default=())
 
@@ -64,14 +63,12 @@ class Verdict:
         for found in self.comparison:
             self.found += 1
             yield found
-        suspect = self.comparison.suspect(bool(self.results), bool(results(self._runs[0])))
-        if not self.found and suspect is not None:
-            self.found += 1
-            yield suspect
         a, b = (results(run) for run in self._runs)
         self.equal_results = len(a.keys() & b.keys()) - len(self.results)
         if self.results and not self.found:
-            self.operator = first_operator(*self._runs)
+            causes = ((one, self.comparison.cause_of(one)) for one in self.results)
+            known = [ResultCause(one, why) for one, why in causes if why and not isinstance(why, Follows)]
+            self.why = min(known, key=_certainty, default=ResultCause(self.results[0], None))
 
     @property
     def status(self) -> int:
@@ -81,18 +78,5 @@ class Verdict:
         return 0 if self.comparison.notes.complete else 2
 
 
-def first_operator(a: Run, b: Run) -> OperatorDiffers | None:
-    """The first operator that two runs call by another name or with other arguments, process by process."""
-    for processes in zip(a.processes(OperatorCall), b.processes(OperatorCall), strict=False):
-        calls = (_operators(run, process) for run, process in zip((a, b), processes, strict=True))
-        for one, other in zip_longest(*calls, fillvalue=""):
-            if one != other:
-                return OperatorDiffers(one, other)
-    return None
-
-
-def _operators(run: Run, process: str) -> Iterator[str]:
-    known = {one.id: one for one in run.view(process, OperatorSignature, OperatorSignature)}
-    for call in run.view(process, OperatorCall, OperatorCall):
-        if one := known.get(call.signature):
-            yield f"{one.name}({one.arguments})"
+def _certainty(found: ResultCause) -> bool:
+    return isinstance(found.cause, Unknown) or not getattr(found.cause, "proven", True)

@@ -1,0 +1,81 @@
+"""Whether a compiled case agrees with eager: in all of its results, the worst named first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from tracing.model import Container, PlainValue, Uncomparable
+from tracing.record.agreement import judged
+from tracing.record.structure import facts_of
+
+X = torch.arange(4.0)
+
+
+def outcome(actual: Any, expected: Any) -> tuple[str, str]:
+    found = judged(facts_of(actual, "output"), facts_of(expected, "output"))
+    return found.status, found.detail
+
+
+def test_what_is_within_the_tolerances_of_assert_close_agrees() -> None:
+    assert outcome(X + 1e-6, X) == ("passed", "the result agrees with eager")
+    assert outcome((X, 0.1 + 1e-8), (X, 0.1)) == ("passed", "all 2 results agree with eager")
+
+
+@pytest.mark.parametrize(
+    ("actual", "expected", "told"),
+    [
+        (X, None, "output: compiled gives a tensor of torch.float32, eager gives None"),
+        (X.double(), X, "output: The values for attribute 'dtype' do not match"),
+        ((X, X), (X,), "output: compiled gives tuple of 2, with [1], eager gives tuple of 1"),
+        ([X], (X,), "output: compiled gives list of 1, eager gives tuple of 1"),
+        ({"a": 1}, {"a": True}, "output['a']: compiled gives 1, eager gives True"),
+        (
+            {"a": X},
+            {"b": X},
+            "output: compiled gives dict of 1, with ['a'], eager gives dict of 1, with ['b']",
+        ),
+        (0.5, 0.6, "output: compiled gives 0.5, eager gives 0.6"),
+        ("a", "b", "output: compiled gives 'a', eager gives 'b'"),
+    ],
+)
+def test_another_structure_or_value_disagrees(actual: object, expected: object, told: str) -> None:
+    status, detail = outcome(actual, expected)
+
+    assert (status, detail[: len(told)]) == ("differs", told)
+
+
+def test_the_worst_result_comes_first_and_a_handful_of_others_is_named() -> None:
+    expected = [torch.ones(4)] * 8
+    actual = [torch.ones(4) + (0.5 if i == 5 else 0.1) for i in range(8)]
+
+    _, detail = outcome(actual, expected)
+
+    assert detail.startswith("output[5]: Tensor-likes are not close!")
+    assert detail.endswith("; also output[0], output[1], output[2], output[3], output[4] and 2 more")
+
+
+def test_a_nan_where_eager_has_none_is_worse_than_any_number() -> None:
+    _, detail = outcome([X + 100, torch.full((4,), float("nan"))], [X, X])
+
+    assert detail.startswith("output[1]: ") and detail.endswith("; also output[0]")
+
+
+def test_what_cannot_be_compared_is_named() -> None:
+    facts = facts_of(X, "output") | {"output.lock": Uncomparable("lock", "")}
+
+    assert judged(facts, facts).detail == "the result agrees with eager; not compared: output.lock"
+
+
+def test_nothing_is_not_said_to_agree() -> None:
+    assert "nothing was compared with eager" in outcome(None, None)[1]
+
+
+def test_an_optimizer_whose_step_was_compiled_is_no_disagreement() -> None:
+    eager = {"output": X, "stepped Adam.state": Container("dict", ())}
+    compiled = {"output": X}
+
+    assert judged(compiled, eager).status == "passed"
+    assert judged(compiled, {"output": X, "lr": PlainValue("float", "1.0")}).status == "differs"

@@ -1,0 +1,188 @@
+"""What a case starts from and leaves: every tensor that its function reaches, by the name one reaches it."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import pytest
+import torch
+from data import state_of_a_module
+
+from tracing.model import PlainValue, Workload
+from tracing.record.reachable import reachable
+from tracing.record.state import left_by, start_of, stepped
+
+CACHE = {"calls": torch.zeros(1)}
+
+
+class Model(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.head = torch.nn.Linear(2, 2)
+        self.register_buffer("seen", torch.zeros(1))
+        self.history = [torch.zeros(1)]
+        self.itself = [self]
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.seen += 1
+        return self.head(x)
+
+
+class Holder:
+    def __init__(self) -> None:
+        self.cache = {"k": torch.ones(2)}
+        self.me = self
+
+    def run(self) -> None: ...
+
+
+PARAMETERS = ["parameter head.weight", "parameter head.bias"]
+
+
+def named(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> list[str]:
+    return sorted(reachable(Workload(fn, args, kwargs)).tensors)
+
+
+def test_a_module_has_parameters_buffers_and_what_it_holds_besides() -> None:
+    assert named(Model()) == sorted([*PARAMETERS, "buffer seen", "state history[0]"])
+
+
+def test_a_closure_reaches_its_variables_and_globals() -> None:
+    model = Model()
+
+    def step(x: torch.Tensor) -> torch.Tensor:
+        CACHE["calls"] += 1
+        return model(x)
+
+    found = named(torch.compiler.disable(step))
+
+    assert "state CACHE['calls']" in found
+    assert "parameter model.head.weight" in found and "buffer model.seen" in found
+
+
+def test_a_global_that_only_a_called_function_uses_is_reached() -> None:
+    def count() -> None:
+        CACHE["calls"] += 1
+
+    assert named(lambda: count()) == ["state count.CACHE['calls']"]
+
+
+def test_what_a_class_holds_and_what_its_methods_use_is_reached() -> None:
+    class Counter:
+        total = torch.zeros(1)
+
+        def __call__(self) -> None:
+            CACHE["calls"] += 1
+
+    class Calling(torch.nn.Module):
+        seen: ClassVar = [torch.zeros(1)]
+
+        def forward(self) -> None:
+            CACHE["calls"] += 1
+
+    assert named(Counter()) == ["state __call__.CACHE['calls']", "state total"]
+    assert named(Calling()) == ["state forward.CACHE['calls']", "state seen[0]"]
+
+
+def test_a_global_of_another_module_of_the_users_is_reached() -> None:
+    def count() -> None:
+        state_of_a_module.CALLS += 1
+
+    assert named(count) == ["state state_of_a_module.CALLS"]
+
+
+@pytest.mark.parametrize(
+    ("fn", "names"),
+    [
+        (Holder().run, ["state self.cache['k']"]),
+        (functools.partial(lambda x, y: x, torch.ones(1), y=torch.ones(1)), ["state args[0]", "state y"]),
+        ([torch.ones(1)].append, []),
+    ],
+)
+def test_a_bound_method_reaches_its_object_and_a_partial_its_arguments(
+    fn: Callable[..., Any], names: list[str]
+) -> None:
+    assert named(fn) == names
+
+
+def test_a_module_given_as_an_argument_is_reached_through_it() -> None:
+    assert "input 1.head.weight" in named(lambda x, m: m(x), torch.ones(2), Model())
+    assert named(lambda x: x, x={"a": [torch.ones(2)]}) == ["input x['a'][0]"]
+
+
+def test_variables_of_one_name_in_two_functions_are_two() -> None:
+    def make(value: torch.Tensor) -> Callable[[], torch.Tensor]:
+        return lambda: value
+
+    fns = [make(torch.ones(1)), make(torch.zeros(1))]
+
+    assert named(lambda: fns) == ["state fns[0].value", "state fns[1].value"]
+
+
+def trained(lr: float = 0.5, schedule: bool = False) -> dict[str, Any]:
+    """What a step leaves whose optimizer is in the closure of the function."""
+    torch.manual_seed(0)
+    model = Model()
+    optimizer = torch.optim.SGD(model.parameters(), lr, momentum=0.9)
+    scheduler = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.5) if schedule else None
+
+    def step(x: torch.Tensor) -> None:
+        model(x).sum().backward()
+        optimizer.step()
+        if scheduler is not None:
+            scheduler.step()
+
+    workload = Workload(step, (torch.ones(2),))
+    with stepped() as optimizers:
+        workload.fn(*workload.args)
+    return left_by(workload, optimizers)
+
+
+def test_a_training_step_leaves_gradients_parameters_and_the_state_of_its_optimizer() -> None:
+    left = trained()
+
+    assert {"grad of model.head.weight", "parameter model.head.weight", "input 0 afterwards"} <= left.keys()
+    assert torch.equal(left["optimizer.state[0]['momentum_buffer']"], left["grad of model.head.weight"])
+    assert left["optimizer.param_groups[0]['lr']"] == PlainValue("float", "0.5")
+
+
+def test_another_learning_rate_after_the_last_step_is_another_state() -> None:
+    assert trained(schedule=True)["optimizer.param_groups[0]['lr']"] == PlainValue("float", "0.25")
+
+
+def test_an_optimizer_that_nothing_reaches_is_known_by_its_step() -> None:
+    model = Model()
+
+    def step() -> None:
+        model(torch.ones(2)).sum().backward()
+        torch.optim.Adam(model.parameters(), 0.25).step()
+
+    with stepped() as optimizers:
+        step()
+    left = left_by(Workload(step), optimizers)
+
+    assert left["stepped Adam.param_groups[0]['lr']"] == PlainValue("float", "0.25")
+    assert "stepped Adam.state[0]['exp_avg']" in left
+
+
+def test_parameters_that_only_an_optimizer_holds_are_results() -> None:
+    weight = torch.nn.Parameter(torch.ones(2))
+    weight.grad = torch.ones(2)
+    optimizer = torch.optim.SGD([weight], 0.5)
+
+    left = left_by(Workload(lambda: optimizer.step()), [])
+
+    name = "optimizer.param_groups[0]['params'][0]"
+    assert left[f"parameter {name}"] is weight
+    assert left[f"grad of {name}"] is weight.grad
+
+
+def test_a_case_starts_from_its_arguments_its_state_and_the_random_generator() -> None:
+    torch.manual_seed(7)
+    found = start_of(Workload(Model(), (torch.ones(2), 3.5), {"mode": "a"}))
+
+    assert {"input 0", *PARAMETERS, "buffer seen", "torch's random generator"} <= found.keys()
+    assert found["input 1"] == PlainValue("float", "3.5")
+    assert found["input mode"] == PlainValue("str", "'a'")

@@ -1,0 +1,51 @@
+"""Which launches both of two runs recorded: those alone can be compared."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from shlex import join
+
+from tracing.model import RunInfo, Selection
+
+_OPEN = 1 << 62  # behind the last launch of any run
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """The launches that two runs both cover."""
+
+    a: Selection
+    b: Selection
+
+    def covers(self, index: int, kernel: str, phase: str, rank: int = 0) -> bool:
+        """Whether both runs recorded the launch of this number, or would have.
+
+        index -- the launch's number in its run; where a run has launches that the other lacks, the numbers of
+                 one launch differ, and a range covers other launches of the two at its ends
+        """
+        return all(one.wants(index, kernel, phase, rank) for one in (self.a, self.b))
+
+    @property
+    def left_out(self) -> str:
+        """What is not compared, in one sentence; "" if both runs recorded everything."""
+        a, b = (_options(one) for one in (self.a, self.b))
+        if a == b:
+            return f"both runs were recorded with {a}: the rest is not compared" if a else ""
+        told = [f"{name} was recorded with {text}" for name, text in (("a", a), ("b", b)) if text]
+        return f"{', '.join(told)}: what one of the runs left out is not compared"
+
+
+def coverage(a: RunInfo, b: RunInfo) -> Coverage:
+    """What two runs both cover."""
+    return Coverage(a.selection, b.selection)
+
+
+def _options(one: Selection) -> str:
+    # as they are typed
+    words: list[str] = []
+    if one.launches:
+        start, stop = one.launches
+        words += ["--launches", f"{start}:{'' if stop == _OPEN else stop}"]
+    for option, values in (("--kernel", one.kernels), ("--phase", one.phases), ("--rank", one.ranks)):
+        words += [word for value in values for word in (option, str(value))]
+    return join(words)

@@ -1,0 +1,41 @@
+"""Values of a case as a run holds them: tensors become digests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, TypeAlias
+
+import msgspec
+import torch
+
+from tracing.model import Digest, TensorValue, Uncomparable, Value
+from tracing.record.digest import digest
+from tracing.record.structure import Facts, type_name
+from tracing.record.tensors import tensor_meta
+
+Unwritten: TypeAlias = Callable[[torch.Tensor], tuple[int, int] | None]
+
+
+def values(facts: Facts, unwritten: Unwritten = lambda tensor: None) -> Iterator[tuple[str, Value]]:
+    """The values by name; each tensor is digested once, whatever names it has.
+
+    unwritten -- which elements of a tensor nobody has written: the first, and how many
+
+    On a GPU the host waits for each of them, and copies it.
+    """
+    known: dict[Any, Digest] = {}
+    for name, fact in facts.items():
+        yield name, _digested(fact, known, unwritten) if isinstance(fact, torch.Tensor) else fact
+
+
+def _digested(tensor: torch.Tensor, known: dict[Any, Digest], unwritten: Unwritten) -> Value:
+    try:
+        meta = tensor_meta(tensor)
+        place = tensor.untyped_storage().data_ptr(), tensor.is_conj(), tensor.is_neg()
+        if (meta, place) not in known:
+            known[meta, place] = digest(tensor)
+    except (RuntimeError, NotImplementedError, TypeError) as error:  # sparse, or a subclass without bits
+        kind = str(tensor.dtype).removeprefix("torch.")
+        return Uncomparable(f"{type_name(tensor)} of {kind}", str(error).strip().split("\n")[0])
+    layout = msgspec.structs.replace(meta, device="", offset=0)
+    return TensorValue(layout, known[meta, place], tensor.data_ptr(), unwritten(tensor))

@@ -1,0 +1,30 @@
+"""Is code the user's own, or that of Python, an installed package, torch, Triton or this one?"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import sysconfig
+from pathlib import Path
+
+_PACKAGES = ("torch", "triton", "tracing")  # which may be run from their sources
+_INSTALLED = ("site-packages", "dist-packages")
+
+
+@functools.cache
+def is_users(file: str) -> bool:
+    """Whether a file, as code objects name it, is a case's own, or a module of the user's."""
+    if file.startswith("<"):  # frozen, or made at run time
+        return False
+    path = Path(file)
+    if any(name in path.parts for name in _INSTALLED):
+        return False
+    return not any(path.is_relative_to(folder) for folder in _folders())
+
+
+@functools.cache
+def _folders() -> tuple[Path, ...]:
+    paths = sysconfig.get_paths()
+    specs = [importlib.util.find_spec(name) for name in _PACKAGES]
+    packages = [Path(folder) for spec in specs if spec for folder in spec.submodule_search_locations or ()]
+    return (Path(paths["stdlib"]), Path(paths["platstdlib"]), *packages)
