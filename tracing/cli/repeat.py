@@ -172,8 +172,8 @@ class _Series:
             out.print()
         for line in report.table_text(found):
             out.print(line)
-        for line in uncovered_text([reference]):
-            out.print(line)
+        for uncovered in uncovered_text([reference]):
+            out.print(uncovered)
         for told in uncomparable_results(reference, reference):
             out.print(f"[yellow]not compared[/]: {escape(told)}")
         out.print(f"{rate(self.repeats)} differ from run {number}")

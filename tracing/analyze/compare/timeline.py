@@ -316,7 +316,8 @@ class _Lines:
 L = TypeVar("L", OutOfBounds, Reread)
 
 
-def _launch_of(access: Access) -> int:
+def _launch_of(access: Access | None) -> int:
+    assert access is not None
     return access.launch
 
 
