@@ -11,7 +11,8 @@ import msgspec
 from answers import compared, judged, judged_equal
 from hypothesis import note
 from planted_recordings import recorded
-from program_faults import Planted, truth_of
+from program_faults import Planted
+from program_truth import truth_of
 from programs import as_json, case_of
 
 

@@ -1,9 +1,9 @@
-"""One fault planted into a random program, and what is true of the two programs, by construction."""
+"""One fault planted into a random program: strategies of hypothesis."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -22,8 +22,6 @@ from programs import (
     with_step,
     without,
 )
-from truths import Accusation, Truth
-from witness import Shown, Trace, Writer, iterations, shown, traced
 
 
 @dataclass(frozen=True)
@@ -37,9 +35,6 @@ class Planted:
     names: tuple[str, ...] = ()  # kernels or operators
     runs: str = "ab"  # that have what is accused
     moved: dict[Position, Position] = field(default_factory=dict)
-
-
-# ---- planting ----
 
 
 @st.composite
@@ -150,114 +145,4 @@ def spill(draw: st.DrawFn) -> Planted:
 FAULTS = {
     made.__name__: made
     for made in (code, scalar, count, host, operator, launch, other_operator, swap, garbage, spill)
-}
-
-
-# ---- truth ----
-
-_DECIDED = {Writer.LAUNCH, Writer.HOST_AFTER_LAUNCH}  # what a kernel left is known
-_KINDS = {
-    "code": "code",
-    "scalar": "configuration",
-    "count": "configuration",
-    "host": "host",
-    "operator": "operator",
-    "other_operator": "operator",
-    "launch": "missing",
-    "swap": "order",
-    "garbage": "uninitialised",
-    "spill": "out of bounds",
-}
-
-
-def truth_of(plan: Planted) -> Truth:
-    """What `compare` must say of the two programs."""
-    a, b = traced(plan.a), traced(plan.b)
-    names = plan.names or ("*",)
-    truth = Truth(accusations=tuple(Accusation(_KINDS[plan.fault], name) for name in names))
-    if plan.fault in ("code", "scalar", "count"):
-        return replace(truth, launch=b.first(plan.position))
-    found = shown(a, b, plan.moved)
-    if found is None:
-        return _without_effect(plan, truth)
-    return _NARROWED[plan.fault](plan, truth, found, a)
-
-
-def _without_effect(plan: Planted, truth: Truth) -> Truth:
-    """A launch or an order that changes nothing may be named; nothing else may."""
-    if plan.fault == "launch" or (plan.fault == "swap" and _conflict(plan)):
-        return replace(truth, equal=True)
-    return Truth(equal=True)
-
-
-def _conflict(plan: Planted) -> bool:
-    steps = dict(leaves(plan.a))
-    first, second = (steps[position] for position in plan.moved)
-    return any(
-        x.buffer == y.buffer and x.start < y.start + y.length and y.start < x.start + x.length
-        for x in first.regions
-        for y in second.regions
-    )
-
-
-def _of_host(plan: Planted, truth: Truth, found: Shown, a: Trace) -> Truth:
-    accusations = [*truth.accusations]
-    if a.before[plan.position] == 0:
-        accusations.append(Accusation("start"))
-    if found.launch is None:
-        accusations.append(Accusation("result"))
-    exact = found.launch is not None and len(accusations) == 1
-    return replace(
-        truth,
-        accusations=tuple(accusations),
-        runs=plan.runs if exact else "",
-        undecided=not found.around <= _DECIDED,
-    )
-
-
-def _of_operator(plan: Planted, truth: Truth, found: Shown, a: Trace) -> Truth:
-    extra = (Accusation("result"),) if found.launch is None else ()
-    return replace(
-        truth,
-        accusations=truth.accusations + extra,
-        # another operator may have passed it on, or the planted one is in both runs, with another scalar
-        undecided=found.launch is None or plan.fault != "operator" or len(_operators(plan)) > 1,
-    )
-
-
-def _operators(plan: Planted) -> list[Any]:
-    steps = leaves(plan.a if plan.runs == "a" else plan.b)
-    return [step for _, step in steps if isinstance(step, case.Operator)]
-
-
-def _of_launch(plan: Planted, truth: Truth, found: Shown, a: Trace) -> Truth:
-    return replace(truth, runs=plan.runs)
-
-
-def _of_swap(plan: Planted, truth: Truth, found: Shown, a: Trace) -> Truth:
-    accusations = [Accusation("order")]
-    if plan.names[0] == plan.names[1]:  # two launches of a kernel with other arguments, and so it may be said
-        accusations.append(Accusation("configuration", plan.names[0]))
-    if any(iterations(plan.position, plan.a)):  # a b a b, b a b a: the first is missing, the last added
-        accusations += [Accusation("missing", name) for name in plan.names]
-    # of two launches of a kernel only what they find tells which is which
-    return replace(truth, accusations=tuple(accusations), undecided=plan.names[0] == plan.names[1])
-
-
-def _of_memory(plan: Planted, truth: Truth, found: Shown, a: Trace) -> Truth:
-    if found.launch is None:
-        return replace(truth, accusations=(*truth.accusations, Accusation("result")), undecided=True)
-    if plan.fault == "garbage":
-        truth = replace(truth, accusations=(Accusation("uninitialised", found.kernel),))
-    return replace(truth, undecided=Writer.OPERATOR in found.writers)
-
-
-_NARROWED: dict[str, Callable[[Planted, Truth, Shown, Trace], Truth]] = {
-    "host": _of_host,
-    "operator": _of_operator,
-    "other_operator": _of_operator,
-    "launch": _of_launch,
-    "swap": _of_swap,
-    "garbage": _of_memory,
-    "spill": _of_memory,
 }
