@@ -1,13 +1,12 @@
-"""What is true of a random program and its copy with a fault, by construction and by what the witness sees."""
+"""What is true of a random program and its copy with a fault, by construction and by the witness."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 from program_faults import Planted
-from programs import case, leaves
+from programs import leaves
 from truths import Accusation, Truth
 from witness import Shown, Trace, Writer, iterations, shown, traced
 
@@ -28,7 +27,7 @@ _KINDS = {
 
 def truth_of(plan: Planted) -> Truth:
     """What `compare` must say of the two programs."""
-    a, b = traced(plan.a), traced(plan.b)
+    a, b = traced(plan.a, plan.position), traced(plan.b, plan.position)
     names = plan.names or ("*",)
     truth = Truth(accusations=tuple(Accusation(_KINDS[plan.fault], name) for name in names))
     if plan.fault in ("code", "scalar", "count"):
@@ -72,18 +71,12 @@ def _of_host(plan: Planted, truth: Truth, found: Shown, a: Trace) -> Truth:
 
 
 def _of_operator(plan: Planted, truth: Truth, found: Shown, a: Trace) -> Truth:
-    extra = (Accusation("result"),) if found.launch is None else ()
-    return replace(
-        truth,
-        accusations=truth.accusations + extra,
-        # another operator may have passed it on, or the planted one is in both runs, with another scalar
-        undecided=found.launch is None or plan.fault != "operator" or len(_operators(plan)) > 1,
-    )
-
-
-def _operators(plan: Planted) -> list[Any]:
-    steps = leaves(plan.a if plan.runs == "a" else plan.b)
-    return [step for _, step in steps if isinstance(step, case.Operator)]
+    if found.launch is None:
+        return replace(truth, accusations=(*truth.accusations, Accusation("result")), undecided=True)
+    # another operator may have passed it on; or both runs have the operator, with another scalar
+    passed_on = Writer.OPERATOR in (found.a if plan.runs == "a" else found.b)
+    alone = plan.fault == "operator"
+    return replace(truth, runs=plan.runs if alone and not passed_on else "", undecided=passed_on or not alone)
 
 
 def _of_launch(plan: Planted, truth: Truth, found: Shown, a: Trace) -> Truth:
@@ -105,7 +98,7 @@ def _of_memory(plan: Planted, truth: Truth, found: Shown, a: Trace) -> Truth:
         return replace(truth, accusations=(*truth.accusations, Accusation("result")), undecided=True)
     if plan.fault == "garbage":
         truth = replace(truth, accusations=(Accusation("uninitialised", found.kernel),))
-    return replace(truth, undecided=Writer.OPERATOR in found.writers)
+    return replace(truth, undecided=Writer.OPERATOR in found.b)
 
 
 _NARROWED: dict[str, Callable[[Planted, Truth, Shown, Trace], Truth]] = {

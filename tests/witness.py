@@ -24,6 +24,7 @@ class Writer(IntEnum):
     OPERATOR = 3
     HOST = 4  # over what an operator or nobody wrote
     HOST_AFTER_LAUNCH = 5
+    PLANTED = 6  # the operator that is the fault
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +64,18 @@ class Shown:
 
     launch: int | None  # of the second program; None: only in the results
     kernel: str
-    writers: frozenset[Writer]  # of the elements that differ, in both
-    around: frozenset[Writer]  # of all elements that are read there
+    a: frozenset[Writer]  # of the elements that differ, in the first program
+    b: frozenset[Writer]  # likewise in the second
+    around: frozenset[Writer]  # of all elements that are read there, in both
 
 
-def traced(program: Any) -> Trace:
-    """Execute a program."""
+def traced(program: Any, planted: Position = ()) -> Trace:
+    """Execute a program.
+
+    planted -- where the operator stands that is the fault
+    """
     torch.manual_seed(0)
-    witness = Witness(program, case.workload(program, "cpu").args[0])
+    witness = Witness(program, case.workload(program, "cpu").args[0], planted)
     witness.run(program.steps)
     results = tuple(witness.read(buffer) for buffer in witness.buffers)
     return Trace(tuple(witness.events), results, witness.before)
@@ -91,20 +96,23 @@ def shown(a: Trace, b: Trace, moved: dict[Position, Position]) -> Shown | None:
     return None
 
 
-def _difference(pairs: Sequence[tuple[Read, Read]]) -> tuple[frozenset[Writer], frozenset[Writer]] | None:
-    writers: set[Writer] = set()
+def _difference(pairs: Sequence[tuple[Read, Read]]) -> tuple[frozenset[Writer], ...] | None:
+    in_a: set[Writer] = set()
+    in_b: set[Writer] = set()
     for a, b in pairs:
         differ = a.values.view(np.int32) != b.values.view(np.int32)
-        writers |= {Writer(w) for read in (a, b) for w in read.writers[differ]}
-    around = {Writer(w) for pair in pairs for read in pair for w in read.writers}
-    return (frozenset(writers), frozenset(around)) if writers else None
+        in_a |= {Writer(writer) for writer in a.writers[differ]}
+        in_b |= {Writer(writer) for writer in b.writers[differ]}
+    around = {Writer(writer) for pair in pairs for read in pair for writer in read.writers}
+    return (frozenset(in_a), frozenset(in_b), frozenset(around)) if in_a else None
 
 
 class Witness(case.Machine):
     """Executes a program and notes what each launch reads."""
 
-    def __init__(self, program: Any, values: torch.Tensor) -> None:
+    def __init__(self, program: Any, values: torch.Tensor, planted: Position) -> None:
         super().__init__(program, values)
+        self.planted = planted
         self.events: list[Event] = []
         self.before: dict[Position, int] = {}
         self._turns: dict[Position, int] = {}
@@ -137,7 +145,8 @@ class Witness(case.Machine):
         super().operator(step)
         whole = self.buffers[step.target.buffer] if step.name == "sin" else self.at(step.target)
         written = whole.view(-1, 8)[:, 3] if step.name == "column" else whole
-        self._elements(written)[...] = Writer.OPERATOR
+        planted = self._position == self.planted
+        self._elements(written)[...] = Writer.PLANTED if planted else Writer.OPERATOR
 
     def host(self, step: Any) -> None:
         super().host(step)
