@@ -1,0 +1,44 @@
+"""A random program with a fault, recorded and compared."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from answers import compared, judged, judged_equal
+from hypothesis import note
+from planted_recordings import recorded
+from program_faults import Planted
+from program_truth import truth_of
+from programs import as_json, case_of
+
+
+def check(plan: Planted, folder: Path) -> str:
+    """Record a plan's programs and assert what is said of them; gives the fault and the verdict."""
+    runs = Path(tempfile.mkdtemp(dir=folder))
+    try:
+        return _checked(plan, runs)
+    finally:
+        shutil.rmtree(runs)
+
+
+def _checked(plan: Planted, runs: Path) -> str:
+    truth = truth_of(plan)
+    note(f"{plan.fault}, and what is true: {truth}")
+    note(f"a: {as_json(plan.a)}")
+    note(f"b: {as_json(plan.b)}")
+    a, a2, b = (recorded(case_of(one), (), runs) for one in (plan.a, harmless(plan.a), plan.b))
+    sound, answer = compared(a, a2), compared(a, b)
+    equal, verdict = judged_equal(sound, failing=False), judged(answer, truth)
+    note(f"a and a2: {equal.value}: {sound.summary()}")
+    note(f"a and b: {verdict.value}: {answer.summary()}")
+    assert equal.good and verdict.good
+    return f"{plan.fault}: {verdict.value}"
+
+
+def harmless(program: Any) -> Any:
+    """The program with its buffers elsewhere."""
+    return msgspec.structs.replace(program, gap=program.gap + 16)

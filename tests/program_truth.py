@@ -1,0 +1,112 @@
+"""What is true of a random program and its copy with a fault, by construction and by the witness."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from program_faults import Planted
+from programs import leaves
+from truths import Accusation, Truth
+from witness import Shown, Trace, Writer, iterations, shown, traced
+
+_DECIDED = {Writer.LAUNCH, Writer.HOST_AFTER_LAUNCH}  # what a kernel left is known
+_KINDS = {
+    "code": "code",
+    "scalar": "configuration",
+    "count": "configuration",
+    "host": "host",
+    "operator": "operator",
+    "other_operator": "operator",
+    "launch": "missing",
+    "swap": "order",
+    "garbage": "uninitialised",
+    "spill": "out of bounds",
+}
+
+
+def truth_of(plan: Planted) -> Truth:
+    """What `compare` must say of the two programs."""
+    a, b = traced(plan.a, plan.position), traced(plan.b, plan.position)
+    names = plan.names or ("*",)
+    truth = Truth(accusations=tuple(Accusation(_KINDS[plan.fault], name) for name in names))
+    if plan.fault in ("code", "scalar", "count"):
+        return replace(truth, launch=b.first(plan.position))
+    found = shown(a, b, plan.moved)
+    if found is None:
+        return _without_effect(plan, truth)
+    return _NARROWED[plan.fault](plan, truth, found, a)
+
+
+def _without_effect(plan: Planted, truth: Truth) -> Truth:
+    """A launch or an order that changes nothing may be named; nothing else may."""
+    if plan.fault == "launch" or (plan.fault == "swap" and _conflict(plan)):
+        return replace(truth, equal=True)
+    return Truth(equal=True)
+
+
+def _conflict(plan: Planted) -> bool:
+    steps = dict(leaves(plan.a))
+    first, second = (steps[position] for position in plan.moved)
+    return any(
+        x.buffer == y.buffer and x.start < y.start + y.length and y.start < x.start + x.length
+        for x in first.regions
+        for y in second.regions
+    )
+
+
+def _of_host(plan: Planted, truth: Truth, found: Shown, a: Trace) -> Truth:
+    accusations = [*truth.accusations]
+    if a.before[plan.position] == 0:
+        accusations.append(Accusation("start"))
+    if found.launch is None:
+        accusations.append(Accusation("result"))
+    exact = found.launch is not None and len(accusations) == 1
+    return replace(
+        truth,
+        accusations=tuple(accusations),
+        runs=plan.runs if exact else "",
+        undecided=not found.around <= _DECIDED,
+    )
+
+
+def _of_operator(plan: Planted, truth: Truth, found: Shown, a: Trace) -> Truth:
+    if found.launch is None:
+        return replace(truth, accusations=(*truth.accusations, Accusation("result")), undecided=True)
+    # another operator may have passed it on; or both runs have the operator, with another scalar
+    passed_on = Writer.OPERATOR in (found.a if plan.runs == "a" else found.b)
+    alone = plan.fault == "operator"
+    return replace(truth, runs=plan.runs if alone and not passed_on else "", undecided=passed_on or not alone)
+
+
+def _of_launch(plan: Planted, truth: Truth, found: Shown, a: Trace) -> Truth:
+    return replace(truth, runs=plan.runs)
+
+
+def _of_swap(plan: Planted, truth: Truth, found: Shown, a: Trace) -> Truth:
+    accusations = [Accusation("order")]
+    if plan.names[0] == plan.names[1]:  # two launches of a kernel with other arguments, and so it may be said
+        accusations.append(Accusation("configuration", plan.names[0]))
+    if any(iterations(plan.position, plan.a)):  # a b a b, b a b a: the first is missing, the last added
+        accusations += [Accusation("missing", name) for name in plan.names]
+    # of two launches of a kernel only what they find tells which is which
+    return replace(truth, accusations=tuple(accusations), undecided=plan.names[0] == plan.names[1])
+
+
+def _of_memory(plan: Planted, truth: Truth, found: Shown, a: Trace) -> Truth:
+    if found.launch is None:
+        return replace(truth, accusations=(*truth.accusations, Accusation("result")), undecided=True)
+    if plan.fault == "garbage":
+        truth = replace(truth, accusations=(Accusation("uninitialised", found.kernel),))
+    return replace(truth, undecided=Writer.OPERATOR in found.b)
+
+
+_NARROWED: dict[str, Callable[[Planted, Truth, Shown, Trace], Truth]] = {
+    "host": _of_host,
+    "operator": _of_operator,
+    "other_operator": _of_operator,
+    "launch": _of_launch,
+    "swap": _of_swap,
+    "garbage": _of_memory,
+    "spill": _of_memory,
+}

@@ -1,0 +1,73 @@
+"""All planted differences: what they change, what `tracing compare --json` says of them, and its page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from answers import answer
+from commands import recorded, tracing
+from matrix import PAGE, Row, examined, left, page, table
+from planted_recordings import Recordings, case_of
+from truths import Difference, Recipe, differences
+
+PLANTED = differences()
+TYPED = {"fusions-first", "hosts-address", "operators-other", "orders-disjoint", "outcomes-kind", "sets-sum"}
+
+
+@pytest.fixture(scope="module")
+def row_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Difference], Row]:
+    recordings, rows = Recordings(tmp_path_factory.mktemp("runs")), {}
+
+    def of(difference: Difference) -> Row:
+        if difference.id not in rows:
+            rows[difference.id] = examined(difference, recordings)
+        return rows[difference.id]
+
+    return of
+
+
+@pytest.mark.parametrize("difference", PLANTED, ids=lambda difference: difference.id)
+def test_what_is_planted_shows_in_what_the_case_leaves(difference: Difference, tmp_path: Path) -> None:
+    a, a2, b = left(difference, tmp_path)
+
+    truth = difference.truth
+    assert a == a2
+    assert truth.in_part or (a != b) == (truth.differs and not truth.hidden)
+
+
+@pytest.mark.parametrize("difference", PLANTED, ids=lambda difference: difference.id)
+def test_compare_accuses_what_is_planted(difference: Difference, row_of: Callable[[Difference], Row]) -> None:
+    row = row_of(difference)
+
+    print(row)
+    assert row.good
+
+
+@pytest.mark.parametrize("difference", [one for one in PLANTED if one.id in TYPED], ids=lambda one: one.id)
+def test_the_commands_in_processes_of_their_own_say_the_same(
+    difference: Difference, row_of: Callable[[Difference], Row], tmp_path: Path
+) -> None:
+    a, b = (typed(difference, recipe, tmp_path) for recipe in (difference.a, difference.b))
+    done = tracing("compare", a, b, "--anyway", "--json", runs=tmp_path)
+
+    assert answer(done.returncode, done.stdout, done.stderr).summary() == row_of(difference).answer.summary()
+
+
+def typed(difference: Difference, recipe: Recipe, runs: Path) -> str:
+    """The run of `tracing run` on a case; a failing one is a run as well."""
+    with case_of(difference, recipe, runs) as case:
+        name = f"{case.path}:{recipe.options}" if recipe.options else str(case.path)
+        if not difference.truth.failing:
+            return recorded(name, runs, "--no-passes", *recipe.flags, passed=False)
+        return tracing("run", name, "--no-passes", *recipe.flags, runs=runs).stdout.splitlines()[-1]
+
+
+@pytest.mark.timeout(3600)  # it records what no test before it did
+def test_the_page_says_what_compare_says(row_of: Callable[[Difference], Row]) -> None:
+    rows = [row_of(difference) for difference in PLANTED]
+
+    print(table(rows))
+    assert all(row.good for row in rows)
+    assert PAGE.read_text() == page(rows), "write it anew: python tests/matrix.py"

@@ -1,0 +1,30 @@
+"""2,000 random programs with one planted fault: who is accused did it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from program_check import check
+from program_faults import FAULTS, Planted, planted
+
+SEEN: Counter[str] = Counter()
+
+
+@pytest.mark.timeout(7200)
+@settings(max_examples=2000, deadline=None, suppress_health_check=list(HealthCheck))
+@given(plan=planted())
+def test_who_is_accused_of_a_planted_fault_did_it(
+    plan: Planted, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    SEEN[check(plan, Path(tmp_path_factory.getbasetemp()))] += 1
+
+
+def test_each_kind_of_fault_was_planted() -> None:
+    for seen, number in sorted(SEEN.items()):
+        print(f"{number:5d}  {seen}")
+    if not SEEN:
+        pytest.skip("no program was compared")
+    assert {seen.partition(":")[0] for seen in SEEN} == set(FAULTS)

@@ -1,0 +1,56 @@
+"""A dozen of the planted differences: what `tracing compare --json` says of them. All: `make soak`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from matrix import examined, left
+from planted_recordings import Recordings
+from truths import CLASSES, Difference, differences
+
+DOZEN = {
+    "bounds-store",
+    "chains-inserted",
+    "configurations-warps",
+    "garbage-read",
+    "idlers-idle_scalar",
+    "loops-poked",
+    "optimizers-rate",
+    "orders-dependent",
+    "outcomes-message",
+    "results-dtype",
+    "scalars-infinity",
+    "slices-poked",
+    "sources-constant",
+    "threads-plain",
+}
+PLANTED = differences()
+CHOSEN = [difference for difference in PLANTED if difference.id in DOZEN]
+
+
+@pytest.fixture(scope="module")
+def recordings(tmp_path_factory: pytest.TempPathFactory) -> Recordings:
+    return Recordings(tmp_path_factory.mktemp("runs"))
+
+
+def test_every_class_of_differences_is_planted() -> None:
+    assert {difference.group for difference in PLANTED} == set(CLASSES)
+    assert len({difference.id for difference in PLANTED}) == len(PLANTED) > 60
+    assert {difference.id for difference in CHOSEN} == DOZEN
+
+
+@pytest.mark.parametrize("difference", CHOSEN, ids=lambda difference: difference.id)
+def test_what_is_planted_shows_in_what_the_case_leaves(difference: Difference, tmp_path: Path) -> None:
+    a, a2, b = left(difference, tmp_path)
+
+    assert a == a2
+    assert (a != b) == (difference.truth.differs and not difference.truth.hidden)
+
+
+@pytest.mark.parametrize("difference", CHOSEN, ids=lambda difference: difference.id)
+def test_compare_accuses_what_is_planted(difference: Difference, recordings: Recordings) -> None:
+    row = examined(difference, recordings)
+
+    print(row)
+    assert row.good

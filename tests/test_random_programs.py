@@ -1,0 +1,45 @@
+"""Random programs with one planted fault: who is accused did it. 40 of them; 2,000: `make soak`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import HealthCheck, Phase, given, settings
+from program_check import check
+from program_faults import Planted, planted
+from programs import case, programs
+from witness import traced
+
+from tracing.virtual_gpu import virtual_gpu
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("runs")
+
+
+@settings(max_examples=20, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(program=programs())
+def test_the_witness_sees_what_the_virtual_gpu_does(program: object) -> None:
+    torch.manual_seed(0)
+    with virtual_gpu():
+        workload = case.workload(program, "cpu")
+        left = workload.fn(*workload.args)
+
+    for tensor, read in zip(left, traced(program).results, strict=True):
+        np.testing.assert_allclose(tensor.numpy(), read.values, rtol=1e-4, atol=1e-4, equal_nan=True)
+
+
+@settings(
+    max_examples=40,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=list(HealthCheck),
+    phases=(Phase.explicit, Phase.reuse, Phase.generate),  # `make soak` shrinks, which takes minutes
+)
+@given(plan=planted())
+def test_who_is_accused_of_a_planted_fault_did_it(plan: Planted, folder: Path) -> None:
+    check(plan, folder)
