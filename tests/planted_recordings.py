@@ -16,7 +16,7 @@ from tracing.record.device import Device
 from tracing.record.experiment import Experiment
 from tracing.record.launches import LaunchRecorder
 from tracing.record.run import record
-from tracing.record.selection import selection_of
+from tracing.record.selection import of_rank, selection_of
 
 
 class Recordings:
@@ -68,10 +68,11 @@ def recorded(case: Case, flags: tuple[str, ...], folder: Path) -> Path:
     experiment = Experiment(case, Device("sm_90"), seed=0)
     argv = ("tracing", "run", str(case.path), *flags)
     environment = experiment.device.environment()
-    info = RunInfo(SCHEMA, case.name, str(case.path), argv, 0, store.now(), environment, "all", 1)
+    chosen = selection_of([kernel] if kernel else None, launches, (), None)
+    info = RunInfo(SCHEMA, case.name, str(case.path), argv, 0, store.now(), environment, "all", 1, chosen)
     writer = store.create(folder, info)
     recorder = LaunchRecorder(
-        writer, selection=selection_of([kernel] if kernel else None, launches, (), None, 0)
+        writer, selection=of_rank(chosen, 0)
     )
     record(experiment, recorder, lambda stage: None, passes=None)
     writer.close()
