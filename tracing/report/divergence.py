@@ -193,7 +193,9 @@ def _(found: OrderDiffers, names: Names) -> Iterator[str]:
 
 @_explained.register
 def _(found: OutputDiffers, names: Names) -> Iterator[str]:
-    if found.doubt == "addresses":
+    if found.doubt == "out of bounds":
+        yield "all its arguments are equal, and it reads outside of them"
+    elif found.doubt == "addresses":
         yield "cannot be decided: all its arguments are equal,"
         yield "and it reads memory through addresses, which is no argument"
     elif found.doubt == "untouched":

@@ -57,6 +57,8 @@ def accused(found: Divergence) -> Accused:
         return Accused("missing", name, None, *_indices(pair), runs="b" if pair.a is None else "a")
     if isinstance(found, OrderDiffers):
         return Accused("order", name, found.argument, *_indices(pair))
+    if found.doubt == "out of bounds":
+        return Accused("out of bounds", name, argument_of(found), *_indices(pair))
     certain = not found.doubt
     return Accused(
         "kernel" if certain else "unknown", name, argument_of(found), *_indices(pair), certain=certain

@@ -401,17 +401,22 @@ def _equal_contents(a: Sequence[Hashable], b: Sequence[Hashable]) -> dict[int, i
 def way_back(a: Sequence[str], b: Sequence[str]) -> tuple[int, int]:
     """How many keys to leave out of each so that what follows agrees, the fewest; all if nothing does.
 
-    The end of both agrees with itself, however short; elsewhere CONFIRM keys in a row must. Of two ways that
+    Up to the end of either fewer keys may agree; elsewhere CONFIRM keys in a row must. Of two ways that
     leave out as many, the one after which more keys agree is taken.
     """
     found: dict[tuple[str, ...], int] = {}
     for start in range(len(b)):
-        found.setdefault(tuple(b[start : start + CONFIRM]), start)
+        for length in range(1, CONFIRM + 1):  # shorter ones for the end of a
+            found.setdefault(tuple(b[start : start + length]), start)
+    ends = [tuple(b[-length:]) for length in range(1, min(CONFIRM, len(b) + 1))]
     best, agreeing = (len(a), len(b)), 0
     for start in range(len(a)):
         if start > sum(best):
             break
         after = found.get(tuple(a[start : start + CONFIRM]))
+        if after is None:  # the end of b, however short
+            tails = (len(b) - len(end) for end in ends if tuple(a[start : start + len(end)]) == end)
+            after = min(tails, default=None)
         if after is None or start + after > sum(best):
             continue
         length = _agreeing(a[start:], b[after:])

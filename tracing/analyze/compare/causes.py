@@ -112,7 +112,7 @@ class Causes:
         if a.kind == "operator":
             return self._operator(a, b, reads, last)
         if a.kind == "allocation":
-            return self._allocated(reads)
+            return self._allocated(reads) if all(last) else None
         if a.out_of_bounds:
             return Overrun(_writer(a, b), "ab")
         status = self._pairing.status(a.number, a.position)
@@ -151,7 +151,7 @@ class Causes:
         partner = self._pairs.partner(write, side)
         return partner is None or partner >= reads[1 - side].before
 
-    def _called(self, a: Write | None, b: Write | None, reads: _Reads) -> Operator:
+    def _called(self, a: Write | None, b: Write | None, reads: _Reads) -> Operator | OtherTensor:
         # an operator that the other run calls, too, wrote at another point of the program there
         one, other = (write if write is not None and write.kind == "operator" else None for write in (a, b))
         alone = [
@@ -160,6 +160,8 @@ class Causes:
         ]
         if alone[0] != alone[1]:
             return _operator(one if alone[0] else None, other if alone[1] else None, "a" if alone[0] else "b")
+        if a is not None and b is not None and not any(alone) and not reads[0].passed:
+            return OtherTensor(_written(a), _written(b))
         return _operator(one, other, "ab")
 
     def _unseen(self) -> Answer:
@@ -226,6 +228,7 @@ def _rank(answer: Answer) -> int:
     # what explains most comes first
     tests: tuple[Callable[[Answer], bool], ...] = (
         lambda one: isinstance(one, Follows),
+        lambda one: isinstance(one, Overrun) and one.runs != "ab",
         lambda one: isinstance(one, (Operator, Host, OtherTensor)) and getattr(one, "proven", True),
         lambda one: isinstance(one, Uninitialised),
         lambda one: isinstance(one, Overrun),

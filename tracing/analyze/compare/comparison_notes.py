@@ -22,6 +22,7 @@ class Notes:
     # of index, kernel, phase and rank: whether both recorded such a launch; None: both recorded the same
     unrecorded: str = ""  # why launches may have written what nobody was seen to write
     unknown: str = ""  # why nobody was seen to write some memory; empty: because the host did
+    started: bool = False  # the case started from other tensors
     pairs: int = 0  # launches that both runs have
     undigested: int = 0  # of these, those without digests in one run
     swapped: int = 0  # pairs of independent launches that changed places

@@ -136,7 +136,8 @@ class OutputDiffers:
 
     pair: LaunchPair
     position: int
-    doubt: Literal["", "unwritten", "untouched", "addresses"] = ""
+    doubt: Literal["", "out of bounds", "unwritten", "untouched", "addresses"] = ""
+    # "out of bounds": it read outside of its arguments;
     # "unwritten": the memory held other bits before, and the launch may have left part of it unwritten;
     # "untouched": likewise, and where it differs it holds what it held before;
     # "addresses": it read through addresses, and what it read there is not known

@@ -205,9 +205,12 @@ class ProcessPair:
         return any(not isinstance(self._causes.of(a, b, slot.position), Follows) for slot in seen.inputs)
 
     def _common(self, a: Step, b: Step) -> int:
+        # what a kernel only reads says more about which launch it is than what it changes
         seen = self._seen(a, b)
-        inputs = sum(slot.side == "before" for slot in seen.pair.slots)
-        return -1 if seen.pair.changes else inputs - len(seen.inputs)
+        if seen.pair.changes:
+            return -1
+        equal = [slot for slot in seen.pair.slots if slot.side == "before" and slot not in seen.inputs]
+        return sum(1 if a.signature.args[slot.position].writes else 2 for slot in equal)
 
     def _equal(self, a: Step, b: Step) -> bool:
         seen = self._seen(a, b)
@@ -270,7 +273,7 @@ class ProcessPair:
             self._notes.follows(InputDiffers(launches, slot.position, Unknown("it follows from another one")))
             return None
         found = InputDiffers(launches, slot.position, cause)
-        if self._notes.reported and not _proven(cause):
+        if (self._notes.reported or self._notes.started) and not _proven(cause):
             self._notes.follows(found)
             return None
         return found
@@ -282,6 +285,11 @@ class ProcessPair:
 
     def _outputs(self, launches: LaunchPair, seen: _Seen, whose: dict[Slot, _Whose]) -> Iterator[Divergence]:
         accused = [slot for slot, one in whose.items() if one == "launch"]
+        overrun = any(one.access == "load" for step in (seen.a, seen.b) for one in step.out_of_bounds)
+        if accused and overrun:
+            yield OutputDiffers(launches, accused[0].position, "out of bounds")
+            self._mark(seen, accused, "differs")
+            return
         if accused and seen.pair.addresses:
             yield from self._through_addresses(launches, seen, accused)
             return
@@ -305,7 +313,7 @@ class ProcessPair:
         # what a kernel read through addresses is no argument of it, and may differ
         self._mark(seen, accused, "differs")
         found = OutputDiffers(launches, accused[0].position, "addresses")
-        if self._notes.reported:
+        if self._notes.reported or self._notes.started:
             self._notes.follows(found)
         else:
             yield found

@@ -191,7 +191,8 @@ class Timeline:
                 left, row.line.stream,
             ))  # fmt: skip
         writer = row.line.writers.get(touched.position)
-        return _named(sources, writer, touched, start) if writer else sources
+        named = writer is not None and not self._operators.signatures
+        return _named(sources, str(writer), touched, start) if named else sources
 
     def _is_on_top(self, reread: Reread, sources: Mapping[int, Sources]) -> bool:
         # a later write into the view that was read once more says nothing about the part that a launch reads

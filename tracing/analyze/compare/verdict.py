@@ -53,6 +53,7 @@ class Verdict:
         if a.info.selection != b.info.selection:
             notes.covers = both.covers
         start = differing_start(a, b)
+        notes.started = any(one.tensor for one in start)
         if start:
             notes.unknown = f"the case's own {start[0].title} differs from the start"
         for one in (*uncomparable_results(a, b), *failed_alike(a, b)):
