@@ -194,7 +194,7 @@ def _(found: OrderDiffers, names: Names) -> Iterator[str]:
 @_explained.register
 def _(found: OutputDiffers, names: Names) -> Iterator[str]:
     if found.doubt == "out of bounds":
-        yield "all its arguments are equal, and it reads outside of them"
+        yield f"all its arguments are equal, and it reads outside of {found.overrun}"
     elif found.doubt == "addresses":
         yield "cannot be decided: all its arguments are equal,"
         yield "and it reads memory through addresses, which is no argument"

@@ -58,7 +58,7 @@ def accused(found: Divergence) -> Accused:
     if isinstance(found, OrderDiffers):
         return Accused("order", name, found.argument, *_indices(pair))
     if found.doubt == "out of bounds":
-        return Accused("out of bounds", name, argument_of(found), *_indices(pair))
+        return Accused("out of bounds", name, found.overrun, *_indices(pair))
     certain = not found.doubt
     return Accused(
         "kernel" if certain else "unknown", name, argument_of(found), *_indices(pair), certain=certain

@@ -406,9 +406,11 @@ def way_back(a: Sequence[str], b: Sequence[str]) -> tuple[int, int]:
     """
     found: dict[tuple[str, ...], int] = {}
     for start in range(len(b)):
-        for length in range(1, CONFIRM + 1):  # shorter ones for the end of a
+        for length in range(2, CONFIRM + 1):  # shorter ones for the end of a
             found.setdefault(tuple(b[start : start + length]), start)
-    ends = [tuple(b[-length:]) for length in range(1, min(CONFIRM, len(b) + 1))]
+    ends = [tuple(b[-length:]) for length in range(2, min(CONFIRM, len(b) + 1))]
+    if b:
+        found.setdefault((b[-1],), len(b) - 1)
     best, agreeing = (len(a), len(b)), 0
     for start in range(len(a)):
         if start > sum(best):

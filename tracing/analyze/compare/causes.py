@@ -112,7 +112,7 @@ class Causes:
         if a.kind == "operator":
             return self._operator(a, b, reads, last)
         if a.kind == "allocation":
-            return self._allocated(reads) if all(last) else None
+            return self._allocated(reads, last)
         if a.out_of_bounds:
             return Overrun(_writer(a, b), "ab")
         status = self._pairing.status(a.number, a.position)
@@ -203,9 +203,10 @@ class Causes:
         ]
         return a.call != b.call and counts[0] == counts[1]
 
-    def _allocated(self, reads: _Reads) -> Answer:
-        # the interpreter sees where somebody has written it
-        return Host("", None) if all(read.written for read in reads) else Uninitialised(None)
+    def _allocated(self, reads: _Reads, last: Sequence[bool]) -> Answer:
+        if not all(read.written for read in reads):
+            return Uninitialised(None)
+        return Host("", None) if all(last) else None  # the interpreter saw that somebody had written it
 
     def _changed(self, a: Write, b: Write, reads: _Reads, last: Sequence[bool]) -> Answer:
         # both wrote the same; did it change before it was read, where nobody was seen to write after them?

@@ -141,6 +141,7 @@ class OutputDiffers:
     # "unwritten": the memory held other bits before, and the launch may have left part of it unwritten;
     # "untouched": likewise, and where it differs it holds what it held before;
     # "addresses": it read through addresses, and what it read there is not known
+    overrun: str = ""  # the argument outside of which it read
 
 
 @dataclass(frozen=True, slots=True)

@@ -285,9 +285,9 @@ class ProcessPair:
 
     def _outputs(self, launches: LaunchPair, seen: _Seen, whose: dict[Slot, _Whose]) -> Iterator[Divergence]:
         accused = [slot for slot, one in whose.items() if one == "launch"]
-        overrun = any(one.access == "load" for step in (seen.a, seen.b) for one in step.out_of_bounds)
-        if accused and overrun:
-            yield OutputDiffers(launches, accused[0].position, "out of bounds")
+        overruns = [one for step in (seen.b, seen.a) for one in step.out_of_bounds if one.access == "load"]
+        if accused and overruns:
+            yield OutputDiffers(launches, accused[0].position, "out of bounds", overruns[0].argument)
             self._mark(seen, accused, "differs")
             return
         if accused and seen.pair.addresses:
