@@ -13,6 +13,7 @@ from test_store import INFO
 from triton.runtime.interpreter import InterpretedFunction
 
 from tracing import store
+from tracing.model import NotCovered
 from tracing.record.launches import LaunchRecorder
 from tracing.virtual_gpu import virtual_gpu
 
@@ -48,6 +49,16 @@ def test_a_compiled_kernel_says_which_arguments_it_takes_for_addresses(gpu: None
     found = addresses(tmp_path, lambda: compiled_kernel[(1,)](table, y.data_ptr(), 1 << 40, out, BLOCK=16))
 
     assert found == ["table", "address"]
+
+
+def test_what_lies_behind_addresses_is_not_covered_and_that_is_said(gpu: None, tmp_path: Path) -> None:
+    x, out = torch.ones(16), torch.zeros(16)
+    writer = store.create(tmp_path, INFO)
+    with LaunchRecorder(writer):
+        compiled_kernel[(1,)](torch.tensor([x.data_ptr()]), x.data_ptr(), 16, out, BLOCK=16)
+    said = [one.what for one in store.Run(writer.path).records(NotCovered)]
+
+    assert said == ["what through_table reads and writes at addresses that it is given (table, address)"]
 
 
 def test_of_an_interpreted_kernel_they_are_those_that_lie_in_memory_that_was_seen(tmp_path: Path) -> None:

@@ -218,6 +218,21 @@ def test_operators_of_a_thread_that_ran_before_are_not_covered_and_that_is_said(
     assert any("running already" in one.what for one in run.records(NotCovered))
 
 
+@torch.library.custom_op("tracing_test::add_one", mutates_args=())
+def added_by_operator(x: torch.Tensor) -> torch.Tensor:
+    doubled, y = x * 2, torch.empty_like(x)
+    add_one[(1,)](doubled, y, 64, BLOCK=64)
+    return y
+
+
+def test_operators_inside_of_a_custom_operator_are_not_covered_and_that_is_said(tmp_path: Path) -> None:
+    with virtual_gpu():
+        run = run_of(tmp_path, lambda: added_by_operator(torch.ones(64)))
+
+    assert [one.name for one in operators(run)] == ["aten::ones", "tracing_test::add_one"]
+    assert any("inside of a custom operator" in one.what for one in run.records(NotCovered))
+
+
 # ---- digests ----
 
 

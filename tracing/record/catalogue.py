@@ -42,6 +42,9 @@ class Catalogue:
         args = tuple(
             self._argument(name, value, declared) for name, value in zip(site.names, values, strict=True)
         )
+        if followed := ", ".join(arg.name for arg in args if arg.addresses):
+            what = f"what {site.name} reads and writes at addresses that it is given ({followed})"
+            self.not_covered(what, "the tensors themselves as arguments")
         device = next((arg.tensor.device for arg in args if arg.tensor), "")
         signature = Signature(0, kernel, grid, phase, device, args)
         known = self._signatures.get(signature)
@@ -73,7 +76,8 @@ class Catalogue:
         """Whether a value looks like addresses: it leads to memory that was seen, as do all its elements."""
         tensor = tensor_of(value)
         if tensor is not None and tensor.dtype in (torch.int64, torch.uint64) and tensor.device.type == "cpu":
-            return self._storages.hold(element_bytes(tensor).view(np.uint64))
+            with torch._C._DisableTorchDispatch():
+                return self._storages.hold(element_bytes(tensor).view(np.uint64))
         plain = isinstance(value, int) and not isinstance(value, bool) and 0 < value < 1 << 64
         return plain and self._storages.hold(np.array([value], np.uint64))
 

@@ -8,15 +8,15 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 
-from tracing.interpreter.gates import Mask
+from tracing.interpreter.gates import AccessKind, Mask
 from tracing.model import Access, Digest, OutOfBounds
 from tracing.record.accesses import Accesses
 from tracing.record.digest import bits_of
 from tracing.record.fresh_memory import Fresh, FreshMemory
 from tracing.record.memory_block import Argument, Block, Bytes, logical
 from tracing.record.out_of_bounds import Outside
+from tracing.record.recording import Recording
 from tracing.record.storages import Reach
-from tracing.store import RunWriter
 from tracing.views import occupied, row_major
 
 _RUNS = 16  # of bytes that are listed
@@ -28,53 +28,56 @@ class Watched:
 
     launch: int
     accesses: Accesses
-    positions: Mapping[str, int]  # of its tensor arguments
-    fresh: Mapping[str, Fresh]  # of those that lie in memory that is not all written
+    tensors: Mapping[str, torch.Tensor]
+    positions: Mapping[str, int]  # of these tensors among the arguments
+    fresh: dict[str, Fresh] = field(default_factory=dict)  # of those in memory that is not all written
     uninitialised: dict[int, tuple[int, int]] = field(default_factory=dict)  # by position
     reported: dict[int, int] = field(default_factory=dict)  # accesses out of bounds that are written down
     ran: bool = False  # it was executed by the interpreter
+
+    def touched(self, kind: AccessKind) -> list[tuple[int, torch.Tensor]]:
+        """What it has read before it wrote it, or what it has written, with argument positions."""
+        roles = ("in", "in_out") if kind == "load" else ("out", "in_out")
+        names = [name for name in self.tensors if self.accesses.role(name) in roles]
+        return [(self.positions[name], self.tensors[name]) for name in names]
 
 
 class ExactAccesses:
     """Notes the accesses of launches on the host, and refuses those out of bounds."""
 
-    def __init__(self, writer: RunWriter, fresh: FreshMemory, *, allow_out_of_bounds: bool) -> None:
-        self._writer = writer
+    def __init__(self, recording: Recording, fresh: FreshMemory, *, allow_out_of_bounds: bool) -> None:
+        self._recording = recording
         self._fresh = fresh
         self._fatal = not allow_out_of_bounds
 
-    def watch(
-        self,
-        launch: int,
-        accesses: Accesses,
-        tensors: Mapping[str, torch.Tensor],
-        positions: Mapping[str, int],
-        reach: Reach | None,
-        failing: Callable[[], None],
-    ) -> Watched:
+    def watch(self, watched: Watched, reach: Reach | None, failing: Callable[[], None]) -> None:
         """Follow the accesses of a launch that is about to be made on this thread.
 
         reach   -- where it may follow addresses; None: nowhere
         failing -- called before an access outside of every storage is written down
         """
-        fresh = {name: found for name, tensor in tensors.items() if (found := self._fresh.of(tensor))}
-        watched = Watched(launch, accesses, positions, fresh)
+        accesses = watched.accesses
+        for name, tensor in watched.tensors.items():
+            fresh = self._fresh.of(tensor)
+            if fresh is not None:
+                watched.fresh[name] = fresh
 
         def reported(outside: Outside) -> None:
-            if not outside.inside:
-                failing()
-            self._report(watched)
+            with self._recording.lock:
+                if not outside.inside:
+                    failing()
+                self._report(watched)
 
         def ended() -> None:
-            watched.ran = True
-            watched.uninitialised.update(_uninitialised(watched))
-            self._fresh.launched(accesses.blocks)
-            self._report(watched)
+            with self._recording.lock:
+                watched.ran = True
+                watched.uninitialised.update(_uninitialised(watched))
+                self._fresh.launched(accesses.blocks)
+                self._report(watched)
 
         accesses.reach, accesses.fatal = reach, self._fatal
         accesses.reported.append(reported)
         accesses.ended.append(ended)
-        return watched
 
     def write(self, watched: Watched, found: Mapping[int, Digest], left: Mapping[int, Digest]) -> None:
         """Write down what a launch has touched, as soon as it has run.
@@ -100,7 +103,9 @@ class ExactAccesses:
                     if len(listed) <= 2 * _RUNS:
                         ranges[side][position] = listed
                 sides[side][position] = digest.bits if digest else _bits(content(argument), mask)
-        self._writer.append(Access(watched.launch, *sides, *ranges, tuple(partly), watched.uninitialised))
+        self._recording.writer.append(
+            Access(watched.launch, *sides, *ranges, tuple(partly), watched.uninitialised)
+        )
 
     def _report(self, watched: Watched) -> None:
         # when they are first seen, and once more with their numbers when the kernel has run
@@ -108,7 +113,9 @@ class ExactAccesses:
             if watched.reported.get(number) != one.accesses:
                 watched.reported[number] = one.accesses
                 place = (one.program, one.start, one.stop, one.accesses, one.inside, one.where)
-                self._writer.append(OutOfBounds(watched.launch, one.argument, one.kind, one.element, *place))
+                self._recording.writer.append(
+                    OutOfBounds(watched.launch, one.argument, one.kind, one.element, *place)
+                )
 
 
 def _uninitialised(watched: Watched) -> dict[int, tuple[int, int]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any
@@ -17,10 +18,10 @@ from tracing.record.launch_digests import Launch
 from tracing.record.operator_effects import Effect
 from tracing.record.plans import Plan, plain_tensor
 from tracing.record.recording import Recording
+from tracing.record.rereads import Rereads
+from tracing.record.small_values import small_values
 from tracing.record.storages import Reach
 from tracing.record.tensors import has_memory
-
-_ON_GPU = "tensors on the CPU"
 
 
 def _interprets() -> bool:
@@ -29,20 +30,28 @@ def _interprets() -> bool:
 
 
 class HostLaunches:
-    """Follows launches on the host, and what operators do to the memory that they use."""
+    """Follows launches on the host, and what operators do to the memory that they use.
 
-    def __init__(self, recording: Recording, *, digests: bool, allow_out_of_bounds: bool) -> None:
-        """digests -- write down the digests of what is touched"""
+    Every call is made under the recording's lock.
+    """
+
+    def __init__(
+        self, recording: Recording, *, digests: bool, operators: bool, allow_out_of_bounds: bool
+    ) -> None:
+        """digests   -- write down what launches touched; False: only keep them from leaving their tensors
+        operators -- those outside of Triton are seen; False: nothing is said of what lies between launches
+        """
         self._recording = recording
         self._digests = digests
-        self._follows_operators = digests and _interprets()
+        self._follows_memory = digests and operators and _interprets()
         self._fresh = FreshMemory(recording.catalogue.not_covered)
-        self._exact = ExactAccesses(recording.writer, self._fresh, allow_out_of_bounds=allow_out_of_bounds)
+        self._rereads = Rereads(recording.catalogue.not_covered)
+        self._exact = ExactAccesses(recording, self._fresh, allow_out_of_bounds=allow_out_of_bounds)
 
     @contextmanager
     def installed(self) -> Iterator[None]:
         """While active, memory that leaves torch is noticed."""
-        with self._fresh.shared() if self._follows_operators else nullcontext():
+        with self._fresh.shared() if self._follows_memory else nullcontext():
             yield
 
     def operator(self, effect: Effect, tensors: Sequence[torch.Tensor], held: int) -> None:
@@ -50,9 +59,10 @@ class HostLaunches:
 
         held -- bytes that a resized storage had before
         """
-        if not self._follows_operators:
+        if not self._follows_memory:
             return
         on_host = [tensor for tensor in tensors if tensor.is_cpu]
+        self._rereads.overwritten(on_host)
         if effect.resizes:
             for tensor in on_host:
                 self._fresh.grown(tensor, held)
@@ -67,19 +77,61 @@ class HostLaunches:
         plain = tensor.is_cpu and tensor.layout is torch.strided and has_memory(tensor)
         return self._fresh.elements(tensor) if plain and self._follows_operators else None
 
-    def before(
-        self, index: int, plan: Plan, values: Sequence[Any], failing: Callable[[], None]
-    ) -> Watched | None:
-        """A launch is about to be made; None: nothing is noted of it.
+    def pass_over(self, index: int, plan: Plan, values: Sequence[Any]) -> None:
+        """A launch is about to be made that is not recorded: what it does to memory counts all the same."""
+        watched = self._watch(index, plan, values, lambda: None)
+        if watched is None:
+            self._rereads.overwritten([plain_tensor(values[i]) for i in plan.positions])
+        else:
+            ended = functools.partial(self._left_unrecorded, watched)
+            watched.accesses.ended.append(ended)
+
+    def before(self, launch: Launch, failing: Callable[[], None]) -> None:
+        """A launch is about to be made.
 
         failing -- called when it is about to access memory outside of every storage
         """
+        plan = launch.plan
+        launch.watched = self._watch(launch.index, plan, launch.values, failing)
+        if self._digests:
+            known = plan.signature is not None  # else what it reads is known when it has run
+            read = launch.tensors(plan.reads if known else range(len(plan.positions)))
+            with hooks.hidden(), torch._C._DisableTorchDispatch():
+                if self._follows_memory:
+                    launch.rereads = self._rereads.read(launch.index, read)
+                launch.small = small_values(launch.index, "before", read)
+            if known:
+                self._recording.writer.extend(launch.rereads)
+                launch.rereads = ()
+            if launch.watched is not None:
+                launch.watched.accesses.ended.append(functools.partial(self._left, launch.watched))
+
+    def after(self, launch: Launch) -> None:
+        """It has run."""
+        if not self._digests:
+            return
+        watched, plan = launch.watched, launch.plan
+        if watched is not None and watched.ran:
+            self._exact.write(watched, launch.found, launch.left)
+            read, written = watched.touched("load"), watched.touched("store")
+        else:
+            read, written = launch.tensors(plan.reads), launch.tensors(plan.writes)
+            self._rereads.wrote(launch.index, written)
+        positions = {position for position, _ in read}
+        with hooks.hidden(), torch._C._DisableTorchDispatch():
+            small = small_values(launch.index, "after", written)
+        before = [one for one in launch.small if one.position in positions]
+        self._recording.writer.extend([one for one in launch.rereads if one.position in positions])
+        self._recording.writer.extend(before + small)
+
+    def _watch(
+        self, index: int, plan: Plan, values: Sequence[Any], failing: Callable[[], None]
+    ) -> Watched | None:
         site = plan.site
         tensors = {site.names[i]: plain_tensor(values[i]) for i in plan.positions}
         if not all(tensor.is_cpu for tensor in tensors.values()):
-            if site.kind == "interpreted":
-                what = f"what {site.name} touches exactly: TRITON_INTERPRET works on copies of its tensors"
-                self._recording.catalogue.not_covered(what, _ON_GPU)
+            what = f"what {site.name} touches exactly: TRITON_INTERPRET works on copies of its tensors"
+            self._recording.catalogue.not_covered(what, "tensors on the CPU")
             return None
         if site.kind == "cpp":
             self._fresh.wrote([plain_tensor(values[plan.positions[i]]) for i in plan.writes])
@@ -89,16 +141,31 @@ class HostLaunches:
             accesses = Accesses(site.name, tensors)
             hooks.watch(accesses)
         positions = dict(zip(tensors, plan.positions, strict=True))
-        return self._exact.watch(index, accesses, tensors, positions, self._reach(plan, values), failing)
-
-    def after(self, launch: Launch) -> None:
-        """It has run."""
-        watched = launch.watched
-        if watched is not None and watched.ran and self._digests:
-            self._exact.write(watched, launch.found, launch.left)
+        watched = Watched(index, accesses, tensors, positions)
+        self._exact.watch(watched, self._reach(plan, values), failing)
+        return watched
 
     def _reach(self, plan: Plan, values: Sequence[Any]) -> Reach | None:
         catalogue, storages = self._recording.catalogue, self._recording.storages
         interpreted = plan.site.kind == "interpreted"
         follows = any(map(catalogue.points, values)) if interpreted else plan.addresses
         return storages.reach() if follows else None
+
+    def _left(self, watched: Watched) -> None:
+        with self._recording.lock:
+            self._lost(watched)
+            self._rereads.wrote(watched.launch, watched.touched("store"))
+
+    def _left_unrecorded(self, watched: Watched) -> None:
+        with self._recording.lock:
+            self._lost(watched)
+            self._rereads.overwritten([tensor for _, tensor in watched.touched("store")])
+
+    def _lost(self, watched: Watched) -> None:
+        # it wrote beside its arguments, or where addresses led it
+        for block in watched.accesses.blocks:
+            if not block.arguments:
+                self._rereads.lost(block.start, block.stop)
+        for outside in watched.accesses.outside:
+            if outside.kind == "store":
+                self._rereads.lost(outside.start, outside.stop)

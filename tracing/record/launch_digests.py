@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import and_
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from tracing.digests import Columns, Digested
-from tracing.model import Digest
+from tracing.model import Digest, Reread, Values
 from tracing.record import coverage, hooks
 from tracing.record.catalogue import Catalogue
 from tracing.record.digest import digest
@@ -36,8 +36,15 @@ class Launch:
     found: Mapping[int, Digest] = field(default_factory=dict)  # before it, on the host
     left: Mapping[int, Digest] = field(default_factory=dict)  # after it, likewise
     watched: Watched | None = None  # executed by the interpreter
+    rereads: Sequence[Reread] = ()  # of what it may have read
+    small: Sequence[Values] = ()  # the elements of small tensors before it
     batch: Batch | None = None  # on a GPU
     slot: int = 0  # first of the launch in the batch
+
+    def tensors(self, chosen: Iterable[int]) -> list[tuple[int, torch.Tensor]]:
+        """Some of the plan's tensors, with their argument positions."""
+        positions = [self.plan.positions[i] for i in chosen]
+        return [(position, plain_tensor(self.values[position])) for position in positions]
 
 
 class LaunchDigests:

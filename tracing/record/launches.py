@@ -25,11 +25,11 @@ from tracing.record.operator_calls import OperatorCalls, OperatorFacts
 from tracing.record.operator_effects import Effect
 from tracing.record.operators import Operators
 from tracing.record.outputs import Keep, OutputKeeper
-from tracing.record.plans import Digests, Planner, plain_tensor
+from tracing.record.plans import Digests, Place, Plan, Planner, plain_tensor
 from tracing.record.recording import Recording
 from tracing.record.selection import EVERYTHING
 from tracing.record.site import Grid, Site
-from tracing.record.storages import memory_of
+from tracing.record.storages import Memory, memory_of
 from tracing.record.threads import CurrentThread
 from tracing.record.timing import LaunchTimes
 from tracing.record.user_hash import HashFn, UserHashes
@@ -84,7 +84,10 @@ class LaunchRecorder:
         self._planner = Planner(self._catalogue, self._recording.storages, digests)
         self._writers = LastWriters()
         self._host = HostLaunches(
-            self._recording, digests=digests != "none", allow_out_of_bounds=allow_out_of_bounds
+            self._recording,
+            digests=digests != "none",
+            operators=operators != "none",
+            allow_out_of_bounds=allow_out_of_bounds,
         )
         self._calls = OperatorCalls(self._recording, self._wrote, digests=operators == "digests")
         self._beside = any(part is not None for part in (self._keeper, self._times, self._hashes))
@@ -149,17 +152,17 @@ class LaunchRecorder:
                 memory = memory_of([plain_tensor(values[i]) for i in plan.positions])
             else:
                 memory = memory_of([values[i] for i in plan.positions])
-            place = plan.places.get(memory) or self._planner.place(plan, memory, values)
+            place = plan.places.get(memory) or self._new_place(plan, memory, values)
             plan, index = place.plan, recording.launches
             recording.launches += 1
             writers = self._writers.of(place)
             if self._selection is not EVERYTHING and not self._selection.wants(index, site.name, plan.phase):
-                if plan.device is None:
-                    self._host.before(index, plan, values, self._flush)
+                if _followed(plan):
+                    self._host.pass_over(index, plan, values)
                 return None
             self.recorded += 1
             thread = recording.thread
-            if not thread.seen:
+            if thread.seen is None:
                 self._look_at(thread)
             called = recording.sites.of(sys._getframe(2))
             self._lines.hold(index, plan, stream, place, writers, called, thread.number)
@@ -171,9 +174,15 @@ class LaunchRecorder:
             self._look_before(launch)
             return launch
 
+    def _new_place(self, plan: Plan, memory: Memory, values: Sequence[Any]) -> Place:
+        if self._mode is not None and self._recording.thread.seen and not self._mode.active():
+            what = "operators inside of a custom operator that launches kernels: they count as that one"
+            self._catalogue.not_covered(what, "a plain function in its place")
+        return self._planner.place(plan, memory, values)
+
     def _look_at(self, thread: CurrentThread) -> None:
-        thread.seen = True
-        if self._mode is not None and not self._mode.active():
+        thread.seen = self._mode is None or self._mode.active()
+        if not thread.seen:
             what = "operators outside of Triton on a thread that was running already when recording began"
             self._catalogue.not_covered(what, "a thread that the case starts, by Python's threading")
 
@@ -185,11 +194,10 @@ class LaunchRecorder:
             # of a first launch all: what it reads is not known
             chosen = plan.reads if plan.signature is not None else range(len(plan.positions))
             self._kept(launch, "before", chosen)
-        if plan.device is None:
-            if plan.signature is not None:
-                self._flush()  # on disk before the kernel runs
-            failing = functools.partial(self._sign, launch)
-            launch.watched = self._host.before(launch.index, plan, launch.values, failing)
+        if plan.device is None and plan.signature is not None:
+            self._flush()  # on disk before the kernel runs
+        if _followed(plan):
+            self._host.before(launch, functools.partial(self._sign, launch))
         if self._digests is not None:
             self._digests.before(launch)
         if self._times is not None:
@@ -212,7 +220,7 @@ class LaunchRecorder:
                 self._flush()
             if self._digests is not None:
                 self._digests.after(launch)
-            if plan.device is None:
+            if _followed(plan):
                 self._host.after(launch)
 
     def _settle(self, launch: Launch) -> None:
@@ -222,12 +230,11 @@ class LaunchRecorder:
 
     def _sign(self, launch: Launch) -> None:
         # it may not return: its line is written while that can be done
-        with self._lock:
-            if launch.plan.signature is None:
-                if launch.plan.site.accesses is not None:
-                    launch.plan.site.accesses.interrupted = True
-                self._settle(launch)
-            self._flush()
+        if launch.plan.signature is None:
+            if launch.plan.site.accesses is not None:
+                launch.plan.site.accesses.interrupted = True
+            self._settle(launch)
+        self._flush()
 
     def _flush(self) -> None:
         self._lines.flush()
@@ -251,3 +258,8 @@ class LaunchRecorder:
         if self._keeper is not None:
             for position in (launch.plan.positions[i] for i in chosen):
                 self._keeper.keep(launch.index, position, side, plain_tensor(launch.values[position]))
+
+
+def _followed(plan: Plan) -> bool:
+    # on the host, or said not to be
+    return plan.device is None or plan.site.kind == "interpreted"

@@ -171,9 +171,11 @@ class Planner:
             return plan
         found = plan.shifted.get(offsets)
         if found is None:
-            found = plan.shifted[offsets] = self._new_plan(plan.site, values, plan.grid)
+            found = self._new_plan(plan.site, values, plan.grid)
             if plan.signature is not None:
                 self.settle(found, values)
+            if not _capturing(plan.device):
+                plan.shifted[offsets] = found
         return found
 
 

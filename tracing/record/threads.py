@@ -10,10 +10,10 @@ class CurrentThread(threading.local):
     """What each thread finds here is its own.
 
     number -- threads are numbered in the order in which they first look
-    seen   -- whether it is known that the operators of this thread are seen, or was said that they are not
+    seen   -- whether its operators are seen; None: not known yet
     """
 
     def __init__(self, numbers: itertools.count[int]) -> None:
         """numbers -- shared by all threads of a run"""
         self.number = next(numbers)
-        self.seen = False
+        self.seen: bool | None = None
