@@ -75,7 +75,7 @@ class HostLaunches:
     def unwritten(self, tensor: torch.Tensor) -> tuple[int, int] | None:
         """The elements of a tensor that nobody was seen to write: the first, and how many."""
         plain = tensor.is_cpu and tensor.layout is torch.strided and has_memory(tensor)
-        return self._fresh.elements(tensor) if plain and self._follows_operators else None
+        return self._fresh.elements(tensor) if plain and self._follows_memory else None
 
     def pass_over(self, index: int, plan: Plan, values: Sequence[Any]) -> None:
         """A launch is about to be made that is not recorded: what it does to memory counts all the same."""
