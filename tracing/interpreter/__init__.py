@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import random
 import sys
-import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -27,11 +26,11 @@ import triton.language as tl
 from triton.runtime import interpreter as upstream
 
 from tracing.interpreter.builder import BUILDER
+from tracing.interpreter.exclusion import LANGUAGE, compiles_wait
 from tracing.interpreter.language import interpreted, rewritten
 from tracing.patch import replaced
 
-# The language is patched process-wide while a launch executes; a backward pass may have its own thread.
-_LOCK = threading.RLock()
+__all__ = ["compiles_wait", "execute", "forget", "permuted"]
 
 
 def execute(source: Any, arguments: Sequence[object], grid: tuple[int, int, int]) -> None:
@@ -44,9 +43,12 @@ def execute(source: Any, arguments: Sequence[object], grid: tuple[int, int, int]
     Integers and floats enter with the types of the compiled signature: arithmetic promotes as on the device.
     Cost: 2-3 ms a launch, and 0.5-1.2 ms a program of a dozen operations on blocks of up to 4096 elements.
 
+    One launch at a time: the language is patched process-wide, and a backward pass may have its own thread.
+    `compiles_wait` keeps compiles on other threads out of it.
+
     Raises Problem for what can be compiled but not executed here: inline assembly, rare libdevice functions.
     """
-    with _LOCK, interpreted(), _unobserved(), np.errstate(all="ignore"):
+    with LANGUAGE, interpreted(), _unobserved(), np.errstate(all="ignore"):
         bound = _bind(source, arguments)
         program = rewritten(source.fn.fn)
         BUILDER.set_grid_dim(*grid)
