@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated
 
 import typer
@@ -12,11 +13,13 @@ from tracing.analyze.cause import evidence
 from tracing.analyze.comparison import Comparison
 from tracing.analyze.determinism import differing_results
 from tracing.analyze.divergence import Divergence
+from tracing.analyze.suspect import suspect
 from tracing.cli import hints
-from tracing.cli.alone import Replaying, replay_text
 from tracing.cli.app import RUNS, Runs, app, out
 from tracing.cli.questions import question_of
 from tracing.cli.ranks import ranks_compared
+from tracing.cli.replay import replayed
+from tracing.cli.replay_answer import Replaying
 from tracing.cli.swap import Version, swapped
 from tracing.errors import Problem
 from tracing.report import divergence as report
@@ -185,13 +188,22 @@ def print_divergence(
         out.print(f"    no more is told: {problem.problem}", markup=False)
 
 
+def _replay_text(found: Divergence, runs: tuple[store.Run, store.Run], how: Replaying) -> Iterator[str]:
+    try:
+        launches = suspect(found, runs)
+    except Problem as problem:
+        yield f"not replayed: {problem.problem}"
+        return
+    yield from replayed(runs, launches, found.rank, "a", how)
+
+
 def _print_further(
     found: Divergence, runs: tuple[store.Run, store.Run], commands: bool, how: Replaying | None
 ) -> None:
     run = runs[1] if found.only_in_b else runs[0]
     for told in evidence(run, found):
         out.print(f"    → {told}", markup=False)
-    for told in replay_text(found, runs, how) if how else ():
+    for told in _replay_text(found, runs, how) if how else ():
         out.print(f"    {' ' if told.startswith(' ') else '→'} {told}", markup=False)
     for command in hints.of_launch(run, found.launch, found.rank) if commands else ():
         out.print(f"    next      {command}", markup=False)

@@ -13,11 +13,11 @@ from tracing.model import Case, Outcome, Rerun, Winner
 from tracing.record.device import Device
 from tracing.record.digest import digest
 from tracing.record.experiment import Experiment, judged
-from tracing.record.swap import Chosen, Swaps
 from tracing.record.winners import Winners
+from tracing.replay.launch_swaps import Chosen, Swaps
 
 
-class Program:
+class SwappedCase:
     """While entered, a case can be run; what was compiled for one run serves the next."""
 
     def __init__(
@@ -39,7 +39,7 @@ class Program:
         """How many launches of each kernel were seen in the last run."""
         return self._swaps.launched
 
-    def __enter__(self) -> Program:
+    def __enter__(self) -> SwappedCase:
         with ExitStack() as stack:
             stack.enter_context(self._experiment.device.active())
             if self._eager:
