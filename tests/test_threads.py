@@ -141,8 +141,8 @@ def test_a_thread_that_tunes_does_not_keep_others_from_executing(modules: list[A
     def work(thread: int) -> None:
         for n in range(100, 110):  # each a tuning key of its own
             out = torch.zeros(128)
-            if thread % 2:
-                modules[1].tuned[lambda meta: (triton.cdiv(128, meta["BLOCK"]),)](x, out, n)
+            if thread % 2:  # an Autotuner is not for two threads
+                modules[thread].tuned[lambda meta: (triton.cdiv(128, meta["BLOCK"]),)](x, out, n)
             else:
                 modules[1].kernel_1[(1,)](x, out, 32, BLOCK=32)
             assert out.any()

@@ -18,7 +18,7 @@ from triton.runtime.jit import JITFunction
 
 from tracing.patch import patched, replaced
 
-LANGUAGE = threading.RLock()  # held by whoever needs the language as it is now
+LANGUAGE = threading.RLock()  # held by whoever needs the language as it is now, or parses Python
 
 
 @contextmanager
