@@ -71,9 +71,7 @@ def recorded(case: Case, flags: tuple[str, ...], folder: Path) -> Path:
     chosen = selection_of([kernel] if kernel else None, launches, (), None)
     info = RunInfo(SCHEMA, case.name, str(case.path), argv, 0, store.now(), environment, "all", 1, chosen)
     writer = store.create(folder, info)
-    recorder = LaunchRecorder(
-        writer, selection=of_rank(chosen, 0)
-    )
+    recorder = LaunchRecorder(writer, selection=of_rank(chosen, 0))
     record(experiment, recorder, lambda stage: None, passes=None)
     writer.close()
     return writer.path

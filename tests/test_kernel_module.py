@@ -14,7 +14,7 @@ from data import helped
 from triton.runtime.jit import JITFunction
 
 from tracing.record.kernel_module import kernel_module
-from tracing.record.remade import remade
+from tracing.replay.loaded_kernel import load_kernel
 
 WEIGHTS = {"a": 1}
 HALF = tl.constexpr(0.5)
@@ -48,11 +48,11 @@ def test_a_kernel_brings_the_functions_constants_and_imports_that_it_uses() -> N
     assert "autotune" not in made
 
 
-def test_a_remade_kernel_computes_what_the_kernel_does() -> None:
+def test_a_loaded_kernel_computes_what_the_kernel_does() -> None:
     x, out = torch.rand(100), torch.zeros(100)
     constants = "CONSTANTS = {'MODE': 'exp', 'ACC': tl.float32, 'BLOCK': 64}\nOPTIONS = {}\n"
 
-    with remade(text(helped.helped.fn) + constants) as kernel:
+    with load_kernel(text(helped.helped.fn) + constants) as kernel:
         kernel.interpret({"x_ptr": x, "out_ptr": out, "n": 100}, (2, 1, 1))
 
     assert torch.allclose(out, x.exp() * 0.5 + 2)

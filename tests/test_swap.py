@@ -16,7 +16,7 @@ from tracing.cli.swap import Version, swapped
 from tracing.errors import Problem
 from tracing.model import Replacement, Selection
 from tracing.record.kernel_module import kernel_module
-from tracing.record.swap import Swaps
+from tracing.replay.launch_swaps import Swaps
 from tracing.virtual_gpu import virtual_gpu
 
 PIPELINE = DATA / "pipeline.py"
@@ -205,6 +205,34 @@ def test_a_case_that_was_edited_since_is_not_searched(right: store.Run, tmp_path
         swapped(right, run, None, each_launch=False)
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "why"),
+    [
+        (
+            "tl.store(out_ptr + at, squared(",
+            "pass\n    tl.store(out_ptr + at, squared(",
+            "has another source",
+        ),
+        (
+            "(x.numel() // block,)",
+            "(x.numel() // block, 2)",
+            "has the grid (2, 2, 1), and (2, 1, 1) was recorded",
+        ),
+    ],
+)
+def test_a_launch_that_is_not_the_recorded_one_is_not_replaced(
+    before: str, after: str, why: str, right: store.Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    case = edited(tmp_path / "b", ("* STEP)", "* STEP * 5)"))
+    run = recorded(case, tmp_path)
+    case.write_text(case.read_text().replace(before, after))
+
+    with pytest.raises(Problem, match="no kernel could be replaced"):
+        swapped(right, run, None, each_launch=False)
+
+    assert f"not covered: square: run again, it {why}" in capsys.readouterr().out
+
+
 def test_runs_of_equal_results_have_nobody_to_blame(
     right: store.Run, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -250,7 +278,7 @@ def test_an_interpreted_launch_works_on_copies_that_share_what_its_tensors_share
     text = f"{module.text}CONSTANTS = {{'STEP': 5, 'BLOCK': 16}}\nOPTIONS = {{'num_warps': 4}}\n"
 
     with virtual_gpu(), Swaps() as swaps:
-        swaps.choose({"shift": {2: Replacement(text, (1, 1, 1), eager=True)}})
+        swaps.choose({"shift": {2: Replacement(text, (1, 1, 1), "", (1, 1, 1), eager=True)}})
         for _ in range(3):
             shift[(1,)](x, x[16:], STEP=1, BLOCK=16)
 

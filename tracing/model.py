@@ -758,7 +758,50 @@ class Replacement:
 
     module: str  # Python text that defines KERNEL, CONSTANTS and OPTIONS
     grid: tuple[int, int, int]
+    own_source: str  # of the program's own launch, as it was recorded: another one is not replaced
+    own_grid: tuple[int, int, int]
     eager: bool = False  # executed by Triton's interpreter, on the host
+
+
+Side: TypeAlias = Literal["a", "b"]  # one of two runs
+
+
+class DifferingElements(Record, frozen=True):
+    """The elements of one argument that differ."""
+
+    argument: str
+    count: int
+    of: int
+    ranges: tuple[tuple[int, int], ...]  # START:STOP in logical order; the first few
+    largest: float  # |difference| of two finite elements
+
+
+class ReplaySeries(Record, frozen=True):
+    """One launch executed several times on the same bytes."""
+
+    launched: Side  # whose launch: code, constants, scalars, grid and layout
+    inputs: Side  # whose contents
+    outcomes: tuple[Mapping[str, Digest], ...]  # what each replay left, by argument; of the first one, too
+    varying: tuple[DifferingElements, ...]  # in any replay, from the first
+    unwritten: tuple[DifferingElements, ...]  # with what memory held of which no content was kept
+    written: Mapping[
+        str, tuple[int, ...]
+    ]  # of arguments in `unwritten`: the ranges of `Digest.tiles` without it
+
+
+class SeriesDifference(Record, frozen=True):
+    """Where the first replays of two series differ."""
+
+    series: tuple[int, int]
+    elements: tuple[DifferingElements, ...]
+
+
+class ReplayResult(Record, frozen=True):
+    """What replays of one launch left."""
+
+    device: str  # the name of the GPU; empty: Triton's interpreter
+    series: tuple[ReplaySeries, ...]
+    differences: tuple[SeriesDifference, ...]  # of the series that differ
 
 
 class Rerun(Record, frozen=True):

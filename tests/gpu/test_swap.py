@@ -13,7 +13,7 @@ from recorded_runs import in_two_blocks, recorded, words
 from tracing.cli.swap import Version, swapped
 from tracing.model import Outcome, Replacement
 from tracing.record.kernel_module import kernel_module
-from tracing.record.swap import Swaps
+from tracing.replay.launch_swaps import Swaps
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 
@@ -66,7 +66,7 @@ def test_an_interpreted_launch_leaves_what_it_writes_on_the_gpu() -> None:
     text = f"{module.text}CONSTANTS = {{'STEP': 5, 'BLOCK': 16}}\nOPTIONS = {{'num_warps': 4}}\n"
 
     with Swaps() as swaps:
-        swaps.choose({"shift": {1: Replacement(text, (1, 1, 1), eager=True)}})
+        swaps.choose({"shift": {1: Replacement(text, (1, 1, 1), "", (1, 1, 1), eager=True)}})
         for _ in range(2):
             shift[(1,)](x, x[16:], STEP=1, BLOCK=16)
 

@@ -69,7 +69,7 @@ def bisect(
     if command:
         judge: Judge = CommandJudge(command, list(recorded))
     else:
-        from tracing.cli.replay import replay_judge
+        from tracing.cli.build_judge import replay_judge
 
         judge = replay_judge(run, chosen, launch, atol, rtol, seconds)
     try:

@@ -15,13 +15,15 @@ from tracing.analyze.compare.accused import Accused, accused_of
 from tracing.analyze.compare.alignment import WINDOW
 from tracing.analyze.compare.divergence import Divergence, InputDiffers, OutputDiffers
 from tracing.analyze.compare.evidence import evidence
+from tracing.analyze.compare.suspect import suspect
 from tracing.analyze.compare.verdict import Verdict
 from tracing.analyze.element_values import differing_values
 from tracing.cli import hints
-from tracing.cli.alone import Replaying, replay_text
 from tracing.cli.app import RUNS, Runs, app, out
 from tracing.cli.questions import question_of
 from tracing.cli.ranks import ranks_compared
+from tracing.cli.replay import replayed
+from tracing.cli.replay_answer import Replaying
 from tracing.cli.swap import Version, swapped
 from tracing.errors import Problem
 from tracing.report import comparison as report
@@ -221,12 +223,21 @@ def _context(found: Divergence, runs: Pair) -> tuple[Any, list[tuple[int, Any, A
 def _further(found: Divergence, runs: Pair, commands: bool, how: Replaying | None) -> Iterator[Text]:
     for line in evidence(runs, found):
         yield Text(f"    → {line}")
-    for line in replay_text(found, runs, how) if how else ():
+    for line in _replayed(found, runs, how) if how else ():
         yield Text(f"    {' ' if line.startswith(' ') else '→'} {line}")
     if decides := hints.deciding(found, runs):
         yield Text(f"    decides   {decides}")
     for command in hints.of_divergence(found, runs) if commands else ():
         yield Text(f"    next      {command}")
+
+
+def _replayed(found: Divergence, runs: Pair, how: Replaying) -> Iterator[str]:
+    try:
+        launches = suspect(found, runs)
+    except Problem as problem:
+        yield f"not replayed: {problem.problem}"
+        return
+    yield from replayed(runs, launches, found.pair.rank, "b", how)
 
 
 # ---- as JSON

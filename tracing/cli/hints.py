@@ -24,11 +24,27 @@ def of_divergence(found: Divergence, runs: tuple[store.Run, store.Run]) -> list[
     if isinstance(found, LaunchDiffers):
         return _of_launch_difference(found, runs)
     if isinstance(found, OutputDiffers):
-        return [f"tracing compare {_both(runs)} --replay", *of_launch(run, launch, rank)]
+        return [*_replay(runs, found), *_of_output(run, launch, rank)]
     index = (who.b if run is runs[1] else who.a) if who.kind != "missing" else launch.index
     where = launch.index if index is None else index
     whose = f" --rank {rank}" if rank else ""
     return [f"tracing show {quote(str(run.path))} --launch {where}{whose}"]
+
+
+def _replay(runs: tuple[store.Run, store.Run], found: OutputDiffers) -> list[str]:
+    launch, rank = found.pair.b, found.pair.rank
+    if launch is None or launch.kernel.kind != "triton":
+        return []
+    whose = f" --rank {rank}" if rank else ""
+    of_it = f"--launch {launch.index} --kernel {launch.kernel.hash[:12]}{whose}"
+    return [f"tracing replay {quote(str(runs[1].path))} {of_it} --against {quote(str(runs[0].path))}"]
+
+
+def _of_output(run: store.Run, launch: KernelLaunch, rank: int) -> list[str]:
+    # without a GPU the interpreter executes the source: no pass of the compiler has to do with the result
+    if is_virtual(run.info.environment):
+        return _repro(run, launch, rank, _is_kept(run, launch, rank))
+    return of_launch(run, launch, rank)
 
 
 def _of_launch_difference(found: LaunchDiffers, runs: tuple[store.Run, store.Run]) -> list[str]:
@@ -58,10 +74,6 @@ def deciding(found: Divergence, runs: tuple[store.Run, store.Run]) -> str | None
 def of_operators(run: store.Run) -> str:
     """How it is recorded what operators read and write."""
     return _again(run, "--operators", "digests")
-
-
-def _both(runs: tuple[store.Run, store.Run]) -> str:
-    return " ".join(quote(str(run.path)) for run in runs)
 
 
 def of_kernel(run: store.Run, kernel: str, compilation: Compilation, launch: int | None = None) -> list[str]:
@@ -109,7 +121,7 @@ def _repro(run: store.Run, launch: KernelLaunch, rank: int, kept: bool) -> list[
     if launch.kernel.module is None or launch.kernel.undefined:
         return []
     whose = f" --rank {rank}" if run.info.world_size > 1 else ""
-    which = f"--launch {launch.index}{whose}"
+    which = f"--launch {launch.index} --kernel {launch.kernel.hash[:12]}{whose}"
     if kept:
         return [f"tracing repro {quote(str(run.path))} {which}"]
     again = _again(run, "--keep-inputs", "--launches", f"{launch.index}:{launch.index + 1}", "--no-passes")

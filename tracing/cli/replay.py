@@ -1,94 +1,130 @@
-"""The judge of `tracing bisect` without a command: a recorded launch again, on this machine's GPU."""
+"""`tracing replay`, and `tracing compare --replay`: one launch executed again, alone, and what that says."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Annotated
 
-from tracing.analyze.again import kernel_file
-from tracing.analyze.bisect import Judgement
-from tracing.analyze.probes import Judge
-from tracing.analyze.replay import ReplayJudge, Tolerance, device_name, replayable, values
-from tracing.compiler.child import in_child
+import msgspec
+import typer
+
+from tracing import store
+from tracing.analyze.replay_verdict import NothingRecorded, Reproduced, Undecided
+from tracing.cli.app import RUNS, Runs, app, out
+from tracing.cli.launch_options import Kernel, LaunchNumber, Rank, chosen_launch
+from tracing.cli.replay_answer import Answer, Replaying, answered
 from tracing.errors import Problem
-from tracing.model import Compilation, KeptTensor, KernelLaunch
-from tracing.record.outputs import load
-from tracing.record.reference import interpreted
-from tracing.store import Run
+from tracing.model import Side
+from tracing.report import replay as report
+from tracing.store.recorded_launch import RecordedLaunch, recorded_launch, same_call
+
+Against = Annotated[
+    str | None,
+    typer.Option(metavar="RUN", help="Another run: the same call of the kernel there, on either's inputs."),
+]
 
 
-def replay_judge(
-    run: Run,
-    chosen: Compilation,
-    index: int | None,
-    atol: float | None,
-    rtol: float | None,
-    seconds: float,
-) -> Judge:
-    """Compare what a launch of the kernel leaves with what Triton's interpreter makes of the same inputs.
+@app.command()
+def replay(
+    name: Annotated[str, typer.Argument(metavar="RUN", help='A run by path or name, or "latest".')],
+    launch: LaunchNumber,
+    kernel: Kernel = None,
+    rank: Rank = None,
+    against: Against = None,
+    against_launch: Annotated[
+        int | None, typer.Option(help="With --against: the launch, by its number in that run.")
+    ] = None,
+    times: Annotated[int, typer.Option(min=1, help="How often.")] = 20,
+    fpsan: Annotated[
+        bool, typer.Option("--fpsan", help="On a GPU: under Triton's FpSan, too. Rounding or bug?")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    runs: Runs = RUNS,
+) -> None:
+    """Execute one launch again and again on its recorded inputs. Is it a race? Is it the code?
 
-    index -- of the launch; None: the first of the kernel
+    Inputs that were not kept are recorded again. Exit status 0 if every replay left what was recorded, 1 if
+    one did not, 2 if that cannot be said.
 
-    Raises Problem where there is no GPU, no such launch, no kept input or no reference, and where one
-    tolerance is given without the other.
+    Example: tracing replay latest --launch 7 --against runs/silu-20261121-021546
     """
-    if (atol is None) != (rtol is None):
-        raise Problem(
-            "--atol and --rtol belong together", "give both, or none for the defaults of each dtype"
-        )
-    device = in_child(device_name, 60)
-    if device.failure:
-        raise Problem(
-            "without a command the kernel is launched again, and there is no GPU here",
-            "judge by its artefacts: `tracing bisect RUN --kernel K -- COMMAND {ptx}`",
-        )
-    launch = _launch(run, chosen, index)
-    replayable(launch)
-    given = values(launch, _kept(run, launch))
-    expected = interpreted(launch, kernel_file(run, launch), given)
-    judge = ReplayJudge(launch, given, expected, Tolerance(atol, rtol), device.result)
-    return _InChild(judge, seconds)
+    run = store.open_run(name, runs)
+    launches: dict[Side, RecordedLaunch] = {"a": chosen_launch(run, launch, rank, kernel)}
+    if against is not None:
+        launches["b"] = _same_call(launches["a"], store.open_run(against, runs), against_launch, rank)
+    elif against_launch is not None:
+        raise Problem("--against-launch is the launch of another run", "name the run: `--against RUN`")
+    answer = answered(launches, "a", Replaying(times, fpsan, runs))
+    if as_json:
+        print(msgspec.json.encode(_json(answer)).decode())
+    else:
+        _print(answer)
+    if isinstance(answer.verdict, NothingRecorded | Undecided):
+        raise typer.Exit(2)
+    raise typer.Exit(0 if isinstance(answer.verdict, Reproduced) else 1)
 
 
-def _launch(run: Run, chosen: Compilation, index: int | None) -> KernelLaunch:
-    found = [one for one in run.launches() if one.kernel.hash == chosen.hash and index in (None, one.index)]
-    if not found:
-        which = "no launch" if index is None else f"no launch {index}"
-        what = f"{run.path} has {which} of {chosen.kernel_name}"
-        raise Problem(what, f"`tracing show {run.path}` lists them")
-    return found[0]
+def replayed(
+    runs: tuple[store.Run, store.Run],
+    launches: tuple[int | None, int | None],
+    rank: int,
+    accused: Side,
+    how: Replaying,
+) -> Iterator[str]:
+    """What replays of a launch of two runs say, or why there can be none; lines of text.
+
+    launches -- the same call of one kernel in either run; None: that run does not have it
+    accused  -- the run whose launch is executed on its own inputs first
+    """
+    sides: tuple[Side, Side] = ("a", "b")
+    try:
+        found = {
+            side: recorded_launch(run, launch, rank)
+            for side, run, launch in zip(sides, runs, launches, strict=True)
+            if launch is not None
+        }
+        _require_one_kernel(found)
+        first = accused if accused in found else next(iter(found))
+        yield from _text(answered(found, first, how), {side: side for side in found})
+    except Problem as problem:
+        yield f"not replayed: {problem.problem}"
+        if problem.remedy:
+            yield f"  {problem.remedy}"
 
 
-def _kept(run: Run, launch: KernelLaunch) -> dict[str, Any]:
-    kept = [one for one in run.records(KeptTensor) if (one.launch, one.side) == (launch.index, "before")]
-    if any(count > 1 for count in Counter(one.position for one in kept).values()):
-        raise Problem(
-            f"cannot be decided, because several processes of {run.path} have a launch {launch.index}",
-            "record one process, or give `tracing bisect` a command that judges: `-- COMMAND`",
-        )
-    return {launch.args[one.position].name: load(run.bytes(one.blob)) for one in kept}
+def _same_call(
+    first: RecordedLaunch, other: store.Run, launch: int | None, rank: int | None
+) -> RecordedLaunch:
+    found = same_call(first.run, first.process, first.launch, other) if launch is None else launch
+    return recorded_launch(other, found, rank, first.launch.kernel_name)
 
 
-class _InChild:
-    # a launch that faults makes CUDA unusable for its process
+def _require_one_kernel(launches: Mapping[Side, RecordedLaunch]) -> None:
+    names = {one.launch.kernel_name for one in launches.values()}
+    if len(names) > 1:
+        raise Problem(f"the two runs launch different kernels here: {' and '.join(sorted(names))}")
 
-    def __init__(self, judge: ReplayJudge, seconds: float) -> None:
-        self._judge, self._seconds = judge, seconds
-        self.stages: Sequence[str] = judge.stages
 
-    @property
-    def key(self) -> Sequence[str]:
-        return self._judge.key
+def _print(answer: Answer) -> None:
+    paths = {side: str(one.run.path) for side, one in answer.launches.items()}
+    names: dict[Side, str] = {side: side for side in paths} if len(paths) > 1 else {"a": "the run"}
+    for side, path in paths.items() if len(paths) > 1 else ():
+        out.print(f"{side}  {path}", markup=False)
+    for line in _text(answer, names):
+        out.print(line, markup=False)
 
-    def __call__(self, folder: Path) -> Judgement:
-        def judged() -> list[Any]:
-            found = self._judge(folder)
-            return [found.verdict, found.detail]
 
-        ended = in_child(judged, self._seconds)
-        if ended.failure:
-            return Judgement("skip", f"the replay failed: {ended.failure}")
-        verdict, detail = ended.result
-        return Judgement(verdict, detail)
+def _text(answer: Answer, names: report.Names) -> Iterator[str]:
+    yield from answer.notes
+    launches = {side: one.launch for side, one in answer.launches.items()}
+    yield from report.replay_text(answer.result, answer.verdict, answer.recorded, launches, names)
+    if answer.payloads is not None:
+        yield from report.payload_text(answer.payloads)
+
+
+def _json(answer: Answer) -> dict[str, object]:
+    launches = {side: one.launch for side, one in answer.launches.items()}
+    found = report.replay_json(answer.result, answer.verdict, answer.recorded, launches)
+    found["runs"] = {side: str(one.run.path) for side, one in answer.launches.items()}
+    found["notes"] = list(answer.notes)
+    return found

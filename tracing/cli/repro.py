@@ -5,20 +5,25 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from shlex import join, quote
 from typing import Annotated
 
 import typer
 
 from tracing import store
-from tracing.analyze.repro import write_repro
+from tracing.analyze.recording import recording
 from tracing.cli.app import RUNS, Runs, app, err, out
+from tracing.cli.launch_options import Kernel, LaunchNumber, Rank, chosen_launch
+from tracing.errors import Problem
+from tracing.store.recorded_launch import RecordedLaunch
 
 
 @app.command()
 def repro(
     name: Annotated[str, typer.Argument(metavar="RUN", help='A run by path or name, or "latest".')],
-    launch: Annotated[int, typer.Option(help="The launch, by its number in the run.")],
-    rank: Annotated[int | None, typer.Option(help="Whose launch, in the run of a job.")] = None,
+    launch: LaunchNumber,
+    kernel: Kernel = None,
+    rank: Rank = None,
     to: Annotated[Path | None, typer.Option(metavar="DIR", help="Where it is written.")] = None,
     times: Annotated[int, typer.Option(min=1, help="How often it is tried.")] = 1,
     seconds: Annotated[float, typer.Option(help="What trying it may take.")] = 300.0,
@@ -27,18 +32,40 @@ def repro(
     """Write a launch as a script with its inputs, and run that in a process of its own.
 
     Wants a run recorded with --keep-inputs. Exit status 0 if the script leaves the recorded bits every time,
-    1 if it leaves others, 2 if it does not run.
+    1 if it leaves others, 2 if it does not run, or the launch is of another kernel.
+
+    Example: tracing repro latest --launch 7 --kernel triton_poi_fused_mul_0
     """
     run = store.open_run(name, runs)
+    recorded = chosen_launch(run, launch, rank, kernel)
+    _require_inputs(recorded)
+    with err.status("importing torch"):
+        from tracing.replay.repro import write_repro
     of_rank = "" if rank is None else f"-rank{rank}"
-    written = write_repro(run, launch, to or Path(f"repro-{run.name}-{launch}{of_rank}"), rank)
-    for file in written.files:
-        err.print(f"wrote {file}", markup=False)
-    if written.missing:
-        err.print(f"zeros stand for what was not kept: {', '.join(written.missing)}", markup=False)
-    status, told = _tried(written.script, times, seconds)
-    out.print(told, markup=False)
+    written = write_repro(recorded, to or Path(f"repro-{run.name}-{launch}{of_rank}"))
+    err.print(f"wrote {len(written.files)} files into {written.script.parent}", markup=False)
+    if recorded.missing:
+        err.print(f"zeros stand for what was not kept: {', '.join(recorded.missing)}", markup=False)
+    status, said = _tried(written.script, times, seconds)
+    out.print(said, markup=False)
+    if status == 1:
+        whose = "" if rank is None else f" --rank {rank}"
+        out.print(
+            f"    next      tracing replay {quote(str(run.path))} --launch {launch}{whose}", markup=False
+        )
     raise typer.Exit(status)
+
+
+def _require_inputs(recorded: RecordedLaunch) -> None:
+    if not recorded.missing or recorded.inputs:
+        return
+    index, info = recorded.launch.index, recorded.run
+    command = recording(info, "--keep-inputs", "--launches", f"{index}:{index + 1}")
+    check = f"tracing repro latest --launch {index} --kernel {quote(recorded.launch.kernel_name)}"
+    raise Problem(
+        f"the inputs of launch {index} were not kept: {', '.join(recorded.missing)}",
+        f"record it with `{join(command)}`, then `{check}`",
+    )
 
 
 def _tried(script: Path, times: int, seconds: float) -> tuple[int, str]:

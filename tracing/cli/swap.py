@@ -10,20 +10,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tracing import environment, store
-from tracing.analyze import delta, swap
-from tracing.analyze.again import find_launch
+from tracing.analyze import delta, swap_plan
 from tracing.analyze.recording import case_of, is_virtual, target_of
-from tracing.analyze.reruns import Reruns
-from tracing.analyze.swap import Candidate
+from tracing.analyze.rerun_cache import RerunCache
+from tracing.analyze.swap_plan import Candidate
 from tracing.cli import hints
 from tracing.cli.app import err, out, progress
 from tracing.errors import Problem
 from tracing.model import Outcome, Rerun, Winner
 from tracing.report import swap as report
 from tracing.report.text import plural
+from tracing.store.recorded_launch import find_launch
 
 if TYPE_CHECKING:
-    from tracing.record.rerun import Program
+    from tracing.replay.swapped_case import SwappedCase
 
 _AGAIN = "`tracing compare --repeat 5 CASE` says whether it is deterministic; if so, record it again here"
 
@@ -44,11 +44,11 @@ def swapped(a: store.Run, b: store.Run, version: Version | None, each_launch: bo
 
     Interrupted, it goes on where it stopped.
     """
-    wanted = swap.results(a)
-    if swap.results(b) == wanted:
+    wanted = swap_plan.results(a)
+    if swap_plan.results(b) == wanted:
         out.print(f"the results are equal: {', '.join(wanted)}; there is nothing to swap kernels for")
         return 0
-    planned = swap.plan(a, b, version.value if version else None)
+    planned = swap_plan.plan(a, b, version.value if version else None)
     for line in report.plan_text(planned):
         out.print(line)
     if version is Version.eager:
@@ -72,13 +72,13 @@ def _agrees(run: store.Run) -> bool:
     return any(outcome.status == "passed" for outcome in run.records(Outcome))
 
 
-def _program(b: store.Run, version: Version | None, close: bool) -> Program:
+def _program(b: store.Run, version: Version | None, close: bool) -> SwappedCase:
     info = b.info
     virtual = is_virtual(info.environment)
     with err.status("importing torch"):
         from tracing.case import load_case
         from tracing.record.device import Device
-        from tracing.record.rerun import Program
+        from tracing.replay.swapped_case import SwappedCase
         from tracing.virtual_gpu.chips import DEFAULT_TARGET
 
         case = load_case(case_of(info))
@@ -91,7 +91,7 @@ def _program(b: store.Run, version: Version | None, close: bool) -> Program:
             "without a GPU Triton's interpreter executes every kernel, so `--with eager` replaces nothing",
             "`--with source`, `--with configuration`, or neither",
         )
-    return Program(case, device, info.seed, eager=close, winners=list(b.records(Winner)))
+    return SwappedCase(case, device, info.seed, eager=close, winners=list(b.records(Winner)))
 
 
 class _Search:
@@ -101,7 +101,7 @@ class _Search:
         self,
         wanted: Mapping[str, str],
         b: store.Run,
-        program: Program,
+        program: SwappedCase,
         candidates: Sequence[Candidate],
         close: bool,
     ) -> None:
@@ -110,7 +110,7 @@ class _Search:
         content = hashlib.blake2b(Path(b.info.path).read_bytes()).hexdigest()
         installed = [environment.installed(package) for package in ("torch", "triton")]
         key = [content, b.info.case, str(b.info.seed), b.info.environment.target, *installed, str(close)]
-        self.reruns = Reruns(b, key, program.run)
+        self.reruns = RerunCache(b, key, program.run)
 
     def status(self, each_launch: bool) -> int:
         """Search, print, and give the exit status."""
@@ -118,7 +118,7 @@ class _Search:
         if not self._everything():
             return 2
         found = self._minimal("kernel", self.candidates, seconds)
-        launches = swap.each_launch(found)
+        launches = swap_plan.each_launch(found)
         if each_launch and len(launches) > len(found):
             found = self._minimal("launch", launches, seconds)
         self._confirm(found)
@@ -148,7 +148,7 @@ class _Search:
             seconds = time.perf_counter() - started
         if found.outcome.status == "failed":
             raise Problem(f"the case of b, run again here, fails: {found.outcome.detail}", _AGAIN)
-        if found.results != swap.results(self.b):
+        if found.results != swap_plan.results(self.b):
             which = "those of a" if found.results == self.wanted else "neither those of a nor those of b"
             raise Problem(f"the case of b, run again here, gives other results: {which}", _AGAIN)
         differing = ", ".join(self._unequal(found))

@@ -16,9 +16,9 @@ from __future__ import annotations
 
 import random
 import sys
-import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -27,12 +27,12 @@ import triton.language as tl
 from triton.runtime import interpreter as upstream
 
 from tracing.interpreter.builder import BUILDER
+from tracing.interpreter.exclusion import LANGUAGE, compiles_wait
 from tracing.interpreter.guard import guarded
 from tracing.interpreter.language import interpreted, rewritten
 from tracing.patch import replaced
 
-# The language is patched process-wide while a launch executes; a backward pass may have its own thread.
-_LOCK = threading.RLock()
+__all__ = ["compiles_wait", "execute", "forget", "launch", "permuted"]
 
 
 def execute(source: Any, arguments: Sequence[object], grid: tuple[int, int, int]) -> None:
@@ -45,19 +45,60 @@ def execute(source: Any, arguments: Sequence[object], grid: tuple[int, int, int]
     Integers and floats enter with the types of the compiled signature: arithmetic promotes as on the device.
     Cost: 2-3 ms a launch, and 0.5-1.2 ms a program of a dozen operations on blocks of up to 4096 elements.
 
+    One launch at a time: the language is patched process-wide, and a backward pass may have its own thread.
+    `compiles_wait` keeps compiles on other threads out of it.
+
     What lies outside of the storages of the arguments, and of every tensor in use, is not accessed: loads
     give zeros, and stores do nothing. Where the thread is watched (`tracing.interpreter.gates`), the watchers
     decide instead.
 
     Raises Problem for what can be compiled but not executed here: inline assembly, rare libdevice functions.
     """
-    with _LOCK, interpreted(), _unobserved(), guarded(arguments), np.errstate(all="ignore"):
+    with LANGUAGE, interpreted(), _unobserved(), guarded(arguments), np.errstate(all="ignore"):
         bound = _bind(source, arguments)
         program = rewritten(source.fn.fn)
         BUILDER.set_grid_dim(*grid)
         for index in _programs(*grid):
             BUILDER.set_grid_idx(*index)
             program(**bound)
+
+
+def launch(
+    function: Any, values: Mapping[str, object], constants: Collection[str], grid: tuple[int, int, int]
+) -> None:
+    """Execute one launch of a function that was not compiled; as `execute`.
+
+    function  -- a JITFunction
+    values    -- of all its parameters, by name
+    constants -- its tl.constexpr arguments, and what Triton made constant because of its value; the second
+                 member of a tuple `t` is `t.1`
+
+    Raises KeyError for a parameter without a value.
+    """
+    source = SimpleNamespace(
+        fn=function,
+        constants={},  # they are among the values
+        signature={
+            one.name: _type_of(one.name, values[one.name], constants, one.annotation_type)
+            for one in function.params
+        },
+    )
+    execute(source, [values[name] for name in function.arg_names], grid)
+
+
+def _type_of(name: str, value: object, constants: Collection[str], annotated: str = "") -> object:
+    # as Triton's own specialisation has it
+    if name in constants:
+        return "constexpr"
+    if isinstance(value, tuple):
+        return tuple(_type_of(f"{name}.{i}", member, constants) for i, member in enumerate(value))
+    if annotated or isinstance(value, torch.Tensor):
+        return annotated or "*"
+    if isinstance(value, bool):
+        return "u1"
+    if isinstance(value, int):
+        return "i32" if -(2**31) <= value < 2**31 else "i64" if value < 2**63 else "u64"
+    return "fp32"
 
 
 def _programs(*grid: int) -> Iterable[tuple[int, ...]]:

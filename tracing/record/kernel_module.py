@@ -25,6 +25,8 @@ from torch._inductor.runtime import triton_helpers
 from triton.language.extra import libdevice
 from triton.runtime.jit import ConstexprFunction, JITFunction
 
+from tracing.interpreter.exclusion import LANGUAGE
+
 _PACKAGES = tuple(Path(str(package.__file__)).parent for package in (torch, triton))
 _OURS: Mapping[str, object] = dict.fromkeys(("KERNEL", "CONSTANTS", "OPTIONS"), ...)  # no kernel's names
 _INDUCTOR: Mapping[str, object] = {  # what Inductor's generated kernels find in their module
@@ -91,7 +93,9 @@ class _Written:
 
     def _define_function(self, function: Any) -> None:
         source = textwrap.dedent("".join(function.raw_src))
-        node = next(one for one in ast.parse(source).body if isinstance(one, ast.FunctionDef))
+        with LANGUAGE:  # CPython 3.11.7 and before lose count where threads parse at once (gh-106905)
+            tree = ast.parse(source)
+        node = next(one for one in tree.body if isinstance(one, ast.FunctionDef))
         scope = _scope(function)
         for name in _free_names(node):
             if name in scope:

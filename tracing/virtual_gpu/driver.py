@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -29,6 +30,7 @@ def installed(name: str, target: GPUTarget) -> Iterator[None]:
         # `active` would look for a GPU; None, not looked for yet, is restored as None.
         stack.callback(driver.set_active, driver._active)
         driver.set_active(_Driver(name, target))
+        stack.enter_context(interpreter.compiles_wait())
         # triton.autotune(warmup=..., rep=...) does not ask the driver for a benchmarker.
         for benchmark in ("do_bench", "do_bench_cudagraph"):
             stack.enter_context(replaced(triton.testing, benchmark, _benchmark))
@@ -57,6 +59,13 @@ class _Utilities:
         return None, 1, None, 0, 1024
 
 
+class _Thread(threading.local):
+    benchmarking = False  # launches are compiled and checked against the target, not executed
+
+
+_thread = _Thread()
+
+
 class _Launcher:
     """Stands for the C launcher of a backend: enter hook, kernel, exit hook."""
 
@@ -80,7 +89,7 @@ class _Launcher:
     ) -> None:
         if enter is not None:
             enter(metadata)
-        if not _Driver.benchmarking:
+        if not _thread.benchmarking:
             interpreter.execute(self.source, arguments, (x, y, z))
         if leave is not None:
             leave(metadata)
@@ -90,7 +99,6 @@ class _Driver:
     """The part of triton.backends.driver.DriverBase that compiling and launching touch."""
 
     launcher_cls = _Launcher
-    benchmarking = False  # launches are compiled and checked against the target, not executed
 
     def __init__(self, name: str, target: GPUTarget) -> None:
         self.name = name
@@ -123,6 +131,6 @@ def _benchmark(call: Callable[[], object], *arguments: Any, quantiles: Any = Non
     if not isinstance(driver._active, _Driver):
         return driver.active.get_benchmarker()(call, *arguments, quantiles=quantiles, **options)
     # Launching finds configurations that do not fit; equal times let the first of the others win.
-    with replaced(_Driver, "benchmarking", True):
+    with replaced(_thread, "benchmarking", True):
         call()
     return 1.0 if quantiles is None else [1.0] * len(quantiles)

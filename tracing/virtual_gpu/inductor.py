@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -33,10 +33,10 @@ def installed(name: str, target: GPUTarget) -> Iterator[None]:
     """Inside, torch.compile writes and launches a target's Triton kernels for tensors on the CPU."""
     with ExitStack() as stack:
         _forget_compiled(stack)
-        stack.enter_context(inductor_config.patch(_SETTINGS))
+        _set(stack, inductor_config, _SETTINGS)
         # Graphs of the virtual GPU are stored beside others of CPU tensors: without a tag they are the same.
         tag = f"{torch.compiler.config.cache_key_tag}virtual-{name}"
-        stack.enter_context(torch.compiler.config.patch(cache_key_tag=tag))  # type: ignore[attr-defined]
+        _set(stack, torch.compiler.config, {"cache_key_tag": tag})  # type: ignore[attr-defined, unused-ignore]
         # It looks for devices; without one, Dynamo would trace into the launch of a user's kernel.
         stack.enter_context(replaced(torch_triton, "has_triton", lambda **options: True))
         # torch 2.15 asks it before it writes the call of a user's kernel; earlier versions do not ask.
@@ -52,6 +52,13 @@ def installed(name: str, target: GPUTarget) -> Iterator[None]:
         # Equal times: the first configuration wins, without a launch.
         stack.enter_context(replaced(CachingAutotuner, "bench", lambda self, launcher, *args, **kwargs: 1.0))
         yield
+
+
+def _set(stack: ExitStack, config: Any, settings: Mapping[str, object]) -> None:
+    # Torch keeps a setting for the thread that makes it; other threads read the defaults.
+    stack.enter_context(config.patch(settings))
+    for name, value in settings.items():
+        stack.enter_context(replaced(config._config[name], "default", value))
 
 
 def _device_properties(name: str, target: GPUTarget) -> DeviceProperties:

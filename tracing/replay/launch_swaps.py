@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any, TypeAlias
 
@@ -19,12 +19,13 @@ import triton
 from torch._inductor.runtime.triton_heuristics import CachingAutotuner
 from triton.runtime.jit import JITFunction
 
+from tracing.errors import Problem
+from tracing.interpreter import compiles_wait
 from tracing.model import Replacement
 from tracing.patch import patched
 from tracing.record import hooks
-from tracing.record.remade import Remade, remade
-from tracing.record.site import tensor_of
-from tracing.record.sites import InductorSite
+from tracing.record.site import InductorSite, tensor_of
+from tracing.replay.loaded_kernel import Grid, LoadedKernel, load_kernel
 
 Chosen: TypeAlias = Mapping[str, Mapping[int, Replacement]]  # by kernel, and by which of its launches, from 0
 Launch: TypeAlias = Callable[..., Any]
@@ -38,13 +39,14 @@ class Swaps:
         self.refused = ""  # the kernel whose replacement failed
         self._chosen: Chosen = {}
         self._lock = threading.Lock()  # CUDA's backward launches from autograd's own threads
-        self._remade: dict[str, Remade] = {}  # by the text of its module
+        self._loaded: dict[str, LoadedKernel] = {}  # by the text of its module
         self._launchers: dict[tuple[int, Replacement], tuple[Any, Launch]] = {}  # by autotuner, which is held
         self._exit = ExitStack()
 
     def __enter__(self) -> Swaps:
         with ExitStack() as stack:
             stack.enter_context(hooks.trials_hidden())
+            stack.enter_context(compiles_wait())  # an eager launch may meet a compile of another thread
             stack.enter_context(patched(JITFunction, "run", self._around_function))
             stack.enter_context(patched(CachingAutotuner, "run", self._around_inductor))
             self._exit = stack.pop_all()
@@ -67,16 +69,18 @@ class Swaps:
 
     def _around_function(self, original: Launch) -> Launch:
         def run(function: JITFunction[Any], *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
-            found = self._next(function.__name__) if hooks.shown() and not warmup else None
-            if found is None:
+            replacement = self._next(function.__name__) if hooks.shown() and not warmup else None
+            if replacement is None:
                 return original(function, *args, grid=grid, warmup=warmup, **kwargs)
             with self._replacing(function.__name__):
-                made = self._made(found.module)
-                given = {**dict(zip(function.arg_names, args, strict=False)), **kwargs, **_constants(made)}
-                if found.eager:
-                    return _interpreted(made, given, found)
-                options = {"num_ctas": 1, **made.options}
-                return original(made.function, grid=found.grid, warmup=False, **{**given, **options})
+                given = {**dict(zip(function.arg_names, args, strict=False)), **kwargs}
+                _require_own(replacement, function, _evaluated(function, grid, given))
+                kernel = self._kernel(replacement.module)
+                given |= _constants(kernel)
+                if replacement.eager:
+                    return _interpreted(kernel, given, replacement)
+                options = {"num_ctas": 1, **kernel.options}
+                return original(kernel.function, grid=replacement.grid, warmup=False, **{**given, **options})
 
         wrapped: Launch = torch._dynamo.disable(run)  # type: ignore[no-untyped-call]
         return wrapped
@@ -84,16 +88,17 @@ class Swaps:
     def _around_inductor(self, original: Launch) -> Launch:
         def run(autotuner: Any, *args: Any, stream: int, benchmark_run: bool = False, **kwargs: Any) -> Any:
             trial = benchmark_run or autotuner.triton_interpret or not hooks.shown()
-            found = None if trial else self._next(autotuner.fn.__name__)
-            if found is None:
+            replacement = None if trial else self._next(autotuner.fn.__name__)
+            if replacement is None:
                 extra = {"benchmark_run": True} if benchmark_run else {}
                 return original(autotuner, *args, stream=stream, **extra, **kwargs)
             with self._replacing(autotuner.fn.__name__):
-                made = self._made(found.module)
-                if found.eager:  # behind the arguments of a user's kernel stands its grid
-                    names = InductorSite(autotuner).names
-                    return _interpreted(made, dict(zip(names, args, strict=False)), found)
-                return self._launcher(autotuner, made, found)(*args, stream=stream, **kwargs)
+                site = InductorSite(autotuner)
+                _require_own(replacement, autotuner.fn, _own_grid(site, args))
+                kernel = self._kernel(replacement.module)
+                if replacement.eager:
+                    return _interpreted(kernel, dict(zip(site.names, args, strict=False)), replacement)
+                return self._launcher(autotuner, kernel, replacement)(*args, stream=stream, **kwargs)
 
         return run
 
@@ -105,50 +110,73 @@ class Swaps:
             self.refused = kernel
             raise
 
-    def _made(self, module: str) -> Remade:
+    def _kernel(self, module: str) -> LoadedKernel:
         with self._lock:
-            if module not in self._remade:
-                self._remade[module] = self._exit.enter_context(remade(module))
-            return self._remade[module]
+            if module not in self._loaded:
+                self._loaded[module] = self._exit.enter_context(load_kernel(module))
+            return self._loaded[module]
 
-    def _launcher(self, autotuner: Any, made: Remade, found: Replacement) -> Launch:
-        key = id(autotuner), found
+    def _launcher(self, autotuner: Any, kernel: LoadedKernel, replacement: Replacement) -> Launch:
+        key = id(autotuner), replacement
         if key not in self._launchers:
-            self._launchers[key] = autotuner, _launcher(autotuner, made, found.grid)
+            self._launchers[key] = autotuner, _launcher(autotuner, kernel, replacement.grid)
         return self._launchers[key][1]
 
 
-def _constants(made: Remade) -> dict[str, Any]:
+def _own_grid(site: InductorSite, args: Sequence[Any]) -> Grid | None:
+    # None: an autotuner has not chosen yet
+    if len(args) > site.count:  # after the arguments of a user's kernel comes its grid
+        return site.trailing_grid(args)
+    return site.grid(args) if site.settled else None
+
+
+def _evaluated(function: JITFunction[Any], grid: Any, given: Mapping[str, Any]) -> Grid:
+    if callable(grid):
+        grid = grid({p.name: p.default for p in function.params if p.has_default} | dict(given))
+    x, y, z = (*grid, 1, 1)[:3]
+    return int(x), int(y), int(z)
+
+
+def _require_own(replacement: Replacement, function: Any, grid: Grid | None) -> None:
+    # the n-th launch of a kernel need not be the one that was recorded: the case may have been edited since
+    source = "".join(getattr(function, "raw_src", None) or ())
+    if replacement.own_source and source and source != replacement.own_source:
+        raise Problem("run again, it has another source than was recorded")
+    if grid not in (None, replacement.own_grid):
+        raise Problem(f"run again, it has the grid {grid}, and {replacement.own_grid} was recorded")
+
+
+def _constants(kernel: LoadedKernel) -> dict[str, Any]:
     # without what Triton made a constant of because of its value
-    declared = [parameter.name for parameter in made.function.params if parameter.is_constexpr]
-    return {name: made.constants[name] for name in declared if name in made.constants}
+    declared = [parameter.name for parameter in kernel.function.params if parameter.is_constexpr]
+    return {name: kernel.constants[name] for name in declared if name in kernel.constants}
 
 
-def _launcher(autotuner: Any, made: Remade, grid: tuple[int, int, int]) -> Launch:
+def _launcher(autotuner: Any, kernel: LoadedKernel, grid: tuple[int, int, int]) -> Launch:
     # as the autotuner makes its own, of a copy that has this function and this configuration alone
     twin = object.__new__(type(autotuner))  # copy.copy would pickle it
     twin.__dict__.update(vars(autotuner))
-    twin.fn = made.function
+    twin.fn = kernel.function
     fixed = {"grid_type": "FixedGrid", "fixed_grid": [str(size) for size in grid]}
     twin.inductor_meta = {**autotuner.inductor_meta, **fixed}
     compile_options = type(autotuner)._create_compile_options
-    twin._create_compile_options = lambda *args: {**compile_options(twin, *args), **made.options}
-    warps_and_stages = {name: made.options[name] for name in ("num_warps", "num_stages")}
-    config = triton.Config(_constants(made), **warps_and_stages)
+    twin._create_compile_options = lambda *args: {**compile_options(twin, *args), **kernel.options}
+    warps_and_stages = {name: kernel.options[name] for name in ("num_warps", "num_stages")}
+    config = triton.Config(_constants(kernel), **warps_and_stages)
     launcher: Launch = twin._precompile_config(config).make_launcher()
     return launcher
 
 
-def _interpreted(made: Remade, given: Mapping[str, Any], found: Replacement) -> None:
-    defaults = {p.name: p.default for p in made.function.params if p.has_default}
-    values = {**defaults, **{name: given[name] for name in made.function.arg_names if name in given}}
+def _interpreted(kernel: LoadedKernel, given: Mapping[str, Any], replacement: Replacement) -> None:
+    defaults = {p.name: p.default for p in kernel.function.params if p.has_default}
+    values = {**defaults, **{name: given[name] for name in kernel.function.arg_names if name in given}}
     with torch._C._DisableTorchDispatch(), _on_host(values) as copies:
-        made.interpret(copies, found.grid)
+        kernel.interpret(copies, replacement.grid)
 
 
 @contextmanager
 def _on_host(values: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    # The values with copies of their tensors in host memory; what was written there is copied back behind it.
+    # The values with copies of their tensors in host memory; what was written there is copied back after it.
     # Tensors that share a storage share its copy.
     storages: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
     copies: dict[str, Any] = {}

@@ -13,20 +13,20 @@ from typing import TypeAlias
 
 import msgspec
 
-from tracing.analyze.swap import Candidate, chosen
+from tracing.analyze.swap_plan import Candidate, chosen
 from tracing.model import Replacement, Rerun
 from tracing.store import Run
 
 Replacing: TypeAlias = Mapping[str, Mapping[int, Replacement]]
 
 
-class Reruns:
-    """The case of a run, run again; `ran` counts how often, `known` what an earlier search had found out."""
+class RerunCache:
+    """The case of a run, run again; `ran` counts how often, `known` what an earlier search knew."""
 
     def __init__(self, run: Run, key: Sequence[str], make: Callable[[Replacing], Rerun]) -> None:
         """Keep in a run what `make` gives.
 
-        key -- what, beside the replaced launches, decides about the results
+        key -- what, in addition to the replaced launches, decides about the results
         """
         self._folder, self._key, self._make = run.path / "swap", key, make
         self.ran = 0
@@ -43,26 +43,26 @@ class Reruns:
         replaced = chosen(candidates)
         path = self._folder / f"{_digest(self._key, replaced)}.json"
         if again or path not in self._asked:
-            self._asked[path] = self._found(path, replaced, again)
+            self._asked[path] = self._rerun(path, replaced, again)
         return self._asked[path]
 
-    def _found(self, path: Path, replaced: Replacing, again: bool) -> Rerun:
+    def _rerun(self, path: Path, replaced: Replacing, again: bool) -> Rerun:
         if not again and path.exists():
             self.known += 1
             return msgspec.json.decode(path.read_bytes(), type=Rerun)
-        found = self._make(replaced)
+        result = self._make(replaced)
         self.ran += 1
-        if found.outcome.status != "failed":
+        if result.outcome.status != "failed":
             path.parent.mkdir(exist_ok=True)
             partial = path.with_suffix(f".{os.getpid()}")
-            partial.write_bytes(msgspec.json.encode(found))
+            partial.write_bytes(msgspec.json.encode(result))
             partial.replace(path)
-        return found
+        return result
 
 
 def _digest(key: Sequence[str], replaced: Replacing) -> str:
-    found = hashlib.blake2b(msgspec.json.encode(list(key)), digest_size=8)
+    result = hashlib.blake2b(msgspec.json.encode(list(key)), digest_size=8)
     for kernel, turns in sorted(replaced.items()):
         for number, one in sorted(turns.items()):
-            found.update(msgspec.json.encode([kernel, number, one]))
-    return found.hexdigest()
+            result.update(msgspec.json.encode([kernel, number, one]))
+    return result.hexdigest()

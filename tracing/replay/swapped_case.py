@@ -15,11 +15,11 @@ from tracing.record.device import Device
 from tracing.record.experiment import Experiment
 from tracing.record.results import values
 from tracing.record.structure import Facts
-from tracing.record.swap import Chosen, Swaps
 from tracing.record.winners import Winners
+from tracing.replay.launch_swaps import Chosen, Swaps
 
 
-class Program:
+class SwappedCase:
     """While entered, a case can be run; what was compiled for one run serves the next."""
 
     def __init__(
@@ -41,7 +41,7 @@ class Program:
         """How many launches of each kernel were seen in the last run."""
         return self._swaps.launched
 
-    def __enter__(self) -> Program:
+    def __enter__(self) -> SwappedCase:
         with ExitStack() as stack:
             stack.enter_context(self._experiment.device.active())
             if self._eager:

@@ -12,10 +12,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from tracing.analyze.again import configuration, kernel_module, parameters
 from tracing.errors import Problem
 from tracing.model import Kernel, Replacement, Result, Signature
 from tracing.store import Run
+from tracing.store.kernel_file import configuration, configured, kernel_module, parameters
 
 Version: TypeAlias = Literal["configuration", "source", "eager"]
 
@@ -50,10 +50,10 @@ class Plan:
 
 def results(run: Run) -> dict[str, str]:
     """What the case of a run gave and left, to be compared, by name; raises Problem if there is nothing."""
-    found = {result.name: result.value.identity for result in run.records(Result)}
-    if not found:
+    bits = {result.name: result.value.identity for result in run.records(Result)}
+    if not bits:
         raise Problem(f"{run.path} has no results to compare", f"`tracing show {run.path}` says how it ended")
-    return found
+    return bits
 
 
 def plan(a: Run, b: Run, version: Version | None) -> Plan:
@@ -67,29 +67,29 @@ def plan(a: Run, b: Run, version: Version | None) -> Plan:
     candidates, alike, not_covered = [], [], {}
     for kernel in other.launches:
         try:
-            found = _candidate(kernel, one, other, version)
+            candidate = _candidate(kernel, one, other, version)
         except Problem as problem:
             not_covered[kernel] = problem.problem
             continue
-        if found is None:
+        if candidate is None:
             alike.append(kernel)
         else:
-            candidates.append(found)
+            candidates.append(candidate)
     return Plan(tuple(candidates), tuple(alike), not_covered)
 
 
 def each_launch(candidates: Sequence[Candidate]) -> list[Candidate]:
     """A candidate for each of their launches, in launch order."""
-    found = [Candidate(one.kernel, (turn,), one.launches) for one in candidates for turn in one.turns]
-    return sorted(found, key=lambda one: one.turns[0].index)
+    each = [Candidate(one.kernel, (turn,), one.launches) for one in candidates for turn in one.turns]
+    return sorted(each, key=lambda one: one.turns[0].index)
 
 
 def chosen(candidates: Sequence[Candidate]) -> dict[str, dict[int, Replacement]]:
     """Their replacements, by kernel and by number of the launch."""
-    found: dict[str, dict[int, Replacement]] = {}
+    replacements: dict[str, dict[int, Replacement]] = {}
     for one in candidates:
-        found.setdefault(one.kernel, {}).update({turn.number: turn.replacement for turn in one.turns})
-    return found
+        replacements.setdefault(one.kernel, {}).update({turn.number: turn.replacement for turn in one.turns})
+    return replacements
 
 
 class _Side:
@@ -98,8 +98,8 @@ class _Side:
     def __init__(self, run: Run) -> None:
         processes = run.processes()
         if len(processes) != 1:
-            found = f"{run.path} has launches of {len(processes)} processes"
-            raise Problem(f"{found}, and a case is run again in one", "record it without torchrun")
+            what = f"{run.path} has launches of {len(processes)} processes"
+            raise Problem(f"{what}, and a case is run again in one", "record it without torchrun")
         self.run, self.signatures = run, run.signatures(processes[0])
         self.launches: dict[str, list[tuple[int, int]]] = {}
         for row in run.rows(processes[0]):
@@ -119,14 +119,14 @@ class _Launched:
         return kernel_module(self.run, self.kernel)
 
     def configured(self, source: str) -> str:
-        return source + configuration(self.run, self.kernel, source)
+        return configured(self.run, self.kernel, source)
 
     def settings(self) -> dict[str, str]:
         source = self.source
         constants, options = _dictionaries(configuration(self.run, self.kernel, source))
         declared = {name for name, constant in parameters(source).items() if constant}
-        found = {name: value for name, value in constants.items() if name in declared} | options
-        return found | {"grid": str(self.signature.grid)}
+        settings = {name: value for name, value in constants.items() if name in declared} | options
+        return settings | {"grid": str(self.signature.grid)}
 
 
 def _dictionaries(assignments: str) -> Iterator[dict[str, str]]:
@@ -144,37 +144,46 @@ def _candidate(kernel: str, a: _Side, b: _Side, version: Version | None) -> Cand
         raise Problem(f"run {a.run.name} launches no kernel of this name")
     elif len(theirs) != len(ours):
         raise Problem(f"it is launched {len(ours)} times, and {len(theirs)} times in {a.run.name}")
-    ways: dict[tuple[int, int], tuple[Replacement, str] | None] = {}
+    known: dict[tuple[int, int], tuple[Replacement, str] | None] = {}
     turns = []
     for number, ((_, their), (index, our)) in enumerate(zip(theirs, ours, strict=True)):
-        if (their, our) not in ways:
+        if (their, our) not in known:
             mine = _Launched(b.run, *b.signatures[our])
             if version == "eager":
-                replacement = Replacement(mine.configured(mine.source), mine.signature.grid, eager=True)
-                ways[their, our] = replacement, "compiled → interpreted"
+                known[their, our] = (
+                    _replacement(mine, mine, mine.source, eager=True),
+                    "compiled → interpreted",
+                )
             else:
-                ways[their, our] = _way(_Launched(a.run, *a.signatures[their]), mine, version)
-        if way := ways[their, our]:
-            turns.append(Turn(index, number, *way))
+                known[their, our] = _replaced(_Launched(a.run, *a.signatures[their]), mine, version)
+        if replaced := known[their, our]:
+            turns.append(Turn(index, number, *replaced))
     return Candidate(kernel, tuple(turns), len(ours)) if turns else None
 
 
-def _way(theirs: _Launched, mine: _Launched, version: Version | None) -> tuple[Replacement, str] | None:
+def _replaced(theirs: _Launched, mine: _Launched, version: Version | None) -> tuple[Replacement, str] | None:
     # None: nothing of it differs
-    told = []
+    differing = []
     source = mine.source
     if version != "configuration" and theirs.source != source:
         one, other = parameters(theirs.source), parameters(source)
         if list(one) != list(other):
             raise Problem(f"its parameters are {', '.join(other)}; in {theirs.run.name} {', '.join(one)}")
         source = theirs.source
-        told.append("source")
+        differing.append("source")
     configured = mine
     if version != "source":
         before, after = mine.settings(), theirs.settings()
         names = [name for name in before | after if before.get(name) != after.get(name)]
-        told += [f"{name} {before.get(name, 'unset')} → {after.get(name, 'unset')}" for name in names]
+        differing += [f"{name} {before.get(name, 'unset')} → {after.get(name, 'unset')}" for name in names]
         configured = theirs
-    if not told:
+    if not differing:
         return None
-    return Replacement(configured.configured(source), configured.signature.grid), ", ".join(told)
+    return _replacement(mine, configured, source), ", ".join(differing)
+
+
+def _replacement(mine: _Launched, other: _Launched, source: str, *, eager: bool = False) -> Replacement:
+    # other: whose configuration is taken
+    own = mine.run.text(mine.kernel.source) if mine.kernel.source else ""
+    module, grid = other.configured(source), other.signature.grid
+    return Replacement(module, grid, own, mine.signature.grid, eager)

@@ -1,0 +1,159 @@
+"""`tracing replay` and `compare --replay`: the accused launch, on its inputs, in a process of its own."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from commands import DATA, tracing
+from planted_runs import saved
+from recorded_runs import recorded
+from records import arg, launch
+
+from tracing import store
+from tracing.analyze.replay_verdict import CodeDiffers, InputsDiffer, NeedsOtherMemory, Reproduced
+from tracing.cli.record_again import record_again
+from tracing.cli.replay import replayed
+from tracing.cli.replay_answer import Answer, Replaying, answered
+from tracing.errors import Problem
+from tracing.model import Side
+from tracing.record.outputs import Keep
+from tracing.store.recorded_launch import RecordedLaunch, recorded_launch
+
+GROW, REACH = 0, 1
+
+
+@pytest.fixture(scope="module")
+def case(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("case") / "shifted.py"
+    path.write_text((DATA / path.name).read_text())
+    return path
+
+
+@pytest.fixture(scope="module")
+def plain(case: Path) -> store.Run:
+    return recorded(case, case.parent / "runs", keep=Keep(inputs=True))
+
+
+def other(case: Path, options: str) -> store.Run:
+    return recorded(f"{case}:{options}", case.parent / "runs", keep=Keep(inputs=True))
+
+
+def asked(a: store.Run, b: store.Run, index: int, first: Side = "a") -> Answer:
+    launches: dict[Side, RecordedLaunch] = {"a": recorded_launch(a, index), "b": recorded_launch(b, index)}
+    return answered(launches, first, Replaying(5, False, a.path.parent))
+
+
+def test_other_code_is_executed_on_the_inputs_of_the_accused_run(case: Path, plain: store.Run) -> None:
+    b = other(case, "by=3.0")
+
+    for first in ("a", "b"):
+        answer = asked(plain, b, GROW, first)
+        assert isinstance(answer.verdict, CodeDiffers) and answer.verdict.inputs == first
+        assert (answer.result.series[0].launched, answer.result.series[0].inputs) == (first, first)
+
+
+def test_other_inputs_make_the_difference(case: Path, plain: store.Run) -> None:
+    assert asked(plain, other(case, "first=4.0"), GROW).verdict == InputsDiffer(("x_ptr",))
+
+
+def test_other_memory_outside_of_the_arguments_is_its_surroundings(case: Path, plain: store.Run) -> None:
+    assert asked(plain, other(case, "outside=1.0"), REACH).verdict == NeedsOtherMemory()
+
+
+def test_equal_runs_are_reproduced(case: Path, plain: store.Run) -> None:
+    assert asked(plain, other(case, "outside=1.0"), GROW).verdict == Reproduced()
+
+
+# ---- inputs that were not kept
+
+
+def test_a_launch_whose_inputs_were_not_kept_is_recorded_again(case: Path, tmp_path: Path) -> None:
+    run = recorded(case, tmp_path)
+
+    done = tracing("replay", str(run.path), "--launch", str(GROW), runs=tmp_path)
+
+    assert "its inputs were not kept; launch 0 was recorded again, into" in done.stdout
+    assert "every replay left what the run recorded" in done.stdout
+
+
+def test_a_case_that_is_gone_names_the_command(case: Path, tmp_path: Path) -> None:
+    here = tmp_path / case.name
+    here.write_text(case.read_text())
+    run = recorded(here, tmp_path)
+    here.unlink()
+
+    with pytest.raises(Problem, match="and recording it again failed") as raised:
+        record_again(recorded_launch(run, GROW), tmp_path)
+
+    assert f"`tracing run {here} --keep-inputs" in raised.value.remedy
+
+
+# ---- the commands
+
+
+def test_the_command_finds_a_race_and_says_on_what_it_rests(tmp_path: Path) -> None:
+    run = recorded(DATA / "racing.py", tmp_path, keep=Keep(inputs=True))
+    index = next(one.index for one in run.launches() if one.kernel_name == "racing_sum")
+
+    done = tracing("replay", str(run.path), "--launch", str(index), runs=tmp_path)
+
+    assert done.returncode == 1, done.stderr
+    assert "a race of its own: replays on the same bytes differ from each other" in done.stdout
+    assert "of 21 left what the run recorded" in done.stdout
+
+
+def test_the_command_speaks_json(case: Path, plain: store.Run) -> None:
+    b = other(case, "by=3.0")
+    options = ("--launch", "0", "--kernel", "grow", "--against", str(b.path), "--times", "2", "--json")
+
+    done = tracing("replay", str(plain.path), *options, runs=plain.path.parent)
+
+    found = json.loads(done.stdout)
+    assert (done.returncode, found["verdict"], found["launch"]) == (1, "code", {"a": 0, "b": 0})
+    assert [one["as_recorded"] for one in found["series"]] == [{"a": 3, "b": 0}, {"a": 0, "b": 3}]
+
+
+@pytest.mark.parametrize("command", ["replay", "repro"])
+def test_a_launch_of_another_kernel_is_refused_with_those_of_this_one(command: str, plain: store.Run) -> None:
+    done = tracing(command, str(plain.path), "--launch", "0", "--kernel", "reach", runs=plain.path.parent)
+
+    assert done.returncode == 2
+    assert "is of grow (" in done.stderr and "), not of reach" in done.stderr
+    assert "its launches: 1" in done.stderr
+
+
+def test_a_comparison_replays_what_it_accuses(tmp_path: Path) -> None:
+    a, b = (recorded(DATA / "racing.py", tmp_path, keep=Keep(inputs=True)) for _ in range(2))
+    index = next(one.index for one in a.launches() if one.kernel_name == "racing_sum")
+
+    text = "\n".join(replayed((a, b), (index, index), 0, "b", Replaying(20, False, tmp_path)))
+
+    assert "a race of its own: replays of b on the same bytes differ from each other" in text
+
+
+def test_compare_says_why_there_is_no_replay(tmp_path: Path) -> None:
+    one, other = (arg("out_ptr0", "out", "old", left) for left in "yz")
+    a, b = saved(tmp_path / "a", [launch(0, one)]), saved(tmp_path / "b", [launch(0, other)])
+
+    done = tracing("compare", str(a.path), str(b.path), "--replay", runs=tmp_path)
+
+    assert "→ not replayed: the run has no source of triton_poi_fused_mul_0" in done.stdout
+
+
+def test_a_replay_is_of_two_runs(tmp_path: Path) -> None:
+    done = tracing("compare", "silu", "--repeat", "2", "--replay", runs=tmp_path)
+
+    assert (done.returncode, "--repeat and --replay are questions of their own" in done.stderr) == (2, True)
+
+
+def test_fpsan_says_what_it_needs(plain: store.Run, tmp_path: Path) -> None:
+    one = recorded_launch(plain, GROW)
+    racing = recorded(DATA / "racing.py", tmp_path, keep=Keep(inputs=True))
+    index = next(each.index for each in racing.launches() if each.kernel_name == "racing_sum")
+
+    with pytest.raises(Problem, match="FpSan wants"):
+        answered({"a": one}, "a", Replaying(1, True, tmp_path))
+    with pytest.raises(Problem, match="FpSan leaves the 1 atomic additions of floats as they are"):
+        answered({"a": recorded_launch(racing, index)}, "a", Replaying(1, True, tmp_path))

@@ -1,0 +1,178 @@
+"""What replays of a launch say about two runs that differ in it, from counts and digests alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tracing.analyze.replay_verdict import (
+    CodeDiffers,
+    InputsChanged,
+    InputsDiffer,
+    NeedsOtherMemory,
+    NeedsSurroundings,
+    NothingRecorded,
+    NotReproduced,
+    OwnRace,
+    Reproduced,
+    Undecided,
+    left_as,
+    verdict,
+)
+from tracing.model import DifferingElements, Digest, ReplayResult, ReplaySeries, SeriesDifference, Side
+from tracing.report.replay import payload_text, replay_json, replay_text, verdict_text
+
+ALL = DifferingElements("y", 4, 4, ((0, 4),), 0.0)
+
+
+def left(*bits: str) -> tuple[dict[str, Digest], ...]:
+    return tuple({"y": Digest(one, one[:3])} for one in bits)
+
+
+def series(*bits: str, launched: Side = "a", inputs: Side = "a", **fields: Any) -> ReplaySeries:
+    """Replays that left these bits; one alone stands for two."""
+    varying = (ALL,) if len(set(bits)) > 1 else ()
+    rest = {"varying": varying, "unwritten": (), "written": {}} | fields
+    return ReplaySeries(launched, inputs, left(*(bits if len(bits) > 1 else 2 * bits)), **rest)
+
+
+def result(*some: ReplaySeries) -> ReplayResult:
+    pairs = [(i, j) for j in range(len(some)) for i in range(j) if some[i].outcomes[0] != some[j].outcomes[0]]
+    return ReplayResult("", some, tuple(SeriesDifference(pair, (ALL,)) for pair in pairs))
+
+
+def recorded(a: str, b: str | None = None) -> dict[Side, dict[str, Digest]]:
+    found: dict[Side, dict[str, Digest]] = {"a": left(a)[0]}
+    return found if b is None else {**found, "b": left(b)[0]}
+
+
+def test_replays_that_differ_from_each_other_race() -> None:
+    racing = series("xxx", "yyy", "xxx")
+
+    assert verdict(result(racing), recorded("xxx", "yyy"), ()) == OwnRace((racing,))
+
+
+def test_the_race_of_one_run_alone_is_its() -> None:
+    quiet, racing = series("xxx", "xxx"), series("xxx", "yyy", launched="b")
+
+    assert verdict(result(quiet, racing), recorded("xxx", "yyy"), ()) == OwnRace((racing,))
+
+
+def test_other_results_of_the_same_inputs_are_the_codes() -> None:
+    found = verdict(result(series("xxx"), series("yyy", launched="b")), recorded("xxx", "yyy"), ())
+
+    assert found == CodeDiffers("a", (ALL,))
+
+
+def test_inputs_that_make_the_difference_are_named() -> None:
+    own, other = series("xxx"), series("yyy", inputs="b")
+
+    assert verdict(result(own, other), recorded("xxx", "yyy"), ["x"]) == InputsDiffer(("x",))
+
+
+def test_code_that_differs_on_the_same_inputs_comes_before_inputs_that_differ() -> None:
+    four = [
+        series("xxx"),
+        series("yyy", launched="b"),
+        series("zzz", inputs="b"),
+        series("www", "www", launched="b", inputs="b"),
+    ]
+
+    assert verdict(result(*four), recorded("xxx", "www"), ["x"]) == CodeDiffers("a", (ALL,))
+
+
+@pytest.mark.parametrize(("always", "appeared", "missing"), [("xxx", "a", "b"), ("yyy", "b", "a")])
+def test_a_result_that_never_appears_needs_its_surroundings(
+    always: str, appeared: Side, missing: Side
+) -> None:
+    found = verdict(result(series(always, always)), recorded("xxx", "yyy"), ())
+
+    assert found == NeedsSurroundings(appeared, missing)
+
+
+def test_a_result_of_other_inputs_that_is_not_reproduced_needs_its_surroundings() -> None:
+    own, other = series("xxx"), series("zzz", inputs="b")
+
+    assert verdict(result(own, other), recorded("xxx", "yyy"), ["x"]) == NeedsSurroundings("a", "b")
+
+
+@pytest.mark.parametrize("left_by", [("xxx", None), ("xxx", "yyy")])
+def test_a_result_that_no_run_recorded_was_not_reproduced(left_by: tuple[str, str | None]) -> None:
+    assert verdict(result(series("zzz")), recorded(*left_by), ()) == NotReproduced()
+
+
+@pytest.mark.parametrize("left_by", [("xxx", None), ("xxx", "xxx")])
+def test_a_result_that_was_recorded_is_reproduced(left_by: tuple[str, str | None]) -> None:
+    assert verdict(result(series("xxx")), recorded(*left_by), ()) == Reproduced()
+
+
+def test_inputs_that_do_not_come_again_are_said() -> None:
+    said = verdict(result(series("zzz")), recorded("xxx", "yyy"), (), ["x"])
+
+    assert said == InputsChanged(("x",))
+    assert (
+        verdict_text(said, {"a": "a", "b": "b"})
+        == "it was not reproduced: recorded again, x held other contents"
+    )
+
+
+def test_without_digests_nothing_can_be_compared() -> None:
+    assert verdict(result(series("xxx")), {"a": {}}, ()) == NothingRecorded()
+
+
+def test_elements_that_depend_on_other_memory_are_no_reason_to_call_the_rest_other() -> None:
+    partly = series("xxx+++", unwritten=(ALL,), written={"y": (0,)})
+
+    assert left_as(partly, left("xxx---")[0]) == 2
+    assert left_as(partly, left("zzz---")[0]) == 0
+    assert verdict(result(partly), recorded("xxx---", "xxx==="), ()) == NeedsOtherMemory()
+
+
+def test_where_all_ranges_depend_on_other_memory_nothing_is_known() -> None:
+    hidden = series("xxx", unwritten=(ALL,), written={"y": ()})
+
+    assert left_as(hidden, left("zzz")[0]) is None
+    assert verdict(result(hidden), recorded("zzz"), ()) == Undecided()
+    assert verdict(result(hidden), recorded("zzz", "yyy"), ()) == NeedsOtherMemory()
+
+
+# ---- as it is printed
+
+
+def told(replays: ReplayResult, left_by: dict[Side, dict[str, Digest]]) -> str:
+    from records import launch
+
+    names: dict[Side, str] = {side: side for side in left_by}
+    launches = {side: launch(number) for number, side in enumerate(names, 3)}
+    said = verdict(replays, left_by, ())
+    assert replay_json(replays, said, left_by, launches)["launch"] == {
+        side: one.index for side, one in launches.items()
+    }
+    return "\n".join(replay_text(replays, said, left_by, launches, names))
+
+
+def test_the_counts_stand_below_the_verdict() -> None:
+    text = told(result(series("xxx", "yyy", "xxx")), recorded("xxx", "yyy"))
+
+    assert "a race of its own: replays of a on the same bytes differ from each other" in text
+    assert "launch #3 of a on the inputs of a:" in text
+    assert "1 of 2 replays (between 9% and 91% at 95% confidence) differ from the first" in text
+    assert "2 of 3 left what a recorded, 1 of 3 left what b recorded" in text
+    assert "y: 4 of 4 elements, 0:4" in text
+
+
+def test_both_launches_are_counted_where_the_code_differs() -> None:
+    text = told(result(series("xxx"), series("yyy", launched="b")), recorded("xxx", "yyy"))
+
+    assert "its code differs: a and b leave other results on the same inputs, those of a, every time" in text
+    assert "launch #4 of b on the inputs of a:" in text
+    assert "0 of 2 left what a recorded, 2 of 2 left what b recorded" in text
+
+
+def test_equal_payloads_are_rounding_and_others_are_not() -> None:
+    two = series("xxx"), series("yyy", launched="b")
+
+    assert "replays leave equal payloads: rounding" in "\n".join(payload_text(result(series("xxx", "xxx"))))
+    assert "different payloads: not rounding alone" in "\n".join(payload_text(result(series("xxx", "yyy"))))
+    assert "y: 4 of 4 elements" in "\n".join(payload_text(result(*two)))

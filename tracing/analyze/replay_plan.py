@@ -1,0 +1,74 @@
+"""Which launches are executed on which inputs, so that the results say what makes two runs differ."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tracing.model import KernelArg, Side
+from tracing.store.recorded_launch import RecordedLaunch
+
+
+def planned(
+    launches: Mapping[Side, RecordedLaunch], given: Mapping[Side, RecordedLaunch], first: Side
+) -> list[tuple[Side, Side]]:
+    """Every launch on every input, as (whose launch, whose inputs); of two that are the same, one.
+
+    launches -- of one run, or of two
+    given    -- the recordings whose inputs are fed to them; of one run where both found the same
+    first    -- the run whose launch comes first, on its own inputs
+    """
+    order: list[Side] = sorted(launches, key=lambda side: side != first)
+    together = launched_alike(launches[order[0]], launches[order[-1]])
+    return [
+        (launched, inputs)
+        for inputs in order
+        if inputs in given
+        for launched in (order[:1] if together else order)
+        if launched == inputs or takes(launches[launched], given[inputs])
+    ]
+
+
+def launched_alike(a: RecordedLaunch, b: RecordedLaunch) -> bool:
+    """Whether two launches have the same code, grid, numbers and layout."""
+    return _facts(a) == _facts(b)
+
+
+def takes(launch: RecordedLaunch, given: RecordedLaunch) -> bool:
+    """Whether a launch can be fed the inputs of another: tensors of the same names, shapes and dtypes."""
+    return _contents(launch) == _contents(given)
+
+
+def other_inputs(a: RecordedLaunch, b: RecordedLaunch) -> tuple[str, ...]:
+    """The arguments of which two launches found different contents, or of which nobody knows."""
+    names = dict.fromkeys((*_read(a), *_read(b)))
+    return tuple(name for name in names if not _alike(name, a, b))
+
+
+def _alike(name: str, a: RecordedLaunch, b: RecordedLaunch) -> bool:
+    one, other = a.tensors.get(name), b.tensors.get(name)
+    if one is None or other is None or _content(one) != _content(other):
+        return False
+    if name in a.inputs and name in b.inputs:  # blobs are named by their content
+        return a.inputs[name] == b.inputs[name]
+    return one.before is not None and other.before is not None and one.before.bits == other.before.bits
+
+
+def _read(recorded: RecordedLaunch) -> list[str]:
+    return [name for name, arg in recorded.tensors.items() if arg.reads]
+
+
+def _facts(recorded: RecordedLaunch) -> tuple[object, ...]:
+    layouts = {
+        name: (arg.tensor.shape, arg.tensor.stride, arg.tensor.dtype)
+        for name, arg in recorded.tensors.items()
+        if arg.tensor
+    }
+    return recorded.module, recorded.launch.grid, repr(recorded.values), layouts
+
+
+def _contents(recorded: RecordedLaunch) -> dict[str, object]:
+    return {name: _content(arg) for name, arg in recorded.tensors.items()}
+
+
+def _content(arg: KernelArg) -> object:
+    return arg.tensor and (arg.tensor.shape, arg.tensor.dtype)

@@ -1,0 +1,25 @@
+"""The options that name one launch of a run, and the kernel that it must be of."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from tracing import store
+from tracing.analyze.passes import compilation
+from tracing.store.recorded_launch import RecordedLaunch, recorded_launch
+
+LaunchNumber = Annotated[int, typer.Option("--launch", help="The launch, by its number in the run.")]
+Kernel = Annotated[
+    str | None,
+    typer.Option(help="The kernel that it must be of: a name, the first digits of a hash, or NAME#2."),
+]
+Rank = Annotated[int | None, typer.Option(help="Whose launch, in the run of a job.")]
+
+
+def chosen_launch(run: store.Run, launch: int, rank: int | None, kernel: str | None) -> RecordedLaunch:
+    """The launch that a person means; raises Problem as `recorded_launch` does."""
+    if kernel is not None and "#" in kernel:
+        kernel = compilation(run, kernel).hash
+    return recorded_launch(run, launch, rank, kernel)

@@ -1,0 +1,116 @@
+"""The tensors of a recorded launch in memory: they lie as they lay, and share what they shared.
+
+Around what lies together there is a page of its own, so that a kernel which reads too far finds the same
+bytes in each replay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+
+from tracing.model import KernelArg, KernelLaunch
+from tracing.record.outputs import load
+
+_PAGE = 4096  # bytes: addresses are equal modulo this, and so are all promises of alignment to a compiler
+
+
+@dataclass(frozen=True, slots=True)
+class TensorLayout:
+    """Where one tensor lies."""
+
+    storage: int
+    dtype: torch.dtype
+    shape: tuple[int, ...]
+    stride: tuple[int, ...]  # elements
+    offset: int  # elements from the start of the storage
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where the tensors of one launch lie."""
+
+    storages: Mapping[int, int]  # bytes of each: what the tensors need, and a page on either side
+    tensors: Mapping[str, TensorLayout]  # by argument
+
+
+Tensors = dict[str, torch.Tensor]  # by argument
+Memory = dict[int, torch.Tensor]  # [bytes] uint8, by storage
+
+
+def layout_of(launch: KernelLaunch) -> Layout:
+    """Where the tensors of a launch lay; what is far from them in their storages is left out."""
+    extents: dict[int, tuple[int, int]] = {}
+    tensors: dict[str, TensorLayout] = {}
+    for position, arg in enumerate(launch.args):
+        if arg.tensor is None:
+            continue
+        one = _layout(arg, -1 - position if arg.storage is None else arg.storage)
+        start, stop = _extent(one)
+        known = extents.get(one.storage, (start, stop))
+        extents[one.storage] = min(start, known[0]), max(stop, known[1])
+        tensors[arg.name] = one
+    bases = {storage: (start // _PAGE - 1) * _PAGE for storage, (start, _) in extents.items()}
+    return Layout(
+        {storage: stop + _PAGE - bases[storage] for storage, (_, stop) in extents.items()},
+        {name: _moved(one, bases[one.storage]) for name, one in tensors.items()},
+    )
+
+
+def memory_of(layout: Layout, contents: Mapping[str, bytes], fill: int, device: str) -> Memory:
+    """Allocate the storages of a launch.
+
+    contents -- of arguments, as safetensors files
+    fill     -- every other byte
+    """
+    memory = {
+        storage: torch.full((size,), fill, dtype=torch.uint8, device=device)
+        for storage, size in layout.storages.items()
+    }
+    tensors = tensors_in(layout, memory)
+    for name, data in contents.items():
+        tensor, content = tensors[name], load(data)
+        for dim, step in enumerate(tensor.stride()):
+            if step == 0 and tensor.shape[dim]:  # expanded: one element is written for all
+                tensor, content = tensor.narrow(dim, 0, 1), content.narrow(dim, 0, 1)
+        if tensor.element_size() == 1:  # torch does not copy integers of fewer than 8 bits
+            tensor, content = tensor.view(torch.uint8), content.view(torch.uint8)
+        tensor.copy_(content)
+    return memory
+
+
+def tensors_in(layout: Layout, memory: Memory) -> Tensors:
+    """The tensors of a launch, over storages that `memory_of` gave, or over copies of them."""
+    tensors: Tensors = {}
+    for name, one in layout.tensors.items():
+        storage = memory[one.storage]
+        empty = torch.empty(0, dtype=one.dtype, device=storage.device)
+        tensors[name] = empty.set_(storage.untyped_storage(), one.offset, one.shape, one.stride)
+    return tensors
+
+
+def copied(memory: Memory) -> Memory:
+    """Storages of the same bytes."""
+    return {storage: content.clone() for storage, content in memory.items()}
+
+
+def _layout(arg: KernelArg, storage: int) -> TensorLayout:
+    assert arg.tensor is not None
+    meta = arg.tensor
+    return TensorLayout(storage, getattr(torch, meta.dtype), meta.shape, meta.stride, meta.offset)
+
+
+def _extent(one: TensorLayout) -> tuple[int, int]:
+    # the bytes START:STOP of its storage between which the elements lie
+    first = one.offset * one.dtype.itemsize
+    if 0 in one.shape:
+        return first, first
+    last = sum((n - 1) * stride for n, stride in zip(one.shape, one.stride, strict=True))
+    return first, first + (last + 1) * one.dtype.itemsize
+
+
+def _moved(one: TensorLayout, base: int) -> TensorLayout:
+    offset = one.offset - base // one.dtype.itemsize
+    return TensorLayout(one.storage, one.dtype, one.shape, one.stride, offset)

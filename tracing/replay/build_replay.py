@@ -1,0 +1,109 @@
+"""A recorded launch made with another build of its kernel: does it leave what is expected?"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import torch
+
+from tracing.errors import Problem
+from tracing.model import KernelLaunch
+from tracing.replay.arguments import layout_of, memory_of, tensors_in
+from tracing.replay.cuda_binary import CudaBinary
+from tracing.store.recorded_launch import RecordedLaunch
+
+Tensors: TypeAlias = Mapping[str, torch.Tensor]
+Verdict: TypeAlias = Literal["good", "bad", "skip"]
+
+_ELSE = "give `tracing bisect` a command that judges: `-- COMMAND`"
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerance:
+    """What counts as equal; both None: torch.testing.assert_close's values for the dtype."""
+
+    atol: float | None = None
+    rtol: float | None = None
+
+
+def device_name() -> str:
+    """The name of this machine's GPU; makes CUDA unusable in children forked from this process later."""
+    return torch.cuda.get_device_name()
+
+
+def require_launchable(launch: KernelLaunch) -> None:
+    """Raise Problem, with the reason, if a given binary cannot be launched as a launch was."""
+    why = ""
+    if not launch.kernel.target.startswith("cuda:"):
+        why = f"its kernel was compiled for {launch.kernel.target}, and the replay knows only CUDA"
+    elif launch.kernel.num_ctas > 1:
+        why = "its blocks form clusters"
+    if why:
+        raise Problem(f"cannot be decided, because launch {launch.index} cannot be replayed: {why}", _ELSE)
+
+
+def require_inputs(recorded: RecordedLaunch) -> None:
+    """Raise Problem if the contents of an input were not kept."""
+    if recorded.missing:
+        names = ", ".join(recorded.missing)
+        raise Problem(
+            f"cannot be decided, because input {names} of launch {recorded.launch.index} was not kept",
+            f"record it with `tracing run CASE --keep-inputs --keep-outputs`, or {_ELSE}",
+        )
+
+
+class BuildReplay:
+    """A launch, and what it must leave within a tolerance."""
+
+    def __init__(
+        self, recorded: RecordedLaunch, expected: Tensors, tolerance: Tolerance, device: str
+    ) -> None:
+        """Judge builds by one launch.
+
+        expected -- on the CPU, what each written argument must hold afterwards
+        device   -- the name of the GPU
+        """
+        self._recorded, self._expected = recorded, expected
+        self._contents = recorded.contents()
+        self._tolerance, self._device = tolerance, device
+
+    @property
+    def key(self) -> Sequence[str]:
+        """What tells this judge from others: the launch, what is expected, the tolerance and the GPU."""
+        bits = [hashlib.blake2b(_bytes(one)).hexdigest() for one in self._expected.values()]
+        return ["replay", f"launch {self._recorded.launch.index}", *bits, repr(self._tolerance), self._device]
+
+    def judged(self, build: CudaBinary) -> tuple[Verdict, str]:
+        """Launch a build, and say why; call it in a process of its own, for a fault spoils CUDA for good.
+
+        A build that faults is bad; one that the driver does not load or launch is to be skipped.
+        """
+        launch, layout = self._recorded.launch, layout_of(self._recorded.launch)
+        tensors = tensors_in(layout, memory_of(layout, self._contents, 0, "cuda"))
+        scalars = self._recorded.values
+        values = {arg.name: tensors.get(arg.name, scalars.get(arg.name)) for arg in launch.args}
+        if refused := build.launch(values, launch.kernel.constants, launch.grid):
+            return "skip", refused
+        try:
+            torch.cuda.synchronize()
+        except RuntimeError as error:
+            return "bad", f"the kernel failed: {str(error).splitlines()[0]}"
+        return self.compared({name: tensors[name].cpu() for name in self._expected})
+
+    def compared(self, actual: Tensors) -> tuple[Verdict, str]:
+        """What is said of outputs, on the CPU."""
+        atol, rtol = self._tolerance.atol, self._tolerance.rtol
+        for name, expected in self._expected.items():
+            try:
+                torch.testing.assert_close(actual[name], expected, equal_nan=True, atol=atol, rtol=rtol)
+            except AssertionError as error:
+                said = " ".join(line.strip() for line in str(error).splitlines() if line.strip())
+                return "bad", f"{name}: {said}"
+        return "good", f"{', '.join(self._expected)} as expected"
+
+
+def _bytes(tensor: torch.Tensor) -> bytes:
+    return bytes(tensor.contiguous().reshape(-1).view(torch.uint8).numpy())

@@ -1,0 +1,134 @@
+"""One recorded launch executed several times on the inputs that it had: what does it leave?
+
+Each replay starts from the same bytes: contents that were kept, and zeros everywhere else. What it leaves is
+compared bit by bit with what the first left. Two more start with other bytes instead of the zeros: elements
+that are others both times, and were the same before, depend on memory of which no content was kept.
+
+On a GPU it is Triton's own launch. Without one it is the interpreter, with the programs in another order in
+each replay: a race between programs shows, one between the threads of a program does not.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import torch
+
+from tracing.errors import Problem
+from tracing.interpreter import permuted
+from tracing.model import DifferingElements, Digest, ReplayResult, ReplaySeries, SeriesDifference, Side
+from tracing.record.digest import digest
+from tracing.replay.arguments import Layout, Memory, Tensors, copied, layout_of, memory_of, tensors_in
+from tracing.replay.differing import Difference, elements
+from tracing.replay.loaded_kernel import LoadedKernel, load_kernel
+from tracing.store.recorded_launch import RecordedLaunch
+
+_FILLS = (0xFF, 0x7B)  # bytes that differ in each float: NaN, large numbers
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One launch on the contents of one run's inputs."""
+
+    launched: Side
+    launch: RecordedLaunch
+    inputs: Side
+    given: RecordedLaunch  # whose contents; tensors of the same names, shapes and dtypes
+
+
+def replay(asked: Sequence[Asked], outputs: Sequence[str], times: int) -> ReplayResult:
+    """Execute each launch `times` times in addition to the first.
+
+    outputs -- the arguments that are compared
+
+    Memory: that of the arguments five times. A kernel that faults makes CUDA unusable for this process.
+
+    Raises Problem for contents that are not those that the launch was recorded with, and what compiling and
+    launching raise.
+    """
+    done = [_series(one, outputs, times) for one in asked]
+    pairs = combinations(range(len(done)), 2)
+    apart = [SeriesDifference((i, j), _differences(done[i][1], done[j][1])) for i, j in pairs]
+    differences = [one for one in apart if one.elements]
+    device = torch.cuda.get_device_name() if torch.cuda.is_available() else ""
+    return ReplayResult(device, tuple(series for series, _ in done), tuple(differences))
+
+
+def _series(asked: Asked, outputs: Sequence[str], times: int) -> tuple[ReplaySeries, Tensors]:
+    with load_kernel(asked.launch.module) as kernel:
+        one = _Replays(asked, outputs, kernel)
+        memory = one.memory(0x00)
+        one.require_recorded(memory)
+        first = one.left(memory, 0)
+        outcomes = [_digests(first)]
+        varying = {name: Difference.none(tensor) for name, tensor in first.items()}
+        for order in range(1, times + 1):
+            now = one.left(memory, order)
+            changed = {name: Difference.between(first[name], tensor) for name, tensor in now.items()}
+            outcomes.append(outcomes[0] | _digests({n: now[n] for n, change in changed.items() if change}))
+            varying = {name: varying[name] | change for name, change in changed.items()}
+        unwritten = one.unwritten(first, varying)
+    written = {n: one.untouched_ranges(first[n].nbytes) for n, one in unwritten.items() if one}
+    counts = (tuple(outcomes), elements(varying), elements(unwritten), written)
+    return ReplaySeries(asked.launched, asked.inputs, *counts), first
+
+
+class _Replays:
+    # what the replays of one series have in common
+
+    def __init__(self, asked: Asked, outputs: Sequence[str], kernel: LoadedKernel) -> None:
+        self.asked, self.kernel = asked, kernel
+        self.outputs = [name for name in outputs if name in asked.launch.tensors]
+        self.layout: Layout = layout_of(asked.launch.launch)
+        self.contents = asked.given.contents()
+        self.values = asked.launch.values
+
+    def memory(self, fill: int) -> Memory:
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+        return memory_of(self.layout, self.contents, fill, device)
+
+    def require_recorded(self, memory: Memory) -> None:
+        """Raise Problem if what the launch is about to read is not what the recorded one read."""
+        tensors, given = tensors_in(self.layout, memory), self.asked.given
+        for name in given.read.keys() & self.contents.keys():
+            bits = digest(tensors[name]).bits
+            if bits != given.read[name]:
+                raise Problem(
+                    f"the contents of {name} that were kept of launch {given.launch.index} have the digest "
+                    f"{bits}, and the launch read {given.read[name]}",
+                    f"record it again: the run {given.run.path} is damaged, or the input was not quiet",
+                )
+
+    def left(self, memory: Memory, order: int) -> Tensors:
+        tensors = tensors_in(self.layout, copied(memory))
+        arguments, grid = {**self.values, **tensors}, self.asked.launch.launch.grid
+        if torch.cuda.is_available():
+            self.kernel.launch(arguments, grid)
+            torch.cuda.synchronize()
+        else:
+            with permuted(order) if order else contextlib.nullcontext():
+                self.kernel.interpret(arguments, grid)
+        return {name: tensors[name].contiguous() for name in self.outputs}
+
+    def unwritten(self, first: Tensors, varying: dict[str, Difference]) -> dict[str, Difference]:
+        # what is another with either fill, and did not vary by itself
+        depending: dict[str, Difference] = {}
+        for fill in _FILLS:
+            filled = self.left(self.memory(fill), 0)
+            now = {name: Difference.between(first[name], tensor) for name, tensor in filled.items()}
+            depending = {name: depending.get(name, one) & one for name, one in now.items()}
+        return {name: one.without(varying[name]) for name, one in depending.items()}
+
+
+def _differences(a: Tensors, b: Tensors) -> tuple[DifferingElements, ...]:
+    alike = [
+        name for name in a if name in b and (a[name].shape, a[name].dtype) == (b[name].shape, b[name].dtype)
+    ]
+    return elements({name: Difference.between(a[name], b[name]) for name in alike})
+
+
+def _digests(tensors: Tensors) -> dict[str, Digest]:
+    return {name: digest(tensor) for name, tensor in tensors.items()}

@@ -1,0 +1,177 @@
+"""What replays of a launch say: the verdict, then the counts that it rests on.
+
+As lines of plain text, or as what JSON has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from math import prod
+from typing import Any, TypeAlias
+
+import msgspec
+
+from tracing.analyze.replay_verdict import (
+    CodeDiffers,
+    InputsChanged,
+    InputsDiffer,
+    NeedsOtherMemory,
+    NeedsSurroundings,
+    NothingRecorded,
+    NotReproduced,
+    OwnRace,
+    Recorded,
+    Reproduced,
+    Undecided,
+    Verdict,
+    left_as,
+    rate,
+    varies,
+)
+from tracing.model import DifferingElements, KernelLaunch, ReplayResult, ReplaySeries, Side
+
+_OTHER = "memory whose content was not kept (unwritten, or outside of its arguments)"
+
+Names: TypeAlias = Mapping[Side, str]  # of the runs that were asked about
+
+_KINDS = {
+    OwnRace: "race",
+    CodeDiffers: "code",
+    InputsDiffer: "inputs",
+    InputsChanged: "not reproduced",
+    NeedsSurroundings: "surroundings",
+    NeedsOtherMemory: "surroundings",
+    Reproduced: "reproduced",
+    NotReproduced: "not reproduced",
+    NothingRecorded: "nothing recorded",
+    Undecided: "undecided",
+}
+
+
+def replay_text(
+    result: ReplayResult,
+    said: Verdict,
+    recorded: Recorded,
+    launches: Mapping[Side, KernelLaunch],
+    names: Names,
+) -> Iterator[str]:
+    """The verdict, and of each series of replays how many differ, and how many left what was recorded.
+
+    recorded -- what the launch left in each run
+    """
+    launch = launches[result.series[0].launched]
+    programs = prod(launch.grid)
+    where = f"on {result.device}" if result.device else "in the interpreter"
+    if not result.device and programs > 1:
+        where += ", its programs in another order each time"
+    yield f"launch #{launch.index} {launch.kernel_name}, replayed {where}:"
+    yield f"  {verdict_text(said, names)}"
+    for series in result.series:
+        if len(names) > 1:
+            who = f"launch #{launches[series.launched].index} of {names[series.launched]}"
+            yield f"  {who} on the inputs of {names[series.inputs]}:"
+        yield from _series_text(series, recorded, names)
+    if isinstance(said, CodeDiffers):
+        yield "  they differ in:"
+        yield from _elements_text(said.elements)
+    if not result.device and not isinstance(said, OwnRace):
+        order = "one program has no other order, and " if programs == 1 else ""
+        yield f"  ({order}a race between threads of a program does not show in the interpreter)"
+
+
+def verdict_text(said: Verdict, names: Names) -> str:
+    """A verdict in a sentence."""
+    match said:
+        case OwnRace(series):
+            whose = " and ".join(dict.fromkeys(names[one.launched] for one in series))
+            of = f" of {whose}" if len(names) > 1 else ""
+            return f"a race of its own: replays{of} on the same bytes differ from each other"
+        case CodeDiffers(inputs):
+            on = f"on the same inputs, those of {names[inputs]}"
+            return f"its code differs: {' and '.join(names.values())} leave other results {on}, every time"
+        case InputsDiffer(arguments):
+            return f"its inputs differ, and make the difference: {', '.join(arguments)}"
+        case InputsChanged(arguments):
+            return f"it was not reproduced: recorded again, {', '.join(arguments)} held other contents"
+        case NeedsSurroundings(appeared, missing):
+            only = f"every replay left what {names[appeared]} recorded, none what {names[missing]} did"
+            return f"it needs its surroundings (streams, neighbours, memory outside of its arguments): {only}"
+        case NeedsOtherMemory():
+            return f"it needs its surroundings: elements depend on {_OTHER}"
+        case Undecided():
+            return f"cannot be decided: elements that depend on {_OTHER} hide the others"
+        case Reproduced():
+            return f"deterministic: every replay left what {' and '.join(names.values())} recorded"
+        case NothingRecorded():
+            return "deterministic; no digests of what it left were recorded"
+        case NotReproduced():
+            left = f"no replay left what {' or '.join(names.values())} recorded"
+            return f"it was not reproduced: {left}; memory whose content was not kept was zeros"
+
+
+def payload_text(payloads: ReplayResult) -> Iterator[str]:
+    """What FpSan says: equal payloads are rounding, others are not."""
+    kernels = "both kernels leave" if len(payloads.series) > 1 else "replays leave"
+    changed = [one.varying for one in payloads.series if varies(one)]
+    changed += [one.elements for one in payloads.differences if _same_inputs(payloads, one.series)]
+    if not changed:
+        yield f"under FpSan {kernels} equal payloads: rounding, of the same operations in another order"
+        return
+    yield f"under FpSan {kernels} different payloads: not rounding alone; a bug, or the kernels rest on"
+    yield "  what FpSan does not keep, as sqrt(x) * sqrt(x) = x"
+    yield from _elements_text(changed[0])
+
+
+def replay_json(
+    result: ReplayResult, said: Verdict, recorded: Recorded, launches: Mapping[Side, KernelLaunch]
+) -> dict[str, Any]:
+    """Keys: verdict, kernel, launch, device, series, differences; the series are those of `ReplayResult`."""
+    series = [
+        {
+            "launched": one.launched,
+            "inputs": one.inputs,
+            "replays": len(one.outcomes),
+            "differing": rate(one).differing,
+            "as_recorded": {side: left_as(one, bits) for side, bits in recorded.items() if bits},
+            "varying": msgspec.to_builtins(one.varying),
+            "unwritten": msgspec.to_builtins(one.unwritten),
+        }
+        for one in result.series
+    ]
+    return {
+        "verdict": _KINDS[type(said)],
+        "kernel": next(iter(launches.values())).kernel_name,
+        "launch": {side: one.index for side, one in launches.items()},
+        "device": result.device or "interpreter",
+        "series": series,
+        "differences": msgspec.to_builtins(result.differences),
+    }
+
+
+def _series_text(series: ReplaySeries, recorded: Recorded, names: Names) -> Iterator[str]:
+    indent = "    " if len(names) > 1 else "  "
+    yield f"{indent}{rate(series)} differ from the first"
+    yield from _elements_text(series.varying, indent)
+    of = len(series.outcomes)
+    counts = {names[side]: left_as(series, bits) for side, bits in recorded.items() if bits}
+    left = [
+        f"{count} of {of} left what {name} recorded" for name, count in counts.items() if count is not None
+    ]
+    if left:
+        yield f"{indent}{', '.join(left)}"
+    if series.unwritten:
+        yield f"{indent}elements that depend on {_OTHER}:"
+        yield from _elements_text(series.unwritten, indent)
+
+
+def _same_inputs(result: ReplayResult, pair: tuple[int, int]) -> bool:
+    one, other = (result.series[number] for number in pair)
+    return one.inputs == other.inputs
+
+
+def _elements_text(differing: Iterable[DifferingElements], indent: str = "  ") -> Iterator[str]:
+    for one in differing:
+        more = ", ..." if sum(stop - start for start, stop in one.ranges) < one.count else ""
+        ranges = ", ".join(f"{start}:{stop}" for start, stop in one.ranges)
+        by = f", by up to {one.largest:.3g}" if one.largest else ""
+        yield f"{indent}  {one.argument}: {one.count} of {one.of} elements, {ranges}{more}{by}"

@@ -1,0 +1,119 @@
+"""A recorded kernel as the text of a Python file that needs torch and Triton alone.
+
+The file defines KERNEL, the function; CONSTANTS, its tl.constexpr arguments and specialised values; and
+OPTIONS, with which it was compiled.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from tracing.errors import Problem
+from tracing.model import Compilation, Kernel
+from tracing.store.reader import Run
+
+_TRITON_TYPE = re.compile(r"(fp|bf|u?int)\d+\w*")
+_SIGNATURE = re.compile(r"tt\.func public @[^\n]*")
+_PARAMETER = re.compile(r"%[\w.]+: ([^ ,)]+)")
+_FLOATS = {"f64": "fp64", "f16": "fp16", "bf16": "bf16"}  # that Triton does not make of a Python float
+_OPTIONS = ("enable_fp_fusion", "maxnreg")  # in addition to those of every launch: what may change a result
+
+
+def kernel_file(run: Run, kernel: Kernel) -> str:
+    """The text of a Python file that defines a kernel as KERNEL, with CONSTANTS and OPTIONS.
+
+    Raises Problem, with the reason, for a kernel that cannot be launched outside of its program.
+    """
+    source = kernel_module(run, kernel)
+    if "!tt.tensordesc" in _signature(run, kernel):
+        raise Problem(
+            f"{kernel.name} takes a tensor descriptor, which was not recorded", "make it in the kernel"
+        )
+    return configured(run, kernel, source)
+
+
+def configured(run: Run, kernel: Kernel, source: str) -> str:
+    """A module of `source` with the CONSTANTS, the OPTIONS and the types with which a kernel was compiled."""
+    return source + configuration(run, kernel, source) + _types(run, kernel, source)
+
+
+def kernel_module(run: Run, kernel: Kernel) -> str:
+    """The text of a module that defines a kernel as KERNEL.
+
+    Raises Problem, with the reason, if there is none.
+    """
+    if kernel.kind != "triton" or kernel.module is None:
+        raise Problem(
+            f"the run has no source of {kernel.name} that can be compiled again",
+            "it has that of kernels written in Python and compiled by Triton",
+        )
+    if kernel.undefined:
+        names = ", ".join(kernel.undefined)
+        raise Problem(
+            f"{kernel.name} uses {names} of its module, which was not recorded: it is no constant, no "
+            "function of Triton, and nothing of torch, Triton or the standard library",
+            f"pass it as a tl.constexpr, or write it into the kernel; the module is {kernel.file}",
+        )
+    return run.text(kernel.module)
+
+
+def configuration(run: Run, kernel: Kernel, source: str) -> str:
+    """The lines that give a module of `source` the CONSTANTS and OPTIONS with which a kernel was compiled.
+
+    Raises Problem for a constant that is no literal.
+    """
+    constants = {name: _literal(name, text) for name, text in kernel.constants.items()}
+    known = {name: text for name, text in constants.items() if name.split(".")[0] in parameters(source)}
+    pairs = ", ".join(f"{name!r}: {text}" for name, text in known.items())
+    options = {"num_warps": kernel.num_warps, "num_stages": kernel.num_stages, **_options(run, kernel)}
+    return f"CONSTANTS = {{{pairs}}}\nOPTIONS = {options!r}\n"
+
+
+def parameters(module: str) -> dict[str, bool]:
+    """The parameters of the kernel of a module, by name, and whether each is declared tl.constexpr."""
+    functions = [node for node in ast.parse(module).body if isinstance(node, ast.FunctionDef)]
+    return {  # the kernel is defined last
+        one.arg: one.annotation is not None and "constexpr" in ast.unparse(one.annotation)
+        for one in functions[-1].args.args
+    }
+
+
+def _types(run: Run, kernel: Kernel, source: str) -> str:
+    # Inductor compiles a float that a user's kernel is given as fp64, Triton as fp32
+    names = [name for name in parameters(source) if name not in kernel.constants]
+    types = _PARAMETER.findall(_signature(run, kernel))
+    if len(names) != len(types):
+        return ""
+    given = {name: _FLOATS[kind] for name, kind in zip(names, types, strict=True) if kind in _FLOATS}
+    if not given:
+        return ""
+    known = "parameter.annotation_type = TYPES.get(parameter.name, parameter.annotation_type)"
+    return f"TYPES = {given!r}\nfor parameter in KERNEL.params:\n    {known}\n"
+
+
+def _signature(run: Run, kernel: Kernel) -> str:
+    # the line of the TTIR that declares the kernel
+    line = _SIGNATURE.search(run.text(kernel.stages["ttir"])) if "ttir" in kernel.stages else None
+    return line[0] if line else ""
+
+
+def _options(run: Run, kernel: Kernel) -> dict[str, object]:
+    options: dict[str, object] = {"num_ctas": kernel.num_ctas} if kernel.num_ctas > 1 else {}
+    compiled = (one for one in run.records(Compilation) if one.hash == kernel.hash)
+    recorded = next((one.options for one in compiled), {})
+    return options | {name: ast.literal_eval(recorded[name]) for name in _OPTIONS if name in recorded}
+
+
+def _literal(name: str, text: str) -> str:
+    if _TRITON_TYPE.fullmatch(text):
+        return f"triton.language.dtype({text!r})"
+    if text in ("inf", "-inf", "nan"):
+        return f"float({text!r})"
+    try:
+        ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        raise Problem(
+            f"the constant {name} was recorded as {text}, which is no literal", "replay it in its own program"
+        ) from None
+    return text

@@ -1,0 +1,162 @@
+"""One launch of a run, with all that is needed to execute it again: code, arguments, and what they held."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from tracing.errors import Problem
+from tracing.model import Blob, Digest, KeptTensor, KernelArg, KernelLaunch
+from tracing.store.kernel_file import kernel_file
+from tracing.store.reader import Run, rank_of
+
+Number: TypeAlias = bool | int | float | None
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedLaunch:
+    """One launch of a run, ready to be executed again."""
+
+    run: Run
+    process: str
+    launch: KernelLaunch
+    module: str  # Python text that defines KERNEL, CONSTANTS and OPTIONS
+    inputs: Mapping[str, Blob]  # contents before the launch that were kept, by argument: safetensors files
+    missing: tuple[str, ...]  # arguments that the kernel reads, and whose contents were not kept
+
+    @property
+    def tensors(self) -> dict[str, KernelArg]:
+        """The arguments that are tensors, by name."""
+        return {arg.name: arg for arg in self.launch.args if arg.tensor is not None}
+
+    @property
+    def values(self) -> dict[str, Number]:
+        """The arguments that are neither tensors nor constants; raises Problem for one that is no number."""
+        constants = self.launch.kernel.constants
+        return {a.name: _number(a) for a in self.launch.args if a.tensor is None and a.name not in constants}
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The arguments that the kernel may have written, or was seen to."""
+        return tuple(name for name, arg in self.tensors.items() if arg.writes or arg.modified)
+
+    @property
+    def expected(self) -> dict[str, Digest]:
+        """The digests of what the launch left; without those that were not taken."""
+        after = {name: self.tensors[name].after for name in self.outputs}
+        return {name: digest for name, digest in after.items() if digest is not None}
+
+    @property
+    def read(self) -> dict[str, str]:
+        """The bits of what the launch read; without those that were not taken."""
+        return {name: arg.before.bits for name, arg in self.tensors.items() if arg.reads and arg.before}
+
+    def contents(self) -> dict[str, bytes]:
+        """The safetensors files of the kept inputs, by argument; raises Problem if one is missing."""
+        return {name: self.run.bytes(blob) for name, blob in self.inputs.items()}
+
+
+def recorded_launch(
+    run: Run, index: int, rank: int | None = None, kernel: str | None = None
+) -> RecordedLaunch:
+    """Collect what is needed to execute launch `index` of a run.
+
+    rank   -- whose launch; None: of the one process that has such a launch
+    kernel -- the kernel that it must be of, by name or by the first digits of its hash
+
+    Raises Problem, with the reason, if there is no such launch, if it is of another kernel, or if its kernel
+    cannot be launched outside of its program.
+    """
+    process, launch = find_launch(run, index, rank)
+    if kernel is not None:
+        _require_kernel(run, process, launch, kernel)
+    kept = (one for one in run.view(process, KeptTensor, KeptTensor) if one.launch == index)
+    inputs = {launch.args[one.position].name: one.blob for one in kept if one.side == "before"}
+    missing = tuple(arg.name for arg in launch.args if arg.reads and arg.name not in inputs)
+    return RecordedLaunch(run, process, launch, kernel_file(run, launch.kernel), inputs, missing)
+
+
+def find_launch(run: Run, index: int, rank: int | None = None) -> tuple[str, KernelLaunch]:
+    """Launch `index` of a run, and the process that made it.
+
+    rank -- whose; None: of the one process that has such a launch
+
+    Raises Problem if there is none, or more than one.
+    """
+    processes = [one for one in run.processes() if rank in (None, rank_of(one))]
+    having = [(one, row) for one in processes for row in run.rows(one) if row.line.index == index]
+    if len(having) != 1:
+        why = f"{len(having)} processes of it have one" if having else "it has none"
+        there = "say whose: `--rank R`; " if having else ""
+        raise Problem(
+            f"{run.path} has no single launch {index}: {why}", f"{there}`tracing show {run.path}` lists them"
+        )
+    process, row = having[0]
+    signatures = run.signatures(process)
+    if row.line.signature not in signatures:
+        raise Problem(f"{run.path} is damaged: launch {index} has no signature", "record it again")
+    return process, run.joined(row, *signatures[row.line.signature])
+
+
+def launches_of(run: Run, process: str, kernel: str) -> list[int]:
+    """The launches of the kernels of one name, in launch order; 2 µs for each launch of the process."""
+    signatures = run.signatures(process)
+    mine = {number for number, (one, _) in signatures.items() if one.name == kernel}
+    return [row.line.index for row in run.rows(process) if row.line.signature in mine]
+
+
+def call_order(run: Run, process: str, launch: KernelLaunch) -> int | None:
+    """How many launches of kernels of its name came before a launch.
+
+    None if that is not known, because some launch before it was not recorded.
+    """
+    earlier = sum(row.line.index < launch.index for row in run.rows(process))
+    if earlier != launch.index:
+        return None
+    return launches_of(run, process, launch.kernel_name).index(launch.index)
+
+
+def same_call(run: Run, process: str, launch: KernelLaunch, other: Run) -> int:
+    """The launch of another run that is the same call of the same kernel: its n-th launch, in one process.
+
+    Where it is not known which call a launch is, the launch of the same number is, if its kernel is the same.
+
+    Raises Problem if there is none, or if the other run has several processes of the launch's rank.
+    """
+    theirs = [one for one in other.processes() if rank_of(one) == rank_of(process)]
+    if len(theirs) != 1:
+        raise Problem(f"{other.path} has {len(theirs)} processes of rank {rank_of(process)}", "name a launch")
+    calls, order = launches_of(other, theirs[0], launch.kernel_name), call_order(run, process, launch)
+    if order is not None and order < len(calls):
+        return calls[order]
+    if order is None and launch.index in calls:
+        return launch.index
+    which = f"launch {launch.index}" if order is None else f"a call {order}"
+    raise Problem(
+        f"{other.path} has no {which} of {launch.kernel_name}, from 0, as {run.path} has",
+        f"`tracing show {other.path}` lists its launches",
+    )
+
+
+def _number(arg: KernelArg) -> Number:
+    if isinstance(arg.value, str):
+        raise Problem(
+            f"the argument {arg.name} was recorded as {arg.value}, which is no number",
+            "replay it in its own program",
+        )
+    return arg.value
+
+
+def _require_kernel(run: Run, process: str, launch: KernelLaunch, wanted: str) -> None:
+    name, digits = launch.kernel_name, launch.kernel.hash
+    if wanted == name or (wanted and digits.startswith(wanted)):
+        return
+    signatures = run.signatures(process).items()
+    mine = {n for n, (one, _) in signatures if one.name == wanted or one.hash.startswith(wanted)}
+    theirs = [str(row.line.index) for row in run.rows(process) if row.line.signature in mine]
+    where = f"its launches: {', '.join(theirs[:8])}{', ...' if len(theirs) > 8 else ''}"
+    raise Problem(
+        f"launch {launch.index} of {run.path} is of {name} ({digits[:12]}), not of {wanted}",
+        where if theirs else f"the run has no launch of {wanted}: `tracing show {run.path}` lists them",
+    )
