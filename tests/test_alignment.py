@@ -56,6 +56,7 @@ def aligned(a: list[Launch], b: list[Launch], window: int = 64) -> list[Pair[Lau
             iter(a),
             iter(b),
             lambda one, side: one.kernel,
+            lambda one, side: one.kernel,
             differ,
             lambda one, other: not differ(one, other),
             lambda one: one.value,

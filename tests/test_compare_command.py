@@ -93,7 +93,7 @@ def test_a_run_that_lost_its_blobs_is_compared_all_the_same(tmp_path: Path) -> N
     status, text = compared(*runs)
 
     assert status == 1
-    assert "no more is told:" in text and "1 launch compared" in text
+    assert "no more is known:" in text and "1 launch compared" in text
 
 
 def test_a_run_that_failed_is_compared_up_to_there(tmp_path: Path) -> None:

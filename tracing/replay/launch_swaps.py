@@ -24,7 +24,8 @@ from tracing.interpreter import compiles_wait
 from tracing.model import Replacement
 from tracing.patch import patched
 from tracing.record import hooks
-from tracing.record.site import InductorSite, tensor_of
+from tracing.record.site import tensor_of
+from tracing.record.sites import InductorSite
 from tracing.replay.loaded_kernel import Grid, LoadedKernel, load_kernel
 
 Chosen: TypeAlias = Mapping[str, Mapping[int, Replacement]]  # by kernel, and by which of its launches, from 0

@@ -14,7 +14,7 @@ A2 adds in another order, which gives the same bits.
 - transposed [operator]: operator of aten::mm* or operator of aten::t* or undecided; read by shift as in_ptr
   at 1. The product is with the transposed matrix.
 - poked [operator]: host or undecided; read by shift as in_ptr at 1. The host writes between mm and add.
-- weights [operator]: start or undecided; read by shift as in_ptr at 1. The matrix is another one from the
+- weights [operator]: start or undecided. The matrix is another one from the
   start.
 - long [operator]: operator of aten::sin* or operator of aten::cos* or undecided; read by shift as in_ptr at
   1. The sixth of twelve operators is another one.

@@ -9,7 +9,8 @@ A2 writes what is there already, by its address.
   launch.
 - dlpack [writer]: host; runs b; read by shift as in_ptr at 1. Through DLPack.
 - bytes [writer]: host; runs b; read by shift as in_ptr at 1. Through a memoryview.
-- storage [writer]: host; runs b; read by shift as in_ptr at 1. Through the storage.
+- storage [writer]: host or operator of aten::fill_*; runs b; read by shift as in_ptr at 1. Through the
+  storage, which torch fills by an operator.
 - hidden_operator [writer]: host or operator of *; runs b; read by shift as in_ptr at 1. By an operator of
   which torch's dispatcher tells nobody.
 - thread [writer]: host; runs b; read by shift as in_ptr at 1. By another thread.

@@ -63,6 +63,7 @@ class Alignment(Generic[T]):
         a: Iterator[T],
         b: Iterator[T],
         key: Callable[[T, int], str],
+        kernel: Callable[[T, int], str] | None = None,
         permuted: Callable[[T, T], bool] = lambda a, b: False,
         equal: Callable[[T, T], bool] = lambda a, b: True,
         content: Callable[[T], Hashable] = id,
@@ -73,13 +74,16 @@ class Alignment(Generic[T]):
         """Align `a` with `b`, launches in launch order, each read once.
 
         key      -- what a launch of run 0 or 1 is known by: equal keys may be paired
+        kernel   -- likewise, but coarser: what is left over is paired by it
         permuted -- whether two launches of one key read other bits, so that another partner is worth a search
         equal    -- whether two launches of one key read and wrote equal bits
         content  -- the bits that a launch read and wrote, where these tell launches of one kernel apart
         common   -- how many arguments of two launches of one key held equal bits
         queues   -- of run a, and which of run b do the same work, as far as that is known
         """
-        self._a, self._b = _Side(a, lambda one: key(one, 0)), _Side(b, lambda one: key(one, 1))
+        coarse = kernel or key
+        self._a = _Side(a, lambda one: key(one, 0), lambda one: coarse(one, 0))
+        self._b = _Side(b, lambda one: key(one, 1), lambda one: coarse(one, 1))
         self._partners = _Partners(self._a, self._b, equal, queues or {})
         self._permuted, self._equal, self._content, self._common = permuted, equal, content, common
         self._window = window
@@ -177,6 +181,9 @@ class Alignment(Generic[T]):
     def _go_with(self, a: T, b: T) -> bool:
         return self._a.key(a) == self._b.key(b)
 
+    def _same_kernels(self, a: T, b: T) -> bool:
+        return self._a.kernel(a) == self._b.kernel(b)
+
     def _same(self, a: T, b: T) -> bool:
         return self._a.key(a) == self._b.key(b) and self._equal(a, b)
 
@@ -191,7 +198,7 @@ class Alignment(Generic[T]):
             return
         for n in range(len(a)):
             if n in partner:
-                yield Pair(a[n], b[partner[n]], True)
+                yield Pair(a[n], b[partner[n]], partner[n] != n)
         for n in left_a:
             yield from self._only_a(a[n])
         for n in left_b:
@@ -208,7 +215,7 @@ class Alignment(Generic[T]):
     def _matched(self, a: list[T], b: list[T]) -> dict[int, int]:
         # launches of one kernel that changed places: those with equal bits first
         partner: dict[int, int] = {}
-        for test in (self._same, self._go_with):
+        for test in (self._same, self._go_with, self._same_kernels):
             taken = set(partner.values())
             for n, one in enumerate(a):
                 if n in partner:
@@ -299,8 +306,8 @@ class _Waiting(Generic[T]):
 class _Side(Generic[T]):
     # one run, looked at ahead; its launches wait in a queue each
 
-    def __init__(self, launches: Iterator[T], key: Callable[[T], str]) -> None:
-        self.launches, self.key = launches, key
+    def __init__(self, launches: Iterator[T], key: Callable[[T], str], kernel: Callable[[T], str]) -> None:
+        self.launches, self.key, self.kernel = launches, key, kernel
         self.queues: dict[Queue, deque[T]] = {}
         self.waiting = _Waiting[T]()
         self.held = 0
@@ -328,8 +335,8 @@ class _Side(Generic[T]):
     def like_first(self, queue: Queue, count: int) -> list[tuple[int, T]]:
         # of the next launches of a queue those of the first one's kernel, and their places
         launches = list(islice(self.queues[queue], count))
-        key = self.key(launches[0])
-        return [(n, launch) for n, launch in enumerate(launches) if self.key(launch) == key]
+        kernel = self.kernel(launches[0])
+        return [(n, launch) for n, launch in enumerate(launches) if self.kernel(launch) == kernel]
 
     def rest(self) -> Iterator[T]:
         while self.held:

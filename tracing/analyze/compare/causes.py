@@ -160,7 +160,11 @@ class Causes:
         ]
         if alone[0] != alone[1]:
             return _operator(one if alone[0] else None, other if alone[1] else None, "a" if alone[0] else "b")
-        if a is not None and b is not None and not any(alone) and not reads[0].passed:
+        if (
+            a is not None
+            and b is not None
+            and not (any(alone) or reads[0].passed or self._pairs.passed_on(a, b))
+        ):
             return OtherTensor(_written(a), _written(b))
         return _operator(one, other, "ab")
 

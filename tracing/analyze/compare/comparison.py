@@ -75,7 +75,7 @@ class Comparison:
         suspect = (
             notes.suspect if differing or (notes.uninitialised and not known) else notes.first_consequence
         )
-        if not notes.reported and suspect is not None:
+        if not (notes.reported or notes.started) and suspect is not None:
             notes.reported += 1
             self.repeated[key_of(suspect)] += 1
             yield suspect

@@ -20,6 +20,15 @@ class Partners(NamedTuple):
     equal: bool  # it read and wrote equal bits
 
 
+class Exchange(NamedTuple):
+    """Two launches that changed places although they share bytes that one of them writes."""
+
+    first: Partners  # in run a
+    second: Partners
+    argument: str  # of the second
+    shown: bool  # False: each read and wrote equal bits; only what lies in memory afterwards may differ
+
+
 class LaunchOrder:
     """Remembers partners, and finds those that stand in another order in the two runs."""
 
@@ -29,18 +38,18 @@ class LaunchOrder:
         self._highest = -1  # of run b, so far
         self.independent = 0  # pairs of launches that changed places, and have nothing to do with each other
 
-    def add(self, one: Partners, *, moved: bool) -> Iterator[tuple[Partners, Partners, str]]:
-        """Take the next partners; give the dependent ones, first and second of run a, and the argument."""
+    def add(self, one: Partners, *, moved: bool) -> Iterator[Exchange]:
+        """Take the next partners; give those with which they changed places."""
         moved = moved or (not one.equal and one.b.index < self._highest)
         self._highest = max(self._highest, one.b.index)
         for other in self._recent if moved else self._moved:
             if (other.a.index < one.a.index) != (other.b.index < one.b.index):
                 first, second = (other, one) if other.a.index < one.a.index else (one, other)
                 met = _meet(first.a, second.a) or _meet(first.b, second.b)
-                if met is not None and not (one.equal and other.equal):
-                    yield first, second, met
-                else:
-                    self.independent += 1
+                shown = not (one.equal and other.equal)
+                self.independent += met is None or not shown
+                if met is not None:
+                    yield Exchange(first, second, met, shown)
         self._recent.append(one)
         if moved:
             self._moved.append(one)

@@ -27,7 +27,7 @@ from tracing.analyze.compare.equal_prefix import FIRST, Prefix, equal_prefix
 from tracing.analyze.compare.kernel_code import CodeDifference, KernelCodes
 from tracing.analyze.compare.launch_order import LaunchOrder, Partners
 from tracing.analyze.compare.pairing import Pairing, Status
-from tracing.analyze.compare.signature_pair import Change, SignaturePair, Slot, signature_pair
+from tracing.analyze.compare.signature_pair import Change, SignaturePair, Slot, identities, signature_pair
 from tracing.analyze.compare.timeline import Position, Step, Timeline
 from tracing.analyze.compare.winners import Winners
 from tracing.analyze.digest_ranges import Blame, blame
@@ -99,8 +99,13 @@ class ProcessPair:
         )
         self._pauses = 0
         self._equal_to_the_end: tuple[Position, Position] | None = None  # launches that are not passed over
+        self._keys: tuple[dict[int, str], dict[int, str]] = ({}, {})  # by signature
+        self._identities = identities(self._known[0]), identities(self._known[1])
+        shared = set(self._identities[0].values()) & set(self._identities[1].values())
+        self._shared: dict[object, int] = {one: n for n, one in enumerate(shared)}
         self._winners = Winners(notes.a, notes.b)
         self._order = LaunchOrder()
+        self._unshown: OrderDiffers | None = None
         self._gap: _Gap | None = None
         self._cut: set[Side] = set()  # runs that could not be read to their end
 
@@ -147,8 +152,8 @@ class ProcessPair:
         # launch by launch, until the runs are in step at the end of a line of digests
         pause.counts = [start, start]
         aligned = Alignment(
-            self._steps(0, start, pause), self._steps(1, start, pause), self._key, self._permuted,
-            self._equal, _content, self._common, queues, self._notes.window,
+            self._steps(0, start, pause), self._steps(1, start, pause), self._key, self._kernel,
+            self._permuted, self._equal, _content, self._common, queues, self._notes.window,
         )  # fmt: skip
         pause.idle = aligned.is_idle
         for a, b, moved in aligned:
@@ -172,9 +177,19 @@ class ProcessPair:
             self._cut.add(side)
             self._notes.add(f"{problem.problem}; compared up to there")
 
-    def _key(self, step: Step, side: int) -> str:
-        # a kernel whose code the other run has, too, is known by its code; any other by its name
+    def _kernel(self, step: Step, side: int) -> str:
         return self._codes.key(step.kernel, side)
+
+    def _key(self, step: Step, side: int) -> str:
+        # A kernel whose code the other run has, too, is known by its code, any other by its name; so are
+        # launches by their configuration and arguments, where the other run has such launches.
+        number = step.row.line.signature
+        known = self._keys[side].get(number)
+        if known is None:
+            code, identity = self._codes.key(step.kernel, side), self._identities[side].get(number)
+            shared = identity is not None and identity in self._shared
+            known = self._keys[side][number] = f"{code} {self._shared[identity]}" if shared else code
+        return known
 
     # ---- two launches that may be equal
 
@@ -233,8 +248,14 @@ class ProcessPair:
         equal = not (seen.inputs or seen.outputs or seen.pair.changes or code)
         if not equal:
             found = list(self._different(seen))
-        for first, second, argument in self._order.add(Partners(a, b, equal), moved=moved):
-            yield OrderDiffers(self._launches(first.a, first.b), self._launches(second.a, second.b), argument)
+        for exchange in self._order.add(Partners(a, b, equal), moved=moved):
+            order = OrderDiffers(
+                self._launches(*exchange.first[:2]), self._launches(*exchange.second[:2]), exchange.argument
+            )
+            if exchange.shown:
+                yield order
+            else:
+                self._unshown = self._unshown or order
         yield from found
 
     def _different(self, seen: _Seen) -> Iterator[Divergence]:
@@ -252,6 +273,8 @@ class ProcessPair:
             self._mark(seen, outputs, "differs")
             return
         found = [self._input(launches, slot, cause) for slot, cause in causes.items() if slot not in loose]
+        if found and not any(found) and not self._notes.reported and self._unshown is not None:
+            yield self._unshown  # whose launches are each equal, and wrote the same memory in another order
         yield from (one for one in found if one is not None)
         if len(loose) < len(seen.inputs):
             self._mark(seen, outputs, "differs")

@@ -140,6 +140,11 @@ def _changes(kernel_a: Kernel, one: Signature, kernel_b: Kernel, other: Signatur
             yield Change(name, theirs, ours)
 
 
+def identities(known: Signatures) -> dict[int, tuple[tuple[str, str], ...]]:
+    """What the launches of each signature have in common, by number; equal for launches that are alike."""
+    return {number: tuple(_settings(*one).items()) for number, one in known.items()}
+
+
 def _settings(kernel: Kernel, signature: Signature) -> dict[str, str]:
     found = {"kernel": kernel.name, "grid": str(signature.grid), **configuration_of(kernel)}
     return found | {arg.name: _passed(arg) for arg in signature.args}

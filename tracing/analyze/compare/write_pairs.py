@@ -53,6 +53,15 @@ class WritePairs:
             return self._pairing.partner(write.number)
         return self._pairing.partner_in_a(write.number)
 
+    def passed_on(self, a: Write, b: Write) -> bool:
+        """True if one of two writes is an operator that read what the other run's write left."""
+        given = ((one, b, 0) for found in a.reads for one in found)
+        theirs = ((a, one, 1) for found in b.reads for one in found)
+        return any(
+            one is not None and other is not None and self._is_same(one, other, False)
+            for one, other, _ in (*given, *theirs)
+        )
+
     def _is_same(self, a: Write, b: Write, exactly: bool) -> bool:
         # exactly -- of several calls of one operator the one that is as many-th
         if a.kind != b.kind or a.out_of_bounds != b.out_of_bounds:
