@@ -47,22 +47,30 @@ def launches(kernels: str, values: str = "") -> list[Launch]:
     ]
 
 
-def aligned(a: list[Launch], b: list[Launch], window: int = 64) -> list[Pair[Launch]]:
-    def differ(one: Launch, other: Launch) -> bool:
-        return one.value != other.value
+class Asked:
+    """Launches are of one kernel by their letter, and equal by their value."""
 
-    return list(
-        Alignment(
-            iter(a),
-            iter(b),
-            lambda one, side: one.kernel,
-            lambda one, side: one.kernel,
-            differ,
-            lambda one, other: not differ(one, other),
-            lambda one: one.value,
-            window=window,
-        )
-    )
+    def kernel(self, launch: Launch, side: int) -> str:
+        return launch.kernel
+
+    def exact(self, launch: Launch, side: int) -> str:
+        return launch.kernel
+
+    def content(self, launch: Launch) -> int:
+        return launch.value
+
+    def permuted(self, a: Launch, b: Launch) -> bool:
+        return a.value != b.value
+
+    def equal(self, a: Launch, b: Launch) -> bool:
+        return a.value == b.value
+
+    def common(self, a: Launch, b: Launch) -> int:
+        return 0
+
+
+def aligned(a: list[Launch], b: list[Launch], window: int = 64) -> list[Pair[Launch]]:
+    return list(Alignment(iter(a), iter(b), Asked(), window=window))
 
 
 def text(pairs: list[Pair[Launch]]) -> list[str]:

@@ -22,7 +22,7 @@ from tracing.analyze.compare.divergence import (
     Unknown,
     Writer,
 )
-from tracing.analyze.compare.memory import Sources, Write, span
+from tracing.analyze.compare.memory import Input, Write, span
 from tracing.analyze.compare.pairing import Pairing
 from tracing.analyze.compare.timeline import Step, Timeline
 from tracing.analyze.compare.write_pairs import WritePair, WritePairs
@@ -77,7 +77,11 @@ class Causes:
         """Why an argument that two partners read differs."""
         reads = _read(a, position), _read(b, position)
         self._followed.clear()
-        answer = self._compared(a.sources.get(position, ()), b.sources.get(position, ()), reads)
+        given = [
+            Input(read.address, step.sources.get(position, ()))
+            for read, step in zip(reads, (a, b), strict=True)
+        ]
+        answer = self._compared(given[:1], given[1:], reads)
         if not isinstance(answer, Follows) and (elements := _uninitialised(a, b, position)):
             known = answer if isinstance(answer, Uninitialised) else Uninitialised(None)
             return replace(known, elements=elements)
@@ -93,13 +97,16 @@ class Causes:
         sources, reads = [], []
         for timeline, value in zip(self._timelines, (a, b), strict=True):
             stop = value.address + extent(value.meta)[1]
-            sources.append(timeline.memory.sources(value.address, stop, value.meta))
+            sources.append([Input(value.address, timeline.memory.sources(value.address, stop, value.meta))])
             reads.append(_Read(value.address, value.meta, value.digest.bits, 0, _END))
         answer = self._compared(sources[0], sources[1], (reads[0], reads[1]))
         return Unknown(self._unrecorded) if self._unrecorded and answer else answer
 
-    def _compared(self, a: Sources, b: Sources, reads: _Reads) -> Answer:
-        latest = [max((one.order for one in side if one is not None), default=0) for side in (a, b)]
+    def _compared(self, a: Sequence[Input], b: Sequence[Input], reads: _Reads) -> Answer:
+        latest = [
+            max((one.order for read in side for one in read.sources if one is not None), default=0)
+            for side in (a, b)
+        ]
         answers = [self._answer(pair, reads, latest) for pair in self._pairs.of(a, b)]
         found = [answer for answer in answers if answer is not None]
         return min(found, key=_rank, default=None)
@@ -155,7 +162,7 @@ class Causes:
         # an operator that the other run calls, too, wrote at another point of the program there
         one, other = (write if write is not None and write.kind == "operator" else None for write in (a, b))
         alone = [
-            write is not None and not self._timelines[1 - side].calls(write, reads[1 - side].before)
+            write is not None and self._calls_more(write, side, reads)
             for side, write in enumerate((one, other))
         ]
         if alone[0] != alone[1]:
@@ -167,6 +174,11 @@ class Causes:
         ):
             return OtherTensor(_written(a), _written(b))
         return _operator(one, other, "ab")
+
+    def _calls_more(self, operator: Write, side: int, reads: _Reads) -> bool:
+        # whether a run has called an operator like this more often than the other one
+        counts = [one.count(operator, read.before) for one, read in zip(self._timelines, reads, strict=True)]
+        return counts[side] > counts[1 - side]
 
     def _unseen(self) -> Answer:
         return Unknown(self._unknown) if self._unknown else Host("", None, proven=False)
@@ -185,19 +197,12 @@ class Causes:
         key = a.number, a.position, b.number, b.position
         if key not in self._followed:
             self._followed[key] = None  # while its own inputs are followed
-            self._followed[key] = self._given(a, b, reads)
+            passed = _passed_to(a, reads[0]), _passed_to(b, reads[1])
+            self._followed[key] = self._compared(a.reads, b.reads, passed)
         answer = self._followed[key]
         if answer is None or isinstance(answer, Unknown):
             return replace(_operator(a, b, "ab"), proven=False)
         return _through(answer, a.name)
-
-    def _given(self, a: Write, b: Write, reads: _Reads) -> Answer:
-        # what differs in the inputs of an operator, whose operands may change places: x + y, y + x
-        ours, theirs = (
-            tuple({(one and one[:4]): one for found in write.reads for one in found}.values())
-            for write in (a, b)
-        )
-        return self._compared(ours, theirs, (_passed_to(a, reads[0]), _passed_to(b, reads[1])))
 
     def _is_other_call(self, a: Write, b: Write, reads: _Reads) -> bool:
         # both runs call it as often, and what is read here is the result of another one of these calls

@@ -42,13 +42,20 @@ class Write(NamedTuple):
     changed: bool = True  # False: the region held these bits before
     out_of_bounds: bool = False
     order: int = 0  # later writes have higher numbers
-    reads: tuple[Sources, ...] = ()  # of an operator: what each of its inputs held
+    reads: tuple[Input, ...] = ()  # of an operator: what each of its inputs held
     depth: int = 0  # operators in a row through which it can be followed back
     call: int = 0  # of an operator: how often it was called like this before
     below: Sources = ()  # what lay there before; kept where the write may have left some of it
 
 
 Sources: TypeAlias = "tuple[Write | None, ...]"  # None: nobody was seen to write some of the bytes
+
+
+class Input(NamedTuple):
+    """A tensor that was read."""
+
+    address: int  # of its first element
+    sources: Sources
 
 
 class Memory:

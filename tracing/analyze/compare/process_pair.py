@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from tracing.analyze.compare.alignment import Alignment, Queue
+from tracing.analyze.compare.alignment import Alignment
 from tracing.analyze.compare.causes import Causes, Follows
 from tracing.analyze.compare.comparison_notes import Notes
 from tracing.analyze.compare.divergence import (
@@ -25,6 +25,7 @@ from tracing.analyze.compare.divergence import (
 )
 from tracing.analyze.compare.equal_prefix import FIRST, Prefix, equal_prefix
 from tracing.analyze.compare.kernel_code import CodeDifference, KernelCodes
+from tracing.analyze.compare.launch_matching import Queue
 from tracing.analyze.compare.launch_order import LaunchOrder, Partners
 from tracing.analyze.compare.pairing import Pairing, Status
 from tracing.analyze.compare.signature_pair import Change, SignaturePair, Slot, identities, signature_pair
@@ -152,8 +153,7 @@ class ProcessPair:
         # launch by launch, until the runs are in step at the end of a line of digests
         pause.counts = [start, start]
         aligned = Alignment(
-            self._steps(0, start, pause), self._steps(1, start, pause), self._key, self._kernel,
-            self._permuted, self._equal, _content, self._common, queues, self._notes.window,
+            self._steps(0, start, pause), self._steps(1, start, pause), self, queues, self._notes.window,
         )  # fmt: skip
         pause.idle = aligned.is_idle
         for a, b, moved in aligned:
@@ -177,19 +177,51 @@ class ProcessPair:
             self._cut.add(side)
             self._notes.add(f"{problem.problem}; compared up to there")
 
-    def _kernel(self, step: Step, side: int) -> str:
-        return self._codes.key(step.kernel, side)
+    # ---- what the alignment asks
 
-    def _key(self, step: Step, side: int) -> str:
-        # A kernel whose code the other run has, too, is known by its code, any other by its name; so are
-        # launches by their configuration and arguments, where the other run has such launches.
-        number = step.row.line.signature
+    def kernel(self, launch: Step, side: int) -> str:
+        """The name of its kernel."""
+        return launch.kernel.name
+
+    def exact(self, launch: Step, side: int) -> str:
+        """Equal for launches of equal code, configuration and arguments."""
+        number = launch.row.line.signature
         known = self._keys[side].get(number)
         if known is None:
-            code, identity = self._codes.key(step.kernel, side), self._identities[side].get(number)
+            code, identity = self._codes.key(launch.kernel, side), self._identities[side].get(number)
+            own = f"{code} {'ab'[side]}{number}"  # the other run has no such launch
             shared = identity is not None and identity in self._shared
-            known = self._keys[side][number] = f"{code} {self._shared[identity]}" if shared else code
+            known = self._keys[side][number] = f"{code} {self._shared[identity]}" if shared else own
         return known
+
+    def content(self, launch: Step) -> Hashable:
+        """The bits that it read and wrote."""
+        if launch.access is not None:
+            return tuple(sorted(launch.access.read.items())), tuple(sorted(launch.access.written.items()))
+        row = launch.row
+        return tuple(
+            (row.digest(n, "before") if arg.reads else "", row.digest(n, "after") if arg.writes else "")
+            for n, arg in enumerate(launch.signature.args)
+        )
+
+    def permuted(self, a: Step, b: Step) -> bool:
+        """Whether the program may have made these launches in another order."""
+        seen = self._seen(a, b)
+        if seen.pair.changes or self._code(seen) is not None:
+            return True
+        return any(not isinstance(self._causes.of(a, b, slot.position), Follows) for slot in seen.inputs)
+
+    def common(self, a: Step, b: Step) -> int:
+        """How many inputs are equal; what a kernel only reads counts twice."""
+        seen = self._seen(a, b)
+        equal = [slot for slot in seen.pair.slots if slot.side == "before" and slot not in seen.inputs]
+        return sum(1 if a.signature.args[slot.position].writes else 2 for slot in equal)
+
+    def equal(self, a: Step, b: Step) -> bool:
+        """Whether they are launched alike, and read and wrote equal bits."""
+        seen = self._seen(a, b)
+        outputs = [slot for slot in seen.outputs if _touched_equally(slot, a, b) is not True]
+        return not (seen.inputs or outputs or seen.pair.changes or self._code(seen))
 
     # ---- two launches that may be equal
 
@@ -211,26 +243,6 @@ class ProcessPair:
             elif slot.differs_by_writing(a.row, b.row):
                 seen.outputs.append(slot)
         return seen
-
-    def _permuted(self, a: Step, b: Step) -> bool:
-        # whether the program may have made these launches in another order
-        seen = self._seen(a, b)
-        if not seen.inputs or seen.pair.changes:
-            return False
-        return any(not isinstance(self._causes.of(a, b, slot.position), Follows) for slot in seen.inputs)
-
-    def _common(self, a: Step, b: Step) -> int:
-        # what a kernel only reads says more about which launch it is than what it changes
-        seen = self._seen(a, b)
-        if seen.pair.changes:
-            return -1
-        equal = [slot for slot in seen.pair.slots if slot.side == "before" and slot not in seen.inputs]
-        return sum(1 if a.signature.args[slot.position].writes else 2 for slot in equal)
-
-    def _equal(self, a: Step, b: Step) -> bool:
-        seen = self._seen(a, b)
-        outputs = [slot for slot in seen.outputs if _touched_equally(slot, a, b) is not True]
-        return not (seen.inputs or outputs or seen.pair.changes)
 
     # ---- a pair of launches
 
@@ -407,17 +419,6 @@ class ProcessPair:
         if lost:
             self._notes.add(f"{run.path} is cut short: its last launches are lost; compared up to there")
         return lost
-
-
-def _content(step: Step) -> Hashable:
-    # the bits that a launch read and wrote
-    if step.access is not None:
-        return tuple(sorted(step.access.read.items())), tuple(sorted(step.access.written.items()))
-    args = enumerate(step.signature.args)
-    return tuple(
-        (step.row.digest(n, "before") if arg.reads else "", step.row.digest(n, "after") if arg.writes else "")
-        for n, arg in args
-    )
 
 
 _Whose = Literal["launch", "untouched", "open", "same"]

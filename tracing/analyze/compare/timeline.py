@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import NamedTuple, TypeAlias, TypeVar
 
-from tracing.analyze.compare.memory import Left, Memory, Sources, Write, WriteKind, span
+from tracing.analyze.compare.memory import Input, Left, Memory, Sources, Write, WriteKind, span
 from tracing.analyze.compare.signature_pair import Signatures, signature_of
 from tracing.analyze.views import extent, relation
 from tracing.digests import Row
@@ -133,10 +133,6 @@ class Timeline:
         for call in self._operators.before(None):
             self._apply(call)
 
-    def calls(self, operator: Write, launch: int) -> bool:
-        """True if this process calls an operator of another one as often, before one of its launches."""
-        return self._operators.calls(operator.name, operator.argument, operator.call, launch)
-
     def count(self, operator: Write, launch: int) -> int:
         """How often an operator is called like this before a launch."""
         return self._operators.count(operator.name, operator.argument, launch)
@@ -244,12 +240,12 @@ class Timeline:
             return
         addresses = [self._address(number) for number in call.storages]
         inputs = tuple(
-            _followed(self.memory.sources(*span(address, meta), meta))
+            Input(span(address, meta)[0], _followed(self.memory.sources(*span(address, meta), meta)))
             for address, meta in zip(addresses, signature.reads, strict=False)
         )
         digests = self._operators.digests(call.index)
         before = self._operators.counted(call)
-        depth = 1 + max((one.depth for found in inputs for one in found if one), default=0)
+        depth = 1 + max((one.depth for found in inputs for one in found.sources if one), default=0)
         results = list(zip(addresses[len(signature.reads) :], signature.writes, strict=False))
         for position, (address, meta) in enumerate(results):
             start, stop = span(address, meta)
@@ -285,10 +281,6 @@ class _Operators:
         calls = self._called.setdefault((signature.name, signature.arguments), array("q"))
         calls.append(call.launch)
         return len(calls) - 1
-
-    def calls(self, name: str, arguments: str, number: int, launch: int) -> bool:
-        calls = self._called.get((name, arguments), ())
-        return number < len(calls) and calls[number] <= launch
 
     def count(self, name: str, arguments: str, launch: int) -> int:
         return bisect_right(self._called.get((name, arguments), ()), launch)

@@ -1,0 +1,96 @@
+"""Which launches of two short stretches are the same launch, whatever their order."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Hashable, Sequence
+from typing import Protocol, TypeAlias, TypeVar
+
+Queue: TypeAlias = tuple[int, int]
+
+
+class Launched(Protocol):
+    """A launch that is aligned."""
+
+    @property
+    def index(self) -> int:
+        """The order in its run."""
+
+    @property
+    def queue(self) -> Queue:
+        """Stream and thread: what is launched there runs in order."""
+
+
+T = TypeVar("T", bound=Launched)
+T_contra = TypeVar("T_contra", bound=Launched, contravariant=True)
+
+
+class Launches(Protocol[T_contra]):
+    """What can be asked of a launch of run a (side 0) or b, or of one of each."""
+
+    def kernel(self, launch: T_contra, side: int) -> str:
+        """The name of the kernel."""
+
+    def exact(self, launch: T_contra, side: int) -> str:
+        """Equal for launches of equal code, configuration and arguments."""
+
+    def content(self, launch: T_contra) -> Hashable:
+        """The bits that it read and wrote."""
+
+    def permuted(self, a: T_contra, b: T_contra) -> bool:
+        """Whether launches of one kernel differ so that other partners are worth a search."""
+
+    def equal(self, a: T_contra, b: T_contra) -> bool:
+        """Whether they are launched alike, and read and wrote equal bits."""
+
+    def common(self, a: T_contra, b: T_contra) -> int:
+        """How much of what they read is equal."""
+
+
+def matched(a: Sequence[T], b: Sequence[T], ask: Launches[T]) -> dict[int, int]:
+    """The places of launches of `a`, in order, and of their partners in `b`.
+
+    Partners read and wrote equal bits; else they are launches of equal code, configuration and arguments;
+    else of one kernel, with most inputs in common. Of equal ones those in the same place come first.
+    """
+    exact = [[ask.exact(one, side) for one in launches] for side, launches in enumerate((a, b))]
+    contents = [
+        list(zip(names, map(ask.content, launches), strict=True))
+        for names, launches in zip(exact, (a, b), strict=True)
+    ]
+    partner: dict[int, int] = {}
+    _match_equal(partner, contents[0], contents[1])
+    _match_equal(partner, exact[0], exact[1])
+    _match_closest(partner, a, b, ask)
+    return dict(sorted(partner.items()))
+
+
+def _match_equal(partner: dict[int, int], a: Sequence[Hashable], b: Sequence[Hashable]) -> None:
+    taken = set(partner.values())
+    for n, (one, other) in enumerate(zip(a, b, strict=False)):
+        if one == other and n not in partner and n not in taken:
+            partner[n] = n
+            taken.add(n)
+    places: dict[Hashable, deque[int]] = {}
+    for m, other in enumerate(b):
+        if m not in taken:
+            places.setdefault(other, deque()).append(m)
+    for n, one in enumerate(a):
+        if n not in partner and places.get(one):
+            partner[n] = places[one].popleft()
+
+
+def _match_closest(partner: dict[int, int], a: Sequence[T], b: Sequence[T], ask: Launches[T]) -> None:
+    taken = set(partner.values())
+    left_a = [n for n in range(len(a)) if n not in partner]
+    left_b = [m for m in range(len(b)) if m not in taken]
+    pairs = [
+        (-ask.common(a[n], b[m]), abs(n - m), n, m)
+        for n in left_a
+        for m in left_b
+        if ask.kernel(a[n], 0) == ask.kernel(b[m], 1)
+    ]
+    for _, _, n, m in sorted(pairs):
+        if n not in partner and m not in taken:
+            partner[n] = m
+            taken.add(m)
