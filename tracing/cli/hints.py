@@ -66,7 +66,9 @@ def deciding(found: Divergence, runs: tuple[store.Run, store.Run]) -> str | None
         return of_operators(runs[1])
     if isinstance(found, OutputDiffers) and found.doubt:
         return of_unwritten(runs[0])
-    if who.kind in ("host", "unknown") and not who.certain:
+    if who.kind == "unknown":
+        return of_unwritten(runs[0])
+    if who.kind == "host" and not who.certain:
         return of_operators(runs[1])
     return None
 

@@ -54,7 +54,7 @@ class _Read(NamedTuple):
     stream: int
     before: int  # the launches before this one were made
     step: Step | None = None  # the launch that read it; None: an operator did, or it is a result
-    written: bool | None = None  # whether somebody initialised it; None: it is not known
+    written: bool = False  # the interpreter saw nothing uninitialised in it
     passed: bool = False  # an operator passed it on, and its bits are not known
 
 
@@ -119,7 +119,7 @@ class Causes:
         if a.kind == "operator":
             return self._operator(a, b, reads, last)
         if a.kind == "allocation":
-            return self._allocated(reads, last)
+            return self._allocated(reads)
         if a.out_of_bounds:
             return Overrun(_writer(a, b), "ab")
         status = self._pairing.status(a.number, a.position)
@@ -176,7 +176,10 @@ class Causes:
         return _operator(one, other, "ab")
 
     def _calls_more(self, operator: Write, side: int, reads: _Reads) -> bool:
-        # whether a run has called an operator like this more often than the other one
+        # whether a run has called an operator like this more often than the other one; of a run without
+        # calls it is known only that the operator wrote this last
+        if operator.number < 0:
+            return True
         counts = [one.count(operator, read.before) for one, read in zip(self._timelines, reads, strict=True)]
         return counts[side] > counts[1 - side]
 
@@ -212,10 +215,10 @@ class Causes:
         ]
         return a.call != b.call and counts[0] == counts[1]
 
-    def _allocated(self, reads: _Reads, last: Sequence[bool]) -> Answer:
+    def _allocated(self, reads: _Reads) -> Answer:
         if not all(read.written for read in reads):
             return Uninitialised(None)
-        return Host("", None) if all(last) else None  # the interpreter saw that somebody had written it
+        return Unknown("it was allocated uninitialised, and then lent to the host, which may have written it")
 
     def _changed(self, a: Write, b: Write, reads: _Reads, last: Sequence[bool]) -> Answer:
         # both wrote the same; did it change before it was read, where nobody was seen to write after them?

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Protocol, TypeAlias, TypeVar
 
 Queue: TypeAlias = tuple[int, int]
@@ -51,44 +51,42 @@ def matched(a: Sequence[T], b: Sequence[T], ask: Launches[T]) -> dict[int, int]:
     """The places of launches of `a`, in order, and of their partners in `b`.
 
     Partners read and wrote equal bits; else they are launches of equal code, configuration and arguments;
-    else of one kernel, with most inputs in common. Of equal ones those in the same place come first.
+    else of one kernel. Of several those with most inputs in common come first, then those that are nearest.
     """
     exact = [[ask.exact(one, side) for one in launches] for side, launches in enumerate((a, b))]
+    kernels = [[ask.kernel(one, side) for one in launches] for side, launches in enumerate((a, b))]
     contents = [
         list(zip(names, map(ask.content, launches), strict=True))
         for names, launches in zip(exact, (a, b), strict=True)
     ]
     partner: dict[int, int] = {}
     _match_equal(partner, contents[0], contents[1])
-    _match_equal(partner, exact[0], exact[1])
-    _match_closest(partner, a, b, ask)
+    for names in (exact, kernels):
+        _match_closest(partner, names, lambda n, m: ask.common(a[n], b[m]))
     return dict(sorted(partner.items()))
 
 
 def _match_equal(partner: dict[int, int], a: Sequence[Hashable], b: Sequence[Hashable]) -> None:
-    taken = set(partner.values())
-    for n, (one, other) in enumerate(zip(a, b, strict=False)):
-        if one == other and n not in partner and n not in taken:
-            partner[n] = n
-            taken.add(n)
+    partner |= {n: n for n, (one, other) in enumerate(zip(a, b, strict=False)) if one == other}
     places: dict[Hashable, deque[int]] = {}
     for m, other in enumerate(b):
-        if m not in taken:
+        if partner.get(m) != m:
             places.setdefault(other, deque()).append(m)
     for n, one in enumerate(a):
         if n not in partner and places.get(one):
             partner[n] = places[one].popleft()
 
 
-def _match_closest(partner: dict[int, int], a: Sequence[T], b: Sequence[T], ask: Launches[T]) -> None:
+def _match_closest(
+    partner: dict[int, int], names: Sequence[Sequence[str]], common: Callable[[int, int], int]
+) -> None:
+    # what is left, by most in common, then by the smallest distance
     taken = set(partner.values())
-    left_a = [n for n in range(len(a)) if n not in partner]
-    left_b = [m for m in range(len(b)) if m not in taken]
     pairs = [
-        (-ask.common(a[n], b[m]), abs(n - m), n, m)
-        for n in left_a
-        for m in left_b
-        if ask.kernel(a[n], 0) == ask.kernel(b[m], 1)
+        (-common(n, m), abs(n - m), n, m)
+        for n, one in enumerate(names[0])
+        for m, other in enumerate(names[1])
+        if one == other and n not in partner and m not in taken
     ]
     for _, _, n, m in sorted(pairs):
         if n not in partner and m not in taken:
