@@ -58,7 +58,8 @@ class HostLaunches:
 
         held -- bytes that a resized storage had before
         """
-        if not self._follows_memory:
+        nothing_known = not (self._fresh or self._rereads or effect.allocates or effect.resizes)
+        if nothing_known or not self._follows_memory:
             return
         on_host = [tensor for tensor in tensors if tensor.is_cpu]
         self._rereads.overwritten(on_host)

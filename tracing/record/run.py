@@ -20,6 +20,7 @@ from tracing.record.derive import derive
 from tracing.record.digest import digest
 from tracing.record.experiment import Experiment, judged
 from tracing.record.launches import LaunchRecorder
+from tracing.record.out_of_bounds import OutOfBoundsError
 from tracing.record.passes import PassRecorder
 from tracing.record.winners import Winners
 from tracing.record.workers import recorded_in_workers
@@ -66,7 +67,8 @@ def record(
         raise
     except Exception as error:
         outcome = Outcome("failed", describe(error, experiment.case.path), traceback.format_exc())
-        if experiment.device.virtual and _COMPILING in stages:
+        named = isinstance(error, OutOfBoundsError)
+        if experiment.device.virtual and _COMPILING in stages and not named:
             progress("failed; testing the virtual GPU itself")
             _test_virtual_gpu(writer)
     except BaseException as error:
