@@ -28,6 +28,10 @@ def _interprets() -> bool:
     return not torch.cuda.is_available() or bool(triton.knobs.runtime.interpret)
 
 
+def _on_host(launch: Launch) -> bool:
+    return launch.watched is not None or launch.plan.site.kind == "cpp"
+
+
 class HostLaunches:
     """Follows launches on the host, and what operators do to the memory that they use.
 
@@ -88,7 +92,7 @@ class HostLaunches:
         """
         plan = launch.plan
         launch.watched = self._watch(launch.index, plan, launch.values, failing)
-        if self._digests:
+        if self._digests and _on_host(launch):
             known = plan.signature is not None  # else what it reads is known when it has run
             read = launch.tensors(plan.reads if known else range(len(plan.positions)))
             with hooks.hidden(), torch._C._DisableTorchDispatch():
@@ -103,7 +107,7 @@ class HostLaunches:
 
     def after(self, launch: Launch) -> None:
         """It has run."""
-        if not self._digests:
+        if not (self._digests and _on_host(launch)):
             return
         watched, plan = launch.watched, launch.plan
         if watched is not None and watched.ran:
@@ -125,8 +129,9 @@ class HostLaunches:
         site = plan.site
         tensors = {site.names[i]: plain_tensor(values[i]) for i in plan.positions}
         if not all(tensor.is_cpu for tensor in tensors.values()):
-            what = f"what {site.name} touches exactly: TRITON_INTERPRET works on copies of its tensors"
-            self._recording.catalogue.not_covered(what, "tensors on the CPU")
+            if site.kind == "interpreted":
+                what = f"what {site.name} touches exactly: TRITON_INTERPRET works on copies of its tensors"
+                self._recording.catalogue.not_covered(what, "tensors on the CPU")
             return None
         if site.kind == "cpp":
             self._fresh.wrote([plain_tensor(values[plan.positions[i]]) for i in plan.writes])
