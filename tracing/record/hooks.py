@@ -17,6 +17,7 @@ hooks of others stay where they are.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -64,10 +65,20 @@ _patches = ExitStack()
 _lock = threading.Lock()
 
 
+def _hide_in_child() -> None:
+    # the files that listeners have open are the parent's
+    if _listeners:
+        _Thread.hidden = _thread.hidden = 1
+
+
+os.register_at_fork(after_in_child=_hide_in_child)
+
+
 @contextmanager
 def installed(listener: Listener) -> Iterator[None]:
     """While active, `listener` is told of every launch in this process that can be seen.
 
+    A process that forks meanwhile is another one: there nothing is shown from then on.
     Several may be installed; the one installed last is told last before a launch and first after it.
     """
     with _lock:

@@ -93,6 +93,8 @@ class OperatorCalls:
         if found is None:
             reads, writes = self._usable(reads), self._usable(writes)
             found = _noted(effect, args, kwargs, reads, writes, usable=True)
+            if found is None and writes:
+                self._left_out()
         if found is None or not writes:
             return
         key, memory = found
@@ -171,9 +173,12 @@ class OperatorCalls:
         found = [tensor for tensor in tensors if has_memory(tensor)]
         strided = [tensor for tensor in found if tensor.layout is torch.strided]
         if len(strided) < len(found):
-            what = "tensors that are not strided, as sparse ones, where operators read and write them"
-            self._recording.catalogue.not_covered(what, "dense tensors")
+            self._left_out()
         return strided
+
+    def _left_out(self) -> None:
+        what = "tensors that are not strided, as sparse ones, where operators read and write them"
+        self._recording.catalogue.not_covered(what, "dense tensors")
 
     def _digested(self, effect: Effect, tensors: _Tensors) -> tuple[Digest, ...]:
         with torch._C._DisableTorchDispatch(), hooks.hidden():
