@@ -10,7 +10,7 @@ from typing import Any
 import torch
 import triton
 
-from tracing.record import hooks
+from tracing.record import hooks, watching
 from tracing.record.accesses import Accesses
 from tracing.record.exact_accesses import ExactAccesses, Watched
 from tracing.record.fresh_memory import FreshMemory
@@ -139,7 +139,7 @@ class HostLaunches:
         accesses = site.accesses
         if accesses is None:
             accesses = Accesses(site.name, tensors)
-            hooks.watch(accesses)
+            watching.watch(accesses)
         positions = dict(zip(tensors, plan.positions, strict=True))
         watched = Watched(index, accesses, tensors, positions)
         self._exact.watch(watched, self._reach(plan, values), failing)
