@@ -396,20 +396,6 @@ def test_a_table_of_pointers_holds_addresses_and_its_lengths_do_not(addresses, r
     assert roles(load_through_table, **signature) == {"table": "unknown", "lengths": "in", "out": "out"}
 
 
-TABLE_OF_POINTERS = """
-tt.func public @kernel(%table: !tt.ptr<!tt.ptr<f32>>, %out: !tt.ptr<f32>) {
-  %0 = tt.load %table : !tt.ptr<!tt.ptr<f32>>
-  %1 = tt.load %0 : !tt.ptr<f32>
-  tt.store %out, %1 : !tt.ptr<f32>
-  tt.return
-}
-"""
-
-
-def test_a_table_that_is_loaded_as_pointers_holds_addresses() -> None:
-    assert declared(TABLE_OF_POINTERS, {"table": "*i64", "out": "*fp32"}).addresses == {"table"}
-
-
 @triton.jit
 def gather(x, index, out):
     i = tl.arange(0, 16)

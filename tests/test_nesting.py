@@ -28,7 +28,8 @@ def gpu() -> Iterator[None]:
 
 def weighted(inputs, results, n, BLOCK: tl.constexpr):
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    total, (shifted, weight), one = results
+    total, rest, one = results
+    shifted, weight = rest
     value = tl.load(inputs[0] + at, mask=at < n) + tl.load(inputs[1] + at, mask=at < n) * weight
     tl.store(total + at, value, mask=at < n)
     tl.store(shifted + at, value + one, mask=at < n)

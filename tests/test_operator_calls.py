@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -231,6 +232,25 @@ def test_operators_inside_of_a_custom_operator_are_not_covered_and_that_is_said(
 
     assert [one.name for one in operators(run)] == ["aten::ones", "tracing_test::add_one"]
     assert any("inside of a custom operator" in one.what for one in run.records(NotCovered))
+
+
+def test_what_a_forked_process_does_is_not_covered_and_disturbs_nothing(tmp_path: Path) -> None:
+    x = torch.ones(64)
+
+    def program() -> None:
+        x.add_(1)
+        pid = os.fork()
+        if pid == 0:
+            for _ in range(300):
+                torch.ones(3)
+            os._exit(0)
+        os.waitpid(pid, 0)
+        x.mul_(2)
+
+    run = run_of(tmp_path, program)
+
+    assert [one.name for one in operators(run)] == ["aten::add_.Tensor", "aten::mul_.Tensor"]
+    assert any("processes that the program forks" in one.what for one in run.records(NotCovered))
 
 
 # ---- digests ----

@@ -334,6 +334,15 @@ def test_without_a_recorder_nothing_is_accessed_out_of_bounds_either(gpu: None) 
     assert out.memory[400:] == bytes(800)
 
 
+def test_an_interpreted_kernel_on_the_virtual_gpu_is_kept_in_its_tensors(gpu: None) -> None:
+    x, out = Block(0, 100, 200), Block(0, 100, 200)
+    x.tensor.fill_(1)
+    InterpretedFunction(double)[(4,)](x.tensor, out.tensor, 256, BLOCK=64)
+
+    assert out.tensor.tolist() == [2.0] * 100
+    assert out.memory[400:] == bytes(800)
+
+
 def test_without_a_recorder_addresses_are_followed(gpu: None) -> None:
     x, y, out = torch.ones(16), torch.full((16,), 2.0), torch.zeros(32)
     through_table[(2,)](torch.tensor([x.data_ptr(), y.data_ptr()]), out, 16, BLOCK=16)

@@ -230,7 +230,7 @@ class OperatorCall(Record, frozen=True):
     """One call of an operator outside of Triton that wrote or allocated memory."""
 
     index: int  # order in this process, from 0
-    launch: int  # how many launches this process had made before it
+    launch: int  # how many launches this process had made when it had run
     signature: int
     storages: tuple[int, ...]  # `Storage.id` of what it read, then of what it wrote
     site: int = -1
@@ -250,6 +250,10 @@ class OperatorDigests(Record, frozen=True):
 
 class Access(Record, frozen=True):
     """What one launch touched, exactly: the interpreter saw it. Keys are argument positions.
+
+    An argument that was touched everywhere has its own digest, as in `Digest.bits`. Where it was not, the
+    digest is of its bytes in logical order, the others as zeros, and behind these of a bit for each byte, set
+    where it was touched. What addresses led to, beside the arguments, is not here.
 
     Ranges are bytes, START, STOP, START, STOP, ..., from the argument's first element; an argument that was
     touched everywhere, or in too many ranges to list, has none.

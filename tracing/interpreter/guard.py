@@ -13,8 +13,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import torch
+import torch._dynamo
+from triton.runtime.interpreter import InterpretedFunction
 
 from tracing.interpreter.gates import AccessKind, Addresses, Mask, is_watched, watched
+from tracing.patch import Method, patched
 
 Span: TypeAlias = tuple[int, int]  # addresses, from the first to behind the last
 
@@ -58,6 +61,23 @@ def guarded(arguments: Sequence[object]) -> Iterator[None]:
         return
     with watched([Guard(spans_of(_tensors(arguments)))]):
         yield
+
+
+@contextmanager
+def functions_guarded() -> Iterator[None]:
+    """While active, so are launches of functions decorated under TRITON_INTERPRET=1."""
+    with patched(InterpretedFunction, "run", _guarded):
+        yield
+
+
+def _guarded(original: Method) -> Method:
+    def run(function: InterpretedFunction, *args: Any, **kwargs: Any) -> Any:
+        with guarded([*args, *kwargs.values()]):
+            return original(function, *args, **kwargs)
+
+    # Dynamo would trace into it
+    wrapped: Method = torch._dynamo.disable(run)  # type: ignore[no-untyped-call]
+    return wrapped
 
 
 def tensors_in_use() -> Iterator[torch.Tensor]:

@@ -203,7 +203,6 @@ class Walk:
     def _access(self, op: Op) -> None:
         address, rest = self._of(op.operands[0]), self._of(*op.operands[1:])
         direct = _arguments(address, "address")
-        self._point(address)  # which may have been loaded as a pointer
         if op.name not in _WRITES:
             self._effects.read.update(direct)
         if op.name not in _READS:

@@ -7,6 +7,7 @@ launcher of a kernel and calls that: `CompiledKernel.run`, or, where Inductor's 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any, TypeAlias
@@ -18,9 +19,20 @@ from tracing.patch import Method, Wrapper, patched
 
 NO_GRAPHS = "torch._inductor.config.triton.cudagraphs = False, and no torch.cuda.CUDAGraph"
 NO_PACKAGE = "torch.compile of the model that the package was made of"
+NO_PROCESSES = "one process, as with DataLoader(num_workers=0)"
 NO_CPP_WRAPPER = "torch._inductor.config.cpp_wrapper = False"
 
 _NotCovered: TypeAlias = Callable[[str, str], None]
+
+_watching: list[_NotCovered] = []
+
+
+def _forked() -> None:
+    for not_covered in tuple(_watching):
+        not_covered("launches and operators of processes that the program forks", NO_PROCESSES)
+
+
+os.register_at_fork(after_in_parent=_forked)
 
 
 @contextmanager
@@ -42,6 +54,8 @@ def watched(not_covered: _NotCovered) -> Iterator[None]:
             not_covered("launches by Inductor's C++ wrapper", NO_CPP_WRAPPER)
 
     with ExitStack() as stack:
+        _watching.append(not_covered)
+        stack.callback(_watching.remove, not_covered)
         stack.enter_context(patched(torch.cuda.CUDAGraph, "replay", _telling(replayed)))
         stack.enter_context(patched(CompiledFxGraph, "__call__", _telling(compiled)))
         for runner in _package_runners():

@@ -57,6 +57,9 @@ class FreshMemory:
         self._bytes = 0
         self._storages = _STORAGES  # with so many it is looked which ones are gone
 
+    def __len__(self) -> int:
+        return len(self._fresh)
+
     def allocated(self, tensor: torch.Tensor) -> None:
         """Watch the storage of a tensor that was just allocated; on the host."""
         self._watch(tensor.untyped_storage(), None)

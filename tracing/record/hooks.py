@@ -8,7 +8,7 @@ A listener is told of every launch just before and just after it, whichever way 
 - `InterpretedFunction.run`: `@triton.jit` under TRITON_INTERPRET=1.
 
 What a launch accesses that the interpreter executes, there or on the virtual GPU, is noted for listeners that
-`watch` it.
+`watching.watch` it.
 
 Launches by which an autotuner, a multi-kernel or the compiler tries kernels are not the program's and are
 left out. Everything patched is a class attribute, wrapped while `installed` and restored after it; launch
@@ -17,6 +17,7 @@ hooks of others stay where they are.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -34,9 +35,8 @@ from triton.runtime.errors import InterpreterError
 from triton.runtime.interpreter import InterpretedFunction
 
 from tracing import interpreter
-from tracing.interpreter.gates import watched
 from tracing.patch import Method, Wrapper, patched
-from tracing.record.accesses import Accesses
+from tracing.record import watching
 from tracing.record.nesting import nesting
 from tracing.record.out_of_bounds import OutOfBoundsError
 from tracing.record.site import Grid, Site
@@ -55,7 +55,6 @@ class Listener(Protocol):
 
 class _Thread(threading.local):
     hidden = 0
-    watching: Sequence[Accesses] = ()  # what is to be told of the accesses of the launch that was announced
 
 
 _thread = _Thread()
@@ -64,10 +63,20 @@ _patches = ExitStack()
 _lock = threading.Lock()
 
 
+def _hide_in_child() -> None:
+    # the files that listeners have open are the parent's
+    if _listeners:
+        _Thread.hidden = _thread.hidden = 1
+
+
+os.register_at_fork(after_in_child=_hide_in_child)
+
+
 @contextmanager
 def installed(listener: Listener) -> Iterator[None]:
     """While active, `listener` is told of every launch in this process that can be seen.
 
+    A process that forks meanwhile is another one: there nothing is shown from then on.
     Several may be installed; the one installed last is told last before a launch and first after it.
     """
     with _lock:
@@ -119,29 +128,10 @@ def shown() -> bool:
 def announce(site: Site, values: Sequence[Any], stream: int, grid: Grid | None) -> list[tuple[Listener, Any]]:
     """Tell every listener that a launch comes; what it gives is for `conclude`."""
     told = []
-    _thread.watching = ()  # of a launch that raised before it ran
+    watching.forget()
     for listener in _listeners:
         told.append((listener, listener.before(site, values, stream, grid)))
     return told
-
-
-def watch(accesses: Accesses) -> None:
-    """To be called by a listener before a launch that the interpreter executes: notes what it accesses."""
-    _thread.watching = (*_thread.watching, accesses)
-
-
-@contextmanager
-def _watched() -> Iterator[None]:
-    watching, _thread.watching = _thread.watching, ()
-    if not watching:
-        yield
-        return
-    try:
-        with watched(watching):
-            yield
-    finally:
-        for ended in [ended for accesses in watching for ended in accesses.ended]:
-            ended()
 
 
 def conclude(told: list[tuple[Listener, Any]]) -> None:
@@ -252,9 +242,9 @@ def _around_interpreted(original: Method) -> Method:
             sites[key] = InterpretedSite(function, values)
         site, given = sites[key].launched(values)
         told = announce(site, given, 0, site.evaluated(grid, values))
-        watch(site.accesses)
+        watching.watch(site.accesses)
         try:
-            with hidden(), torch._C._DisableTorchDispatch(), _watched():
+            with hidden(), torch._C._DisableTorchDispatch(), watching.executing():
                 result = original(function, *args, grid=grid, warmup=warmup, **kwargs)
         except InterpreterError as error:
             if isinstance(error.__cause__, OutOfBoundsError):
@@ -270,7 +260,7 @@ def _around_interpreted(original: Method) -> Method:
 def _around_execution(original: Method) -> Method:
     # a launch on the virtual GPU, of whichever kind: its listeners were told when it was announced
     def execute(*args: Any) -> None:
-        with _watched():
+        with watching.executing():
             original(*args)
 
     return execute

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 import triton
 
-from tracing.record import hooks
+from tracing.record import hooks, watching
 from tracing.record.accesses import Accesses
 from tracing.record.exact_accesses import ExactAccesses, Watched
 from tracing.record.fresh_memory import FreshMemory
@@ -27,6 +27,10 @@ from tracing.record.tensors import has_memory
 def _interprets() -> bool:
     # whether launches are executed by the interpreter, or may be
     return not torch.cuda.is_available() or bool(triton.knobs.runtime.interpret)
+
+
+def _on_host(launch: Launch) -> bool:
+    return launch.watched is not None or launch.plan.site.kind == "cpp"
 
 
 class HostLaunches:
@@ -59,7 +63,8 @@ class HostLaunches:
 
         held -- bytes that a resized storage had before
         """
-        if not self._follows_memory:
+        nothing_known = not (self._fresh or self._rereads or effect.allocates or effect.resizes)
+        if nothing_known or not self._follows_memory:
             return
         on_host = [tensor for tensor in tensors if tensor.is_cpu]
         self._rereads.overwritten(on_host)
@@ -93,7 +98,7 @@ class HostLaunches:
         """
         plan = launch.plan
         launch.watched = self._watch(launch.index, plan, launch.values, failing)
-        if self._digests:
+        if self._digests and _on_host(launch):
             known = plan.signature is not None  # else what it reads is known when it has run
             read = launch.tensors(plan.reads if known else range(len(plan.positions)))
             with hooks.hidden(), torch._C._DisableTorchDispatch():
@@ -108,7 +113,7 @@ class HostLaunches:
 
     def after(self, launch: Launch) -> None:
         """It has run."""
-        if not self._digests:
+        if not (self._digests and _on_host(launch)):
             return
         watched, plan = launch.watched, launch.plan
         if watched is not None and watched.ran:
@@ -130,8 +135,9 @@ class HostLaunches:
         site = plan.site
         tensors = {site.names[i]: plain_tensor(values[i]) for i in plan.positions}
         if not all(tensor.is_cpu for tensor in tensors.values()):
-            what = f"what {site.name} touches exactly: TRITON_INTERPRET works on copies of its tensors"
-            self._recording.catalogue.not_covered(what, "tensors on the CPU")
+            if site.kind == "interpreted":
+                what = f"what {site.name} touches exactly: TRITON_INTERPRET works on copies of its tensors"
+                self._recording.catalogue.not_covered(what, "tensors on the CPU")
             return None
         if site.kind == "cpp":
             self._fresh.wrote([plain_tensor(values[plan.positions[i]]) for i in plan.writes])
@@ -139,7 +145,7 @@ class HostLaunches:
         accesses = site.accesses
         if accesses is None:
             accesses = Accesses(site.name, tensors)
-            hooks.watch(accesses)
+            watching.watch(accesses)
         positions = dict(zip(tensors, plan.positions, strict=True))
         watched = Watched(index, accesses, tensors, positions)
         self._exact.watch(watched, self._reach(plan, values), failing)

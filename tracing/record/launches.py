@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import torch
 
-from tracing.model import Selection, TensorMeta
+from tracing.model import Selection
 from tracing.record import allocators, coverage, cpp, hooks
 from tracing.record.host_launches import HostLaunches
 from tracing.record.landmarks import Landmarks
@@ -22,7 +22,6 @@ from tracing.record.last_writers import LastWriters
 from tracing.record.launch_digests import Launch, LaunchDigests
 from tracing.record.launch_lines import LaunchLines
 from tracing.record.operator_calls import OperatorCalls, OperatorFacts
-from tracing.record.operator_effects import Effect
 from tracing.record.operators import Operators
 from tracing.record.outputs import Keep, OutputKeeper
 from tracing.record.plans import Digests, Place, Plan, Planner, plain_tensor
@@ -89,7 +88,9 @@ class LaunchRecorder:
             operators=operators != "none",
             allow_out_of_bounds=allow_out_of_bounds,
         )
-        self._calls = OperatorCalls(self._recording, self._wrote, digests=operators == "digests")
+        self._calls = OperatorCalls(
+            self._recording, self._writers, self._host, digests=operators == "digests"
+        )
         self._beside = any(part is not None for part in (self._keeper, self._times, self._hashes))
         self._exit = ExitStack()
 
@@ -239,20 +240,6 @@ class LaunchRecorder:
     def _flush(self) -> None:
         self._lines.flush()
         self._calls.flush()
-
-    def _wrote(
-        self,
-        effect: Effect,
-        tensors: Sequence[torch.Tensor],
-        metas: Sequence[TensorMeta],
-        storages: Sequence[int],
-        held: int,
-    ) -> None:
-        if effect.allocates:
-            self._writers.allocated(storages)
-        elif not effect.resizes:
-            self._writers.wrote(effect.name, metas, storages)
-        self._host.operator(effect, tensors, held)
 
     def _kept(self, launch: Launch, side: Literal["before", "after"], chosen: Sequence[int]) -> None:
         if self._keeper is not None:

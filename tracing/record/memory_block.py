@@ -55,7 +55,7 @@ class Block:
         self._unit = 0  # bytes; 0: nothing was accessed
         self._read: Mask | None = None  # before it was written
         self._written: Mask | None = None
-        self._before: Bytes | None = None  # what was there before the first write: of the arguments
+        self._before: dict[str, Bytes] = {}  # what each argument's memory held before the first write
         self._occupied: Mask | None = None  # bytes that belong to an argument
 
     # ---- while the launch runs
@@ -87,7 +87,7 @@ class Block:
         if kind == "store":
             if self._written is None:
                 self._written = np.zeros(self._count(), np.bool_)
-                self._before = self._memory[self._hull()].copy()
+                self._before = {one.name: self._of(one).copy() for one in self.arguments}
             for unit in range(size // self._unit):
                 self._written[at + unit] = True
             return
@@ -114,10 +114,8 @@ class Block:
     def _count(self) -> int:
         return -(-(self.stop - self.start) // self._unit)
 
-    def _hull(self) -> slice:
-        start = min((one.start for one in self.arguments), default=self.start)
-        stop = max((one.stop for one in self.arguments), default=self.start)
-        return slice(start - self.start, stop - self.start)
+    def _of(self, argument: Argument) -> Bytes:
+        return self._memory[argument.start - self.start : argument.stop - self.start]
 
     # ---- when it has run
 
@@ -131,13 +129,12 @@ class Block:
 
     def content(self, argument: Argument) -> Bytes:
         """[elements, bytes of one] in logical order, as they are now."""
-        return logical(self._memory[argument.start - self.start :], argument.meta, 1)
+        return logical(self._of(argument), argument.meta, 1)
 
     def found(self, argument: Argument) -> Bytes:
         """[elements, bytes of one] in logical order, as they were before the launch."""
-        if self._before is None:
-            return self.content(argument)
-        return logical(self._before[argument.start - self.start - self._hull().start :], argument.meta, 1)
+        before = self._before.get(argument.name)
+        return self.content(argument) if before is None else logical(before, argument.meta, 1)
 
     def written_bytes(self, start: int, stop: int) -> Mask:
         """[bytes] between two addresses: which were written."""

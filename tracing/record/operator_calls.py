@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import FrameType
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -14,6 +14,8 @@ from tracing.model import Digest, OperatorCall, OperatorDigests, OperatorSignatu
 from tracing.record import hooks
 from tracing.record.coverage import NO_GRAPHS
 from tracing.record.digest import digest
+from tracing.record.host_launches import HostLaunches
+from tracing.record.last_writers import LastWriters
 from tracing.record.operator_effects import Effect
 from tracing.record.operator_text import arguments_text, structure
 from tracing.record.recording import Recording
@@ -21,9 +23,6 @@ from tracing.record.storages import Memory, memory_of
 from tracing.record.tensors import has_memory
 
 OperatorFacts: TypeAlias = Literal["digests", "writers", "none"]
-# An operator, the tensors that it wrote or allocated, their layouts, the numbers of their storages, and how
-# many bytes one that was resized held before.
-Wrote: TypeAlias = Callable[[Effect, Sequence[torch.Tensor], Sequence[TensorMeta], Sequence[int], int], None]
 _Tensors: TypeAlias = list[torch.Tensor]
 
 _LINES = 256  # calls whose lines are held back at most
@@ -51,12 +50,15 @@ class OperatorCalls:
     waited for twice.
     """
 
-    def __init__(self, recording: Recording, wrote: Wrote, *, digests: bool) -> None:
-        """wrote   -- called after each operator, under the recording's lock; should keep no tensor
-        digests -- take the digests of what an operator reads before it, and of what it wrote after it
+    def __init__(
+        self, recording: Recording, writers: LastWriters, host: HostLaunches, *, digests: bool
+    ) -> None:
+        """writers, host -- are told what operators wrote
+        digests       -- take the digests of what an operator reads before it, and of what it wrote after it
         """
         self._recording = recording
-        self._wrote = wrote
+        self._writers = writers
+        self._host = host
         self._digests = digests
         self._known: dict[tuple[Any, ...], _Known] = {}
         self._numbers: dict[OperatorSignature, int] = {}
@@ -93,6 +95,8 @@ class OperatorCalls:
         if found is None:
             reads, writes = self._usable(reads), self._usable(writes)
             found = _noted(effect, args, kwargs, reads, writes, usable=True)
+            if found is None and writes:
+                self._left_out()
         if found is None or not writes:
             return
         key, memory = found
@@ -126,7 +130,12 @@ class OperatorCalls:
         self._count += 1
         if len(self._held) >= _LINES:
             self.flush()
-        self._wrote(effect, writes, known.writes, storages[known.reads :], held)
+        written = storages[known.reads :]
+        if effect.allocates:
+            self._writers.allocated(written)
+        elif not effect.resizes:
+            self._writers.wrote(effect.name, known.writes, written)
+        self._host.operator(effect, writes, held)
 
     def _resized(
         self,
@@ -171,9 +180,12 @@ class OperatorCalls:
         found = [tensor for tensor in tensors if has_memory(tensor)]
         strided = [tensor for tensor in found if tensor.layout is torch.strided]
         if len(strided) < len(found):
-            what = "tensors that are not strided, as sparse ones, where operators read and write them"
-            self._recording.catalogue.not_covered(what, "dense tensors")
+            self._left_out()
         return strided
+
+    def _left_out(self) -> None:
+        what = "tensors that are not strided, as sparse ones, where operators read and write them"
+        self._recording.catalogue.not_covered(what, "dense tensors")
 
     def _digested(self, effect: Effect, tensors: _Tensors) -> tuple[Digest, ...]:
         with torch._C._DisableTorchDispatch(), hooks.hidden():

@@ -45,6 +45,9 @@ class Rereads:
         self._storages: dict[int, _Storage] = {}  # by address of torch's storage object
         self._most = _STORAGES
 
+    def __len__(self) -> int:
+        return len(self._storages)
+
     def read(self, launch: int, tensors: Iterable[tuple[int, torch.Tensor]]) -> list[Reread]:
         """What a launch that is about to be made reads through other views than it was written through.
 

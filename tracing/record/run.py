@@ -21,6 +21,7 @@ from tracing.record.agreement import judged
 from tracing.record.derive import derive
 from tracing.record.experiment import Experiment
 from tracing.record.launches import LaunchRecorder
+from tracing.record.out_of_bounds import OutOfBoundsError
 from tracing.record.passes import PassRecorder
 from tracing.record.results import values
 from tracing.record.state import STEPPED
@@ -74,7 +75,8 @@ def record(
     except (Exception, SystemExit) as error:  # the latter is the case's own
         detail = describe(error, experiment.case.path)
         outcome = Outcome("failed", detail, traceback.format_exc(), str(error))
-        if experiment.device.virtual and _COMPILING in stages:
+        named = isinstance(error, OutOfBoundsError)
+        if experiment.device.virtual and _COMPILING in stages and not named:
             progress("failed; testing the virtual GPU itself")
             _test_virtual_gpu(writer)
     except BaseException as error:

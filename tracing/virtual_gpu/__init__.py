@@ -19,6 +19,7 @@ from contextlib import contextmanager
 
 from triton.backends.compiler import GPUTarget
 
+from tracing.interpreter.guard import functions_guarded
 from tracing.virtual_gpu import driver, inductor
 from tracing.virtual_gpu.chips import DEFAULT_TARGET, parse_target
 
@@ -38,5 +39,5 @@ def virtual_gpu(target: str = DEFAULT_TARGET) -> Iterator[GPUTarget]:
     Raises Problem for an unknown target, and if a virtual GPU is active already.
     """
     parsed = parse_target(target)
-    with driver.installed(target, parsed), inductor.installed(target, parsed):
+    with driver.installed(target, parsed), inductor.installed(target, parsed), functions_guarded():
         yield parsed
