@@ -34,7 +34,7 @@ from tracing.analyze.compare.kernel_code import KernelCodes
 from tracing.analyze.compare.process_pair import ProcessPair
 from tracing.analyze.endings import ending
 from tracing.analyze.results import ResultDiffers, differing_results, results
-from tracing.model import TensorValue
+from tracing.model import LaunchLine, OperatorCall, Outcome, TensorValue
 from tracing.store import Run, rank_of
 
 
@@ -93,7 +93,9 @@ class Comparison:
         notes = self.notes
         ranks: dict[int, tuple[list[str], list[str]]] = {}
         for side, run in enumerate((notes.a, notes.b)):
-            for process in run.processes():
+            # one that launched nothing has ended all the same
+            kinds = (LaunchLine, OperatorCall, Outcome)
+            for process in sorted({one for kind in kinds for one in run.processes(kind)}):
                 ranks.setdefault(rank_of(process), ([], []))[side].append(process)
         for rank, (ones, others) in sorted(ranks.items()):
             for one, other in zip_longest(ones, others):
