@@ -8,7 +8,7 @@ A2 launches what is independent in another order.
 - rotated [order]: order. The first of three dependent launches comes last.
 - overlapping [order]: order. Launches on halves that overlap change places.
 - operator [order]: order or operator of aten::* or undecided. An operator comes after a kernel, not before.
-- same [order]: order or configuration of copy. Two launches of one kernel, the second of which reads what the first writes.
+- same [order]: order or configuration of copy. Two launches of one kernel; the second reads what the first writes.
 - factor [order]: configuration of fill. A scalar differs, and independent launches change places, too.
 - disjoint [order]: equal; hidden. Launches on disjoint slices of one buffer change places.
 - independent [order]: equal; hidden. Launches of one kernel on two buffers change places.
