@@ -34,7 +34,7 @@ from tracing.analyze.compare.kernel_code import KernelCodes
 from tracing.analyze.compare.process_pair import ProcessPair
 from tracing.analyze.endings import ending
 from tracing.analyze.results import ResultDiffers, differing_results, results
-from tracing.model import TensorValue
+from tracing.model import OperatorCall, TensorValue
 from tracing.store import Run, rank_of
 
 
@@ -93,7 +93,8 @@ class Comparison:
         notes = self.notes
         ranks: dict[int, tuple[list[str], list[str]]] = {}
         for side, run in enumerate((notes.a, notes.b)):
-            for process in run.processes():
+            launched_or_called = (*run.processes(), *run.processes(OperatorCall))
+            for process in dict.fromkeys(launched_or_called):
                 ranks.setdefault(rank_of(process), ([], []))[side].append(process)
         for rank, (ones, others) in sorted(ranks.items()):
             for one, other in zip_longest(ones, others):
