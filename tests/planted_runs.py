@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import msgspec
+from records import META
 
 from tracing import store
 from tracing.digests import Columns, Digested, packed
@@ -16,20 +17,39 @@ from tracing.model import (
     Environment,
     KernelLaunch,
     LaunchLine,
+    OperatorCall,
+    OperatorDigests,
+    OperatorSignature,
     Outcome,
+    Record,
     RunInfo,
     Signature,
+    TensorMeta,
 )
 
 HOST = Environment("3", "2", "3", "cpu", "cuda:90", "host", "platform", {})
 
 
 def saved(
-    folder: Path, launches: Sequence[KernelLaunch], *, case: str = "case", rank: int = 0, ended: bool = True
+    folder: Path,
+    launches: Sequence[KernelLaunch],
+    records: Iterable[Record] = (),
+    *,
+    case: str = "case",
+    rank: int = 0,
+    ended: bool = True,
+    **info: object,
 ) -> store.Run:
-    """A run of these launches; the words of their digests become digits."""
-    writer = store.create(folder, RunInfo(SCHEMA, case, "/case.py", (), 0, store.now(), HOST), rank)
+    """A run of these launches; the words of their digests become digits.
+
+    records -- what else was recorded: storages, operators, accesses, results, ...
+    info    -- fields of `RunInfo`
+    """
+    facts = msgspec.structs.replace(RunInfo(SCHEMA, case, "/case.py", (), 0, store.now(), HOST), **info)
+    writer = store.create(folder, facts, rank)
     add(writer, launches)
+    for record in records:
+        writer.append(record)
     if ended:
         writer.append(Outcome("passed", "the result agrees with eager"))
     writer.close()
@@ -43,7 +63,9 @@ def add(writer: store.RunWriter, launches: Sequence[KernelLaunch]) -> None:
         writer.append(Signature(number, number, launch.grid, launch.phase, launch.device, args))
         storages = tuple(arg.storage for arg in launch.args if arg.storage is not None)
         writers = {n: arg.writer for n, arg in enumerate(launch.args) if arg.writer}
-        writer.append(LaunchLine(launch.index, number, launch.stream, storages, writers))
+        site = -1 if launch.site is None else launch.site.id
+        line = LaunchLine(launch.index, number, launch.stream, storages, writers, site, launch.thread)
+        writer.append(line)
         if launch.finished:
             writer.extend(list(packed([_digested(launch)])))
 
@@ -54,6 +76,39 @@ def _digested(launch: KernelLaunch) -> Digested:
     found = [launch.args[n].before for n in before] + [launch.args[n].after for n in after]
     columns = Columns.of([word(digest) for digest in found if digest])
     return Digested(launch.index, columns, 0, before, after)
+
+
+class Operators:
+    """Calls of operators outside of Triton, in order; `records` is what a run has of them."""
+
+    def __init__(self) -> None:
+        self.records: list[Record] = []
+        self._count = 0
+
+    def call(
+        self,
+        launch: int,
+        name: str,
+        reads: Sequence[int] = (),
+        writes: Sequence[int] = (),
+        *,
+        arguments: str = "",
+        allocates: bool = False,
+        meta: TensorMeta = META,
+        bits: tuple[str, str] | None = None,
+    ) -> Operators:
+        """Add a call after `launch` launches, that reads and writes tensors in these storages.
+
+        bits -- the words of what it read and wrote, where its digests were taken
+        """
+        number, self._count = self._count, self._count + 1
+        metas = (meta,) * len(reads), (meta,) * len(writes)
+        self.records.append(OperatorSignature(number, name, arguments, *metas, allocates))
+        self.records.append(OperatorCall(number, launch, number, (*reads, *writes)))
+        if bits is not None:
+            before, after = (Digest(digits(word)) for word in bits)
+            self.records.append(OperatorDigests(number, (before,) * len(reads), (after,) * len(writes)))
+        return self
 
 
 def word(digest: Digest) -> Digest:

@@ -6,14 +6,18 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 import torch
 import triton
 import triton.language as tl
+from planted_runs import saved
+from records import launch
 from test_store import INFO
 
 from tracing import store
-from tracing.model import KernelLaunch
+from tracing.analyze.call_sites import Visit, visit
+from tracing.model import CallSite, KernelLaunch
 from tracing.record.call_sites import CallSites
 from tracing.record.launches import LaunchRecorder
 from tracing.virtual_gpu import virtual_gpu
@@ -155,3 +159,38 @@ def test_code_without_a_user_has_no_place(tmp_path: Path, file: str) -> None:
     exec(compile(code, file, "exec"), scope)
 
     assert scope["found"] == [0 if file == "/tmp/typed" else -1]
+
+
+# ---- in which turn of a loop
+
+
+def at(index: int, line: int, name: str = "k") -> KernelLaunch:
+    """A launch by a line of the case."""
+    return msgspec.structs.replace(launch(index, name=name), site=CallSite(line, "case.py", line, "fn"))
+
+
+def visited(folder: Path, *found: KernelLaunch, asked: int) -> Visit | None:
+    sites = {one.site.id: one.site for one in found if one.site}
+    return visit(saved(folder, found, sites.values()), 0, found[asked])
+
+
+def test_a_launch_in_a_loop_has_its_turn(tmp_path: Path) -> None:
+    found = visited(tmp_path, at(0, 3), at(1, 5), at(2, 5), at(3, 5), asked=2)
+
+    assert found is not None
+    assert (found.site.line, found.iteration, found.of) == (5, 1, 3)
+    assert str(found) == "case.py:5 in fn, 2 of 3 times there"
+
+
+def test_a_launch_that_was_made_once_has_no_turn(tmp_path: Path) -> None:
+    assert str(visited(tmp_path, at(0, 3), at(1, 5), asked=1)) == "case.py:5 in fn"
+
+
+def test_another_kernel_of_the_same_line_does_not_count(tmp_path: Path) -> None:
+    found = visited(tmp_path, at(0, 5, "other"), at(1, 5), at(2, 5, "other"), at(3, 5), asked=3)
+
+    assert found is not None and (found.iteration, found.of) == (1, 2)
+
+
+def test_a_launch_without_a_call_site_was_visited_nowhere(tmp_path: Path) -> None:
+    assert visited(tmp_path, launch(0), asked=0) is None

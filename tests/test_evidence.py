@@ -1,0 +1,188 @@
+"""What speaks for a cause is said where it is there, and not where it is not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+import pytest
+from planted_runs import saved
+from records import arg, launch
+
+from tracing.analyze.compare.divergence import (
+    Divergence,
+    InputDiffers,
+    LaunchDiffers,
+    LaunchPair,
+    OneSided,
+    Operator,
+    OutputDiffers,
+    Uninitialised,
+    Writer,
+)
+from tracing.analyze.compare.evidence import evidence, float_atomics
+from tracing.analyze.compare.signature_pair import Change
+from tracing.analyze.compare.winners import Winners
+from tracing.model import OutOfBounds, Record, Winner
+from tracing.store import Run, RunWriter
+
+ADD = "  %3 = tt.atomic_rmw fadd, acq_rel, gpu, %o, %2, %true : (!tt.ptr<f32>, f32, i1) -> f32\n"
+COUNT = "  %3 = tt.atomic_rmw add, acq_rel, gpu, %o, %2, %true : (!tt.ptr<i32>, i32, i1) -> i32\n"
+PLAIN = "  %2 = tt.load %1 : tensor<64x!tt.ptr<f32>>\n  tt.store %4, %2 : tensor<64x!tt.ptr<f32>>\n"
+MASKED = "  %2 = tt.load %1, %mask : tensor<64x!tt.ptr<f32>>\n"
+
+
+class Planted:
+    """A run with one launch, whose kernel has this TTIR."""
+
+    def __init__(self, folder: Path, ir: str = "", records: Iterable[Record] = ()) -> None:
+        self.run = saved(folder, [], records)
+        stages = {"ttir": RunWriter(self.run.path).blob(ir)} if ir else {}
+        one = launch(0, arg("in_ptr", "in", "x"), arg("out_ptr", "out", "old", "y"))
+        self.launch = msgspec.structs.replace(one, kernel=msgspec.structs.replace(one.kernel, stages=stages))
+        self.pair = LaunchPair(0, self.launch, self.launch)
+
+    def told(self, found: Divergence) -> str:
+        return "\n".join(evidence((self.run, self.run), found))
+
+
+@pytest.mark.parametrize(
+    ("ir", "words"),
+    [
+        (ADD, "adds floats atomically (1 tt.atomic_rmw fadd)"),
+        (COUNT, "has 1 atomic operations"),
+        (PLAIN, "no atomic operation"),
+    ],
+)
+def test_a_kernel_that_gives_two_results_is_searched_for_atomics(ir: str, words: str, tmp_path: Path) -> None:
+    planted = Planted(tmp_path, ir)
+
+    assert words in planted.told(OutputDiffers(planted.pair, 1))
+
+
+def test_where_it_is_doubtful_whose_result_it_is_nobody_is_called_a_race(tmp_path: Path) -> None:
+    planted = Planted(tmp_path, ADD)
+
+    assert planted.told(OutputDiffers(planted.pair, 1, "unwritten")) == ""
+
+
+def test_a_reader_of_unwritten_memory_is_searched_for_loads_without_a_mask(tmp_path: Path) -> None:
+    planted = Planted(tmp_path, PLAIN + MASKED)
+    cause = Uninitialised(Writer(0, 0, "fill", "out_ptr"))
+
+    assert "in 1 of 2 places" in planted.told(InputDiffers(planted.pair, 0, cause))
+    assert planted.told(InputDiffers(planted.pair, 0, Uninitialised(None, elements=(40, 24)))) == ""
+
+
+@pytest.mark.parametrize("names", [("aten::rand", "aten::rand"), ("", "aten::bernoulli_")])
+def test_a_random_generator_is_named(names: tuple[str, str], tmp_path: Path) -> None:
+    planted = Planted(tmp_path)
+    cause = Operator(names, ("", ""), "ab", proven=False)
+
+    told = planted.told(InputDiffers(planted.pair, 0, cause))
+
+    assert told == f"{names[0] or names[1]} is a random generator: is it seeded alike in both runs?"
+
+
+def test_an_operator_that_draws_nothing_is_no_random_generator(tmp_path: Path) -> None:
+    planted = Planted(tmp_path)
+
+    assert (
+        planted.told(InputDiffers(planted.pair, 0, Operator(("aten::mm",) * 2, ("", ""), "ab", False))) == ""
+    )
+
+
+def winner(pair: LaunchPair, outputs: tuple[str, ...], *, tuned: bool = True) -> LaunchDiffers:
+    return LaunchDiffers(pair, (Change("BLOCK", "16", "64"),), None, tuned, outputs)
+
+
+def test_another_winner_is_said_to_add_otherwise_where_it_adds_at_all(tmp_path: Path) -> None:
+    adds, copies = Planted(tmp_path / "adds", ADD), Planted(tmp_path / "copies", PLAIN)
+
+    assert "combines elements (1 tt.atomic_rmw)" in adds.told(winner(adds.pair, ("out_ptr",)))
+    assert "another order of additions is not the reason" in copies.told(winner(copies.pair, ("out_ptr",)))
+
+
+def test_nothing_is_said_of_sums_where_results_are_equal_or_the_program_chose(tmp_path: Path) -> None:
+    planted = Planted(tmp_path, ADD)
+
+    assert planted.told(winner(planted.pair, ())) == ""
+    assert planted.told(winner(planted.pair, ("out_ptr",), tuned=False)) == ""
+
+
+@pytest.mark.parametrize(("changed", "said"), [(True, False), (False, True)])
+def test_a_launch_of_one_run_that_left_what_it_found_is_cleared(
+    changed: bool, said: bool, tmp_path: Path
+) -> None:
+    planted = Planted(tmp_path)
+    pair = LaunchPair(0, planted.launch, None)
+
+    told = planted.told(OneSided(pair, 1, last=False, changed=changed))
+
+    assert ("nothing that follows can come from it" in told) is said
+
+
+def test_accesses_outside_of_an_argument_are_told_with_index_program_and_line(tmp_path: Path) -> None:
+    outside = OutOfBounds(0, "out_ptr", "store", 64, (1, 0, 0), 256, 272, 4, True, "k.py:12")
+    elsewhere = msgspec.structs.replace(outside, launch=7)
+    planted = Planted(tmp_path, records=[outside, elsewhere])
+
+    told = planted.told(OutputDiffers(LaunchPair(0, planted.launch, planted.launch), 1, "out of bounds"))
+
+    assert told.splitlines() == [
+        f"in {run} it stores out of bounds: out_ptr[64], 4 addresses, first in program (1, 0, 0), k.py:12"
+        for run in "ab"
+    ]
+
+
+def test_only_floats_that_are_added_atomically_are_counted(tmp_path: Path) -> None:
+    planted = Planted(tmp_path, ADD + COUNT + PLAIN)
+
+    assert float_atomics(planted.run, planted.launch) == 1
+
+
+# ---- winners
+
+
+def tuned(folder: Path, *configs: dict[str, object], candidates: int = 2) -> Run:
+    """A run in which an autotuner of kernel `k` took these configurations."""
+    tried = tuple({"BLOCK": 16 << n} for n in range(candidates))
+    return saved(folder, [], [Winner("triton", "k", "s", (), config, candidates=tried) for config in configs])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("changes", "explained"),
+    [
+        ([("BLOCK", "16", "64")], True),
+        ([("grid", "(1, 2, 3)", "(4, 2, 3)"), ("BLOCK", "16", "64"), ("num_warps", "4", "8")], True),
+        ([("grid", "(1, 2, 3)", "(4, 2, 3)")], False),
+        ([("BLOCK", "16", "32")], False),
+        ([("BLOCK", "16", "64"), ("SCALE", "2", "3")], False),
+        ([("kernel", "k", "other")], False),
+        ([], False),
+    ],
+)
+def test_only_what_autotuners_of_both_runs_chose_is_another_winner(
+    changes: list[tuple[str, str, str]], explained: bool, tmp_path: Path
+) -> None:
+    a = tuned(tmp_path / "a", {"BLOCK": 16, "num_warps": 4})
+    b = tuned(tmp_path / "b", {"BLOCK": 64, "num_warps": 8})
+
+    assert Winners(a, b).explain("k", [Change(*one) for one in changes]) is explained
+
+
+def test_a_configuration_without_an_autotuner_is_the_programs_own(tmp_path: Path) -> None:
+    a, b = (tuned(tmp_path / run) for run in "ab")
+    only = tuned(tmp_path / "only", {"BLOCK": 64}, candidates=1)
+    change = [Change("BLOCK", "16", "64")]
+
+    assert not Winners(a, b).explain("k", change)
+    assert not Winners(tuned(tmp_path / "of a", {"BLOCK": 16}), b).explain("k", change)
+    assert not Winners(tuned(tmp_path / "two", {"BLOCK": 16}), only).explain("k", change)
+
+
+def test_another_kernels_winner_explains_nothing(tmp_path: Path) -> None:
+    a, b = tuned(tmp_path / "a", {"BLOCK": 16}), tuned(tmp_path / "b", {"BLOCK": 64})
+
+    assert not Winners(a, b).explain("other", [Change("BLOCK", "16", "64")])

@@ -1,0 +1,82 @@
+"""Launches that changed places: which of them share bytes that one of them writes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tracing.analyze.compare.launch_order import Exchange, LaunchOrder, Partners
+from tracing.analyze.compare.timeline import Step
+from tracing.digests import Row
+from tracing.model import Argument, Kernel, LaunchLine, Role, Signature, TensorMeta
+
+KERNEL = Kernel(0, "k", "hash", "cuda:90", 4, 3, 1, {}, {})
+Touched = tuple[str, Role, int, int]  # name, role, first byte, bytes
+
+
+def step(index: int, *touched: Touched) -> Step:
+    args = tuple(
+        Argument(name, role, TensorMeta((count,), (1,), "uint8", "cpu")) for name, role, _, count in touched
+    )
+    signature = Signature(0, 0, (1, 1, 1), "forward", "cpu", args)
+    addresses = [start for _, _, start, _ in touched]
+    return Step(Row(LaunchLine(index, 0, 0, ())), KERNEL, signature, addresses, {})
+
+
+def exchanges(
+    *launches: Sequence[Touched], order: Sequence[int], equal: bool = False
+) -> tuple[list[Exchange], LaunchOrder]:
+    """Launches in the order of run a; `order` says which number each has in run b."""
+    found, watch = [], LaunchOrder()
+    for index, (touched, other) in enumerate(zip(launches, order, strict=True)):
+        one = Partners(step(index, *touched), step(other, *touched), equal)
+        found += watch.add(one, moved=index != other)
+    return found, watch
+
+
+WRITE, READ = ("out_ptr", "out", 0, 16), ("in_ptr", "in", 0, 16)
+
+
+def test_a_reader_before_its_writer_is_an_order_that_matters() -> None:
+    (found,), watch = exchanges([WRITE], [READ], order=[1, 0])
+
+    assert (found.first.a.index, found.second.a.index, found.argument) == (0, 1, "in_ptr")
+    assert (found.shown, watch.independent) == (True, 0)
+
+
+def test_two_writers_of_one_range_are_dependent() -> None:
+    (found,), _ = exchanges([WRITE], [("other_ptr", "in_out", 8, 16)], order=[1, 0])
+
+    assert found.argument == "other_ptr"
+
+
+def test_launches_that_only_read_the_same_are_independent() -> None:
+    found, watch = exchanges([READ], [READ], order=[1, 0])
+
+    assert (found, watch.independent) == ([], 1)
+
+
+def test_neighbours_in_one_storage_are_independent() -> None:
+    found, watch = exchanges([WRITE], [("in_ptr", "in", 16, 16)], order=[1, 0])
+
+    assert (found, watch.independent) == ([], 1)
+
+
+def test_launches_that_stay_in_order_changed_no_places() -> None:
+    found, watch = exchanges([WRITE], [READ], [READ], order=[0, 1, 2])
+
+    assert (found, watch.independent) == ([], 0)
+
+
+def test_a_launch_that_passed_several_changed_places_with_each() -> None:
+    far = ("far_ptr", "out", 4096, 16)
+
+    found, watch = exchanges([WRITE], [far], [READ], order=[1, 2, 0])
+
+    assert [(one.first.a.index, one.second.a.index) for one in found] == [(0, 2)]
+    assert watch.independent == 1
+
+
+def test_an_order_that_only_memory_shows_is_marked_as_such() -> None:
+    (found,), watch = exchanges([WRITE], [("other_ptr", "out", 0, 16)], order=[1, 0], equal=True)
+
+    assert (found.shown, watch.independent) == (False, 1)
