@@ -24,7 +24,7 @@ def of_divergence(found: Divergence, runs: tuple[store.Run, store.Run]) -> list[
     if isinstance(found, LaunchDiffers):
         return _of_launch_difference(found, runs)
     if isinstance(found, OutputDiffers):
-        return [*_replay(runs, found), *_of_output(run, launch, rank)]
+        return [*_replay(runs, found), *of_launch(run, launch, rank)]
     index = (who.b if run is runs[1] else who.a) if who.kind != "missing" else launch.index
     where = launch.index if index is None else index
     whose = f" --rank {rank}" if rank else ""
@@ -38,13 +38,6 @@ def _replay(runs: tuple[store.Run, store.Run], found: OutputDiffers) -> list[str
     whose = f" --rank {rank}" if rank else ""
     of_it = f"--launch {launch.index} --kernel {launch.kernel.hash[:12]}{whose}"
     return [f"tracing replay {quote(str(runs[1].path))} {of_it} --against {quote(str(runs[0].path))}"]
-
-
-def _of_output(run: store.Run, launch: KernelLaunch, rank: int) -> list[str]:
-    # without a GPU the interpreter executes the source: no pass of the compiler has to do with the result
-    if is_virtual(run.info.environment):
-        return _repro(run, launch, rank, _is_kept(run, launch, rank))
-    return of_launch(run, launch, rank)
 
 
 def _of_launch_difference(found: LaunchDiffers, runs: tuple[store.Run, store.Run]) -> list[str]:
@@ -97,10 +90,15 @@ def of_kernel(run: store.Run, kernel: str, compilation: Compilation, launch: int
 
 
 def of_launch(run: store.Run, launch: KernelLaunch, rank: int = 0) -> list[str]:
-    """What can be asked about one launch and its kernel; records again what the run does not hold."""
+    """What can be asked about one launch and its kernel; records again what the run does not hold.
+
+    Without a GPU the interpreter executes the kernel's source: no pass of the compiler changes a result.
+    """
     if launch.kernel.kind != "triton":
         return []
     short, kept = launch.kernel.hash[:12], _is_kept(run, launch, rank)
+    if is_virtual(run.info.environment):
+        return _repro(run, launch, rank, kept)
     compiled = next((one for one in compilations(run) if one.hash == launch.kernel.hash), None)
     if compiled is not None:
         passes = of_kernel(run, short, compiled, launch.index if kept else None)

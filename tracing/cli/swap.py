@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from tracing import environment, store
 from tracing.analyze import delta, swap_plan
-from tracing.analyze.recording import case_of, is_virtual, target_of
+from tracing.analyze.recording import case_of, is_virtual, target_of, variables
 from tracing.analyze.rerun_cache import RerunCache
 from tracing.analyze.swap_plan import Candidate
 from tracing.cli import hints
@@ -61,7 +61,7 @@ def swapped(a: store.Run, b: store.Run, version: Version | None, each_launch: bo
     environment.require_compiler()
     close = version is Version.eager and _agrees(a) and not _agrees(b)
     try:
-        with _program(b, version, close) as program:
+        with environment.changed(variables(b)), _program(b, version, close) as program:
             return _Search(wanted, b, program, planned.candidates, close).status(each_launch)
     except KeyboardInterrupt:
         raise Problem("interrupted", "the same command goes on from there") from None
@@ -109,7 +109,16 @@ class _Search:
         self.candidates = list(candidates)
         content = hashlib.blake2b(Path(b.info.path).read_bytes()).hexdigest()
         installed = [environment.installed(package) for package in ("torch", "triton")]
-        key = [content, b.info.case, str(b.info.seed), b.info.environment.target, *installed, str(close)]
+        own = [f"{name}={value}" for name, value in sorted(variables(b).items())]
+        key = [
+            *own,
+            content,
+            b.info.case,
+            str(b.info.seed),
+            b.info.environment.target,
+            *installed,
+            str(close),
+        ]
         self.reruns = RerunCache(b, key, program.run)
 
     def status(self, each_launch: bool) -> int:
