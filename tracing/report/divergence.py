@@ -255,7 +255,8 @@ def _host(cause: Host, names: Names) -> Iterator[str]:
         return
     yield f"{_writer_text(cause.writer, names)} wrote it last, as {cause.writer.argument}: equal bits"
     where = f"in {_runs(cause.runs, names)}" if cause.runs else "in at least one of the runs"
-    yield f"something outside of Triton and torch changed them afterwards, {where}"
+    elsewhere = "" if cause.proven else ", and perhaps in the other run"
+    yield f"something outside of Triton and torch changed them afterwards, {where}{elsewhere}"
 
 
 def _uninitialised(cause: Uninitialised, names: Names) -> Iterator[str]:

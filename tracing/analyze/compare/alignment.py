@@ -5,7 +5,8 @@ is no order. While both runs launch the same kernels on the same bits nothing is
 up to `window` launches of each are looked at:
 
 - where the kernels' names differ, the fewest launches are left out, over both runs, so that CONFIRM names in
-  a row agree afterwards; what was left out of both is matched;
+  a row agree afterwards; fewer than NEAR, so that most of the launches near by agree, in order. What was left
+  out of both is matched;
 - where they agree, and the launches differ, the launches NEAR by of this kernel are matched: one of them may
   have changed places, or have been left out;
 - a launch without a match whose kernel the other run launches more often from here on waits for it.
@@ -20,9 +21,10 @@ runs leave step. Memory: the window.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Generic, NamedTuple
 
-from tracing.analyze.compare.launch_matching import Launches, Queue, T, matched
+from tracing.analyze.compare.launch_matching import Launches, Queue, T, first_in_order, matched
 from tracing.analyze.compare.launch_queues import NEAR, QueuePartners, Side
 
 CONFIRM = 4  # launches in a row that must agree after a gap: layers of a model repeat single ones
@@ -107,26 +109,46 @@ class Alignment(Generic[T]):
         if one.kernel(a) != other.kernel(b):
             one.fill(self._window)
             other.fill(self._window)
-            yield from self._left_out(queue, partner, *way_back(one.kernels(queue), other.kernels(partner)))
+            yield from self._left_out(queue, partner, *self._way_back(queue, partner))
         elif self._ask.permuted(a, b):
             yield from self._same_kernel(queue, partner)
         else:
             yield Pair(one.take(queue), other.take(partner))
 
+    def _way_back(self, queue: Queue, partner: Queue) -> tuple[int, int]:
+        # by the kernels' names over the window; where it is short, by all that is known of the launches
+        one, other = self._a, self._b
+        names = way_back(one.kernels(queue), other.kernels(partner))
+        if max(names) >= NEAR:
+            return names
+        near = [list(islice(side.queues[number], NEAR)) for side, number in ((one, queue), (other, partner))]
+        return first_in_order(near[0], near[1], self._ask) or names
+
     def _same_kernel(self, queue: Queue, partner: Queue) -> Iterator[Pair[T]]:
-        # the first launch of one of the runs, whose partner may not be the other's first one
+        # the first launch of one of the runs, whose partner may wait, or come later
         one, other = self._a, self._b
         one.fill(NEAR)
         other.fill(NEAR)
+        kernel = one.kernel(one.queues[queue][0])
+        waiting = one.waiting.of(kernel), other.waiting.of(kernel)
         a, b = one.like_first(queue), other.like_first(partner)
-        matches = matched([launch for _, launch in a], [launch for _, launch in b], self._ask)
-        there = matches.get(0)
-        if there is None:
+        matches = matched(
+            [*waiting[0], *(launch for _, launch in a)], [*waiting[1], *(launch for _, launch in b)], self._ask
+        )
+        first_a, first_b = len(waiting[0]), len(waiting[1])
+        there = matches.get(first_a)
+        here = next((n for n, m in matches.items() if m == first_b), None)
+        if there is not None and there < first_b:
+            yield Pair(one.take(queue), other.waiting.take_at(kernel, there), True)
+        elif here is not None and here < first_a:
+            yield Pair(one.waiting.take_at(kernel, here), other.take(partner), True)
+        elif there is None:
             yield from self._only(0, one.take(queue))
-        elif 0 not in matches.values():
+        elif here is None:
             yield from self._only(1, other.take(partner))
         else:
-            yield Pair(one.take(queue), other.take(partner, b[there][0]), there > 0)
+            place = b[there - first_b][0]
+            yield Pair(one.take(queue), other.take(partner, place), place > 0)
 
     def _left_out(self, queue: Queue, partner: Queue, skipped: int, added: int) -> Iterator[Pair[T]]:
         a = [self._a.take(queue) for _ in range(skipped)]

@@ -234,7 +234,7 @@ class Causes:
         writer = _writer(a, b) if a.kind == "launch" else None
         if writer and any(write.stream != read.stream for write, read in zip((a, b), reads, strict=True)):
             return Stream(writer)
-        return Host(runs, writer)
+        return Host(runs, writer, proven=not runs or None not in changed)
 
 
 def _rank(answer: Answer) -> int:

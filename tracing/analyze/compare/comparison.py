@@ -75,10 +75,19 @@ class Comparison:
         suspect = (
             notes.suspect if differing or (notes.uninitialised and not known) else notes.first_consequence
         )
+        suspect = suspect or self._order_of_results()
         if not (notes.reported or notes.started) and suspect is not None:
             notes.reported += 1
             self.repeated[key_of(suspect)] += 1
             yield suspect
+
+    def _order_of_results(self) -> Divergence | None:
+        # launches that are each equal, and wrote the memory of a result in another order
+        for result in differing_results(self.notes.a, self.notes.b):
+            pair = self._pairs.get(result.rank)
+            if pair is not None and pair.unshown and isinstance(self.cause_of(result), Follows):
+                return pair.unshown
+        return None
 
     def cause_of(self, result: ResultDiffers) -> Cause | Follows | None:
         """Why a result differs, asked when all launches were compared; None: nothing is known."""

@@ -60,7 +60,7 @@ class Host:
 
     runs: Runs  # in which it changed; empty: in at least one, it is not known in which
     writer: Writer | None  # that wrote it before; None: no launch did
-    proven: bool = True  # False: nobody was seen to write it
+    proven: bool = True  # False: nobody was seen to write it, or it may have changed alike in both runs
     through: tuple[str, ...] = ()
 
 

@@ -66,6 +66,31 @@ def matched(a: Sequence[T], b: Sequence[T], ask: Launches[T]) -> dict[int, int]:
     return dict(sorted(partner.items()))
 
 
+def first_in_order(a: Sequence[T], b: Sequence[T], ask: Launches[T]) -> tuple[int, int] | None:
+    """The places of the first launches that are partners when most are, in order; None: no kernel is in both.
+
+    A pair counts more, the more of it is equal: its kernel, its arguments, its bits.
+    """
+    kernels, exact = ([[of(one, side) for one in launches] for side, launches in enumerate((a, b))]
+                      for of in (ask.kernel, ask.exact))  # fmt: skip
+    contents = [list(map(ask.content, launches)) for launches in (a, b)]
+    found: list[tuple[int, int, int]] = []  # how much is equal from there on
+    below = [0] * (len(b) + 1)
+    for n in reversed(range(len(a))):
+        row = [0] * (len(b) + 1)
+        for m in reversed(range(len(b))):
+            best = max(below[m], row[m + 1])
+            if kernels[0][n] == kernels[1][m]:
+                alike = exact[0][n] == exact[1][m]
+                pair = 1 + alike + 2 * (alike and contents[0][n] == contents[1][m])
+                found.append((pair + below[m + 1], n, m))
+                best = max(best, pair + below[m + 1])
+            row[m] = best
+        below = row
+    most = [(n + m, n, m) for equal, n, m in found if equal == below[0]]
+    return min(most)[1:] if most else None
+
+
 def _match_equal(partner: dict[int, int], a: Sequence[Hashable], b: Sequence[Hashable]) -> None:
     partner |= {n: n for n, (one, other) in enumerate(zip(a, b, strict=False)) if one == other}
     places: dict[Hashable, deque[int]] = {}

@@ -36,6 +36,10 @@ class Waiting(Generic[T]):
             return None
         return held.pop(next((n for n, one in enumerate(held) if equal(one)), 0))
 
+    def take_at(self, kernel: str, place: int) -> T:
+        """One of those of one kernel."""
+        return self._by_kernel[kernel].pop(place)
+
     def before(self, index: int) -> list[T]:
         """Take those out that were launched before an index, in order."""
         if not self:

@@ -106,7 +106,7 @@ class ProcessPair:
         self._shared: dict[object, int] = {one: n for n, one in enumerate(shared)}
         self._winners = Winners(notes.a, notes.b)
         self._order = LaunchOrder()
-        self._unshown: OrderDiffers | None = None
+        self.unshown: OrderDiffers | None = None  # of launches that are each equal
         self._gap: _Gap | None = None
         self._cut: set[Side] = set()  # runs that could not be read to their end
 
@@ -267,7 +267,7 @@ class ProcessPair:
             if exchange.shown:
                 yield order
             else:
-                self._unshown = self._unshown or order
+                self.unshown = self.unshown or order
         yield from found
 
     def _different(self, seen: _Seen) -> Iterator[Divergence]:
@@ -285,8 +285,8 @@ class ProcessPair:
             self._mark(seen, outputs, "differs")
             return
         found = [self._input(launches, slot, cause) for slot, cause in causes.items() if slot not in loose]
-        if found and not any(found) and not self._notes.reported and self._unshown is not None:
-            yield self._unshown  # whose launches are each equal, and wrote the same memory in another order
+        if found and not any(found) and not self._notes.reported and self.unshown is not None:
+            yield self.unshown  # whose launches are each equal, and wrote the same memory in another order
         yield from (one for one in found if one is not None)
         if len(loose) < len(seen.inputs):
             self._mark(seen, outputs, "differs")
