@@ -18,11 +18,15 @@ from tracing import store
 from tracing.cli import hints
 from tracing.model import KernelLaunch
 
+HASH = "0123456789ab"
+
 
 def readable(index: int) -> KernelLaunch:
     """A launch whose kernel's module was recorded, and whose inputs were not."""
     one = launch(index, arg("in_ptr0", "in", "x"))
-    return msgspec.structs.replace(one, kernel=msgspec.structs.replace(one.kernel, module="m"))
+    return msgspec.structs.replace(
+        one, kernel=msgspec.structs.replace(one.kernel, module="m", hash=HASH + "cdef")
+    )
 
 
 def of(folder: Path, one: KernelLaunch, **info: object) -> list[str]:
@@ -36,7 +40,7 @@ def test_what_the_run_lacks_is_recorded_first(tmp_path: Path) -> None:
 
     below = f"--runs {tmp_path}"
     recording = "tracing run /case.py:mask=window --keep-inputs --launches 3:4 --no-passes"
-    assert repro == f"{recording} {below} --seed 7; tracing repro latest {below} --launch 3"
+    assert repro == f"{recording} {below} --seed 7; tracing repro latest {below} --launch 3 --kernel {HASH}"
     assert passes.startswith(f"tracing run /case.py:mask=window {below} --seed 7; tracing passes latest")
 
 
@@ -44,7 +48,7 @@ def test_of_a_job_the_rank_is_named(tmp_path: Path) -> None:
     repro, _ = of(tmp_path, readable(3), world_size=2)
 
     assert repro.startswith("torchrun --nproc-per-node=2 -m tracing run /case.py --keep-inputs")
-    assert repro.endswith("--launch 3 --rank 0")
+    assert repro.endswith(f"--launch 3 --kernel {HASH} --rank 0")
 
 
 @pytest.fixture(scope="module")
