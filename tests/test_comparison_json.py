@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from planted_runs import Operators, digits, saved
@@ -15,6 +15,7 @@ from test_causes import ADDRESSES, EMPTY, X, Y, overrun, reader, writer
 from typer.testing import CliRunner
 
 from tracing.analyze.call_sites import Visit
+from tracing.analyze.compare.accused import AccusedKind
 from tracing.analyze.compare.divergence import InputDiffers, LaunchDiffers, LaunchPair, Unknown
 from tracing.analyze.compare.kernel_code import CodeDifference
 from tracing.analyze.compare.signature_pair import Change
@@ -48,8 +49,14 @@ def answered(folder: Path, a: Side, b: Side, *, ended: bool = True) -> Mapping[s
 
 def documented(title: str) -> set[str]:
     """The keys in the table below a heading of the page."""
-    section = PAGE.read_text().partition(f"{title}\n")[2].partition("\n#")[0]
-    return set(re.findall(r"^\| `(\w+)`", section, re.MULTILINE))
+    table = PAGE.read_text().partition(f"{title}\n")[2].partition("|---|---|\n")[2].partition("\n\n")[0]
+    return {key for line in table.splitlines() for key in re.findall(r"`(\w+)`", line.split("|")[1])}
+
+
+def test_every_kind_of_accused_is_documented() -> None:
+    table = PAGE.read_text().partition("| kind of accused | who |\n|---|---|\n")[2]
+
+    assert sorted(re.findall(r"^\| `([a-z ]+)`", table, re.MULTILINE)) == sorted(get_args(AccusedKind))
 
 
 def keys(said: Mapping[str, Any]) -> tuple[set[str], set[str], set[str]]:
