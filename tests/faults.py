@@ -21,27 +21,27 @@ SAID = {
         " scale\n",
         "a         grid=(4, 1, 1)",
         "b         grid=(3, 1, 1)",
-        "the launch itself differs",
-        "and its results differ: out_ptr",
+        "the program launches it differently: grid",
+        "its results differ: out_ptr",
     ),
     "operator": (
         " shift\n",
         "input     in_ptr (argument 0)",
-        "aten::add_.Tensor wrote it last, outside of Triton, in b alone",
+        "aten::add_.Tensor(other=1) wrote it last, outside of Triton, in b alone",
     ),
     "host": (
         " shift\n",
         "input     in_ptr (argument 0)",
-        " scale wrote it last, as out_ptr",
-        "something outside of Triton changed them afterwards, in b",
+        " scale wrote it last, as out_ptr: equal bits",
+        "something outside of Triton and torch changed them afterwards, in b",
     ),
     "winner": (
         " shift\n",
         "BLOCK=64\n",
         "BLOCK=128\n",
-        "only what autotuning chooses differs: another winner",
+        "an autotuner took another winner; nothing else differs",
     ),
-    "inserted": (" negate\n", "b alone has 1 launch here", "1 differ as a consequence"),
+    "inserted": (" negate\n", "only b has 1 launch here", "1 differ as a consequence"),
 }
 
 

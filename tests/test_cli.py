@@ -62,8 +62,9 @@ def test_a_seeded_difference_is_caught_at_the_launch_that_first_reads_it(tmp_pat
     assert "last written by aten::mm.out" in tracing("show", a, runs=tmp_path).stdout
     assert done.returncode == 1
     assert "seed differs: 0 | 1" in done.stdout
-    assert "first divergence: launch #1 " in done.stdout
-    assert "it comes from the case's inputs or from outside of Triton" in done.stdout
+    assert "✗ start: input 2 differs: float32[32, 896] " in done.stdout
+    assert "2 launches compared: 1 differ as a consequence" in done.stdout
+    assert "the first of them: launch #1 triton_" in done.stdout
 
 
 def test_a_case_that_raises_leaves_a_readable_run_that_says_so(tmp_path: Path) -> None:

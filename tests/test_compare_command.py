@@ -96,15 +96,28 @@ def test_a_run_that_lost_its_blobs_is_compared_all_the_same(tmp_path: Path) -> N
     assert "no more is known:" in text and "1 launch compared" in text
 
 
-def test_a_run_that_failed_is_compared_up_to_there(tmp_path: Path) -> None:
-    a, b = run(tmp_path / "a", *"yy"), run(tmp_path / "b", "y", ended=False)
-    line = msgspec.json.encode(Outcome("failed", "no memory")) + b"\n"
-    (b.path / "outcomes-h-0-1.ndjson").write_bytes(line)
+def failed(folder: Path, results: str, detail: str) -> store.Run:
+    one = run(folder, *results, ended=False)
+    line = msgspec.json.encode(Outcome("failed", detail, message=detail)) + b"\n"
+    (one.path / "outcomes-h-0-1.ndjson").write_bytes(line)
+    return one
 
-    status, text = compared(a, b)
+
+def test_a_run_that_failed_differs_from_one_that_passed_and_is_compared_up_to_there(tmp_path: Path) -> None:
+    status, text = compared(run(tmp_path / "a", *"yy"), failed(tmp_path / "b", "y", "no memory"))
+
+    assert status == 1
+    assert "✗ outcome differs: passed | failed: no memory" in text
+    assert "failed: no memory; compared up to there" in text
+    assert "first divergence" not in text
+
+
+def test_runs_that_failed_alike_are_compared_up_to_there_and_not_called_equal(tmp_path: Path) -> None:
+    status, text = compared(*(failed(tmp_path / name, "y", "no memory") for name in "ab"))
 
     assert status == 2
-    assert "failed: no memory; compared up to there" in text
+    assert "the case failed alike in both runs: no memory" in text
+    assert "equal as far as they go: 1 launch" in text
 
 
 def test_results_that_an_interrupted_run_did_not_come_to_do_not_differ(tmp_path: Path) -> None:
@@ -138,6 +151,8 @@ def test_of_equal_runs_it_is_said_what_was_not_covered(tmp_path: Path) -> None:
         ("--swap --limit 3", "--limit does nothing in `tracing compare RUN RUN --swap`"),
         ("--swap --replay", "--replay and --swap are questions of their own"),
         ("--ranks", "1 run wanted, and 2 named"),
+        ("--swap --json", "--json does nothing in `tracing compare RUN RUN --swap`"),
+        ("--replay --json", "--json does nothing in `tracing compare RUN RUN --replay`"),
     ],
 )
 def test_an_option_that_would_do_nothing_is_refused(options: str, message: str, tmp_path: Path) -> None:
@@ -158,3 +173,4 @@ def test_results_that_differ_while_every_launch_is_equal_come_from_outside_of_th
     assert status == 1
     assert "output differs" in text
     assert "the results differ all the same" in text
+    assert '    decides   tracing compare "$(tracing run /case.py --operators digests ' in text

@@ -51,7 +51,7 @@ class Planted:
     ("ir", "words"),
     [
         (ADD, "adds floats atomically (1 tt.atomic_rmw fadd)"),
-        (COUNT, "has 1 atomic operations"),
+        (COUNT, "has 1 atomic operation:"),
         (PLAIN, "no atomic operation"),
     ],
 )

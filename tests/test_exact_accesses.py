@@ -417,7 +417,7 @@ def test_memory_is_followed_through_launches_that_are_not_recorded(gpu: None, tm
         copy[(1,)](x, y, 50, BLOCK=64)
         copy[(1,)](y, out, 64, BLOCK=64)
 
-    (found,) = accesses(tmp_path, program, selection=Selection(launches=range(1, 2)))
+    (found,) = accesses(tmp_path, program, selection=Selection(launches=(1, 2)))
 
     assert (found.launch, found.uninitialised) == (1, {0: (50, 14)})
 
@@ -429,8 +429,7 @@ def test_memory_that_was_filled_on_purpose_is_as_fresh_as_any(gpu: None, tmp_pat
         copy[(1,)](x, out, 64, BLOCK=64)
 
     writer = store.create(tmp_path, INFO)
-    perturbed = Perturbation(virtual=True)
-    with perturbed, perturbed.of(1, writer) as launching, launching, LaunchRecorder(writer):
+    with Perturbation(1, True, 0, writer) as beside, beside, LaunchRecorder(writer):
         program()
     (found,) = store.Run(writer.path).records(Access)
 

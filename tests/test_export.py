@@ -50,9 +50,23 @@ def test_arguments_have_their_digests(runs: list[Run]) -> None:
 
 
 def test_each_run_is_compared_with_the_first(runs: list[Run]) -> None:
-    _, rows = query(runs, "select kind, kernel, argument, a from divergences")
+    what = "kind, kernel, argument, a, b, accused, accused_name, certain"
+    _, rows = query(runs, f"select {what} from divergences")
 
-    assert rows == [("output", "triton_poi_fused_mul_0", "out_ptr0", digits("y"))]
+    name = "triton_poi_fused_mul_0"
+    assert rows == [("output", name, "out_ptr0", digits("y"), digits("z"), "kernel", name, True)]
+
+
+def test_the_settings_that_differ_stand_on_both_sides(tmp_path: Path) -> None:
+    launches = (launch(0, arg("x", "in", "x"), num_warps=warps, grid=warps) for warps in (4, 8))
+
+    _, rows = query(
+        [saved(tmp_path / str(number), [one]) for number, one in enumerate(launches)],
+        "select kind, a, b, accused from divergences",
+    )
+
+    settings = ("grid=(4, 1, 1), num_warps=4", "grid=(8, 1, 1), num_warps=8")
+    assert rows == [("launch", *settings, "configuration")]
 
 
 def test_a_query_that_is_wrong_is_refused_with_the_tables_there_are(runs: list[Run]) -> None:

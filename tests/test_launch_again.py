@@ -26,7 +26,7 @@ class Recorder:
 
     def inputs(self, index: int) -> store.Run:
         self.asked.append(f"launch {index}")
-        one = Selection(launches=range(index, index + 1))
+        one = Selection(launches=(index, index + 1))
         return recorded(self.case, Path(self.case).parent, selection=one, keep=Keep(inputs=True))
 
     def calls(self, kernel: str) -> store.Run:
@@ -96,7 +96,7 @@ def test_a_call_that_does_not_come_again_is_said(case: Path) -> None:
 
 
 def test_a_part_of_a_run_does_not_say_which_call_a_launch_was(case: Path) -> None:
-    run = recorded(case, case.parent, selection=Selection(launches=range(1, 2)))
+    run = recorded(case, case.parent, selection=Selection(launches=(1, 2)))
     case.with_name("more").write_text("1")
 
     with pytest.raises(Problem, match="which call of its kernel it was is not known"):

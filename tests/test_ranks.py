@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -217,7 +218,9 @@ def test_a_rank_whose_autotuner_chose_otherwise_left_first(faulty: tuple[str, Pa
 
 def test_the_first_parting_ends_with_the_commands_for_its_kernel(faulty: tuple[str, Path]) -> None:
     assert "next      torchrun --nproc-per-node=4 -m tracing run" in faulty[0].split("✗")[1]
-    assert "tracing repro latest" in faulty[0] and "--launch 0 --rank 0" in faulty[0]
+    assert re.search(
+        r"tracing repro latest .*--launch 0 --kernel [0-9a-f]{12} --rank 0$", faulty[0], re.MULTILINE
+    )
 
 
 def test_its_winner_is_marked_among_those_of_the_ranks(faulty: tuple[str, Path]) -> None:

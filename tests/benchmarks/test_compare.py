@@ -99,7 +99,7 @@ def by_hand(a: store.Run, b: store.Run) -> int | None:
 
 def streamed(a: store.Run, b: store.Run) -> int | None:
     found = next(iter(Comparison(a, b)), None)
-    return found.index if found else None
+    return found.pair.launch.index if found else None
 
 
 def measured(how: str, a: Path, b: Path) -> tuple[float, int, int | None]:

@@ -28,4 +28,5 @@ def test_a_seeded_difference_is_caught_at_the_launch_that_first_reads_it(tmp_pat
     done = tracing("compare", a, b, runs=tmp_path)
 
     assert done.returncode == 1
-    assert "it comes from the case's inputs or from outside of Triton" in done.stdout
+    assert "✗ start: input 2 differs: float32[32, 896] " in done.stdout
+    assert "the first of them: launch #" in done.stdout

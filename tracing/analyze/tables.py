@@ -7,7 +7,16 @@ from typing import TypeAlias
 
 from tracing.analyze.compare.accused import accused
 from tracing.analyze.compare.comparison import Comparison
-from tracing.analyze.compare.divergence import argument_of, kind_of
+from tracing.analyze.compare.divergence import (
+    Divergence,
+    InputDiffers,
+    LaunchDiffers,
+    OutputDiffers,
+    argument_of,
+    digests_of,
+    kind_of,
+    settings_of,
+)
 from tracing.analyze.compare.signature_pair import signature_of
 from tracing.analyze.rank_events import landmarks
 from tracing.analyze.results import value_text
@@ -51,8 +60,8 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
     },
     "divergences": {
         "run": "varchar", "reference": "varchar", "rank": "integer", "kind": "varchar", "index": "bigint",
-        "kernel": "varchar", "argument": "varchar", "accused": "varchar", "accused_name": "varchar",
-        "accused_index": "bigint", "runs": "varchar", "certain": "boolean",
+        "kernel": "varchar", "argument": "varchar", "a": "varchar", "b": "varchar", "accused": "varchar",
+        "accused_name": "varchar", "accused_index": "bigint", "runs": "varchar", "certain": "boolean",
     },
     "results": {
         "run": "varchar", "rank": "integer", "name": "varchar", "type": "varchar", "value": "varchar",
@@ -125,14 +134,25 @@ def _passes(runs: Sequence[Run]) -> Rows:
 def _divergences(runs: Sequence[Run]) -> Rows:
     for run in runs[1:]:
         for found in Comparison(runs[0], run):
-            launch, who = found.pair.launch, accused(found)
+            launch, who, sides = found.pair.launch, accused(found), _sides(found)
             yield {
                 "run": run.name, "reference": runs[0].name, "rank": found.pair.rank, "kind": kind_of(found),
                 "index": launch.index, "kernel": launch.kernel_name, "argument": argument_of(found),
-                "accused": who.kind, "accused_name": who.name,
+                "a": sides[0], "b": sides[1], "accused": who.kind, "accused_name": who.name,
                 "accused_index": who.a if who.a is not None else who.b, "runs": who.runs,
                 "certain": who.certain,
             }  # fmt: skip
+
+
+def _sides(found: Divergence) -> tuple[str | None, str | None]:
+    # what each run has: a digest, or the settings of the launch that differ
+    if isinstance(found, (InputDiffers, OutputDiffers)):
+        a, b = digests_of(found)
+        return a.bits if a else None, b.bits if b else None
+    if isinstance(found, LaunchDiffers):
+        one, other = (", ".join(f"{k}={v}" for k, v in side.items()) for side in settings_of(found))
+        return one or None, other or None
+    return None, None
 
 
 def _results(runs: Sequence[Run]) -> Rows:

@@ -16,7 +16,7 @@ from tracing.analyze.compare.alignment import WINDOW
 from tracing.analyze.compare.divergence import Divergence, InputDiffers, OutputDiffers
 from tracing.analyze.compare.evidence import evidence
 from tracing.analyze.compare.suspect import suspect
-from tracing.analyze.compare.verdict import Verdict
+from tracing.analyze.compare.verdict import ResultCause, Verdict
 from tracing.analyze.element_values import differing_values
 from tracing.cli import hints
 from tracing.cli.app import RUNS, Runs, app, out
@@ -160,30 +160,35 @@ def _require_alike(a: store.Run, b: store.Run, anyway: bool, quiet: bool) -> Non
 def _print_compared(runs: Pair, verdict: Verdict, limit: int, how: Replaying | None) -> int:
     for one in verdict.start:
         out.print(Text.assemble(("✗ start", "bold red"), f": {one.title} differs: {one.a} | {one.b}"))
+    typed: list[str] = []  # the commands below the first divergence
     for count, found in enumerate(verdict, 1):
         if count <= limit:
-            print_divergence(found, runs, ("a", "b"), first=count == 1, how=how)
+            typed += print_divergence(found, runs, ("a", "b"), first=count == 1, how=how)
     for one in (*verdict.results, *verdict.outcomes):
         out.print(Text.assemble(("✗", "red"), f" {one.title} differs: {one.a} | {one.b}"))
     if verdict.found > limit:
         more = text.plural(verdict.found - limit, "divergence")
         out.print(f"{more} more: `--limit {verdict.found}` shows them")
-    for line in _conclusion(runs, verdict):
+    for line in _conclusion(runs, verdict, typed):
         out.print(line)
     return verdict.status
 
 
-def _conclusion(runs: Pair, verdict: Verdict) -> Iterator[Text]:
-    yield from report.summary_text(verdict.comparison, hints.of_unwritten(runs[0]))
-    if verdict.why is not None and verdict.why.cause is not None:
-        for line in cause_text(verdict.why.cause, ("a", "b")):
-            yield Text(f"    → {verdict.why.result.title}: {line}")
+def _conclusion(runs: Pair, verdict: Verdict, typed: list[str]) -> Iterator[Text]:
+    if verdict.why is not None and not (verdict.start or verdict.outcomes):
+        yield from report.why_text(verdict.why, _deciding(verdict.why, runs))
+    yield from report.summary_text(verdict.comparison, hints.of_unwritten(runs[1]))
     if not (verdict.found or verdict.start or verdict.outcomes):
-        differing = [one.title for one in verdict.results]
-        yield from report.equality_text(verdict.comparison, verdict.equal_results, differing)
+        yield from report.equality_text(verdict.comparison, verdict.equal_results, verdict.results)
         yield from map(Text.from_markup, text.uncovered_text(runs))
-    elif verdict.found and verdict.results:
-        yield Text(f"which kernels make the results differ: `{hints.of_results(*runs)}`")
+    elif verdict.found and verdict.results and (swap := hints.of_results(*runs)) not in typed:
+        yield Text(f"which kernels make the results differ: `{swap}`")
+
+
+def _deciding(why: ResultCause, runs: Pair) -> str | None:
+    if why.cause is not None and accused_of(why.cause, Accused("result", why.result.name)).certain:
+        return None
+    return hints.of_facts(*runs)
 
 
 def print_divergence(
@@ -193,8 +198,8 @@ def print_divergence(
     first: bool,
     how: Replaying | None = None,
     commands: bool = True,
-) -> None:
-    """Print one divergence, what speaks for a cause and, below the first, the commands to type next.
+) -> list[str]:
+    """Print one divergence, what speaks for a cause and, below the first, the commands to type next: these.
 
     how      -- the first one's kernel is replayed; None: it is not
     commands -- False: they were printed before
@@ -203,10 +208,15 @@ def print_divergence(
     for line in divergence_text(found, names, first=first, site=site, values=values):
         out.print(line)
     try:
-        for line in _further(found, runs, first and commands, how if first else None):
+        for line in _further(found, runs, how if first else None):
             out.print(line)
+        typed = hints.of_divergence(found, runs) if first and commands else []
     except Problem as problem:  # a run that lost its blobs has launches and digests all the same
         out.print(Text(f"    no more is known: {problem.problem}"))
+        return []
+    for command in typed:
+        out.print(Text(f"    next      {command}"))
+    return typed
 
 
 def _context(found: Divergence, runs: Pair) -> tuple[Any, list[tuple[int, Any, Any]]]:
@@ -220,15 +230,13 @@ def _context(found: Divergence, runs: Pair) -> tuple[Any, list[tuple[int, Any, A
     return site, differing_values(runs, pair.rank, launches, found.position, side)
 
 
-def _further(found: Divergence, runs: Pair, commands: bool, how: Replaying | None) -> Iterator[Text]:
+def _further(found: Divergence, runs: Pair, how: Replaying | None) -> Iterator[Text]:
     for line in evidence(runs, found):
         yield Text(f"    → {line}")
     for line in _replayed(found, runs, how) if how else ():
         yield Text(f"    {' ' if line.startswith(' ') else '→'} {line}")
     if decides := hints.deciding(found, runs):
         yield Text(f"    decides   {decides}")
-    for command in hints.of_divergence(found, runs) if commands else ():
-        yield Text(f"    next      {command}")
 
 
 def _replayed(found: Divergence, runs: Pair, how: Replaying) -> Iterator[str]:
@@ -277,18 +285,19 @@ def _starts(verdict: Verdict) -> Iterator[dict[str, Any]]:
     # tensors that differ before the first launch: what the launches did with them follows from that
     for one in verdict.start[:1]:
         if one.tensor:
-            yield without_launch_json("start", Accused("start", one.name))
+            yield without_launch_json("start", Accused("start", one.name), one.rank)
 
 
 def _without_launch(runs: Pair, verdict: Verdict) -> Iterator[dict[str, Any]]:
     why = verdict.why
     if verdict.outcomes:
-        yield without_launch_json("outcome", Accused("outcome", verdict.outcomes[0].name))
+        one = verdict.outcomes[0]
+        yield without_launch_json("outcome", Accused("outcome", one.name), one.rank)
     elif why is not None:
         result = Accused("result", why.result.name)
         who = accused_of(why.cause, result) if why.cause else result
-        decides = None if why.cause and who.certain else hints.of_operators(runs[1])
-        text = list(cause_text(why.cause, ("a", "b"))) if why.cause else []
-        yield without_launch_json("result", who, text, decides)
+        told = list(cause_text(why.cause, ("a", "b"))) if why.cause else []
+        yield without_launch_json("result", who, why.result.rank, told, _deciding(why, runs))
     elif verdict.start:
-        yield without_launch_json("start", Accused("start", verdict.start[0].name))
+        one = verdict.start[0]
+        yield without_launch_json("start", Accused("start", one.name), one.rank)

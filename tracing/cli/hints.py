@@ -10,8 +10,9 @@ from tracing.analyze.compare.accused import accused
 from tracing.analyze.compare.divergence import Divergence, LaunchDiffers, OutputDiffers
 from tracing.analyze.passes import compilations, passes_of, telling_pass
 from tracing.analyze.recording import case_of, is_virtual, recording, with_variables
+from tracing.analyze.results import differing_results
 from tracing.cli.app import RUNS
-from tracing.model import Compilation, KeptTensor, KernelLaunch, PassRecord
+from tracing.model import Compilation, KeptTensor, KernelLaunch, PassRecord, RunInfo, Selection
 from tracing.report.comparison import incomparable
 
 
@@ -27,8 +28,7 @@ def of_divergence(found: Divergence, runs: tuple[store.Run, store.Run]) -> list[
         return [*_replay(runs, found), *of_launch(run, launch, rank)]
     index = (who.b if run is runs[1] else who.a) if who.kind != "missing" else launch.index
     where = launch.index if index is None else index
-    whose = f" --rank {rank}" if rank else ""
-    return [f"tracing show {quote(str(run.path))} --launch {where}{whose}"]
+    return [f"tracing show {quote(str(run.path))} --launch {where}"]
 
 
 def _replay(runs: tuple[store.Run, store.Run], found: OutputDiffers) -> list[str]:
@@ -49,26 +49,27 @@ def _of_launch_difference(found: LaunchDiffers, runs: tuple[store.Run, store.Run
         ]
     if found.code is not None and found.code.stage != "source":
         return [f"tracing passes {quote(str(run.path))} --kernel {kernel} --changed" for run in runs]
-    return [of_results(*runs)]
+    return [of_results(*runs)] if differing_results(*runs) else []
 
 
 def deciding(found: Divergence, runs: tuple[store.Run, store.Run]) -> str | None:
     """The command that decides what a divergence leaves open; None: it leaves nothing open."""
-    who = accused(found)
-    if who.kind == "operator" and not who.certain:
-        return of_operators(runs[1])
-    if isinstance(found, OutputDiffers) and found.doubt:
-        return of_unwritten(runs[0])
-    if who.kind == "unknown":
-        return of_unwritten(runs[0])
-    if who.kind == "host" and not who.certain:
-        return of_operators(runs[1])
-    return None
+    if accused(found).certain:
+        return None
+    facts = None if isinstance(found, OutputDiffers) else of_facts(*runs)
+    return facts or of_unwritten(runs[1])
 
 
-def of_operators(run: store.Run) -> str:
-    """How it is recorded what operators read and write."""
-    return _again(run, "--operators", "digests")
+def of_facts(a: store.Run, b: store.Run) -> str | None:
+    """How both runs are compared with all that can be recorded; None: all of it was."""
+    if all(_has_all(run.info) for run in (a, b)):
+        return None
+    both = " ".join(f'"$({_again(run, "--operators", "digests")})"' for run in (a, b))
+    return f"tracing compare {both}{_anyway(a, b)}"
+
+
+def _has_all(info: RunInfo) -> bool:
+    return (info.operators, info.digests, info.selection) == ("digests", "all", Selection())
 
 
 def of_kernel(run: store.Run, kernel: str, compilation: Compilation, launch: int | None = None) -> list[str]:
@@ -143,8 +144,11 @@ def _below(run: store.Run) -> list[str]:
 
 def of_results(a: store.Run, b: store.Run) -> str:
     """How the kernels are found that make the results of two runs differ."""
-    anyway = " --anyway" if incomparable(a.info, b.info) else ""
-    return f"tracing compare {quote(str(a.path))} {quote(str(b.path))} --swap{anyway}"
+    return f"tracing compare {quote(str(a.path))} {quote(str(b.path))} --swap{_anyway(a, b)}"
+
+
+def _anyway(a: store.Run, b: store.Run) -> str:
+    return " --anyway" if incomparable(a.info, b.info) else ""
 
 
 def of_unwritten(run: store.Run) -> str:

@@ -20,7 +20,7 @@ _GO_WITH: Mapping[str, Sequence[str]] = {
     "fresh_caches": ["repeat"], "deterministic": ["repeat"], "perturb": ["repeat"], "seed": ["repeat"],
     "target": ["repeat"], "anyway": ["", "replay", "swap"], "limit": ["", "replay", "repeat", "ranks"],
     "window": ["", "replay", "repeat"], "times": ["replay"], "fpsan": ["replay"],
-    "swap_with": ["swap"], "each_launch": ["swap"],
+    "swap_with": ["swap"], "each_launch": ["swap"], "as_json": [""],
 }  # fmt: skip
 
 

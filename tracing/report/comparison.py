@@ -7,8 +7,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from rich.text import Text
 
 from tracing.analyze.compare.comparison import Comparison
+from tracing.analyze.compare.divergence import Divergence, argument_of
+from tracing.analyze.compare.verdict import ResultCause
 from tracing.analyze.determinism import Table
+from tracing.analyze.results import ResultDiffers
 from tracing.model import RunInfo
+from tracing.report.divergence import cause_text
 from tracing.report.text import plural
 
 
@@ -19,9 +23,11 @@ def summary_text(comparison: Comparison, advice: str = "") -> Iterator[Text]:
     """
     notes = comparison.notes
     repeats = sum(comparison.repeated.values()) - notes.reported
-    if notes.reported:
+    if notes.reported or notes.started:
         follow = f"{notes.consequences} differ as a consequence, {repeats} repeat what is reported"
         yield Text(f"{plural(notes.pairs, 'launch')} compared: {follow}")
+    if notes.started and notes.first_consequence is not None:
+        yield Text(f"the first of them: {_place_text(notes.first_consequence)}")
     if notes.unwritten:
         results = plural(notes.unwritten, "result")
         yield _warning("cannot be decided", f"{results} in memory that held other bits before:")
@@ -45,11 +51,30 @@ def summary_text(comparison: Comparison, advice: str = "") -> Iterator[Text]:
         yield _warning("not compared", note)
 
 
+def _place_text(found: Divergence) -> str:
+    launch = found.pair.launch
+    return f"launch #{launch.index} {launch.kernel_name}, {argument_of(found)}"
+
+
 def _warning(what: str, text: str) -> Text:
     return Text.assemble((what, "yellow"), f": {text}")
 
 
-def equality_text(comparison: Comparison, alike: int, differing: Sequence[str]) -> Iterator[Text]:
+def why_text(why: ResultCause, decides: str | None) -> Iterator[Text]:
+    """Why results differ although no launch does.
+
+    decides -- the command that tells where that is not certain
+    """
+    if why.cause is None:
+        yield Text("the results differ all the same: by operators, by the host, or by what was not covered")
+    else:
+        for line in cause_text(why.cause, ("a", "b")):
+            yield Text(f"    → {why.result.title}: {line}")
+    if decides:
+        yield Text(f"    decides   {decides}")
+
+
+def equality_text(comparison: Comparison, alike: int, differing: Sequence[ResultDiffers]) -> Iterator[Text]:
     """What is equal of two runs without a launch that differs, and what of them was not recorded.
 
     alike     -- results that both have, and that are equal
@@ -64,8 +89,6 @@ def equality_text(comparison: Comparison, alike: int, differing: Sequence[str]) 
         parts.append(plural(alike, "result"))
     equal = "equal" if notes.complete and not differing else "equal as far as they go"
     yield Text(f"{equal}: {', '.join([plural(notes.pairs, 'launch'), *parts])}")
-    if differing:
-        yield Text("the results differ all the same: by operators, by the host, or by what was not covered")
 
 
 def table_text(table: Table, width: int = 110) -> Iterator[Text]:

@@ -13,10 +13,12 @@ from tracing.analyze.compare.divergence import (
     LaunchDiffers,
     OutputDiffers,
     argument_of,
+    digests_of,
     kind_of,
+    settings_of,
 )
 from tracing.analyze.results import ResultDiffers
-from tracing.report.divergence import digests_of, divergence_text, elements_text
+from tracing.report.divergence import divergence_text, elements_text
 
 
 def divergence_json(
@@ -28,7 +30,7 @@ def divergence_json(
     commands: list[str],
     decides: str | None,
 ) -> dict[str, Any]:
-    """One divergence; keys as in `docs/commands.md`."""
+    """One divergence; keys as in docs/compare.md."""
     pair = found.pair
     return {
         "kind": kind_of(found),
@@ -57,8 +59,8 @@ def _sides(found: Divergence) -> dict[str, Any]:
         a, b = digests_of(found)
         return {"a": a.bits if a else None, "b": b.bits if b else None}
     if isinstance(found, LaunchDiffers):
-        sides = {side: {one.name: getattr(one, side) for one in found.changes} for side in ("a", "b")}
-        return {**sides, "diff": list(found.code.diff) if found.code else []}
+        one, other = settings_of(found)
+        return {"a": one, "b": other, "diff": list(found.code.diff) if found.code else []}
     return {"a": None, "b": None}
 
 
@@ -82,11 +84,11 @@ def result_json(found: ResultDiffers) -> Mapping[str, object]:
 
 
 def without_launch_json(
-    kind: str, who: Accused, evidence: list[str] | None = None, decides: str | None = None
+    kind: str, who: Accused, rank: int, evidence: list[str] | None = None, decides: str | None = None
 ) -> dict[str, Any]:
     """A difference that no launch shows: of the start, the outcome, or a result."""
     return {
-        "kind": kind, "rank": 0, "launch": {"a": None, "b": None}, "kernel": None, "argument": None,
+        "kind": kind, "rank": rank, "launch": {"a": None, "b": None}, "kernel": None, "argument": None,
         "site": None, "iteration": None, "accused": _accused(who, decides), "evidence": evidence or [],
         "next": [], "a": None, "b": None, "elements": "", "values": [],
     }  # fmt: skip

@@ -28,6 +28,7 @@ from tracing.analyze.compare.divergence import (
     Uninitialised,
     Unknown,
     Writer,
+    digests_of,
 )
 from tracing.analyze.compare.signature_pair import configuration_of
 from tracing.analyze.digest_ranges import differing_elements
@@ -109,13 +110,6 @@ def _changed(found: LaunchDiffers, names: Names) -> Iterator[Text]:
     if found.code is not None:
         yield _field(found.code.stage, "differs")
         yield from (Text(f"              {line}") for line in found.code.diff)
-
-
-def digests_of(found: InputDiffers | OutputDiffers) -> tuple[Digest | None, Digest | None]:
-    """The digests that differ, in run a and in run b."""
-    assert found.pair.a is not None and found.pair.b is not None
-    a, b = (launch.args[found.position] for launch in (found.pair.a, found.pair.b))
-    return (a.before, b.before) if isinstance(found, InputDiffers) else (a.after, b.after)
 
 
 def value_text(digest: Digest) -> str:
@@ -250,8 +244,11 @@ def _operator(cause: Operator, names: Names) -> Iterator[str]:
 
 
 def _host(cause: Host, names: Names) -> Iterator[str]:
-    if cause.writer is None:
+    if cause.writer is None and cause.proven:
         yield "no launch and no operator made it differ: the host program wrote it"
+        return
+    if cause.writer is None:
+        yield "cannot be decided: nobody was seen to write it; the host program may have"
         return
     yield f"{_writer_text(cause.writer, names)} wrote it last, as {cause.writer.argument}: equal bits"
     where = f"in {_runs(cause.runs, names)}" if cause.runs else "in at least one of the runs"
@@ -262,7 +259,7 @@ def _host(cause: Host, names: Names) -> Iterator[str]:
 def _uninitialised(cause: Uninitialised, names: Names) -> Iterator[str]:
     if cause.elements is not None:
         start, count = cause.elements
-        yield f"{plural(count, 'element')} of it were written by nobody, from element {start} on"
+        yield f"nobody wrote {plural(count, 'element')} of it, from element {start} on"
     elif cause.writer is None:
         yield "it reads memory that was allocated, and that no launch and no operator wrote"
     if cause.writer is not None:

@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 
 from tracing.analyze.compare.kernel_code import CodeDifference
 from tracing.analyze.compare.signature_pair import Change
-from tracing.model import KernelLaunch
+from tracing.model import Digest, KernelLaunch
 
 Runs: TypeAlias = Literal["", "a", "b", "ab"]
 Key: TypeAlias = tuple[object, ...]
@@ -181,6 +181,19 @@ def argument_of(found: Divergence) -> str | None:
     if isinstance(found, (InputDiffers, OutputDiffers)):
         return found.pair.launch.args[found.position].name
     return found.argument if isinstance(found, OrderDiffers) else None
+
+
+def digests_of(found: InputDiffers | OutputDiffers) -> tuple[Digest | None, Digest | None]:
+    """The digests that differ, in run a and in run b."""
+    assert found.pair.a is not None and found.pair.b is not None
+    a, b = (launch.args[found.position] for launch in (found.pair.a, found.pair.b))
+    return (a.before, b.before) if isinstance(found, InputDiffers) else (a.after, b.after)
+
+
+def settings_of(found: LaunchDiffers) -> tuple[dict[str, str], dict[str, str]]:
+    """The settings that differ, by name, in run a and in run b."""
+    a, b = ({one.name: getattr(one, side) for one in found.changes} for side in ("a", "b"))
+    return a, b
 
 
 def key_of(found: Divergence) -> Key:

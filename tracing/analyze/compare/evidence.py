@@ -102,7 +102,8 @@ def _of_atomics(ir: list[Operation]) -> Iterator[str]:
     if adds:
         yield f"its TTIR adds floats atomically ({len(adds)} tt.atomic_rmw fadd), in no fixed order"
     elif atomics:
-        yield f"its TTIR has {len(atomics)} atomic operations: programs come in no fixed order"
+        count = f"{len(atomics)} atomic operation{'s' if len(atomics) > 1 else ''}"
+        yield f"its TTIR has {count}: programs come in no fixed order"
     elif ir:
         yield "its TTIR has no atomic operation: do programs, or threads, race for what plain stores write?"
 
