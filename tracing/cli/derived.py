@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import atexit
 import os
-import shutil
-import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -26,11 +23,11 @@ def open_derived(name: str, runs: Path) -> store.Run:
     """
     run = store.open_run(name, runs)
     if store.being_recorded(run.path) or not os.access(run.path, os.W_OK):
-        run = store.Run(run.path, _aside())
+        run.put_aside()
     missed = _derived(run, waiting) if (waiting := len(run.underived())) else []
     known = [one for one in run.records(Derivation) if one.differs]
     if missed:
-        run = _noted(run, missed)
+        _note(run, missed)
     for one in (*known, *missed):
         warn(one)
     return run
@@ -59,21 +56,12 @@ def _derived(run: store.Run, waiting: int) -> list[Derivation]:
     return [one for one in found if (one.process, one.compilation) in left]
 
 
-def _noted(run: store.Run, missed: Iterable[Derivation]) -> store.Run:
+def _note(run: store.Run, missed: Iterable[Derivation]) -> None:
     # for this process alone: it has tried
-    aside = run.aside or _aside()
-    writer = store.RunWriter(aside)
+    writer = store.RunWriter(run.put_aside())
     for one in missed:
         writer.append(one)
     writer.close()
-    return store.Run(run.path, aside)
-
-
-def _aside() -> Path:
-    folder = Path(tempfile.mkdtemp(prefix="tracing-"))
-    (folder / "blobs").mkdir()
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return folder
 
 
 def _require_same_triton(run: store.Run, waiting: int) -> None:

@@ -73,9 +73,9 @@ def printed(
     compile -- gives the artefacts of LLVM's half by stage, and calls what it is given at the end of each
     seconds -- as for `limited`
 
-    If the compiler dies, the last pass is the one that it died in, and has no IR after it. Cost: ten times
-    that of the compile alone, and in memory 2 MB of text for a small kernel, 50 MB for a large one; twice
-    where the compiler dies. Raises Problem as `limited` does.
+    If the compiler dies or does not end in time, the last pass is the one that it was in, and has no IR after
+    it. Cost: ten times that of the compile alone, and in memory 2 MB of text for a small kernel, 50 MB for a
+    large one; twice where the compiler dies. Raises Problem as `limited` does.
     """
 
     def buffered() -> Any:
@@ -91,7 +91,7 @@ def printed(
             flush()
 
     ended = _compiled(buffered, (*_PRINTING, "-print-before-pass-number=1"), seconds)
-    if ended.failure and not ended.timed_out:  # the buffer is lost, and it has the pass that is looked for
+    if ended.failure:  # the buffer is lost, and it has the pass that is looked for
         ended = _compiled(lambda: compile(lambda: None), (*_PRINTING, "-print-before-all"), seconds)
     return ended, printed_passes(ended.stderr, (ended.result or {}).get("llir", ""), died=bool(ended.failure))
 

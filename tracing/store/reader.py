@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
+import shutil
+import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TypeVar
@@ -61,6 +64,15 @@ class Run:
     @property
     def name(self) -> str:
         return self.path.name
+
+    def put_aside(self) -> Path:
+        """The folder for what is derived from this run and not kept; it goes when this process ends."""
+        if self.aside is None:
+            self.aside = Path(tempfile.mkdtemp(prefix="tracing-"))
+            (self.aside / "blobs").mkdir()
+            atexit.register(shutil.rmtree, self.aside, ignore_errors=True)
+            self._blobs = Blobs([self.path, self.aside])
+        return self.aside
 
     def records(self, kind: type[R]) -> Iterator[R]:
         """Every record of one kind, process by process, in the order written."""
