@@ -14,7 +14,7 @@ from tracing.compiler import llvm
 from tracing.compiler.child import Ended
 from tracing.compiler.llvm_text import Printed
 from tracing.compiler.resume import Place, resume
-from tracing.compiler.steps import Pass
+from tracing.compiler.steps import StageEnds
 from tracing.errors import Problem
 from tracing.model import Blob, Compilation, LlvmPass, LlvmPasses, PackedBlob
 from tracing.store import Pack, Run, blob_name, reopened
@@ -41,7 +41,7 @@ def derive_llvm(
     last = "ptx" if compilation.target.startswith("cuda") else "amdgcn"
 
     def compile(stage_ended: Callable[[], None]) -> Any:
-        return resume(compilation, place, last=last, observer=_Stages(stage_ended))
+        return resume(compilation, place, last=last, observer=StageEnds(stage_ended))
 
     ended, printed = llvm.printed(compile, seconds=seconds)
     made: Mapping[str, str] = ended.result or {}
@@ -70,19 +70,3 @@ def _packed(pack: Pack, printed: Iterable[Printed], generator: str) -> Iterator[
         after = pack.add(one.after) if one.after is not None else None
         yield LlvmPass(one.index, generator if one.generator else "llir", one.name, one.unit, before, after)
     pack.close()
-
-
-class _Stages:
-    # an observer of one compilation, of which nothing but the end of its stages matters
-
-    def __init__(self, ended: Callable[[], None]) -> None:
-        self._stage_ended = ended
-
-    def before(self, step: Pass, module: Any) -> None: ...
-
-    def after(self, step: Pass, module: Any, wall_ms: float) -> None: ...
-
-    def artefact(self, stage: str, content: object, wall_ms: float) -> None:
-        self._stage_ended()
-
-    def ended(self) -> None: ...
