@@ -59,11 +59,13 @@ class Build:
 class Probes:
     """The builds and judgements of one run; `built` and `judged` count what was not known already."""
 
-    def __init__(self, run: Path, judge: Judge, compiler: Sequence[str] = ()) -> None:
+    def __init__(self, run: Path, judge: Judge, compiler: Sequence[str] = (), *, times: int = AGAIN) -> None:
         """Keep them below `run`.
 
         compiler -- what tells this compiler from others: builds of those are not taken for its own
+        times    -- that the judge is asked to confirm what it said
         """
+        self._times = times
         self._folder = run / "bisect"
         self._compiler = compiler
         self.judge = judge
@@ -111,7 +113,9 @@ class Probes:
         return found
 
     def _anew(self, build: Build) -> Judgement:
-        found = [self._asked(build) for _ in range(AGAIN)]
+        found = [self._asked(build)]
+        while len(found) < self._times and found[-1].final:
+            found.append(self._asked(build))
         told = Counter(one.verdict for one in found)
         if len(told) > 1:
             said = " and ".join(f"{verdict} {times} times" for verdict, times in told.items())

@@ -42,8 +42,10 @@ def search(
     with err.status("compiling with every pass"):
         happened = history(chosen, run.text(chosen.source), last=last, seconds=seconds)
         _require_compiled(run, chosen, happened)
-        asked = Repeated(judge, repeat) if repeat > 1 else judge
-        probes = Probes(run.path, asked, [identity()])
+        if repeat > 1:
+            probes = Probes(run.path, Repeated(judge, repeat), [identity()], times=1)
+        else:
+            probes = Probes(run.path, judge, [identity()])
     if fresh:
         probes.forget()
     one = _Search(run, chosen, happened, judge, probes, seconds)
