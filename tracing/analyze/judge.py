@@ -66,7 +66,7 @@ class CommandJudge:
         if "ir" in named:
             self.stages = [[stage for stage in known if stage in TEXTS][-1]]
         self.languages = self._languages(named)
-        self._seconds = seconds
+        self.seconds = seconds
 
     def _languages(self, named: set[str]) -> Sequence[str]:
         # of the IR between passes that the command can be given in the place of an artefact
@@ -96,9 +96,9 @@ class CommandJudge:
     def __call__(self, folder: Path) -> Judgement:
         """Run the command for one build; raises Problem if it cannot be run, or asks to end the search."""
         words = self.words(folder)
-        status, said = _run(words, self._seconds)
+        status, said = run_command(words, self.seconds)
         if status is None:
-            return Judgement("skip", f"the command did not end within {self._seconds:g} s", final=False)
+            return Judgement("skip", f"the command did not end within {self.seconds:g} s", final=False)
         lines = said.strip().splitlines()
         detail = f"exit status {status}" + (f": {lines[-1].strip()}" if lines else "")
         if status >= 128:
@@ -111,8 +111,11 @@ class CommandJudge:
         return Judgement("good" if status == 0 else "skip" if status == 125 else "bad", detail)
 
 
-def _run(words: Sequence[str], seconds: float) -> tuple[int | None, str]:
-    # its exit status, None if its time was up, and what it said
+def run_command(words: Sequence[str], seconds: float) -> tuple[int | None, str]:
+    """The exit status of a command, None if its time was up, and what it printed.
+
+    Whatever it started is killed when it ends, or when its time is up. Raises Problem if it cannot be run.
+    """
     with tempfile.TemporaryFile() as said:
         try:
             process = subprocess.Popen(

@@ -10,11 +10,12 @@ import mmap
 import re
 import struct
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 from tracing.compiler.child import Ended, in_child
 from tracing.compiler.resume import Place, resume, stages_of
+from tracing.compiler.stderr import errors_in
 from tracing.compiler.steps import Pass
 from tracing.errors import Problem
 from tracing.model import Compilation
@@ -92,6 +93,13 @@ def attempt(
     stage = _stage_after(compilation, place.stage, at.stages)
     part = at.name or PARTS.get(stage, f"stage {stage}")
     return Attempt(_death(ended, part, at.index if at.name else None, stage), ended)
+
+
+def death_of(ended: Ended, part: str) -> Death:
+    """How a child died that ran no more than one pass, `part`."""
+    found = _death(ended, part, None, "")
+    said = errors_in(ended.stderr).splitlines()
+    return replace(found, said=said[0].strip()) if found.kind == "diagnostic" and said else found
 
 
 def _death(ended: Ended, part: str, index: int | None, stage: str) -> Death:

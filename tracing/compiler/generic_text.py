@@ -12,7 +12,7 @@ from tracing.compiler.adders import new_context
 from tracing.compiler.child import in_child
 from tracing.errors import Problem
 
-_GENERIC = "-mlir-print-op-generic"
+GENERIC = "-mlir-print-op-generic"
 
 
 def generic_texts(texts: Sequence[str], *, seconds: float) -> list[str]:
@@ -27,7 +27,7 @@ def generic_texts(texts: Sequence[str], *, seconds: float) -> list[str]:
     printing.require()
 
     def call() -> list[str]:
-        printing.set_options([_GENERIC])
+        printing.set_options([GENERIC])
         return [_generic(text) for text in texts]
 
     ended = in_child(call, seconds)
