@@ -80,6 +80,9 @@ def _source(kernel: Any, types: str, **constants: int) -> ASTSource:
     return ASTSource(kernel, signature, constants, aligned)
 
 
+INFO_HERE = msgspec.structs.replace(
+    INFO, environment=msgspec.structs.replace(INFO.environment, triton=installed("triton"))
+)
 SOURCES = {
     "softmax": lambda: _source(softmax, "*fp32 *fp32 i32 i32", BLOCK=256),
     "matmul": lambda: _source(matmul, "*fp16 *fp16 *fp32 i32 i32 i32 i32", BLOCK=32),
@@ -95,8 +98,7 @@ def record(runs: Path, *kernels: str) -> store.Run:
 
     def compile_all() -> str:
         triton.knobs.compilation.always_compile = True
-        here = msgspec.structs.replace(INFO.environment, triton=installed("triton"))
-        writer = store.create(runs, msgspec.structs.replace(INFO, environment=here))
+        writer = store.create(runs, INFO_HERE)
         with PassRecorder(writer):
             for kernel in kernels or SOURCES:
                 triton.compile(SOURCES[kernel](), target=GPUTarget("cuda", 80, 32), options={"num_stages": 3})
