@@ -89,29 +89,25 @@ def _ptxas() -> list[Fault]:
 
 
 _MAX, _EXP, _INF = "a maximum becomes a minimum", "exp becomes sqrt", "an infinity becomes zero"
+ACCELERATE = "tritongpu-accelerate-matmul|tritonamdgpu-accelerate-matmul"
+LOWER = "convert-triton-gpu-to-llvm|convert-triton-amdgpu-to-llvm"
 FAULTS = [
     # a pass that nothing is built without is looked for with a judge of the IR between passes: {ir}
     *_mlir("ttir", "inline", "softmax", "maximum", MINIMUM, _MAX, "{ir}"),
     *_mlir("ttir", "canonicalize", "softmax", "infinity", ZERO, _INF),
     *_mlir("ttir", "triton-combine", "softmax", "exponential", ROOT, _EXP),
-    *_mlir("ttir", "triton-reorder-broadcast", "softmax", "division", PRODUCT, "division becomes multiplication"),
+    *_mlir("ttir", "triton-reorder-broadcast", "softmax", "division", PRODUCT, "it multiplies"),
     *_mlir("ttir", "cse", "attention", "maximum", MINIMUM, _MAX),
-    *_mlir("ttir", "triton-loop-unroll", "softmax", "program", OTHER_PROGRAM, "program's x becomes its y"),
+    *_mlir("ttir", "triton-loop-unroll", "softmax", "program", OTHER_PROGRAM, "x is y"),
     *_mlir("ttgir", "convert-triton-to-tritongpu", "softmax", "maximum", MINIMUM, _MAX, "{ir}"),
     *_mlir("ttgir", "tritongpu-coalesce", "softmax", "maximum", MINIMUM, _MAX),
     *_mlir("ttgir", "tritongpu-remove-layout-conversions", "softmax", "exponential", ROOT, _EXP),
-    *_mlir(
-        "ttgir", "tritongpu-accelerate-matmul|tritonamdgpu-accelerate-matmul", "attention", "maximum", MINIMUM,
-        _MAX, "{ir}",
-    ),
+    *_mlir("ttgir", ACCELERATE, "attention", "maximum", MINIMUM, _MAX, "{ir}"),
     *_mlir("ttgir", "triton-licm", "attention", "exponential", ROOT, _EXP),
     *_mlir("ttgir", "tritongpu-pipeline|tritonamdgpu-pipeline", "attention", "maximum", MINIMUM, _MAX),
     *_mlir("ttgir", "tritongpu-reduce-data-duplication", "attention", "exponential", ROOT, _EXP),
     *_mlir("llir", "convert-scf-to-cf", "attention", "maximum", MINIMUM, _MAX, "{ir}"),
-    *_mlir(
-        "llir", "convert-triton-gpu-to-llvm|convert-triton-amdgpu-to-llvm", "softmax", "barriers", NO_BARRIER,
-        "a barrier is missing", "{ir}",
-    ),
+    *_mlir("llir", LOWER, "softmax", "barriers", NO_BARRIER, "a barrier is missing", "{ir}"),
     *_mlir("llir", "symbol-dce", "softmax", "maximum", MINIMUM, _MAX),
     *_llvm("GVNPass", "gvn"),
     *_llvm("InstCombinePass", "instcombine"),
@@ -155,6 +151,7 @@ from tracing.record.derive import derive
 from tracing.record.passes import PassRecorder
 
 writer = store.create(Path(sys.argv[1]), INFO_HERE)
+print(writer.path, flush=True)
 with PassRecorder(writer):
     for kernel, target in zip(sys.argv[2::2], sys.argv[3::2]):
         try:
@@ -163,19 +160,18 @@ with PassRecorder(writer):
             print(error, file=sys.stderr)
 derive(writer.path)
 writer.close()
-print(writer.path)
 """
 
 
 def recorded(runs: Path, variables: Mapping[str, str], *kernels: str) -> Path:
-    """A run of kernels and targets in turn, recorded by a compiler with a fault."""
+    """A run of kernels and targets in turn, recorded by a compiler with a fault, which may take it down."""
     path = os.pathsep.join(filter(None, [variables.get("PYTHONPATH", ""), str(HERE), str(HERE.parent)]))
     command = [sys.executable, "-c", RECORD, str(runs), *kernels]
     done = subprocess.run(
         command, env={**variables, "PYTHONPATH": path}, capture_output=True, text=True, check=False
     )
-    assert done.returncode == 0, done.stderr
-    return Path(done.stdout.strip().splitlines()[-1])
+    assert done.stdout, done.stderr
+    return Path(done.stdout.splitlines()[0])
 
 
 def bisected(run: Path, fault: Fault, variables: Mapping[str, str]) -> subprocess.CompletedProcess[str]:

@@ -73,6 +73,16 @@ class FirstBad:
 
 
 @dataclass(frozen=True, slots=True)
+class Changed:
+    """A pass of a bad pipeline that is seen to change what the IR computes."""
+
+    layer: str
+    step: Step
+    what: str  # one value that is another
+    all_out: Judgement  # of the build without any step of its name; not bad
+
+
+@dataclass(frozen=True, slots=True)
 class Suspect:
     """A step that may be to blame."""
 

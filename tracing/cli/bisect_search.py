@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from tracing import store
 from tracing.analyze import layers
-from tracing.analyze.bisect import Contradiction, FirstBad, Judgement, Layer, Undecided, first_bad
+from tracing.analyze.bisect import (
+    Changed,
+    Contradiction,
+    FirstBad,
+    Judgement,
+    Layer,
+    Undecided,
+    first_bad,
+)
 from tracing.analyze.judge import STAGES, CommandJudge
 from tracing.analyze.layers import Bisection
 from tracing.analyze.leave_out import Instance
@@ -19,6 +27,7 @@ from tracing.analyze.probes import Judge, Probes
 from tracing.analyze.repeated import Repeated, confidence
 from tracing.analyze.snapshots import FirstSeen
 from tracing.cli.app import err, out, progress
+from tracing.cli.bisect_meaning import Evidence
 from tracing.cli.bisect_snapshots import Narrowed, SnapshotSearch
 from tracing.cli.builder import VariantBuilder
 from tracing.compiler.history import History, history
@@ -28,7 +37,7 @@ from tracing.model import Compilation
 from tracing.report import bisect as report
 from tracing.report.passes import Line
 
-Answer = FirstBad | FirstSeen | Undecided
+Answer = FirstBad | FirstSeen | Changed | Undecided
 _NOT_OPTIONAL = "LLVM: what it does not leave out (the translation to it, instruction selection)"
 _NOT_LEVELS = "ptxas: what each of them does at every level"
 _INPUT = "the kernel itself, as it enters the first stage, or faults in several passes at once"
@@ -101,6 +110,8 @@ class _Search:
         languages = judge.languages if isinstance(judge, CommandJudge) else ()
         self.snapshots = SnapshotSearch(chosen, happened, probes, languages, seconds)
         self.narrowed = Narrowed()
+        self.evidence = Evidence(self.bisection, seconds)
+        self.names: Mapping[str, Judgement] = {}
 
     def status(self) -> int:
         with err.status("building and judging the full pipeline"):
@@ -120,18 +131,26 @@ class _Search:
         out.print("A suspect, not proof: leaving out a pass also hides a fault of one that builds on it.")
         return 1
 
-    def _answers(self, full: Judgement) -> Iterator[FirstBad | FirstSeen | Undecided]:
+    def _answers(self, full: Judgement) -> Iterator[Answer]:
         # of the layers, the last one first; those before one that answers are not asked
         for ask in self._questions(full):
             found = ask()
-            self._print_answer(found)
-            yield found
-            if not isinstance(found, Undecided):
+            weighed = self.evidence.weighed(found, self.names)
+            if isinstance(found, FirstBad):
+                self._print_first_bad(found, believed=weighed is found)
+            if weighed is not found or not isinstance(found, FirstBad):
+                self._print_answer(weighed)
+            yield weighed
+            if not isinstance(weighed, Undecided):
                 return
 
     def _questions(self, full: Judgement) -> Iterator[Callable[[], Answer]]:
         if self.snapshots.languages:
             yield partial(self._seen, full)
+        if self.narrowed.mlir:
+            with err.status("executing the IR between passes"):
+                self.evidence.execute(self.snapshots.mlir())
+            _print(report.meaning_text(self.evidence.meaning))
         if self.last == "cubin":
             yield from (partial(self._row, layer) for layer in self.bisection.ptxas())
         elif "ptx" in self.happened.stages:
@@ -151,6 +170,7 @@ class _Search:
         search = self.bisection.mlir(full, self.narrowed.good_until)
         with progress("leaving out MLIR passes", len(search.candidates())) as search.advance:
             found = search.search()
+        self.names = search.names
         kinds = [one.verdict for one in search.names.values()]
         good, bad, none = (kinds.count(verdict) for verdict in ("good", "bad", "skip"))
         out.print(
@@ -179,19 +199,26 @@ class _Search:
 
             return first_bad(replace(layer, probe=probe))
 
+    def _print_first_bad(self, found: FirstBad, *, believed: bool) -> None:
+        _print(report.first_bad_text(found, self._facts(found), believed=believed))
+        _print(report.difference(*self._texts(found)))
+        _print(report.reproduction(self._commands(found)))
+        if believed:
+            _print(report.believed_text(found))
+
     def _print_answer(self, found: Answer) -> None:
         if isinstance(found, Undecided):
             _print(report.undecided_text(found))
-            return
-        if isinstance(found, FirstSeen):
+        elif isinstance(found, Changed):
+            one = self.happened.passes[found.step.index]
+            _print(report.changed_text(found))
+            _print(report.difference(one.before, one.after or ""))
+            _print(report.reproduction(self._pass_command(found.layer, found.step.index)))
+        elif isinstance(found, FirstSeen):
             _print(report.first_seen_text(found))
             _print(report.difference(found.good.snapshot.text, found.bad.snapshot.text))
             _print(report.reproduction(self._seen_commands(found)))
-        else:
-            _print(report.first_bad_text(found, self._facts(found)))
-            _print(report.difference(*self._texts(found)))
-            _print(report.reproduction(self._commands(found)))
-        _print(report.believed_text(found))
+            _print(report.believed_text(found))
 
     def _facts(self, found: FirstBad) -> dict[str, str]:
         if found.layer != layers.MLIR:
@@ -235,7 +262,7 @@ class _Search:
         if isinstance(self.probes.judge, Repeated):
             _print([report.confidence_text(confidence(self.probes.judge.votes))])
 
-    def _print_suspects(self, answers: list[FirstBad | FirstSeen | Undecided]) -> None:
+    def _print_suspects(self, answers: list[Answer]) -> None:
         suspects = [one for found in answers if isinstance(found, Undecided) for one in found.suspects]
         llvm = self.narrowed.llvm and STAGES.index(self.last) >= STAGES.index("llir")
         rest = {

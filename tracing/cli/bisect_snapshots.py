@@ -62,7 +62,7 @@ class SnapshotSearch:
 
         Raises Contradiction if the judge says something else of one of the two when it is asked again.
         """
-        mlir = list(self._mlir())
+        mlir = self.mlir()
         last = max(self._probes.judge.stages, key=STAGES.index)
         end = Seen(Snapshot(END, Step(-1, "what writes it as text"), last, ""), full)
         with progress("looking at the IR between passes", len(mlir)) as advance:
@@ -96,6 +96,10 @@ class SnapshotSearch:
         key = ["ir", one.language, hashlib.blake2b(one.text.encode()).hexdigest()]
         build = self._probes.build(key, lambda: Compiled({one.language: one.text}))
         return self._probes.judgement(build, again=again)
+
+    def mlir(self) -> list[Snapshot]:
+        """The IR that enters the compilation, and what each pass of MLIR leaves."""
+        return list(self._mlir())
 
     def _mlir(self) -> Iterator[Snapshot]:
         passes = self._happened.passes

@@ -8,9 +8,10 @@ from pathlib import Path
 
 from rich.text import Text
 
-from tracing.analyze.bisect import FirstBad, Judgement, Step, Suspect, Undecided, said
+from tracing.analyze.bisect import Changed, FirstBad, Judgement, Step, Suspect, Undecided, said
 from tracing.analyze.judge import TEXTS, artefact
 from tracing.analyze.layers import MLIR
+from tracing.analyze.meaning import Meaning
 from tracing.analyze.repeated import Confidence
 from tracing.analyze.snapshots import FirstSeen, Seen
 from tracing.report.passes import Line, diff_text
@@ -32,19 +33,20 @@ def undecided_text(found: Undecided) -> Iterator[Line]:
     yield Text.assemble((found.layer, "bold"), f": {how} {found.because}")
 
 
-def first_bad_text(found: FirstBad, facts: Mapping[str, str]) -> Iterator[Line]:
+def first_bad_text(found: FirstBad, facts: Mapping[str, str], *, believed: bool = True) -> Iterator[Line]:
     """The step that turns the result bad.
 
-    facts -- what else is known of it, "arguments", "pipeline"
+    facts    -- what else is known of it, "arguments", "pipeline"
+    believed -- whether it is the answer; otherwise it is what leaving out says
     """
-    step = found.step
-    where = f" (#{step.index}){f' on {step.unit}' if step.unit else ''}"
-    yield Text.assemble((found.layer, "bold"), ": first bad with ", (step.name, "bold red"), where)
+    which = ": first bad with " if believed else ": leaving out points to "
+    style = "bold red" if believed else "bold"
+    yield Text.assemble((found.layer, "bold"), which, (found.step.name, style), _number(found.step))
     rows = {
         **facts,
         "with it": judgement_text(found.bad),
         "without it": f"{judgement_text(found.good)}; what is left out behind it is left out in both",
-        "none of its name": judgement_text(found.all_out) if found.all_out else "",
+        "without any": judgement_text(found.all_out) if found.all_out else "",
         "alone as bad": f"{_steps(found.alike)}, of the same name" if found.alike else "",
         "good as well": f"without {_steps(found.needed)}, on which it builds" if found.needed else "",
         "behind it": f"{_steps(found.behind)} cannot be left out" if found.behind else "",
@@ -59,11 +61,29 @@ def first_seen_text(found: FirstSeen) -> Iterator[Line]:
         (one.layer, "bold"), ": first bad with ", (one.step.name, "bold red"), _number(one.step)
     )
     rows = {
-        "the IR after it": f"{judgement_text(found.bad.judgement)}, {one.language}",
-        "the IR before it": f"{judgement_text(found.good.judgement)}, {found.good.snapshot.language}",
+        "IR after it": f"{judgement_text(found.bad.judgement)}, {one.language}",
+        "IR before it": f"{judgement_text(found.good.judgement)}, {found.good.snapshot.language}",
         "but also bad": f"{_left_by(found.odd)}, of which good IR was made" if found.odd else "",
     }
     yield from reproduction({name: row for name, row in rows.items() if row})
+
+
+def changed_text(found: Changed) -> Iterator[Line]:
+    """A pass that is seen to change what the IR computes."""
+    yield Text.assemble(
+        (found.layer, "bold"), ": first bad with ", (found.step.name, "bold red"), _number(found.step)
+    )
+    yield from reproduction({"executed": found.what, "without any": judgement_text(found.all_out)})
+
+
+def meaning_text(found: Meaning) -> Iterator[Line]:
+    """What executing the IR between passes says."""
+    if found.steps:
+        among = _steps(found.steps)
+        which = f"with {among}" if found.certain else f"with one of {among}"
+        yield Text(f"executed on made-up inputs, the IR first computes something else {which}: {found.what}")
+    elif found.last:
+        yield Text(f"executed on made-up inputs, the IR computes the same up to {found.last}")
 
 
 def believed_text(found: FirstBad | FirstSeen) -> Iterator[Line]:
@@ -137,7 +157,7 @@ def confidence_text(found: Confidence) -> Line:
 def reproduction(commands: Mapping[str, str]) -> Iterator[Line]:
     """Facts, or what to type to see it again, a line each."""
     for what, command in commands.items():
-        yield Text(f"    {what:<16} {command}")
+        yield Text(f"    {what:<14} {command}")
 
 
 def _number(step: Step) -> str:
