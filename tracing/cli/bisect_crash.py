@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from tracing import store
 from tracing.analyze import layers
-from tracing.analyze.bisect import Contradiction, FirstBad, Step, Undecided
+from tracing.analyze.bisect import Contradiction, FirstBad, Step, Undecided, Verdict, border
 from tracing.analyze.crash import CrashBuilds, Died
 from tracing.analyze.leave_out import Dropped, Instance, LeaveOut
 from tracing.cli.app import err, out, progress
@@ -93,28 +93,38 @@ class _Crash:
         where = f"{number}{death.stage}{f', on {last.unit}' if last else ''}"
         facts = {"its input": f"tracing passes {self.where} --llvm --pass {shlex.quote(name)}"}
         _print(report.died_text(self.chosen.kernel_name, where, name, death.said, facts if last else {}))
-        before = [one for one in ran if one.name != name]
-        good = [one for one in self._names(before) if self._llvm_without(one, place, death) is None]
-        steps = [Step(one.index, one.name, one.unit) for one in before if one.name in good]
-        if not steps:
-            _print([report.unprovoked_text(layers.LLVM, "without each it dies as well, or in another way")])
+        self._provoked_in_llvm(death, place, ran, last.index if last else None)
+
+    def _provoked_in_llvm(
+        self, death: Death, place: Place, ran: Sequence[llvm.LlvmPass], number: int | None
+    ) -> None:
+        # number -- of the pass that dies; None: LLVM never leaves it out
+        before = [one for one in ran if number is None or one.index < number]
+        itself = next((one for one in ran if one.index == number), None)
+
+        def verdict(on: int) -> Verdict:
+            seen: list[llvm.LlvmPass] = []
+
+            def run(call: Callable[[], Any], seconds: float) -> Ended:
+                found = llvm.limited(call, on, also=number, seconds=seconds)
+                seen.extend(found.passes)
+                return found.ended
+
+            found = self._attempt(place, death, run=run)
+            if itself is not None and itself not in seen:
+                return "skip"  # without some passes LLVM runs others, and counts otherwise
+            return "good" if found is None else "bad" if death.same(found) else "skip"
+
+        with err.status("leaving out LLVM's passes"):
+            first = verdict(0)
+            good, bad = border(len(before), verdict) if first == "good" and before else (0, 0)
+        if bad - good != 1:
+            because = {"bad": "without all of them it dies as well", "skip": "without them it dies otherwise"}
+            _print([report.unprovoked_text(layers.LLVM, because.get(first, "some builds die otherwise"))])
             return
-        others = {one.name: one for one in steps[:-1] if one.name != steps[-1].name}
-        show = {"what it did": f"tracing passes {self.where} --llvm --pass {steps[-1].index}"}
-        _print(report.provoked_text(layers.LLVM, steps[-1], list(others.values()), show))
-
-    def _names(self, ran: Iterable[llvm.LlvmPass]) -> Iterator[str]:
-        names = list(dict.fromkeys(one.name for one in ran))
-        with progress("leaving out LLVM's passes", len(names)) as advance:
-            for name in names:
-                yield name
-                advance()
-
-    def _llvm_without(self, name: str, place: Place, death: Death) -> Death | None:
-        def run(call: Callable[[], Any], seconds: float) -> Ended:
-            return llvm.limited(call, llvm.ALL, [name], seconds=seconds).ended
-
-        return self._attempt(place, death, run=run)
+        one = before[good]
+        show = {"what it did": f"tracing passes {self.where} --llvm --pass {one.index}"}
+        _print(report.provoked_text(layers.LLVM, Step(one.index, one.name, one.unit), (), show))
 
     def _ptxas(self, death: Death) -> None:
         kept = self.run.path / "bisect" / f"{self.chosen.hash[:12]}.ptx"

@@ -48,13 +48,19 @@ class Limited:
 
 
 def limited(
-    compile: Callable[[], Any], limit: int, disabled: Collection[str] = (), *, seconds: float
+    compile: Callable[[], Any],
+    limit: int,
+    disabled: Collection[str] = (),
+    *,
+    also: int | None = None,
+    seconds: float,
 ) -> Limited:
     """Compile with the first `limit` of LLVM's passes and those that it cannot do without.
 
     compile  -- LLVM's half is enough; its result must be made of what JSON has, and bytes
     limit    -- 0 leaves out all, `ALL` none; the result is then that of an untouched compile
     disabled -- names of passes of which none runs, whatever the limit
+    also     -- the number of one more pass, behind the limit, that runs
     seconds  -- after which the child is killed
 
     Cost: one compile in a child, and some MB of text to write if this process itself has compiled before.
@@ -64,10 +70,15 @@ def limited(
     # Triton connects LLVM's instrumentation, which asks the limit, only where IR is dumped. The filter leaves
     # nothing to dump; LLVM reads it once, so a process that has compiled before dumps all the same, and waits
     without = (f"-opt-disable={name}" for name in disabled)
-    options = (f"-opt-bisect-limit={limit}", "-opt-bisect-verbose", "-filter-print-funcs=none", *without)
+    which = f"-opt-bisect-limit={limit}" if also is None else f"-opt-bisect={_up_to(limit)}{also}"
+    options = (which, "-opt-bisect-verbose", "-filter-print-funcs=none", *without)
     ended = _compiled(compile, options, seconds)
     found = _LINE.findall(ended.stderr)
     return Limited(ended, tuple(LlvmPass(int(n), name, unit, not off) for off, n, name, unit in found))
+
+
+def _up_to(limit: int) -> str:
+    return f"1-{limit}," if limit > 1 else "1," if limit else ""
 
 
 def printed(

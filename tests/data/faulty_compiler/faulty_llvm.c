@@ -2,6 +2,7 @@
 
    LD_PRELOAD this, and name the pass and both intrinsics, which must have one type:
      FAULT_LLVM=InstCombinePass:llvm.maxnum.f32:llvm.minnum.f32
+   With "hang" or "abort" for the second the pass does that where it meets the first.
    libtriton calls its passes through its table of symbols, so these functions take their place. */
 
 #define _GNU_SOURCE
@@ -10,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef void *(*pass_run)(void *result, void *pass, void *function, void *analyses);
 
@@ -39,6 +41,11 @@ static void edit(void *function, const char *from, const char *to) {
     size_t unused[3];
     unsigned char kinds[2];
   } twine = {to, {0}, {3, 1}}; /* a C string, and nothing */
+  if (found && strcmp(to, "hang") == 0)
+    for (;;)
+      pause();
+  if (found && strcmp(to, "abort") == 0)
+    abort();
   if (found)
     ((rename)symbol("_ZN4llvm5Value7setNameERKNS_5TwineE"))(found, &twine);
 }
