@@ -91,7 +91,8 @@ class _Crash:
         name = last.name if last else death.part
         number = f"LLVM pass {last.index}, " if last and last.index else ""
         where = f"{number}{death.stage}{f', on {last.unit}' if last else ''}"
-        facts = {"its input": f"tracing passes {self.where} --llvm --pass {shlex.quote(name)}"}
+        which = str(last.index) if last and last.index else shlex.quote(name)
+        facts = {"its input": f"tracing passes {self.where} --llvm --pass {which}"}
         _print(report.died_text(self.chosen.kernel_name, where, name, death.said, facts if last else {}))
         self._provoked_in_llvm(death, place, ran, last.index if last else None)
 
@@ -119,7 +120,10 @@ class _Crash:
             first = verdict(0)
             good, bad = border(len(before), verdict) if first == "good" and before else (0, 0)
         if bad - good != 1:
-            because = {"bad": "without all of them it dies as well", "skip": "without them it dies otherwise"}
+            because = {
+                "bad": "without all of them it dies as well",
+                "skip": "what is left without them cannot be compared",
+            }
             _print([report.unprovoked_text(layers.LLVM, because.get(first, "some builds die otherwise"))])
             return
         one = before[good]
