@@ -30,7 +30,7 @@ BUILD = --venv $(VENV) --torch "$(TORCH)" --triton "$(TRITON)" --toolchain $(TOO
 INPUTS = scripts/pins.toml scripts/venv.py pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help doctor venv llvm triton vscode run test lint test-gpu bench clean
+.PHONY: help doctor venv llvm triton vscode run test lint test-gpu soak bench clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -66,6 +66,9 @@ lint: $(STAMP)-test ## ruff and mypy
 
 test-gpu: $(STAMP)-test ## the tests that need a GPU
 	@$(VENV)/bin/python -m pytest tests/gpu
+
+soak: $(STAMP)-test ## the long tests: faults planted in every layer of the compiler
+	@$(VENV)/bin/python -m pytest tests/soak -s
 
 bench: $(STAMP)-test ## what recording costs, in time and memory
 	@$(VENV)/bin/python -m pytest tests/benchmarks -s

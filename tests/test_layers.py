@@ -33,7 +33,8 @@ LAYERS = {  # module or package -> what of `tracing` it may import
         "compiler",
         "record",
     },
-    "analyze": {"errors", "model", "digests", "store", "analyze"},
+    "mlir": {"errors", "mlir"},
+    "analyze": {"errors", "model", "digests", "store", "mlir", "analyze"},
     "report": {"errors", "model", "store", "analyze", "report"},
     "attach": {"errors", "model", "store", "environment", "compiler", "attach"},
     "cli": {
@@ -45,6 +46,7 @@ LAYERS = {  # module or package -> what of `tracing` it may import
         "virtual_gpu",
         "compiler",
         "record",
+        "mlir",
         "analyze",
         "report",
         "attach",
