@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import random
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tracing.analyze.bisect import Contradiction, FirstBad, Judgement, Undecided
+from tracing.analyze.bisect import Contradiction, FirstBad, Judgement, Undecided, Verdict
 from tracing.analyze.leave_out import Instance, LeaveOut, droppable
 
 NAMES = ("inline", "canonicalize", "cse", "coalesce", "pipeline", "convert", "lower")
@@ -181,6 +183,41 @@ class Moody(Compiler):
 def test_an_answer_that_does_not_hold_when_it_is_built_from_the_source_is_none() -> None:
     with pytest.raises(Contradiction, match=r"the build without cse \(#1\) is bad"):
         found(Moody(["inline", "cse", "lower"], "cse"))
+
+
+class Flaky(Compiler):
+    """Its judge is wrong in one of eight calls; what is asked again is asked three times, as by `Probes`."""
+
+    def seeded(self, seed: int) -> Flaky:
+        self.random, self.known = random.Random(seed), dict[frozenset[int], Judgement]()
+        return self
+
+    def judged(self, dropped: frozenset[int], *, again: bool = False) -> Judgement:
+        if again or dropped not in self.known:
+            right = super().judged(dropped)
+            said = {self._said(right.verdict) for _ in range(3 if again else 1)}
+            self.known[dropped] = (
+                Judgement(said.pop(), "exit status 1") if len(said) == 1 else Judgement("skip")
+            )
+        return self.known[dropped]
+
+    def _said(self, verdict: str) -> Verdict:
+        if verdict == "skip" or self.random.random() > 1 / 8:
+            return verdict  # type: ignore[return-value]
+        return "bad" if verdict == "good" else "good"
+
+
+def test_a_judge_that_is_wrong_in_one_of_eight_calls_gives_no_wrong_answer() -> None:
+    passes = [f"pass-{number}" for number in range(18)] + ["lower"]
+    named = []
+    for seed in range(300):
+        compiler = Flaky(passes, "pass-7", mandatory=frozenset({"lower"})).seeded(seed)
+        with suppress(Contradiction):
+            answer = compiler.search().search()
+            named += [answer.step.name] if isinstance(answer, FirstBad) else []
+
+    assert len(named) > 30
+    assert set(named) == {"pass-7"}
 
 
 @given(st.lists(st.booleans(), max_size=30))
