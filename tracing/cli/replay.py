@@ -89,6 +89,6 @@ class _InChild:
 
         ended = in_child(judged, self._seconds)
         if ended.failure:
-            return Judgement("skip", f"the replay failed: {ended.failure}")
+            return Judgement("skip", f"the replay failed: {ended.failure}", final=not ended.timed_out)
         verdict, detail = ended.result
         return Judgement(verdict, detail)
