@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -26,6 +27,7 @@ from tracing.analyze.leave_out import Instance
 from tracing.analyze.probes import Judge, Probes
 from tracing.analyze.repeated import Repeated, confidence
 from tracing.analyze.snapshots import FirstSeen
+from tracing.analyze.source_map import artefacts
 from tracing.cli.app import err, out, progress
 from tracing.cli.bisect_meaning import Evidence
 from tracing.cli.bisect_snapshots import Narrowed, SnapshotSearch
@@ -38,6 +40,7 @@ from tracing.report import bisect as report
 from tracing.report.passes import Line
 
 Answer = FirstBad | FirstSeen | Changed | Undecided
+PRINTING = 3.0  # how much longer a compile may take that prints its IR
 _NOT_OPTIONAL = "LLVM: what it does not leave out (the translation to it, instruction selection)"
 _NOT_LEVELS = "ptxas: what each of them does at every level"
 _INPUT = "the kernel itself, as it enters the first stage, or faults in several passes at once"
@@ -48,13 +51,15 @@ def search(
 ) -> int:
     """Search, print, and give the exit status."""
     last = max(judge.stages, key=STAGES.index)
+    folder = run.path if os.access(run.path, os.W_OK) else run.put_aside()
     with err.status("compiling with every pass"):
-        happened = history(chosen, run.text(chosen.source), last=last, seconds=seconds)
+        happened = history(chosen, run.text(chosen.source), last=last, seconds=PRINTING * seconds)
         _require_compiled(run, chosen, happened)
+        _note_changes(run, chosen, happened)
         if repeat > 1:
-            probes = Probes(run.path, Repeated(judge, repeat), [identity()], times=1)
+            probes = Probes(folder, Repeated(judge, repeat), [identity()], times=1)
         else:
-            probes = Probes(run.path, judge, [identity()])
+            probes = Probes(folder, judge, [identity()])
     if fresh:
         probes.forget()
     one = _Search(run, chosen, happened, judge, probes, seconds)
@@ -75,6 +80,20 @@ def _require_compiled(run: store.Run, chosen: Compilation, happened: History) ->
         raise Problem(
             f"{chosen.kernel_name} does not compile, so there is nothing to judge: {happened.ended.failure}",
             f"`tracing bisect {shlex.quote(str(run.path))} --kernel {chosen.hash[:12]} --crash` says why",
+        )
+
+
+def _note_changes(run: store.Run, chosen: Compilation, happened: History) -> None:
+    recorded = artefacts(run, chosen)
+    others = [
+        stage
+        for stage, content in happened.artefacts.items()
+        if isinstance(content, str) and stage in recorded and store.blob_name(content) != recorded[stage]
+    ]
+    if others:
+        err.print(
+            f"[dim]{', '.join(others)} come out otherwise than recorded: by another compiler, or with other "
+            "settings[/]"
         )
 
 

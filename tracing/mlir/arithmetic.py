@@ -97,6 +97,11 @@ def _remainder(a: Any, b: Any) -> Any:
     return a - _divided(a, b) * b
 
 
+def _upper_half(a: Any, b: Any) -> Any:
+    bits = np.asarray(a).dtype.itemsize * 8
+    return ((a.astype(object) * b.astype(object)) >> bits).astype(a.dtype)
+
+
 def _safe(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     return lambda a, b: function(a, np.where(b == 0, 1, b))
 
@@ -177,7 +182,7 @@ _ELEMENTWISE: Mapping[str, Callable[..., Any]] = {
     "arith.maximumf": np.maximum,
     "arith.select": lambda condition, a, b: np.where(condition, a, b),
     "tt.clampf": lambda x, low, high: np.fmin(np.fmax(x, low), high),
-    "tt.mulhiui": lambda a, b: (_unsigned(a).astype(object) * _unsigned(b).astype(object)) >> 32,
+    "tt.mulhiui": lambda a, b: _upper_half(_unsigned(a), _unsigned(b)),
     "math.exp": np.exp,
     "math.exp2": np.exp2,
     "math.log": np.log,
