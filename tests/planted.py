@@ -1,9 +1,9 @@
-"""Three small kernels recorded for sm_80, and a builder whose compiler has a fault in one pass."""
+"""Three small kernels recorded for sm_80."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +17,9 @@ from triton.compiler import ASTSource
 
 from tracing import store
 from tracing.analyze.passes import compilation, passes_of
-from tracing.analyze.probes import Compiled
 from tracing.analyze.source_map import artefacts
 from tracing.compiler.child import in_child
+from tracing.compiler.history import history
 from tracing.compiler.resume import Place, resume
 from tracing.compiler.symbols import function
 from tracing.compiler.variants import Variants
@@ -80,6 +80,9 @@ def _source(kernel: Any, types: str, **constants: int) -> ASTSource:
     return ASTSource(kernel, signature, constants, aligned)
 
 
+INFO_HERE = msgspec.structs.replace(
+    INFO, environment=msgspec.structs.replace(INFO.environment, triton=installed("triton"))
+)
 SOURCES = {
     "softmax": lambda: _source(softmax, "*fp32 *fp32 i32 i32", BLOCK=256),
     "matmul": lambda: _source(matmul, "*fp16 *fp16 *fp32 i32 i32 i32 i32", BLOCK=32),
@@ -95,8 +98,7 @@ def record(runs: Path, *kernels: str) -> store.Run:
 
     def compile_all() -> str:
         triton.knobs.compilation.always_compile = True
-        here = msgspec.structs.replace(INFO.environment, triton=installed("triton"))
-        writer = store.create(runs, msgspec.structs.replace(INFO, environment=here))
+        writer = store.create(runs, INFO_HERE)
         with PassRecorder(writer):
             for kernel in kernels or SOURCES:
                 triton.compile(SOURCES[kernel](), target=GPUTarget("cuda", 80, 32), options={"num_stages": 3})
@@ -118,31 +120,18 @@ class Subject:
     passes: Sequence[PassRecord]
     recorded: Mapping[str, str | bytes]
 
-    def variants(self, last: str) -> Variants:
-        return Variants(self.compilation, self.passes, self.run.text, self.recorded, last=last, seconds=60)
+    @property
+    def source(self) -> str:
+        return self.run.text(self.compilation.source)
 
-    def resumed(
-        self,
-        ir: str,
-        stage: str,
-        index: int,
-        *,
-        drop: Collection[int] = (),
-        last: str = "ptx",
-        observer: Any = None,
-    ) -> dict[str, str | bytes]:
-        """Triton's artefacts from `ir`, which stands before pass `index` of `stage`."""
-        place = Place(ir, stage, index)
-        return resume(self.compilation, place, last=last, drop=drop, observer=observer)
+    def variants(self, last: str) -> Variants:
+        happened = history(self.compilation, self.source, last=last, seconds=60)
+        return Variants(self.compilation, self.source, happened, last=last, seconds=60)
 
     def llvm_alone(self) -> dict[str, str | bytes]:
         """From the last MLIR pass on."""
         last = self.passes[-1]
-        return self.resumed(self.run.text(last.before), last.stage, last.index)
-
-    def index(self, name: str) -> int:
-        """The last pass of that name that changed the IR."""
-        return [one.index for one in self.passes if one.name == name and one.changed][-1]
+        return resume(self.compilation, Place(self.run.text(last.before), last.stage, last.index), last="ptx")
 
 
 def subject(run: store.Run, kernel: str) -> Subject:
@@ -154,52 +143,6 @@ def subject(run: store.Run, kernel: str) -> Subject:
     return Subject(run, chosen, passes_of(run, chosen), contents)
 
 
-class FaultyBuilder:
-    """Builds a kernel with a compiler that edits the IR behind one of its passes, whenever that pass runs."""
-
-    assemblers: Sequence[str] = ()
-
-    def __init__(self, subject: Subject, faulty: int, edit: Callable[[str], str], last: str) -> None:
-        self.subject, self.faulty, self.edit, self.last = subject, faulty, edit, last
-
-    def without(self, dropped: frozenset[int]) -> Compiled:
-        ended = in_child(lambda: self._compiled(dropped), 60)
-        return Compiled(ended.result or {}, ended.failure)
-
-    def limited(self, limit: int | None) -> Compiled:
-        raise AssertionError("these faults are MLIR's")
-
-    def assembled(self, level: int | None, assembler: str | None) -> Compiled:
-        raise AssertionError("these faults are MLIR's")
-
-    def _compiled(self, dropped: frozenset[int]) -> dict[str, str | bytes]:
-        passes, resumed = self.subject.passes, self.subject.resumed
-        start, fault = passes[min({self.faulty, *dropped})], passes[self.faulty]
-        ir = self.subject.run.text(start.before)
-        if self.faulty in dropped:
-            return resumed(ir, start.stage, start.index, drop=dropped, last=self.last)
-        seen = _After(self.faulty)
-        resumed(ir, start.stage, start.index, drop=dropped, last=fault.stage, observer=seen)
-        edited = self.edit(seen.text)
-        assert edited != seen.text, "there was nothing to edit"
-        return resumed(edited, fault.stage, self.faulty + 1, drop=dropped, last=self.last)
-
-
-class _After:
-    def __init__(self, index: int) -> None:
-        self.index, self.text = index, ""
-
-    def before(self, step: Any, module: Any) -> None: ...
-
-    def after(self, step: Any, module: Any, wall_ms: float) -> None:
-        if step.index == self.index:
-            self.text = module.str()
-
-    def artefact(self, stage: str, content: object, wall_ms: float) -> None: ...
-
-    def ended(self) -> None: ...
-
-
 def _settable() -> bool:
     try:
         return bool(function("LLVMParseCommandLineOptions", None))
@@ -209,34 +152,3 @@ def _settable() -> bool:
 
 EXPORTED = _settable()
 needs_llvm_options = pytest.mark.skipif(not EXPORTED, reason="this libtriton is stripped: it has no symbols")
-
-
-class FaultyLlvm:
-    """Builds a kernel with an LLVM that turns every maximum into a minimum when a pass of it runs first."""
-
-    assemblers: Sequence[str] = ()
-
-    def __init__(self, subject: Subject, faulty: str) -> None:
-        self.subject, self.variants = subject, subject.variants("ptx")
-        names = self.variants.limited(None).result["passes"].splitlines()
-        self.faulty = [name.split()[0] for name in names].index(faulty) + 1
-
-    def without(self, dropped: frozenset[int]) -> Compiled:
-        ended = self.variants.without(dropped)
-        return _minimal(Compiled(ended.result or {}, ended.failure))
-
-    def limited(self, limit: int | None) -> Compiled:
-        ended = self.variants.limited(limit)
-        made = Compiled(ended.result or {}, ended.failure)
-        return _minimal(made) if limit is None or limit >= self.faulty else made
-
-    def assembled(self, level: int | None, assembler: str | None) -> Compiled:
-        raise AssertionError("this fault is LLVM's")
-
-
-def _minimal(made: Compiled) -> Compiled:
-    if made.failure:
-        return made
-    return replace(
-        made, artefacts={**made.artefacts, "ptx": str(made.artefacts["ptx"]).replace("max.", "min.")}
-    )

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from math import ceil, log2
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tracing.analyze.bisect import FirstBad, Judgement, Layer, Step, Undecided, first_bad, optional
+from tracing.analyze.bisect import Contradiction, FirstBad, Judgement, Layer, Step, Undecided, first_bad
 from tracing.analyze.judge import CommandJudge
 from tracing.analyze.probes import Compiled, Probes
 
@@ -29,11 +31,13 @@ def test_the_step_that_turns_good_into_bad_is_found_in_twice_the_logarithm_of_pr
 ) -> None:
     count, culprit = at
 
-    found = first_bad(row(count, lambda on: "bad" if on > culprit else "good"))
+    tried: list[int] = []
+
+    found = first_bad(row(count, lambda on: tried.append(on) or ("bad" if on > culprit else "good")))
 
     assert isinstance(found, FirstBad)
-    assert (found.position, found.step.index) == (culprit, 10 * culprit)
-    assert len(found.tried) <= 2 + ceil(log2(count)) <= 2 * log2(count)
+    assert found.step.index == 10 * culprit
+    assert len(tried) - 2 <= 2 + ceil(log2(count)) <= 2 * log2(count)  # two to confirm it
 
 
 @given(st.integers(2, 40), st.data())
@@ -46,18 +50,17 @@ def test_with_probes_that_cannot_be_judged_the_answer_is_right_or_none(
     found = first_bad(row(count, lambda on: "skip" if on in unknown else "bad" if on > culprit else "good"))
 
     if isinstance(found, FirstBad):
-        assert found.position == culprit
+        assert found.step.name == f"pass-{culprit}"
     else:
         assert unknown & {culprit, culprit + 1}
-        assert f"pass-{culprit}" in found.because
+        assert f"pass-{culprit}" in {one.step.name for one in found.suspects}
 
 
 def test_a_layer_that_is_bad_with_all_steps_off_is_not_to_blame() -> None:
     found = first_bad(row(8, lambda on: "bad"))
 
     assert isinstance(found, Undecided)
-    assert found.because == "no pass is bad as well (0 on)"
-    assert [one.on for one in found.tried] == [8, 0]
+    assert (found.because, found.ruled_out) == ("no pass is bad as well (0 on)", True)
 
 
 def test_a_layer_that_is_good_with_all_steps_on_is_not_searched() -> None:
@@ -72,6 +75,7 @@ def test_a_layer_that_cannot_be_judged_with_all_steps_off_says_what_was_said() -
 
     assert isinstance(found, Undecided)
     assert found.because == "no pass cannot be judged (0 on), so no build is known to be good"
+    assert not found.ruled_out
 
 
 def test_a_judge_that_contradicts_itself_gets_no_answer() -> None:
@@ -81,35 +85,21 @@ def test_a_judge_that_contradicts_itself_gets_no_answer() -> None:
         asked.append(on)
         return "bad" if on > 4 and asked.count(on) == 1 else "good"
 
-    found = first_bad(row(8, moody))
+    with pytest.raises(Contradiction, match="asked again, the build without"):
+        first_bad(row(8, moody))
+
+
+def test_a_step_without_whose_name_the_result_is_bad_as_well_is_no_answer() -> None:
+    layer = replace(row(8, lambda on: "bad" if on > 3 else "good"), without=lambda name: Judgement("bad"))
+
+    found = first_bad(layer)
 
     assert isinstance(found, Undecided)
-    assert "the judge contradicts itself" in found.because
-
-
-@given(st.lists(st.booleans(), max_size=30))
-def test_what_can_be_left_out_is_found_with_one_compile_a_step(needed: list[bool]) -> None:
-    tried: list[frozenset[int]] = []
-
-    def compiles(dropped: frozenset[int]) -> bool:
-        tried.append(dropped)
-        return not any(needed[step] for step in dropped)
-
-    found = optional(range(len(needed)), compiles)
-
-    assert found == [step for step, need in enumerate(needed) if not need]
-    assert len(tried) == len(needed)
-    assert all(frozenset(found[on:]) in tried for on in range(len(found)))
-
-
-def test_of_two_passes_that_only_together_can_be_left_out_the_later_one_stays() -> None:
-    found = optional([3, 5], lambda dropped: dropped != {5})
-
-    assert found == [3]
+    assert [one.step.name for one in found.suspects] == ["pass-3"]
 
 
 def test_two_builds_with_the_same_artefact_are_judged_once(tmp_path: Path) -> None:
-    probes = Probes(tmp_path, CommandJudge(["false", "{ptx}"], ["ptx", "cubin"]))
+    probes = Probes(tmp_path, CommandJudge(["false", "{ptx}"], ["ptx", "cubin"], 20))
     builds = [made(probes, [name], {"ptx": "ret;", "cubin": name}) for name in "ab"]
 
     verdicts = [probes.judgement(build).verdict for build in builds]
@@ -119,7 +109,7 @@ def test_two_builds_with_the_same_artefact_are_judged_once(tmp_path: Path) -> No
 
 
 def test_what_was_built_and_judged_is_known_to_the_next_search(tmp_path: Path) -> None:
-    first, second = (Probes(tmp_path, CommandJudge(["true", "{ptx}"], ["ptx"])) for _ in range(2))
+    first, second = (Probes(tmp_path, CommandJudge(["true", "{ptx}"], ["ptx"], 20)) for _ in range(2))
     first.judgement(made(first, ["x"], {"ptx": "ret;"}))
 
     assert second.judgement(made(second, ["x"], {"ptx": "other"})).verdict == "good"
@@ -127,7 +117,9 @@ def test_what_was_built_and_judged_is_known_to_the_next_search(tmp_path: Path) -
 
 
 def test_another_command_judges_again(tmp_path: Path) -> None:
-    first, second = (Probes(tmp_path, CommandJudge([word, "{ptx}"], ["ptx"])) for word in ("true", "false"))
+    first, second = (
+        Probes(tmp_path, CommandJudge([word, "{ptx}"], ["ptx"], 20)) for word in ("true", "false")
+    )
     first.judgement(made(first, ["x"], {"ptx": "ret;"}))
 
     assert second.judgement(made(second, ["x"], {"ptx": "ret;"})).verdict == "bad"
@@ -137,14 +129,14 @@ def test_a_script_that_changed_judges_again(tmp_path: Path) -> None:
     script, verdicts = tmp_path / "check.sh", []
     for line in ("exit 0", "exit 1"):
         script.write_text(line)
-        probes = Probes(tmp_path, CommandJudge(["sh", str(script), "{ptx}"], ["ptx"]))
+        probes = Probes(tmp_path, CommandJudge(["sh", str(script), "{ptx}"], ["ptx"], 20))
         verdicts.append(probes.judgement(made(probes, ["x"], {"ptx": "ret;"})).verdict)
 
     assert verdicts == ["good", "bad"]
 
 
 def test_a_failed_build_cannot_be_told_and_keeps_its_reason(tmp_path: Path) -> None:
-    probes = Probes(tmp_path, CommandJudge(["true", "{ptx}"], ["ptx"]))
+    probes = Probes(tmp_path, CommandJudge(["true", "{ptx}"], ["ptx"], 20))
     for _ in range(2):
         build = probes.build(["x"], lambda: Compiled({}, "pass 7 aborted"))
 
@@ -153,12 +145,54 @@ def test_a_failed_build_cannot_be_told_and_keeps_its_reason(tmp_path: Path) -> N
 
 
 def test_a_build_that_ran_out_of_time_is_tried_again(tmp_path: Path) -> None:
-    probes = Probes(tmp_path, CommandJudge(["true", "{ptx}"], ["ptx"]))
+    probes = Probes(tmp_path, CommandJudge(["true", "{ptx}"], ["ptx"], 20))
     for _ in range(2):
         build = probes.build(["x"], lambda: Compiled({}, "too slow", final=False))
 
     assert build.failure == "too slow"
     assert probes.built == 2
+
+
+def test_a_build_by_another_compiler_is_built(tmp_path: Path) -> None:
+    judge = CommandJudge(["true", "{ptx}"], ["ptx"], 20)
+    for compiler in ("mended", "faulty"):
+        probes = Probes(tmp_path, judge, [compiler])
+        build = made(probes, ["x"], {"ptx": compiler})
+
+    assert (build.folder / "kernel.ptx").read_text() == "faulty"
+
+
+def test_what_is_asked_again_is_built_and_judged_anew_and_more_than_once(tmp_path: Path) -> None:
+    probes = Probes(tmp_path, CommandJudge(["true", "{ptx}"], ["ptx"], 20))
+    for _ in range(2):
+        build = probes.build(["x"], lambda: Compiled({"ptx": "ret;"}), again=True)
+        probes.judgement(build, again=True)
+
+    assert (probes.built, probes.judged) == (2, 6)
+
+
+def test_a_judge_that_says_two_things_of_one_build_is_not_believed(tmp_path: Path) -> None:
+    script = (
+        f"test $(wc -l < {tmp_path}/log) -ne 2; status=$?; echo >> {tmp_path}/log; exit $status # {{ptx}}"
+    )
+    (tmp_path / "log").touch()
+    probes = Probes(tmp_path, CommandJudge(["sh", "-c", script], ["ptx"], 20))
+
+    found = probes.judgement(made(probes, ["x"], {"ptx": "ret;"}), again=True)
+
+    assert (found.verdict, found.detail) == (
+        "skip",
+        "the judge said good 2 times and bad 1 times of one build",
+    )
+
+
+def test_what_was_forgotten_is_built_and_judged(tmp_path: Path) -> None:
+    probes = Probes(tmp_path, CommandJudge(["true", "{ptx}"], ["ptx"], 20))
+    for _ in range(2):
+        probes.judgement(made(probes, ["x"], {"ptx": "ret;"}))
+        probes.forget()
+
+    assert (probes.built, probes.judged, probes.known) == (2, 2, 0)
 
 
 def made(probes: Probes, key: Sequence[str], artefacts: dict[str, str | bytes]):  # type: ignore[no-untyped-def]

@@ -1,7 +1,9 @@
-"""`tracing bisect` as a user runs it, on kernels as they are: what a pass makes of them counts as bad."""
+"""`tracing bisect` as a user runs it, with a compiler whose pipeliner waits for too few copies."""
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import shutil
 import subprocess
@@ -10,56 +12,83 @@ from pathlib import Path
 
 import pytest
 import torch
-from planted import EXPORTED, record
+from planted import EXPORTED
+from planted_faults import COMPILER, recorded
 
+from tracing.compiler import printing
+from tracing.errors import Problem
 from tracing.store import Run
 
+try:
+    printing.require()
+except Problem:
+    pytest.skip("this Triton exports no function with which IR is edited in place", allow_module_level=True)
 LLVM = (
-    "LLVM without its optional passes is bad as well"
+    "not to blame, for LLVM without its optional passes is bad as well"
     if EXPORTED
-    else "this Triton does not export LLVM's options, so LLVM's passes cannot be told apart"
+    else "cannot be decided, because this Triton does not export LLVM's options"
 )
+FAULT = {"pass": "tritongpu-pipeline", "edit": [["(ttg.async_wait .*num = )\\d", "\\g<1>9"]]}
+VARIABLES = {**os.environ, "FAULT": json.dumps(FAULT), "PYTHONPATH": str(COMPILER)}
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    return record(tmp_path_factory.mktemp("runs"), "matmul")
+    return Run(recorded(tmp_path_factory.mktemp("runs"), VARIABLES, "matmul", "sm_80"))
 
 
-def bisect(run: Run, *words: str, kernel: str = "matmul") -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "tracing", "bisect", str(run.path), "--kernel", kernel, *words]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+def bisect(run: Run, *words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "tracing", "bisect", str(run.path), "--kernel", "matmul", *words]
+    return subprocess.run(command, env=VARIABLES, capture_output=True, text=True, check=False)
 
 
 def without(pattern: str, artefact: str = "ptx") -> list[str]:
     return ["--", "sh", "-c", f"! grep -q {pattern} {{{artefact}}}"]
 
 
-def test_the_pass_that_brings_asynchronous_copies_is_named_with_its_evidence(run: Run) -> None:
-    done = bisect(run, *without("cp.async"))
+@pytest.fixture(scope="module")
+def first(run: Run) -> subprocess.CompletedProcess[str]:
+    return bisect(run, *without("wait_group.*9"))
 
-    assert done.returncode == 1, done.stderr
+
+def test_the_faulty_pass_is_named_with_its_evidence(first: subprocess.CompletedProcess[str]) -> None:
+    said = first.stdout
+
+    assert first.returncode == 1, said + first.stderr
+    assert re.search(r"MLIR passes: first bad with tritongpu-pipeline \(#\d+\)\n    arguments      3, ", said)
+    assert "without it     good (exit status 0)" in said
+    assert "without any    good (exit status 0)" in said
+    assert re.search(r"good as well   without .*tritongpu-schedule-loops \(#\d+\), on which", said)
+    assert re.search(r"behind it      .*convert-triton-gpu-to-llvm \(#\d+\).* cannot be left out", said)
     assert re.search(
-        r"MLIR passes: first bad with tritongpu-pipeline \(#\d+\)\n    arguments      3, ", done.stdout
+        r"the IR first computes something else with tritongpu-pipeline \(#\d+\): argument 2", said
     )
-    assert "without it     good (exit status 0)" in done.stdout
-    assert f"LLVM passes: cannot be decided, because {LLVM}" in done.stdout
-    assert "ptxas: not asked, for the command looks at ptx alone" in done.stdout
-    assert "A suspect, not proof" in done.stdout
+    assert f"LLVM passes: {LLVM}" in said
+    assert "ptxas: not asked, for the judge looks at ptx alone" in said
+    assert "A suspect, not proof" in said
 
 
-def test_the_printed_commands_reproduce_both_verdicts(run: Run) -> None:
-    shown = bisect(run, *without("cp.async")).stdout
-    again = dict(re.findall(r"^    (bad|good) again +(.*)$", shown, re.MULTILINE))
+def test_the_printed_commands_reproduce_both_verdicts(first: subprocess.CompletedProcess[str]) -> None:
+    again = dict(re.findall(r"^    (bad|good) again +(.*)$", first.stdout, re.MULTILINE))
 
     assert subprocess.run(again["bad"], shell=True, check=False).returncode == 1
     assert subprocess.run(again["good"], shell=True, check=False).returncode == 0
 
 
-def test_what_was_built_and_judged_is_not_built_and_judged_again(run: Run) -> None:
-    bisect(run, *without("cp.async"))
+def test_what_was_built_and_judged_is_known_but_for_what_confirms_the_answer(
+    first: subprocess.CompletedProcess[str], run: Run
+) -> None:
+    # from the source, and judged three times: the full pipeline, both sides of the answer, and without any of
+    # it
+    assert "built 4, judged 12; others were known" in bisect(run, *without("wait_group.*9")).stdout
 
-    assert "built 2, judged 2; others were known" in bisect(run, *without("cp.async")).stdout
+
+def test_what_is_asked_for_afresh_is_built_and_judged_again(run: Run) -> None:
+    known = bisect(run, *without("num.=.9", "ttgir")).stdout
+    done = bisect(run, "--fresh", *without("num.=.9", "ttgir")).stdout
+
+    built = [int(count) for text in (known, done) for count in re.findall(r"built (\d+)", text)]
+    assert built[0] == built[1] > 10
 
 
 def test_an_interrupted_search_goes_on_where_it_stopped(run: Run, tmp_path: Path) -> None:
@@ -77,26 +106,59 @@ def test_an_interrupted_search_goes_on_where_it_stopped(run: Run, tmp_path: Path
 def test_a_full_pipeline_that_is_good_ends_it_with_status_0(run: Run) -> None:
     done = bisect(run, "--", "grep", "-q", "mma", "{ptx}")
 
-    assert (done.returncode, done.stdout) == (0, "full pipeline: good (exit status 0)\n")
+    assert done.returncode == 0
+    assert done.stdout.startswith(
+        "full pipeline: good (exit status 0)\nThe judge has never said bad (1 answer)"
+    )
 
 
 def test_what_no_pass_explains_is_not_decided_and_what_is_left_is_listed(run: Run) -> None:
     done = bisect(run, *without("mma.sync"))
 
     assert done.returncode == 2
-    assert (
-        "MLIR passes: cannot be decided, because the pipeline of mandatory passes alone is bad" in done.stdout
+    assert re.search(r"MLIR passes: cannot be decided, because of \d+ builds, .* none is good", done.stdout)
+    assert re.search(r"tritongpu-accelerate-matmul \(#\d+\): without it: pass \d+, .* failed", done.stdout)
+    assert "LLVM: what it does not leave out" in done.stdout
+    assert "    tritongpu-coalesce (#" not in done.stdout
+
+
+def test_a_judge_that_never_says_good_is_named_as_such(run: Run) -> None:
+    done = bisect(run, "--", "sh", "-c", "exit 7 # {ttir}")
+
+    assert done.returncode == 2
+    assert re.search(r"The judge has never said good \(\d+ answers\)", done.stdout)
+
+
+def test_a_judge_that_hangs_ends(run: Run) -> None:
+    done = bisect(run, "--seconds", "8", "--", "sh", "-c", "sleep 100 # {ttir}")
+
+    assert done.returncode == 2
+    assert "the full pipeline cannot be judged: the command did not end within 8 s" in done.stderr
+
+
+def test_a_judge_that_is_wrong_now_and_then_is_asked_more_often(run: Run, tmp_path: Path) -> None:
+    calls = tmp_path / "calls"
+    calls.touch()
+    script = (
+        f'n=$(wc -c < {calls}); printf x >> {calls}; grep -q num.=.9 "$0"; found=$?; '
+        "test $((n * 7919 % 61 % 8)) -eq 0 && exit $((1 - found)); test $found -ne 0"
     )
-    ttgir = r"ttgir: tritongpu-accelerate-matmul \(#\d+\), mandatory: without it\n +pass \d+, .* failed"
-    assert re.search(ttgir, done.stdout)
+    command = ("--", "sh", "-c", script, "{ttgir}")
+
+    done = bisect(run, "--repeat-judge", "15", *command)
+
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "first bad with tritongpu-pipeline" in done.stdout
+    assert re.search(r"confidence \d+\.\d%: \d+ of \d+ calls contradict the majority", done.stdout)
 
 
 def test_a_command_that_looks_at_ttgir_searches_what_comes_before_it(run: Run) -> None:
-    done = bisect(run, *without("ttg.async_wait", "ttgir"))
+    done = bisect(run, *without("num.=.9", "ttgir"))
 
     assert done.returncode == 1, done.stderr
     assert "first bad with tritongpu-pipeline" in done.stdout
-    assert "LLVM passes: not asked, for the command looks at ttgir alone" in done.stdout
+    assert "IR before it   good (exit status 0), ttgir" in done.stdout
+    assert "believed, because the IR was looked at as it is" in done.stdout
 
 
 def test_a_full_pipeline_that_cannot_be_judged_is_no_answer(run: Run) -> None:
@@ -112,7 +174,7 @@ def test_a_run_of_another_triton_is_not_bisected(run: Run, tmp_path: Path) -> No
     info = (other / "run.json").read_text()
     (other / "run.json").write_text(re.sub(r'("triton": )"[^"]+"', r'\1"3.4.0"', info))
 
-    done = bisect(Run(other), *without("cp.async"))
+    done = bisect(Run(other), *without("wait_group.*9"))
 
     assert (done.returncode, done.stdout) == (2, "")
     assert "was recorded with Triton 3.4.0, and this is" in done.stderr

@@ -1,12 +1,15 @@
-"""Calls in a child process: by several threads at once, too."""
+"""Calls in a child process: by several threads at once, and by a parent that is killed."""
 
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
+import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -87,3 +90,86 @@ def test_a_process_that_has_opened_a_gpu_is_known(tmp_path: Path, monkeypatch: p
     assert not opened_gpu()
     with (tmp_path / "nvidia0").open("w"):
         assert opened_gpu()
+
+
+class _Slow:
+    """tempfile's own lock, held for so long that a fork falls into it."""
+
+    def __init__(self, lock: Any) -> None:
+        self.lock = lock
+
+    def acquire(self) -> None:
+        self.lock.acquire()
+        time.sleep(0.02)
+
+    def release(self) -> None:
+        self.lock.release()
+
+
+def _first_files_of_a_process() -> list[str]:
+    tempfile.tempdir, tempfile._name_sequence = None, None  # type: ignore[attr-defined]
+    tempfile._once_lock = _Slow(tempfile._once_lock)  # type: ignore[attr-defined]
+
+    def named() -> str:
+        with tempfile.NamedTemporaryFile() as file:
+            return str(file.name)
+
+    with ThreadPoolExecutor(8) as pool:
+        return [one.failure for one in pool.map(lambda _: in_child(named, 5), range(8))]
+
+
+def test_no_child_waits_for_a_lock_that_a_thread_held_when_it_was_forked() -> None:
+    ended = in_child(_first_files_of_a_process, 60)  # a child, whose tempfile has not made a file yet
+
+    assert ended.result == [""] * 8, ended
+
+
+def test_a_child_is_done_when_it_is_done_though_others_are_not() -> None:
+    with ThreadPoolExecutor(8) as pool:
+        ended = list(pool.map(lambda number: in_child(lambda: time.sleep(number % 2), 20), range(8)))
+
+    assert max(one.seconds for one in ended[::2]) < 0.8
+
+
+PARENT = """
+import os, subprocess, sys, time
+from pathlib import Path
+from tracing.compiler.child import in_child
+
+def call():
+    other = subprocess.Popen(["sleep", "100"])
+    Path(sys.argv[1]).write_text(f"{os.getpid()} {other.pid}")
+    time.sleep(100)
+
+in_child(call, 100)
+"""
+
+
+def test_a_killed_parent_leaves_no_child_and_nothing_that_the_child_started(tmp_path: Path) -> None:
+    numbers = tmp_path / "numbers"
+    parent = subprocess.Popen([sys.executable, "-c", PARENT, str(numbers)])
+    _until(numbers.exists)
+    _until(lambda: bool(numbers.read_text()))
+    left = [Path("/proc") / number for number in numbers.read_text().split()]
+    assert all(one.exists() for one in left)
+
+    parent.kill()
+    parent.wait()
+
+    _until(lambda: not any(_runs(one) for one in left))
+
+
+def _runs(process: Path) -> bool:
+    # one that nobody has waited for yet is a zombie
+    try:
+        return process.joinpath("stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def _until(true: Any) -> None:
+    for _ in range(200):
+        if true():
+            return
+        time.sleep(0.05)
+    raise AssertionError("it did not come true within 10 s")

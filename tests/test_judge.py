@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+import time
 from pathlib import Path
 
 import pytest
@@ -13,11 +15,11 @@ STAGES = ["ttir", "ttgir", "llir", "ptx", "cubin"]
 
 
 def judge(*command: str) -> CommandJudge:
-    return CommandJudge(command, STAGES)
+    return CommandJudge(command, STAGES, 20)
 
 
 @pytest.mark.parametrize(
-    ("status", "verdict"), [(0, "good"), (1, "bad"), (124, "bad"), (125, "skip"), (126, "bad"), (127, "bad")]
+    ("status", "verdict"), [(0, "good"), (1, "bad"), (124, "skip"), (125, "skip"), (126, "bad"), (127, "bad")]
 )
 def test_the_exit_status_means_what_it_means_to_git_bisect_run(
     status: int, verdict: str, tmp_path: Path
@@ -31,6 +33,68 @@ def test_the_exit_status_means_what_it_means_to_git_bisect_run(
 def test_a_status_of_128_or_more_ends_the_search(end: str, tmp_path: Path) -> None:
     with pytest.raises(Problem, match=r"the command ended the search with exit status (128|255|137)"):
         judge("sh", "-c", f"{end} # {{ptx}}")(tmp_path)
+
+
+def test_a_command_that_takes_too_long_is_ended_with_all_that_it_started(tmp_path: Path) -> None:
+    script = f"(sleep 1; touch {tmp_path}/late) & sleep 9 # {{ptx}}"
+
+    found = CommandJudge(["sh", "-c", script], STAGES, 0.3)(tmp_path)
+    time.sleep(1.2)
+
+    assert (found.verdict, found.final) == ("skip", False)
+    assert found.detail == "the command did not end within 0.3 s"
+    assert not (tmp_path / "late").exists()
+
+
+def test_a_command_that_reads_its_input_does_not_wait_for_it(tmp_path: Path) -> None:
+    assert judge("sh", "-c", "cat # {ptx}")(tmp_path).verdict == "good"
+
+
+@pytest.mark.parametrize(
+    "how", ["./{}", "sh {}", "sh -c ./{}", "sh -c 'sh {} {{ptx}}'", "env X=1 sh --posix {}"]
+)
+def test_a_judge_is_another_one_when_a_file_that_it_names_changes(
+    how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    command = [*shlex.split(how.format("check.sh")), "{ptx}"]
+    keys = set()
+    for content in ("exit 0", "exit 1"):
+        Path("check.sh").write_text(content)
+        keys.add(tuple(judge(*command).key))
+
+    assert len(keys) == 2
+
+
+def test_a_judge_is_another_one_when_the_program_that_it_runs_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    program, keys = tmp_path / "my-judge", set()
+    for content in ("exit 0", "exit 1"):
+        program.write_text(f"#!/bin/sh\n{content}\n")
+        program.chmod(0o755)
+        keys.add(tuple(judge("my-judge", "{ptx}").key))
+
+    assert len(keys) == 2
+
+
+def test_ir_between_passes_is_given_with_its_language(tmp_path: Path) -> None:
+    (tmp_path / "kernel.mlir").touch()
+
+    assert judge("check", "{ir}", "--language={stage}").words(tmp_path) == [
+        "check", f"{tmp_path}/kernel.mlir", "--language=mlir",
+    ]  # fmt: skip
+    assert judge("check", "{ir}").stages == ["ptx"]
+    assert judge("check", "{ttgir}").languages == ["ttgir"]
+    assert judge("check", "{ptx}").languages == judge("check", "{ttir}", "{ttgir}").languages == []
+
+
+def test_ir_between_passes_stands_alone() -> None:
+    with pytest.raises(
+        Problem, match=r"\{ir\} is all that there is to be judged, beside it there is no \{ptx\}"
+    ):
+        judge("check", "{ir}", "{ptx}")
 
 
 def test_each_placeholder_becomes_the_path_of_its_artefact(tmp_path: Path) -> None:

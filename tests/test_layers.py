@@ -46,7 +46,8 @@ LAYERS = {  # module or package -> what of `tracing` it may import
         "record",
         "replay",
     },
-    "analyze": {"errors", "model", "digests", "views", "store", "analyze"},
+    "analyze": {"errors", "model", "digests", "views", "store", "mlir", "analyze"},
+    "mlir": {"errors", "mlir"},
     "report": {"errors", "model", "store", "analyze", "report"},
     "attach": {"errors", "model", "store", "environment", "compiler", "attach"},
     "cli": {
@@ -59,6 +60,7 @@ LAYERS = {  # module or package -> what of `tracing` it may import
         "compiler",
         "record",
         "replay",
+        "mlir",
         "analyze",
         "report",
         "attach",

@@ -115,7 +115,9 @@ def test_every_pass_that_changed_a_kernel_gets_a_test_that_it_passes_and_its_abs
     tested = 0
     for record in passes_of(recorded, compilations(recorded)[kernel]):
         with suppress(Problem) if record.name in ONLY_LOCATIONS or not record.changed else nullcontext():
-            assert verified(recorded, record).text.startswith("// RUN: triton-opt"), record.name
+            sides = recorded.text(record.before), recorded.text(record.after or "")
+            test = verified(recorded, record, *sides)
+            assert test.text.startswith("// RUN: triton-opt"), record.name
             tested += 1
 
     assert tested > 10

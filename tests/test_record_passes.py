@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -16,11 +18,13 @@ import torch._inductor.config as inductor
 from commands import recorded, tracing
 from data import kernels
 from data.worker_kernel import WorkerKernel
+from records import compiled as compiled_by_hand
 from records import new_run
 from torch._inductor import async_compile
 from triton._C.libtriton import llvm, passes
 
-from tracing.model import Compilation, NotCovered
+from tracing.environment import installed
+from tracing.model import Compilation, Derivation, NotCovered, PassEnd, PassStart
 from tracing.record.derive import derive
 from tracing.record.passes import PassRecorder
 from tracing.record.workers import recorded_in_workers
@@ -103,7 +107,7 @@ def test_passes_that_are_not_the_recorded_ones_are_not_taken_for_them(
     (derived,) = derive(writer.path)
 
     assert "reorder-broadcast" in derived.differs
-    assert {one.stage for one in Run(writer.path).passes()} == {"ttir"}
+    assert {one.stage for one in Run(writer.path).passes() if one.before} == {"ttir"}
 
 
 def test_a_stage_that_comes_out_otherwise_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -157,11 +161,76 @@ def test_a_pass_that_takes_the_process_down_leaves_its_name_pipeline_and_ir(tmp_
 
     (derived,) = derive(run)
     *_, before, last = Run(run).passes()
-    assert derived.differs == f"pass {last.index} ends, which did not end in the recording"
+    assert derived.differs == ""
     assert died.returncode == -signal.SIGABRT, died.stderr
     assert (last.name, last.after, last.before) == ("tritongpu-coalesce", None, before.after)
     assert "tritongpu-coalesce" in last.pipeline
     assert "ttg.num-warps" in Run(run).text(last.before)
+
+
+def test_what_takes_too_long_to_derive_is_not_kept_and_no_pass_vanishes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = new_run(tmp_path)
+    with PassRecorder(writer):
+        kernels.compiled("vector_add", "sm_90")
+    with monkeypatch.context() as patched:
+        whole = passes.ttgpuir.add_coalesce
+        patched.setattr(passes.ttgpuir, "add_coalesce", lambda manager: (time.sleep(9), whole(manager)))
+        (late,) = derive(writer.path, seconds=1)
+
+    assert re.fullmatch(r"the IR from pass \d+ on is not known: it did not end within 1 s", late.differs)
+    assert len(Run(writer.path).underived()) == 1
+    assert [one.differs for one in derive(writer.path)] == [""]
+
+
+def test_a_pass_whose_ir_is_not_known_is_listed(tmp_path: Path) -> None:
+    run = new_run(tmp_path)
+    compiled_by_hand(run, "k", "ir", ("ttir", "cse", "ir"), ("ttir", "licm", "other"))
+    run.append(PassStart(0, 2, "ttir", "inline", "", (), "any(inline)", "compiler.py:1"))
+    run.append(PassEnd(0, 2, 1.0))
+    run.append(Derivation(run.process, 0, "the IR from pass 2 on is not known: it was ended by SIGABRT"))
+    run.close()
+
+    *_, last = Run(run.path).passes()
+    shown = tracing("passes", str(run.path), "--kernel", "k", runs=tmp_path)
+
+    assert (last.name, last.before, last.changed) == ("inline", "", False)
+    assert re.search(r"2  ttir   inline  \?        +\?      \?", shown.stdout), shown.stdout
+    assert "the IR from pass 2 on is not known" in shown.stderr
+
+
+LIVES = """
+import sys, time
+from pathlib import Path
+from data import kernels
+from tracing.record.passes import PassRecorder
+from tracing.store import RunWriter
+
+with PassRecorder(RunWriter(Path(sys.argv[1]))):
+    kernels.compiled("vector_add", "sm_90")
+    print("compiled", flush=True)
+    time.sleep(100)
+"""
+
+
+def test_looking_at_a_run_that_is_being_recorded_leaves_it_as_it_is(tmp_path: Path) -> None:
+    run, path = new_run(tmp_path).path, f"{TESTS}:{TESTS.parent}"
+    info = (run / "run.json").read_text().replace('"triton": "3"', f'"triton": "{installed("triton")}"')
+    (run / "run.json").write_text(info)
+    command = [sys.executable, "-c", LIVES, str(run)]
+    with subprocess.Popen(command, env={"PYTHONPATH": path}, stdout=subprocess.PIPE, text=True) as alive:
+        assert alive.stdout and alive.stdout.readline() == "compiled\n"
+        before = {file.name for file in run.rglob("*")}
+        shown = tracing("passes", str(run), "--kernel", "vector_add", "--changed", runs=tmp_path)
+        during = {file.name for file in run.rglob("*")}
+        alive.kill()
+    again = tracing("passes", str(run), "--kernel", "vector_add", "--changed", runs=tmp_path)
+
+    assert "tritongpu-coalesce" in shown.stdout, shown.stderr
+    assert during == before
+    assert again.stdout == shown.stdout
+    assert any(run.glob("derivations-*"))
 
 
 def test_a_compilation_in_a_fork_leaves_the_files_of_its_parent_alone(tmp_path: Path) -> None:

@@ -21,6 +21,10 @@ from tracing.model import Environment
 
 _AT_START = dict(os.environ)  # torch adds to the environment when it is imported
 _KNOB_PREFIXES = ("TRITON_", "TORCH", "INDUCTOR_", "CUDA_", "MLIR_", "LLVM_", "HIP_", "ROCR_", "NVIDIA_TF32")
+_COMPILER_PREFIXES = (
+    "TRITON_", "MLIR_", "LLVM_", "AMDGCN_", "NVPTX_", "PTXAS_", "CUDA_", "HIP_", "ROCM_", "LD_", "PYTHON",
+    "ALLOW_", "DISABLE_", "DUMP_", "ENABLE_", "FORCE_", "STORE_", "USE_",
+)  # fmt: skip
 
 
 def installed(package: str) -> str:
@@ -47,6 +51,11 @@ def environment(device: str, target: str) -> Environment:
         platform=platform.platform(),
         knobs={name: value for name, value in sorted(_AT_START.items()) if name.startswith(_KNOB_PREFIXES)},
     )
+
+
+def compiler_settings() -> dict[str, str]:
+    """The variables of this process that Triton, LLVM, ptxas or the dynamic loader may read."""
+    return {name: value for name, value in os.environ.items() if name.startswith(_COMPILER_PREFIXES)}
 
 
 def require_compiler() -> None:

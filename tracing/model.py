@@ -736,14 +736,14 @@ class PassRecord(Record, frozen=True):
     arguments: tuple[str, ...]
     pipeline: str
     caller: str
-    before: Blob
-    after: Blob | None = None  # None: the process died inside this pass
+    before: Blob  # "": it is not known, as it could not be derived
+    after: Blob | None = None  # None: the process died inside this pass; "": not known
     wall_ms: float | None = None
 
     @property
     def changed(self) -> bool:
-        """Whether the pass changed the IR, its locations included."""
-        return self.after != self.before
+        """Whether the pass is known to have changed the IR, its locations included."""
+        return self.after != self.before and "" not in (self.before, self.after)
 
 
 @dataclass(frozen=True, slots=True)

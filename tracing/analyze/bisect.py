@@ -1,9 +1,9 @@
-"""Which step of a layer first makes a good result bad: MLIR passes, LLVM's passes, the assembler's levels.
+"""Which step of a row first makes a good result bad: LLVM's passes, the assembler's levels.
 
-A layer is a row of steps that can be left out. With none of them the result must be good, with all of them
-it is known to be bad; somewhere in between the last good and the first bad number of steps lie next to each
-other, and the step that makes the difference is the answer. It is a suspect and no proof: leaving out a step
-also hides faults that others make, by no longer giving them anything to do wrong.
+With none of the steps the result must be good, with all of them it is known to be bad; somewhere in between
+the last good and the first bad number of steps lie next to each other, and the step that makes the difference
+is the answer. It is a suspect and no proof: leaving out a step also hides faults that others make, by no
+longer giving them anything to do wrong.
 
 What cannot be told is said with the reason. Nothing here knows compilers: a layer brings its probe.
 """
@@ -24,14 +24,19 @@ class Judgement:
     verdict: Verdict  # skip: it cannot be told, because it could not be built or because the judge says so
     detail: str = ""
     where: str = ""  # the folder of the build
+    final: bool = True  # False: it may be another one the next time, so it is not kept
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What a layer can leave out."""
+    """What can be left out."""
 
     index: int  # as its own tool counts
     name: str
+    unit: str = ""  # what it works on, where that is not the whole: "function (softmax)"
+
+    def __str__(self) -> str:
+        return f"{self.name}{f' on {self.unit}' if self.unit else ''} (#{self.index})"
 
 
 class Probe(Protocol):
@@ -43,33 +48,46 @@ class Probe(Protocol):
 class Layer:
     """Steps in their order, and how to build with the first of them."""
 
-    name: str  # "MLIR passes"
+    name: str  # "LLVM passes"
     steps: Sequence[Step]
     off: str  # what a build without any of them is, "LLVM without its optional passes"
     probe: Probe
-    alone: Callable[[int], Judgement] | None = None  # all steps but the one at this position
-
-
-@dataclass(frozen=True, slots=True)
-class Tried:
-    """One probe of a search."""
-
-    on: int
-    judgement: Judgement
+    without: Callable[[str], Judgement] | None = None  # all steps but those of this name
 
 
 @dataclass(frozen=True, slots=True)
 class FirstBad:
-    """The step with which a layer's result turns bad."""
+    """The step with which a result turns bad."""
 
     layer: str
     step: Step
-    position: int  # of the step in its layer, from 0
-    of: int  # steps in the layer
-    tried: tuple[Tried, ...]
-    bad: Judgement  # with it and all before, built and judged a second time
-    good: Judgement  # with those before it alone, likewise
-    alone: Judgement | None  # with every step but this one; None: the layer cannot do that
+    of: int  # steps among which it was searched
+    bad: Judgement  # with it and what is before it, built and judged anew
+    good: Judgement  # the same without it, likewise
+    all_out: Judgement | None  # everything but the steps of its name; None: the layer cannot do that
+    alike: tuple[
+        Step, ...
+    ] = ()  # others of its name, each of which makes the result bad with no other of them
+    needed: tuple[Step, ...] = ()  # other steps without which the result is good as well
+    behind: tuple[Step, ...] = ()  # that cannot be left out, and work on what it leaves
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """A pass of a bad pipeline that is seen to change what the IR computes."""
+
+    layer: str
+    step: Step
+    what: str  # one value that is another
+    all_out: Judgement  # of the build without any step of its name; not bad
+
+
+@dataclass(frozen=True, slots=True)
+class Suspect:
+    """A step that may be to blame."""
+
+    step: Step
+    why: str  # it is not ruled out
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,91 +96,88 @@ class Undecided:
 
     layer: str
     because: str
-    tried: tuple[Tried, ...] = ()
+    suspects: tuple[Suspect, ...] = ()
+    ruled_out: bool = False  # nothing in this layer is to blame
+
+
+class Contradiction(Exception):
+    """A judge said two things of one build."""
 
 
 def first_bad(layer: Layer) -> FirstBad | Undecided:
     """The step that turns a layer's result bad.
 
     Both ends are judged first: with all steps it must be bad, without any good. Cost: 2 + log2(steps) probes,
-    and up to 3 to confirm the answer; probes that cannot be judged come on top.
+    and 3 to confirm the answer; probes that cannot be judged come on top.
+
+    Raises Contradiction if the answer does not hold when it is built and judged a second time.
     """
-    tried: list[Tried] = []
-
-    def judged(on: int) -> Judgement:
-        tried.append(Tried(on, layer.probe(on)))
-        return tried[-1].judgement
-
     if not layer.steps:
         return Undecided(layer.name, "there is nothing in it that can be left out")
-    whole = judged(len(layer.steps))
+    whole = layer.probe(len(layer.steps))
     if whole.verdict != "bad":
         because = (
-            f"the build with every step is {whole.verdict}{_said(whole)}, so nothing is to be found in it"
+            f"the build with every step is {whole.verdict}{said(whole)}, so nothing is to be found in it"
         )
-        return Undecided(layer.name, because, tuple(tried))
-    start = judged(0)
+        return Undecided(layer.name, because)
+    start = layer.probe(0)
     if start.verdict != "good":
-        return Undecided(layer.name, _not_good(layer, start), tuple(tried))
-    good, bad = _border(len(layer.steps), judged)
+        return Undecided(layer.name, _not_good(layer, start), ruled_out=start.verdict == "bad")
+    good, bad = border(len(layer.steps), lambda on: layer.probe(on).verdict)
     if bad - good > 1:
-        names = ", ".join(step.name for step in layer.steps[good:bad])
-        because = f"no build between the last good and the first bad could be judged: it is one of {names}"
-        return Undecided(layer.name, because, tuple(tried))
-    return _confirmed(layer, good, tuple(tried))
+        among = layer.steps[good:bad]
+        because = "no build between the last good and the first bad could be judged"
+        return Undecided(layer.name, because, tuple(Suspect(one, "between the two") for one in among))
+    return _confirmed(layer, good)
 
 
-def optional(steps: Sequence[int], compiles: Callable[[frozenset[int]], bool]) -> list[int]:
-    """Steps that can be left out, all of them together, in order; the others are mandatory.
+def border(count: int, verdict: Callable[[int], Verdict]) -> tuple[int, int]:
+    """The last good and the first bad number of steps, of which 0 is known to be good and `count` to be bad.
 
-    steps    -- of a pipeline, in order
-    compiles -- whether the pipeline reaches its end without these steps
-
-    From the back, so that for each of them the pipeline with all steps before it and with none of the
-    optional ones after it was built: those are the very builds that a search needs. Cost: one build a step.
-    To try groups would save little: about a quarter is mandatory, and then 0.8 builds a step are the least.
+    They are not neighbours where nothing between them could be judged.
     """
-    dropped: frozenset[int] = frozenset()
-    for step in reversed(steps):
-        if compiles(dropped | {step}):
-            dropped |= {step}
-    return sorted(dropped)
-
-
-def _border(count: int, judged: Callable[[int], Judgement]) -> tuple[int, int]:
-    # the last good and the first bad number of steps; not neighbours where nothing between could be judged
     good, bad = 0, count
     unknown: set[int] = set()
     while between := [on for on in range(good + 1, bad) if on not in unknown]:
         on = min(between, key=lambda on: abs(2 * on - good - bad))
-        verdict = judged(on).verdict
-        if verdict == "good":
+        found = verdict(on)
+        if found == "good":
             good = on
-        elif verdict == "bad":
+        elif found == "bad":
             bad = on
         else:
             unknown.add(on)
     return good, bad
 
 
-def _confirmed(layer: Layer, position: int, tried: tuple[Tried, ...]) -> FirstBad | Undecided:
+def said(found: Judgement) -> str:
+    """` (exit status 1)`."""
+    return f" ({found.detail})" if found.detail else ""
+
+
+def require_pair(step: Step, good: Judgement, bad: Judgement) -> None:
+    """Raise Contradiction unless the builds without and with a step are good and bad, as they were before."""
+    if (good.verdict, bad.verdict) != ("good", "bad"):
+        raise Contradiction(
+            f"asked again, the build without {step} is {good.verdict}{said(good)} and the one with it "
+            f"{bad.verdict}{said(bad)}, where they were good and bad"
+        )
+
+
+def _confirmed(layer: Layer, position: int) -> FirstBad | Undecided:
     step = layer.steps[position]
     good, bad = layer.probe(position, again=True), layer.probe(position + 1, again=True)
-    if (good.verdict, bad.verdict) != ("good", "bad"):
-        because = (
-            f"the judge contradicts itself: asked again, the build without {step.name} (#{step.index}) is "
-            f"{good.verdict} and the one with it {bad.verdict}, where they were good and bad"
+    require_pair(step, good, bad)
+    all_out = layer.without(step.name) if layer.without else None
+    if all_out is not None and all_out.verdict == "bad":
+        because = f"{step} turns the result bad, and without any {step.name} it is bad as well"
+        return Undecided(
+            layer.name, because, (Suspect(step, "it is the first with which the result is bad"),)
         )
-        return Undecided(layer.name, because, tried)
-    alone = layer.alone(position) if layer.alone else None
-    return FirstBad(layer.name, step, position, len(layer.steps), tried, bad, good, alone)
+    return FirstBad(layer.name, step, len(layer.steps), bad, good, all_out)
 
 
 def _not_good(layer: Layer, found: Judgement) -> str:
     if found.verdict == "bad":
-        return f"{layer.off} is bad as well{_said(found)}"
-    return f"{layer.off} cannot be judged{_said(found)}, so no build is known to be good"
-
-
-def _said(found: Judgement) -> str:
-    return f" ({found.detail})" if found.detail else ""
+        return f"{layer.off} is bad as well{said(found)}"
+    return f"{layer.off} cannot be judged{said(found)}, so no build is known to be good"

@@ -1,122 +1,101 @@
-"""A kernel's compile as layers of steps: MLIR passes, LLVM's passes, the levels and versions of ptxas.
+"""A kernel's compile as layers: MLIR passes, LLVM's passes, the levels and versions of ptxas.
 
-Each layer starts from the full pipeline and leaves out steps of its own alone. How something is built is the
-builder's, which its caller brings.
+Each layer starts from the full pipeline and leaves out steps of its own alone. Which layer to believe: if any
+build from what a layer gets is good, then what it gets is good, and no layer before it is to blame. So the
+last layer is searched first, and the first answer is the answer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
-from tracing.analyze.bisect import Judgement, Layer, Step, optional
-from tracing.analyze.judge import STAGES, artefact
+from tracing.analyze.bisect import Judgement, Layer, Step
+from tracing.analyze.judge import artefact
+from tracing.analyze.leave_out import Dropped, Instance, LeaveOut
 from tracing.analyze.probes import Build, Compiled, Probes
 from tracing.errors import Problem
-from tracing.model import PassRecord
 
 MLIR, LLVM, LEVELS, VERSIONS = "MLIR passes", "LLVM passes", "ptxas levels", "ptxas versions"
 
 
 class Builder(Protocol):
-    """Compiles one kernel in other ways than it was."""
+    """Compiles one kernel in other ways than it is."""
 
     assemblers: Sequence[str]  # names of those there are, that of the full pipeline first
 
-    def without(self, dropped: frozenset[int]) -> Compiled:
-        """Without the MLIR passes of these indices."""
+    def without(self, dropped: frozenset[int], *, afresh: bool) -> Compiled:
+        """Without the MLIR passes of these indices; `afresh`: from the source, whatever is known of it."""
 
-    def limited(self, limit: int | None) -> Compiled:
-        """With the first `limit` of LLVM's optional passes, None: all; its artefact `passes` lists them.
+    def limited(self, limit: int | None, disabled: Sequence[str], *, afresh: bool) -> Compiled:
+        """With the first `limit` of LLVM's optional passes, None: all, and with none of the disabled names.
 
-        Raises Problem where LLVM cannot be told to.
+        Its artefact `passes` lists them. Raises Problem where LLVM cannot be told to.
         """
 
     def assembled(self, level: int | None, assembler: str | None) -> Compiled:
         """With another level or version of ptxas; None: that of the full pipeline."""
 
 
-@dataclass(frozen=True, slots=True)
-class Mandatory:
-    """A pass without which the pipeline does not reach its end."""
-
-    record: PassRecord
-    failure: str  # of the build without it
-
-
-@dataclass(frozen=True, slots=True)
-class Passes:
-    """The MLIR layer, and what it is not made of."""
-
-    layer: Layer
-    mandatory: tuple[Mandatory, ...]
-
-
 class Bisection:
     """The layers of one kernel, each asked for when it is to be searched."""
 
     def __init__(
-        self, passes: Sequence[PassRecord], probes: Probes, builder: Builder, key: Sequence[str]
+        self, passes: Sequence[Instance], probes: Probes, builder: Builder, key: Sequence[str]
     ) -> None:
-        """Bisect the compilation that `passes` are of.
+        """Bisect a compilation.
 
-        key -- what tells this compilation from others in `probes`
+        passes -- of MLIR, up to the stage that the judge looks at
+        key    -- what tells this compilation from others in `probes`
+
+        `from_source` may be set: builds then begin there, and not before the first pass that is left out.
         """
+        self.from_source = False
         self._probes, self._builder, self._key = probes, builder, key
-        last = max(STAGES.index(stage) for stage in probes.judge.stages)
-        relevant = [one for one in passes if STAGES.index(one.stage) <= last]
-        self.changed = [one for one in relevant if one.changed]
-        self.unchanged = len(relevant) - len(self.changed)  # passes that did nothing to this kernel
+        self.passes = passes
 
     def full(self) -> Judgement:
-        """What the judge says of the full pipeline, compiled anew."""
-        return self._judged(self._without(frozenset()))
+        """What the judge says of the full pipeline, compiled from its source and judged anew."""
+        return self._probes.judgement(self._without(frozenset(), again=True), again=True)
 
-    def mlir(self, advance: Callable[[], None] = lambda: None) -> Passes:
-        """Find by trying which MLIR passes can be left out; the others are mandatory.
+    def mlir(self, full: Judgement, good_until: int = -1) -> LeaveOut:
+        """The search over the passes of MLIR.
 
-        advance -- called after each try, of which there is one for each pass that changed the IR
+        full       -- what the judge says of the full pipeline
+        good_until -- the IR behind the pass of this index is known to be good
         """
+        return LeaveOut(MLIR, self.passes, self, full, good_until)
 
-        failures: dict[int, str] = {}
+    def judged(self, dropped: Dropped, *, again: bool = False) -> Judgement:
+        """What the judge says of the build without some passes of MLIR."""
+        return self._probes.judgement(self._without(dropped, again=again), again=again)
 
-        def compiles(dropped: frozenset[int]) -> bool:
-            failures[min(dropped)] = self._without(dropped).failure
-            advance()
-            return not failures[min(dropped)]
-
-        droppable = optional([one.index for one in self.changed], compiles)
-
-        def probe(on: int, *, again: bool = False) -> Judgement:
-            return self._judged(self._without(frozenset(droppable[on:]), again=again), again=again)
-
-        def alone(position: int) -> Judgement:
-            return self._judged(self._without(frozenset({droppable[position]})))
-
-        steps = [Step(one.index, one.name) for one in self.changed if one.index in droppable]
-        needed = (one for one in self.changed if one.index not in droppable)
-        mandatory = tuple(Mandatory(one, failures[one.index]) for one in needed)
-        return Passes(Layer(MLIR, steps, "the pipeline of mandatory passes alone", probe, alone), mandatory)
+    def failure(self, dropped: Dropped) -> str:
+        """Why there is no such build; "" if there is."""
+        return self._without(dropped).failure
 
     def llvm(self) -> Layer:
         """LLVM's passes, those of its code generator too; raises Problem where they cannot be told apart."""
         whole = self._limited(None)
         if whole.failure:
             raise Problem(f"the build that lists them failed: {whole.failure}")
-        names = artefact(whole.folder, "passes").read_text().splitlines()
-        steps = [Step(index, name) for index, name in enumerate(names, 1)]
+        lines = artefact(whole.folder, "passes").read_text().splitlines()
+        steps = [Step(index, *line.split(" on ", 1)) for index, line in enumerate(lines, 1)]
 
         def probe(on: int, *, again: bool = False) -> Judgement:
-            return self._judged(self._limited(on if on < len(steps) else None, again=again), again=again)
+            build = self._limited(on if on < len(steps) else None, again=again)
+            return self._probes.judgement(build, again=again)
 
-        return Layer(LLVM, steps, "LLVM without its optional passes", probe)
+        def without(name: str) -> Judgement:
+            return self._probes.judgement(self._limited(None, [name], again=True), again=True)
+
+        return Layer(LLVM, steps, "LLVM without its optional passes", probe, without)
 
     def ptxas(self) -> Iterator[Layer]:
         """ptxas' optimisation levels, then each other version of it."""
 
         def levels(on: int, *, again: bool = False) -> Judgement:
-            return self._judged(self._assembled(on, None, again=again), again=again)
+            return self._probes.judgement(self._assembled(on, None, again=again), again=again)
 
         steps = [Step(level, f"-O{level}") for level in (1, 2, 3)]
         yield Layer(LEVELS, steps, "the cubin of ptxas -O0", levels)
@@ -125,21 +104,22 @@ class Bisection:
 
     def _version(self, ours: str, other: str) -> Layer:
         def version(on: int, *, again: bool = False) -> Judgement:
-            return self._judged(self._assembled(None, ours if on else other, again=again), again=again)
+            build = self._assembled(None, ours if on else other, again=again)
+            return self._probes.judgement(build, again=again)
 
         return Layer(VERSIONS, [Step(0, ours)], f"the cubin of {other}", version)
 
-    def _without(self, dropped: frozenset[int], *, again: bool = False) -> Build:
+    def _without(self, dropped: Dropped, *, again: bool = False) -> Build:
         key = [*self._key, "without", *map(str, sorted(dropped))]
-        return self._probes.build(key, lambda: self._builder.without(dropped), again=again)
+        afresh = again or self.from_source
+        return self._probes.build(key, lambda: self._builder.without(dropped, afresh=afresh), again=again)
 
-    def _limited(self, limit: int | None, *, again: bool = False) -> Build:
-        key = [*self._key, "llvm", str(limit)]
-        return self._probes.build(key, lambda: self._builder.limited(limit), again=again)
+    def _limited(self, limit: int | None, disabled: Sequence[str] = (), *, again: bool = False) -> Build:
+        key = [*self._key, "llvm", str(limit), *disabled]
+        afresh = again or self.from_source
+        make = lambda: self._builder.limited(limit, disabled, afresh=afresh)  # noqa: E731
+        return self._probes.build(key, make, again=again)
 
     def _assembled(self, level: int | None, assembler: str | None, *, again: bool = False) -> Build:
         key = [*self._key, "ptxas", str(level), str(assembler)]
         return self._probes.build(key, lambda: self._builder.assembled(level, assembler), again=again)
-
-    def _judged(self, build: Build, *, again: bool = False) -> Judgement:
-        return self._probes.judgement(build, again=again)

@@ -74,6 +74,20 @@ def lit_test(
     return LitTest("\n".join([run, f"// {title}", "", *checks, "", source.text]), filecheck)
 
 
+def survival_test(before: str, flag: str, title: str) -> LitTest:
+    """The test that a pass does not die of `before`: each function comes out of it.
+
+    before -- the module, as printed, with or without locations
+    flag   -- the pass on triton-opt's command line
+    title  -- where it comes from and how the pass dies, lines
+    """
+    source = _Module(before)
+    labels = [f"// CHECK-LABEL: @{_symbol(one.label)}" for one in source.parts if one.label]
+    run = f"// RUN: triton-opt %s -split-input-file {flag} | FileCheck %s"
+    comments = [f"// {line}" for line in title.splitlines()]
+    return LitTest("\n".join([run, *comments, "", *labels, "", source.text]), ())
+
+
 class _Module:
     """A printed module: its attribute aliases, and its parts in order."""
 

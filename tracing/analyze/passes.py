@@ -196,9 +196,9 @@ def steps(run: Run, passes: Sequence[P], count: Callable[[str], Mapping[str, int
     count -- the operations in a text
     """
     known: dict[Blob, Mapping[str, int]] = {}
-    for blob in {blob for one in passes for blob in (one.before, one.after) if blob is not None}:
+    for blob in {blob for one in passes for blob in (one.before, one.after) if blob}:
         known[blob] = count(run.text(blob))
-    return [Step(one, known[one.before], known[one.after] if one.after else {}) for one in passes]
+    return [Step(one, known.get(one.before, {}), known.get(one.after or "", {})) for one in passes]
 
 
 def history(steps: Sequence[Step[P]], wanted: Collection[str]) -> list[Step[P]]:

@@ -14,6 +14,7 @@ from tracing.cli import (  # noqa: F401  # each registers its commands with the 
     lit,
     opt,
     passes,
+    reduce,
     replay,
     repro,
     resume,

@@ -86,7 +86,7 @@ class _ReplayJudge:
 
         ended = in_child(judged, self._seconds)
         if ended.failure:
-            return Judgement("skip", f"the replay failed: {ended.failure}")
+            return Judgement("skip", f"the replay failed: {ended.failure}", final=not ended.timed_out)
         verdict, detail = ended.result
         return Judgement(verdict, detail)
 

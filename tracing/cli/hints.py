@@ -158,9 +158,11 @@ def of_unwritten(run: store.Run) -> str:
 
 
 def of_unfinished(run: Path, kernel: str, record: PassRecord) -> list[str]:
-    """How a pass that did not end is looked at and run again, alone."""
-    of_it = f"{quote(str(run))} --kernel {quote(kernel)} --pass {record.index}"
+    """How a pass that did not end is looked at and run again, alone, and what provokes it."""
+    of_kernel = f"{quote(str(run))} --kernel {quote(kernel)}"
+    of_it = f"{of_kernel} --pass {record.index}"
     return [
+        f"tracing bisect {of_kernel} --crash",
         f"tracing passes {of_it} > before.mlir",
         f"tracing opt before.mlir --pass-pipeline={quote(record.pipeline)}",
         f"tracing debug {of_it}",

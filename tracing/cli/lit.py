@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tracing import store
-from tracing.analyze.lit import LIMIT, LitTest, lit_test
+from tracing.analyze.lit import LIMIT, LitTest, lit_test, survival_test
 from tracing.analyze.passes import compilation, find_pass, passes_of
 from tracing.cli.app import RUNS, Runs, app, err
 from tracing.cli.derived import open_derived
 from tracing.errors import Problem
+
+SECONDS = 60.0  # that the pass may take
 
 if TYPE_CHECKING:
     from tracing.compiler.pipeline_text import PassText
@@ -28,29 +30,73 @@ def lit(
         str | None, typer.Option(help="Check the lines that this regular expression finds, and no others.")
     ] = None,
     output: Annotated[Path | None, typer.Option("-o", help="Write the test here.")] = None,
+    ir: Annotated[
+        Path | None, typer.Option(help="The IR before the pass, as `tracing reduce` leaves it.")
+    ] = None,
     runs: Runs = RUNS,
 ) -> None:
     """Write a lit test of one recorded pass, for triton-opt and `tracing opt` alike.
 
     The input is the IR before the pass; what is checked is what the pass did to it. Before it is written, the
-    test is run: it must pass, and it must fail when the pass is left out.
+    test is run: it must pass, and it must fail when the pass is left out. Of a pass that dies the test says
+    that it does not: it fails until the pass is mended.
     """
     run = open_derived(name, runs)
     record = find_pass(passes_of(run, compilation(run, kernel)), which)
-    if record.after is None:
-        raise Problem(
-            f"{record.name} did not end: there is no IR after it to check",
-            f"see its input with `tracing passes {name} --kernel {kernel} --pass {which}`",
-        )
-    test = verified(run, record, grep)
+    before, after = _sides(run, record, ir)
+    if after is None:
+        test, said = survival(run, record, before), "the test fails, until the pass is mended"
+    else:
+        test, said = verified(run, record, before, after, grep), "the test passes, and fails without the pass"
     if output is None:
         print(test.text, end="")
     else:
         output.write_text(test.text)
-    err.print("the test passes, and fails without the pass")
+    err.print(said)
 
 
-def verified(run: store.Run, record: PassRecord, grep: str | None = None) -> LitTest:
+def _sides(run: store.Run, record: PassRecord, ir: Path | None) -> tuple[str, str | None]:
+    # the IR before the pass and after it; None: it dies
+    if ir is None:
+        after = run.text(record.after) if record.after is not None else None
+        return run.text(record.before), after
+    from tracing.compiler.one_pass import run_passes
+    from tracing.compiler.pipeline_text import passes_in
+
+    made = run_passes(ir.read_text(), passes_in(record.pipeline), seconds=SECONDS)
+    if made.before is None:
+        raise Problem(f"{ir} is no IR that this Triton reads", "`tracing reduce … -o FILE` writes such")
+    return made.before, made.after
+
+
+def survival(run: store.Run, record: PassRecord, before: str) -> LitTest:
+    """A test that a pass does not die, which was seen to fail with it, and to pass without it."""
+    from tracing.compiler.one_pass import run_passes
+    from tracing.compiler.opt import flags
+    from tracing.compiler.pipeline_text import passes_in
+    from tracing.compiler.tools import filecheck
+
+    passes = passes_in(record.pipeline)
+    death = run_passes(before, passes, seconds=SECONDS).death
+    if death is None:
+        raise Problem(
+            f"{record.name} did not end in the recording, and does now", "nothing is left to test for"
+        )
+    test = survival_test(before, flags(passes), f"{_title(run, record)}\nThe pass dies: {death.said}")
+    untouched = run_passes(before, (), seconds=SECONDS).after or ""
+    if wrong := filecheck(test.text, untouched, test.filecheck):
+        raise Problem(f"no test of {record.name} could be made: {wrong}")
+    return test
+
+
+def _title(run: store.Run, record: PassRecord) -> str:
+    return (
+        f"{record.name} of {record.compilation.kernel_name} for {record.compilation.target}, "
+        f"pass {record.index}, Triton {run.info.environment.triton}"
+    )
+
+
+def verified(run: store.Run, record: PassRecord, before: str, after: str, grep: str | None = None) -> LitTest:
     """A test of one pass, which was seen to pass with it and to fail without it.
 
     First the one that reads best is tried, then, if it cannot tell the pass from nothing, every line that
@@ -60,13 +106,9 @@ def verified(run: store.Run, record: PassRecord, grep: str | None = None) -> Lit
     from tracing.compiler.pipeline_text import passes_in
 
     passes = passes_in(record.pipeline)
-    title = (
-        f"{record.name} of {record.compilation.kernel_name} for {record.compilation.target}, "
-        f"pass {record.index}, Triton {run.info.environment.triton}"
-    )
     complaint = ""
     for limit in (LIMIT, None):
-        test = _made(run, record, flags(passes), title, limit, grep)
+        test = _made(record, (before, after), flags(passes), _title(run, record), limit, grep)
         complaint = _complaint(test, passes)
         if not complaint:
             return test
@@ -74,11 +116,10 @@ def verified(run: store.Run, record: PassRecord, grep: str | None = None) -> Lit
 
 
 def _made(
-    run: store.Run, record: PassRecord, flag: str, title: str, limit: int | None, grep: str | None
+    record: PassRecord, sides: tuple[str, str], flag: str, title: str, limit: int | None, grep: str | None
 ) -> LitTest:
-    after = run.text(record.after or record.before)
     try:
-        return lit_test(run.text(record.before), after, flag, title, limit=limit, only=grep)
+        return lit_test(*sides, flag, title, limit=limit, only=grep)
     except Problem as problem:
         changed = "`tracing passes RUN --kernel K --changed` lists those that changed the IR"
         raise Problem(f"pass {record.index}, {record.name}: {problem.problem}", changed) from None

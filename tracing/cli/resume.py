@@ -11,6 +11,7 @@ import typer
 
 from tracing import store
 from tracing.analyze.passes import compilation, find_pass, passes_of
+from tracing.analyze.spelling import same as same_but
 from tracing.cli.app import RUNS, Runs, app, err, out
 from tracing.cli.derived import open_derived
 from tracing.environment import use_inductors_ptxas
@@ -40,8 +41,10 @@ def resume(
 ) -> None:
     """Compile on from the IR before or after a pass, and compare with what was recorded.
 
-    Exit status 0 if every artefact is the recorded one, 1 if one differs, 2 if there is nothing to compare
-    with. A cubin that only ptxas made different is none.
+    Exit status 0 if every artefact says what the recorded one says, 1 if one differs, 2 if there is nothing
+    to compare with. Where only names of values, the order of a phi's incoming values or locations are others,
+    that is said; text holds less of them than the compiler knows. So is it where the PTX is equal and the
+    cubin is not: ptxas made another one of it.
     """
     run = open_derived(name, runs)
     chosen = compilation(run, kernel)
@@ -105,16 +108,32 @@ def _compare(chosen: Compilation, made: Artefacts, recorded: Mapping[str, bytes]
             continue
         same[stage], verdict = data == recorded[stage], "identical"
         if not same[stage]:
-            verdict = "differs"
-            if stage == "cubin" and same.get("ptx"):
-                same[stage], verdict = _assembler(chosen, recorded, data)
+            same[stage], verdict = _difference(chosen, recorded, made, stage)
         out.print(f"{stage}: {verdict}", markup=False)
     return 2 if not same else int(not all(same.values()))
 
 
-def _assembler(chosen: Compilation, recorded: Mapping[str, bytes], made: bytes) -> tuple[bool, str]:
+def _difference(
+    chosen: Compilation, recorded: Mapping[str, bytes], made: Artefacts, stage: str
+) -> tuple[bool, str]:
+    # whether two artefacts that are not identical say the same, and what is to be said of it
+    content = made[stage]
+    if isinstance(content, str):
+        spelling = same_but(recorded[stage].decode(errors="replace"), content, stage)
+        return bool(spelling), f"the same but for {spelling}" if spelling else "differs"
+    if stage == "cubin" and "ptx" in made:
+        return _assembler(chosen, recorded, str(made["ptx"]), content)
+    return False, "differs"
+
+
+def _assembler(chosen: Compilation, recorded: Mapping[str, bytes], ptx: str, made: bytes) -> tuple[bool, str]:
+    from tracing.compiler.ptxas import assemblers
     from tracing.compiler.reassemble import difference
 
-    ptx, cubin = recorded["ptx"].decode(), recorded["cubin"]
-    found = difference(ptx, cubin, made, target=chosen.target, options=chosen.options)
-    return found.assembler, f"differs, the PTX does not: {found.reason}"
+    was = recorded.get("ptx", b"").decode(errors="replace")
+    if ptx != was and not same_but(was, ptx, "ptx"):
+        return False, "differs, as its PTX does"
+    arch = int(chosen.target.removeprefix("cuda:"))
+    name = next((f"{one.name} {one.version}" for one in assemblers(arch)), "ptxas")
+    found = difference(was, recorded["cubin"], made, target=chosen.target, options=chosen.options)
+    return True, f"another cubin of the same PTX, by {name}: {found.reason}"

@@ -7,12 +7,15 @@ the fork then becomes a program of its own.
 
 from __future__ import annotations
 
+import ctypes
 import faulthandler
+import functools
 import os
 import resource
 import select
 import signal
 import struct
+import subprocess
 import tempfile
 import threading
 import time
@@ -20,13 +23,18 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import msgspec
 
 from tracing.errors import Problem
 
-_forking = threading.Lock()  # packages that look after their locks at a fork refuse two at a time: filelock
+# Held from before anything that takes a lock until after the fork: a lock that another thread holds at a fork
+# is never released in the child. Packages that look after their locks refuse two forks at a time: filelock
+_forking = threading.Lock()
+_libc = ctypes.CDLL(None)
+_popen = subprocess.Popen.__init__
+_PR_SET_PDEATHSIG = 1  # Source: prctl(2)
 _HEADER = struct.Struct("<cI")  # of what a child writes: what it is, and how many bytes follow
 _SAID, _ANSWER = b"s", b"a"
 _GPUS = ("/dev/nvidia", "/dev/kfd")
@@ -42,6 +50,7 @@ class Ended:
     timed_out: bool
     stderr: str  # of the child and of what it started
     seconds: float
+    signal: str = ""  # "SIGABRT", where one ended it
 
 
 def opened_gpu() -> bool:
@@ -76,18 +85,21 @@ def in_child(
     patience -- seconds that an interrupted child has to end by itself
     program  -- a command that makes the call instead, with `respond`; the number of a pipe is added to it
 
-    Cost: some 10 ms beyond the call. An interruption of this process ends the child first.
+    Cost: some 10 ms beyond the call. An interruption of this process ends the child first, and so does the
+    end of this process, whatever ends it; what the child started by way of subprocess dies with it.
     """
     started = time.perf_counter()
     deadline = None if seconds is None else started + seconds
-    with tempfile.TemporaryFile() as stderr:
-        reader, writer = os.pipe()
-        with _forking:  # in the child it is let go, too
-            child = os.fork()
+    with _forking:
+        stderr = _stderr()
+        reader, writer = os.pipe()  # another thread's child must not have its ends, or it would keep it open
+        parent, child = os.getpid(), os.fork()
         if child == 0:
+            _forking.release()  # the child may have children
             os.close(reader)
-            _run(call, writer, stderr.fileno(), program)
+            _run(call, writer, stderr.fileno(), parent, program)
         os.close(writer)
+    with stderr:
         with suppress(OSError):  # as the child does; whoever comes first
             os.setpgid(child, child)
         try:
@@ -102,8 +114,16 @@ def in_child(
             status = os.waitpid(child, 0)[1]
         stderr.seek(0)
         said = stderr.read().decode(errors="replace")
-    result, failure = _answer(answer, status, seconds or 0)
-    return Ended(result, failure, answer is None, said, time.perf_counter() - started)
+    died = signal.Signals(os.WTERMSIG(status)).name if not answer and os.WIFSIGNALED(status) else ""
+    result, failure = _answer(answer, died, seconds or 0)
+    timed_out = answer is None
+    return Ended(result, failure, timed_out, said, time.perf_counter() - started, "" if timed_out else died)
+
+
+def _stderr() -> IO[bytes]:
+    # tempfile takes a lock for its first file and for its first name, and none afterwards, as in the child
+    with tempfile.NamedTemporaryFile():
+        return tempfile.TemporaryFile()
 
 
 def respond(call: Callable[[], Any], pipe: int) -> None:
@@ -118,20 +138,30 @@ def respond(call: Callable[[], Any], pipe: int) -> None:
     _send(pipe, _ANSWER, msgspec.msgpack.encode(found))
 
 
-def _run(call: Callable[[], Any], writer: int, stderr: int, program: Sequence[str]) -> None:
+def _run(call: Callable[[], Any], writer: int, stderr: int, parent: int, program: Sequence[str]) -> None:
     # never returns: neither the parent's buffers nor its exit handlers are the child's to run
     try:
         os.setpgid(0, 0)
+        _die_with(parent)
         faulthandler.disable()  # an abort is an answer here, and so is not worth
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a stack or a core
         os.dup2(stderr, 2)
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        dying = functools.partial(_die_with, os.getpid())
+        subprocess.Popen.__init__ = functools.partialmethod(_popen, preexec_fn=dying)  # type: ignore[assignment]
         if program:
             os.set_inheritable(writer, True)
             os.execv(program[0], [*program, str(writer)])
         respond(call, writer)
     finally:
         os._exit(0)
+
+
+def _die_with(parent: int) -> None:
+    # the kernel kills this process when the thread that forked it ends
+    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # it ended already
+        os._exit(1)
 
 
 def _send(pipe: int, kind: bytes, content: bytes) -> None:
@@ -175,11 +205,10 @@ def _read(reader: int, deadline: float | None, heard: Callable[[str], None] | No
                 heard(content.decode())
 
 
-def _answer(answer: bytes | None, status: int, seconds: float) -> tuple[Any, str]:
+def _answer(answer: bytes | None, died: str, seconds: float) -> tuple[Any, str]:
     if answer is None:
         return None, f"it did not end within {seconds:g} s"
     if not answer:
-        number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
-        return None, f"it was ended by {signal.Signals(number).name}" if number else "it ended without a word"
+        return None, f"it was ended by {died}" if died else "it ended without a word"
     content = msgspec.msgpack.decode(answer)
     return content.get("result"), content.get("failure", "")

@@ -136,6 +136,8 @@ class _Reader:
         self._generator |= found.generator
         if not _place(text) or _BLOCK in text:  # before instruction selection there is none yet
             self._keep(text)
+        if self._open and self._open[-1].alias == found.name:
+            return  # "Running pass" and "IR Dump Before" of one pass
         if found.generator or not self._open or self._open[-1].alias:
             self._begun = found
         else:  # LLVM's bisection speaks of the pass that begins next, and names it otherwise

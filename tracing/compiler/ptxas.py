@@ -49,6 +49,11 @@ def assemblers(arch: int) -> list[Assembler]:
     return sorted(found, key=lambda one: str(one.path) != default)
 
 
+def tools() -> list[Path]:
+    """The assemblers of this installation, and those that Triton's knobs name."""
+    return [one.path for one in assemblers(80)]
+
+
 def assemble(
     ptx: str,
     arch: int,

@@ -31,6 +31,7 @@ from tracing.model import Blob, Compilation, PassRecord
 
 _KERNEL = "module { tt.func public @kernel() { tt.return } }"  # the smallest that every stage takes
 _PREFIX = "tracing-resume-"
+_BACKENDS = "triton.backends."
 _HERE = re.compile(rf'loc\("[^"]*{_PREFIX}[^"]*":(\d+:\d+)\)')
 
 
@@ -96,6 +97,17 @@ def resume(
             if name == place.stage:
                 _require_within(place, begin, steps.count)
     return artefacts
+
+
+def stages_of(compilation: Compilation) -> list[str]:
+    """The stages of a compilation, from its first one on: "ttir", "ttgir", "llir", "ptx", "cubin".
+
+    Raises Problem as `resume` does.
+    """
+    _, stages, _ = _stages(compilation)
+    names = list(stages)
+    _split(compilation, names, compilation.first, None)
+    return names[names.index(compilation.first) :]
 
 
 def options_of(options: Mapping[str, str]) -> dict[str, Any]:
@@ -201,7 +213,7 @@ def _source(place: Place, backend: Any, begin: int, said: _Said) -> Any:
         ) from None
     set_block_locations(module, place.locations)
     if place.index != begin:
-        module.str_nodebug = _entered(place)
+        module.str_nodebug = _entered(place, module.str_nodebug)
     return module
 
 
@@ -214,9 +226,12 @@ def _passes_before(backend: Any, stages: Mapping[str, Any], names: list[str], me
     return steps.count
 
 
-def _entered(place: Place) -> Callable[[], str]:
-    # what the stage's own Python code gets when it asks for the IR that it was called with
+def _entered(place: Place, whole: Callable[[], str]) -> Callable[[], str]:
+    # what the stage's own Python code gets when it asks for the IR that it was called with; others get what
+    # is there
     def str_nodebug() -> str:
+        if not sys._getframe(1).f_globals["__name__"].startswith(_BACKENDS):
+            return whole()
         if place.entered is None:
             raise Problem(
                 f"the backend reads the IR that enters stage {place.stage}, and pass {place.index} is in its "

@@ -39,6 +39,22 @@ class Observer(Protocol):
         """Nothing more is told: the last stage ended, or one raised."""
 
 
+class StageEnds:
+    """An observer that is told of nothing but the end of each stage."""
+
+    def __init__(self, ended: Callable[[], None]) -> None:
+        self._stage_ended = ended
+
+    def before(self, step: Pass, module: Any) -> None: ...
+
+    def after(self, step: Pass, module: Any, wall_ms: float) -> None: ...
+
+    def artefact(self, stage: str, content: object, wall_ms: float) -> None:
+        self._stage_ended()
+
+    def ended(self) -> None: ...
+
+
 class _Thread(threading.local):
     current: tuple[Steps, str] | None = None  # whose stage this thread runs
 

@@ -1,21 +1,23 @@
-"""Other builds of a recorded kernel: without some passes, with fewer of LLVM's, by another assembler.
+"""Other builds of a kernel: without some passes, with fewer of LLVM's, by another assembler.
 
-Every build runs in a child process with a time limit, and starts as late in the recorded compilation as what
-is left out allows.
+Every build runs in a child process with a time limit. It starts as late in the compilation as what is left
+out allows, or, to confirm what was found, at its source.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
 from tracing.compiler import llvm, ptxas
 from tracing.compiler.child import Ended, in_child
-from tracing.compiler.resume import options_of, place_before, resume
+from tracing.compiler.history import History, start_of
+from tracing.compiler.resume import options_of, resume
 from tracing.compiler.steps import Pass
-from tracing.model import Blob, Compilation, PassRecord
+from tracing.errors import Problem
+from tracing.model import Compilation
 
 # artefacts beside the stages
 SHARED = "shared"  # bytes of shared memory that a launch must ask for
@@ -27,69 +29,73 @@ class Variants:
     """The builds of one compilation; what a build gives is its artefacts by stage, and those named above."""
 
     def __init__(
-        self,
-        compilation: Compilation,
-        passes: Sequence[PassRecord],
-        text: Callable[[Blob], str],
-        recorded: Mapping[str, str | bytes],
-        *,
-        last: str,
-        seconds: float,
+        self, compilation: Compilation, source: str, history: History, *, last: str, seconds: float
     ) -> None:
         """Build variants of `compilation`.
 
-        passes   -- all of its passes, in order
-        text     -- the IR in a blob
-        recorded -- the artefacts of its stages, in order
-        last     -- the stage with which a build ends, "ptx"
-        seconds  -- that one build may take
+        source  -- the text that enters it
+        history -- what happened in it, with this compiler
+        last    -- the stage with which a build ends, "ptx"
+        seconds -- that one build may take
         """
-        self._compilation, self._passes, self._text = compilation, passes, text
-        self._recorded, self._last, self._seconds = recorded, last, seconds
+        self._compilation, self._source, self._history = compilation, source, history
+        self._last, self._seconds = last, seconds
 
-    def without(self, dropped: Collection[int]) -> Ended:
-        """The build without these passes, by index, resumed at the first of them; without none, at pass 0."""
-        return in_child(lambda: self._resumed(min(dropped, default=0), dropped), self._seconds)
+    def without(self, dropped: Collection[int], *, afresh: bool = False) -> Ended:
+        """The build without these passes, by index, resumed at the first of them; `afresh`: at its source."""
+        start = 0 if afresh else min(dropped, default=0)
+        return in_child(lambda: self._resumed(start, dropped), self._seconds)
 
-    def limited(self, limit: int | None) -> Ended:
+    def limited(self, limit: int | None, disabled: Collection[str] = (), *, afresh: bool = False) -> Ended:
         """The build with the first `limit` of LLVM's optional passes, None: all; it holds `LLVM_PASSES`, too.
+
+        disabled -- names of LLVM's passes of which none runs
+        afresh   -- start at the source, not before the last pass of MLIR
 
         Raises Problem as `llvm.limited` does.
         """
-        last, count = self._passes[-1].index, llvm.ALL if limit is None else limit
-        found = llvm.limited(lambda: self._resumed(last, ()), count, seconds=self._seconds)
+        count = llvm.ALL if limit is None else limit
+        start = 0 if afresh else self._history.passes[-1].step.index
+        found = llvm.limited(lambda: self._resumed(start, ()), count, disabled, seconds=self._seconds)
         names = "\n".join(f"{one.name} on {one.unit}" for one in found.passes)
         made = found.ended
         return replace(made, result={**made.result, LLVM_PASSES: names}) if made.result else made
 
     def assembled(self, level: int | None, assembler: str | None) -> Ended:
-        """The recorded PTX by another level or version of ptxas; None: as Triton calls it."""
+        """The full pipeline's PTX by another level or version of ptxas; None: as Triton calls it."""
         arch = int(self._compilation.target.removeprefix("cuda:"))
         options = options_of(self._compilation.options)
+        made = self._history.artefacts
 
         def call() -> dict[str, str | bytes]:
-            ptx = str(self._recorded["ptx"])
-            cubin = ptxas.assemble(ptx, arch, opt=level, assembler=assembler, options=options)
-            return {**self._recorded, "cubin": cubin, **_shared(self._text(self._passes[-1].before))}
+            cubin = ptxas.assemble(str(made["ptx"]), arch, opt=level, assembler=assembler, options=options)
+            return {**made, "cubin": cubin, **_shared(self._history.passes[-1].before)}
 
         return in_child(call, self._seconds)
 
     def _resumed(self, index: int, dropped: Collection[int]) -> dict[str, str | bytes]:
-        place = place_before(self._passes[index], self._passes, self._text)
-        watch = _Watch(place.ir)
+        history = self._history
+        place = history.place(index) if index else start_of(self._compilation, self._source)
+        watch = _Watch(place.ir, history)
         made = resume(self._compilation, place, last=self._last, drop=dropped, observer=watch)
-        stages = list(self._recorded)
-        before = {name: self._recorded[name] for name in stages[: stages.index(place.stage)]}
-        return {**before, **made, **watch.shared}
+        earlier = history.stages[: history.stages.index(place.stage)]
+        return {**{name: history.artefacts[name] for name in earlier}, **made, **watch.shared}
 
 
 class _Watch:
-    # how much shared memory the kernel wants: an attribute that a pass sets, and no artefact shows
+    # that the passes are the known ones, by whose numbers some are left out; and how much shared memory the
+    # kernel wants: an attribute that a pass sets, and no artefact shows
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, history: History) -> None:
         self.shared = _shared(text)
+        self._names: Mapping[int, str] = {one.step.index: one.step.name for one in history.passes}
 
-    def before(self, step: Pass, module: Any) -> None: ...
+    def before(self, step: Pass, module: Any) -> None:
+        if self._names.get(step.index, step.name) != step.name:
+            wanted = self._names[step.index]
+            raise Problem(
+                f"pass {step.index} is {step.name} in this build, and {wanted} in the full pipeline"
+            )
 
     def after(self, step: Pass, module: Any, wall_ms: float) -> None:
         found = module.get_int_attr("ttg.shared")

@@ -14,7 +14,7 @@ from tracing.compiler import llvm
 from tracing.compiler.child import Ended
 from tracing.compiler.llvm_text import Printed
 from tracing.compiler.resume import Place, resume
-from tracing.compiler.steps import Pass
+from tracing.compiler.steps import StageEnds
 from tracing.errors import Problem
 from tracing.model import Blob, Compilation, LlvmPass, LlvmPasses, PackedBlob
 from tracing.store import Pack, Run, blob_name, reopened
@@ -35,22 +35,18 @@ def derive_llvm(
     Cost: some ten times LLVM's share of the compilation: 0.3 s for a small kernel, some seconds for a large
     one, on one core. It forks, and touches no GPU.
 
-    Raises Problem where LLVM's passes cannot be told apart, where it does not end in time or does not get to
-    its first pass, and where the run cannot be written.
+    A compile that does not end in time is given with the pass that it was in, and is not kept: it may end
+    the next time. Raises Problem where LLVM's passes cannot be told apart, and where none of them began.
     """
     last = "ptx" if compilation.target.startswith("cuda") else "amdgcn"
 
     def compile(stage_ended: Callable[[], None]) -> Any:
-        return resume(compilation, place, last=last, observer=_Stages(stage_ended))
+        return resume(compilation, place, last=last, observer=StageEnds(stage_ended))
 
     ended, printed = llvm.printed(compile, seconds=seconds)
-    if ended.timed_out:
-        raise Problem(
-            f"LLVM's passes of {compilation.kernel_name}: {ended.failure}", "ask with more `--seconds`"
-        )
     made: Mapping[str, str] = ended.result or {}
     differs = tuple(stage for stage, content in made.items() if blob_name(content) != artefacts.get(stage))
-    writer = reopened(run.path)
+    writer = reopened(run.put_aside() if ended.timed_out else run.aside or run.path)
     writer.known(one.blob for one in run.records(PackedBlob))
     try:
         passes = tuple(_packed(writer.pack(LEVEL), printed, last))
@@ -58,10 +54,6 @@ def derive_llvm(
             raise Problem(f"LLVM ran no pass on {compilation.kernel_name}: {_failure(ended)}")
         found = LlvmPasses(compilation.hash, passes, _failure(ended), differs)
         writer.append(found)
-    except OSError as error:
-        raise Problem(
-            f"{run.path} cannot be written: {error.strerror}", "copy it to a folder of yours, and ask there"
-        ) from None
     finally:
         writer.close()
     return found
@@ -78,19 +70,3 @@ def _packed(pack: Pack, printed: Iterable[Printed], generator: str) -> Iterator[
         after = pack.add(one.after) if one.after is not None else None
         yield LlvmPass(one.index, generator if one.generator else "llir", one.name, one.unit, before, after)
     pack.close()
-
-
-class _Stages:
-    # an observer of one compilation, of which nothing but the end of its stages matters
-
-    def __init__(self, ended: Callable[[], None]) -> None:
-        self._stage_ended = ended
-
-    def before(self, step: Pass, module: Any) -> None: ...
-
-    def after(self, step: Pass, module: Any, wall_ms: float) -> None: ...
-
-    def artefact(self, stage: str, content: object, wall_ms: float) -> None:
-        self._stage_ended()
-
-    def ended(self) -> None: ...

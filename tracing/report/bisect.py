@@ -8,100 +8,167 @@ from pathlib import Path
 
 from rich.text import Text
 
-from tracing.analyze.bisect import FirstBad, Judgement, Undecided
-from tracing.analyze.judge import STAGES, artefact
-from tracing.analyze.layers import Mandatory
-from tracing.model import PassRecord
+from tracing.analyze.bisect import Changed, FirstBad, Judgement, Step, Suspect, Undecided, said
+from tracing.analyze.judge import TEXTS, artefact
+from tracing.analyze.layers import MLIR
+from tracing.analyze.meaning import Meaning
+from tracing.analyze.repeated import Confidence
+from tracing.analyze.snapshots import FirstSeen, Seen
 from tracing.report.passes import Line, diff_text
 from tracing.report.text import plural
 
 DIFF_LINES = 16
-_TEXTS = [stage for stage in STAGES if stage not in ("cubin", "hsaco")]
+SHOWN = 12  # steps of one kind that are named
 
 
 def judgement_text(found: Judgement) -> str:
     """`bad (exit status 1)`."""
     verdict = {"skip": "cannot be judged"}.get(found.verdict, found.verdict)
-    return f"{verdict} ({found.detail})" if found.detail else verdict
+    return f"{verdict}{said(found)}"
 
 
 def undecided_text(found: Undecided) -> Iterator[Line]:
     """Why a layer does not answer."""
-    yield Text.assemble((found.layer, "bold"), f": cannot be decided, because {found.because}")
+    how = "not to blame, for" if found.ruled_out else "cannot be decided, because"
+    yield Text.assemble((found.layer, "bold"), f": {how} {found.because}")
 
 
-def first_bad_text(found: FirstBad, suspect: PassRecord | None) -> Iterator[Line]:
+def first_bad_text(found: FirstBad, facts: Mapping[str, str], *, believed: bool = True) -> Iterator[Line]:
     """The step that turns the result bad.
 
-    suspect -- the MLIR pass that it is, if it is one
+    facts    -- what else is known of it, "arguments", "pipeline"
+    believed -- whether it is the answer; otherwise it is what leaving out says
     """
+    which = ": first bad with " if believed else ": leaving out points to "
+    style = "bold red" if believed else "bold"
+    yield Text.assemble((found.layer, "bold"), which, (found.step.name, style), _number(found.step))
+    rows = {
+        **facts,
+        "with it": judgement_text(found.bad),
+        "without it": f"{judgement_text(found.good)}; what is left out behind it is left out in both",
+        "without any": judgement_text(found.all_out) if found.all_out else "",
+        "alone as bad": f"{_steps(found.alike)}, of the same name" if found.alike else "",
+        "good as well": f"without {_steps(found.needed)}, on which it builds" if found.needed else "",
+        "behind it": f"{_steps(found.behind)} cannot be left out" if found.behind else "",
+    }
+    yield from reproduction({name: row for name, row in rows.items() if row})
+
+
+def first_seen_text(found: FirstSeen) -> Iterator[Line]:
+    """The pass between IR that is good and IR that is bad."""
+    one = found.bad.snapshot
     yield Text.assemble(
-        (found.layer, "bold"), ": first bad with ", (found.step.name, "bold red"), f" (#{found.step.index})"
+        (one.layer, "bold"), ": first bad with ", (one.step.name, "bold red"), _number(one.step)
     )
-    if suspect is not None:
-        yield Text(f"    arguments      {', '.join(suspect.arguments) or 'none'}")
-        yield Text(f"    pipeline       {suspect.pipeline}")
-        yield Text(f"    stage          {suspect.stage}, added at {suspect.caller}")
-        yield Text(f"    before, after  blobs {suspect.before}, {suspect.after}")
-    yield Text(f"    with it        {judgement_text(found.bad)}")
-    yield Text(f"    without it     {judgement_text(found.good)}; none of the steps behind it is in either")
-    if found.alone is not None:
-        yield Text(f"    it alone out   {judgement_text(found.alone)}")
-    yield Text(f"    search         {plural(len(found.tried), 'probe')} among {plural(found.of, 'step')}")
+    rows = {
+        "IR after it": f"{judgement_text(found.bad.judgement)}, {one.language}",
+        "IR before it": f"{judgement_text(found.good.judgement)}, {found.good.snapshot.language}",
+        "but also bad": f"{_left_by(found.odd)}, of which good IR was made" if found.odd else "",
+    }
+    yield from reproduction({name: row for name, row in rows.items() if row})
 
 
-def difference(found: FirstBad, ir: tuple[str, str] | None) -> Iterator[Line]:
+def changed_text(found: Changed) -> Iterator[Line]:
+    """A pass that is seen to change what the IR computes."""
+    yield Text.assemble(
+        (found.layer, "bold"), ": first bad with ", (found.step.name, "bold red"), _number(found.step)
+    )
+    yield from reproduction({"executed": found.what, "without any": judgement_text(found.all_out)})
+
+
+def meaning_text(found: Meaning) -> Iterator[Line]:
+    """What executing the IR between passes says."""
+    if found.steps:
+        among = _steps(found.steps)
+        which = f"with {among}" if found.certain else f"with one of {among}"
+        yield Text(f"executed on made-up inputs, the IR first computes something else {which}: {found.what}")
+    elif found.last:
+        yield Text(f"executed on made-up inputs, the IR computes the same up to {found.last}")
+
+
+def believed_text(found: FirstBad | FirstSeen) -> Iterator[Line]:
+    """Why the layers before the one that answers are not searched."""
+    if isinstance(found, FirstSeen):
+        yield Text("    believed, because the IR was looked at as it is: nothing had to be left out")
+    elif found.layer != MLIR:
+        yield Text("    believed, because what enters this layer is good: something good can be made of it")
+
+
+def not_asked(layer: str, stages: Sequence[str]) -> Line:
+    """Why a layer was not looked at."""
+    return Text.assemble((layer, "bold"), f": not asked, for the judge looks at {', '.join(stages)} alone")
+
+
+def difference(before: str, after: str, where: str = "") -> Iterator[Line]:
     """The beginning of what the step did.
 
-    ir -- the IR before and after an MLIR pass; of another step the builds without and with it are compared,
-          at the first stage where they differ
+    where -- the artefact that is shown; "": the IR before and after the step
     """
-    where, before, after = ("the pass", *ir) if ir else _built(found)
     if before == after:
         yield Text("    no difference in any text: compare the cubins of the two builds")
         return
     lines = list(diff_text(before, after, locations=False))
-    yield Text(f"    what it changed in {where}:" if not ir else "    what it changed:")
+    yield Text(f"    what it changed in {where}:" if where else "    what it changed:")
     yield from (Text.assemble("      ", line) for line in islice(lines, DIFF_LINES) if isinstance(line, Text))
     if len(lines) > DIFF_LINES:
         yield Text(f"      ... {plural(len(lines) - DIFF_LINES, 'line')} more")
 
 
-def left_over(mandatory: Sequence[Mandatory], stages: Sequence[str]) -> Iterator[Line]:
-    """What it may be, where no layer answers.
-
-    mandatory -- MLIR passes that cannot be left out, of no stage behind the last that was judged
-    stages    -- that the judge looked at
-    """
-    yield Text("What leaving out steps cannot tell apart:")
-    for one in mandatory:
-        yield Text(f"    {one.record.stage}: {one.record.name} (#{one.record.index}), mandatory: without it")
-        yield Text(f"          {one.failure.splitlines()[0]}", style="dim")
-    last = max(map(STAGES.index, stages))
-    if last >= STAGES.index("llir"):
-        yield Text("    llir: what LLVM does not leave out (the translation to it, instruction selection)")
-    if "cubin" in stages:
-        yield Text("    cubin: what every ptxas does at every level")
-    yield Text("    the kernel itself, as it enters the first stage, or faults in several layers at once")
-
-
-def not_asked(layer: str, stages: Sequence[str]) -> Line:
-    """Why a layer was not looked at."""
-    return Text.assemble((layer, "bold"), f": not asked, for the command looks at {', '.join(stages)} alone")
-
-
-def _built(found: FirstBad) -> tuple[str, str, str]:
+def built_texts(found: FirstBad) -> tuple[str, str, str]:
+    """The first artefact in which the builds without and with a step differ, in both, and its name."""
     folders = [Path(found.good.where), Path(found.bad.where)]
-    for stage in _TEXTS:
+    for stage in TEXTS:
         paths = [artefact(folder, stage) for folder in folders]
         if all(path.exists() for path in paths):
             before, after = (path.read_text() for path in paths)
             if before != after:
-                return stage, before, after
+                return before, after, stage
     return "", "", ""
 
 
+def suspects_text(suspects: Sequence[Suspect], rest: Sequence[str]) -> Iterator[Line]:
+    """What may be to blame, where it cannot be decided.
+
+    rest -- what nothing was left out of
+    """
+    yield Text("What leaving out and looking cannot tell apart:")
+    for one in suspects:
+        yield Text.assemble(f"    {one.step}: ", (one.why.splitlines()[0], "dim"))
+    yield from (Text(f"    {one}") for one in rest)
+
+
+def never_text(verdict: str, asked: int) -> Line:
+    """That a judge has one word for everything it was asked of."""
+    other = {"good": "bad", "bad": "good"}[verdict]
+    return Text(
+        f"The judge has never said {other} ({plural(asked, 'answer')}). If that is not what you expect, try "
+        f"it on an artefact that is known to be {other}."
+    )
+
+
+def confidence_text(found: Confidence) -> Line:
+    """How sure an answer is, where the judge was asked several times of each build."""
+    return Text(
+        f"confidence {1 - found.wrong:.1%}: {found.against} of {found.calls} calls contradict the majority "
+        f"of their build, so a call is wrong in at most {found.error:.0%} of cases"
+    )
+
+
 def reproduction(commands: Mapping[str, str]) -> Iterator[Line]:
-    """What to type to see it again."""
+    """Facts, or what to type to see it again, a line each."""
     for what, command in commands.items():
         yield Text(f"    {what:<14} {command}")
+
+
+def _number(step: Step) -> str:
+    number = f" (#{step.index})" if step.index >= 0 else ""
+    return f"{number} on {step.unit}" if step.unit else number
+
+
+def _steps(steps: Sequence[Step]) -> str:
+    more = f" and {len(steps) - SHOWN} more" if len(steps) > SHOWN else ""
+    return ", ".join(map(str, steps[:SHOWN])) + more
+
+
+def _left_by(seen: Sequence[Seen]) -> str:
+    return f"what {_steps([one.snapshot.step for one in seen])} left"

@@ -74,11 +74,11 @@ def passes_text(steps: Sequence[Step[PassRecord]]) -> Iterator[Line]:
 
 def _pass_row(step: Step[PassRecord]) -> tuple[str, ...]:
     one = step.record
-    before = str(sum(step.before.values()))
+    before = str(sum(step.before.values())) if one.before else "?"
     if one.after is None:
         return (str(one.index), one.stage, one.name, "no end", before, "-", "-")
-    changed = "yes" if one.changed else ""
-    after = str(sum(step.after.values()))
+    changed = "yes" if one.changed else "" if one.after else "?"
+    after = str(sum(step.after.values())) if one.after else "?"
     return (str(one.index), one.stage, one.name, changed, before, after, f"{one.wall_ms or 0:.1f}")
 
 

@@ -16,6 +16,7 @@ One process writes one file of a kind; all of them are read together.
 from __future__ import annotations
 
 from tracing.store.reader import Run, rank_of
+from tracing.store.recording import being_recorded
 from tracing.store.runs import open_run, recorded
 from tracing.store.writer import Pack, RunWriter, blob_name, create, now, reopened
 
@@ -23,6 +24,7 @@ __all__ = [
     "Pack",
     "Run",
     "RunWriter",
+    "being_recorded",
     "blob_name",
     "create",
     "now",

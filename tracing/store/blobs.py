@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import zstandard
@@ -14,8 +15,9 @@ from tracing.store.lines import content, damaged, files, lines
 class Blobs:
     """Reads the blobs of one run, which may still be recorded."""
 
-    def __init__(self, run: Path) -> None:
-        self._run = run
+    def __init__(self, folders: Sequence[Path]) -> None:
+        """Read those below `folders`: the run, then what was derived from it aside."""
+        self._folders = folders
         self._where: dict[Blob, PackedBlob] | None = None
         self._pack: tuple[str, bytes] = ("", b"")  # the one read last: the next blob is mostly in it
 
@@ -34,11 +36,12 @@ class Blobs:
         return data
 
     def _file(self, name: str) -> Path:
-        return self._run / "blobs" / f"{name}.zst"
+        paths = [folder / "blobs" / f"{name}.zst" for folder in self._folders]
+        return next((path for path in paths if path.exists()), paths[0])
 
     def _place(self, blob: Blob) -> PackedBlob | None:
         if self._where is None or blob not in self._where:  # a run that is still recorded grows
-            paths = files(self._run, PackedBlob)
+            paths = [path for folder in self._folders for path in files(folder, PackedBlob)]
             self._where = {place.blob: place for path in paths for place in lines(path, PackedBlob)}
         return self._where.get(blob)
 
@@ -48,7 +51,7 @@ class Blobs:
             try:
                 self._pack = name, b"".join(content(self._file(name)))
             except (OSError, zstandard.ZstdError) as error:
-                raise damaged(self._run, f"pack {name}: {error}") from None
+                raise damaged(self._folders[0], f"pack {name}: {error}") from None
         if len(self._pack[1]) < size:
-            raise damaged(self._run, f"pack {name} ends after {len(self._pack[1])} of {size} bytes")
+            raise damaged(self._folders[0], f"pack {name} ends after {len(self._pack[1])} of {size} bytes")
         return self._pack[1]

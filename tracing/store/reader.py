@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
+import shutil
+import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TypeVar
@@ -48,9 +51,13 @@ R = TypeVar("R", bound=Record)
 class Run:
     """A recorded run, read from disk."""
 
-    def __init__(self, path: Path) -> None:
-        """Open the run at `path`; raises Problem if there is none or its schema is another."""
+    def __init__(self, path: Path, aside: Path | None = None) -> None:
+        """Open the run at `path`; raises Problem if there is none or its schema is another.
+
+        aside -- a folder with records of this run that are not to be kept, derived from it for a look
+        """
         self.path = path
+        self.aside = aside
         try:
             content = (path / "run.json").read_bytes()
         except OSError:
@@ -59,23 +66,38 @@ class Run:
                 "list recorded runs with `tracing list`; record one with `tracing run CASE`",
             ) from None
         self.info = _run_info(path, content)
-        self._blobs = Blobs(path)
+        self._blobs = Blobs([path, aside] if aside else [path])
 
     @property
     def name(self) -> str:
         return self.path.name
 
+    def put_aside(self) -> Path:
+        """The folder for what is derived from this run and not kept; it goes when this process ends."""
+        if self.aside is None:
+            self.aside = Path(tempfile.mkdtemp(prefix="tracing-"))
+            (self.aside / "blobs").mkdir()
+            atexit.register(shutil.rmtree, self.aside, ignore_errors=True)
+            self._blobs = Blobs([self.path, self.aside])
+        return self.aside
+
     def records(self, kind: type[R]) -> Iterator[R]:
         """Every record of one kind, process by process, in the order written."""
-        for path in files(self.path, kind):
-            yield from lines(path, kind)
+        for folder in filter(None, (self.path, self.aside)):
+            for path in files(folder, kind):
+                yield from lines(path, kind)
 
     def text(self, blob: Blob) -> str:
         """The content of a blob as text."""
         return self.bytes(blob).decode(errors="replace")
 
     def bytes(self, blob: Blob) -> bytes:
-        """The content of a blob; raises Problem if it is missing or damaged."""
+        """The content of a blob; raises Problem if it is missing, damaged, or was never known."""
+        if not blob:
+            raise Problem(
+                "the IR there is not known, because it could not be derived",
+                "the first lines of `tracing passes RUN` say why",
+            )
         return self._blobs.read(blob)
 
     def launches(self) -> Iterator[KernelLaunch]:
@@ -154,8 +176,8 @@ class Run:
     def passes(self) -> Iterator[PassRecord]:
         """Every recorded pass, joined, process by process, compilation by compilation, in order.
 
-        A pass whose IR could not be derived is left out: the compilation's `Derivation` says why. Raises
-        Problem where nobody has tried yet.
+        Where the IR of a pass could not be derived, its blobs are "", and the compilation's `Derivation` says
+        why. Raises Problem where nobody has tried yet.
         """
         if waiting := len(self.underived()):
             raise Problem(
@@ -208,10 +230,8 @@ class Run:
         ends = {(end.compilation, end.index): end for end in self._written(process, PassEnd)}
         for start in self._written(process, PassStart):
             place = (process[1:], start.compilation, start.index)
-            before, after = sides.get((*place, "before")), sides.get((*place, "after"))
+            before, after = sides.get((*place, "before"), ""), sides.get((*place, "after"), "")
             end = ends.get((start.compilation, start.index))
-            if before is None or (end is not None and after is None):
-                continue
             fields = msgspec.structs.asdict(start) | {"before": before}
             fields["compilation"] = self._compiled(compilations, start.compilation)
             if end is not None:

@@ -75,7 +75,9 @@ def accused_of(cause: Cause | None, reader: Accused) -> Accused:
         return Accused("operator", name, runs=cause.runs, certain=cause.proven, through=cause.through)
     if isinstance(cause, Host):
         after = (cause.writer.a, cause.writer.b) if cause.writer else (None, None)
-        return Accused("host", "", None, *after, cause.runs or "ab", cause.proven and bool(cause.runs), cause.through)
+        return Accused(
+            "host", "", None, *after, cause.runs or "ab", cause.proven and bool(cause.runs), cause.through
+        )
     if isinstance(cause, OtherTensor):
         return replace(reader, kind="configuration")
     if isinstance(cause, Uninitialised):

@@ -133,7 +133,9 @@ class Alignment(Generic[T]):
         waiting = one.waiting.of(kernel), other.waiting.of(kernel)
         a, b = one.like_first(queue), other.like_first(partner)
         matches = matched(
-            [*waiting[0], *(launch for _, launch in a)], [*waiting[1], *(launch for _, launch in b)], self._ask
+            [*waiting[0], *(launch for _, launch in a)],
+            [*waiting[1], *(launch for _, launch in b)],
+            self._ask,
         )
         first_a, first_b = len(waiting[0]), len(waiting[1])
         there = matches.get(first_a)

@@ -1,0 +1,125 @@
+"""IR executed on made-up memory: a pass leaves its meaning as it is, and a fault does not."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import pytest
+from recorded_runs import recorded_passes
+
+from tracing.analyze.meaning import Change, difference, first_change, meaning
+from tracing.analyze.passes import passes_of
+from tracing.compiler.generic_text import generic_texts
+from tracing.mlir.types import Unknown, constant, integers, rounded, type_of
+from tracing.model import Compilation
+
+KERNELS = [
+    ("softmax", "sm_80"),
+    ("matmul", "sm_80"),
+    ("matmul", "sm_90"),
+    ("attention", "sm_100"),
+    ("attention", "gfx942"),
+]
+
+
+@pytest.fixture(scope="module")
+def texts(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], list[str]]:
+    """Of each kernel every IR up to LLVM's dialect, in generic form."""
+    run = recorded_passes(tmp_path_factory.mktemp("runs"), *KERNELS)
+    found = {}
+    for kernel, compilation in zip(KERNELS, run.records(Compilation), strict=True):
+        passes = [one for one in passes_of(run, compilation) if one.stage in ("ttir", "ttgir")]
+        blobs = dict.fromkeys(blob for one in passes for blob in (one.before, one.after or ""))
+        found[kernel] = generic_texts([run.text(blob) for blob in blobs], seconds=60)
+    return found
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids="-".join)
+def test_no_pass_changes_what_a_kernel_computes(
+    kernel: tuple[str, str], texts: dict[tuple[str, str], list[str]]
+) -> None:
+    row = texts[kernel]
+
+    assert len(row) > 5
+    assert first_change(len(row), row.__getitem__) == len(row) - 1
+    assert len(meaning(row[-1])) > 50
+
+
+FAULTS = {
+    "a minimum": ("softmax", '"arith.maxnumf"', '"arith.minnumf"'),
+    "one element too many": ("softmax", "<{predicate = 2 : i64}>", "<{predicate = 3 : i64}>"),
+    "another constant": ("softmax", "0xFF800000", "0.000000e+00"),
+    "operands in other places": ("softmax", r'"arith.subf"\((%\d+), (%\d+)\)', r'"arith.subf"(\2, \1)'),
+    "another axis": ("matmul", r'get_program_id"\(\) <\{axis = 0', 'get_program_id"() <{axis = 1'),
+    "a wait that is too short": ("matmul", r"<\{num = 2 : i32\}>", "<{num = 3 : i32}>"),
+    "a step that is too long": ("matmul", "value = 32 : i32", "value = 64 : i32"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_is_found_where_it_begins(fault: str, texts: dict[tuple[str, str], list[str]]) -> None:
+    kernel, pattern, replacement = FAULTS[fault]
+    row = texts[kernel, "sm_80"]
+    first = next(at for at, text in enumerate(row) if re.search(pattern, text) and at > 2)
+    faulty = [*row[:first], *(re.sub(pattern, replacement, text) for text in row[first:])]
+
+    found = first_change(len(faulty), faulty.__getitem__)
+
+    assert isinstance(found, Change)
+    assert (found.before, found.after) == (first - 1, first)
+    assert re.fullmatch(r"argument \d \[-?\d+\] of launch \d is .*, and was.*", found.what)
+
+
+def test_where_some_ir_cannot_be_executed_the_place_is_as_narrow_as_it_can_be(
+    texts: dict[tuple[str, str], list[str]],
+) -> None:
+    row = texts["softmax", "sm_80"]
+    strange = row[4].replace('"math.exp"', '"math.unheard_of"')
+    faulty = [*row[:4], strange, *(text.replace("maxnumf", "minnumf") for text in row[5:])]
+
+    found = first_change(len(faulty), faulty.__getitem__)
+
+    assert isinstance(found, Change)
+    assert (found.before, found.after) == (3, 5)
+
+
+def test_what_is_not_known_is_not_guessed(texts: dict[tuple[str, str], list[str]]) -> None:
+    with pytest.raises(Unknown, match=r"math\.unheard_of"):
+        meaning(texts["softmax", "sm_80"][0].replace('"math.exp"', '"math.unheard_of"'))
+
+
+def test_sums_in_another_order_mean_the_same() -> None:
+    a = {(0, 1, 0): 100.0, (0, 1, 1): 0.01}
+
+    assert difference(a, {(0, 1, 0): 100.5, (0, 1, 1): 0.02}) == ""
+    assert (
+        difference(a, {(0, 1, 0): 110.0, (0, 1, 1): 0.01}) == "argument 1 [0] of launch 0 is 110, and was 100"
+    )
+    assert "is not stored, and was" in difference(a, {(0, 1, 0): 100.0})
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("dense<1> : tensor<2xi32>", [1, 1]),
+        ("dense<[1.0, 2.5]> : tensor<2xf16>", [1.0, 2.5]),
+        ("dense<0xFF800000> : tensor<1xf32>", [-float("inf")]),
+        ("dense<true> : tensor<2xi1>", [True, True]),
+        ("0xFF80 : bf16", -float("inf")),
+        ("-7 : i64", -7),
+        ("false", False),
+    ],
+)
+def test_a_constant_is_read(text: str, value: Sequence[float] | float) -> None:
+    assert constant(text).tolist() == value
+
+
+def test_types_and_attributes_are_read() -> None:
+    pointers = type_of("tensor<4x8x!tt.ptr<f16>, #blocked>")
+    memory = type_of("!ttg.memdesc<2x16xf32, #shared, #smem, mutable, 2x64>")
+
+    assert (pointers.shape, pointers.pointee) == ((4, 8), "f16")
+    assert (memory.shape, memory.element) == ((2, 16), "f32")
+    assert integers("array<i32: 1, 0>") == (1, 0)
+    assert rounded(1.00390625, type_of("bf16")).item() == 1.0

@@ -1,0 +1,118 @@
+"""`tracing reduce`: the IR before a pass, made small."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tracing import store
+from tracing.analyze.passes import compilation, find_pass, passes_of
+from tracing.analyze.reduce import reduced, size
+from tracing.cli.app import RUNS, Runs, app, err
+from tracing.cli.derived import open_derived
+from tracing.cli.reduce_predicate import Predicate, predicate
+from tracing.environment import installed, use_inductors_ptxas
+from tracing.errors import Problem
+from tracing.model import Compilation, PassRecord
+
+
+@app.command()
+def reduce(
+    name: Annotated[str, typer.Argument(metavar="RUN", help='A run by path or name, or "latest".')],
+    command: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[-- COMMAND]", help="Says what is wrong, if the pass does not die."),
+    ] = None,
+    kernel: Annotated[
+        str | None, typer.Option(help="A kernel by name, by the first digits of its hash, or NAME#2.")
+    ] = None,
+    which: Annotated[str, typer.Option("--pass", help="The pass: its index, its name, or NAME#2.")] = "",
+    stage: Annotated[str | None, typer.Option(help="The pass is of this stage: ttir, ttgir or llir.")] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write the IR here.")] = None,
+    seconds: Annotated[float, typer.Option(help="What one try of the pass, or of COMMAND, may take.")] = 20.0,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Begin with the whole IR again.")] = False,
+    runs: Runs = RUNS,
+) -> None:
+    """Make the IR before a pass as small as it can be, while the pass still goes wrong on it.
+
+    Without COMMAND it goes wrong if it dies as it does on the whole: the same diagnostic, assertion or
+    signal, or longer than --seconds. With one, COMMAND says so by its exit status, as for `tracing bisect`: 1
+    to 127 that it is wrong, 0 that it is not. {before} and {after} in it become the paths of the IR before
+    and after the pass; {ttgir}, {llir}, {ptx}, ... those of what is compiled on from there. It must be wrong
+    with the pass and not without it.
+
+    Interrupted, the same command goes on with the smallest so far. `tracing lit --ir FILE` makes a test of
+    it.
+    """
+    run = open_derived(name, runs)
+    chosen = compilation(run, kernel)
+    passes = passes_of(run, chosen)
+    record = find_pass(passes, _required(which, name), stage)
+    _require_same_triton(run)
+    use_inductors_ptxas()
+    holds = predicate(run, chosen, passes, record, command, seconds)
+    search = _Reduction(run, chosen, record, holds, command or [])
+    if fresh:
+        search.best.unlink(missing_ok=True)
+    text, whole = search.smallest(), search.whole
+    err.print(f"{size(whole)[0]} operations became {size(text)[0]}, by {holds.asked} tries", markup=False)
+    pretty = holds.pretty(text)
+    if output is None:
+        print(pretty, end="")
+        return
+    output.write_text(pretty)
+    where = f"{shlex.quote(str(run.path))} --kernel {chosen.hash[:12]} --pass {record.index}"
+    err.print(f"a test of it: tracing lit {where} --ir {shlex.quote(str(output))}", markup=False)
+
+
+class _Reduction:
+    # one that can be interrupted: the smallest IR so far is in the run
+
+    def __init__(
+        self, run: store.Run, chosen: Compilation, record: PassRecord, holds: Predicate, command: list[str]
+    ) -> None:
+        key = store.blob_name("\0".join([chosen.hash, str(record.index), *command]))
+        self.best = run.path / "reduce" / f"{key}.mlir"
+        self.whole = holds.generic(run.text(record.before))
+        self._holds = holds
+
+    def smallest(self) -> str:
+        """Validate, reduce, and give the smallest IR."""
+        with err.status("trying the pass on the whole IR"):
+            self._holds.require(self.whole)
+            known = self.best.read_text() if self.best.exists() else ""
+            start = known if known and self._holds(known) else self.whole
+        self.best.parent.mkdir(exist_ok=True)
+        with err.status("") as status:
+
+            def holds(text: str) -> bool:
+                status.update(f"{self._holds.asked} tries, {size(start)[0]} operations at first")
+                if not self._holds(text):
+                    return False
+                partial = self.best.with_suffix(".partial")
+                partial.write_text(text)
+                partial.replace(self.best)
+                return True
+
+            try:
+                return reduced(start, holds)
+            except KeyboardInterrupt:
+                raise Problem("interrupted", f"the same command goes on from {self.best}") from None
+
+
+def _required(which: str, name: str) -> str:
+    if not which:
+        raise Problem("which pass is not said", f"`tracing passes {name}` lists them: `--pass NAME`")
+    return which
+
+
+def _require_same_triton(run: store.Run) -> None:
+    recorded, here = run.info.environment.triton, installed("triton")
+    if recorded != here:
+        raise Problem(
+            f"{run.path} was recorded with Triton {recorded}, and this is {here}",
+            f"reduce it with Triton {recorded}, or record it again here",
+        )

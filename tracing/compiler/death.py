@@ -1,0 +1,173 @@
+"""How and where a compile ends early: a diagnostic, an assertion, a signal, an exception, or too much time.
+
+Two compiles die the same death if they do so in the same part of the compiler and say the same: places,
+numbers and names of values left out, which change with what was compiled before.
+"""
+
+from __future__ import annotations
+
+import mmap
+import re
+import struct
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias
+
+from tracing.compiler.child import Ended, in_child
+from tracing.compiler.resume import Place, resume, stages_of
+from tracing.compiler.stderr import errors_in
+from tracing.compiler.steps import Pass
+from tracing.errors import Problem
+from tracing.model import Compilation
+
+Kind: TypeAlias = Literal["diagnostic", "assertion", "fatal error", "signal", "time"]
+PARTS = {  # what runs in a stage when no pass of MLIR does
+    "llir": "LLVM",
+    "ptx": "LLVM's code generator",
+    "amdgcn": "LLVM's code generator",
+    "cubin": "ptxas",
+    "hsaco": "the linker",
+}
+_ASSERTION = re.compile(r"([\w./+-]*): Assertion `(.*)' failed", re.DOTALL)
+_FATAL = re.compile(r"^LLVM ERROR: (.*)$", re.MULTILINE)
+_PLACE = re.compile(r"^(?:.*?\berror\s*: |pass \d+, [\w-]+, failed: |stage \w+ failed: )+")
+_VOLATILE = re.compile(r"0x[0-9a-f]+|%[\w$.#-]+|\d+")
+_MARK = struct.Struct("<qq200s")
+
+
+@dataclass(frozen=True, slots=True)
+class Death:
+    """The end of a compile that did not reach its end."""
+
+    kind: Kind
+    said: str  # one line
+    part: str  # "tritongpu-pipeline", "LLVM", "ptxas"
+    index: int | None  # of the pass of MLIR, if it is one
+    stage: str
+
+    def same(self, other: Death) -> bool:
+        """Whether it is the same fault, by what it says and where."""
+        return (self.kind, self.part, _plain(self.said)) == (other.kind, other.part, _plain(other.said))
+
+    def __str__(self) -> str:
+        return f"{self.part}: {self.said}"
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One compile, and how it ended."""
+
+    death: Death | None  # None: it reached its end
+    ended: Ended
+
+
+def attempt(
+    compilation: Compilation,
+    place: Place,
+    *,
+    drop: Collection[int] = (),
+    until: int | None = None,
+    last: str | None = None,
+    seconds: float,
+    run: Callable[[Callable[[], Any], float], Ended] = in_child,
+) -> Attempt:
+    """Compile from a place, in a child, and tell where it died, if it did.
+
+    drop    -- indices of passes to leave out
+    until   -- the index of the pass with whose end the compile is over; None: it goes to `last`
+    seconds -- after which it counts as dead
+    run     -- how the child is run
+    """
+    mark = _Mark()
+
+    def call() -> None:
+        try:
+            resume(compilation, place, last=last, drop=drop, observer=_Marking(mark, until))
+        except _Over:
+            return
+
+    ended = run(call, seconds)
+    if not ended.failure:
+        return Attempt(None, ended)
+    at = mark.get()
+    stage = _stage_after(compilation, place.stage, at.stages)
+    part = at.name or PARTS.get(stage, f"stage {stage}")
+    return Attempt(_death(ended, part, at.index if at.name else None, stage), ended)
+
+
+def death_of(ended: Ended, part: str) -> Death:
+    """How a child died that ran no more than one pass, `part`."""
+    found = _death(ended, part, None, "")
+    said = errors_in(ended.stderr).splitlines()
+    return replace(found, said=said[0].strip()) if found.kind == "diagnostic" and said else found
+
+
+def _death(ended: Ended, part: str, index: int | None, stage: str) -> Death:
+    kind: Kind = "diagnostic"
+    said = ended.failure.splitlines()[0]
+    if ended.timed_out:
+        kind, said = "time", ended.failure
+    elif found := _ASSERTION.search(ended.stderr):
+        kind, said = "assertion", f"Assertion `{found[2]}' failed"
+    elif found := _FATAL.search(ended.stderr):
+        kind, said = "fatal error", found[0]
+    elif ended.signal:
+        kind, said = "signal", ended.signal
+    return Death(kind, said, part, index, stage)
+
+
+def _plain(said: str) -> str:
+    return _VOLATILE.sub("", _PLACE.sub("", said))
+
+
+def _stage_after(compilation: Compilation, first: str, ended: int) -> str:
+    stages = stages_of(compilation)
+    return stages[min(stages.index(first) + ended, len(stages) - 1)]
+
+
+class _Over(Problem):
+    # the pass that is asked about ended
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class _At:
+    stages: int  # that ended
+    index: int = 0  # of the pass that runs
+    name: str = ""  # of it; "": none does
+
+
+class _Mark:
+    # where a compile is, in memory that the child and its parent share: it outlives the child
+
+    def __init__(self) -> None:
+        self._memory = mmap.mmap(-1, mmap.PAGESIZE)
+
+    def set(self, at: _At) -> None:
+        self._memory[: _MARK.size] = _MARK.pack(at.stages, at.index, at.name.encode())
+
+    def get(self) -> _At:
+        stages, index, name = _MARK.unpack(self._memory[: _MARK.size])
+        return _At(stages, index, name.rstrip(b"\0").decode(errors="replace"))
+
+
+class _Marking:
+    # an observer that notes where the compile is
+
+    def __init__(self, mark: _Mark, until: int | None) -> None:
+        self._mark, self._until = mark, until
+        self._stages = 0
+
+    def before(self, step: Pass, module: Any) -> None:
+        self._mark.set(_At(self._stages, step.index, step.name))
+
+    def after(self, step: Pass, module: Any, wall_ms: float) -> None:
+        self._mark.set(_At(self._stages))
+        if self._until is not None and step.index >= self._until:
+            raise _Over("the pass ended")
+
+    def artefact(self, stage: str, content: object, wall_ms: float) -> None:
+        self._stages += 1
+        self._mark.set(_At(self._stages))
+
+    def ended(self) -> None: ...

@@ -1,0 +1,46 @@
+"""IR in MLIR's generic form, in which every operation of every dialect looks the same."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+
+from triton._C.libtriton import ir
+
+from tracing.compiler import printing
+from tracing.compiler.adders import new_context
+from tracing.compiler.child import in_child
+from tracing.errors import Problem
+
+GENERIC = "-mlir-print-op-generic"
+
+
+def generic_texts(texts: Sequence[str], *, seconds: float) -> list[str]:
+    """IR as MLIR prints it generically, without locations.
+
+    texts   -- modules in any form
+    seconds -- after which the child that does it is killed
+
+    Cost: a fork, and reading and printing each text. Raises Problem where this Triton does not export how to
+    ask for it, where a text does not parse, and where it takes too long.
+    """
+    printing.require()
+
+    def call() -> list[str]:
+        printing.set_options([GENERIC])
+        return [_generic(text) for text in texts]
+
+    ended = in_child(call, seconds)
+    if ended.failure:
+        raise Problem(f"IR cannot be printed generically: {ended.failure}")
+    return list(ended.result)
+
+
+def _generic(text: str) -> str:
+    context = new_context()
+    with tempfile.NamedTemporaryFile("w", prefix="tracing-", suffix=".mlir") as file:
+        file.write(text)
+        file.flush()
+        module = ir.parse_mlir_module(file.name, context)
+    module.context = context
+    return str(module.str_nodebug())

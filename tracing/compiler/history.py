@@ -1,0 +1,141 @@
+"""A compilation from its source: the IR around every pass, the artefact of every stage, and where it ended.
+
+It runs in a child process, which hands over what happens as it happens: of a compilation that dies, or does
+not end in time, all is known up to there.
+"""
+
+from __future__ import annotations
+
+import struct
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import IO, Any
+
+import msgspec
+
+from tracing.compiler.child import Ended, in_child
+from tracing.compiler.resume import Place, resume, stages_of
+from tracing.compiler.steps import Pass
+from tracing.model import Compilation
+
+_LENGTH = struct.Struct("<Q")
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """One pass that began."""
+
+    step: Pass
+    before: str  # the IR
+    after: str | None  # None: it did not end
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """What happened in one compilation."""
+
+    passes: tuple[Ran, ...]
+    artefacts: Mapping[str, str | bytes]  # of the stages that ended
+    stages: tuple[str, ...]  # that it has, from its first one on
+    ended: Ended
+
+    @property
+    def died_in(self) -> Ran | None:
+        """The pass that did not end; None: all that began did."""
+        return self.passes[-1] if self.passes and self.passes[-1].after is None else None
+
+    @property
+    def died_at(self) -> str:
+        """The stage that did not end."""
+        return next((stage for stage in self.stages if stage not in self.artefacts), self.stages[-1])
+
+    def place(self, index: int) -> Place:
+        """The place before the pass of this index."""
+        one = self.passes[index]
+        first = next(other for other in self.passes if other.step.stage == one.step.stage)
+        return Place(one.before, one.step.stage, index, entered=first.before)
+
+
+def start_of(compilation: Compilation, source: str) -> Place:
+    """The place at which a compilation begins; `source` is the text of what enters it."""
+    return Place(source, compilation.first, 0, locations=compilation.block_locations)
+
+
+def history(compilation: Compilation, source: str, *, last: str | None = None, seconds: float) -> History:
+    """Compile from the source, in a child, and give all that happened.
+
+    source  -- the text of `compilation.source`
+    last    -- the artefact to end with, "ptx"; None: the backend's last one
+    seconds -- after which the child is killed
+
+    Cost: one compile, and as much again for printing. Raises Problem for a target or an option that this
+    Triton does not know.
+    """
+    stages = stages_of(compilation)
+    with tempfile.TemporaryFile() as file:
+
+        def call() -> None:
+            resume(compilation, start_of(compilation, source), last=last, observer=_Telling(file))
+
+        ended = in_child(call, seconds)
+        file.seek(0)
+        passes, artefacts = _read(file)
+    return History(tuple(passes), artefacts, tuple(stages), ended)
+
+
+class _Telling:
+    # an observer, in the child: each event is on its way before the next thing happens
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._text = ""
+
+    def before(self, step: Pass, module: Any) -> None:
+        self._tell({"before": asdict(step), "ir": self._changed(module)})
+
+    def after(self, step: Pass, module: Any, wall_ms: float) -> None:
+        self._tell({"after": step.index, "ir": self._changed(module)})
+
+    def artefact(self, stage: str, content: object, wall_ms: float) -> None:
+        self._tell({"stage": stage, "content": content if isinstance(content, bytes) else str(content)})
+
+    def ended(self) -> None: ...
+
+    def _changed(self, module: Any) -> str | None:
+        text = module.str()
+        if text == self._text:
+            return None
+        self._text = text
+        return str(text)
+
+    def _tell(self, event: Mapping[str, Any]) -> None:
+        data = msgspec.msgpack.encode(event)
+        self._file.write(_LENGTH.pack(len(data)) + data)
+        self._file.flush()
+
+
+def _read(file: IO[bytes]) -> tuple[list[Ran], dict[str, str | bytes]]:
+    passes: list[Ran] = []
+    artefacts: dict[str, str | bytes] = {}
+    text = ""
+    for event in _events(file):
+        if event.get("ir") is not None:
+            text = event["ir"]
+        if "before" in event:
+            passes.append(Ran(msgspec.convert(event["before"], Pass), text, None))
+        elif "after" in event:
+            passes[-1] = Ran(passes[-1].step, passes[-1].before, text)
+        else:
+            artefacts[event["stage"]] = event["content"]
+    return passes, artefacts
+
+
+def _events(file: IO[bytes]) -> Iterator[dict[str, Any]]:
+    # as many as are whole: the child may have died while it wrote the last one
+    while len(head := file.read(_LENGTH.size)) == _LENGTH.size:
+        (length,) = _LENGTH.unpack(head)
+        data = file.read(length)
+        if len(data) < length:
+            return
+        yield msgspec.msgpack.decode(data)

@@ -1,0 +1,71 @@
+"""What compiles here, by its content: two compiles of one kernel are the same only if this is.
+
+Version numbers do not change when a pass is mended and built again. So the files are read: every library that
+is loaded, libtriton with its LLVM first, every Python module, the assemblers, and the libraries of bitcode.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+import sysconfig
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import msgspec
+from triton.backends import backends
+
+from tracing.compiler.ptxas import tools
+from tracing.environment import compiler_settings
+
+
+def identity() -> str:
+    """A digest of everything that decides what a compile in this process, or in a child of it, gives.
+
+    Cost: reading some 700 MB, 0.5 s where they are in memory.
+    """
+    files = sorted({*_mapped(), *_modules(), *_bitcode(), *tools()})
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        contents = list(pool.map(_digest, files))
+    parts = [*map(list, zip(map(str, files), contents, strict=True)), sorted(compiler_settings().items())]
+    return hashlib.blake2b(msgspec.json.encode(parts), digest_size=16).hexdigest()
+
+
+def _mapped() -> Iterator[Path]:
+    # libraries, also those that LD_PRELOAD names
+    for line in Path("/proc/self/maps").read_text().splitlines():
+        fields = line.split(maxsplit=5)
+        if len(fields) == 6 and "x" in fields[1] and fields[5].startswith("/"):
+            yield Path(fields[5])
+
+
+def _modules() -> Iterator[Path]:
+    standard = tuple(sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib"))
+    packages = tuple(sysconfig.get_path(name) + os.sep for name in ("purelib", "platlib"))
+    for module in list(sys.modules.values()):
+        file = getattr(module, "__file__", None)
+        if file and (not file.startswith(standard) or file.startswith(packages)):
+            yield Path(file)
+
+
+def _bitcode() -> Iterator[Path]:
+    for backend in backends.values():
+        folder = Path(sys.modules[backend.compiler.__module__].__file__ or "").parent
+        yield from folder.glob("lib/*.bc")
+
+
+def _digest(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return _read(iter(lambda: file.read(1 << 20), b""))
+    except OSError:  # removed while it is in use
+        return ""
+
+
+def _read(pieces: Iterable[bytes]) -> str:
+    found = hashlib.blake2b(digest_size=16)
+    for piece in pieces:
+        found.update(piece)
+    return found.hexdigest()

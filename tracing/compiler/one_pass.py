@@ -1,0 +1,75 @@
+"""One pass on a text of IR, in a child: what it makes of it, or how it dies."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from triton._C.libtriton import ir
+
+from tracing.compiler import printing
+from tracing.compiler.adders import adder, new_context
+from tracing.compiler.child import in_child
+from tracing.compiler.death import Death, death_of
+from tracing.compiler.generic_text import GENERIC
+from tracing.compiler.pipeline_text import PassText
+
+_BEGINS = b"tracing: the pass begins\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What came of a text."""
+
+    before: str | None  # as MLIR prints it; None: it is no IR
+    after: str | None = None  # None: the pass died, or was not run
+    death: Death | None = None
+
+
+def run_passes(text: str, passes: Sequence[PassText], *, seconds: float, generic: bool = False) -> Made:
+    """Run passes, most often one, on a text.
+
+    passes  -- as `pipeline_text.passes_in` gives them; none: the text is read and printed
+    seconds -- after which it counts as dead
+    generic -- print in MLIR's generic form
+
+    Cost: a fork and the passes.
+    """
+
+    def call() -> dict[str, str]:
+        if generic:
+            printing.set_options([GENERIC])
+        module = _module(text)
+        if module is None:
+            return {}
+        before = module.str_nodebug()
+        os.write(2, _BEGINS)
+        for one in passes:
+            manager = ir.pass_manager(module.context)
+            adder(one.name).add(manager, one.options)
+            manager.run(module, one.name)
+        return {"before": before, "after": module.str_nodebug()}
+
+    ended = in_child(call, seconds)
+    if ended.failure and _BEGINS.decode() not in ended.stderr:
+        return Made(None)  # the parser died
+    if ended.failure:
+        name = passes[-1].name if passes else "the parser"
+        return Made(text, death=death_of(ended, name))
+    return Made(ended.result.get("before"), ended.result.get("after"))
+
+
+def _module(text: str) -> Any:
+    context = new_context()
+    with tempfile.NamedTemporaryFile("w", prefix="tracing-", suffix=".mlir") as file:
+        file.write(text)
+        file.flush()
+        try:
+            module = ir.parse_mlir_module(file.name, context)
+        except RuntimeError:
+            return None
+    module.context = context
+    return module if module.verify() else None

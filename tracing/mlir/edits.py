@@ -1,0 +1,175 @@
+"""Changes to a module that leave it one: operations taken out, bodies in place of loops, other arguments.
+
+Names of values are unique in the module (`names.make_unique`). Whether the result is IR, MLIR says.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+
+from tracing.mlir.generic import Block, Module, Operation, split
+
+_ELEMENT = re.compile(r"(tensor<(?:\d+x)+)?(i\d+|index|bf16|f\d+)(?:, .*)?>?")
+FUNCTIONS = ("tt.func", "llvm.func", "func.func")
+
+
+def functions(module: Module) -> list[Operation]:
+    """The functions that have a body."""
+    return [
+        one for one in module.operation.walk() if one.name in FUNCTIONS and one.regions and one.regions[0]
+    ]
+
+
+def blocks(one: Operation) -> Iterator[Block]:
+    """Every block inside of an operation, from the outside in."""
+    for inner in one.walk():
+        for region in inner.regions:
+            yield from region
+
+
+def inner_operations(module: Module) -> list[Operation]:
+    """The operations that may be taken out: those in functions, but for what ends a block."""
+    return [
+        one for function in functions(module) for block in blocks(function) for one in block.operations[:-1]
+    ]
+
+
+def take_out(module: Module, gone: Collection[int]) -> None:
+    """Take out some of `inner_operations`, by position; what used their results gets arguments instead."""
+    types = value_types(module)
+    ids = {id(one) for at, one in enumerate(inner_operations(module)) if at in gone}
+    for function in functions(module):
+        for block in blocks(function):
+            block.operations = [one for one in block.operations if id(one) not in ids]
+        _add_arguments(function, types)
+
+
+def _add_arguments(function: Operation, types: Mapping[str, str]) -> None:
+    known = {name for block in blocks(function) for name, _ in block.arguments}
+    known |= {name for one in function.walk() for name in one.results}
+    missing = [name for one in function.walk() for name in one.operands if name not in known]
+    entry = function.regions[0][0]
+    if missing and not entry.label:
+        entry.label = "^entry"
+    renames = {name: f"%a{name[2:].replace('#', '_')}" for name in missing}
+    entry.arguments += [(renames[name], types[name]) for name in dict.fromkeys(missing)]
+    replace(function, renames)
+    declare(function)
+
+
+def bypass(module: Module, one: Operation) -> bool:
+    """Replace each result of an operation by an operand of its type; whether that can be done."""
+    by_type = dict(zip(one.operand_types, one.operands, strict=True))
+    if not one.results or not all(kind in by_type for kind in one.result_types):
+        return False
+    replace(
+        module.operation, {name: by_type[k] for name, k in zip(one.results, one.result_types, strict=True)}
+    )
+    for block in blocks(module.operation):
+        if one in block.operations:
+            block.operations.remove(one)
+    return True
+
+
+def make_constant(one: Operation) -> bool:
+    """Make a constant of an operation, in its place; whether that can be done."""
+    if len(one.results) != 1 or one.name == "arith.constant" or (value := _zero(one.result_types[0])) is None:
+        return False
+    one.name, one.properties = "arith.constant", {"value": value}
+    one.operands, one.operand_types, one.regions, one.attributes = [], [], [], {}
+    return True
+
+
+def _zero(kind: str) -> str | None:
+    element = _ELEMENT.fullmatch(kind)
+    if element is None:
+        return None
+    zero = "false" if element[2] == "i1" else "0" if element[2].startswith("i") else "0.000000e+00"
+    if element[1]:
+        return f"dense<{zero}> : {kind}"
+    return zero if zero == "false" else f"{zero} : {kind}"
+
+
+def value_types(module: Module) -> dict[str, str]:
+    """The type of every value."""
+    found: dict[str, str] = {}
+    for one in module.operation.walk():
+        found.update(zip(one.results, one.result_types, strict=False))
+        for region in one.regions:
+            for block in region:
+                found.update(block.arguments)
+    return found
+
+
+def replace(one: Operation, values: Mapping[str, str]) -> None:
+    """Replace uses of values inside of an operation."""
+    for inner in one.walk():
+        inner.operands = [_last(name, values) for name in inner.operands]
+
+
+def _last(name: str, values: Mapping[str, str]) -> str:
+    while name in values:
+        name = values[name]
+    return name
+
+
+def declare(function: Operation) -> None:
+    """Make a function's type that of its arguments."""
+    kinds = [kind for _, kind in function.regions[0][0].arguments]
+    old = function.properties.get("function_type", "")
+    if function.name == "llvm.func":
+        result = old.removeprefix("!llvm.func<").partition("(")[0]
+        function.properties["function_type"] = f"!llvm.func<{result}({', '.join(kinds)})>"
+    else:
+        function.properties["function_type"] = f"({', '.join(kinds)}) ->{old.rpartition('->')[2]}"
+    attributes = split(function.properties.get("arg_attrs", "[]")[1:-1])
+    if attributes:
+        attributes = [*attributes, *["{}"] * len(kinds)][: len(kinds)]
+        function.properties["arg_attrs"] = f"[{', '.join(attributes)}]"
+
+
+def drop_argument(function: Operation, at: int) -> None:
+    """Drop an argument that nothing uses."""
+    del function.regions[0][0].arguments[at]
+    attributes = split(function.properties.get("arg_attrs", "[]")[1:-1])
+    if attributes:
+        del attributes[at]
+        function.properties["arg_attrs"] = f"[{', '.join(attributes)}]"
+    declare(function)
+
+
+def unwrap(module: Module, one: Operation, region: int) -> bool:
+    """Put the body of a loop, as in its first turn, or of a branch in its place; whether that can be done."""
+    if not one.name.startswith("scf.") or region >= len(one.regions) or len(one.regions[region]) != 1:
+        return False
+    body = one.regions[region][0]
+    starts = {"scf.for": [one.operands[0], *one.operands[3:]], "scf.if": []}.get(one.name)
+    if starts is None or len(starts) != len(body.arguments):
+        return False
+    values = dict(zip((name for name, _ in body.arguments), starts, strict=True))
+    values |= dict(zip(one.results, body.operations[-1].operands, strict=False))
+    for block in blocks(module.operation):
+        if one in block.operations:
+            at = block.operations.index(one)
+            block.operations[at : at + 1] = body.operations[:-1]
+    replace(module.operation, values)
+    return True
+
+
+def drop_carried(module: Module, loop: Operation, at: int) -> None:
+    """Drop what a loop carries from turn to turn, by its position: it is what it was before the loop."""
+    body, start = loop.regions[0][0], loop.operands[3 + at]
+    values = {body.arguments[1 + at][0]: start, loop.results[at]: start}
+    for names in (loop.operands, loop.operand_types):
+        del names[3 + at]
+    for names in (body.operations[-1].operands, body.operations[-1].operand_types, loop.result_types):
+        del names[at]
+    del body.arguments[1 + at]
+    base = loop.results[at].partition("#")[0]
+    del loop.results[at]
+    renamed = [base if len(loop.results) == 1 else f"{base}#{n}" for n in range(len(loop.results))]
+    values |= {old: f"{new}'" for old, new in zip(loop.results, renamed, strict=True)}
+    replace(module.operation, values)
+    replace(module.operation, {f"{new}'": new for new in renamed})
+    loop.results = renamed

@@ -1,0 +1,159 @@
+"""A kernel's IR executed on the CPU, one program after the other, on memory that is made up.
+
+Values are those of whole programs: a tensor is one array, whatever the layout that says which thread has
+which element. So IR before and after a pass can be compared by what it stores, as long as every operation is
+known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tracing.mlir.edits import functions
+from tracing.mlir.generic import Block, Module, Operation, split
+from tracing.mlir.memory import Memory
+from tracing.mlir.types import Unknown, integer, integers, type_of
+
+STEPS = 100_000  # operations that one evaluation may take
+NOTHING = object()  # the value of a token
+_ENDS = ("scf.yield", "tt.reduce.return", "tt.scan.return", "tt.return", "scf.condition")
+_UNFORESEEN = (ArithmeticError, AttributeError, IndexError, KeyError, TypeError, ValueError)
+Evaluate = Callable[["Machine", Operation, list[Any]], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """The scalars that a kernel is launched with, and one of its programs."""
+
+    scale: int  # scalars are about as large
+    program: tuple[int, int, int]
+    programs: tuple[int, int, int] = (3, 3, 3)
+
+
+class Machine:
+    """One evaluation of a module."""
+
+    def __init__(self, module: Module, launch: Launch, operations: Mapping[str, Evaluate]) -> None:
+        """Evaluate a module whose values have unique names."""
+        self.launch = launch
+        self.memory = Memory()
+        self.aliases = module.aliases
+        self.pending: list[list[Callable[[], None]]] = [[]]  # copies in flight, by group; the last is open
+        self._functions = {one.properties["sym_name"].strip('"'): one for one in functions(module)}
+        self._operations = operations
+        self._values: dict[str, Any] = {}
+        self._steps = 0
+
+    def run(self) -> dict[tuple[int, int], Any]:
+        """What the kernel stores, by argument and index; raises Unknown."""
+        public = [
+            one for one in self._functions.values() if one.properties.get("sym_visibility") != '"private"'
+        ]
+        if len(public) != 1:
+            raise Unknown(f"{len(public)} kernels in one module")
+        self.call(public[0], _arguments(public[0], self.memory, self.launch))
+        return self.memory.stored()
+
+    def call(self, function: Operation, arguments: Sequence[Any]) -> list[Any]:
+        """Run a function, and give what it returns."""
+        blocks = {block.label: block for block in function.regions[0]}
+        block, given = function.regions[0][0], list(arguments)
+        while True:
+            end, results = self.block(block, given)
+            if end.name in ("cf.br", "cf.cond_br"):
+                target, given = _branch(end, results)
+                block = blocks[target]
+                continue
+            return results
+
+    def function(self, name: str) -> Operation:
+        """A function by its name."""
+        if name not in self._functions:
+            raise Unknown(f"function {name}")
+        return self._functions[name]
+
+    def block(self, block: Block, arguments: Sequence[Any]) -> tuple[Operation, list[Any]]:
+        """Run a block, and give the operation that ends it with its operands."""
+        self._values.update(zip((name for name, _ in block.arguments), arguments, strict=True))
+        for one in block.operations:
+            operands = [self._values[name] for name in one.operands]
+            if one is block.operations[-1]:
+                return one, operands
+            self._step(one, operands)
+        raise Unknown("a block without an end")
+
+    def region(self, one: Operation, number: int, arguments: Sequence[Any]) -> list[Any]:
+        """Run a region of one block, and give what it yields."""
+        (block,) = one.regions[number]
+        end, results = self.block(block, arguments)
+        if end.name not in _ENDS:
+            raise Unknown(end.name)
+        return results
+
+    def _step(self, one: Operation, operands: list[Any]) -> None:
+        self._steps += 1
+        if self._steps > STEPS:
+            raise Unknown("it takes too many steps")
+        evaluate = self._operations.get(one.name) or self._operations.get(one.name.partition(".")[0])
+        if evaluate is None:
+            raise Unknown(one.name)
+        try:
+            found = evaluate(self, one, operands)
+        except _UNFORESEEN as error:  # another release may write an operation otherwise
+            raise Unknown(f"{one.name}: {type(error).__name__}: {error}") from None
+        results = found if isinstance(found, list) else [found]
+        self._values.update(zip(one.results, results, strict=False))
+
+
+def _arguments(function: Operation, memory: Memory, launch: Launch) -> list[Any]:
+    attributes = split(function.properties.get("arg_attrs", "[]")[1:-1])
+    found: list[Any] = []
+    for number, (_, kind) in enumerate(function.regions[0][0].arguments):
+        of = type_of(kind)
+        known = attributes[number] if number < len(attributes) else ""
+        if of.pointee:
+            found.append(memory.pointer(number, of.pointee))
+        elif of.element == "i1":
+            found.append(np.bool_(True))
+        elif of.element.startswith("i"):
+            found.append(of.dtype(_size(number, launch.scale, "tt.divisibility = 16" in known)))
+        elif of.element.startswith(("f", "bf")):
+            found.append(of.dtype(0.75 + 0.5 * number))
+        else:
+            raise Unknown(f"an argument of type {kind}")
+    return found
+
+
+def _size(number: int, scale: int, divisible: bool) -> int:
+    return scale + 16 * number if divisible else scale + 5 + 6 * number
+
+
+def _branch(end: Operation, operands: Sequence[Any]) -> tuple[str, list[Any]]:
+    if end.name == "cf.br":
+        return end.successors[0], list(operands)
+    one, true, false = integers(end.properties["operandSegmentSizes"])
+    if bool(np.any(operands[0])):
+        return end.successors[0], list(operands[one : one + true])
+    return end.successors[1], list(operands[one + true : one + true + false])
+
+
+def attribute(one: Operation, name: str, default: int | None = None) -> int:
+    """An integer attribute; raises Unknown where there is none."""
+    text = one.attribute(name)
+    if text is None and default is None:
+        raise Unknown(f"{one.name} without {name}")
+    return default if text is None else integer(text)  # type: ignore[return-value]
+
+
+def segments(one: Operation, operands: Sequence[Any]) -> list[list[Any]]:
+    """The operands of an operation by what they are for."""
+    sizes = integers(one.properties["operandSegmentSizes"])
+    found, start = [], 0
+    for size in sizes:
+        found.append(list(operands[start : start + size]))
+        start += size
+    return found

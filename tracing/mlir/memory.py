@@ -1,0 +1,103 @@
+"""The memory that an evaluated kernel sees: every address holds something, and what is stored is noted.
+
+Each pointer among the kernel's arguments points to a range of its own, so large that no index leaves it. What
+it holds is made up from the argument's number and the index: equal in every evaluation, and different
+everywhere.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tracing.mlir.types import Type, Unknown, rounded
+
+RANGE = 1 << 44  # bytes between the ranges of two arguments
+MIDDLE = RANGE >> 1  # where a pointer points: an index may be negative
+_SIZES = {"i1": 1, "i8": 1, "i16": 2, "i32": 4, "i64": 8, "f16": 2, "bf16": 2, "f32": 4, "f64": 8}
+
+
+class Memory:
+    """The memory of one evaluation."""
+
+    def __init__(self) -> None:
+        self._elements: dict[int, Type] = {}  # by argument
+        self._stored: dict[int, dict[int, Any]] = {}  # by argument, and index of the element
+
+    def pointer(self, argument: int, pointee: str) -> Any:
+        """What a pointer argument is."""
+        self._elements[argument] = Type((), pointee)
+        return np.int64((argument + 1) * RANGE + MIDDLE)
+
+    def load(self, addresses: Any, pointee: str) -> Any:
+        """The elements at some addresses."""
+        addresses = np.asarray(addresses, dtype=np.int64)
+        found = np.zeros(addresses.shape, dtype=Type((), pointee).dtype)
+        for argument in np.unique(addresses // RANGE - 1):
+            where = addresses // RANGE - 1 == argument
+            found[where] = self._at(int(argument), addresses[where], pointee)
+        return found
+
+    def store(self, addresses: Any, values: Any, pointee: str) -> None:
+        """Store elements, the last one of those for one address."""
+        flat = np.asarray(addresses, dtype=np.int64).ravel()
+        content = np.broadcast_to(np.asarray(values), np.shape(addresses)).ravel()
+        for argument in np.unique(flat // RANGE - 1):
+            where = flat // RANGE - 1 == argument
+            indices = self._indices(int(argument), flat[where], pointee)
+            stored = self._stored.setdefault(int(argument), {})
+            held = _read_as(content[where], pointee, self._elements[int(argument)].element)
+            stored.update(zip(indices.tolist(), held.tolist(), strict=True))
+
+    def stored(self) -> dict[tuple[int, int], Any]:
+        """What was stored, by argument and index."""
+        return {(arg, index): value for arg, found in self._stored.items() for index, value in found.items()}
+
+    def _at(self, argument: int, addresses: Any, pointee: str) -> Any:
+        indices = self._indices(argument, addresses, pointee)
+        found = _made_up(argument, indices, self._elements[argument])
+        stored = self._stored.get(argument)
+        if stored:
+            keys = np.array(sorted(stored), dtype=np.int64)
+            at = np.minimum(np.searchsorted(keys, indices), len(keys) - 1)
+            known = keys[at] == indices
+            found[known] = [stored[index] for index in indices[known].tolist()]
+        return _read_as(found, self._elements[argument].element, pointee)
+
+    def _indices(self, argument: int, addresses: Any, pointee: str) -> Any:
+        known = self._elements.get(argument)
+        if known is None or size_of(known.element) != size_of(pointee):
+            raise Unknown(f"memory of {known.element if known else 'nothing'} used as {pointee}")
+        offsets = addresses - ((argument + 1) * RANGE + MIDDLE)
+        if np.any(offsets % size_of(pointee)):
+            raise Unknown("an address between two elements")
+        return offsets // size_of(pointee)
+
+
+def size_of(pointee: str) -> int:
+    """The bytes of an element in memory; raises Unknown."""
+    if pointee not in _SIZES:
+        raise Unknown(f"elements of type {pointee} in memory")
+    return _SIZES[pointee]
+
+
+def _read_as(values: Any, pointee: str, other: str) -> Any:
+    # elements of one type as those of another of the same size
+    if pointee == other:
+        return values
+    if {pointee, other} == {"i1", "i8"}:
+        return values.astype(Type((), other).dtype)
+    if "bf16" in (pointee, other):
+        raise Unknown("bf16 used as another type")
+    return np.asarray(values).view(Type((), other).dtype)
+
+
+def _made_up(argument: int, indices: Any, of: Type) -> Any:
+    bits = indices.astype(np.uint64) + np.uint64(argument * 0x9E3779B97F4A7C15 & (1 << 64) - 1)
+    for factor in (0xBF58476D1CE4E5B9, 0x94D049BB133111EB):  # Source: splitmix64
+        bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(factor)
+    bits ^= bits >> np.uint64(31)
+    if of.element.startswith(("f", "bf")):
+        return rounded((bits >> np.uint64(11)).astype(np.float64) * 2.0**-52 - 1.0, of).copy()
+    return (bits % np.uint64(2 if of.element == "i1" else 8)).astype(of.dtype)

@@ -1,0 +1,51 @@
+"""Whether a run is still being recorded, and so must not be added to by those who look at it."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+from contextlib import suppress
+from pathlib import Path
+
+from tracing.model import Outcome
+from tracing.store.lines import KINDS
+
+_RECORD = re.compile(r"[a-z]+-(?P<host>.+)-(?P<rank>\d+)-(?P<pid>\d+)\.ndjson(?:\.zst)?")
+
+
+def being_recorded(run: Path) -> bool:
+    """Whether a process may still write to a run.
+
+    One of this machine does if it has a file of the run open. Of one of another machine that is not known: it
+    may if it has not noted how it ended. Cost: a look at the open files of each process that wrote the run.
+    """
+    here = socket.gethostname()
+    # a process that compiles for another one notes no end of its own
+    ended = {(host, rank) for host, rank, _ in _processes(run, KINDS[Outcome])}
+    for host, rank, pid in _processes(run):
+        if host != here and (host, rank) not in ended:
+            return True
+        if host == here and int(pid) != os.getpid() and _has_open(int(pid), run):
+            return True
+    return False
+
+
+def _processes(run: Path, kind: str = "*") -> set[tuple[str, str, str]]:
+    found = (_RECORD.fullmatch(path.name) for path in run.glob(f"{kind}-*.ndjson*"))
+    return {(match["host"], match["rank"], match["pid"]) for match in found if match}
+
+
+def _has_open(pid: int, run: Path) -> bool:
+    folder, files = str(run.resolve()) + os.sep, Path(f"/proc/{pid}/fd")
+    try:
+        links = list(files.iterdir())
+    except PermissionError:  # of another user
+        return True
+    except OSError:
+        return False
+    for link in links:
+        with suppress(OSError):
+            if str(link.readlink()).startswith(folder):
+                return True
+    return False
