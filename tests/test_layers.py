@@ -13,17 +13,19 @@ LAYERS = {  # module or package -> what of `tracing` it may import
     "errors": set(),
     "model": set(),
     "patch": set(),
+    "dynamo": set(),
     "environment": {"errors", "model"},
     "digests": {"model"},
     "store": {"errors", "model", "digests", "store"},
     "case": {"errors", "model"},
-    "virtual_gpu": {"errors", "patch", "interpreter", "virtual_gpu"},
+    "virtual_gpu": {"errors", "patch", "dynamo", "interpreter", "virtual_gpu"},
     "interpreter": {"errors", "patch", "interpreter"},
     "compiler": {"errors", "model", "patch", "environment", "compiler"},
     "record": {
         "errors",
         "model",
         "patch",
+        "dynamo",
         "digests",
         "environment",
         "store",
@@ -54,7 +56,7 @@ LAYERS = {  # module or package -> what of `tracing` it may import
     "__init__": {"model"},
 }
 REPLAY = Path("analyze/replay.py")  # the one analysis that acts on a GPU
-TORCH = {"virtual_gpu", "interpreter", "record"}
+TORCH = {"dynamo", "virtual_gpu", "interpreter", "record"}
 TRITON = {"virtual_gpu", "interpreter", "record", "compiler", "attach"}
 MODULES = sorted(path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py"))
 

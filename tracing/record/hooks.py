@@ -32,6 +32,7 @@ from triton.runtime.interpreter import InterpretedFunction
 from tracing.patch import Method, Wrapper, patched
 from tracing.record.interpreted import tracked
 from tracing.record.sites import CompiledSite, Grid, InductorSite, InterpretedSite, Site, on_host
+from tracing.record.unseen import Unseen, own_frames_skipped
 
 
 class Listener(Protocol):
@@ -79,6 +80,7 @@ def _patch() -> None:
         (CompiledKernel, "launch_metadata", _around_compiled),
         (InterpretedFunction, "run", _around_interpreted),
     )
+    _patches.enter_context(own_frames_skipped())
     for owner, name, wrapper in points:
         _patches.enter_context(patched(owner, name, wrapper))
     _patches.enter_context(trials_hidden())
@@ -108,15 +110,17 @@ def shown() -> bool:
 def announce(site: Site, values: Sequence[Any], stream: int, grid: Grid | None) -> list[tuple[Listener, Any]]:
     """Tell every listener that a launch comes; what it gives is for `conclude`."""
     told = []
-    for listener in _listeners:
-        told.append((listener, listener.before(site, values, stream, grid)))
+    with Unseen():
+        for listener in _listeners:
+            told.append((listener, listener.before(site, values, stream, grid)))
     return told
 
 
 def conclude(told: list[tuple[Listener, Any]]) -> None:
     """Tell the same listeners that it was made."""
-    for listener, token in reversed(told):
-        listener.after(token)
+    with Unseen():
+        for listener, token in reversed(told):
+            listener.after(token)
 
 
 def _around_inductor(original: Method) -> Method:
@@ -217,7 +221,9 @@ def _around_interpreted(original: Method) -> Method:
             site = sites[id(function)] = InterpretedSite(function)
         bound = site.bind(args, kwargs)
         told = announce(site, [bound[name] for name in site.names], 0, site.evaluated(grid, bound))
-        with hidden(), torch._C._DisableTorchDispatch(), tracked(on_host(bound)) as site.accesses:
+        with Unseen():
+            tracking = tracked(on_host(bound))
+        with hidden(), torch._C._DisableTorchDispatch(), tracking as site.accesses:
             result = original(function, *args, grid=grid, warmup=warmup, **kwargs)
         conclude(told)
         return result

@@ -173,7 +173,8 @@ def tracked(tensors: Mapping[str, torch.Tensor]) -> Iterator[Accesses]:
 
     Raises ValueError for a tensor that is not on the CPU.
     """
-    accesses = Accesses(tensors)
+    with torch._C.DisableTorchFunction():
+        accesses = Accesses(tensors)
     with _LOCK:
         if not _TRACKING:
             _PATCHES.enter_context(_watched())

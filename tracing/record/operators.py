@@ -66,9 +66,10 @@ class OperatorWrites(OperatorMode):
             result = self._landmarks.around(effect.name, issue, args, kwargs)
         else:
             result = func(*args, **kwargs)
-        tensors = [t for t in effect.written(args, kwargs, result) if _has_memory(t)]
-        if tensors:
-            self._wrote(effect.name, tensors)
+        with torch._C.DisableTorchFunction():
+            tensors = [t for t in effect.written(args, kwargs, result) if _has_memory(t)]
+            if tensors:
+                self._wrote(effect.name, tensors)
         return result
 
 

@@ -16,11 +16,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from triton.backends.compiler import GPUTarget
 
-from tracing.virtual_gpu import driver, inductor
+from tracing.dynamo import frames_skipped
+from tracing.virtual_gpu import blas, driver, half, inductor, placement, queries
 from tracing.virtual_gpu.chips import DEFAULT_TARGET, parse_target
+
+# What Dynamo must not compile: what runs in the middle of torch's and Triton's calls. It asks `queries`.
+_PACKAGE = Path(__file__).parent
+_SKIPPED = [f"{_PACKAGE / name}.py" for name in ("benchmarks", "driver", "half", "placement", "streams")]
+_SKIPPED.append(f"{_PACKAGE.parent / 'interpreter'}/")
 
 
 @contextmanager
@@ -38,5 +45,13 @@ def virtual_gpu(target: str = DEFAULT_TARGET) -> Iterator[GPUTarget]:
     Raises Problem for an unknown target, and if a virtual GPU is active already.
     """
     parsed = parse_target(target)
-    with driver.installed(target, parsed), inductor.installed(target, parsed):
+    with (
+        frames_skipped(_SKIPPED),
+        driver.installed(target, parsed),
+        inductor.installed(target, parsed),
+        blas.installed(),
+        half.installed(),
+        queries.installed(target, parsed),
+        placement.installed(),
+    ):
         yield parsed
