@@ -290,7 +290,7 @@ class NotCovered(Record, frozen=True):
 class Outcome(Record, frozen=True):
     """How the case ended; a run without one was interrupted."""
 
-    status: Literal["passed", "differs", "failed"]
+    status: Literal["passed", "differs", "failed", "compiled"]  # compiled: no kernel was executed
     detail: str  # the comparison with eager, or the error with its place
     traceback: str = ""
 

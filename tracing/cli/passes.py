@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Literal
 
 import typer
 
@@ -14,10 +16,12 @@ from tracing import environment, store
 from tracing.analyze import passes as analysis
 from tracing.analyze.llvm import instructions, readable
 from tracing.analyze.passes import P
+from tracing.analyze.replacements import replacements
 from tracing.analyze.source_map import follow, stage_lines
 from tracing.cli import hints
 from tracing.cli.app import RUNS, Runs, app, err, out
 from tracing.cli.derived import open_derived
+from tracing.cli.failure import unfinished
 from tracing.cli.llvm import derived_llvm
 from tracing.errors import Problem
 from tracing.model import Compilation, LlvmPass, LlvmPasses, PassRecord
@@ -48,12 +52,18 @@ def passes(
         str | None, typer.Option(metavar="FILE:LINE", help="A Python line through every stage, to SASS.")
     ] = None,
     locations: Annotated[bool, typer.Option("--locations", help="Keep locations in a diff.")] = False,
+    before: Annotated[bool, typer.Option("--before", help="With --pass: the IR before it, as text.")] = False,
+    after: Annotated[bool, typer.Option("--after", help="With --pass: the IR after it.")] = False,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Where --before or --after goes.")
+    ] = None,
     seconds: Annotated[float, typer.Option(help="With --llvm: what deriving its passes may take.")] = 300.0,
     runs: Runs = RUNS,
 ) -> None:
     """Show what each compiler pass did: to the run's kernels, to one kernel, or by one pass.
 
-    A pass that did not end is said first. `before` and `after` count operations.
+    A pass that did not end is said first, with what the compiler says of it. `before` and `after` count
+    operations. The IR of --before and --after has its locations; triton-opt and `tracing opt` read it.
 
     --llvm shows LLVM's passes, from the IR that MLIR leaves to the end of the code generator, numbered as
     `tracing bisect` numbers them. The first such question runs LLVM's half again, in a child process, and
@@ -66,6 +76,7 @@ def passes(
         raise Problem("--pass, --grep, --op and --line are four questions", "ask one at a time")
     if llvm and line:
         raise Problem("--line follows a line through stages, not through LLVM's passes", "ask without --llvm")
+    side = _side(which, before, after, output)
     if not questions:
         _print_unfinished(run)
     of_one = bool(questions or changed or stage or llvm)
@@ -74,9 +85,9 @@ def passes(
         return
     chosen = analysis.compilation(run, kernel)
     if line is not None:
-        _print_line(run, chosen, line)
+        _print_line(run, chosen, line, stage)
         return
-    asked_for = _Question(which, stage, changed, grep, op, locations)
+    asked_for = _Question(which, stage, changed, grep, op, locations, side, output)
     if llvm:
         _print_llvm(run, chosen, derived_llvm(run, chosen, seconds), asked_for)
     else:
@@ -92,6 +103,8 @@ class _Question:
     grep: str | None
     op: str | None
     locations: bool
+    side: Literal["before", "after"] | None  # the IR of this side of the pass is asked for, not its diff
+    output: Path | None
 
     def among(self, steps: Sequence[analysis.Step[P]]) -> list[analysis.Step[P]]:
         return [step for step in steps if step.record.changed or not self.changed]
@@ -100,12 +113,19 @@ class _Question:
 def _print_mlir(run: store.Run, chosen: Compilation, asked: _Question) -> None:
     records = analysis.passes_of(run, chosen)
     if asked.which is not None:
-        _print_pass(run, analysis.find_pass(records, asked.which, asked.stage), asked.locations)
+        record = analysis.find_pass(records, asked.which, asked.stage)
+        if asked.side is not None:
+            _print_ir(run, record, asked)
+        else:
+            _print_pass(run, record, asked.locations)
         return
     among = asked.among(analysis.steps(run, _of_stage(records, asked.stage)))
     wanted = _wanted(among, asked.grep, asked.op)
     _print(report.kernel_heading(chosen))
-    _print(report.passes_text(among) if wanted is None else report.history_text(among, wanted))
+    if wanted is None:
+        _print(report.passes_text(among))
+    else:
+        _print(report.history_text(among, wanted, replacements(run, among, wanted)))
 
 
 def _print_llvm(run: store.Run, chosen: Compilation, found: LlvmPasses, asked: _Question) -> None:
@@ -113,13 +133,16 @@ def _print_llvm(run: store.Run, chosen: Compilation, found: LlvmPasses, asked: _
         err.print(warning)
     if asked.which is not None:
         one = analysis.find_pass(found.passes, asked.which, asked.stage)
-        _print_llvm_pass(run, chosen, found, one, asked.locations)
+        if asked.side is not None:
+            _print_ir(run, one, asked)
+        else:
+            _print_llvm_pass(run, chosen, found, one, asked.locations)
         return
     among = asked.among(analysis.steps(run, _of_stage(found.passes, asked.stage), instructions))
     wanted = _wanted(among, asked.grep, asked.op)
     _print(llvm_report.death_text(found))
     _print(report.kernel_heading(chosen))
-    _print(llvm_report.llvm_text(found, among) if wanted is None else report.history_text(among, wanted))
+    _print(llvm_report.llvm_text(found, among) if wanted is None else report.history_text(among, wanted, {}))
 
 
 def _print(lines: Iterable[report.Line]) -> None:
@@ -127,10 +150,36 @@ def _print(lines: Iterable[report.Line]) -> None:
         out.print(one)
 
 
+def _side(
+    which: str | None, before: bool, after: bool, output: Path | None
+) -> Literal["before", "after"] | None:
+    if before and after:
+        raise Problem("--before and --after are two texts", "ask for one at a time")
+    if (before or after) and which is None:
+        raise Problem("--before and --after are of a pass", "name one with --pass")
+    if output is not None and not (before or after):
+        raise Problem("-o takes the IR of --before or --after", "add one of them")
+    return "before" if before else "after" if after else None
+
+
+def _print_ir(run: store.Run, one: analysis.AnyPass, asked: _Question) -> None:
+    blob = one.before if asked.side == "before" else one.after
+    if blob is None:
+        raise Problem(f"{one.name} left no IR: it did not end", "ask for `--before`")
+    text = run.text(blob)
+    if asked.output is None:
+        sys.stdout.write(text)
+        return
+    try:
+        asked.output.write_text(text)
+    except OSError as error:
+        raise Problem(f"{asked.output} cannot be written: {error.strerror}", "name another file") from None
+
+
 def _print_unfinished(run: store.Run) -> None:
     known = analysis.compilations(run)
-    for record in analysis.unfinished(run):
-        _print(report.unfinished_text(record))
+    for record, said in unfinished(run):
+        _print(report.unfinished_text(record, said))
         for command in hints.of_unfinished(run.path, analysis.label(known, record.compilation), record):
             out.print(f"    next      {command}", markup=False)
         out.print()
@@ -191,8 +240,12 @@ def _wanted(steps: Sequence[analysis.Step[P]], grep: str | None, op: str | None)
     return wanted
 
 
-def _print_line(run: store.Run, chosen: Compilation, place: str) -> None:
-    stages = stage_lines(run, chosen, environment.nvdisasm())
+def _print_line(run: store.Run, chosen: Compilation, place: str, stage: str | None) -> None:
+    every = stage_lines(run, chosen, environment.nvdisasm())
+    stages = [one for one in every if stage in (None, one.stage)]
+    if not stages:
+        known = ", ".join(one.stage for one in every)
+        raise Problem(f"this kernel has no stage {stage} that a line can be followed to", f"stages: {known}")
     threads = follow(stages, place)
     _print(report.kernel_heading(chosen))
     _print(report.stages_text(stages, threads))

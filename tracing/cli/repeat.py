@@ -12,7 +12,6 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from tracing import environment, store
 from tracing.analyze.comparison import Comparison
 from tracing.analyze.determinism import Repeat, differing_results, rate, table, unasked
-from tracing.case import load_case
 from tracing.cli import hints
 from tracing.cli.app import err, out
 from tracing.cli.compare import print_divergence
@@ -64,7 +63,8 @@ def _series(case: str, runs: Path, settings: Settings, *, deterministic: bool) -
         from tracing.record.device import Device
         from tracing.record.repeat import recordings
 
-        loaded, device = load_case(case), Device(settings.target)
+        device = Device(settings.target)
+        loaded = device.load(case)
     info = RunInfo(
         SCHEMA, loaded.name, str(loaded.path), tuple(sys.argv), settings.seed, store.now(),
         device.environment(),

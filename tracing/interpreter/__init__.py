@@ -24,9 +24,10 @@ from typing import Any
 import numpy as np
 import torch
 import triton.language as tl
+from triton.experimental.gluon._runtime import GluonJITFunction
 from triton.runtime import interpreter as upstream
 
-from tracing.interpreter.builder import BUILDER
+from tracing.interpreter.builder import BUILDER, not_executable
 from tracing.interpreter.language import interpreted, rewritten
 from tracing.patch import replaced
 
@@ -44,8 +45,11 @@ def execute(source: Any, arguments: Sequence[object], grid: tuple[int, int, int]
     Integers and floats enter with the types of the compiled signature: arithmetic promotes as on the device.
     Cost: 2-3 ms a launch, and 0.5-1.2 ms a program of a dozen operations on blocks of up to 4096 elements.
 
-    Raises Problem for what can be compiled but not executed here: inline assembly, rare libdevice functions.
+    Raises Problem for what can be compiled but not executed here: Gluon, inline assembly, rare functions of
+    libdevice.
     """
+    if isinstance(source.fn, GluonJITFunction):
+        raise not_executable(f"the Gluon kernel {source.fn.__name__}")
     with _LOCK, interpreted(), _unobserved(), np.errstate(all="ignore"):
         bound = _bind(source, arguments)
         program = rewritten(source.fn.fn)

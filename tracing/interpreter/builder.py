@@ -101,7 +101,8 @@ def _dense(value: Any) -> Any:
 def not_executable(what: str) -> Problem:
     """To be raised where a kernel comes to what only a device can do."""
     problem = f"{what} can be compiled but not executed without a GPU"
-    return Problem(problem, "run this kernel on the device, or replace the operation while debugging")
+    remedy = "run this kernel on the device, or compile and record it alone: `tracing run --compile-only`"
+    return Problem(problem, remedy)
 
 
 BUILDER = Builder()

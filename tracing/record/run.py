@@ -85,6 +85,8 @@ def _compared(
     progress: Callable[[str], None],
 ) -> Outcome:
     writer = recorder.writer
+    if not experiment.device.execute:
+        return _compiled(experiment, recorder, beside, progress)
     with experiment.device.active():
         progress("running in eager")
         expected = experiment.results(experiment.workload(), lambda fn: fn)
@@ -97,6 +99,23 @@ def _compared(
         if recorder.count == 0:
             writer.append(NotCovered("this case: it launched no kernel", "a case that torch.compile lowers"))
     return judged(actual, expected)
+
+
+def _compiled(
+    experiment: Experiment,
+    recorder: LaunchRecorder,
+    beside: contextlib.AbstractContextManager[object],
+    progress: Callable[[str], None],
+) -> Outcome:
+    with experiment.device.active():
+        progress("compiling")
+        workload = experiment.workload()
+        with beside, recorder:
+            experiment.results(workload, torch.compile)
+        progress(f"launches recorded: {recorder.recorded} of {recorder.count}")
+    return Outcome(
+        "compiled", "every kernel was compiled, none was executed; nothing was compared with eager"
+    )
 
 
 def _test_virtual_gpu(writer: RunWriter) -> None:

@@ -1,4 +1,4 @@
-"""Who asks about the device: the program, which gets the target's answer, or torch itself, which gets the truth.
+"""Who asks about the device: the program, which gets the target's answer, or torch, which gets the truth.
 
 torch was built for the CPU. Where its own code believed in a CUDA device it would look for a driver, or
 compile CUDA code for what lies in the memory of the host.

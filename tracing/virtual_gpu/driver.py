@@ -21,8 +21,11 @@ from tracing.virtual_gpu.streams import Stream
 
 
 @contextmanager
-def installed(name: str, target: GPUTarget) -> Iterator[None]:
-    """Inside, Triton compiles for a target and executes launches; raises Problem if it does so already."""
+def installed(name: str, target: GPUTarget, *, execute: bool) -> Iterator[None]:
+    """Inside, Triton compiles for a target and, if asked, executes launches.
+
+    Raises Problem if it does so already.
+    """
     if isinstance(driver._active, _Driver):
         found = f"a virtual GPU ({driver._active.name}) is active already"
         raise Problem(found, "leave it before entering another")
@@ -30,7 +33,7 @@ def installed(name: str, target: GPUTarget) -> Iterator[None]:
         stack.callback(interpreter.forget)
         # `active` would look for a GPU; None, not looked for yet, is restored as None.
         stack.callback(driver.set_active, driver._active)
-        driver.set_active(_Driver(name, target))
+        driver.set_active(_Driver(name, target, execute))
         stack.enter_context(benchmarks.installed(lambda: isinstance(driver._active, _Driver)))
         yield
 
@@ -92,7 +95,7 @@ class _Launcher:
     ) -> None:
         if enter is not None:
             enter(metadata)
-        if not benchmarks.Trials.active:
+        if driver._active.execute and not benchmarks.Trials.active:
             interpreter.execute(self.source, arguments, (x, y, z))
         if leave is not None:
             leave(metadata)
@@ -103,9 +106,10 @@ class _Driver:
 
     launcher_cls = _Launcher
 
-    def __init__(self, name: str, target: GPUTarget) -> None:
+    def __init__(self, name: str, target: GPUTarget, execute: bool) -> None:
         self.name = name
         self.target = target
+        self.execute = execute
         self.utils = _Utilities(name, target)
 
     def get_current_target(self) -> GPUTarget:
