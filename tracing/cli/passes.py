@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import re
-import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
 from tracing import environment, store
 from tracing.analyze import passes as analysis
-from tracing.analyze.llvm import instructions, readable
+from tracing.analyze.llvm import instructions
 from tracing.analyze.passes import P
 from tracing.analyze.replacements import replacements
 from tracing.analyze.source_map import follow, stage_lines
@@ -23,8 +22,10 @@ from tracing.cli.app import RUNS, Runs, app, err, out
 from tracing.cli.derived import open_derived
 from tracing.cli.failure import unfinished
 from tracing.cli.llvm import derived_llvm
+from tracing.cli.one_pass import Side, print_ir, print_llvm_pass, print_pass, side_asked_for
+from tracing.cli.pass_pairs import Asked, print_pairs
 from tracing.errors import Problem
-from tracing.model import Compilation, LlvmPass, LlvmPasses, PassRecord
+from tracing.model import Compilation, LlvmPasses
 from tracing.report import llvm as llvm_report
 from tracing.report import passes as report
 
@@ -32,8 +33,14 @@ from tracing.report import passes as report
 @app.command()
 def passes(
     name: Annotated[str, typer.Argument(metavar="RUN", help='A run by path or name, or "latest".')],
+    other: Annotated[
+        str | None, typer.Argument(metavar="[RUN]", help="A second run: where the IR of its kernels parts.")
+    ] = None,
     kernel: Annotated[
-        str | None, typer.Option(help="A kernel by name, by the first digits of its hash, or NAME#2.")
+        list[str] | None,
+        typer.Option(
+            help="A kernel by name, by the first digits of its hash, or NAME#2; of two runs one of each."
+        ),
     ] = None,
     which: Annotated[
         str | None, typer.Option("--pass", help="A pass by index, by name, or NAME#2: its diff.")
@@ -62,6 +69,9 @@ def passes(
 ) -> None:
     """Show what each compiler pass did: to the run's kernels, to one kernel, or by one pass.
 
+    With two runs, of two versions of Triton, two targets, other options or another build: the passes of both
+    side by side, the first after which the IR differs, and the diff there. Exit status 1 if it differs.
+
     A pass that did not end is said first, with what the compiler says of it. `before` and `after` count
     operations. The IR of --before and --after has its locations; triton-opt and `tracing opt` read it.
 
@@ -70,20 +80,28 @@ def passes(
     the run keeps what it prints; recordings need no switch for it, as LLVM's input and its output are in
     every run, and the output is compared bit for bit.
     """
+    if other is not None:
+        refused = {
+            "--llvm": llvm, "--grep": grep, "--op": op, "--line": line, "--before": before, "--after": after,
+            "--locations": locations, "-o": output,
+        }  # fmt: skip
+        _refuse(refused)
+        print_pairs(name, other, runs, Asked(kernel or (), which, stage, changed))
+        return
     run = open_derived(name, runs)
     questions = [option for option in (which, grep, op, line) if option is not None]
     if len(questions) > 1:
         raise Problem("--pass, --grep, --op and --line are four questions", "ask one at a time")
     if llvm and line:
         raise Problem("--line follows a line through stages, not through LLVM's passes", "ask without --llvm")
-    side = _side(which, before, after, output)
+    side = side_asked_for(which, before, after, output)
     if not questions:
         _print_unfinished(run)
     of_one = bool(questions or changed or stage or llvm)
-    if not of_one and kernel is None and len(analysis.compilations(run)) > 1:
+    if not of_one and not kernel and len(analysis.compilations(run)) > 1:
         _print_kernels(run)
         return
-    chosen = analysis.compilation(run, kernel)
+    chosen = analysis.compilation(run, _one_of(kernel))
     if line is not None:
         _print_line(run, chosen, line, stage)
         return
@@ -103,7 +121,7 @@ class _Question:
     grep: str | None
     op: str | None
     locations: bool
-    side: Literal["before", "after"] | None  # the IR of this side of the pass is asked for, not its diff
+    side: Side | None  # the IR of this side of the pass is asked for, not its diff
     output: Path | None
 
     def among(self, steps: Sequence[analysis.Step[P]]) -> list[analysis.Step[P]]:
@@ -115,9 +133,9 @@ def _print_mlir(run: store.Run, chosen: Compilation, asked: _Question) -> None:
     if asked.which is not None:
         record = analysis.find_pass(records, asked.which, asked.stage)
         if asked.side is not None:
-            _print_ir(run, record, asked)
+            print_ir(run, record, asked.side, asked.output)
         else:
-            _print_pass(run, record, asked.locations)
+            print_pass(run, record, asked.locations)
         return
     among = asked.among(analysis.steps(run, _of_stage(records, asked.stage)))
     wanted = _wanted(among, asked.grep, asked.op)
@@ -134,9 +152,9 @@ def _print_llvm(run: store.Run, chosen: Compilation, found: LlvmPasses, asked: _
     if asked.which is not None:
         one = analysis.find_pass(found.passes, asked.which, asked.stage)
         if asked.side is not None:
-            _print_ir(run, one, asked)
+            print_ir(run, one, asked.side, asked.output)
         else:
-            _print_llvm_pass(run, chosen, found, one, asked.locations)
+            print_llvm_pass(run, chosen, found, one, asked.locations)
         return
     among = asked.among(analysis.steps(run, _of_stage(found.passes, asked.stage), instructions))
     wanted = _wanted(among, asked.grep, asked.op)
@@ -150,30 +168,15 @@ def _print(lines: Iterable[report.Line]) -> None:
         out.print(one)
 
 
-def _side(
-    which: str | None, before: bool, after: bool, output: Path | None
-) -> Literal["before", "after"] | None:
-    if before and after:
-        raise Problem("--before and --after are two texts", "ask for one at a time")
-    if (before or after) and which is None:
-        raise Problem("--before and --after are of a pass", "name one with --pass")
-    if output is not None and not (before or after):
-        raise Problem("-o takes the IR of --before or --after", "add one of them")
-    return "before" if before else "after" if after else None
+def _refuse(given: Mapping[str, object]) -> None:
+    for option in (name for name, value in given.items() if value):
+        raise Problem(f"{option} is about one run", "name one, or leave the option out")
 
 
-def _print_ir(run: store.Run, one: analysis.AnyPass, asked: _Question) -> None:
-    blob = one.before if asked.side == "before" else one.after
-    if blob is None:
-        raise Problem(f"{one.name} left no IR: it did not end", "ask for `--before`")
-    text = run.text(blob)
-    if asked.output is None:
-        sys.stdout.write(text)
-        return
-    try:
-        asked.output.write_text(text)
-    except OSError as error:
-        raise Problem(f"{asked.output} cannot be written: {error.strerror}", "name another file") from None
+def _one_of(kernels: Sequence[str] | None) -> str | None:
+    if kernels and len(kernels) > 1:
+        raise Problem("one run is asked about one kernel at a time", "two kernels: name the run twice")
+    return kernels[0] if kernels else None
 
 
 def _print_unfinished(run: store.Run) -> None:
@@ -196,28 +199,6 @@ def _of_stage(records: Sequence[P], stage: str | None) -> list[P]:
         stages = ", ".join(dict.fromkeys(one.stage for one in records))
         raise Problem(f"this kernel has no pass of stage {stage}", f"stages that were recorded: {stages}")
     return found
-
-
-def _print_pass(run: store.Run, record: PassRecord, locations: bool) -> None:
-    heading, before = report.pass_heading(*analysis.steps(run, [record])), run.text(record.before)
-    if record.after is None:
-        _print(report.reproducer_text(heading, before))
-    else:
-        _print(heading)
-        _print(report.diff_text(before, run.text(record.after), locations))
-
-
-def _print_llvm_pass(
-    run: store.Run, chosen: Compilation, found: LlvmPasses, one: LlvmPass, locations: bool
-) -> None:
-    heading = list(llvm_report.llvm_pass_heading(chosen, *analysis.steps(run, [one], instructions)))
-    before = run.text(one.before)
-    if one.after is None:
-        died = bool(found.failure) and one == found.passes[-1]
-        _print(llvm_report.unprinted_text(heading, before, died=died))
-    else:
-        _print(heading)
-        _print(report.diff_text(before, run.text(one.after), locations, readable))
 
 
 def _wanted(steps: Sequence[analysis.Step[P]], grep: str | None, op: str | None) -> set[str] | None:

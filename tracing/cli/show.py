@@ -41,8 +41,8 @@ def print_run(opened: store.Run) -> None:
     if any(outcome.status in ("passed", "differs") for outcome in opened.records(Outcome)):
         return
     for record, said in unfinished(opened):
-        for line in unfinished_text(record, said):
-            out.print(line)
+        for part in unfinished_text(record, said):
+            out.print(part)
 
 
 def _print_launch(opened: store.Run, index: int) -> None:

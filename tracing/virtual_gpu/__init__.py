@@ -37,8 +37,8 @@ def virtual_gpu(target: str = DEFAULT_TARGET, *, execute: bool = True) -> Iterat
     """Compile Triton kernels for `target` and execute them on CPU tensors, while active.
 
     target  -- as for parse_target
-    execute -- False: launches are compiled and checked against the target, and end there. What a kernel should
-               have written is left as it was, and the program's comparisons of tensors hold
+    execute -- False: launches are compiled and checked against the target, and end there. What a kernel
+               should have written is left as it was, and the program's comparisons of tensors hold
 
     Everything that is patched is restored on exit, also after an exception. What torch.compile compiled
     before is compiled anew inside, and what it compiled inside is compiled anew afterwards.
