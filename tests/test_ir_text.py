@@ -10,7 +10,7 @@ MODULE = """\
 #blocked = #ttg.blocked<{order = [0]}>
 #loc = loc("k.py":1:1)
 module attributes {"ttg.num-warps" = 4 : i32, ttg.target = "cuda:90"} {
-  tt.func public @k(%x: !tt.ptr<f32> {tt.divisibility = 16 : i32} loc("x"(#loc))) attributes {noinline = false} {
+  tt.func public @k(%x: !tt.ptr<f32> {tt.divisibility = 16 : i32} loc(#loc)) attributes {noinline = false} {
     %c = arith.constant 1 : i32 loc(#loc)
     %r = tt.make_range {end = 8 : i32, start = 0 : i32} : tensor<8xi32, #blocked> loc(#loc)
     %s = tt.splat %c : i32 -> tensor<8xi32, #blocked> loc(#loc)
