@@ -30,7 +30,7 @@ BUILD = --venv $(VENV) --torch "$(TORCH)" --triton "$(TRITON)" --toolchain $(TOO
 INPUTS = scripts/pins.toml scripts/venv.py pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help doctor venv llvm triton vscode run test lint test-gpu bench clean
+.PHONY: help doctor venv llvm triton vscode run test lint test-gpu bench soak clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -69,6 +69,9 @@ test-gpu: $(STAMP)-test ## the tests that need a GPU
 
 bench: $(STAMP)-test ## what recording costs, in time and memory
 	@$(VENV)/bin/python -m pytest tests/benchmarks -s
+
+soak: $(STAMP)-test ## what takes hours: random programs, Triton's tutorials
+	@$(VENV)/bin/python -m pytest tests/soak
 
 clean: ## delete the environment and caches; ALL=1: recorded runs, sources and builds too
 	@if [ -f $(VENV)/pyvenv.cfg ]; then rm -rf $(VENV); fi

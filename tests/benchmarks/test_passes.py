@@ -10,15 +10,20 @@ import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import pytest
+import tutorial_kernels
 from data import kernels
 from records import new_run
 
+from tracing.model import Derivation
 from tracing.record.derive import derive
 from tracing.record.passes import PassRecorder
+from tracing.store import Run
+from tracing.virtual_gpu import virtual_gpu
 
 ROUNDS = 9
 TARGET = "sm_90"
@@ -46,6 +51,38 @@ def test_compile_time_with_the_recorder_over_without(kernel: str, tmp_path: Path
     plain, recorded, printed = map(statistics.median, zip(*rounds, strict=True))
     print(f"\n{kernel}: {plain:.0f} ms; recorded {recorded / plain:.2f}x, --ir during {printed / plain:.2f}x")
     assert recorder.count == ROUNDS + 1
+
+
+def test_compile_time_of_the_tutorials_kernels_with_the_recorder_over_without(tmp_path: Path) -> None:
+    folder = os.environ.get("TUTORIALS")
+    if folder is None:
+        pytest.skip("TUTORIALS names no folder with Triton's tutorials")
+    with virtual_gpu(TARGET, execute=False):
+        for name, compile in tutorial_kernels.compiles(Path(folder)).items():
+            print(f"\n{name}: {costs(compile, tmp_path / name)}")
+
+
+def costs(compile: Callable[[], None], runs: Path) -> str:
+    """The compile of a kernel, and what recording it and deriving its IR take, as ratios to that."""
+    rounds = []
+    for number in range(ROUNDS + 1):
+        capturing, printing = (new_run(runs / f"{number}-{what}") for what in ("capture", "during"))
+        plain = timed(compile, nullcontext())
+        recorded = timed(compile, PassRecorder(capturing))
+        printed = timed(compile, PassRecorder(printing, print_ir=True))
+        deriving = timed(lambda path=capturing.path: derive(path), nullcontext())  # type: ignore[misc]
+        rounds.append((plain, recorded, printed, deriving))
+        assert not any(one.differs for one in Run(capturing.path).records(Derivation))
+    plain, *rest = map(statistics.median, zip(*rounds[1:], strict=True))  # the first loads LLVM's targets
+    recorded, printed, derived = (each / plain for each in rest)
+    return f"{plain:.0f} ms; recorded {recorded:.2f}x, --ir during {printed:.2f}x, deriving it {derived:.2f}x"
+
+
+def timed(call: Callable[[], object], context: AbstractContextManager[object]) -> float:
+    with context:
+        started = time.perf_counter()
+        call()
+        return (time.perf_counter() - started) * 1e3
 
 
 def test_time_of_deriving_the_ir_over_that_of_the_compilations(tmp_path: Path) -> None:
