@@ -45,7 +45,7 @@ def test_llvm_ir_is_optimised_by_a_default_pipeline_or_printed_as_it_is(llvm_ir:
 
 
 def test_llvm_ir_becomes_assembly(llvm_ir: str) -> None:
-    done = tool("llc", "-mtriple=nvptx64-nvidia-cuda", "-mcpu=sm_90", text=llvm_ir)
+    done = tool("llc", "-mtriple=nvptx64-nvidia-cuda", "-mcpu", "sm_90", text=llvm_ir)
 
     assert done.returncode == 0, done.stderr
     assert ".target sm_90" in done.stdout

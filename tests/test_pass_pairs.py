@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -149,7 +150,7 @@ def test_one_kernel_for_two_targets_parts_where_the_target_s_own_dot_is_chosen(r
     status, text = compared(recorded, "--kernel", "matmul#1", "--kernel", "matmul#2", "--changed")
 
     assert status == 1
-    assert "the IR first parts after tritongpu-accelerate-matmul (14 | 13): b has" in text
+    assert re.search(r"the IR first parts after tritongpu-accelerate-matmul \(\d+ \| \d+\): b has", text)
     assert "+1 ttng.warp_group_dot" in text
     assert "option arch: 'sm80' | 'sm90'" in text
     assert "attribute ttg.target: " in text
@@ -162,7 +163,7 @@ def test_the_ir_of_both_after_one_pass_is_shown_on_request(recorded: Path) -> No
     _, before = compared(recorded, *kernels, "--pass", "tritongpu-coalesce")
     _, after = compared(recorded, *kernels, "--pass", "allocate-shared-memory-nv")
 
-    assert "after tritongpu-coalesce (9 | 8) the IR is equal" in before
+    assert re.search(r"after tritongpu-coalesce \(\d+ \| \d+\) the IR is equal", before)
     assert "--- a: after 5" in after
 
 

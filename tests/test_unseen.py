@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -28,7 +29,9 @@ def test_a_layer_norm_that_dynamo_breaks_at_runs_compiled_under_the_default_reco
     done = tracing("run", str(DATA / "layer_norm.py"), runs=tmp_path)
 
     assert done.returncode == 0, done.stderr
-    assert "launches recorded: 3 of 3" in done.stderr
+    recorded, seen = re.findall(r"launches recorded: (\d+) of (\d+)", done.stderr)[0]
+    assert recorded == seen
+    assert int(seen) >= 3  # the layer norm's, and what Inductor makes of the rest
 
 
 def test_nothing_of_the_program_is_active_while_unseen() -> None:

@@ -19,7 +19,7 @@ def as_a_tool() -> Iterator[None]:
     except Problem as problem:
         said, remedy = problem.problem, problem.remedy
     except OSError as error:
-        said, remedy = f"{error.filename}: {error.strerror}", ""
+        said, remedy = f"{error.filename or 'standard output'}: {error.strerror}", ""
     else:
         return
     err.print(f"tracing: {said}", markup=False)

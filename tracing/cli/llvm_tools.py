@@ -17,6 +17,7 @@ from tracing.errors import Problem
 
 Arguments = Annotated[list[str], typer.Argument(metavar="[FILE|-] [FLAG]...")]
 _RAW = {"ignore_unknown_options": True, "help_option_names": ["--help"]}
+_WITH_VALUE = ("o", "mtriple", "mcpu", "mattr", "filetype", "passes")  # behind "=" or a space
 _LEVEL = re.compile(r"default<(O[0-3])>")
 
 
@@ -115,4 +116,4 @@ def _words(arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
             yield "", word
             continue
         name, equals, value = word.lstrip("-").partition("=")
-        yield name, value if equals or name != "o" else next(rest, "")
+        yield name, value if equals or name not in _WITH_VALUE else next(rest, "")
