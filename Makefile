@@ -70,7 +70,7 @@ test-gpu: $(STAMP)-test ## the tests that need a GPU
 bench: $(STAMP)-test ## what recording costs, in time and memory
 	@$(VENV)/bin/python -m pytest tests/benchmarks -s
 
-soak: $(STAMP)-test ## all planted differences and pass faults, 2,000 random programs: an hour and more
+soak: $(STAMP)-test ## planted differences and pass faults, random programs, tutorials: some two hours
 	@$(VENV)/bin/python -m pytest tests/soak -s -q
 
 clean: ## delete the environment and caches; ALL=1: recorded runs, sources and builds too

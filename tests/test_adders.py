@@ -15,7 +15,7 @@ from tracing.compiler.adders import Adder, adder, adders, new_context
 from tracing.compiler.child import in_child
 from tracing.compiler.defaults import default
 from tracing.compiler.pipeline_text import PassText, options_in, passes_in
-from tracing.compiler.printing import _pointer
+from tracing.compiler.printing import pointer_of
 from tracing.errors import Problem
 
 ADD_PASS = "_ZN4mlir13OpPassManager7addPassESt10unique_ptrINS_4PassESt14default_deleteIS2_EE"
@@ -130,6 +130,6 @@ def _made(symbol: str) -> str:
     make, add = getattr(library, symbol), getattr(library, ADD_PASS)
     make.restype, add.restype, add.argtypes = UniquePtr, None, (ctypes.c_void_p, ctypes.c_void_p)
     made, manager = make(), ir.pass_manager(new_context())
-    add(_pointer(manager), ctypes.addressof(made))
+    add(pointer_of(manager), ctypes.addressof(made))
     text: str = manager.get_pipeline_str()
     return text

@@ -13,18 +13,20 @@ LAYERS = {  # module or package -> what of `tracing` it may import
     "errors": set(),
     "model": set(),
     "patch": set(),
+    "dynamo": set(),
     "environment": {"errors", "model"},
     "digests": {"model"},
     "views": {"model"},
     "store": {"errors", "model", "digests", "store"},
     "case": {"errors", "model"},
-    "virtual_gpu": {"errors", "patch", "interpreter", "virtual_gpu"},
+    "virtual_gpu": {"errors", "patch", "dynamo", "interpreter", "virtual_gpu"},
     "interpreter": {"errors", "patch", "interpreter"},
     "compiler": {"errors", "model", "patch", "environment", "compiler"},
     "record": {
         "errors",
         "model",
         "patch",
+        "dynamo",
         "digests",
         "views",
         "environment",
@@ -69,7 +71,7 @@ LAYERS = {  # module or package -> what of `tracing` it may import
     "__main__": {"cli"},
     "__init__": {"model"},
 }
-TORCH = {"virtual_gpu", "interpreter", "record", "replay"}
+TORCH = {"dynamo", "virtual_gpu", "interpreter", "record", "replay"}
 TRITON = {"virtual_gpu", "interpreter", "record", "replay", "compiler", "attach"}
 MODULES = sorted(path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py"))
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import triton
+from triton._C.libtriton import ir
 
+from tracing.compiler.adders import adder, new_context
 from tracing.compiler.command_line import command
 from tracing.compiler.diagnostics import Diagnostic, diagnostics, unmet, without_added
 from tracing.compiler.opt import Settings, optimise
@@ -65,14 +69,14 @@ def test_text_that_does_not_parse_fails_with_mlir_s_diagnostic_and_its_place() -
 def test_an_unknown_pass_is_a_problem_with_near_names() -> None:
     done = opt("-", "-tritongpu-coalece")
 
-    assert done.returncode == 2
+    assert done.returncode == 1
     assert "tritongpu-coalesce" in done.stderr and "Traceback" not in done.stderr
 
 
 def test_a_missing_file_is_a_problem(tmp_path: Path) -> None:
     done = opt(str(tmp_path / "none.mlir"))
 
-    assert done.returncode == 2 and "none.mlir" in done.stderr
+    assert done.returncode == 1 and "none.mlir" in done.stderr
 
 
 def test_a_real_triton_opt_is_used_unless_the_stand_in_is_asked_for(tmp_path: Path) -> None:
@@ -85,7 +89,7 @@ def test_a_real_triton_opt_is_used_unless_the_stand_in_is_asked_for(tmp_path: Pa
 
 
 def test_a_triton_opt_that_is_not_there_is_a_problem() -> None:
-    assert opt("-", TRITON_OPT="/nowhere/triton-opt").returncode == 2
+    assert opt("-", TRITON_OPT="/nowhere/triton-opt").returncode == 1
 
 
 def test_the_passes_are_listed() -> None:
@@ -102,6 +106,100 @@ def test_one_dash_or_two_flags_and_passes_in_any_order() -> None:
     assert [one.name for one in found.settings.passes] == ["a", "b", "c"]
     assert found.settings.passes[0].options == {"x": "1", "y": "2"}
     assert (found.file, found.output, found.settings.split_input_file) == ("f.mlir", "out", True)
+
+
+INVALID = """
+#layout = #ttg.blocked<{sizePerThread = [1], threadsPerWarp = [32], warpsPerCTA = [4], order = [0]}>
+module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, "ttg.threads-per-warp" = 32 : i32} {
+  tt.func @f() {
+    %d = arith.constant dense<1.0> : tensor<128xf32, #layout>
+    tt.return
+  }
+}
+"""  # what a pass of Proton's leaves of it is no valid IR
+LEAVES_INVALID_IR = "-convert-proton-nvidia-gpu-to-llvm"
+
+
+def test_the_ir_is_verified_after_each_pass_unless_that_is_not_wanted() -> None:
+    verified = opt("-", "--stand-in", LEAVES_INVALID_IR, text=INVALID)
+    unverified = opt("-", "--stand-in", LEAVES_INVALID_IR, "-verify-each=0", text=INVALID)
+
+    assert (verified.returncode, unverified.returncode) == (1, 0)
+    assert "expected array attribute" in verified.stderr
+
+
+def test_a_failure_leaves_a_reproducer_of_all_passes_or_of_the_one_that_failed(tmp_path: Path) -> None:
+    asked = ("-", "--stand-in", "-symbol-dce", LEAVES_INVALID_IR)
+    all_of_them, one = tmp_path / "all.mlir", tmp_path / "one.mlir"
+    reproducer = "-mlir-pass-pipeline-crash-reproducer"
+
+    failed = opt(*asked, f"{reproducer}={all_of_them}", text=INVALID)
+    opt(*asked, reproducer, str(one), "-mlir-pass-pipeline-local-reproducer", text=INVALID)
+    again = opt(str(all_of_them), "--stand-in", "-run-reproducer")
+
+    assert f"a reproducer has been generated in `{all_of_them}`" in failed.stderr
+    assert 'pipeline: "any(symbol-dce,convert-proton' in all_of_them.read_text()
+    assert 'pipeline: "any(convert-proton' in one.read_text()
+    assert again.returncode == 1 and "expected array attribute" in again.stderr
+
+
+def test_what_passes_leaves_no_reproducer(tmp_path: Path) -> None:
+    file = tmp_path / "none.mlir"
+
+    assert opt("-", "--stand-in", "-cse", f"-mlir-pass-pipeline-crash-reproducer={file}").returncode == 0
+    assert not file.exists()
+
+
+def test_ir_is_printed_around_the_passes_that_are_named_or_that_change_it() -> None:
+    named = opt("-", "--stand-in", "-cse", "-canonicalize", "-mlir-print-ir-after=canonicalize").stderr
+    before = opt("-", "--stand-in", "-cse", "-canonicalize", "-mlir-print-ir-before=cse,canonicalize").stderr
+    changed = opt(
+        "-", "--stand-in", "-canonicalize", "-cse", "-mlir-print-ir-after-all", "-mlir-print-ir-after-change"
+    ).stderr
+
+    assert re.findall("IR Dump (.*) //---", named) == ["After canonicalize"]
+    assert re.findall("IR Dump (.*) //---", before) == ["Before cse", "Before canonicalize"]
+    assert re.findall("IR Dump (.*) //---", changed) == ["After canonicalize"]
+
+
+def test_a_failing_pass_s_ir_is_printed_on_request() -> None:
+    done = opt(
+        "-", "--stand-in", "-symbol-dce", LEAVES_INVALID_IR, "-mlir-print-ir-after-failure", text=INVALID
+    )
+
+    assert re.findall("IR Dump (.*) //---", done.stderr) == ["After convert-proton-nvidia-gpu-to-llvm Failed"]
+
+
+def test_mlir_s_own_times_and_statistics_are_printed() -> None:
+    assert "Execution time report" in opt("-", "--stand-in", "-cse", "-mlir-timing").stderr
+    assert "Pass statistics report" in opt("-", "--stand-in", "-cse", "-mlir-pass-statistics").stderr
+    assert opt("-", "--stand-in", "-cse", "-mlir-timing", "-mlir-print-ir-after-all").returncode == 1
+
+
+@pytest.mark.skipif(triton.__version__ < "3.7", reason="Triton 3.6 does not export MLIR's printer")
+def test_large_attributes_are_elided_on_request() -> None:
+    text = "tt.func @f() -> tensor<4xi32> {\n  %d = arith.constant dense<[1, 2, 3, 4]> : tensor<4xi32>\n"
+    text += "  tt.return %d : tensor<4xi32>\n}\n"
+
+    assert "__elided__" in opt("-", "--stand-in", "-mlir-elide-elementsattrs-if-larger=2", text=text).stdout
+
+
+@pytest.mark.parametrize("spelling", ["arch", "gfx-arch", "arch-generation-name"])
+@pytest.mark.parametrize("name", ["convert-triton-amdgpu-to-llvm", "tritonamdgpu-accelerate-matmul"])
+def test_an_option_of_amd_s_passes_has_the_names_of_every_version(name: str, spelling: str) -> None:
+    manager = ir.pass_manager(new_context())
+
+    adder(name).add(manager, {spelling: "gfx950"})
+
+    assert "=gfx950" in manager.get_pipeline_str()
+
+
+@pytest.mark.parametrize(
+    "flag", ["-mlir-print-stacktrace-on-diagnostic", "-mlir-debug-counter=x", "-irdl-file=f"]
+)
+def test_an_option_of_mlir_s_is_refused_as_one_and_not_as_a_pass(flag: str) -> None:
+    with pytest.raises(Problem, match="the option --"):
+        command([flag, "a.mlir"])
 
 
 @pytest.mark.parametrize("words", [["a.mlir", "b.mlir"], ["a.mlir", "-o"], ["-emit-bytecode", "a.mlir"]])

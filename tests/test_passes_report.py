@@ -5,14 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import triton
 from commands import tracing
+from data import kernels
 from recorded_runs import recorded_passes
 from records import compiled, new_run
 from rich.text import Text
 
+from tracing.analyze.passes import compilation, find_pass, passes_of
 from tracing.environment import nvdisasm
 from tracing.model import Argument, Kernel, LaunchLine, Signature, TensorMeta
+from tracing.record.derive import derive
+from tracing.record.passes import PassRecorder
 from tracing.report.passes import diff_text
+from tracing.store import Run
 
 KERNELS = Path(__file__).parent / "data" / "kernels.py"
 DOT = '%0 = tt.dot %a, %b : f32 loc("k.py":1:1)\n'
@@ -57,6 +63,8 @@ def test_an_operation_is_followed_to_the_pass_that_replaces_it(recorded: Path) -
 
     assert "disappears" in text
     assert "tt.dot: 1 before the first of these passes, 0 after the last" in text
+    lowered = next(line for line in text.splitlines() if "convert-triton-amdgpu-to-llvm" in line)
+    assert "rocdl.mfma" in lowered.partition("became ")[2]
 
 
 def test_a_pass_is_shown_with_its_pipeline_its_caller_and_its_diff(recorded: Path) -> None:
@@ -78,6 +86,30 @@ def test_a_python_line_is_followed_to_the_instructions_of_the_device(recorded: P
     assert ("MUFU.EX2" if nvdisasm() else "no nvdisasm was found") in text
 
 
+def test_a_python_line_is_followed_through_one_stage_alone_on_request(recorded: Path) -> None:
+    place = f"kernels.py:{line_of('tl.exp(x - tl.max')}"
+
+    text = shown(recorded, "--kernel", "softmax", "--line", place, "--stage", "ttgir")
+
+    assert f"{place}\n  ttgir\n" in text
+    assert "  ttir\n" not in text
+    assert "ex2.approx" not in text
+
+
+def test_the_ir_around_a_pass_is_written_as_it_was_recorded(recorded: Path, tmp_path: Path) -> None:
+    of_pass = ("--kernel", "softmax", "--pass", "tritongpu-coalesce")
+    file = tmp_path / "after.mlir"
+
+    before = shown(recorded, *of_pass, "--before")
+    assert shown(recorded, *of_pass, "--after", "-o", str(file)) == ""
+
+    run = Run(recorded)
+    record = find_pass(passes_of(run, compilation(run, "softmax")), "tritongpu-coalesce")
+    assert before == run.text(record.before)
+    assert file.read_text() == run.text(str(record.after))
+    assert "loc(" in before
+
+
 def test_an_amd_kernel_is_followed_to_its_assembly(recorded: Path) -> None:
     text = shown(recorded, "--kernel", "matmul", "--line", f"kernels.py:{line_of('total = tl.dot(')}")
 
@@ -96,9 +128,43 @@ def test_the_pass_that_a_process_died_in_is_said_first_and_its_ir_is_shown(tmp_p
     assert [line for line in ir.splitlines() if not line.startswith("//")] == [DOT.strip()]
 
 
+FAILS = """
+module {
+  tt.func public @narrow(%in: !tt.ptr<f8E4M3FN>, %out: !tt.ptr<f32>) {
+    %x = tt.load %in : !tt.ptr<f8E4M3FN>
+    %y = tt.fp_to_fp %x : f8E4M3FN -> f32
+    tt.store %out, %y : !tt.ptr<f32>
+    tt.return
+  }
+}
+"""
+
+
+def test_a_pass_that_failed_is_said_with_what_the_compiler_says_of_it(tmp_path: Path) -> None:
+    source = tmp_path / "narrow.ttir"
+    source.write_text(FAILS)
+    writer = new_run(tmp_path)
+    with PassRecorder(writer), pytest.raises(RuntimeError):  # sm_80 has no such float
+        triton.compile(str(source), target=kernels.TARGETS["sm_80"])
+    derive(writer.path)
+    writer.close()
+
+    passes = shown(writer.path)
+    run = tracing("show", str(writer.path), runs=tmp_path).stdout
+
+    for text in (passes, run):
+        assert "convert-triton-gpu-to-llvm (pass " in text
+        assert "only supported on compute capability >= 89" in text
+
+
 @pytest.mark.parametrize(
     ("args", "message"),
     [
+        (("--kernel", "matmul", "--before"), "--before and --after are of a pass"),
+        (("--kernel", "matmul", "--pass", "0", "--before", "--after"), "are two texts"),
+        (("--kernel", "matmul", "--pass", "0", "-o", "x.mlir"), "-o takes the IR of --before or --after"),
+        (("--kernel", "matmul", "--line", "kernels.py:1", "--stage", "sass"), "no stage sass"),
+        (("--kernel", "matmul", "--kernel", "softmax"), "one kernel at a time"),
         (("--kernel", "sofmax"), "has no kernel sofmax"),
         (("--pass", "0"), "has passes of 2 kernels"),
         (("--kernel", "matmul", "--pass", "csee"), "nearest: cse"),

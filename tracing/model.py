@@ -514,7 +514,9 @@ class NotCovered(Record, frozen=True):
 class Outcome(Record, frozen=True):
     """How the case ended; a run without one was killed, or is still being recorded."""
 
-    status: Literal["passed", "differs", "failed", "interrupted"]
+    status: Literal[
+        "passed", "differs", "failed", "interrupted", "compiled"
+    ]  # compiled: nothing was executed
     detail: str  # the comparison with eager, or the error with the line of the case that it came from
     traceback: str = ""
     message: str = ""  # all that the error said; `detail` has its first line

@@ -5,20 +5,27 @@ Printed, never asserted: machines differ. Both sides of a ratio are of one run, 
 
 from __future__ import annotations
 
+import functools
 import os
+import resource
 import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import pytest
+import tutorial_kernels
 from data import kernels
 from records import new_run
 
+from tracing.model import Derivation
 from tracing.record.derive import derive
 from tracing.record.passes import PassRecorder
+from tracing.store import Run
+from tracing.virtual_gpu import virtual_gpu
 
 ROUNDS = 9
 TARGET = "sm_90"
@@ -33,19 +40,51 @@ def milliseconds(kernel: str, context: AbstractContextManager[object]) -> float:
 
 @pytest.mark.parametrize("kernel", kernels.KERNELS)
 def test_compile_time_with_the_recorder_over_without(kernel: str, tmp_path: Path) -> None:
-    recorder, printing = PassRecorder(new_run(tmp_path)), PassRecorder(new_run(tmp_path), print_ir=True)
-    milliseconds(kernel, recorder)  # the first compile loads LLVM's targets
-    rounds = [
-        (
-            milliseconds(kernel, nullcontext()),
-            milliseconds(kernel, recorder),
-            milliseconds(kernel, printing),
-        )
-        for _ in range(ROUNDS)
-    ]
-    plain, recorded, printed = map(statistics.median, zip(*rounds, strict=True))
-    print(f"\n{kernel}: {plain:.0f} ms; recorded {recorded / plain:.2f}x, --ir during {printed / plain:.2f}x")
-    assert recorder.count == ROUNDS + 1
+    print(f"\n{kernel}: {costs(lambda: bool(kernels.compiled(kernel, TARGET)), tmp_path)}")
+
+
+def test_compile_time_of_the_tutorials_kernels_with_the_recorder_over_without(tmp_path: Path) -> None:
+    folder = os.environ.get("TUTORIALS")
+    if folder is None:
+        pytest.skip("TUTORIALS names no folder with Triton's tutorials")
+    with virtual_gpu(TARGET, execute=False):
+        for name, compile in tutorial_kernels.compiles(Path(folder)).items():
+            print(f"\n{name}: {costs(compile, tmp_path / name)}")
+
+
+def costs(compile: Callable[[], object], runs: Path) -> str:
+    """The compile of a kernel, and what recording it and deriving its IR take, as ratios to that.
+
+    By the clock, and in CPU time of this process and its children, which a busy machine changes less.
+    """
+    rounds = []
+    for number in range(ROUNDS + 1):
+        capturing, printing = (new_run(runs / f"{number}-{what}") for what in ("capture", "during"))
+        plain = timed(compile, nullcontext())
+        recorded = timed(compile, PassRecorder(capturing))
+        printed = timed(compile, PassRecorder(printing, print_ir=True))
+        deriving = timed(functools.partial(derive, capturing.path), nullcontext())
+        rounds.append((plain, recorded, printed, deriving))
+        assert not any(one.differs for one in Run(capturing.path).records(Derivation))
+    kept = rounds[1:]  # the first loads LLVM's targets
+    wall, cpu = ([statistics.median(one[at][clock] for one in kept) for at in range(4)] for clock in range(2))
+    ratios = [f"{w / wall[0]:.2f}x (CPU {c / cpu[0]:.2f}x)" for w, c in zip(wall[1:], cpu[1:], strict=True)]
+    return f"{wall[0]:.0f} ms; recorded {ratios[0]}, --ir during {ratios[1]}, deriving it {ratios[2]}"
+
+
+def timed(call: Callable[[], object], context: AbstractContextManager[object]) -> tuple[float, float]:
+    """Milliseconds by the clock, and of the CPU."""
+    with context:
+        started, before = time.perf_counter(), cpu_seconds()
+        call()
+        wall, cpu = time.perf_counter() - started, cpu_seconds() - before
+    return wall * 1e3, cpu * 1e3
+
+
+def cpu_seconds() -> float:
+    """What this process and its ended children have taken of the CPU."""
+    usages = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
 
 
 def test_time_of_deriving_the_ir_over_that_of_the_compilations(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@
 
 # ruff: noqa: F821  # lit defines config and lit_config
 import contextlib
+import os
 import sys
 import tempfile
 from pathlib import Path
@@ -31,11 +32,16 @@ config.available_features.add("asserts")  # Triton's wheels are built with asser
 with contextlib.suppress(Problem):
     printing.require()
     config.available_features.add("symbols")
-config.environment["PYTHONPATH"] = str(project)
+config.environment["PYTHONPATH"] = os.pathsep.join(
+    [*filter(None, [os.environ.get("PYTHONPATH")]), str(project)]  # where another Triton may be
+)
 config.environment["FILECHECK_OPTS"] = "--enable-var-scope"  # as in Triton's own lit.cfg.py
 # a variable before a command is written for a shell; lit's own wants `env`
 config.substitutions += [(r"(?<!\S)(?<!env )(?=(?:[A-Z][A-Z0-9_]*=\S+ +)+triton-opt )", "env ")]
 config.substitutions += [
     (r"(?<![\w/.-])triton-opt(?![\w-])", f"{sys.executable} -m tracing opt --stand-in"),
+    (r"(?<![\w/.=-])mlir-translate(?![\w-])", f"{sys.executable} -m tracing mlir-translate"),
+    (r"(?<![\w/.=-])(?<!tracing )opt(?= -)", f"{sys.executable} -m tracing llvm-opt"),
+    (r"(?<![\w/.=-])llc(?![\w-])", f"{sys.executable} -m tracing llc"),
     (r"(?<![\w/.-])FileCheck(?![\w-])", str(filecheck_path())),
 ]

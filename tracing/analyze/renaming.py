@@ -37,7 +37,7 @@ def renamed(before: str, after: str) -> str:
     for index, line in enumerate(new):
         partner = old[partners[index]] if index in partners else None
         names |= dict(_definitions(line, partner, taken))
-        lines.append(_replaced(_VALUE, line, names))
+        lines.append(replaced_values(line, names))
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -80,17 +80,23 @@ def _form(match: re.Match[str]) -> str:
     return "%" if match["name"] else match[0]
 
 
-def _definitions(line: str, partner: str | None, taken: set[str]) -> Iterator[tuple[str, str]]:
-    mine, old = list(_defined(line)), list(_defined(partner or ""))
-    if len(mine) != len(old):
-        old = [f"{name}'" if name in taken else name for name in mine]
-    yield from zip(mine, old, strict=True)
-
-
-def _defined(line: str) -> Iterator[str]:
+def definitions_in(line: str) -> Iterator[str]:
+    """The names of the values that a line of a module defines, in order."""
     results, _, rest = line.partition(" = ") if line.lstrip().startswith("%") else ("", "", line)
     yield from _values(_VALUE, results)
     yield from _values(_DEFINED, rest)
+
+
+def replaced_values(line: str, names: Mapping[str, str]) -> str:
+    """A line of a module with other names for its values."""
+    return _replaced(_VALUE, line, names)
+
+
+def _definitions(line: str, partner: str | None, taken: set[str]) -> Iterator[tuple[str, str]]:
+    mine, old = list(definitions_in(line)), list(definitions_in(partner or ""))
+    if len(mine) != len(old):
+        old = [f"{name}'" if name in taken else name for name in mine]
+    yield from zip(mine, old, strict=True)
 
 
 def _values(pattern: re.Pattern[str], line: str) -> Iterator[str]:

@@ -12,6 +12,7 @@ from tracing.cli import (  # noqa: F401  # each registers its commands with the 
     execute,
     export,
     lit,
+    llvm_tools,
     opt,
     passes,
     reduce,

@@ -31,11 +31,11 @@ def execute(
         passes = analysis.passes_of(run, chosen)
         _replay(run, passes, analysis.find_pass(passes, which, stage))
         return
-    from tracing.case import load_case
     from tracing.record.device import Device
     from tracing.record.once import execute as execute_case
 
-    execute_case(load_case(what), Device(target), seed)
+    device = Device(target)
+    execute_case(device.load(what), device, seed)
 
 
 def _replay(run: store.Run, passes: Sequence[PassRecord], record: PassRecord) -> None:

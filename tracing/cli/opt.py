@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tracing.cli.app import app
+from tracing.cli.as_a_tool import as_a_tool
 from tracing.errors import Problem
 
 if TYPE_CHECKING:
@@ -27,15 +28,23 @@ def opt(
 
     A pass is a flag, `-tritongpu-pipeline="num-stages=3"`, or part of
     `--pass-pipeline='builtin.module(cse,canonicalize)'`; `--list-passes` lists those that this Triton has.
-    The other flags are triton-opt's: -split-input-file -verify-diagnostics -o -run-reproducer -debug
-    -debug-only -dump-pass-pipeline -mlir-print-ir-after-all -mlir-print-ir-before-all -mlir-print-debuginfo;
-    and, through symbols of Triton's library (3.7 and later), -allow-unregistered-dialect
-    -mlir-print-local-scope -mlir-print-op-generic -mlir-pretty-debuginfo -mlir-use-nameloc-as-prefix.
+    The other flags are triton-opt's: -split-input-file -verify-diagnostics -verify-each=0 -o
+    -run-reproducer -debug -debug-only -dump-pass-pipeline -mlir-print-debuginfo; -mlir-print-ir-before and
+    -after (with names, or -all), -after-change, -after-failure; -mlir-timing -mlir-pass-statistics;
+    -mlir-pass-pipeline-crash-reproducer=FILE, -local-reproducer; and, through symbols of Triton's library
+    (3.7 and later), -allow-unregistered-dialect and what MLIR's printer takes, -mlir-print-local-scope or
+    -mlir-elide-elementsattrs-if-larger=N. Other options of MLIR's are refused. AMD's passes take arch,
+    gfx-arch and arch-generation-name for one another, as versions of Triton call that option.
 
     Where Triton was built, or TRITON_OPT names it, that triton-opt runs instead; `--stand-in` forbids it.
 
-    Exit status 1 if the text or a pass fails, or a diagnostic is not as expected.
+    Exit status 1, as triton-opt's, if the text, a pass or an option fails, or a diagnostic is not expected.
     """
+    with as_a_tool():
+        _opt(arguments)
+
+
+def _opt(arguments: list[str]) -> None:
     from tracing.compiler.command_line import command
     from tracing.compiler.opt import optimise
     from tracing.compiler.tools import triton_opt

@@ -130,6 +130,14 @@ PassesIR = Annotated[
         "are checked against its artefacts. during: printed as passes run; compiling takes 1.4-1.8x."
     ),
 ]
+CompileOnly = Annotated[
+    bool,
+    typer.Option(
+        "--compile-only",
+        help="Compile every kernel for --target and execute none: for Gluon, and for what takes too long "
+        "without a GPU. Launches are recorded without digests.",
+    ),
+]
 Show = Annotated[bool, typer.Option("--show", help="Show the run when it has ended.")]
 
 
@@ -156,21 +164,25 @@ def run(
     hash_fn: HashFunction = None,
     passes: Passes = True,
     ir: PassesIR = When.after,
+    compile_only: CompileOnly = False,
     show: Show = False,
     runs: Runs = RUNS,
 ) -> None:
     """Run a case under recording hooks, and check it against eager.
 
-    Exit status 1 if the compiled result differs from eager, 2 if the case failed.
+    Exit status 1 if the compiled result differs from eager, 2 if the case failed. With --compile-only nothing
+    is compared, and comparisons that the case itself makes hold.
     """
     from tracing import environment
 
     environment.require_compiler()
+    if compile_only:
+        _refuse_values(keep_inputs or keep_outputs, time_launches, hash_fn)
+        digests = Digests.none
     job = environment.job() if rank_aware else None
     frozen = read_winners(winners) if winners else None
     started = time.perf_counter()
     with err.status("importing torch") as status:
-        from tracing.case import load_case
         from tracing.record.device import Device
         from tracing.record.experiment import Experiment
         from tracing.record.launches import LaunchRecorder
@@ -184,9 +196,10 @@ def run(
         selection = selection_of(kernel, launches, [p.value for p in phase or ()], rank)
         keep = Keep(keep_inputs, keep_memory, keep_disk, keep_spill.value)
         hashing = load_hash_fn(hash_fn) if hash_fn else None
+        device = Device(target, execute=not compile_only)
         with Reads() as reads:
-            loaded = load_case(case)
-        experiment = Experiment(loaded, Device(target), seed)
+            loaded = device.load(case)
+        experiment = Experiment(loaded, device, seed)
         size = environment.world_size() if rank_aware else 1
         info = _info(experiment, digests, operators, size, selection)
         writer = store.create(runs, info, environment.rank(), job)
@@ -207,6 +220,19 @@ def run(
     if frozen:
         print_taken(frozen, info.environment, taken.chosen, taken.unmatched)
     _conclude(outcome, writer.path, show, recorder.hash_failure)
+
+
+def _refuse_values(keep: bool, time_launches: bool, hash_fn: str | None) -> None:
+    given = {
+        "--keep-inputs or --keep-outputs": keep,
+        "--time": time_launches,
+        "--hash-fn": hash_fn is not None,
+    }
+    for option in (option for option, is_given in given.items() if is_given):
+        raise Problem(
+            f"{option} asks for what a launch does, and --compile-only executes none",
+            "leave one of the two out",
+        )
 
 
 def _info(
@@ -244,4 +270,4 @@ def _conclude(outcome: Outcome, path: Path, show: bool, hash_failure: str) -> No
         err.print(f"tracing: the case failed: {outcome.detail}", markup=False)
         err.print(f"  the run up to there, and the traceback: `tracing show {path}`", markup=False)
     print(path)
-    raise typer.Exit({"passed": 0, "differs": 1}.get(outcome.status, 2))
+    raise typer.Exit({"passed": 0, "compiled": 0, "differs": 1}.get(outcome.status, 2))

@@ -12,9 +12,12 @@ from tracing.analyze.passes import KernelPasses, kernel_passes, label
 from tracing.cli import hints
 from tracing.cli.app import RUNS, Runs, app, out
 from tracing.cli.derived import open_derived
+from tracing.cli.failure import unfinished
 from tracing.errors import Problem
+from tracing.model import Outcome
 from tracing.report import text
 from tracing.report.launch import compiled_text, launch_in_full
+from tracing.report.passes import unfinished_text
 
 
 @app.command()
@@ -35,6 +38,11 @@ def show(
 def print_run(opened: store.Run) -> None:
     for line in text.run_text(opened):
         out.print(line)
+    if any(outcome.status in ("passed", "differs") for outcome in opened.records(Outcome)):
+        return
+    for record, said in unfinished(opened):
+        for part in unfinished_text(record, said):
+            out.print(part)
 
 
 def _print_launch(opened: store.Run, index: int) -> None:

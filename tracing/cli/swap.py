@@ -76,12 +76,10 @@ def _program(b: store.Run, version: Version | None, close: bool) -> SwappedCase:
     info = b.info
     virtual = is_virtual(info.environment)
     with err.status("importing torch"):
-        from tracing.case import load_case
         from tracing.record.device import Device
         from tracing.replay.swapped_case import SwappedCase
         from tracing.virtual_gpu.chips import DEFAULT_TARGET
 
-        case = load_case(case_of(info))
         device = Device(target_of(info.environment) if virtual else DEFAULT_TARGET)
     if device.virtual != virtual:
         where = "without a GPU, and here is one" if virtual else "on a GPU, and here is none"
@@ -91,6 +89,7 @@ def _program(b: store.Run, version: Version | None, close: bool) -> SwappedCase:
             "without a GPU Triton's interpreter executes every kernel, so `--with eager` replaces nothing",
             "`--with source`, `--with configuration`, or neither",
         )
+    case = device.load(case_of(info))
     return SwappedCase(case, device, info.seed, eager=close, winners=list(b.records(Winner)))
 
 

@@ -24,6 +24,8 @@ from tracing.compiler.pipeline_text import PassText, passes_in
 from tracing.errors import Problem
 
 _ARGUMENTS = re.compile(r"\(([^()]*pass_manager[^()]*)\)")
+# One option, which AMD's passes called by the first two names before Triton 3.8, and each by its own.
+_ARCHITECTURE = ("arch", "arch-generation-name", "gfx-arch")
 _TRUE = ("", "1", "true", "True", "TRUE")
 _FALSE = ("0", "false", "False", "FALSE")
 
@@ -60,6 +62,7 @@ class Adder:
 
     def add(self, manager: ir.pass_manager, options: Mapping[str, str]) -> None:
         """Add the pass; raises Problem for an option that is missing, unknown, fixed, or of another type."""
+        options = self._in_own_words(options)
         self._check(options)
         self.function(manager, *[self._argument(one, options) for one in self.parameters])
 
@@ -69,6 +72,14 @@ class Adder:
             f"{one.option}={options[one.option]}" for one in self.parameters if one.option in options
         )
         return f'-{self.name}="{chosen}"' if chosen else f"-{self.name}"
+
+    def _in_own_words(self, options: Mapping[str, str]) -> Mapping[str, str]:
+        # an option as this version of Triton calls it
+        known = {one.option for one in self.parameters} | self.fixed.keys()
+        own = [name for name in _ARCHITECTURE if name in known]
+        if len(own) != 1:
+            return options
+        return {own[0] if name in _ARCHITECTURE else name: value for name, value in options.items()}
 
     def _argument(self, parameter: Parameter, options: Mapping[str, str]) -> Any:
         if not parameter.option:

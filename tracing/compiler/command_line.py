@@ -5,7 +5,7 @@ One dash or two, flags and passes in any order; what is no flag of ours is a pas
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tracing.compiler.opt import Settings
@@ -19,20 +19,40 @@ _FLAGS = {  # triton-opt's flag -> field of Settings
     "mlir-print-debuginfo": "print_debuginfo",
     "mlir-print-ir-before-all": "print_before_all",
     "mlir-print-ir-after-all": "print_after_all",
+    "mlir-print-ir-after-change": "print_after_change",
+    "mlir-print-ir-after-failure": "print_after_failure",
+    "mlir-pass-pipeline-local-reproducer": "local_reproducer",
+    "mlir-pass-statistics": "statistics",
+    "mlir-timing": "timing",
     "debug": "debug",
     "run-reproducer": "run_reproducer",
     "dump-pass-pipeline": "dump_pass_pipeline",
 }
-_PRINTER = (
+_PRINTER = (  # flags and options with a value that MLIR's own printer reads
     "mlir-print-local-scope",
     "mlir-print-op-generic",
     "mlir-use-nameloc-as-prefix",
     "mlir-pretty-debuginfo",
+    "mlir-print-assume-verified",
+    "mlir-print-skip-regions",
+    "mlir-print-unique-ssa-ids",
+    "mlir-print-value-users",
+    "mlir-elide-elementsattrs-if-larger",
+    "mlir-elide-resource-strings-if-larger",
+    "mlir-print-elementsattrs-with-hex-if-larger",
 )
-_NOTHING = ("mlir-disable-threading", "verify-each")  # as it is here anyway
-_WITH_VALUE = ("o", "pass-pipeline", "debug-only")
+_NOTHING = ("mlir-disable-threading", "mlir-print-ir-module-scope")  # as it is here anyway
+_PASSES = ("mlir-print-ir-before", "mlir-print-ir-after")  # with names of passes
+_REPRODUCER = "mlir-pass-pipeline-crash-reproducer"
+_WITH_VALUE = ("o", "pass-pipeline", "debug-only", _REPRODUCER, *_PASSES)
 _OWN = ("list-passes", "stand-in")
-_ELSEWHERE = ("emit-bytecode", "show-dialects")  # what triton-opt has and this has not
+# what triton-opt has and this has not; so has every other option of MLIR's, which begin with "mlir-"
+_ELSEWHERE = (
+    "emit-bytecode", "emit-bytecode-version", "irdl-file", "load-dialect-plugin", "load-pass-plugin",
+    "log-actions-to", "log-mlir-actions-filter", "no-implicit-module", "profile-actions-to", "show-dialects",
+    "verify-roundtrip", "list-passes-only", "color", "help", "help-list", "help-hidden", "version",
+)  # fmt: skip
+_FALSE = ("0", "false", "False", "FALSE")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +79,15 @@ def command(arguments: Sequence[str]) -> Command:
             values[name] = value
             passes += passes_in(value) if name == "pass-pipeline" else ()
         elif name in _PRINTER:
-            printer.append(f"-{name}")
-        elif name in _ELSEWHERE:
-            raise Problem(f"--{name} needs triton-opt itself", "`make triton` builds it")
+            printer.append(f"-{name}={value}" if value else f"-{name}")
+        elif name == "verify-each":
+            values[name] = "0" if value in _FALSE else "1"
         elif name in _FLAGS or name in _OWN or name in _NOTHING:
             values[name] = value
+        elif name in _ELSEWHERE or name.startswith("mlir-"):
+            raise Problem(
+                f"the option --{name} is not supported here", "`make triton` builds triton-opt itself"
+            )
         else:
             passes.append(PassText(name, options_in(value)))
     if len(files) > 1:
@@ -76,6 +100,10 @@ def command(arguments: Sequence[str]) -> Command:
         printer=tuple(printer),
         only_expected=values.get("verify-diagnostics") == "only-expected",
         debug_only=values.get("debug-only", ""),
+        print_before=_names(values, "mlir-print-ir-before"),
+        print_after=_names(values, "mlir-print-ir-after"),
+        crash_reproducer=values.get(_REPRODUCER, ""),
+        verify_each=values.get("verify-each") != "0",
         **{field: name in values for name, field in _FLAGS.items()},
     )
     return Command(
@@ -85,6 +113,10 @@ def command(arguments: Sequence[str]) -> Command:
         list_passes="list-passes" in values,
         stand_in="stand-in" in values,
     )
+
+
+def _names(values: Mapping[str, str], flag: str) -> tuple[str, ...]:
+    return tuple(filter(None, values.get(flag, "").split(",")))
 
 
 def _words(arguments: Sequence[str]) -> Iterator[tuple[str, str]]:

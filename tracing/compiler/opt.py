@@ -42,11 +42,26 @@ class Settings:
     print_debuginfo: bool = False
     print_before_all: bool = False
     print_after_all: bool = False
+    print_before: tuple[str, ...] = ()  # names of passes
+    print_after: tuple[str, ...] = ()
+    print_after_change: bool = False  # of what is printed after a pass, only if the pass changed something
+    print_after_failure: bool = False
+    verify_each: bool = True  # the IR is verified after each pass
+    timing: bool = False
+    statistics: bool = False
+    crash_reproducer: str = ""  # file that gets the IR and the passes of a chunk that fails
+    local_reproducer: bool = False  # ... the failing pass alone
     printer: tuple[str, ...] = ()  # LLVM's options of the printer, "-mlir-print-local-scope"
     debug: bool = False
     debug_only: str = ""
     run_reproducer: bool = False  # the passes that the file's reproducer names, before `passes`
     dump_pass_pipeline: bool = False
+
+    @property
+    def prints_between(self) -> bool:
+        """Whether IR is printed around passes."""
+        every = self.print_before_all or self.print_after_all or self.print_after_failure
+        return every or bool(self.print_before or self.print_after)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +89,13 @@ def optimise(text: str, name: str, settings: Settings) -> Outcome:
         _check(one, manager)
     if settings.printer or settings.allow_unregistered_dialect:
         printing.require()
+    _require_one_run(settings)
     with tempfile.TemporaryDirectory(prefix="tracing-") as folder:
         chunks = list(_chunks(text, Path(folder), settings.split_input_file))
         ended = in_child(lambda: _all(chunks, Path(folder), settings), _DAY)
         said = _renamed(ended.stderr, folder, name)
+        if settings.crash_reproducer and Path(settings.crash_reproducer).exists():
+            said += f"{name}: error: a reproducer has been generated in `{settings.crash_reproducer}`\n"
         if ended.result is None:
             return Outcome("", f"{said}{name}: the compiler failed: {ended.failure}\n", False)
         output = _renamed("// -----\n".join(filter(None, ended.result)), folder, name)
@@ -91,6 +109,23 @@ def optimise(text: str, name: str, settings: Settings) -> Outcome:
 def flags(passes: Sequence[PassText]) -> str:
     """Passes as triton-opt's command line has them, with the options that a compilation chooses."""
     return " ".join(adder(one.name).flag(one.options) for one in passes)
+
+
+def _require_one_run(settings: Settings) -> None:
+    # of one pass manager, and what must happen between passes has a manager each
+    between = [
+        flag
+        for flag, given in (
+            ("-mlir-print-ir-…", settings.prints_between),
+            ("-mlir-pass-pipeline-local-reproducer", settings.local_reproducer),
+        )
+        if given
+    ]
+    if between and (settings.timing or settings.statistics):
+        raise Problem(
+            f"-mlir-timing and -mlir-pass-statistics are of all passes together, {between[0]} of each",
+            "ask for one at a time",
+        )
 
 
 def _check(one: PassText, manager: ir.pass_manager) -> None:
@@ -141,8 +176,11 @@ def _one(path: Path, settings: Settings) -> str | None:
     try:
         module = ir.parse_mlir_module(str(path), context)
         module.context = context  # the module does not keep it alive
-        for one in settings.passes:
-            _run(one, module, settings)
+        if settings.timing or settings.statistics:
+            _run(settings.passes, module, settings)
+        else:
+            _run_each(module, settings)
+        _discard_reproducer(settings)
         return _printed(module, settings)
     except RuntimeError:  # the compiler has said why
         return None
@@ -150,14 +188,57 @@ def _one(path: Path, settings: Settings) -> str | None:
         del handler  # before the context that it serves
 
 
-def _run(one: PassText, module: Any, settings: Settings) -> None:
-    manager = ir.pass_manager(module.context)
-    adder(one.name).add(manager, one.options)
-    if settings.print_before_all:
-        _dump("Before", one.name, _printed(module, settings))
-    manager.run(module, one.name)
-    if settings.print_after_all:
-        _dump("After", one.name, _printed(module, settings))
+def _run_each(module: Any, settings: Settings) -> None:
+    if settings.crash_reproducer and not settings.local_reproducer:
+        _write_reproducer(settings.passes, module, settings)
+    for one in settings.passes:
+        if settings.crash_reproducer and settings.local_reproducer:
+            _write_reproducer([one], module, settings)
+        if settings.print_before_all or one.name in settings.print_before:
+            _dump(f"Before {one.name}", _printed(module, settings))
+        before = _printed(module, settings) if settings.print_after_change else ""
+        try:
+            _run([one], module, settings)
+        except RuntimeError:
+            if settings.print_after_failure:
+                _dump(f"After {one.name} Failed", _printed(module, settings))
+            raise
+        wanted = settings.print_after_all or one.name in settings.print_after
+        if wanted and not settings.print_after_failure and before != (after := _printed(module, settings)):
+            _dump(f"After {one.name}", after)
+
+
+def _run(passes: Sequence[PassText], module: Any, settings: Settings) -> None:
+    manager = _manager(passes, module.context)
+    if not settings.verify_each:
+        printing.verify_nothing(manager)
+    if settings.timing:
+        printing.report_times(manager)
+    if settings.statistics:
+        printing.report_statistics(manager)
+    manager.run(module, passes[-1].name if passes else "")
+
+
+def _manager(passes: Sequence[PassText], context: Any) -> Any:
+    manager = ir.pass_manager(context)
+    for one in passes:
+        adder(one.name).add(manager, one.options)
+    return manager
+
+
+def _write_reproducer(passes: Sequence[PassText], module: Any, settings: Settings) -> None:
+    # on disk before the passes run: one of them may take the process down
+    pipeline = _manager(passes, module.context).get_pipeline_str().replace('"', '\\"')
+    resource = (
+        f'pipeline: "{pipeline}", disable_threading: true, verify_each: {str(settings.verify_each).lower()}'
+    )
+    resources = f"{{-#\n  external_resources: {{ mlir_reproducer: {{ {resource} }} }}\n#-}}\n"
+    Path(settings.crash_reproducer).write_text(f"{_printed(module, settings)}\n{resources}")
+
+
+def _discard_reproducer(settings: Settings) -> None:
+    if settings.crash_reproducer:
+        Path(settings.crash_reproducer).unlink(missing_ok=True)
 
 
 def _printed(module: Any, settings: Settings) -> str:
@@ -165,6 +246,6 @@ def _printed(module: Any, settings: Settings) -> str:
     return text if text.endswith("\n") else f"{text}\n"
 
 
-def _dump(when: str, name: str, text: str) -> None:
-    sys.stderr.write(f"// -----// IR Dump {when} {name} //----- //\n{text}\n\n")
+def _dump(when: str, text: str) -> None:
+    sys.stderr.write(f"// -----// IR Dump {when} //----- //\n{text}\n\n")
     sys.stderr.flush()

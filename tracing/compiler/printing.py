@@ -12,10 +12,15 @@ from typing import Any
 
 from triton._C import libtriton
 
+from tracing.compiler.symbols import function
 from tracing.errors import Problem
 
 _ALLOW = "_ZN4mlir11MLIRContext25allowUnregisteredDialectsEb"
 _ALLOWED = "_ZN4mlir11MLIRContext26allowsUnregisteredDialectsEv"
+_VERIFY = "_ZN4mlir11PassManager14enableVerifierEb"
+_TIME = "_ZN4mlir11PassManager12enableTimingEv"
+_COUNT = "_ZN4mlir11PassManager16enableStatisticsENS_15PassDisplayModeE"
+_PIPELINE = 1  # PassDisplayMode: in the order of the passes
 _REGISTER = "_ZN4mlir27registerAsmPrinterCLOptionsEv"
 _PARSE = "LLVMParseCommandLineOptions"
 _HEADER = object.__basicsize__  # of a Python object: what its binding adds stands behind it
@@ -45,14 +50,29 @@ def allow_unregistered_dialects(context: Any) -> None:
     allow, allowed = _symbol(_ALLOW), _symbol(_ALLOWED)
     allow.argtypes, allow.restype = (ctypes.c_void_p, ctypes.c_bool), None
     allowed.argtypes, allowed.restype = (ctypes.c_void_p,), ctypes.c_bool
-    pointer = _pointer(context)
+    pointer = pointer_of(context)
     before = allowed(pointer)
     allow(pointer, True)
     if before or not allowed(pointer):
         raise Problem("this Triton keeps its MLIR contexts where they are not found", _REMEDY)
 
 
-def _pointer(instance: Any) -> int | None:
+def verify_nothing(manager: Any) -> None:
+    """Let a pass manager not verify the IR after each pass."""
+    function(_VERIFY, None, ctypes.c_void_p, ctypes.c_bool)(pointer_of(manager), False)
+
+
+def report_times(manager: Any) -> None:
+    """Let a pass manager print, when it is deleted, how long each pass took."""
+    function(_TIME, None, ctypes.c_void_p)(pointer_of(manager))
+
+
+def report_statistics(manager: Any) -> None:
+    """Let a pass manager print, after it ran, what its passes counted."""
+    function(_COUNT, None, ctypes.c_void_p, ctypes.c_int)(pointer_of(manager), _PIPELINE)
+
+
+def pointer_of(instance: Any) -> int | None:
     # where pybind11 (up to 3.8) and nanobind (3.9) keep what an object stands for
     behind = id(instance) + _HEADER
     if hasattr(type(instance), "_pybind11_conduit_v1_"):

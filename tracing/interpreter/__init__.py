@@ -24,9 +24,10 @@ from typing import Any
 import numpy as np
 import torch
 import triton.language as tl
+from triton.experimental.gluon._runtime import GluonJITFunction
 from triton.runtime import interpreter as upstream
 
-from tracing.interpreter.builder import BUILDER
+from tracing.interpreter.builder import BUILDER, not_executable
 from tracing.interpreter.exclusion import LANGUAGE, compiles_wait
 from tracing.interpreter.guard import guarded
 from tracing.interpreter.language import interpreted, rewritten
@@ -52,8 +53,11 @@ def execute(source: Any, arguments: Sequence[object], grid: tuple[int, int, int]
     give zeros, and stores do nothing. Where the thread is watched (`tracing.interpreter.gates`), the watchers
     decide instead.
 
-    Raises Problem for what can be compiled but not executed here: inline assembly, rare libdevice functions.
+    Raises Problem for what can be compiled but not executed here: Gluon, inline assembly, rare functions of
+    libdevice.
     """
+    if isinstance(source.fn, GluonJITFunction):
+        raise not_executable(f"the Gluon kernel {source.fn.__name__}")
     with LANGUAGE, interpreted(), _unobserved(), guarded(arguments), np.errstate(all="ignore"):
         bound = _bind(source, arguments)
         program = rewritten(source.fn.fn)

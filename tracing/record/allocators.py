@@ -17,6 +17,7 @@ from tracing.patch import Method, patched
 from tracing.record import hooks
 from tracing.record.operator_effects import Effect
 from tracing.record.operators import OperatorListener
+from tracing.record.unseen import Unseen
 
 Allocate: TypeAlias = Callable[..., torch.Tensor]
 
@@ -60,7 +61,8 @@ def _seen(allocate: Allocate, effect: Effect, listener: OperatorListener) -> All
     def allocated(*args: Any) -> torch.Tensor:
         made = allocate(*args)
         if not hooks._thread.hidden:
-            listener.after(effect, args, {}, made, None)
+            with Unseen():
+                listener.after(effect, args, {}, made, None)
         return made
 
     return allocated

@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterator
 import torch
 import torch._inductor.config as inductor
 
+from tracing.case import load_case
 from tracing.environment import environment, fresh_caches, local_rank
-from tracing.model import Environment
+from tracing.model import Case, Environment
 from tracing.virtual_gpu import virtual_gpu
 from tracing.virtual_gpu.chips import parse_target
 
@@ -17,10 +18,14 @@ from tracing.virtual_gpu.chips import parse_target
 class Device:
     """Where a case runs: `type` is what tensors are made on, `environment` describes it."""
 
-    def __init__(self, target: str) -> None:
-        """Choose the GPU if there is one, else a virtual GPU that compiles for `target`."""
+    def __init__(self, target: str, *, execute: bool = True) -> None:
+        """Choose the GPU if there is one, else a virtual GPU that compiles for `target`.
+
+        execute -- False: kernels are compiled for `target`, and not launched, whatever GPU there is
+        """
         self.target = target
-        self.virtual = not torch.cuda.is_available()
+        self.execute = execute
+        self.virtual = not execute or not torch.cuda.is_available()
         if not self.virtual:
             torch.cuda.set_device(local_rank() % torch.cuda.device_count())  # ranks may share a GPU
         self.type = "cpu" if self.virtual else "cuda"
@@ -38,13 +43,22 @@ class Device:
         """Versions, device and knobs of a run on this device."""
         return environment(self.name, self.compiled_for)
 
+    def load(self, name: str) -> Case:
+        """Import a case's file, which finds this device already: a program may ask for it while imported.
+
+        name -- as for load_case
+        """
+        here = virtual_gpu(self.target, execute=self.execute) if self.virtual else contextlib.nullcontext()
+        with here:
+            return load_case(name)
+
     @contextlib.contextmanager
     def active(self) -> Iterator[None]:
         """While active, torch.compile makes Triton kernels that run on this device and can be recorded."""
         with contextlib.ExitStack() as stack:
             stack.enter_context(self.caches())
             if self.virtual:
-                stack.enter_context(virtual_gpu(self.target))
+                stack.enter_context(virtual_gpu(self.target, execute=self.execute))
             # launches out of CUDA graphs and out of C++ pass no Python, and so no hook
             stack.enter_context(inductor.patch({"triton.cudagraphs": False, "cpp_wrapper": False}))
             torch._dynamo.reset()  # code compiled before, without the hooks, must not be reused

@@ -41,6 +41,7 @@ from tracing.record.nesting import nesting
 from tracing.record.out_of_bounds import OutOfBoundsError
 from tracing.record.site import Grid, Site
 from tracing.record.sites import CompiledSite, InductorSite, InterpretedSite, bound
+from tracing.record.unseen import Unseen, own_frames_skipped
 
 
 class Listener(Protocol):
@@ -99,6 +100,7 @@ def _patch() -> None:
         (InterpretedFunction, "run", _around_interpreted),
         (interpreter, "execute", _around_execution),
     )
+    _patches.enter_context(own_frames_skipped())
     for owner, name, wrapper in points:
         _patches.enter_context(patched(owner, name, wrapper))
     _patches.enter_context(trials_hidden())
@@ -128,16 +130,18 @@ def shown() -> bool:
 def announce(site: Site, values: Sequence[Any], stream: int, grid: Grid | None) -> list[tuple[Listener, Any]]:
     """Tell every listener that a launch comes; what it gives is for `conclude`."""
     told = []
-    watching.forget()
-    for listener in _listeners:
-        told.append((listener, listener.before(site, values, stream, grid)))
+    with Unseen():
+        watching.forget()
+        for listener in _listeners:
+            told.append((listener, listener.before(site, values, stream, grid)))
     return told
 
 
 def conclude(told: list[tuple[Listener, Any]]) -> None:
     """Tell the same listeners that it was made."""
-    for listener, token in reversed(told):
-        listener.after(token)
+    with Unseen():
+        for listener, token in reversed(told):
+            listener.after(token)
 
 
 def _around_inductor(original: Method) -> Method:

@@ -21,6 +21,7 @@ from tracing.record.landmarks import Landmarks
 from tracing.record.operator_effects import Effect, effect_of
 from tracing.record.operator_mode import OperatorMode
 from tracing.record.tensors import has_memory, takes_itself_apart, tensors_in
+from tracing.record.unseen import Unseen
 
 
 class OperatorListener(Protocol):
@@ -71,13 +72,15 @@ class Operators(OperatorMode):
             effect = self._effects[func] = effect_of(func)
         if effect is None or hooks._thread.hidden or self._closed:
             return func(*args, **kwargs)
-        before = self._listener.before(effect, args, kwargs)
+        with Unseen():
+            before = self._listener.before(effect, args, kwargs)
         if effect.collective and self._landmarks is not None and all(map(has_memory, tensors_in(args))):
             issue = functools.partial(func, *args, **kwargs)
             result = self._landmarks.around(effect.name, issue, args, kwargs)
         else:
             result = func(*args, **kwargs)
-        self._listener.after(effect, args, kwargs, result, before)
+        with Unseen():
+            self._listener.after(effect, args, kwargs, result, before)
         return result
 
     def active(self) -> bool:

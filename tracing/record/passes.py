@@ -20,6 +20,7 @@ from tracing.compiler.pipeline import observed
 from tracing.compiler.steps import Pass
 from tracing.model import Compilation, PassEnd, PassStart, StageArtefact
 from tracing.record.pass_ir import PassIRWriter
+from tracing.record.unseen import own_frames_skipped
 from tracing.store import RunWriter
 
 _OWN = f"{Path(__file__).parents[1]}{os.sep}"  # the kernels that compute digests are not the program's
@@ -38,6 +39,7 @@ class PassRecorder:
         self._exit = ExitStack()
 
     def __enter__(self) -> PassRecorder:
+        self._exit.enter_context(own_frames_skipped())
         self._exit.enter_context(observed(self._started))
         return self
 

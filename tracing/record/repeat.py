@@ -20,7 +20,6 @@ import torch._inductor.compile_fx  # noqa: F401  # imported once, for all runs
 import torch._inductor.config as inductor
 
 from tracing import store
-from tracing.case import load_case
 from tracing.compiler.child import Ended, in_child, opened_gpu, respond, tell
 from tracing.environment import fresh_caches
 from tracing.errors import Problem
@@ -141,9 +140,9 @@ def _record(series: Series, index: int, streams: int) -> dict[str, Any]:
 
 def _recorded(series: Series, index: int, streams: int) -> int:
     np.random.seed()  # a fork has its parent's; Python's own generator is seeded at a fork
-    with Reads() as reads:
-        case = load_case(series.case)
     device = Device(series.target)
+    with Reads() as reads:
+        case = device.load(series.case)
     with contextlib.ExitStack() as stack:
         if not (series.fresh_caches or series.perturb):
             device.caches = contextlib.nullcontext

@@ -97,6 +97,8 @@ def _compared(
 ) -> Outcome:
     writer = recorder.writer
     reads.into(writer)
+    if not experiment.device.execute:
+        return _compiled(experiment, recorder, beside, progress)
     with experiment.device.active():
         progress("running in eager")
         with reads:  # not while it is compiled: torch.compile would look into it
@@ -121,6 +123,23 @@ def _note_compiled_steps(actual: Facts, expected: Facts, writer: RunWriter) -> N
             optimizer = name.removeprefix(STEPPED).removesuffix(".param_groups")
             what = f"the state of {optimizer}, whose step torch.compile compiled"
             writer.append(NotCovered(what, "an optimizer that the case's function reaches"))
+
+
+def _compiled(
+    experiment: Experiment,
+    recorder: LaunchRecorder,
+    beside: contextlib.AbstractContextManager[object],
+    progress: Callable[[str], None],
+) -> Outcome:
+    with experiment.device.active():
+        progress("compiling")
+        workload = experiment.workload()
+        with beside, recorder:
+            experiment.results(workload, torch.compile)
+        progress(f"launches recorded: {recorder.recorded} of {recorder.count}")
+    return Outcome(
+        "compiled", "every kernel was compiled, none was executed; nothing was compared with eager"
+    )
 
 
 def _test_virtual_gpu(writer: RunWriter) -> None:

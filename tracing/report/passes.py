@@ -24,6 +24,8 @@ from tracing.model import Compilation, PassRecord
 from tracing.report.text import plural
 
 Line: TypeAlias = str | Text
+CALLS = ("llvm.call", "llvm.call_intrinsic", "llvm.inline_asm")
+SHOWN = 6  # operations that one became
 WIDTH = 110  # of a kernel's options: there are two dozen of them
 DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 
@@ -82,14 +84,16 @@ def _pass_row(step: Step[PassRecord]) -> tuple[str, ...]:
     return (str(one.index), one.stage, one.name, changed, before, after, f"{one.wall_ms or 0:.1f}")
 
 
-def unfinished_text(record: PassRecord) -> Iterator[Line]:
-    """A pass that did not end: what it was, and who called it."""
+def unfinished_text(record: PassRecord, said: str) -> Iterator[Line]:
+    """A pass that did not end: what it was, what the compiler says of it, and who called it."""
     kernel = record.compilation
     yield Text.assemble(
         (record.name, "bold red"),
         f" (pass {record.index}, {record.stage}) of {kernel.kernel_name} {kernel.hash[:DIGITS]} did not end: "
         "it failed, took its process down, or still runs",
     )
+    for name, line in zip_longest(["says"], said.splitlines(), fillvalue=""):
+        yield Text(f"    {name:<9} {line}")
     yield Text(f"    pipeline  {record.pipeline}")
     yield Text(f"    caller    {record.caller}")
 
@@ -151,10 +155,15 @@ def diff_text(
         yield Text(line, style=DIFF_STYLES.get(line[:1], ""))
 
 
-def history_text(steps: Sequence[Step[P]], wanted: Collection[str]) -> Iterator[Line]:
-    """The passes that change how often the wanted operations occur, and how often they do at both ends."""
+def history_text(
+    steps: Sequence[Step[P]], wanted: Collection[str], became: Mapping[tuple[int, str], Mapping[str, int]]
+) -> Iterator[Line]:
+    """The passes that change how often the wanted operations occur, and how often they do at both ends.
+
+    became -- what stands in the place of an operation that a pass removed, by the pass's index and its name
+    """
     rows: list[tuple[str, ...]] = [("index", "stage", "pass", "operation", "before", "after", "")]
-    rows += [row for step in history(steps, wanted) for row in _history_rows(step)]
+    rows += [row for step in history(steps, wanted) for row in _history_rows(step, became)]
     if len(rows) > 1:
         yield from columns(rows, "rlllrrl")
     for name in sorted(wanted):
@@ -166,14 +175,30 @@ def _last(steps: Sequence[Step[P]]) -> Mapping[str, int]:
     return next((step.after for step in reversed(steps) if step.record.after is not None), {})
 
 
-def _history_rows(step: Step[P]) -> Iterator[tuple[str, ...]]:
+def _history_rows(
+    step: Step[P], became: Mapping[tuple[int, str], Mapping[str, int]]
+) -> Iterator[tuple[str, ...]]:
     one = step.record
     index = "-" if one.index is None else str(one.index)
     for name in sorted({**step.before, **step.after}):
         before, after = step.before.get(name, 0), step.after.get(name, 0)
         if before != after:
             word = "appears" if not before else "disappears" if not after else ""
+            found = became.get((one.index if one.index is not None else -1, name), {})
+            if found:
+                word = ": ".join(filter(None, [word, f"became {_counted(found)}"]))
             yield (index, one.stage, one.name, name, str(before), str(after), word)
+
+
+def _counted(operations: Mapping[str, int]) -> str:
+    most = sorted(operations.items(), key=lambda item: (_telling(item[0]), -item[1], item[0]))
+    shown = [f"{count} {name}" for name, count in most[:SHOWN]]
+    return ", ".join(shown) + (f" and {len(most) - SHOWN} other operations" if len(most) > SHOWN else "")
+
+
+def _telling(operation: str) -> int:
+    # a target's own operations and calls before LLVM's, of which there are hundreds
+    return 0 if operation in CALLS or not operation.startswith("llvm.") else 1
 
 
 def stages_text(stages: Sequence[StageLines], threads: Sequence[Thread]) -> Iterator[Line]:

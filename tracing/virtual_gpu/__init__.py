@@ -14,21 +14,32 @@ device's, nor one target's for another's; autotuning results are not written.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from triton.backends.compiler import GPUTarget
 
+from tracing.dynamo import frames_skipped
 from tracing.interpreter.guard import functions_guarded
-from tracing.virtual_gpu import driver, inductor
+from tracing.virtual_gpu import blas, driver, half, inductor, placement, queries
 from tracing.virtual_gpu.chips import DEFAULT_TARGET, parse_target
+from tracing.virtual_gpu.unexecuted import results_not_judged
+
+# What Dynamo must not compile: what runs in the middle of torch's and Triton's calls. It asks `queries`.
+_PACKAGE = Path(__file__).parent
+_SKIPPED = [f"{_PACKAGE / name}.py" for name in ("benchmarks", "driver", "half", "placement", "streams")]
+_SKIPPED.append(f"{_PACKAGE.parent / 'interpreter'}/")
 
 
 @contextmanager
-def virtual_gpu(target: str = DEFAULT_TARGET) -> Iterator[GPUTarget]:
+def virtual_gpu(target: str = DEFAULT_TARGET, *, execute: bool = True) -> Iterator[GPUTarget]:
     """Compile Triton kernels for `target` and execute them on CPU tensors, while active.
 
-    target -- as for parse_target
+    target  -- as for parse_target
+    execute -- False: launches are compiled and checked against the target, and end there. What a kernel
+               should have written is left as it was, and the program's comparisons of tensors hold
 
     Everything that is patched is restored on exit, also after an exception. What torch.compile compiled
     before is compiled anew inside, and what it compiled inside is compiled anew afterwards.
@@ -39,5 +50,15 @@ def virtual_gpu(target: str = DEFAULT_TARGET) -> Iterator[GPUTarget]:
     Raises Problem for an unknown target, and if a virtual GPU is active already.
     """
     parsed = parse_target(target)
-    with driver.installed(target, parsed), inductor.installed(target, parsed), functions_guarded():
+    with (
+        frames_skipped(_SKIPPED),
+        driver.installed(target, parsed, execute=execute),
+        inductor.installed(target, parsed),
+        blas.installed(),
+        half.installed(),
+        queries.installed(target, parsed),
+        placement.installed(),
+        functions_guarded(),
+        contextlib.nullcontext() if execute else results_not_judged(),
+    ):
         yield parsed

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
 import torch._dynamo
-import triton.testing
 from triton.backends.compiler import GPUTarget
 from triton.runtime.driver import driver
 
 from tracing import interpreter
 from tracing.errors import Problem
-from tracing.patch import replaced
-from tracing.virtual_gpu.chips import CHIPS, Chip, device_index
+from tracing.virtual_gpu import benchmarks
+from tracing.virtual_gpu.binary import resources
+from tracing.virtual_gpu.chips import CHIPS, device_index
+from tracing.virtual_gpu.placement import DEVICE
+from tracing.virtual_gpu.streams import Stream
 
 
 @contextmanager
-def installed(name: str, target: GPUTarget) -> Iterator[None]:
-    """Inside, Triton compiles for a target and executes launches; raises Problem if it does so already."""
+def installed(name: str, target: GPUTarget, *, execute: bool) -> Iterator[None]:
+    """Inside, Triton compiles for a target and, if asked, executes launches.
+
+    Raises Problem if it does so already.
+    """
     if isinstance(driver._active, _Driver):
         found = f"a virtual GPU ({driver._active.name}) is active already"
         raise Problem(found, "leave it before entering another")
@@ -29,41 +33,44 @@ def installed(name: str, target: GPUTarget) -> Iterator[None]:
         stack.callback(interpreter.forget)
         # `active` would look for a GPU; None, not looked for yet, is restored as None.
         stack.callback(driver.set_active, driver._active)
-        driver.set_active(_Driver(name, target))
+        driver.set_active(_Driver(name, target, execute))
         stack.enter_context(interpreter.compiles_wait())
-        # triton.autotune(warmup=..., rep=...) does not ask the driver for a benchmarker.
-        for benchmark in ("do_bench", "do_bench_cudagraph"):
-            stack.enter_context(replaced(triton.testing, benchmark, _benchmark))
+        stack.enter_context(benchmarks.installed(lambda: isinstance(driver._active, _Driver)))
         yield
 
 
 class _Utilities:
     """What Triton asks of the device to load a kernel: here it only has to fit."""
 
-    def __init__(self, chip: Chip) -> None:
-        self.chip = chip
+    def __init__(self, name: str, target: GPUTarget) -> None:
+        self.name = name
+        self.target = target
 
-    def get_device_properties(self, device: int) -> dict[str, int]:
-        return {
-            "max_shared_mem": self.chip.shared_bytes,
-            "multiprocessor_count": self.chip.processors,
-            "max_num_regs": self.chip.registers,
-            "warpSize": 32,
+    def get_device_properties(self, device: int | None) -> dict[str, Any]:
+        chip, amd = CHIPS[self.name], self.target.backend == "hip"
+        found: dict[str, Any] = {
+            "max_shared_mem": chip.shared_bytes,
+            "multiprocessor_count": chip.processors,
+            # of CDNA's registers HIP counts half: the others are those of its matrix units
+            "max_num_regs": chip.registers // 2 if self.name.startswith("gfx9") else chip.registers,
+            "warpSize": self.target.warp_size,
+            "sm_clock_rate": chip.mhz * 1000,
+            "mem_clock_rate": chip.memory_mhz * 1000,
+            "mem_bus_width": chip.memory_bits,
         }
+        if amd:
+            found |= {"arch": self.name, "max_threads_per_sm": chip.threads, "cooperativeLaunch": 0}
+        return found
 
-    # Module, function, registers (None: unknown without the device), spilled registers, threads of a program.
+    # Module, function, registers (None: the binary does not say), spilled registers, threads of a program.
     # A module would be unloaded by the driver active when the kernel is collected, perhaps a real one.
     def load_binary(
         self, name: str, kernel: bytes, shared: int, device: int
-    ) -> tuple[None, int, None, int, int]:
-        return None, 1, None, 0, 1024
+    ) -> tuple[None, int, int | None, int, int]:
+        found = resources(kernel)
+        return None, 1, found.registers, found.spills, found.threads
 
-
-class _Thread(threading.local):
-    benchmarking = False  # launches are compiled and checked against the target, not executed
-
-
-_thread = _Thread()
+    def set_printf_fifo_size(self, size: int) -> None: ...
 
 
 class _Launcher:
@@ -89,7 +96,7 @@ class _Launcher:
     ) -> None:
         if enter is not None:
             enter(metadata)
-        if not _thread.benchmarking:
+        if driver._active.execute and not benchmarks.TRIAL.active:
             interpreter.execute(self.source, arguments, (x, y, z))
         if leave is not None:
             leave(metadata)
@@ -100,10 +107,11 @@ class _Driver:
 
     launcher_cls = _Launcher
 
-    def __init__(self, name: str, target: GPUTarget) -> None:
+    def __init__(self, name: str, target: GPUTarget, execute: bool) -> None:
         self.name = name
         self.target = target
-        self.utils = _Utilities(CHIPS[name])
+        self.execute = execute
+        self.utils = _Utilities(name, target)
 
     def get_current_target(self) -> GPUTarget:
         return self.target
@@ -114,23 +122,25 @@ class _Driver:
     def set_current_device(self, device: int) -> None: ...
 
     def get_current_stream(self, device: int | None = None) -> int:
-        return 0
+        return Stream.current.cuda_stream
 
     def get_active_torch_device(self) -> torch.device:
-        return torch.device("cpu")
+        return DEVICE
 
     def get_device_interface(self) -> Any:
-        return torch.cpu
+        return torch.cuda
 
     def get_benchmarker(self) -> Callable[..., Any]:
         return _benchmark
 
+    def get_empty_cache_for_benchmark(self) -> torch.Tensor:
+        return torch.empty(0)
 
-def _benchmark(call: Callable[[], object], *arguments: Any, quantiles: Any = None, **options: Any) -> Any:
+    def clear_cache(self, cache: object) -> None: ...
+
+
+def _benchmark(call: Callable[[], object], *arguments: Any, **options: Any) -> Any:
     # triton.autotune keeps its benchmarker for good, also after the virtual GPU is gone.
     if not isinstance(driver._active, _Driver):
-        return driver.active.get_benchmarker()(call, *arguments, quantiles=quantiles, **options)
-    # Launching finds configurations that do not fit; equal times let the first of the others win.
-    with replaced(_thread, "benchmarking", True):
-        call()
-    return 1.0 if quantiles is None else [1.0] * len(quantiles)
+        return driver.active.get_benchmarker()(call, *arguments, **options)
+    return benchmarks.tried(call, *arguments, **options)

@@ -1,0 +1,327 @@
+"""Programs that are written for a CUDA device run on a virtual GPU as they stand."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import triton
+import triton.language as tl
+from commands import DATA, recorded, tracing
+from data import kernels
+from torch.overrides import TorchFunctionMode
+from triton._C.libtriton import nvidia
+
+from tracing import store
+from tracing.model import Compilation, NotCovered, Outcome
+from tracing.virtual_gpu import virtual_gpu
+from tracing.virtual_gpu.binary import resources
+
+CUOBJDUMP = Path(triton.__file__).parent / "backends/nvidia/bin/cuobjdump"
+
+
+@triton.jit
+def add_one(x_ptr, n, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(x_ptr + at, tl.load(x_ptr + at, mask=at < n) + 1, mask=at < n)
+
+
+@pytest.mark.parametrize("target", ["sm_90", "gfx942"])
+def test_a_program_in_the_style_of_the_tutorials_runs_and_agrees_with_eager(
+    target: str, tmp_path: Path
+) -> None:
+    run = store.Run(Path(recorded(str(DATA / "cuda_style.py"), tmp_path, "--target", target)))
+
+    assert {one.kernel_name for one in run.records(Compilation)} >= {"row_max"}
+    assert "row_max" in [launch.kernel_name for launch in run.launches()]
+
+
+@pytest.mark.parametrize(
+    ("target", "capability", "warp"),
+    [("sm_80", (8, 0), 32), ("sm_103", (10, 3), 32), ("gfx942", (9, 4), 64), ("gfx1100", (11, 0), 32)],
+)
+def test_questions_about_the_device_are_answered_for_the_target(
+    target: str, capability: tuple[int, int], warp: int
+) -> None:
+    with virtual_gpu(target):
+        found = torch.cuda.get_device_properties("cuda")
+        device = triton.runtime.driver.active.utils.get_device_properties(0)
+
+        assert torch.cuda.is_available() and torch.cuda.device_count() == 1
+        assert torch.cuda.get_device_capability() == capability
+        assert (found.major, found.minor, found.warp_size) == (*capability, warp)
+        assert device["multiprocessor_count"] == found.multi_processor_count
+        assert device["warpSize"] == warp
+        assert ("max_threads_per_sm" in device) == target.startswith("gfx")  # as the vendors' drivers
+
+    assert not torch.cuda.is_available()
+
+
+def test_tensors_that_are_asked_for_on_cuda_say_so_to_the_program_and_lie_on_the_host() -> None:
+    with virtual_gpu():
+        made = [
+            torch.empty(3, device="cuda"), torch.zeros(3, device=torch.device("cuda", 0)),
+            torch.rand(3, device=0), torch.tensor([1, 2], device="cuda:0"), torch.ones(3).cuda(),
+            torch.ones(3).to("cuda"), torch.ones(3).to("cuda", torch.float16), torch.ones(3).to(device=0),
+            torch.nn.Linear(2, 2, device="cuda").weight, torch.nn.Linear(2, 2).cuda().weight,
+            torch.randn(3, device="cuda") * 2, torch.ones(3, device="cuda").new_zeros(2),
+        ]  # fmt: skip
+        with torch.device("cuda"):
+            made.append(torch.arange(4))
+        devices = {(one.device, one.is_cuda, one.get_device()) for one in made}
+
+    assert devices == {(torch.device("cuda", 0), True, 0)}
+    assert {str(one.device) for one in made} == {"cpu"}  # outside it is the truth
+
+
+def test_there_is_one_device() -> None:
+    with virtual_gpu(), pytest.raises(RuntimeError, match="invalid device ordinal 1"):
+        torch.empty(3, device="cuda:1")
+
+
+def test_what_is_moved_is_copied_as_on_a_gpu() -> None:
+    with virtual_gpu():
+        host = torch.zeros(8)
+        x = host.cuda()
+        before = x.cpu()
+        add_one[(1,)](x, 8, BLOCK=8)
+        same = x.to("cuda")
+
+    assert (host.sum(), before.sum(), x.sum()) == (0, 0, 8)
+    assert same is x
+
+
+def test_random_numbers_generators_and_autocast_of_cuda_are_there() -> None:
+    with virtual_gpu():
+        torch.cuda.manual_seed(3)
+        first = torch.rand(4, device="cuda")
+        torch.cuda.manual_seed_all(3)
+        generator = torch.Generator(device="cuda").manual_seed(5)
+        drawn = torch.rand(4, device="cuda", generator=generator)
+        with torch.autocast("cuda"):
+            product = torch.rand(4, 4, device="cuda") @ torch.rand(4, 4, device="cuda")
+
+        assert torch.equal(first, torch.rand(4, device="cuda")) is False
+        assert isinstance(generator, torch.Generator)
+    torch.manual_seed(3)
+    assert torch.equal(first, torch.rand(4))
+    assert torch.equal(drawn, torch.rand(4, generator=torch.Generator().manual_seed(5)))
+    assert product.dtype == torch.float16
+
+
+def test_streams_and_events_are_there_and_launches_know_their_stream() -> None:
+    streams: list[int] = []
+    with virtual_gpu():
+        triton.knobs.runtime.launch_enter_hook.add(note := lambda data: streams.append(data.get()["stream"]))
+        try:
+            stream, start, end = (
+                torch.cuda.Stream(),
+                *(torch.cuda.Event(enable_timing=True) for _ in range(2)),
+            )
+            x = torch.zeros(8, device="cuda")
+            with torch.cuda.stream(stream):
+                start.record()
+                add_one[(1,)](x, 8, BLOCK=8)
+                end.record()
+            torch.cuda.current_stream().wait_stream(stream)
+            add_one[(1,)](x, 8, BLOCK=8)
+        finally:
+            triton.knobs.runtime.launch_enter_hook.remove(note)
+        assert start.elapsed_time(end) == 1.0
+
+    assert streams == [stream.cuda_stream, 0]
+    assert stream.cuda_stream
+
+
+def test_torch_s_own_code_gets_the_truth() -> None:
+    with virtual_gpu():
+        x = torch.ones(3, device="cuda", requires_grad=True)
+        torch.save(x, file := __import__("io").BytesIO())
+        file.seek(0)
+        loaded = torch.load(file, map_location="cuda")
+        text = repr(x)
+
+        assert loaded.is_cuda
+    assert "cuda" not in text
+
+
+def test_a_compiled_program_sees_the_same_device_as_eager() -> None:
+    def fn(x: torch.Tensor) -> torch.Tensor:
+        if x.device.type != "cuda" or not x.is_cuda or not torch.cuda.is_available():
+            return x * float("nan")
+        big = torch.zeros(x.shape, device="cuda") + torch.arange(4, device=x.device)
+        return (
+            x.cuda() + big.to("cuda:0") + torch.ones(4).to(x.device) * torch.cuda.get_device_capability()[0]
+        )
+
+    with virtual_gpu("sm_90"):
+        x = torch.rand(4, device="cuda")
+        compiled = torch.compile(fn, fullgraph=True)(x)
+
+        torch.testing.assert_close(compiled, fn(x))
+    assert compiled.isfinite().all()
+
+
+def test_cublas_and_hipblas_multiply_without_their_libraries() -> None:
+    a, b = torch.randn(3, 8).half(), torch.randn(5, 8).half()
+    with virtual_gpu():
+        blas = nvidia.cublas.CublasLt(torch.empty(16, dtype=torch.uint8, device="cuda"))
+        c = torch.empty(3, 5, dtype=torch.float16, device="cuda")
+        blas.matmul(a, b, c)
+        d = torch.empty_like(c)
+        blas.gemm(a, b, c, d, 2.0, 1.0)
+
+    torch.testing.assert_close(c, (a.float() @ b.float().T).half())
+    torch.testing.assert_close(d, 3 * c, rtol=1e-2, atol=1e-2)
+    assert "tracing" not in nvidia.cublas.CublasLt.__module__
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_products_and_layer_norms_in_half_precision_add_up_in_float32(dtype: torch.dtype) -> None:
+    x, weight = torch.randn(700, 64).to(dtype), torch.rand(64).to(dtype).requires_grad_()
+    bias = torch.zeros(64, dtype=dtype, requires_grad=True)
+    gradient = torch.randn(700, 64).to(dtype)
+    with virtual_gpu():
+        product = torch.matmul(x.T, x)
+        torch.nn.functional.layer_norm(x, (64,), weight, bias).backward(gradient)
+
+    exact = gradient.double().sum(0)
+    ulp = torch.finfo(dtype).eps * exact.abs().max()
+    assert bias.grad is not None and (bias.grad.double() - exact).abs().max() <= ulp
+    torch.testing.assert_close(product, (x.double().T @ x.double()).to(dtype))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "target"), [("vector_add", "sm_90"), ("softmax", "sm_80"), ("matmul", "sm_100")]
+)
+def test_registers_and_spills_are_those_that_nvidia_s_tool_reads_in_a_cubin(
+    kernel: str, target: str, tmp_path: Path
+) -> None:
+    cubin = kernels.compiled(kernel, target)["cubin"]
+    assert isinstance(cubin, bytes)
+    (file := tmp_path / "kernel.cubin").write_bytes(cubin)
+    call = [CUOBJDUMP, "--dump-resource-usage", file]
+    said = subprocess.run(call, capture_output=True, text=True, check=True).stdout.split()
+    usage = dict(word.split(":") for word in said if word.startswith(("REG:", "STACK:")))
+
+    found = resources(cubin)
+
+    assert (found.registers, found.spills * 4) == (int(usage["REG"]), int(usage["STACK"]))
+
+
+def test_registers_are_read_in_an_hsaco_too_and_unknown_without_a_binary() -> None:
+    hsaco = kernels.compiled("softmax", "gfx942")["hsaco"]
+    assert isinstance(hsaco, bytes)
+
+    assert 0 < (resources(hsaco).registers or 0) < 513
+    assert resources(b"no binary").registers is None
+
+
+def test_what_is_benchmarked_is_executed_once_and_what_is_tuned_is_not() -> None:
+    configs = [triton.Config({"BLOCK": 16}), triton.Config({"BLOCK": 32})]
+    tuned = triton.autotune(configs, key=["n"])(add_one)
+    with virtual_gpu():
+        x, y = torch.zeros(32, device="cuda"), torch.zeros(32, device="cuda")
+        time = triton.testing.do_bench(lambda: add_one[(1,)](x, 32, BLOCK=32))
+        several = triton.testing.do_bench(lambda: None, quantiles=[0.5, 0.2])
+        tuned[lambda meta: (32 // meta["BLOCK"],)](y, 32)
+
+    assert (time, several) == (1.0, [1.0, 1.0])
+    assert (x == 1).all() and (y == 1).all()
+
+
+def test_a_report_runs_each_line_at_its_first_size(capsys: pytest.CaptureFixture[str]) -> None:
+    ran: list[Any] = []
+    benchmark = triton.testing.Benchmark(
+        x_names=["M", "N"], x_vals=[16, 32, 64], line_arg="provider", line_vals=["a", "b"],
+        line_names=["A", "B"], plot_name="speed", args={"k": 3},
+    )  # fmt: skip
+
+    @triton.testing.perf_report(benchmark)
+    def measured(M: int, N: int, provider: str, k: int, more: int = 0) -> float:
+        ran.append((M, N, provider, k, more))
+        return 1.0
+
+    with virtual_gpu():
+        measured.run(show_plots=True, print_data=True, save_path=".", more=4)
+
+    assert ran == [(16, 16, "a", 3, 4), (16, 16, "b", 3, 4)]
+    assert "speed: run once, at the first of 3 sizes" in capsys.readouterr().err
+
+
+def test_everything_is_as_before_afterwards() -> None:
+    names = ("is_available", "get_device_properties", "Stream", "Event", "stream", "synchronize")
+    before = [getattr(torch.cuda, name) for name in names]
+    others = (torch.Generator, torch.load, triton.testing.do_bench, triton.testing.Mark.run)
+    with virtual_gpu("sm_90"):
+        torch.cuda.set_stream(torch.cuda.Stream())
+        assert torch.cuda.is_available()
+
+    assert [getattr(torch.cuda, name) for name in names] == before
+    assert (torch.Generator, torch.load, triton.testing.do_bench, triton.testing.Mark.run) == others
+    assert torch._C._len_torch_function_stack() == 0
+    with pytest.raises((AssertionError, RuntimeError)):  # of a torch for the CPU, and of one for CUDA
+        torch.empty(3, device="cuda")
+
+
+def test_a_program_s_own_function_mode_sees_devices_as_it_asked_for_them() -> None:
+    asked: list[Any] = []
+
+    class Watching(TorchFunctionMode):
+        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            asked.append((kwargs or {}).get("device"))
+            return func(*args, **(kwargs or {}))
+
+    with virtual_gpu(), Watching():
+        x = torch.empty(3, device="cuda")
+
+    assert asked == ["cuda"]
+    assert x.device.type == "cpu"
+
+
+# ---- launches that are compiled and not executed
+
+
+def test_with_compile_only_kernels_are_compiled_and_recorded_and_nothing_is_computed(tmp_path: Path) -> None:
+    run = store.Run(Path(recorded(str(DATA / "gluon_case.py"), tmp_path, "--compile-only")))
+
+    (compilation,), (launch,) = list(run.records(Compilation)), list(run.launches())
+    (outcome,) = run.records(Outcome)
+    assert (compilation.kernel_name, compilation.language) == ("scaled", "gluon")
+    assert (launch.kernel_name, launch.grid, launch.args[0].before) == ("scaled", (2, 1, 1), None)
+    assert (outcome.status, run.info.digests) == ("compiled", "none")
+    assert "none was executed" in outcome.detail
+    assert len(list(run.passes())) > 20
+    assert not [one for one in run.records(NotCovered) if "launched no kernel" in one.what]
+
+
+def test_what_cannot_be_executed_is_answered_with_compile_only(tmp_path: Path) -> None:
+    done = tracing("run", str(DATA / "gluon_case.py"), runs=tmp_path)
+
+    assert done.returncode == 2
+    assert "the Gluon kernel scaled can be compiled but not executed without a GPU" in done.stderr
+    assert "tracing run --compile-only" in done.stderr
+
+
+@pytest.mark.parametrize("option", [("--keep-outputs",), ("--time",), ("--hash-fn", "f.py:f")])
+def test_compile_only_refuses_what_asks_for_values(option: tuple[str, ...], tmp_path: Path) -> None:
+    done = tracing("run", str(DATA / "gluon_case.py"), "--compile-only", *option, runs=tmp_path)
+
+    assert done.returncode == 2
+    assert option[0] in done.stderr and "--compile-only executes none" in done.stderr
+
+
+def test_comparisons_of_the_program_hold_where_nothing_was_computed() -> None:
+    a, b = torch.zeros(2), torch.ones(2)
+    with virtual_gpu(execute=False):
+        add_one[(1,)](a, 2, BLOCK=2)
+        torch.testing.assert_close(a, b)
+        np.testing.assert_allclose(a.numpy(), b.numpy())
+        assert torch.allclose(a, b) and torch.equal(a, b)
+
+    assert not a.any()
+    assert not torch.allclose(a, b)

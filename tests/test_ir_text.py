@@ -1,0 +1,99 @@
+"""Two modules that say the same are the same text, and two that do not are not."""
+
+from __future__ import annotations
+
+import pytest
+
+from tracing.analyze.ir_text import canonical, plain, unordered
+
+MODULE = """\
+#blocked = #ttg.blocked<{order = [0]}>
+#loc = loc("k.py":1:1)
+module attributes {"ttg.num-warps" = 4 : i32, ttg.target = "cuda:90"} {
+  tt.func public @k(%x: !tt.ptr<f32> {tt.divisibility = 16 : i32} loc(#loc)) attributes {noinline = false} {
+    %c = arith.constant 1 : i32 loc(#loc)
+    %r = tt.make_range {end = 8 : i32, start = 0 : i32} : tensor<8xi32, #blocked> loc(#loc)
+    %s = tt.splat %c : i32 -> tensor<8xi32, #blocked> loc(#loc)
+    %a = arith.addi %r, %s : tensor<8xi32, #blocked> loc(#loc)
+    nvvm.barrier0 loc(#loc)
+    tt.return loc(#loc)
+  } loc(#loc)
+} loc(#loc)
+"""
+RENAMED = (
+    MODULE.replace("%r", "%0")
+    .replace("%a ", "%rows_1 ")
+    .replace("#blocked", "#layout")
+    .replace("k.py", "o.py")
+)
+LINES = MODULE.splitlines(keepends=True)
+
+
+def moved(line: str, *, behind: str) -> str:
+    """MODULE with one line at another place."""
+    one = next(each for each in LINES if line in each)
+    rest = [each for each in LINES if each is not one]
+    at = next(number for number, each in enumerate(rest) if behind in each) + 1
+    return "".join([*rest[:at], one, *rest[at:]])
+
+
+def says(text: str) -> str:
+    return canonical(plain(text))
+
+
+def test_names_of_values_and_layouts_and_locations_do_not_count() -> None:
+    assert says(RENAMED) == says(MODULE)
+
+
+def test_an_operation_that_another_version_of_mlir_calls_otherwise_is_the_same() -> None:
+    assert says(MODULE.replace("nvvm.barrier0", "nvvm.barrier")) == says(MODULE)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("arith.addi %r, %s", "arith.addi %s, %r"),
+        ("arith.addi", "arith.subi"),
+        ("order = [0]", "order = [1]"),
+        ("tt.divisibility = 16", "tt.divisibility = 8"),
+        ("    nvvm.barrier0 loc(#loc)\n", ""),
+        ("%c = arith.constant 1", "%c = arith.constant 2"),
+    ],
+)
+def test_what_is_said_otherwise_counts(old: str, new: str) -> None:
+    changed = MODULE.replace(old, new)
+
+    assert changed != MODULE
+    assert says(changed) != says(MODULE)
+    assert unordered(plain(changed)) != unordered(plain(MODULE))
+
+
+def test_attributes_of_modules_and_functions_stand_apart() -> None:
+    found = plain(MODULE.replace("noinline = false", 'noinline = false, map = {a = "x, y", b = [1, 2]}'))
+
+    assert says(MODULE) == canonical(found)
+    assert found.attributes == {
+        "ttg.num-warps": "4 : i32",
+        "ttg.target": '"cuda:90"',
+        "@k noinline": "false",
+        "@k map": '{a = "x, y", b = [1, 2]}',
+    }
+    assert "tt.divisibility" in found.text
+
+
+def test_operations_without_effects_may_stand_in_another_order() -> None:
+    other = plain(moved("%c = arith", behind="tt.make_range"))
+
+    assert canonical(other) != says(MODULE)
+    assert unordered(other) == unordered(plain(MODULE))
+
+
+def test_operations_with_effects_may_not() -> None:
+    stores = MODULE.replace(
+        "    nvvm.barrier0 loc(#loc)\n", "    tt.store %x, %a loc(#loc)\n    nvvm.barrier0 loc(#loc)\n"
+    )
+    lines = stores.splitlines(keepends=True)
+    at = next(number for number, line in enumerate(lines) if "tt.store" in line)
+    swapped = "".join([*lines[:at], lines[at + 1], lines[at], *lines[at + 2 :]])
+
+    assert unordered(plain(swapped)) != unordered(plain(stores))

@@ -1,0 +1,214 @@
+"""Passes of two compilations are aligned, and where their IR parts is found."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from commands import tracing
+from recorded_runs import recorded_passes, words
+from records import compiled, new_run
+
+from tracing import store
+from tracing.analyze.compilation_pairs import differing, paired
+from tracing.analyze.compilers import says_nothing_of_compilers
+from tracing.analyze.pass_pairs import PassPairs
+from tracing.analyze.passes import compilations, passes_of
+
+LOAD = "%0 = tt.load %p : f32\n"
+RENAMED = "%x = tt.load %p : f32\n"
+FENCED = LOAD + "ttng.fence_async_shared {bCluster = false}\n"
+
+
+def pairs(tmp_path: Path, a: list[tuple[str, str, str]], b: list[tuple[str, str, str]]) -> PassPairs:
+    """Two compilations of one text: (stage, pass, IR after it)."""
+    runs = []
+    for name, passes in (("a", a), ("b", b)):
+        writer = new_run(tmp_path / name)
+        compiled(writer, "kernel", LOAD, *passes)
+        writer.close()
+        runs.append(store.Run(writer.path))
+    of_a, of_b = (passes_of(run, compilations(run)[0]) for run in runs)
+    return PassPairs(of_a, of_b, runs[0].text, runs[1].text)
+
+
+def states(found: PassPairs) -> list[tuple[int | None, int | None, str]]:
+    return [(p.a.index if p.a else None, p.b.index if p.b else None, p.state) for p in found.pairs]
+
+
+def test_equal_ir_parts_after_no_pass_whatever_its_values_are_called(tmp_path: Path) -> None:
+    found = pairs(tmp_path, [("ttir", "cse", LOAD)], [("ttir", "cse", RENAMED)])
+
+    assert states(found) == [(0, 0, "equal")]
+    assert (found.parting(), found.last_parting(), found.entry_equal) == (None, None, True)
+
+
+def test_the_ir_parts_after_the_pass_that_makes_it_differ_and_not_after_those_that_follow(
+    tmp_path: Path,
+) -> None:
+    found = pairs(
+        tmp_path,
+        [("ttgir", "coalesce", LOAD), ("llir", "fence", LOAD), ("llir", "cse", LOAD)],
+        [("ttgir", "coalesce", LOAD), ("llir", "fence", FENCED), ("llir", "cse", FENCED)],
+    )
+
+    assert states(found) == [(0, 0, "equal"), (1, 1, "parts"), (2, 2, "differs")]
+    assert found.parting() is found.last_parting() is found.pairs[1]
+
+
+def test_a_difference_that_a_later_pass_removes_is_not_one_for_good(tmp_path: Path) -> None:
+    passes = [("ttgir", "layouts", LOAD), ("ttgir", "cse", LOAD), ("llir", "fence", LOAD)]
+    other = [("ttgir", "layouts", LOAD * 2), ("ttgir", "cse", LOAD), ("llir", "fence", FENCED)]
+
+    found = pairs(tmp_path, passes, other)
+
+    assert [state for *_, state in states(found)] == ["parts", "equal again", "parts"]
+    assert found.last_parting() is found.pairs[2]
+
+
+def test_a_pass_that_one_compiler_alone_has_is_judged_by_what_it_did(tmp_path: Path) -> None:
+    found = pairs(
+        tmp_path,
+        [("ttgir", "prefetch", LOAD), ("ttgir", "cse", LOAD)],
+        [("ttgir", "cse", LOAD), ("ttgir", "fence", FENCED)],
+    )
+
+    assert states(found) == [(0, None, "equal"), (1, 0, "equal"), (None, 1, "parts")]
+
+
+def test_of_passes_of_one_name_those_with_equal_ir_are_partners(tmp_path: Path) -> None:
+    found = pairs(
+        tmp_path,
+        [("ttgir", "cse", FENCED)],
+        [("ttgir", "cse", LOAD), ("ttgir", "cse", FENCED)],
+    )
+
+    assert states(found) == [(None, 0, "equal"), (0, 1, "equal")]
+
+
+def test_an_attribute_of_the_module_is_no_parting_but_is_told(tmp_path: Path) -> None:
+    module = "module {\n}\n"
+    given = "module attributes {ttg.shared = 16 : i32} {\n}\n"
+
+    found = pairs(tmp_path, [("ttgir", "cse", module)], [("ttgir", "cse", given)])
+
+    (one,) = found.attributes()
+    assert (one.name, one.a, one.b, one.since.name) == ("ttg.shared", None, "16 : i32", "cse")
+    assert found.parting() is None
+
+
+def test_a_kernel_s_partner_is_the_one_that_differs_least(tmp_path: Path) -> None:
+    known = []
+    for name, warps in (("a", ("4", "8")), ("b", ("8", "4"))):
+        writer = new_run(tmp_path / name)
+        for number, count in enumerate(warps):
+            compiled(writer, "matmul", LOAD, ("ttir", "cse", LOAD), number=number, num_warps=count)
+        compiled(writer, f"only_{name}", LOAD, ("ttir", "cse", LOAD), number=2)
+        writer.close()
+        known.append(compilations(store.Run(writer.path)))
+
+    found = paired(*known)
+
+    assert [(a.options["num_warps"], b.options["num_warps"]) for a, b in found.pairs] == [
+        ("4", "4"),
+        ("8", "8"),
+    ]
+    assert [one.kernel_name for one in (*found.only_a, *found.only_b)] == ["only_a", "only_b"]
+
+
+def test_the_folder_of_a_library_is_no_difference() -> None:
+    a, b = {"libs": "(('x', '/usr/lib/x.bc'),)", "n": "1"}, {"libs": "(('x', '/opt/other/x.bc'),)"}
+
+    assert differing(a, b) == {"n": ("1", None)}
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two kernels, each compiled for two targets."""
+    folder = tmp_path_factory.mktemp("runs")
+    return recorded_passes(folder, ("softmax", "sm_80"), ("matmul", "sm_80"), ("matmul", "sm_90")).path
+
+
+def compared(run: Path, *args: str) -> tuple[int, str]:
+    done = tracing("passes", str(run), str(run), *args, runs=run.parent)
+    assert not done.stderr, done.stderr
+    return done.returncode, words(done.stdout)
+
+
+def test_a_run_compared_with_itself_is_equal(recorded: Path) -> None:
+    status, table = compared(recorded)
+    one_status, one = compared(recorded, "--kernel", "softmax", "--changed")
+
+    assert (status, one_status) == (0, 0)
+    assert table.count(" no pass no pass") == 3
+    assert "the IR is equal after every pass" in one
+    assert "ttir equal, ttgir equal, llir equal, ptx equal, cubin equal" in one
+
+
+def test_one_kernel_for_two_targets_parts_where_the_target_s_own_dot_is_chosen(recorded: Path) -> None:
+    status, text = compared(recorded, "--kernel", "matmul#1", "--kernel", "matmul#2", "--changed")
+
+    assert status == 1
+    assert re.search(r"the IR first parts after tritongpu-accelerate-matmul \(\d+ \| \d+\): b has", text)
+    assert "+1 ttng.warp_group_dot" in text
+    assert "option arch: 'sm80' | 'sm90'" in text
+    assert "attribute ttg.target: " in text
+    assert "\n+ %total" in text  # the diff at the parting
+
+
+def test_the_ir_of_both_after_one_pass_is_shown_on_request(recorded: Path) -> None:
+    kernels = ("--kernel", "matmul#1", "--kernel", "matmul#2")
+
+    _, before = compared(recorded, *kernels, "--pass", "tritongpu-coalesce")
+    _, after = compared(recorded, *kernels, "--pass", "allocate-shared-memory-nv")
+
+    assert re.search(r"after tritongpu-coalesce \(\d+ \| \d+\) the IR is equal", before)
+    assert "--- a: after 5" in after
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (("--op", "tt.dot"), "--op is about one run"),
+        (("--kernel", "nothing"), "has no kernel nothing"),
+        (("--kernel", "softmax", "--kernel", "matmul#1", "--kernel", "matmul#2"), "one kernel each, not 3"),
+    ],
+)
+def test_what_cannot_be_asked_of_two_runs_is_refused(
+    recorded: Path, args: tuple[str, ...], message: str
+) -> None:
+    done = tracing("passes", str(recorded), str(recorded), *args, runs=recorded.parent)
+
+    assert done.returncode == 2
+    assert message in done.stderr
+
+
+def test_a_run_of_another_triton_without_its_ir_is_answered_with_how_to_derive_it(tmp_path: Path) -> None:
+    writer = new_run(tmp_path)  # which says that Triton 3 recorded it
+    compiled(writer, "kernel", LOAD, ("ttir", "cse", LOAD), ("ttir", "sccp", LOAD))
+    writer.close()
+    for records in writer.path.glob("passir-*"):
+        records.unlink()
+
+    done = tracing("passes", str(writer.path), str(writer.path), runs=tmp_path)
+
+    assert done.returncode == 2
+    assert "was recorded with Triton 3, and here is" in done.stderr
+    assert "make venv TORCH=2 TRITON=3 VENV=.venv-3" in done.stderr
+
+
+def test_values_of_virtual_gpus_say_nothing_about_compilers(tmp_path: Path) -> None:
+    run = store.Run(new_run(tmp_path).path)
+    info = run.info
+    assert says_nothing_of_compilers(run, run) is None  # "cpu", as the tests' runs say
+
+    from msgspec.structs import replace
+
+    virtual = replace(info, environment=replace(info.environment, device="virtual GPU"))
+    a, b = store.Run(store.create(tmp_path, virtual).path), store.Run(store.create(tmp_path, virtual).path)
+    found = says_nothing_of_compilers(a, b)
+
+    assert found is not None
+    assert "say nothing about the compilers" in found.sentence
+    assert found.command == f"tracing passes {a.path} {b.path}"

@@ -1,0 +1,17 @@
+"""LLVM IR, PTX and AMDGCN without what they say of places in the source."""
+
+from __future__ import annotations
+
+import re
+
+_LLVM_DEBUG = re.compile(
+    r",? !dbg !\d+|^\s*#dbg_\w+\(.*\)\n|^; ModuleID = .*\n|^source_filename = .*\n"
+    r"|^!\d+ = .*\n|^![\w.]+ = .*\n", re.MULTILINE,
+)  # fmt: skip
+_LINES = re.compile(r"^\s*\.(?:loc|file)\b.*\n|^\s*//.*\n|^\$L__tmp\d+:\n|^\.Ltmp\d+:\n", re.MULTILINE)
+_SECTIONS = re.compile(r"^\s*\.section\s+\.debug\w*\s*\{.*?^\s*\}\n", re.MULTILINE | re.DOTALL)
+
+
+def without_debug(text: str) -> str:
+    """A text of LLVM IR or of assembly as it is compared: no locations, no comments, no debug sections."""
+    return _LLVM_DEBUG.sub("", _LINES.sub("", _SECTIONS.sub("", text)))

@@ -1,0 +1,119 @@
+"""`tracing mlir-translate`, `llvm-opt` and `llc`: LLVM's tools, as far as Triton's wheel has them."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tracing.cli.app import app
+from tracing.cli.as_a_tool import as_a_tool
+from tracing.errors import Problem
+
+Arguments = Annotated[list[str], typer.Argument(metavar="[FILE|-] [FLAG]...")]
+_RAW = {"ignore_unknown_options": True, "help_option_names": ["--help"]}
+_WITH_VALUE = ("o", "mtriple", "mcpu", "mattr", "filetype", "passes")  # behind "=" or a space
+_LEVEL = re.compile(r"default<(O[0-3])>")
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    text: str
+    flags: Mapping[str, str]
+
+    def write(self, made: str | bytes) -> None:
+        target = self.flags.get("o", "-")
+        if target != "-":
+            Path(target).write_bytes(made.encode() if isinstance(made, str) else made)
+        elif isinstance(made, str):
+            sys.stdout.write(made)
+        else:
+            sys.stdout.buffer.write(made)
+
+
+@app.command("mlir-translate", context_settings=_RAW)
+def mlir_translate(arguments: Arguments = []) -> None:  # noqa: B006  (typer's way of "none")
+    """Make LLVM IR of MLIR's LLVM dialect, as `mlir-translate --mlir-to-llvmir` does."""
+    with as_a_tool():
+        from tracing.compiler.llvm_tools import translated
+
+        call = _call(arguments, {"mlir-to-llvmir", "o"})
+        if "mlir-to-llvmir" not in call.flags:
+            raise Problem("it is not said what to make of MLIR", "add --mlir-to-llvmir")
+        call.write(translated(call.text))
+
+
+@app.command("llvm-opt", context_settings=_RAW)
+def llvm_opt(arguments: Arguments = []) -> None:  # noqa: B006
+    """Run a default pipeline of LLVM's over LLVM IR, as opt does: -O0 to -O3, or -passes='default<O1>'."""
+    with as_a_tool():
+        from tracing.compiler.llvm_tools import optimised
+
+        call = _call(arguments, {"S", "O0", "O1", "O2", "O3", "passes", "o"})
+        call.write(optimised(call.text, _level(call.flags)))
+
+
+@app.command("llc", context_settings=_RAW)
+def llc(arguments: Arguments = []) -> None:  # noqa: B006
+    """Compile LLVM IR, as llc does: -mtriple, -mcpu, -mattr, -filetype=asm or obj."""
+    with as_a_tool():
+        from tracing.compiler.llvm_tools import assembled
+
+        call = _call(arguments, {"mtriple", "mcpu", "mattr", "filetype", "O3", "o"})
+        triple = call.flags.get("mtriple") or _triple(call.text)
+        kind = call.flags.get("filetype", "asm")
+        if kind not in ("asm", "obj"):
+            raise Problem(f"-filetype={kind} cannot be made", "asm and obj can")
+        found = (triple, call.flags.get("mcpu", ""), call.flags.get("mattr", ""))
+        call.write(assembled(call.text, *found, (), binary=kind == "obj"))
+
+
+def _level(flags: Mapping[str, str]) -> str | None:
+    if "passes" in flags:
+        found = _LEVEL.fullmatch(flags["passes"])
+        if found is None:
+            raise Problem(
+                f"-passes={flags['passes']} is not supported: Triton's bindings run LLVM's default pipelines "
+                "alone",
+                "-passes='default<O3>'; or LLVM's own opt, which `make llvm` builds",
+            )
+        return found[1]
+    return next((name for name in flags if name.startswith("O")), None)
+
+
+def _triple(text: str) -> str:
+    found = re.search(r'^target triple = "([^"]+)"', text, re.MULTILINE)
+    if found is None:
+        raise Problem("the module names no target", "name one: -mtriple=nvptx64-nvidia-cuda -mcpu=sm_90")
+    return found[1]
+
+
+def _call(arguments: Sequence[str], known: Collection[str]) -> _Call:
+    files, flags = [], {}
+    for name, value in _words(arguments):
+        if not name:
+            files.append(value)
+        elif name not in known:
+            shown = ", ".join(f"-{one}" for one in sorted(known))
+            raise Problem(f"the option -{name} is not supported here", f"these are: {shown}")
+        else:
+            flags[name] = value
+    if len(files) > 1:
+        raise Problem(f"one file is read, not {len(files)}: {' '.join(files)}", "name one")
+    file = files[0] if files else "-"
+    return _Call(sys.stdin.read() if file == "-" else Path(file).read_text(), flags)
+
+
+def _words(arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
+    rest = iter(arguments)
+    for word in rest:
+        if word == "-" or not word.startswith("-"):
+            yield "", word
+            continue
+        name, equals, value = word.lstrip("-").partition("=")
+        yield name, value if equals or name not in _WITH_VALUE else next(rest, "")

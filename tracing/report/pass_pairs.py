@@ -1,0 +1,161 @@
+"""The passes of two compilations side by side, as a person reads them in a terminal."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import unified_diff
+
+from rich.text import Text
+
+from tracing.analyze.compilation_pairs import differing
+from tracing.analyze.operations import counts
+from tracing.analyze.pass_pairs import PassPair, PassPairs
+from tracing.analyze.passes import DIGITS
+from tracing.analyze.renaming import renamed
+from tracing.model import Compilation, PassRecord
+from tracing.report.passes import DIFF_STYLES, Line, columns
+from tracing.report.text import plural
+
+SHOWN = 4  # operations in a row of the table
+ATTRIBUTES = 8  # of these
+
+
+def pair_heading(a: Compilation, b: Compilation, versions: tuple[str, str]) -> Iterator[Line]:
+    """Which compilations they are, and with what they were made."""
+    for side, one, version in zip("ab", (a, b), versions, strict=True):
+        yield Text.assemble(
+            f"{side}  ", (one.kernel_name, "bold"), f"  {one.hash[:DIGITS]}  {one.target}  Triton {version}"
+        )
+    for what, found in (
+        ("constants", differing(a.constants, b.constants)),
+        ("options", differing(a.options, b.options)),
+    ):
+        for name, (one_value, other_value) in found.items():
+            yield Text(f"    {what[:-1]} {name}: {_or_none(one_value)} | {_or_none(other_value)}")
+
+
+def _or_none(value: str | None) -> str:
+    return "none" if value is None else value
+
+
+def pairs_text(pairs: PassPairs, rows: Sequence[PassPair]) -> Iterator[Line]:
+    """Some passes of both, a line each."""
+    table = [("a", "b", "stage", "pass", "changed", "IR of a and b", "b has")]
+    table += [
+        (_index(one.a), _index(one.b), one.stage, one.name, _changed(one), _state(one), _more(pairs, one))
+        for one in rows
+    ]
+    yield from columns(table, "rrlllll")
+
+
+def _index(one: PassRecord | None) -> str:
+    return "" if one is None else str(one.index)
+
+
+def _changed(pair: PassPair) -> str:
+    # a pass that only one has stands in the column of that one
+    sides = [
+        side
+        for side, one in zip("ab", (pair.a, pair.b), strict=True)
+        if one is not None and one.after is not None and one.changed
+    ]
+    return " ".join(sides)
+
+
+def _state(pair: PassPair) -> str:
+    return "a pass did not end" if pair.state == "unknown" else pair.state
+
+
+def _more(pairs: PassPairs, pair: PassPair) -> str:
+    return more(pairs, pair) if pair.state == "parts" else ""
+
+
+def more(pairs: PassPairs, pair: PassPair) -> str:
+    """The operations of which b has more or fewer than a after a pass: `+1 ttng.fence_async_shared`."""
+    difference = Counter(counts(pairs.plain_b(pair.texts[1]).text))
+    difference.subtract(counts(pairs.plain_a(pair.texts[0]).text))
+    found = [f"{count:+} {name}" for name, count in sorted(difference.items()) if count]
+    rest = [f"and {len(found) - SHOWN} more"] if len(found) > SHOWN else []
+    return ", ".join([*found[:SHOWN], *rest]) or "the same operations, otherwise"
+
+
+def place(pair: PassPair) -> str:
+    """A pass in both runs: `tritongpu-pipeline (26 | 28)`."""
+    return f"{pair.name} ({_index(pair.a) or 'none'} | {_index(pair.b) or 'none'})"
+
+
+def verdict_text(pairs: PassPairs) -> Iterator[Line]:
+    """Where the IR parts, where it is equal again, and from where it differs for good."""
+    if not pairs.entry_equal:
+        again = next((one for one in pairs.pairs if one.state == "equal again"), None)
+        until = f"; it is equal again after {place(again)}" if again else ""
+        yield Text(f"the IR that enters the first pass differs: the front ends or the sources do{until}")
+    first, last, moved = pairs.parting(), pairs.last_parting(), pairs.reordered()
+    if moved is not None:
+        yield Text(f"operations without effects stand in another order after {place(moved)}")
+    if first is None:
+        equal = "is equal after every pass" if pairs.entry_equal else "parts after no pass"
+        yield Text(f"the IR {equal}, but for locations and the names of values", style="bold")
+        return
+    yield Text(f"the IR first parts after {place(first)}: b has {more(pairs, first)}", style="bold")
+    yield from _before(pairs, first)
+    later = pairs.pairs[pairs.pairs.index(first) :]
+    again = next((one for one in later if one.state == "equal again"), None)
+    if again is not None:
+        yield Text(f"it is equal again after {place(again)}")
+    if last is not None and last is not first:
+        yield Text(f"it parts for good after {place(last)}: b has {more(pairs, last)}", style="bold")
+        yield from _before(pairs, last)
+
+
+def _before(pairs: PassPairs, pair: PassPair) -> Iterator[Line]:
+    # what the pass was given: it is to blame only where that was equal
+    if not pairs.same(*pair.entered):
+        yield Text(
+            "  what it was given differs already: code between the passes, or a pass that one alone has"
+        )
+
+
+def attributes_text(pairs: PassPairs) -> Iterator[Line]:
+    """The attributes of the module and of functions that differ after some pass."""
+    found = list(pairs.attributes())
+    for one in found[:ATTRIBUTES]:
+        values = f"{_or_none(one.a)} | {_or_none(one.b)}"
+        yield Text(f"attribute {one.name}: {values}, since {place(one.since)}")
+    if len(found) > ATTRIBUTES:
+        yield Text(f"and {plural(len(found) - ATTRIBUTES, 'attribute')} more")
+
+
+def artefacts_text(equal: Mapping[str, bool]) -> Iterator[Line]:
+    """Which stages gave the same in both."""
+    said = ", ".join(f"{stage} {'equal' if same else 'differs'}" for stage, same in equal.items())
+    if said:
+        yield Text(f"artefacts, but for locations: {said}")
+
+
+def pair_diff_text(pairs: PassPairs, pair: PassPair) -> Iterator[Line]:
+    """The IR of both after a pass, as a diff; values of b are called as in a."""
+    a, b = pairs.plain_a(pair.texts[0]).text, pairs.plain_b(pair.texts[1]).text
+    b = renamed(a, b)
+    if a == b or pairs.same(*pair.texts):
+        yield Text(f"after {place(pair)} the IR is equal, but for locations and the names of values")
+        return
+    titles = (
+        f"a: after {_index(pair.a) or '-'} {pair.name}",
+        f"b: after {_index(pair.b) or '-'} {pair.name}",
+    )
+    for line in unified_diff(a.splitlines(), b.splitlines(), *titles, lineterm=""):
+        yield Text(line, style=DIFF_STYLES.get(line[:1], ""))
+
+
+def kernels_table(rows: Sequence[tuple[str, Compilation, Compilation, PassPairs]]) -> Iterator[Line]:
+    """Where the IR of each kernel parts, a line each."""
+    table = [("kernel", "a", "b", "the IR first parts after", "for good after")]
+    for name, a, b, pairs in rows:
+        first, last = pairs.parting(), pairs.last_parting()
+        table.append((
+            name, f"{a.hash[:DIGITS]} {a.target}", f"{b.hash[:DIGITS]} {b.target}",
+            place(first) if first else "no pass", place(last) if last else "no pass",
+        ))  # fmt: skip
+    yield from columns(table, "lllll")

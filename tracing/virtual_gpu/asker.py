@@ -1,0 +1,31 @@
+"""Who asks about the device: the program, which gets the target's answer, or torch, which gets the truth.
+
+torch was built for the CPU. Where its own code believed in a CUDA device it would look for a driver, or
+compile CUDA code for what lies in the memory of the host.
+"""
+
+from __future__ import annotations
+
+import sys
+
+_TORCH = ("torch", "functorch", "torchgen")
+_OURS = "tracing"
+_TRITON = "triton"
+_FOR_THE_PROGRAM = "invoke_and_store_as_constant"  # a function of Dynamo's, for what it finds in traced code
+
+
+def program_asks(*, triton: bool, depth: int = 1) -> bool:
+    """Whether a function is called by the program.
+
+    triton -- whether Triton's own code counts as the program's
+    depth  -- how many frames lie between this function's caller and the asker
+    """
+    frame = sys._getframe(depth + 1)
+    module = frame.f_globals.get("__name__") or ""
+    return is_program(module, triton=triton) or frame.f_code.co_name == _FOR_THE_PROGRAM
+
+
+def is_program(module: str, *, triton: bool) -> bool:
+    """Whether code of this module is the program's."""
+    root = module.partition(".")[0]
+    return triton if root == _TRITON else root not in (*_TORCH, _OURS)

@@ -1,0 +1,232 @@
+"""Tensors that a program asks for on "cuda" lie in the memory of the host, and say that they are on "cuda:0".
+
+One function mode below all others maps devices in calls: `torch.empty(n, device="cuda")`, `x.to("cuda:0")`,
+`module.cuda()`, `torch.set_default_device("cuda")`. Every dense tensor of the host answers the program's
+`x.device` and `x.is_cuda` as one of the device would: which of them a program means for the host cannot be
+told after an operator. torch's own code, and this project's, gets the truth.
+
+`x.cpu()` is a copy, as on a GPU, so what a kernel does afterwards is not seen in it. So is `x.cuda()`, unless
+the program made `x` on the device.
+
+Dynamo does not trace the mode: it is taken from the stack that Dynamo sees, and devices are mapped where
+Dynamo adds a call to a graph.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import torch
+from torch._dynamo.output_graph import SubgraphTracer
+from torch._dynamo.variables.tensor import TensorVariable
+from torch._dynamo.variables.torch_function import SymbolicTorchFunctionState
+from torch.overrides import TorchFunctionMode
+from torch.utils import _pytree as pytree
+from torch.utils._device import DeviceContext
+from torch.utils.weak import WeakIdKeyDictionary
+
+from tracing.patch import Method, patched, replaced
+from tracing.virtual_gpu.asker import is_program, program_asks
+
+HOST = torch.device("cpu")
+DEVICE = torch.device("cuda", 0)
+_PLAIN = (torch.Tensor, torch.nn.Parameter)  # not the fake ones that a compiler traces with
+_TENSOR: Any = torch.Tensor
+_DEVICE_OF, _IS_CUDA, _IS_CPU = (getattr(_TENSOR, name).__get__ for name in ("device", "is_cuda", "is_cpu"))
+
+
+def on_host(device: Any) -> Any:
+    """The device where tensors lie that are asked for on `device`; anything but CUDA's stays what it is.
+
+    device -- a torch.device, its name, the number of a CUDA device, or None
+
+    Raises RuntimeError, as CUDA does, for a second device.
+    """
+    if device is None:
+        return None
+    number = isinstance(device, int)
+    wanted = torch.device("cuda", device) if number else torch.device(device)
+    if wanted.type != "cuda":
+        return device
+    if wanted.index not in (None, 0):
+        raise RuntimeError(f"invalid device ordinal {wanted.index}: the virtual GPU is one device, cuda:0")
+    return HOST
+
+
+@contextmanager
+def installed() -> Iterator[None]:
+    """Inside, "cuda" is a device on which this thread can make tensors."""
+    with ExitStack() as stack:
+        stack.enter_context(patched(SymbolicTorchFunctionState, "__init__", _without_placement))
+        stack.enter_context(patched(SubgraphTracer, "create_proxy", _on_host_in_graphs))
+        stack.enter_context(patched(TensorVariable, "method_attr_device", _traced_as_on_device))
+        stack.enter_context(patched(TensorVariable, "method_attr_is_cuda", _traced_as_on_device))
+        stack.enter_context(patched(DeviceContext, "__init__", _with_device(1)))
+        stack.enter_context(patched(torch, "load", _with_map_location))
+        stack.enter_context(patched(torch.amp.autocast, "__init__", _autocast_on_host))
+        stack.enter_context(replaced(torch, "Generator", _Generator))
+        stack.enter_context(Placement())
+        yield
+
+
+class Placement(TorchFunctionMode):
+    """Maps the devices in calls of torch's functions."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._made: WeakIdKeyDictionary = WeakIdKeyDictionary()  # tensors that were asked for on the device
+        self._special: Mapping[Any, Callable[..., Any]] = {
+            _DEVICE_OF: lambda func, x: _seen(func, x, DEVICE),
+            _IS_CUDA: lambda func, x: _seen(func, x, True),
+            _IS_CPU: lambda func, x: _seen(func, x, False),
+            torch.Tensor.get_device: lambda func, x: _seen(func, x, 0),
+            torch.Tensor.to: self._to,
+            torch.Tensor.cuda: self._cuda,
+            torch.Tensor.cpu: self._cpu,
+            torch.Tensor.pin_memory: lambda func, x, *args, **kwargs: x,
+            torch.Tensor.record_stream: lambda func, x, stream: None,
+        }
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        special = self._special.get(func)
+        if special is not None:
+            return special(func, *args, **kwargs)
+        if any(isinstance(value, torch.device) for value in args):
+            args = [on_host(value) if isinstance(value, torch.device) else value for value in args]
+        if kwargs.get("device") is None:
+            return func(*args, **kwargs)
+        place = on_host(kwargs["device"])
+        result = func(*args, **{**kwargs, "device": place})
+        return self._asked_for(result) if place is HOST else result
+
+    def _asked_for(self, tensor: Any) -> Any:
+        if type(tensor) in _PLAIN:
+            self._made[tensor] = True
+        return tensor
+
+    def _to(self, func: Method, x: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+        if args and isinstance(args[0], (str, int, torch.device)):
+            kwargs = {**dict(zip(("device", "dtype", "non_blocking", "copy"), args, strict=False)), **kwargs}
+            args = ()
+        device = kwargs.get("device")
+        if device is None:
+            return func(x, *args, **kwargs)
+        place = on_host(device)
+        kwargs["device"] = place
+        kwargs["copy"] = kwargs.get("copy") or self._leaves(x, place)
+        result = func(x, *args, **kwargs)
+        return self._asked_for(result) if place is HOST else result
+
+    def _cuda(self, func: Method, x: torch.Tensor, device: Any = None, **kwargs: Any) -> Any:
+        place = on_host(DEVICE if device is None else device)
+        return self._asked_for(x.to(place, copy=True)) if self._leaves(x, place) else x
+
+    def _cpu(self, func: Method, x: torch.Tensor, **kwargs: Any) -> Any:
+        return x.to("cpu", copy=True) if self._leaves(x, "cpu") else func(x, **kwargs)
+
+    def _leaves(self, x: torch.Tensor, place: Any) -> bool:
+        # whether a GPU would copy what the program moves; depth: this method, its caller, and the mode
+        at_home = place is HOST and x in self._made
+        moved = type(x) in _PLAIN and torch.device(place).type == "cpu" and not at_home
+        return moved and program_asks(triton=False, depth=3)
+
+
+def _seen(func: Method, x: torch.Tensor, answer: Any) -> Any:
+    # depth: this function, the lambda above, and the mode
+    lies_on_host = _DEVICE_OF(x).type == "cpu"
+    return answer if lies_on_host and program_asks(triton=False, depth=3) else func(x)
+
+
+# ---- calls that no function mode sees
+
+
+def _with_device(position: int) -> Callable[[Method], Method]:
+    def wrapper(original: Method) -> Method:
+        def called(*args: Any, **kwargs: Any) -> Any:
+            if "device" in kwargs:
+                kwargs["device"] = on_host(kwargs["device"])
+            else:
+                args = (*args[:position], *map(on_host, args[position : position + 1]), *args[position + 1 :])
+            return original(*args, **kwargs)
+
+        return called
+
+    return wrapper
+
+
+def _with_map_location(original: Method) -> Method:
+    def load(f: Any, map_location: Any = None, *args: Any, **kwargs: Any) -> Any:
+        named = isinstance(map_location, (str, torch.device))
+        return original(f, on_host(map_location) if named else map_location, *args, **kwargs)
+
+    return load
+
+
+def _autocast_on_host(original: Method) -> Method:
+    def init(self: Any, device_type: str, dtype: Any = None, *args: Any, **kwargs: Any) -> None:
+        if device_type == "cuda":
+            device_type, dtype = "cpu", dtype or torch.get_autocast_dtype("cuda")
+        original(self, device_type, dtype, *args, **kwargs)
+
+    return init
+
+
+class _GeneratorType(type):
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, torch._C.Generator)
+
+    def __call__(cls, device: Any = None) -> torch.Generator:
+        return torch._C.Generator(on_host(device) or HOST)
+
+
+class _Generator(metaclass=_GeneratorType):
+    """torch.Generator, of which one on "cuda" is the host's."""
+
+
+# ---- Dynamo
+
+
+def _without_placement(original: Method) -> Method:
+    def init(self: Any, py_stack: Any, *args: Any, **kwargs: Any) -> None:
+        modes = list(py_stack)
+        original(self, modes, *args, **kwargs)
+        pairs = zip(self.mode_stack, modes, strict=True)
+        self.mode_stack = deque(traced for traced, mode in pairs if not isinstance(mode, Placement))
+
+    return init
+
+
+def _traced_as_on_device(original: Method) -> Method:
+    def method_attr(self: Any, tx: Any) -> Any:
+        if self.device is None or self.device.type != "cpu":
+            return original(self, tx)
+        if not is_program(tx.f_globals.get("__name__") or "", triton=False):
+            return original(self, tx)
+        shown = copy.copy(self)
+        shown.device = DEVICE
+        return original(shown, tx)
+
+    return method_attr
+
+
+def _on_host_in_graphs(original: Method) -> Method:
+    def create_proxy(
+        tracer: Any, kind: str, target: Any, args: Any, kwargs: Any, *rest: Any, **more: Any
+    ) -> Any:
+        if kind == "call_method" and target == "cuda":
+            target, args, kwargs = "to", (args[0], DEVICE), {}
+        args, kwargs = pytree.tree_map_only(torch.device, on_host, (args, kwargs))
+        if kwargs and kwargs.get("device") is not None:
+            kwargs = {**kwargs, "device": on_host(kwargs["device"])}
+        if kind == "call_method" and target == "to" and len(args) > 1 and isinstance(args[1], (str, int)):
+            args = (args[0], on_host(args[1]), *args[2:])
+        return original(tracer, kind, target, args, kwargs, *rest, **more)
+
+    return create_proxy

@@ -1,0 +1,126 @@
+"""What a program asks of `torch.cuda`, answered for the target."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import torch
+import torch._dynamo
+import torch.cuda.nvtx
+from triton.backends.compiler import GPUTarget
+
+from tracing.patch import Method, patched, replaced
+from tracing.virtual_gpu import streams
+from tracing.virtual_gpu.asker import program_asks
+from tracing.virtual_gpu.chips import capability, properties
+
+_Answers = Mapping[str, Callable[..., Any]]
+
+
+@contextmanager
+def installed(name: str, target: GPUTarget) -> Iterator[None]:
+    """Inside, the program finds one CUDA device, which is the target; torch's own code finds none."""
+    with ExitStack() as stack:
+        stack.callback(streams.set_stream, streams.DEFAULT)
+        for question, answer in _facts(name, target).items():
+            if hasattr(torch.cuda, question):
+                stack.enter_context(patched(torch.cuda, question, _constant(answer)))
+        for owner, answers in ((torch.cuda, _ACTIONS), (torch.cuda.nvtx, _NVTX)):
+            for question, answer in answers.items():
+                if hasattr(owner, question):
+                    stack.enter_context(patched(owner, question, _for_the_program(answer)))
+        for kind in ("Stream", "Event", "StreamContext"):
+            stack.enter_context(replaced(torch.cuda, kind, getattr(streams, kind)))
+        for question, answer in _ACCELERATOR.items():
+            if hasattr(torch.accelerator, question):
+                stack.enter_context(patched(torch.accelerator, question, _for_the_program(answer)))
+        yield
+
+
+def _facts(name: str, target: GPUTarget) -> _Answers:
+    found = properties(name, target)
+    return {
+        "is_available": lambda: True,
+        "is_initialized": lambda: True,
+        "device_count": lambda: 1,
+        "current_device": lambda: 0,
+        "get_device_name": lambda device=None: found.name,
+        "get_device_capability": lambda device=None: capability(name, target),
+        "get_device_properties": lambda device=None: found,
+        "get_arch_list": lambda: [name],
+        "is_bf16_supported": lambda including_emulation=True: True,
+        "is_tf32_supported": lambda: target.backend == "cuda",
+        "mem_get_info": lambda device=None: (found.total_memory, found.total_memory),
+    }
+
+
+_NOTHING: Callable[..., None] = lambda *args, **kwargs: None  # noqa: E731
+_ACTIONS: _Answers = {
+    "init": _NOTHING,
+    "synchronize": _NOTHING,
+    "set_device": _NOTHING,
+    "device": lambda device: contextlib.nullcontext(),
+    "device_of": lambda tensor: contextlib.nullcontext(),
+    "stream": streams.StreamContext,
+    "set_stream": streams.set_stream,
+    "current_stream": lambda device=None: streams.Stream.current,
+    "default_stream": lambda device=None: streams.DEFAULT,
+    "is_current_stream_capturing": lambda: False,
+    "empty_cache": _NOTHING,
+    "ipc_collect": _NOTHING,
+    "reset_peak_memory_stats": _NOTHING,
+    "reset_max_memory_allocated": _NOTHING,
+    "memory_stats": lambda device=None: {},
+    **dict.fromkeys(
+        ("memory_allocated", "max_memory_allocated", "memory_reserved", "max_memory_reserved"),
+        lambda device=None: 0,
+    ),
+    "manual_seed": lambda seed: _NOTHING(torch.manual_seed(seed)),
+    "manual_seed_all": lambda seed: _NOTHING(torch.manual_seed(seed)),
+    "seed": lambda: _NOTHING(torch.seed()),
+    "initial_seed": torch.initial_seed,
+    "get_rng_state": lambda device=None: torch.get_rng_state(),
+    "set_rng_state": lambda state, device=None: torch.set_rng_state(state),
+}
+_NVTX: _Answers = {
+    "range_push": lambda message: 0,
+    "range_pop": lambda: 0,
+    "range_start": lambda message: 0,
+    "range_end": _NOTHING,
+    "mark": _NOTHING,
+}
+_ACCELERATOR: _Answers = {
+    "is_available": lambda: True,
+    "device_count": lambda: 1,
+    "current_accelerator": lambda check_available=False: torch.device("cuda"),
+    "current_device_index": lambda: 0,
+    "set_device_index": _NOTHING,
+    "synchronize": _NOTHING,
+    "current_stream": lambda device=None: streams.Stream.current,
+    "set_stream": streams.set_stream,
+}
+
+
+def _for_the_program(answer: Callable[..., Any]) -> Callable[[Method], Method]:
+    def wrapper(original: Method) -> Method:
+        def asked(*args: Any, **kwargs: Any) -> Any:
+            return (answer if program_asks(triton=True) else original)(*args, **kwargs)
+
+        return asked
+
+    return wrapper
+
+
+def _constant(answer: Callable[..., Any]) -> Callable[[Method], Method]:
+    # Dynamo asks while it traces, and takes what it is told for good
+    def wrapper(original: Method) -> Method:
+        asked = _for_the_program(answer)(original)
+        constant: Any = torch._dynamo.assume_constant_result
+        marked: Method = constant(functools.wraps(original)(asked))
+        return marked
+
+    return wrapper
