@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 from program_faults import Planted
-from programs import leaves
+from programs import case, leaves
 from truths import Accusation, Truth
 from witness import Shown, Trace, Writer, iterations, shown, traced
 
@@ -61,13 +62,19 @@ def _of_host(plan: Planted, truth: Truth, found: Shown, a: Trace) -> Truth:
         accusations.append(Accusation("start"))
     if found.launch is None:
         accusations.append(Accusation("result"))
-    exact = found.launch is not None and len(accusations) == 1
+    with_fault, without = (plan.a, plan.b) if plan.runs == "a" else (plan.b, plan.a)
+    others = _host_writes(without, dict(leaves(with_fault))[plan.position].target.buffer)
+    exact = found.launch is not None and len(accusations) == 1 and not others
     return replace(
         truth,
         accusations=tuple(accusations),
         runs=plan.runs if exact else "",
         undecided=not found.around <= _DECIDED,
     )
+
+
+def _host_writes(program: Any, buffer: int) -> bool:
+    return any(isinstance(one, case.Host) and one.target.buffer == buffer for _, one in leaves(program))
 
 
 def _of_operator(plan: Planted, truth: Truth, found: Shown, a: Trace) -> Truth:
@@ -96,9 +103,11 @@ def _of_swap(plan: Planted, truth: Truth, found: Shown, a: Trace) -> Truth:
 def _of_memory(plan: Planted, truth: Truth, found: Shown, a: Trace) -> Truth:
     if found.launch is None:
         return replace(truth, accusations=(*truth.accusations, Accusation("result")), undecided=True)
+    lent = False  # to the host, which may write all of it
     if plan.fault == "garbage":
         truth = replace(truth, accusations=(Accusation("uninitialised", found.kernel),))
-    return replace(truth, undecided=Writer.OPERATOR in found.b)
+        lent = _host_writes(plan.a, dict(leaves(plan.a))[plan.position].buffer)
+    return replace(truth, undecided=lent or Writer.OPERATOR in found.b)
 
 
 _NARROWED: dict[str, Callable[[Planted, Truth, Shown, Trace], Truth]] = {

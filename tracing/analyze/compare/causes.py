@@ -87,7 +87,7 @@ class Causes:
             return replace(known, elements=elements)
         if self._unrecorded and not isinstance(answer, Follows):
             return Unknown(self._unrecorded)
-        return answer or Unknown("all that was seen to write it left equal bits")
+        return answer or self._unseen()  # all that was seen to write it left equal bits
 
     def of_result(self, a: TensorValue, b: TensorValue) -> Answer:
         """Why a result of the case differs that is a tensor; asked when all launches were compared."""
@@ -183,7 +183,7 @@ class Causes:
         counts = [one.count(operator, read.before) for one, read in zip(self._timelines, reads, strict=True)]
         return counts[side] > counts[1 - side]
 
-    def _unseen(self) -> Answer:
+    def _unseen(self) -> Unknown | Host:
         return Unknown(self._unknown) if self._unknown else Host("", None, proven=False)
 
     # ---- the same write in both runs
