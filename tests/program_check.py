@@ -17,7 +17,7 @@ from programs import as_json, case_of
 
 
 def check(plan: Planted, folder: Path) -> str:
-    """Record a plan's programs and assert what is said of them; gives the fault and the verdict."""
+    """Record a plan's programs and assert that nothing wrong is said of them; gives the fault and the verdict."""
     runs = Path(tempfile.mkdtemp(dir=folder))
     try:
         return _checked(plan, runs)
@@ -37,7 +37,7 @@ def _checked(plan: Planted, runs: Path) -> str:
         verdict = Verdict.RIGHT  # no result depends on it
     note(f"a and a2: {equal.value}: {sound.summary()}")
     note(f"a and b: {verdict.value}: {answer.summary()}")
-    assert equal.good and verdict.good
+    assert equal.good and (verdict.good or verdict is Verdict.UNCERTAIN)
     return f"{plan.fault}: {verdict.value}"
 
 
