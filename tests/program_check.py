@@ -17,7 +17,7 @@ from programs import as_json, case_of
 
 
 def check(plan: Planted, folder: Path) -> str:
-    """Record a plan's programs and assert that nothing wrong is said of them; gives the fault and the verdict."""
+    """Record a plan's programs, and assert that nothing wrong is said; gives the fault and the verdict."""
     runs = Path(tempfile.mkdtemp(dir=folder))
     try:
         return _checked(plan, runs)

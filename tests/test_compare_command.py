@@ -45,6 +45,20 @@ def test_runs_of_two_cases_are_compared_only_if_asked(tmp_path: Path) -> None:
     assert status == 0 and "equal: 1 launch" in text
 
 
+@pytest.mark.parametrize("device", ["virtual GPU", "NVIDIA H100"])
+def test_of_two_compilers_it_is_said_where_values_say_nothing(device: str, tmp_path: Path) -> None:
+    a, b = run(tmp_path / "a", "y"), run(tmp_path / "b", "y")
+    for one, triton in ((a, "3.6.0"), (b, "3.8.0")):
+        environment = msgspec.structs.replace(one.info.environment, device=device, triton=triton)
+        info = msgspec.structs.replace(one.info, environment=environment)
+        (one.path / "run.json").write_bytes(msgspec.json.encode(info))
+
+    status, text = compared(store.Run(a.path), store.Run(b.path), "--anyway")
+
+    assert status == 0
+    assert (f"`tracing passes {a.path} {b.path}`" in text.replace("\n", "")) == (device == "virtual GPU")
+
+
 def test_no_more_divergences_are_shown_than_asked_for(tmp_path: Path) -> None:
     status, text = compared(run(tmp_path / "a", *"yyy"), run(tmp_path / "b", *"zzz"), "--limit", "2")
 

@@ -17,6 +17,7 @@ from tracing.analyze.compare.divergence import Divergence, InputDiffers, OutputD
 from tracing.analyze.compare.evidence import evidence
 from tracing.analyze.compare.suspect import suspect
 from tracing.analyze.compare.verdict import ResultCause, Verdict
+from tracing.analyze.compilers import says_nothing_of_compilers
 from tracing.analyze.element_values import differing_values
 from tracing.cli import hints
 from tracing.cli.app import RUNS, Runs, app, out
@@ -155,6 +156,11 @@ def _require_alike(a: store.Run, b: store.Run, anyway: bool, quiet: bool) -> Non
     different = report.incomparable(a.info, b.info)
     if different and not anyway:
         raise Problem(f"the runs are of different {different}", "compare them all the same: `--anyway`")
+    nothing = says_nothing_of_compilers(a, b) if different else None
+    if nothing is not None and not quiet:
+        out.print(
+            Text.assemble(("note", "yellow"), f": {nothing.sentence}; their passes do: `{nothing.command}`")
+        )
 
 
 def _print_compared(runs: Pair, verdict: Verdict, limit: int, how: Replaying | None) -> int:
