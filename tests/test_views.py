@@ -6,8 +6,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tracing.analyze.views import dense, extent, occupied, relation, row_major, same_digest
 from tracing.model import TensorMeta
+from tracing.views import dense, extent, occupied, relation, row_major, same_digest
 
 
 def meta_of(tensor: torch.Tensor) -> TensorMeta:

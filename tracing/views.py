@@ -35,11 +35,14 @@ def extent(meta: TensorMeta) -> tuple[int, int]:
 
 @functools.lru_cache(1 << 14)
 def dense(meta: TensorMeta) -> bool:
-    """True if a tensor has an element at every byte of its extent."""
-    start, stop = extent(meta)
-    if stop - start == element_bytes(meta.dtype) * math.prod(meta.shape):
-        return not any(stride == 0 and n > 1 for n, stride in zip(meta.shape, meta.stride, strict=True))
-    return False
+    """True if a tensor has exactly one element at every place of its extent, in whatever order."""
+    expected = 1
+    for stride, n in sorted(zip(meta.stride, meta.shape, strict=True)):
+        if n != 1:
+            if stride != expected:
+                return False
+            expected *= n
+    return True
 
 
 @functools.lru_cache(1 << 14)

@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 from typing import Literal, TypeAlias
 
-from tracing.analyze.views import element_bytes
 from tracing.digests import RANGE, TILE_BYTES, block_tiles
 from tracing.model import Digest, TensorMeta
+from tracing.views import element_bytes
 
 Pair: TypeAlias = tuple[Digest, Digest]
 Blame: TypeAlias = Literal["launch", "untouched", "open"]

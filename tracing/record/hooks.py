@@ -185,9 +185,7 @@ def _around_compiled(original: Method) -> Method:
         _started.setdefault((threading.get_ident(), id(metadata)), []).append((metadata, told))
         return metadata
 
-    # Dynamo traces into a launch that it cannot capture, as of a kernel with tuples; costs 0.4 µs a launch
-    wrapped: Method = torch._dynamo.disable(launch_metadata)  # type: ignore[no-untyped-call]
-    return wrapped
+    return launch_metadata
 
 
 # By thread and metadata, which is None where another tool set the enter hook to None; it holds the metadata,
@@ -195,7 +193,6 @@ def _around_compiled(original: Method) -> Method:
 _started: dict[tuple[int, int], list[tuple[object, Any]]] = {}
 
 
-@torch._dynamo.disable  # type: ignore[untyped-decorator, unused-ignore]
 def _finish_compiled(metadata: object) -> None:
     key = (threading.get_ident(), id(metadata))
     started = _started.get(key)

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 from tracing.interpreter.gates import watched
 from tracing.record.accesses import Accesses
+from tracing.record.unseen import Unseen
 
 
 class _Thread(threading.local):
@@ -38,5 +39,6 @@ def executing() -> Iterator[None]:
         with watched(waiting):
             yield
     finally:
-        for ended in [ended for accesses in waiting for ended in accesses.ended]:
-            ended()
+        with Unseen():
+            for ended in [ended for accesses in waiting for ended in accesses.ended]:
+                ended()

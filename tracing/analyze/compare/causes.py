@@ -26,8 +26,8 @@ from tracing.analyze.compare.memory import Input, Write, span
 from tracing.analyze.compare.pairing import Pairing
 from tracing.analyze.compare.timeline import Step, Timeline
 from tracing.analyze.compare.write_pairs import WritePair, WritePairs
-from tracing.analyze.views import extent, same_digest
 from tracing.model import TensorMeta, TensorValue
+from tracing.views import extent, same_digest
 
 # Operators whose result depends on their arguments alone, also where they are given a tensor for its shape.
 _CONSTANT = tuple(

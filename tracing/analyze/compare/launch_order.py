@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from tracing.analyze.compare.timeline import Step
-from tracing.analyze.views import relation
+from tracing.views import relation
 
 _REMEMBERED = 2048  # partners before a launch that changed places
 

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from itertools import islice, takewhile
 from typing import Literal, NamedTuple, TypeAlias
 
-from tracing.analyze.views import dense, extent, relation
 from tracing.model import TensorMeta
+from tracing.views import dense, extent, relation
 
 WriteKind: TypeAlias = Literal["launch", "operator", "allocation", "seen"]
 _BELOW = 4  # partial writes on top of one another whose order is kept

@@ -11,7 +11,6 @@ from typing import NamedTuple, TypeAlias, TypeVar
 
 from tracing.analyze.compare.memory import Input, Left, Memory, Sources, Write, WriteKind, span
 from tracing.analyze.compare.signature_pair import Signatures, signature_of
-from tracing.analyze.views import extent, relation
 from tracing.digests import Row
 from tracing.model import (
     Access,
@@ -28,6 +27,7 @@ from tracing.model import (
 )
 from tracing.store import Run, rank_of
 from tracing.store.joins import in_step
+from tracing.views import extent, relation
 
 DEEP = 64  # operators in a row through which a value is followed back
 _UNKNOWN = 44  # bits: storages of a run without addresses lie this far apart
