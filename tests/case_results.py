@@ -9,8 +9,8 @@ from typing import Any
 
 import torch
 
-from tracing.case import build
 from tracing.model import Case, Workload
+from tracing.program.case import build
 from tracing.virtual_gpu import virtual_gpu
 
 

@@ -9,10 +9,10 @@ from test_store import INFO
 from typer.testing import CliRunner
 
 from tracing import store
-from tracing.case import load_case
 from tracing.cli import app
-from tracing.record.device import Device
-from tracing.record.experiment import Experiment
+from tracing.program.case import load_case
+from tracing.program.device import Device
+from tracing.program.experiment import Experiment
 from tracing.record.launches import LaunchRecorder
 from tracing.record.run import record
 

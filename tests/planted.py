@@ -16,8 +16,8 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
 from tracing import store
-from tracing.analyze.passes import compilation, passes_of
-from tracing.analyze.source_map import artefacts
+from tracing.analyze.passes.pass_table import compilation, passes_of
+from tracing.analyze.passes.source_map import artefacts
 from tracing.compiler.child import in_child
 from tracing.compiler.history import history
 from tracing.compiler.resume import Place, resume
@@ -26,8 +26,8 @@ from tracing.compiler.variants import Variants
 from tracing.environment import installed
 from tracing.errors import Problem
 from tracing.model import Compilation, PassRecord
-from tracing.record.derive import derive
-from tracing.record.passes import PassRecorder
+from tracing.record.passes.derivation import derive
+from tracing.record.passes.recorder import PassRecorder
 
 
 @triton.jit

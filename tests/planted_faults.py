@@ -147,8 +147,8 @@ from pathlib import Path
 from data import kernels
 from planted import INFO_HERE
 from tracing import store
-from tracing.record.derive import derive
-from tracing.record.passes import PassRecorder
+from tracing.record.passes.derivation import derive
+from tracing.record.passes.recorder import PassRecorder
 
 writer = store.create(Path(sys.argv[1]), INFO_HERE)
 print(writer.path, flush=True)

@@ -10,10 +10,10 @@ from pathlib import Path
 from truths import Difference, Recipe
 
 from tracing import store
-from tracing.case import load_case
 from tracing.model import SCHEMA, Case, Outcome, RunInfo
-from tracing.record.device import Device
-from tracing.record.experiment import Experiment
+from tracing.program.case import load_case
+from tracing.program.device import Device
+from tracing.program.experiment import Experiment
 from tracing.record.launches import LaunchRecorder
 from tracing.record.run import record
 from tracing.record.selection import of_rank, selection_of

@@ -9,7 +9,7 @@ import msgspec
 from records import META
 
 from tracing import store
-from tracing.digests import Columns, Digested, packed
+from tracing.digest.columns import Columns, Digested, packed
 from tracing.model import (
     SCHEMA,
     Argument,

@@ -10,8 +10,8 @@ import msgspec
 from commands import DATA
 from hypothesis import strategies as st
 
-from tracing.case import import_file
 from tracing.model import Case
+from tracing.program.case import import_file
 
 PATH = (DATA / "random_program.py").resolve()
 case: Any = import_file(PATH)

@@ -20,14 +20,14 @@ from test_pipeline import the_assembler_did
 from triton.compiler import ASTSource
 
 from tracing import store
-from tracing.analyze.passes import compilations, passes_of
-from tracing.case import load_case
+from tracing.analyze.passes.pass_table import compilations, passes_of
 from tracing.compiler.resume import Place, place_before, resume
 from tracing.model import Compilation, PassRecord
-from tracing.record.derive import derive
-from tracing.record.device import Device
-from tracing.record.once import execute
-from tracing.record.passes import PassRecorder
+from tracing.program.case import load_case
+from tracing.program.device import Device
+from tracing.program.plain_run import execute
+from tracing.record.passes.derivation import derive
+from tracing.record.passes.recorder import PassRecorder
 
 SETTINGS = ("num_warps", "num_stages", "num_ctas", "enable_fp_fusion", "debug", "sanitize_overflow")
 Artefacts = Mapping[str, "bytes | str"]

@@ -13,13 +13,13 @@ from msgspec.structs import replace
 from records import new_run
 
 from tracing import store
-from tracing.case import load_case
 from tracing.model import SCHEMA, RunInfo, Winner
-from tracing.record.derive import derive
-from tracing.record.device import Device
-from tracing.record.experiment import Experiment
+from tracing.program.case import load_case
+from tracing.program.device import Device
+from tracing.program.experiment import Experiment
 from tracing.record.launches import LaunchRecorder
-from tracing.record.passes import PassRecorder
+from tracing.record.passes.derivation import derive
+from tracing.record.passes.recorder import PassRecorder
 from tracing.record.run import record
 from tracing.record.winners import Winners
 

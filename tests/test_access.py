@@ -11,7 +11,7 @@ import triton.language as tl
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource, CompiledKernel
 
-from tracing.record.access import declared
+from tracing.launch.roles import declared
 
 
 @pytest.fixture

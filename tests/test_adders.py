@@ -13,9 +13,9 @@ from triton._C.libtriton import ir
 
 from tracing.compiler.adders import Adder, adder, adders, new_context
 from tracing.compiler.child import in_child
-from tracing.compiler.defaults import default
-from tracing.compiler.pipeline_text import PassText, options_in, passes_in
-from tracing.compiler.printing import pointer_of
+from tracing.compiler.opt.defaults import default
+from tracing.compiler.opt.pipeline_text import PassText, options_in, passes_in
+from tracing.compiler.opt.printing import pointer_of
 from tracing.errors import Problem
 
 ADD_PASS = "_ZN4mlir13OpPassManager7addPassESt10unique_ptrINS_4PassESt14default_deleteIS2_EE"

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from tracing.model import Container, PlainValue, Uncomparable
-from tracing.record.agreement import judged
-from tracing.record.structure import facts_of
+from tracing.program.agreement import judged
+from tracing.program.structure import facts_of
 
 X = torch.arange(4.0)
 

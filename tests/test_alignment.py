@@ -9,10 +9,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tracing.analyze.compare.alignment import Alignment, Pair, way_back
-from tracing.analyze.digest_ranges import blame, differing_elements
+from tracing.analyze.align.alignment import Alignment, Pair, way_back
+from tracing.analyze.runs.digest_ranges import blame, differing_elements
+from tracing.digest.host import digest
 from tracing.model import Digest, TensorMeta
-from tracing.record.digest import digest
 
 
 @pytest.mark.parametrize(

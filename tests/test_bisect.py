@@ -11,9 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tracing.analyze.bisect import Contradiction, FirstBad, Judgement, Layer, Step, Undecided, first_bad
-from tracing.analyze.judge import CommandJudge
-from tracing.analyze.probes import Compiled, Probes
+from tracing.analyze.bisect.judge import CommandJudge
+from tracing.analyze.bisect.probes import Compiled, Probes
+from tracing.analyze.bisect.search import (
+    Contradiction,
+    FirstBad,
+    Judgement,
+    Layer,
+    Step,
+    Undecided,
+    first_bad,
+)
 
 
 def row(count: int, verdict: Callable[[int], str]) -> Layer:

@@ -15,7 +15,7 @@ import torch
 from planted import EXPORTED
 from planted_faults import COMPILER, recorded
 
-from tracing.compiler import printing
+from tracing.compiler.opt import printing
 from tracing.errors import Problem
 from tracing.store import Run
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from planted_faults import COMPILER, FAULTS, Fault, bisected, build_library, environment, outcome, recorded
 
-from tracing.compiler import printing
+from tracing.compiler.opt import printing
 from tracing.errors import Problem
 
 try:

@@ -16,9 +16,9 @@ from records import launch
 from test_store import INFO
 
 from tracing import store
-from tracing.analyze.call_sites import Visit, visit
+from tracing.analyze.runs.call_sites import Visit, visit
+from tracing.launch.call_sites import CallSites
 from tracing.model import CallSite, KernelLaunch
-from tracing.record.call_sites import CallSites
 from tracing.record.launches import LaunchRecorder
 from tracing.virtual_gpu import virtual_gpu
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tracing.case import build, find_case, known_cases, load_case
 from tracing.errors import Problem
+from tracing.program.case import build, find_case, known_cases, load_case
 
 
 def write(folder: Path, text: str) -> str:

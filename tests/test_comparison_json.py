@@ -14,11 +14,11 @@ from records import META, arg, launch
 from test_causes import ADDRESSES, EMPTY, X, Y, overrun, reader, writer
 from typer.testing import CliRunner
 
-from tracing.analyze.call_sites import Visit
 from tracing.analyze.compare.accused import AccusedKind
 from tracing.analyze.compare.divergence import InputDiffers, LaunchDiffers, LaunchPair, Unknown
 from tracing.analyze.compare.kernel_code import CodeDifference
 from tracing.analyze.compare.signature_pair import Change
+from tracing.analyze.runs.call_sites import Visit
 from tracing.cli import app
 from tracing.model import (
     CallSite,

@@ -11,8 +11,8 @@ import torch
 from torch._inductor.async_compile import AsyncCompile
 from torch._inductor.codecache import PyCodeCache
 
-from tracing.record.cpp import CppSite, declared_roles, installed
-from tracing.record.hooks import hidden
+from tracing.launch.cpp_kernels import CppSite, declared_roles, installed
+from tracing.launch.hooks import hidden
 
 
 @dataclass

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tracing.analyze.delta import minimal, most
+from tracing.analyze.bisect.delta_debugging import minimal, most
 
 COUNTS = st.integers(1, 24)
 

@@ -10,9 +10,9 @@ import pytest
 import torch
 from hypothesis import strategies as st
 
-from tracing.digests import RANGES, TILE_BYTES
-from tracing.record import digest as formula
-from tracing.record.digest import digest
+from tracing.digest import host as formula
+from tracing.digest.columns import RANGES, TILE_BYTES
+from tracing.digest.host import digest
 
 
 def bits(tensor: torch.Tensor) -> str:
@@ -62,7 +62,7 @@ def mix64(x: int) -> int:
 
 
 def reference(data: bytes) -> str:
-    """The formula of tracing/record/digest.py in integers, one word at a time."""
+    """The formula of tracing/digest/host.py in integers, one word at a time."""
     padded = data + b"\0" * (-len(data) % 8192)
     words = struct.unpack(f"<{len(padded) // 4}I", padded)
     halves = []

@@ -13,12 +13,13 @@ import torch
 import triton
 from triton.backends.compiler import GPUTarget
 
-from tracing.digests import RANGES, TILE_BYTES
+from tracing.digest import gpu as digest_gpu
+from tracing.digest import tables as digest_tables
+from tracing.digest.columns import RANGES, TILE_BYTES
+from tracing.digest.host import digest
+from tracing.digest.kernel import FIELDS, PLAIN
+from tracing.digest.layouts import layout
 from tracing.model import Digest
-from tracing.record import digest_gpu, digest_tables
-from tracing.record.digest import digest
-from tracing.record.digest_kernel import FIELDS, PLAIN
-from tracing.record.layouts import layout
 from tracing.virtual_gpu import virtual_gpu
 
 FLOATS = [torch.float32, torch.float16, torch.bfloat16, torch.float64]

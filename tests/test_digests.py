@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tracing.digests import Columns, Digested, packed, unpacked
+from tracing.digest.columns import Columns, Digested, packed, unpacked
 from tracing.model import Digest, DigestBatch, DigestLine
 
 COUNTS = st.integers(0, 2**40)

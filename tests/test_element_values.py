@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from planted_runs import saved
 
-from tracing.analyze.element_values import differing_values
+from tracing.analyze.runs.element_values import differing_values
 from tracing.model import Scalar, Values
 from tracing.store import Run
 

@@ -16,10 +16,10 @@ from test_store import INFO
 from triton.runtime.interpreter import InterpretedFunction
 
 from tracing import store
+from tracing.digest.host import bits, bits_of, element_bytes
 from tracing.model import Access
-from tracing.record.digest import bits, bits_of, element_bytes
+from tracing.perturb.perturbation import Perturbation
 from tracing.record.launches import LaunchRecorder
-from tracing.record.perturb import Perturbation
 from tracing.record.selection import Selection
 from tracing.virtual_gpu import virtual_gpu
 

@@ -18,8 +18,8 @@ from planted_runs import digits, saved
 from records import META, arg, launch
 from test_ranks import ALL_REDUCE, job
 
-from tracing.analyze.export import query, write_parquet
-from tracing.analyze.tables import COLUMNS
+from tracing.analyze.tables.export import query, write_parquet
+from tracing.analyze.tables.tables import COLUMNS
 from tracing.errors import Problem
 from tracing.model import Digest, LaunchTime, Result, TensorValue, Winner
 from tracing.store import Run

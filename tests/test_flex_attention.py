@@ -9,8 +9,8 @@ import torch
 from commands import tracing
 from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
-from tracing.case import CASES, import_file, load_case
 from tracing.errors import Problem
+from tracing.program.case import CASES, import_file, load_case
 
 case = import_file(CASES / "flex_attention.py")
 

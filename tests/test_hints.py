@@ -17,7 +17,7 @@ from test_ranks import INFO
 
 from tracing import store
 from tracing.analyze.compare.verdict import Verdict
-from tracing.analyze.passes import compilations
+from tracing.analyze.passes.pass_table import compilations
 from tracing.cli import hints
 from tracing.model import KernelLaunch
 

@@ -16,8 +16,8 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 
 from tracing.interpreter.builder import Builder
 from tracing.interpreter.gates import watched
-from tracing.record.accesses import Accesses
-from tracing.record.out_of_bounds import Outside
+from tracing.launch.accesses import Accesses
+from tracing.launch.out_of_bounds import Outside
 from tracing.virtual_gpu import virtual_gpu
 
 TRITON = tuple(int(part) for part in triton.__version__.split(".")[:2])

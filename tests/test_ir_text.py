@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tracing.analyze.ir_text import canonical, plain, unordered
+from tracing.analyze.passes.ir_text import canonical, plain, unordered
 
 MODULE = """\
 #blocked = #ttg.blocked<{order = [0]}>

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tracing.analyze.judge import CommandJudge
+from tracing.analyze.bisect.judge import CommandJudge
 from tracing.errors import Problem
 
 STAGES = ["ttir", "ttgir", "llir", "ptx", "cubin"]

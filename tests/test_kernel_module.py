@@ -13,7 +13,7 @@ import triton.language as tl
 from data import helped
 from triton.runtime.jit import JITFunction
 
-from tracing.record.kernel_module import kernel_module
+from tracing.launch.kernel_module import kernel_module
 from tracing.replay.loaded_kernel import load_kernel
 
 WEIGHTS = {"a": 1}

@@ -17,12 +17,12 @@ from data.racing import double, racing_sum
 from test_store import INFO
 
 from tracing import store
-from tracing.analyze.replay_verdict import left_as, rate, varies
+from tracing.analyze.replay.replay_verdict import left_as, rate, varies
 from tracing.errors import Problem
 from tracing.model import ReplayResult
 from tracing.record.launches import LaunchRecorder
 from tracing.record.outputs import Keep
-from tracing.record.passes import PassRecorder
+from tracing.record.passes.recorder import PassRecorder
 from tracing.replay import fpsan
 from tracing.replay.kernel_replay import Asked, replay
 from tracing.replay.loaded_kernel import load_kernel

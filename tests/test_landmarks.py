@@ -13,9 +13,9 @@ import torch.distributed._functional_collectives as functional
 from test_store import INFO
 
 from tracing import store
-from tracing.analyze.rank_events import ranks_of
+from tracing.analyze.ranks.rank_events import ranks_of
+from tracing.digest.host import digest
 from tracing.model import Landmark, LandmarkDigests, NotCovered
-from tracing.record.digest import digest
 from tracing.record.landmarks import is_collective
 from tracing.record.launches import LaunchRecorder
 

@@ -9,7 +9,7 @@ from commands import DATA
 from recorded_runs import recorded
 
 from tracing import store
-from tracing.analyze.launch_again import launch_again
+from tracing.analyze.replay.rerecorded_launch import launch_again
 from tracing.errors import Problem
 from tracing.record.outputs import Keep
 from tracing.record.selection import Selection

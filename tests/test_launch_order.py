@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tracing.analyze.compare.launch_order import Exchange, LaunchOrder, Partners
 from tracing.analyze.compare.timeline import Step
-from tracing.digests import Row
+from tracing.digest.columns import Row
 from tracing.model import Argument, Kernel, LaunchLine, Role, Signature, TensorMeta
 
 KERNEL = Kernel(0, "k", "hash", "cuda:90", 4, 3, 1, {}, {})

@@ -18,8 +18,8 @@ from triton.runtime.autotuner import Autotuner
 from triton.runtime.interpreter import InterpretedFunction
 
 from tracing import DebugMode, TritonKernelCall, store
+from tracing.digest.host import digest
 from tracing.model import KeptTensor, KernelArg, KernelLaunch
-from tracing.record.digest import digest
 from tracing.record.launches import LaunchRecorder
 from tracing.record.outputs import Keep, load
 from tracing.virtual_gpu import virtual_gpu

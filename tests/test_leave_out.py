@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tracing.analyze.bisect import Contradiction, FirstBad, Judgement, Undecided, Verdict
-from tracing.analyze.leave_out import Instance, LeaveOut, droppable
+from tracing.analyze.bisect.leave_out import Instance, LeaveOut, droppable
+from tracing.analyze.bisect.search import Contradiction, FirstBad, Judgement, Undecided, Verdict
 
 NAMES = ("inline", "canonicalize", "cse", "coalesce", "pipeline", "convert", "lower")
 

@@ -11,8 +11,9 @@ import pytest
 from planted import Subject, needs_llvm_options, record, subject
 from triton._C import libtriton
 
-from tracing.compiler import llvm, ptxas, symbols
+from tracing.compiler import symbols
 from tracing.compiler.child import in_child
+from tracing.compiler.codegen import llvm, ptxas
 from tracing.errors import Problem
 
 

@@ -16,15 +16,15 @@ from planted import needs_llvm_options
 from test_store import INFO
 
 from tracing import store
-from tracing.analyze.llvm import instructions, llvm_passes, readable
-from tracing.analyze.passes import compilation, compilations, find_pass, label, passes_of
-from tracing.analyze.source_map import artefacts
+from tracing.analyze.passes.llvm import instructions, llvm_passes, readable
+from tracing.analyze.passes.pass_table import compilation, compilations, find_pass, label, passes_of
+from tracing.analyze.passes.source_map import artefacts
 from tracing.compiler.resume import place_before
 from tracing.environment import installed
 from tracing.model import LlvmPasses
-from tracing.record.derive import derive
-from tracing.record.llvm import derive_llvm
-from tracing.record.passes import PassRecorder
+from tracing.record.passes.derivation import derive
+from tracing.record.passes.llvm import derive_llvm
+from tracing.record.passes.recorder import PassRecorder
 
 pytestmark = needs_llvm_options
 TARGETS = ("sm_90", "gfx942")

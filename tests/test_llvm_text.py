@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tracing.compiler.llvm_text import Printed, printed_passes
+from tracing.compiler.codegen.llvm_text import Printed, printed_passes
 
 START = "BISECT: running pass (1) forceattrs on [module]\n; *** IR Dump Before 1-ForcePass on [module] ***\n"
 BARE = 'source_filename = "m"\ndefine void @f() {\n  ret void\n}\n'  # a module that was parsed from text

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import pytest
 from recorded_runs import recorded_passes
 
-from tracing.analyze.meaning import Change, difference, first_change, meaning
-from tracing.analyze.passes import passes_of
+from tracing.analyze.bisect.execution import Change, difference, first_change, meaning
+from tracing.analyze.passes.pass_table import passes_of
 from tracing.compiler.generic_text import generic_texts
 from tracing.mlir.types import Unknown, constant, integers, rounded, type_of
 from tracing.model import Compilation

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from recorded_runs import recorded_passes
 
-from tracing.analyze.passes import passes_of
-from tracing.analyze.reduce import reduced, size
+from tracing.analyze.bisect.reduction import reduced, size
+from tracing.analyze.passes.pass_table import passes_of
 from tracing.compiler.generic_text import generic_texts
 from tracing.compiler.one_pass import run_passes
 from tracing.errors import Problem

@@ -14,8 +14,8 @@ from test_store import INFO
 from triton.runtime.interpreter import InterpretedFunction
 
 from tracing import store
+from tracing.digest.host import digest
 from tracing.model import KernelArg, KernelLaunch
-from tracing.record.digest import digest
 from tracing.record.launches import LaunchRecorder
 from tracing.virtual_gpu import virtual_gpu
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tracing.analyze.operations import counts, operations, split_location, without_locations
+from tracing.analyze.passes.operations import counts, operations, split_location, without_locations
 
 MODULE = """\
 #blocked = #ttg.blocked<{order = [0]}>

@@ -17,9 +17,9 @@ from torch._inductor.codecache import PyCodeCache
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from tracing import store
+from tracing.digest.host import digest
+from tracing.launch import hooks
 from tracing.model import NotCovered, Operator, OperatorSignature
-from tracing.record import hooks
-from tracing.record.digest import digest
 from tracing.record.launches import LaunchRecorder
 from tracing.virtual_gpu import virtual_gpu
 

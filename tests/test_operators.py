@@ -10,9 +10,9 @@ import pytest
 import torch
 from torch.testing._internal.two_tensor import TwoTensor
 
-from tracing.record import hooks
-from tracing.record.operator_effects import Effect
-from tracing.record.operators import Operators
+from tracing.launch import hooks
+from tracing.operators.dispatch import Operators
+from tracing.operators.effects import Effect
 from tracing.virtual_gpu import virtual_gpu
 
 

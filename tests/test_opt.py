@@ -13,10 +13,10 @@ import triton
 from triton._C.libtriton import ir
 
 from tracing.compiler.adders import adder, new_context
-from tracing.compiler.command_line import command
-from tracing.compiler.diagnostics import Diagnostic, diagnostics, unmet, without_added
-from tracing.compiler.opt import Settings, optimise
-from tracing.compiler.pipeline_text import passes_in
+from tracing.compiler.opt.command_line import command
+from tracing.compiler.opt.diagnostics import Diagnostic, diagnostics, unmet, without_added
+from tracing.compiler.opt.pipeline_text import passes_in
+from tracing.compiler.opt.run import Settings, optimise
 from tracing.errors import Problem
 
 LIT = Path(__file__).parent / "lit"

@@ -8,7 +8,7 @@ import proof
 import pytest
 from data import gluon_kernels, kernels
 
-from tracing.analyze.passes import compilation, passes_of
+from tracing.analyze.passes.pass_table import compilation, passes_of
 from tracing.model import Derivation
 from tracing.store import Run
 

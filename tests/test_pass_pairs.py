@@ -11,10 +11,10 @@ from recorded_runs import recorded_passes, words
 from records import compiled, new_run
 
 from tracing import store
-from tracing.analyze.compilation_pairs import differing, paired
-from tracing.analyze.compilers import says_nothing_of_compilers
-from tracing.analyze.pass_pairs import PassPairs
-from tracing.analyze.passes import compilations, passes_of
+from tracing.analyze.passes.compilation_pairs import differing, paired
+from tracing.analyze.passes.pass_pairs import PassPairs
+from tracing.analyze.passes.pass_table import compilations, passes_of
+from tracing.analyze.runs.compilers import says_nothing_of_compilers
 
 LOAD = "%0 = tt.load %p : f32\n"
 RENAMED = "%x = tt.load %p : f32\n"

@@ -8,7 +8,7 @@ import pytest
 from records import compiled, new_run
 
 from tracing import store
-from tracing.analyze.passes import (
+from tracing.analyze.passes.pass_table import (
     compilation,
     compilations,
     find_pass,

@@ -12,11 +12,11 @@ from recorded_runs import recorded_passes
 from records import compiled, new_run
 from rich.text import Text
 
-from tracing.analyze.passes import compilation, find_pass, passes_of
+from tracing.analyze.passes.pass_table import compilation, find_pass, passes_of
 from tracing.environment import nvdisasm
 from tracing.model import Argument, Kernel, LaunchLine, Signature, TensorMeta
-from tracing.record.derive import derive
-from tracing.record.passes import PassRecorder
+from tracing.record.passes.derivation import derive
+from tracing.record.passes.recorder import PassRecorder
 from tracing.report.passes import diff_text
 from tracing.store import Run
 

@@ -13,9 +13,9 @@ import triton.language as tl
 from records import new_run
 
 from tracing.model import Perturbed
-from tracing.record.delays import Delays
-from tracing.record.distort import OtherWinners
-from tracing.record.perturb import Perturbation
+from tracing.perturb.autotuner_times import OtherWinners
+from tracing.perturb.delays import Delays
+from tracing.perturb.perturbation import Perturbation
 from tracing.store import Run
 from tracing.virtual_gpu import virtual_gpu
 

@@ -12,8 +12,8 @@ from data import kernels
 from triton._C.libtriton import ir, passes
 from triton.backends.nvidia.compiler import CUDABackend
 
+from tracing.compiler.codegen.reassemble import difference
 from tracing.compiler.pipeline import observed
-from tracing.compiler.reassemble import difference
 from tracing.compiler.steps import Pass
 from tracing.model import Compilation
 

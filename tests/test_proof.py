@@ -12,7 +12,7 @@ import proof
 import pytest
 from data.kernels import TARGETS
 
-from tracing.analyze.passes import compilations
+from tracing.analyze.passes.pass_table import compilations
 from tracing.store import Run
 
 STEPS = {"silu": 1, "flex_attention": 30}  # every n-th place of a case's kernels is resumed, and the last one

@@ -16,8 +16,8 @@ from planted_runs import HOST, add, word
 from records import META, arg, launch
 
 from tracing import store
-from tracing.analyze.parting import Parting
-from tracing.analyze.ranks import RankComparison
+from tracing.analyze.ranks.rank_departure import Parting
+from tracing.analyze.ranks.ranks import RankComparison
 from tracing.model import SCHEMA, Digest, KernelLaunch, Landmark, LandmarkDigests, Outcome, RunInfo
 
 INFO = RunInfo(SCHEMA, "case", "/case.py", (), 0, "2026-11-21T08:00:00Z", HOST)

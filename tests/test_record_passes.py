@@ -25,9 +25,9 @@ from triton._C.libtriton import llvm, passes
 
 from tracing.environment import installed
 from tracing.model import Compilation, Derivation, NotCovered, PassEnd, PassStart
-from tracing.record.derive import derive
-from tracing.record.passes import PassRecorder
-from tracing.record.workers import recorded_in_workers
+from tracing.record.passes.derivation import derive
+from tracing.record.passes.recorder import PassRecorder
+from tracing.record.passes.workers import recorded_in_workers
 from tracing.store import Run
 
 TESTS = Path(__file__).parent
@@ -138,7 +138,7 @@ import os, sys
 from pathlib import Path
 from triton._C.libtriton import ir
 from data import kernels
-from tracing.record.passes import PassRecorder
+from tracing.record.passes.recorder import PassRecorder
 from tracing.store import RunWriter
 
 class Dying(ir.pass_manager):
@@ -204,7 +204,7 @@ LIVES = """
 import sys, time
 from pathlib import Path
 from data import kernels
-from tracing.record.passes import PassRecorder
+from tracing.record.passes.recorder import PassRecorder
 from tracing.store import RunWriter
 
 with PassRecorder(RunWriter(Path(sys.argv[1]))):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tracing.analyze.renaming import renamed
+from tracing.analyze.passes.renaming import renamed
 
 BEFORE = """\
 %0 = tt.get_program_id x : i32

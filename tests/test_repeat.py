@@ -9,7 +9,7 @@ import pytest
 from commands import DATA, tracing
 from recorded_runs import words
 
-from tracing.analyze.determinism import Rate, Repeat, table
+from tracing.analyze.runs.determinism import Rate, Repeat, table
 from tracing.report.comparison import table_text
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tracing.analyze.bisect import Judgement, Verdict
-from tracing.analyze.repeated import Repeated, Votes, confidence
+from tracing.analyze.bisect.repeated_judge import Repeated, Votes, confidence
+from tracing.analyze.bisect.search import Judgement, Verdict
 
 
 class Says:

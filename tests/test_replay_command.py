@@ -12,10 +12,10 @@ from recorded_runs import recorded
 from records import arg, launch
 
 from tracing import store
-from tracing.analyze.replay_verdict import CodeDiffers, InputsDiffer, NeedsOtherMemory, Reproduced
-from tracing.cli.record_again import record_again
+from tracing.analyze.replay.replay_verdict import CodeDiffers, InputsDiffer, NeedsOtherMemory, Reproduced
 from tracing.cli.replay import replayed
 from tracing.cli.replay_answer import Answer, Replaying, answered
+from tracing.cli.rerecord import record_again
 from tracing.errors import Problem
 from tracing.model import Side
 from tracing.record.outputs import Keep

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tracing.analyze.replay_verdict import (
+from tracing.analyze.replay.replay_verdict import (
     CodeDiffers,
     InputsChanged,
     InputsDiffer,

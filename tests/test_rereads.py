@@ -14,8 +14,8 @@ from test_store import INFO
 from triton.runtime.interpreter import InterpretedFunction
 
 from tracing import store
+from tracing.digest.host import bits
 from tracing.model import OperatorCall, Reread, Values
-from tracing.record.digest import bits
 from tracing.record.launches import LaunchRecorder
 from tracing.virtual_gpu import virtual_gpu
 

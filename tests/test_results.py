@@ -9,8 +9,8 @@ from commands import DATA
 from recorded_runs import recorded
 
 from tracing import store
-from tracing.analyze.errors import alike
-from tracing.analyze.results import (
+from tracing.analyze.runs.errors import alike
+from tracing.analyze.runs.results import (
     differing_outcomes,
     differing_results,
     differing_start,

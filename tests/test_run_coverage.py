@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from test_store import INFO
 
-from tracing.analyze.coverage import coverage
+from tracing.analyze.runs.coverage import coverage
 from tracing.model import RunInfo, Selection
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tracing.analyze.bisect import Judgement, Step, Verdict
-from tracing.analyze.snapshots import FirstSeen, NotSeen, Seen, Snapshot, first_seen, looked_at
+from tracing.analyze.bisect.search import Judgement, Step, Verdict
+from tracing.analyze.bisect.snapshots import FirstSeen, NotSeen, Seen, Snapshot, first_seen, looked_at
 
 VERDICTS: dict[str, Verdict] = {"g": "good", "b": "bad", "?": "skip"}
 

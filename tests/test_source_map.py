@@ -9,8 +9,8 @@ import pytest
 from records import compiled, new_run
 
 from tracing import environment, store
-from tracing.analyze.locations import Frame, Stack, invented_locations, located
-from tracing.analyze.source_map import StageLines, follow, stage_lines
+from tracing.analyze.passes.locations import Frame, Stack, invented_locations, located
+from tracing.analyze.passes.source_map import StageLines, follow, stage_lines
 from tracing.errors import Problem
 from tracing.model import Compilation, StageArtefact
 

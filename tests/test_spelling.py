@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tracing.analyze.spelling import same
+from tracing.analyze.passes.spelling import same
 
 LLIR = """\
 ; ModuleID = 'LLVMDialectModule'

@@ -11,8 +11,8 @@ import torch
 from data import state_of_a_module
 
 from tracing.model import PlainValue, Workload
-from tracing.record.reachable import reachable
-from tracing.record.state import left_by, start_of, stepped
+from tracing.program.reachable import reachable
+from tracing.program.state import left_by, start_of, stepped
 
 CACHE = {"calls": torch.zeros(1)}
 

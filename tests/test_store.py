@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from tracing import store
-from tracing.digests import Columns, Digested, packed
+from tracing.digest.columns import Columns, Digested, packed
 from tracing.errors import Problem
 from tracing.model import (
     SCHEMA,

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from tracing.model import Container, PlainValue, Uncomparable
-from tracing.record.structure import facts_of
+from tracing.program.structure import facts_of
 
 Pair = namedtuple("Pair", "low high")
 

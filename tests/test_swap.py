@@ -14,8 +14,8 @@ from recorded_runs import in_two_blocks, recorded, words
 from tracing import store
 from tracing.cli.swap import Version, swapped
 from tracing.errors import Problem
+from tracing.launch.kernel_module import kernel_module
 from tracing.model import Replacement, Selection
-from tracing.record.kernel_module import kernel_module
 from tracing.replay.launch_swaps import Swaps
 from tracing.virtual_gpu import virtual_gpu
 

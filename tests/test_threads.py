@@ -14,12 +14,12 @@ import triton
 from test_store import INFO
 
 from tracing import store
-from tracing.case import import_file
 from tracing.environment import fresh_caches
 from tracing.model import Compilation, KernelLaunch
+from tracing.program.case import import_file
 from tracing.record.launches import LaunchRecorder
 from tracing.record.outputs import Keep
-from tracing.record.passes import PassRecorder
+from tracing.record.passes.recorder import PassRecorder
 from tracing.virtual_gpu import virtual_gpu
 
 THREADS, KERNELS = 4, 12

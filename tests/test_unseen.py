@@ -11,7 +11,7 @@ from commands import DATA, tracing
 from random_programs import run_twice
 from torch._dynamo import trace_rules
 
-from tracing.record.unseen import Unseen, own_frames_skipped
+from tracing.launch.unseen import Unseen, own_frames_skipped
 
 # Together they have every step that a random program can have; all two hundred are in tests/soak.
 SEEDS = (5, 26, 49, 51, 52, 63, 64, 68, 74, 78, 103, 104)

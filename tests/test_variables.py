@@ -14,11 +14,11 @@ from commands import DATA, recorded, tracing
 from records import new_run
 
 from tracing import environment
-from tracing.analyze.recording import command, not_recorded, recording, variables
-from tracing.analyze.results import differing_results
+from tracing.analyze.runs.rerecording import command, not_recorded, recording, variables
+from tracing.analyze.runs.results import differing_results
 from tracing.model import ReadVariable
-from tracing.record.user_code import is_users
-from tracing.record.variables import Reads
+from tracing.program.user_code import is_users
+from tracing.program.variables import Reads
 from tracing.store import Run
 
 

@@ -20,9 +20,9 @@ from torch._inductor.utils import fresh_cache
 from triton.runtime.autotuner import Autotuner
 
 from tracing import store
-from tracing.case import load_case
 from tracing.errors import Problem
 from tracing.model import NotCovered, Scalar, Winner
+from tracing.program.case import load_case
 from tracing.record.winners import Winners
 from tracing.store.winners import read_winners, write_winners
 from tracing.virtual_gpu import virtual_gpu

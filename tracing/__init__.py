@@ -7,7 +7,7 @@ from tracing.model import Workload
 
 __all__ = ["DebugMode", "TritonKernelCall", "Workload"]
 
-_MODULES = {"DebugMode": "tracing.record.debug_mode", "TritonKernelCall": "tracing.record.kernel_call"}
+_MODULES = {"DebugMode": "tracing.debug_mode.mode", "TritonKernelCall": "tracing.debug_mode.kernel_call"}
 
 
 def __getattr__(name: str) -> Any:

@@ -22,8 +22,8 @@ from data import kernels
 from records import new_run
 
 from tracing.model import Derivation
-from tracing.record.derive import derive
-from tracing.record.passes import PassRecorder
+from tracing.record.passes.derivation import derive
+from tracing.record.passes.recorder import PassRecorder
 from tracing.store import Run
 from tracing.virtual_gpu import virtual_gpu
 

@@ -14,7 +14,7 @@ import proof
 import pytest
 from data.kernels import TARGETS
 
-from tracing.analyze.passes import compilations, passes_of
+from tracing.analyze.passes.pass_table import compilations, passes_of
 
 
 @pytest.mark.timeout(7200)

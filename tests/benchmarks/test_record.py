@@ -21,10 +21,10 @@ from gpt2 import training_step
 from tracing import store
 from tracing.environment import environment
 from tracing.model import SCHEMA, RunInfo
+from tracing.record.launch_plans import Digests
 from tracing.record.launches import LaunchRecorder
 from tracing.record.operator_calls import OperatorFacts
 from tracing.record.outputs import Keep
-from tracing.record.plans import Digests
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 STEPS = 10
@@ -139,8 +139,8 @@ def bytes_a_launch(runs: Path) -> str:
 def test_digest_bandwidth() -> None:
     from triton.testing import do_bench
 
-    from tracing.record.digest_gpu import StreamDigests
-    from tracing.record.digest_tables import calls, tables
+    from tracing.digest.gpu import StreamDigests
+    from tracing.digest.tables import calls, tables
 
     digests = StreamDigests(torch.device("cuda", 0), torch.cuda.current_stream().cuda_stream, lambda *_: None)
     floats = torch.rand(1 << 28, device="cuda")

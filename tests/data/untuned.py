@@ -2,7 +2,7 @@
 
 import torch._inductor.config
 
-from tracing.case import load_case
+from tracing.program.case import load_case
 
 torch._inductor.config.triton.autotune_pointwise = False
 build = load_case("silu").build

@@ -196,7 +196,7 @@ def test_launches_keep_their_streams(tmp_path: Path) -> None:
 
 
 def test_digests_of_the_gpu_are_those_of_the_host(tmp_path: Path) -> None:
-    from tracing.record.digest import digest
+    from tracing.digest.host import digest
 
     x = torch.rand(1000, device="cuda")
     launches, _, _ = recorded(tmp_path, lambda: added(x))

@@ -16,7 +16,7 @@ from test_kernel_replay import summed
 from test_store import INFO
 
 from tracing import store
-from tracing.analyze.replay_verdict import left_as, rate
+from tracing.analyze.replay.replay_verdict import left_as, rate
 from tracing.model import ReplayResult
 from tracing.record.launches import LaunchRecorder
 from tracing.record.outputs import Keep

@@ -11,8 +11,8 @@ from data.pipeline import shift
 from recorded_runs import in_two_blocks, recorded, words
 
 from tracing.cli.swap import Version, swapped
+from tracing.launch.kernel_module import kernel_module
 from tracing.model import Outcome, Replacement
-from tracing.record.kernel_module import kernel_module
 from tracing.replay.launch_swaps import Swaps
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")

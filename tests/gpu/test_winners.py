@@ -17,8 +17,8 @@ from torch._inductor.utils import fresh_cache
 from triton.runtime.autotuner import Autotuner
 
 from tracing import store
-from tracing.case import load_case
 from tracing.model import Winner
+from tracing.program.case import load_case
 from tracing.record.winners import Winners
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")

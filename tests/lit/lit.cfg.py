@@ -13,7 +13,7 @@ from pathlib import Path
 import lit.formats
 import triton
 
-from tracing.compiler import printing
+from tracing.compiler.opt import printing
 from tracing.compiler.tools import filecheck_path
 from tracing.errors import Problem
 

@@ -32,7 +32,7 @@ import msgspec
 from tracing.attach import compiling
 from tracing.attach.compiling import Compiling, Seen, Wanted
 from tracing.attach.session import request
-from tracing.compiler.pipeline_text import passes_in
+from tracing.compiler.opt.pipeline_text import passes_in
 from tracing.environment import StopSettings, stop_settings
 from tracing.errors import Problem
 

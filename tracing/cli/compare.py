@@ -10,15 +10,15 @@ import typer
 from rich.text import Text
 
 from tracing import store
-from tracing.analyze.call_sites import visit
+from tracing.analyze.align.alignment import WINDOW
 from tracing.analyze.compare.accused import Accused, accused_of
-from tracing.analyze.compare.alignment import WINDOW
 from tracing.analyze.compare.divergence import Divergence, InputDiffers, OutputDiffers
 from tracing.analyze.compare.evidence import evidence
 from tracing.analyze.compare.suspect import suspect
 from tracing.analyze.compare.verdict import ResultCause, Verdict
-from tracing.analyze.compilers import says_nothing_of_compilers
-from tracing.analyze.element_values import differing_values
+from tracing.analyze.runs.call_sites import visit
+from tracing.analyze.runs.compilers import says_nothing_of_compilers
+from tracing.analyze.runs.element_values import differing_values
 from tracing.cli import hints
 from tracing.cli.app import RUNS, Runs, app, out
 from tracing.cli.questions import question_of

@@ -13,13 +13,13 @@ from typing import Annotated
 import typer
 
 from tracing import environment, store
-from tracing.analyze import passes as analysis
+from tracing.analyze.passes import pass_table as analysis
 from tracing.attach.compiling import Wanted, wanted_of
 from tracing.attach.terminal import Gdb, debugged, foreground
-from tracing.case import known_cases
 from tracing.cli.app import RUNS, Runs, app, err
-from tracing.cli.derived import open_derived
+from tracing.cli.passes.derived import open_derived
 from tracing.errors import Problem
+from tracing.program.case import known_cases
 
 GENERATOR = Path(__file__).parents[2] / "vscode" / "generate.py"
 

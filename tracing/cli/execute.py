@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 from tracing import store
-from tracing.analyze import passes as analysis
+from tracing.analyze.passes import pass_table as analysis
 from tracing.cli.app import RUNS, Runs, app, out
-from tracing.cli.derived import open_derived
+from tracing.cli.passes.derived import open_derived
 from tracing.model import PassRecord
 
 
@@ -31,8 +31,8 @@ def execute(
         passes = analysis.passes_of(run, chosen)
         _replay(run, passes, analysis.find_pass(passes, which, stage))
         return
-    from tracing.record.device import Device
-    from tracing.record.once import execute as execute_case
+    from tracing.program.device import Device
+    from tracing.program.plain_run import execute as execute_case
 
     device = Device(target)
     execute_case(device.load(what), device, seed)

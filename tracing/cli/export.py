@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from tracing.analyze.export import write_parquet
+from tracing.analyze.tables.export import write_parquet
 from tracing.cli.app import RUNS, Runs, app, out
-from tracing.cli.derived import open_derived
+from tracing.cli.passes.derived import open_derived
 
 
 @app.command()

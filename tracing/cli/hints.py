@@ -8,9 +8,9 @@ from shlex import join, quote
 from tracing import store
 from tracing.analyze.compare.accused import accused
 from tracing.analyze.compare.divergence import Divergence, LaunchDiffers, OutputDiffers
-from tracing.analyze.passes import compilations, passes_of, telling_pass
-from tracing.analyze.recording import case_of, is_virtual, recording, with_variables
-from tracing.analyze.results import differing_results
+from tracing.analyze.passes.pass_table import compilations, passes_of, telling_pass
+from tracing.analyze.runs.rerecording import case_of, is_virtual, recording, with_variables
+from tracing.analyze.runs.results import differing_results
 from tracing.cli.app import RUNS
 from tracing.model import Compilation, KeptTensor, KernelLaunch, PassRecord, RunInfo, Selection
 from tracing.report.comparison import incomparable

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from tracing import store
-from tracing.analyze.passes import compilation
+from tracing.analyze.passes.pass_table import compilation
 from tracing.store.recorded_launch import RecordedLaunch, recorded_launch
 
 LaunchNumber = Annotated[int, typer.Option("--launch", help="The launch, by its number in the run.")]

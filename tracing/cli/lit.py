@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tracing import store
-from tracing.analyze.lit import LIMIT, LitTest, lit_test, survival_test
-from tracing.analyze.passes import compilation, find_pass, passes_of
+from tracing.analyze.passes.lit import LIMIT, LitTest, lit_test, survival_test
+from tracing.analyze.passes.pass_table import compilation, find_pass, passes_of
 from tracing.cli.app import RUNS, Runs, app, err
-from tracing.cli.derived import open_derived
+from tracing.cli.passes.derived import open_derived
 from tracing.errors import Problem
 
 SECONDS = 60.0  # that the pass may take
 
 if TYPE_CHECKING:
-    from tracing.compiler.pipeline_text import PassText
+    from tracing.compiler.opt.pipeline_text import PassText
     from tracing.model import PassRecord
 
 
@@ -61,7 +61,7 @@ def _sides(run: store.Run, record: PassRecord, ir: Path | None) -> tuple[str, st
         after = run.text(record.after) if record.after is not None else None
         return run.text(record.before), after
     from tracing.compiler.one_pass import run_passes
-    from tracing.compiler.pipeline_text import passes_in
+    from tracing.compiler.opt.pipeline_text import passes_in
 
     made = run_passes(ir.read_text(), passes_in(record.pipeline), seconds=SECONDS)
     if made.before is None:
@@ -72,8 +72,8 @@ def _sides(run: store.Run, record: PassRecord, ir: Path | None) -> tuple[str, st
 def survival(run: store.Run, record: PassRecord, before: str) -> LitTest:
     """A test that a pass does not die, which was seen to fail with it, and to pass without it."""
     from tracing.compiler.one_pass import run_passes
-    from tracing.compiler.opt import flags
-    from tracing.compiler.pipeline_text import passes_in
+    from tracing.compiler.opt.pipeline_text import passes_in
+    from tracing.compiler.opt.run import flags
     from tracing.compiler.tools import filecheck
 
     passes = passes_in(record.pipeline)
@@ -102,8 +102,8 @@ def verified(run: store.Run, record: PassRecord, before: str, after: str, grep: 
     First the one that reads best is tried, then, if it cannot tell the pass from nothing, every line that
     changed. Raises Problem if neither can, or if the pass changed nothing.
     """
-    from tracing.compiler.opt import flags
-    from tracing.compiler.pipeline_text import passes_in
+    from tracing.compiler.opt.pipeline_text import passes_in
+    from tracing.compiler.opt.run import flags
 
     passes = passes_in(record.pipeline)
     complaint = ""
@@ -126,7 +126,7 @@ def _made(
 
 
 def _complaint(test: LitTest, passes: tuple[PassText, ...]) -> str:
-    from tracing.compiler.opt import Settings, optimise
+    from tracing.compiler.opt.run import Settings, optimise
     from tracing.compiler.tools import filecheck
 
     done = optimise(test.text, "test.mlir", Settings(passes, split_input_file=True))

@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from tracing.cli.app import app
-from tracing.cli.as_a_tool import as_a_tool
+from tracing.cli.tool_errors import as_a_tool
 from tracing.errors import Problem
 
 Arguments = Annotated[list[str], typer.Argument(metavar="[FILE|-] [FLAG]...")]
@@ -40,7 +40,7 @@ class _Call:
 def mlir_translate(arguments: Arguments = []) -> None:  # noqa: B006  (typer's way of "none")
     """Make LLVM IR of MLIR's LLVM dialect, as `mlir-translate --mlir-to-llvmir` does."""
     with as_a_tool():
-        from tracing.compiler.llvm_tools import translated
+        from tracing.compiler.codegen.llvm_tools import translated
 
         call = _call(arguments, {"mlir-to-llvmir", "o"})
         if "mlir-to-llvmir" not in call.flags:
@@ -52,7 +52,7 @@ def mlir_translate(arguments: Arguments = []) -> None:  # noqa: B006  (typer's w
 def llvm_opt(arguments: Arguments = []) -> None:  # noqa: B006
     """Run a default pipeline of LLVM's over LLVM IR, as opt does: -O0 to -O3, or -passes='default<O1>'."""
     with as_a_tool():
-        from tracing.compiler.llvm_tools import optimised
+        from tracing.compiler.codegen.llvm_tools import optimised
 
         call = _call(arguments, {"S", "O0", "O1", "O2", "O3", "passes", "o"})
         call.write(optimised(call.text, _level(call.flags)))
@@ -62,7 +62,7 @@ def llvm_opt(arguments: Arguments = []) -> None:  # noqa: B006
 def llc(arguments: Arguments = []) -> None:  # noqa: B006
     """Compile LLVM IR, as llc does: -mtriple, -mcpu, -mattr, -filetype=asm or obj."""
     with as_a_tool():
-        from tracing.compiler.llvm_tools import assembled
+        from tracing.compiler.codegen.llvm_tools import assembled
 
         call = _call(arguments, {"mtriple", "mcpu", "mattr", "filetype", "O3", "o"})
         triple = call.flags.get("mtriple") or _triple(call.text)

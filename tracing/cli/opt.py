@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tracing.cli.app import app
-from tracing.cli.as_a_tool import as_a_tool
+from tracing.cli.tool_errors import as_a_tool
 from tracing.errors import Problem
 
 if TYPE_CHECKING:
-    from tracing.compiler.command_line import Command
+    from tracing.compiler.opt.command_line import Command
 
 
 @app.command(context_settings={"ignore_unknown_options": True})
@@ -45,8 +45,8 @@ def opt(
 
 
 def _opt(arguments: list[str]) -> None:
-    from tracing.compiler.command_line import command
-    from tracing.compiler.opt import optimise
+    from tracing.compiler.opt.command_line import command
+    from tracing.compiler.opt.run import optimise
     from tracing.compiler.tools import triton_opt
 
     called = command(arguments)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tracing import store
-from tracing.analyze.rank_events import Event
-from tracing.analyze.ranks import RankComparison
-from tracing.analyze.winners import choices
+from tracing.analyze.ranks.rank_events import Event
+from tracing.analyze.ranks.ranks import RankComparison
+from tracing.analyze.runs.winners import choices
 from tracing.cli import hints
 from tracing.cli.app import out
 from tracing.errors import Problem

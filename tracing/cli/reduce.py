@@ -9,11 +9,11 @@ from typing import Annotated
 import typer
 
 from tracing import store
-from tracing.analyze.passes import compilation, find_pass, passes_of
-from tracing.analyze.reduce import reduced, size
+from tracing.analyze.bisect.reduction import reduced, size
+from tracing.analyze.passes.pass_table import compilation, find_pass, passes_of
 from tracing.cli.app import RUNS, Runs, app, err
-from tracing.cli.derived import open_derived
-from tracing.cli.reduce_predicate import Predicate, predicate
+from tracing.cli.bisect.reduce_predicate import Predicate, predicate
+from tracing.cli.passes.derived import open_derived
 from tracing.environment import installed, use_inductors_ptxas
 from tracing.errors import Problem
 from tracing.model import Compilation, PassRecord

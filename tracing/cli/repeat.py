@@ -14,8 +14,8 @@ from rich.text import Text
 from tracing import environment, store
 from tracing.analyze.compare.divergence import Divergence
 from tracing.analyze.compare.verdict import Verdict
-from tracing.analyze.determinism import Repeat, rate, table, unasked
-from tracing.analyze.results import ResultDiffers, uncomparable_results
+from tracing.analyze.runs.determinism import Repeat, rate, table, unasked
+from tracing.analyze.runs.results import ResultDiffers, uncomparable_results
 from tracing.cli import hints
 from tracing.cli.app import err, out
 from tracing.cli.compare import print_divergence

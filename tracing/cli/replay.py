@@ -9,7 +9,7 @@ import msgspec
 import typer
 
 from tracing import store
-from tracing.analyze.replay_verdict import NothingRecorded, Reproduced, Undecided
+from tracing.analyze.replay.replay_verdict import NothingRecorded, Reproduced, Undecided
 from tracing.cli.app import RUNS, Runs, app, out
 from tracing.cli.launch_options import Kernel, LaunchNumber, Rank, chosen_launch
 from tracing.cli.replay_answer import Answer, Replaying, answered

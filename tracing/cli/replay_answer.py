@@ -12,11 +12,11 @@ import msgspec
 
 from tracing import environment
 from tracing.analyze.compare.evidence import float_atomics
-from tracing.analyze.recording import is_virtual
-from tracing.analyze.replay_plan import other_inputs, planned
-from tracing.analyze.replay_verdict import Verdict, verdict
+from tracing.analyze.replay.replay_plan import other_inputs, planned
+from tracing.analyze.replay.replay_verdict import Verdict, verdict
+from tracing.analyze.runs.rerecording import is_virtual
 from tracing.cli.app import err
-from tracing.cli.record_again import record_again
+from tracing.cli.rerecord import record_again
 from tracing.compiler.child import in_child
 from tracing.errors import Problem
 from tracing.model import Digest, ReplayResult, Side

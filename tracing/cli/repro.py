@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from tracing import store
-from tracing.analyze.recording import recording
+from tracing.analyze.runs.rerecording import recording
 from tracing.cli.app import RUNS, Runs, app, err, out
 from tracing.cli.launch_options import Kernel, LaunchNumber, Rank, chosen_launch
 from tracing.errors import Problem

@@ -10,10 +10,10 @@ from typing import Annotated
 import typer
 
 from tracing import store
-from tracing.analyze.passes import compilation, find_pass, passes_of
-from tracing.analyze.spelling import same as same_but
+from tracing.analyze.passes.pass_table import compilation, find_pass, passes_of
+from tracing.analyze.passes.spelling import same as same_but
 from tracing.cli.app import RUNS, Runs, app, err, out
-from tracing.cli.derived import open_derived
+from tracing.cli.passes.derived import open_derived
 from tracing.environment import use_inductors_ptxas
 from tracing.errors import Problem
 from tracing.model import Compilation, PassRecord
@@ -127,8 +127,8 @@ def _difference(
 
 
 def _assembler(chosen: Compilation, recorded: Mapping[str, bytes], ptx: str, made: bytes) -> tuple[bool, str]:
-    from tracing.compiler.ptxas import assemblers
-    from tracing.compiler.reassemble import difference
+    from tracing.compiler.codegen.ptxas import assemblers
+    from tracing.compiler.codegen.reassemble import difference
 
     was = recorded.get("ptx", b"").decode(errors="replace")
     if ptx != was and not same_but(was, ptx, "ptx"):

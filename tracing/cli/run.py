@@ -22,7 +22,7 @@ from tracing.model import SCHEMA, Outcome, RunInfo, Selection
 from tracing.store.winners import read_winners
 
 if TYPE_CHECKING:
-    from tracing.record.experiment import Experiment
+    from tracing.program.experiment import Experiment
     from tracing.record.run import PassIRWhen
 
 
@@ -183,14 +183,14 @@ def run(
     frozen = read_winners(winners) if winners else None
     started = time.perf_counter()
     with err.status("importing torch") as status:
-        from tracing.record.device import Device
-        from tracing.record.experiment import Experiment
+        from tracing.program.device import Device
+        from tracing.program.experiment import Experiment
+        from tracing.program.variables import Reads
         from tracing.record.launches import LaunchRecorder
         from tracing.record.outputs import Keep
         from tracing.record.run import record
         from tracing.record.selection import of_rank, selection_of
         from tracing.record.user_hash import load_hash_fn
-        from tracing.record.variables import Reads
         from tracing.record.winners import Winners
 
         selection = selection_of(kernel, launches, [p.value for p in phase or ()], rank)

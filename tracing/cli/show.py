@@ -8,11 +8,11 @@ from typing import Annotated
 import typer
 
 from tracing import store
-from tracing.analyze.passes import KernelPasses, kernel_passes, label
+from tracing.analyze.passes.pass_table import KernelPasses, kernel_passes, label
 from tracing.cli import hints
 from tracing.cli.app import RUNS, Runs, app, out
-from tracing.cli.derived import open_derived
-from tracing.cli.failure import unfinished
+from tracing.cli.passes.derived import open_derived
+from tracing.cli.passes.failure import unfinished
 from tracing.errors import Problem
 from tracing.model import Outcome
 from tracing.report import text

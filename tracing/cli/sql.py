@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
-from tracing.analyze.export import query
+from tracing.analyze.tables.export import query
 from tracing.cli.app import RUNS, Runs, app
-from tracing.cli.derived import open_derived
+from tracing.cli.passes.derived import open_derived
 from tracing.errors import Problem
 from tracing.store.remote import fetched, holds, is_remote
 

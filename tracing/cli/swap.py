@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tracing import environment, store
-from tracing.analyze import delta, swap_plan
-from tracing.analyze.recording import case_of, is_virtual, target_of, variables
-from tracing.analyze.rerun_cache import RerunCache
-from tracing.analyze.swap_plan import Candidate
+from tracing.analyze.bisect import delta_debugging as delta
+from tracing.analyze.replay import swap_plan
+from tracing.analyze.replay.swap_cache import RerunCache
+from tracing.analyze.replay.swap_plan import Candidate
+from tracing.analyze.runs.rerecording import case_of, is_virtual, target_of, variables
 from tracing.cli import hints
 from tracing.cli.app import err, out, progress
 from tracing.errors import Problem
@@ -76,7 +77,7 @@ def _program(b: store.Run, version: Version | None, close: bool) -> SwappedCase:
     info = b.info
     virtual = is_virtual(info.environment)
     with err.status("importing torch"):
-        from tracing.record.device import Device
+        from tracing.program.device import Device
         from tracing.replay.swapped_case import SwappedCase
         from tracing.virtual_gpu.chips import DEFAULT_TARGET
 

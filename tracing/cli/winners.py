@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from tracing import store
-from tracing.analyze.winners import Choice, choices
+from tracing.analyze.runs.winners import Choice, choices
 from tracing.cli.app import RUNS, Runs, app, err, out
 from tracing.errors import Problem
 from tracing.model import Environment, Winner

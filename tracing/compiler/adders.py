@@ -19,8 +19,8 @@ from typing import Any
 from triton._C import libtriton
 from triton._C.libtriton import ir
 
-from tracing.compiler.defaults import default
-from tracing.compiler.pipeline_text import PassText, passes_in
+from tracing.compiler.opt.defaults import default
+from tracing.compiler.opt.pipeline_text import PassText, passes_in
 from tracing.errors import Problem
 
 _ARGUMENTS = re.compile(r"\(([^()]*pass_manager[^()]*)\)")

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from triton._C.libtriton import ir
 
-from tracing.compiler import printing
 from tracing.compiler.adders import new_context
 from tracing.compiler.child import in_child
+from tracing.compiler.opt import printing
 from tracing.errors import Problem
 
 GENERIC = "-mlir-print-op-generic"

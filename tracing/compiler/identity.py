@@ -17,7 +17,7 @@ from pathlib import Path
 import msgspec
 from triton.backends import backends
 
-from tracing.compiler.ptxas import tools
+from tracing.compiler.codegen.ptxas import tools
 from tracing.environment import compiler_settings
 
 

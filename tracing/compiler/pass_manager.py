@@ -13,9 +13,9 @@ from typing import Any
 from triton._C import libtriton
 from triton._C.libtriton import ir
 
-from tracing.compiler.pipeline_text import passes_in
+from tracing.compiler.opt.pipeline_text import passes_in
 from tracing.compiler.steps import Pass, Steps, current
-from tracing.patch import Method, patched, replaced
+from tracing.upstream.patch import Method, patched, replaced
 
 _BLOCK = ""  # the adder of passes that no Python function added
 

@@ -26,7 +26,7 @@ from triton.backends import backends
 from tracing.compiler.pass_manager import stepping
 from tracing.compiler.steps import Observer, Steps, current
 from tracing.model import Compilation
-from tracing.patch import patched
+from tracing.upstream.patch import patched
 
 # Is told of a compilation that starts, and of what enters its first stage: a module, or text; gives an
 # observer, or None. `id` and `source` of the record are its to fill in.

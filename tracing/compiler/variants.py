@@ -11,8 +11,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
-from tracing.compiler import llvm, ptxas
 from tracing.compiler.child import Ended, in_child
+from tracing.compiler.codegen import llvm, ptxas
 from tracing.compiler.history import History, start_of
 from tracing.compiler.resume import options_of, resume
 from tracing.compiler.steps import Pass

@@ -31,7 +31,7 @@ from tracing.interpreter.builder import BUILDER, not_executable
 from tracing.interpreter.exclusion import LANGUAGE, compiles_wait
 from tracing.interpreter.guard import guarded
 from tracing.interpreter.language import interpreted, rewritten
-from tracing.patch import replaced
+from tracing.upstream.patch import replaced
 
 __all__ = ["compiles_wait", "execute", "forget", "launch", "permuted"]
 

@@ -16,7 +16,7 @@ from triton.compiler.compiler import ASTSource
 from triton.experimental.gluon._runtime import GluonASTSource
 from triton.runtime.jit import JITFunction
 
-from tracing.patch import patched, replaced
+from tracing.upstream.patch import patched, replaced
 
 LANGUAGE = threading.RLock()  # held by whoever needs the language as it is now, or parses Python
 

@@ -18,7 +18,7 @@ from triton._C.libtriton import interpreter as native
 from triton.runtime import interpreter as upstream
 
 from tracing.interpreter.builder import Builder
-from tracing.patch import replaced
+from tracing.upstream.patch import replaced
 
 AccessKind: TypeAlias = Literal["load", "store"]
 Addresses: TypeAlias = npt.NDArray[np.int64]  # one for each lane that takes part; signed, to subtract freely

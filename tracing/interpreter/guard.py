@@ -17,7 +17,7 @@ import torch._dynamo
 from triton.runtime.interpreter import InterpretedFunction
 
 from tracing.interpreter.gates import AccessKind, Addresses, Mask, is_watched, watched
-from tracing.patch import Method, patched
+from tracing.upstream.patch import Method, patched
 
 Span: TypeAlias = tuple[int, int]  # addresses, from the first to behind the last
 

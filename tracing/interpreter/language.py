@@ -22,7 +22,7 @@ from triton.runtime.jit import JITFunction
 
 from tracing.interpreter.builder import BUILDER, SEMANTIC, not_executable
 from tracing.interpreter.reductions import Reduce, Scan
-from tracing.patch import replaced
+from tracing.upstream.patch import replaced
 
 _REPLACEMENTS: Mapping[str, object] = {
     "interpreter_builder": BUILDER,

@@ -9,13 +9,13 @@ import msgspec
 import numpy as np
 import torch
 
+from tracing.digest.host import element_bytes
+from tracing.launch.kernel_module import kernel_module
+from tracing.launch.launcher import Compiled, Grid, Site, tensor_of
+from tracing.launch.roles import Declared
+from tracing.launch.storages import Storages
+from tracing.launch.tensors import tensor_meta
 from tracing.model import Argument, Kernel, NotCovered, Phase, Scalar, Signature, TensorMeta
-from tracing.record.access import Declared
-from tracing.record.digest import element_bytes
-from tracing.record.kernel_module import kernel_module
-from tracing.record.site import Compiled, Grid, Site, tensor_of
-from tracing.record.storages import Storages
-from tracing.record.tensors import tensor_meta
 from tracing.store import RunWriter
 
 

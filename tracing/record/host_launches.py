@@ -10,18 +10,18 @@ from typing import Any
 import torch
 import triton
 
-from tracing.record import hooks, watching
-from tracing.record.accesses import Accesses
-from tracing.record.exact_accesses import ExactAccesses, Watched
-from tracing.record.fresh_memory import FreshMemory
+from tracing.launch import hooks, watching
+from tracing.launch.accesses import Accesses
+from tracing.launch.storages import Reach
+from tracing.launch.tensors import has_memory
+from tracing.operators.effects import Effect
 from tracing.record.launch_digests import Launch
-from tracing.record.operator_effects import Effect
-from tracing.record.plans import Plan, plain_tensor
+from tracing.record.launch_plans import Plan, plain_tensor
+from tracing.record.memory.exact_accesses import ExactAccesses, Watched
+from tracing.record.memory.fresh_memory import FreshMemory
+from tracing.record.memory.rereads import Rereads
+from tracing.record.memory.small_values import small_values
 from tracing.record.recording import Recording
-from tracing.record.rereads import Rereads
-from tracing.record.small_values import small_values
-from tracing.record.storages import Reach
-from tracing.record.tensors import has_memory
 
 
 def _interprets() -> bool:

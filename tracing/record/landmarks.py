@@ -27,25 +27,16 @@ import torch
 import torch.distributed as dist
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
+from tracing.digest.host import digest
+from tracing.launch.tensors import tensor_meta, tensors_in
 from tracing.model import Landmark, LandmarkDigests
+from tracing.operators.collectives import FUNCTIONAL, TWO_SIDED
 from tracing.record.catalogue import Catalogue
-from tracing.record.digest import digest
-from tracing.record.tensors import tensor_meta, tensors_in
 from tracing.store import RunWriter
 
 PATIENCE = 30.0  # seconds
 
-_FUNCTIONAL = "_c10d_functional::"
-_WAIT = f"{_FUNCTIONAL}wait_tensor"  # and wait_tensors, in torch 2.15
-# What they were given stands at argument 1, what they leave at 0; of all others both are argument 0.
-TWO_SIDED = ("allgather", "_allgather", "reduce_scatter", "_reduce_scatter", "alltoall", "gather", "scatter")
-_POINT_TO_POINT = ("send", "recv", "barrier", "monitored_barrier", "isend", "irecv", "batch_p2p", "check_for")
-
-
-def is_collective(name: str) -> bool:
-    """Whether an operator of this name is told to `Landmarks`."""
-    library, _, operator = name.partition("::")
-    return library in ("c10d", "_c10d_functional") and not operator.startswith((*_POINT_TO_POINT, "_wrap"))
+_WAIT = f"{FUNCTIONAL}wait_tensor"  # and wait_tensors, in torch 2.15
 
 
 class Landmarks:
@@ -78,7 +69,7 @@ class Landmarks:
         landmark = self._started("collective", name, _members(args), given, left)
         self._bits(landmark, "inputs", given)
         result = issue()
-        if name.startswith(_FUNCTIONAL):
+        if name.startswith(FUNCTIONAL):
             for tensor in tensors_in(result):
                 self._waiting[tensor.untyped_storage().data_ptr()] = landmark
         elif self._ended(name, result, left, _asynchronous(args, kwargs)):
@@ -185,7 +176,7 @@ def _several() -> bool:
 def _sides(name: str, args: Sequence[Any]) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
     # what a collective is given, and what it will have written; of functional ones the latter is to come
     operator = name.partition("::")[2]
-    if name.startswith(_FUNCTIONAL):
+    if name.startswith(FUNCTIONAL):
         return list(tensors_in(args[0])), []
     if operator.startswith(TWO_SIDED):
         return list(tensors_in(args[1])), list(tensors_in(args[0]))

@@ -9,16 +9,16 @@ from typing import Any
 
 import torch
 
-from tracing.digests import Columns, Digested
+from tracing.digest.columns import Columns, Digested
+from tracing.digest.gpu import Batch, Rows, StreamDigests
+from tracing.digest.host import digest
+from tracing.digest.tables import Call, calls, tables
+from tracing.launch import coverage, hooks
+from tracing.launch.storages import Memory
 from tracing.model import Digest, Reread, Values
-from tracing.record import coverage, hooks
 from tracing.record.catalogue import Catalogue
-from tracing.record.digest import digest
-from tracing.record.digest_gpu import Batch, Rows, StreamDigests
-from tracing.record.digest_tables import Call, calls, tables
-from tracing.record.exact_accesses import Watched
-from tracing.record.plans import Place, Plan, Side, plain_tensor
-from tracing.record.storages import Memory
+from tracing.record.launch_plans import Place, Plan, Side, plain_tensor
+from tracing.record.memory.exact_accesses import Watched
 
 
 @dataclass(slots=True)

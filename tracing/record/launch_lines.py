@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from itertools import takewhile
 from typing import TypeAlias
 
-from tracing.digests import Digested, packed
+from tracing.digest.columns import Digested, packed
 from tracing.model import LaunchLine
-from tracing.record.plans import Place, Plan
+from tracing.record.launch_plans import Place, Plan
 from tracing.store import RunWriter
 
 _FAILED = 1 << 16  # launches that wait for the digests of one before them: that one failed

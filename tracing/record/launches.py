@@ -14,22 +14,24 @@ from typing import Any, Literal
 
 import torch
 
+from tracing.launch import coverage, hooks
+from tracing.launch import cpp_kernels as cpp
+from tracing.launch.launcher import Grid, Site
+from tracing.launch.storages import Memory, memory_of
+from tracing.launch.threads import CurrentThread
 from tracing.model import Selection
-from tracing.record import allocators, coverage, cpp, hooks
+from tracing.operators import allocators
+from tracing.operators.dispatch import Operators
 from tracing.record.host_launches import HostLaunches
 from tracing.record.landmarks import Landmarks
-from tracing.record.last_writers import LastWriters
 from tracing.record.launch_digests import Launch, LaunchDigests
 from tracing.record.launch_lines import LaunchLines
+from tracing.record.launch_plans import Digests, Place, Plan, Planner, plain_tensor
+from tracing.record.memory.last_writers import LastWriters
 from tracing.record.operator_calls import OperatorCalls, OperatorFacts
-from tracing.record.operators import Operators
 from tracing.record.outputs import Keep, OutputKeeper
-from tracing.record.plans import Digests, Place, Plan, Planner, plain_tensor
 from tracing.record.recording import Recording
 from tracing.record.selection import EVERYTHING
-from tracing.record.site import Grid, Site
-from tracing.record.storages import Memory, memory_of
-from tracing.record.threads import CurrentThread
 from tracing.record.timing import LaunchTimes
 from tracing.record.user_hash import HashFn, UserHashes
 from tracing.store import RunWriter

@@ -10,17 +10,17 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import msgspec
 import torch
 
+from tracing.digest.host import digest
+from tracing.launch import hooks
+from tracing.launch.coverage import NO_GRAPHS
+from tracing.launch.storages import Memory, memory_of
+from tracing.launch.tensors import has_memory
 from tracing.model import Digest, OperatorCall, OperatorDigests, OperatorSignature, TensorMeta
-from tracing.record import hooks
-from tracing.record.coverage import NO_GRAPHS
-from tracing.record.digest import digest
+from tracing.operators.effects import Effect
+from tracing.operators.text import arguments_text, structure
 from tracing.record.host_launches import HostLaunches
-from tracing.record.last_writers import LastWriters
-from tracing.record.operator_effects import Effect
-from tracing.record.operator_text import arguments_text, structure
+from tracing.record.memory.last_writers import LastWriters
 from tracing.record.recording import Recording
-from tracing.record.storages import Memory, memory_of
-from tracing.record.tensors import has_memory
 
 OperatorFacts: TypeAlias = Literal["digests", "writers", "none"]
 _Tensors: TypeAlias = list[torch.Tensor]

@@ -18,8 +18,8 @@ from typing import Any, Literal
 import safetensors.torch
 import torch
 
+from tracing.launch.coverage import NO_GRAPHS
 from tracing.model import Blob, KeptTensor
-from tracing.record.coverage import NO_GRAPHS
 from tracing.store import RunWriter
 
 # dtypes that safetensors 0.7 and later stores and loads; of another the bytes are stored

@@ -6,10 +6,10 @@ import itertools
 import threading
 from dataclasses import dataclass, field
 
-from tracing.record.call_sites import CallSites
+from tracing.launch.call_sites import CallSites
+from tracing.launch.storages import Storages
+from tracing.launch.threads import CurrentThread
 from tracing.record.catalogue import Catalogue
-from tracing.record.storages import Storages
-from tracing.record.threads import CurrentThread
 from tracing.store import RunWriter
 
 

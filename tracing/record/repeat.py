@@ -24,12 +24,12 @@ from tracing.compiler.child import Ended, in_child, opened_gpu, respond, tell
 from tracing.environment import fresh_caches
 from tracing.errors import Problem
 from tracing.model import SCHEMA, Outcome, RunInfo
-from tracing.record.device import Device
-from tracing.record.experiment import Experiment
+from tracing.perturb.perturbation import Perturbation
+from tracing.program.device import Device
+from tracing.program.experiment import Experiment
+from tracing.program.variables import Reads
 from tracing.record.launches import LaunchRecorder
-from tracing.record.perturb import Perturbation
 from tracing.record.run import PassIRWhen, record
-from tracing.record.variables import Reads
 
 # what Inductor has against results that depend on timing: no choice by benchmarks
 DETERMINISTIC = {"deterministic": True, "test_configs.force_filter_reduction_configs": True}

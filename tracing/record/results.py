@@ -8,10 +8,10 @@ from typing import Any, TypeAlias
 import msgspec
 import torch
 
+from tracing.digest.host import digest
+from tracing.launch.tensors import tensor_meta
 from tracing.model import Digest, TensorValue, Uncomparable, Value
-from tracing.record.digest import digest
-from tracing.record.structure import Facts, type_name
-from tracing.record.tensors import tensor_meta
+from tracing.program.structure import Facts, type_name
 
 Unwritten: TypeAlias = Callable[[torch.Tensor], tuple[int, int] | None]
 

@@ -14,21 +14,21 @@ from typing import Literal, TypeAlias
 
 import torch
 
-from tracing.case import describe
 from tracing.errors import Problem
+from tracing.launch.out_of_bounds import OutOfBoundsError
 from tracing.model import Compilation, Kernel, NotCovered, Outcome, Result, Start
-from tracing.record.agreement import judged
-from tracing.record.derive import derive
-from tracing.record.experiment import Experiment
+from tracing.program.agreement import judged
+from tracing.program.case import describe
+from tracing.program.experiment import Experiment
+from tracing.program.state import STEPPED
+from tracing.program.structure import Facts
+from tracing.program.variables import Reads
 from tracing.record.launches import LaunchRecorder
-from tracing.record.out_of_bounds import OutOfBoundsError
-from tracing.record.passes import PassRecorder
+from tracing.record.passes.derivation import derive
+from tracing.record.passes.recorder import PassRecorder
+from tracing.record.passes.workers import recorded_in_workers
 from tracing.record.results import values
-from tracing.record.state import STEPPED
-from tracing.record.structure import Facts
-from tracing.record.variables import Reads
 from tracing.record.winners import Winners
-from tracing.record.workers import recorded_in_workers
 from tracing.store import Run, RunWriter
 from tracing.virtual_gpu.self_test import self_test
 
@@ -51,7 +51,7 @@ def record(
 
     recorder -- entered while the compiled workload runs; the rest goes into its run, too
     passes   -- record the compiler passes of every kernel compiled for the case, in eager too, and their IR
-                "during" each pass or "after" the case (`tracing.record.derive`); None: no passes
+                "during" each pass or "after" the case (`tracing.record.passes.derivation`); None: no passes
     winners  -- what autotuners are to take, entered while the case runs; None: what they find
     reads    -- notes which environment variables the case reads, and was entered while it was imported
     beside   -- entered around `recorder`

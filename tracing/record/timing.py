@@ -15,8 +15,8 @@ from typing import Any
 import torch
 
 from tracing.model import LaunchTime
-from tracing.record.streams import stream_of
 from tracing.store import RunWriter
+from tracing.upstream.streams import stream_of
 
 _LINES = 256  # launches whose times are written with one call
 _FAILED = 1 << 16  # launches that wait for the time of one before them: that one failed

@@ -13,12 +13,12 @@ from typing import Any, TypeAlias, cast
 import msgspec
 import torch
 
-from tracing.case import describe, import_file
 from tracing.errors import Problem
+from tracing.launch.coverage import NO_GRAPHS
+from tracing.launch.launcher import tensor_of
+from tracing.launch.on_stream import aside
 from tracing.model import Scalar, UserHash
-from tracing.record.aside import aside
-from tracing.record.coverage import NO_GRAPHS
-from tracing.record.site import tensor_of
+from tracing.program.case import describe, import_file
 from tracing.store import RunWriter
 
 HashFn: TypeAlias = Callable[[torch.Tensor], Any]

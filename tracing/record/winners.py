@@ -28,11 +28,11 @@ from torch._inductor.select_algorithm import AlgorithmSelectorCache
 from triton.runtime.autotuner import Autotuner
 
 from tracing.model import NotCovered, Winner
-from tracing.patch import patched, replaced
+from tracing.record.passes.workers import JOB
 from tracing.record.tuning_cache import How, Settings, TuningCache, settings, source_of
-from tracing.record.workers import JOB
 from tracing.store import RunWriter
 from tracing.store.winners import join
+from tracing.upstream.patch import patched, replaced
 
 # what else Inductor tries when a kernel's configurations are compiled, or measured
 _NO_TUNING = {

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from tracing.digests import TILE_BYTES, block_tiles, blocks
+from tracing.digest.columns import TILE_BYTES, block_tiles, blocks
 from tracing.model import DifferingElements
 
 _RANGES = 4  # that are listed of those in which elements differ

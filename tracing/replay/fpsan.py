@@ -17,7 +17,7 @@ import triton
 from triton._C import libtriton
 
 from tracing.errors import Problem
-from tracing.patch import replaced
+from tracing.upstream.patch import replaced
 
 
 def require_fpsan() -> None:

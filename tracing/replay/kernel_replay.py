@@ -17,10 +17,10 @@ from itertools import combinations
 
 import torch
 
+from tracing.digest.host import digest
 from tracing.errors import Problem
 from tracing.interpreter import permuted
 from tracing.model import DifferingElements, Digest, ReplayResult, ReplaySeries, SeriesDifference, Side
-from tracing.record.digest import digest
 from tracing.replay.arguments import Layout, Memory, Tensors, copied, layout_of, memory_of, tensors_in
 from tracing.replay.differing import Difference, elements
 from tracing.replay.loaded_kernel import LoadedKernel, load_kernel

@@ -21,12 +21,12 @@ from triton.runtime.jit import JITFunction
 
 from tracing.errors import Problem
 from tracing.interpreter import compiles_wait
+from tracing.launch import hooks
+from tracing.launch.launcher import tensor_of
+from tracing.launch.launchers import InductorSite
 from tracing.model import Replacement
-from tracing.patch import patched
-from tracing.record import hooks
-from tracing.record.site import tensor_of
-from tracing.record.sites import InductorSite
 from tracing.replay.loaded_kernel import Grid, LoadedKernel, load_kernel
+from tracing.upstream.patch import patched
 
 Chosen: TypeAlias = Mapping[str, Mapping[int, Replacement]]  # by kernel, and by which of its launches, from 0
 Launch: TypeAlias = Callable[..., Any]

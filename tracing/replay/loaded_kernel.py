@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 from triton.runtime.jit import JITFunction
 
 from tracing import interpreter
-from tracing.case import import_file
+from tracing.program.case import import_file
 
 Grid: TypeAlias = tuple[int, int, int]
 

@@ -14,9 +14,10 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-from tracing import errors, interpreter, patch
+from tracing import errors, interpreter
 from tracing.replay.arguments import layout_of
 from tracing.store.recorded_launch import RecordedLaunch
+from tracing.upstream import patch
 
 _TEMPLATE = Path(__file__).with_name("repro.py.in")
 _INTERPRETER = "interpreter"  # the copy, as the script imports it
@@ -75,5 +76,9 @@ def _interpreter() -> Iterator[tuple[str, str]]:
     # a package of the same modules, and of the two that they use
     modules = sorted(Path(str(interpreter.__file__)).parent.glob("*.py"))
     for path in (*modules, Path(str(errors.__file__)), Path(str(patch.__file__))):
-        text = path.read_text().replace("tracing.interpreter", _INTERPRETER)
+        text = (
+            path.read_text()
+            .replace("tracing.interpreter", _INTERPRETER)
+            .replace("tracing.upstream", "tracing")
+        )
         yield f"{_INTERPRETER}/{path.name}", text.replace("from tracing.", f"from {_INTERPRETER}.")

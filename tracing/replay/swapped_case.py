@@ -7,14 +7,14 @@ from contextlib import ExitStack
 
 import torch
 
-from tracing.case import describe
 from tracing.errors import Problem
 from tracing.model import Case, Outcome, Rerun, Winner
-from tracing.record.agreement import judged
-from tracing.record.device import Device
-from tracing.record.experiment import Experiment
+from tracing.program.agreement import judged
+from tracing.program.case import describe
+from tracing.program.device import Device
+from tracing.program.experiment import Experiment
+from tracing.program.structure import Facts
 from tracing.record.results import values
-from tracing.record.structure import Facts
 from tracing.record.winners import Winners
 from tracing.replay.launch_swaps import Chosen, Swaps
 

@@ -8,12 +8,12 @@ from pathlib import Path
 
 from rich.text import Text
 
-from tracing.analyze.bisect import Changed, FirstBad, Judgement, Step, Suspect, Undecided, said
-from tracing.analyze.judge import TEXTS, artefact
-from tracing.analyze.layers import MLIR
-from tracing.analyze.meaning import Meaning
-from tracing.analyze.repeated import Confidence
-from tracing.analyze.snapshots import FirstSeen, Seen
+from tracing.analyze.bisect.execution import Meaning
+from tracing.analyze.bisect.judge import TEXTS, artefact
+from tracing.analyze.bisect.layers import MLIR
+from tracing.analyze.bisect.repeated_judge import Confidence
+from tracing.analyze.bisect.search import Changed, FirstBad, Judgement, Step, Suspect, Undecided, said
+from tracing.analyze.bisect.snapshots import FirstSeen, Seen
 from tracing.report.passes import Line, diff_text
 from tracing.report.text import plural
 

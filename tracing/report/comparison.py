@@ -9,8 +9,8 @@ from rich.text import Text
 from tracing.analyze.compare.comparison import Comparison
 from tracing.analyze.compare.divergence import Divergence, argument_of
 from tracing.analyze.compare.verdict import ResultCause
-from tracing.analyze.determinism import Table
-from tracing.analyze.results import ResultDiffers
+from tracing.analyze.runs.determinism import Table
+from tracing.analyze.runs.results import ResultDiffers
 from tracing.model import RunInfo
 from tracing.report.divergence import cause_text
 from tracing.report.text import plural

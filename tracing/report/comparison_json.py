@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tracing.analyze.call_sites import Visit
 from tracing.analyze.compare.accused import Accused, accused
 from tracing.analyze.compare.divergence import (
     Divergence,
@@ -17,7 +16,8 @@ from tracing.analyze.compare.divergence import (
     kind_of,
     settings_of,
 )
-from tracing.analyze.results import ResultDiffers
+from tracing.analyze.runs.call_sites import Visit
+from tracing.analyze.runs.results import ResultDiffers
 from tracing.report.divergence import divergence_text, elements_text
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from rich.text import Text
 
-from tracing.analyze.bisect import FirstBad, Step, Undecided
+from tracing.analyze.bisect.search import FirstBad, Step, Undecided
 from tracing.report.bisect import reproduction
 from tracing.report.passes import Line
 

@@ -10,7 +10,6 @@ from functools import singledispatch
 
 from rich.text import Text
 
-from tracing.analyze.call_sites import Visit
 from tracing.analyze.compare.accused import accused
 from tracing.analyze.compare.divergence import (
     Cause,
@@ -31,7 +30,8 @@ from tracing.analyze.compare.divergence import (
     digests_of,
 )
 from tracing.analyze.compare.signature_pair import configuration_of
-from tracing.analyze.digest_ranges import differing_elements
+from tracing.analyze.runs.call_sites import Visit
+from tracing.analyze.runs.digest_ranges import differing_elements
 from tracing.model import Digest
 from tracing.report.text import plural
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from rich.text import Text
 
-from tracing.analyze.passes import KernelPasses
+from tracing.analyze.passes.pass_table import KernelPasses
 from tracing.model import Digest, KernelArg, KernelLaunch
 from tracing.report.passes import Line
 from tracing.report.text import plural, tensor_text, times, user_hashes

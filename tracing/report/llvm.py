@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from rich.text import Text
 
-from tracing.analyze.passes import Step
+from tracing.analyze.passes.pass_table import Step
 from tracing.model import Compilation, LlvmPass, LlvmPasses
 from tracing.report.passes import Line, changes, columns
 from tracing.report.text import plural

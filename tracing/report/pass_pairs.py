@@ -8,11 +8,11 @@ from difflib import unified_diff
 
 from rich.text import Text
 
-from tracing.analyze.compilation_pairs import differing
-from tracing.analyze.operations import counts
-from tracing.analyze.pass_pairs import PassPair, PassPairs
-from tracing.analyze.passes import DIGITS
-from tracing.analyze.renaming import renamed
+from tracing.analyze.passes.compilation_pairs import differing
+from tracing.analyze.passes.operations import counts
+from tracing.analyze.passes.pass_pairs import PassPair, PassPairs
+from tracing.analyze.passes.pass_table import DIGITS
+from tracing.analyze.passes.renaming import renamed
 from tracing.model import Compilation, PassRecord
 from tracing.report.passes import DIFF_STYLES, Line, columns
 from tracing.report.text import plural

@@ -15,11 +15,11 @@ from typing import TypeAlias
 
 from rich.text import Text
 
-from tracing.analyze.locations import Stack
-from tracing.analyze.operations import without_locations
-from tracing.analyze.passes import DIGITS, KernelPasses, P, Step, history, label
-from tracing.analyze.renaming import renamed
-from tracing.analyze.source_map import StageLines, Thread
+from tracing.analyze.passes.locations import Stack
+from tracing.analyze.passes.operations import without_locations
+from tracing.analyze.passes.pass_table import DIGITS, KernelPasses, P, Step, history, label
+from tracing.analyze.passes.renaming import renamed
+from tracing.analyze.passes.source_map import StageLines, Thread
 from tracing.model import Compilation, PassRecord
 from tracing.report.text import plural
 

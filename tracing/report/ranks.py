@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from rich.markup import escape
 
-from tracing.analyze.parting import Parting
-from tracing.analyze.ranks import RankComparison
+from tracing.analyze.ranks.rank_departure import Parting
+from tracing.analyze.ranks.ranks import RankComparison
 from tracing.report.text import DIGITS, plural
 from tracing.report.winners import ranks_text
 

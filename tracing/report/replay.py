@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from tracing.analyze.replay_verdict import (
+from tracing.analyze.replay.replay_verdict import (
     CodeDiffers,
     InputsChanged,
     InputsDiffer,

@@ -7,7 +7,7 @@ from math import prod
 
 from rich.text import Text
 
-from tracing.analyze.swap_plan import Candidate, Plan
+from tracing.analyze.replay.swap_plan import Candidate, Plan
 from tracing.report.text import plural
 
 _LISTED = 8  # launches whose numbers are written out

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from rich.markup import escape
 
-from tracing.analyze.winners import Choice
+from tracing.analyze.runs.winners import Choice
 from tracing.model import Winner
 from tracing.report.text import plural
 

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import msgspec
 
-from tracing.digests import Row, rows, unpacked
+from tracing.digest.columns import Row, rows, unpacked
 from tracing.errors import Problem
 from tracing.model import (
     SCHEMA,

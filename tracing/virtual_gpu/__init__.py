@@ -21,8 +21,8 @@ from pathlib import Path
 
 from triton.backends.compiler import GPUTarget
 
-from tracing.dynamo import frames_skipped
 from tracing.interpreter.guard import functions_guarded
+from tracing.upstream.dynamo import frames_skipped
 from tracing.virtual_gpu import blas, driver, half, inductor, placement, queries
 from tracing.virtual_gpu.chips import DEFAULT_TARGET, parse_target
 from tracing.virtual_gpu.unexecuted import results_not_judged

@@ -17,7 +17,7 @@ from typing import Any
 
 import triton.testing
 
-from tracing.patch import Method, patched, replaced
+from tracing.upstream.patch import Method, patched, replaced
 
 MILLISECONDS = 1.0
 _AUTOTUNER = "triton.runtime.autotuner"

@@ -9,7 +9,7 @@ import torch
 from triton._C.libtriton import amd, nvidia
 
 from tracing.interpreter.builder import not_executable
-from tracing.patch import replaced
+from tracing.upstream.patch import replaced
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from torch._inductor.runtime.triton_heuristics import CachingAutotuner
 from torch.utils import _triton as torch_triton
 from triton.backends.compiler import GPUTarget
 
-from tracing.patch import replaced
+from tracing.upstream.patch import replaced
 from tracing.virtual_gpu.chips import CHIPS, device_index
 
 _SETTINGS = {

@@ -29,7 +29,7 @@ from torch.utils import _pytree as pytree
 from torch.utils._device import DeviceContext
 from torch.utils.weak import WeakIdKeyDictionary
 
-from tracing.patch import Method, patched, replaced
+from tracing.upstream.patch import Method, patched, replaced
 from tracing.virtual_gpu.asker import is_program, program_asks
 
 HOST = torch.device("cpu")

@@ -13,7 +13,7 @@ import torch._dynamo
 import torch.cuda.nvtx
 from triton.backends.compiler import GPUTarget
 
-from tracing.patch import Method, patched, replaced
+from tracing.upstream.patch import Method, patched, replaced
 from tracing.virtual_gpu import streams
 from tracing.virtual_gpu.asker import program_asks
 from tracing.virtual_gpu.chips import capability, properties

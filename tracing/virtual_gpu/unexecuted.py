@@ -10,7 +10,7 @@ import numpy as np
 import torch
 import triton.testing
 
-from tracing.patch import Method, patched
+from tracing.upstream.patch import Method, patched
 from tracing.virtual_gpu.asker import program_asks
 
 # What programs judge their results with; none of it is given anything that was computed.

@@ -26,14 +26,14 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import zip_longest
 
-from tracing.analyze.compare.alignment import WINDOW
+from tracing.analyze.align.alignment import WINDOW
 from tracing.analyze.compare.causes import Follows
 from tracing.analyze.compare.comparison_notes import Notes
 from tracing.analyze.compare.divergence import Cause, Divergence, Key, key_of
 from tracing.analyze.compare.kernel_code import KernelCodes
 from tracing.analyze.compare.process_pair import ProcessPair
-from tracing.analyze.endings import ending
-from tracing.analyze.results import ResultDiffers, differing_results, results
+from tracing.analyze.runs.endings import ending
+from tracing.analyze.runs.results import ResultDiffers, differing_results, results
 from tracing.model import LaunchLine, OperatorCall, Outcome, TensorValue
 from tracing.store import Run, rank_of
 

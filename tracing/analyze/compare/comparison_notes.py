@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from tracing.analyze.compare.alignment import WINDOW
+from tracing.analyze.align.alignment import WINDOW
 from tracing.analyze.compare.divergence import Divergence, InputDiffers, OutputDiffers
 from tracing.store import Run
 

@@ -19,7 +19,7 @@ from tracing.analyze.compare.divergence import (
     OutputDiffers,
     Uninitialised,
 )
-from tracing.analyze.operations import Operation, operations
+from tracing.analyze.passes.operations import Operation, operations
 from tracing.model import KernelLaunch, OutOfBounds
 from tracing.store import Run, rank_of
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from difflib import unified_diff
 
 from tracing.analyze.compare.signature_pair import constants_of
-from tracing.analyze.operations import without_locations
+from tracing.analyze.passes.operations import without_locations
 from tracing.errors import Problem
 from tracing.model import Kernel
 from tracing.store import Run

@@ -6,7 +6,8 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from tracing.analyze.compare.alignment import Alignment
+from tracing.analyze.align.alignment import Alignment
+from tracing.analyze.align.launch_matching import Queue
 from tracing.analyze.compare.causes import Causes, Follows
 from tracing.analyze.compare.comparison_notes import Notes
 from tracing.analyze.compare.divergence import (
@@ -25,14 +26,13 @@ from tracing.analyze.compare.divergence import (
 )
 from tracing.analyze.compare.equal_prefix import FIRST, Prefix, equal_prefix
 from tracing.analyze.compare.kernel_code import CodeDifference, KernelCodes
-from tracing.analyze.compare.launch_matching import Queue
 from tracing.analyze.compare.launch_order import LaunchOrder, Partners
 from tracing.analyze.compare.pairing import Pairing, Status
 from tracing.analyze.compare.signature_pair import Change, SignaturePair, Slot, identities, signature_pair
 from tracing.analyze.compare.timeline import Position, Step, Timeline
 from tracing.analyze.compare.winners import Winners
-from tracing.analyze.digest_ranges import Blame, blame
-from tracing.analyze.endings import cut_short, ending
+from tracing.analyze.runs.digest_ranges import Blame, blame
+from tracing.analyze.runs.endings import cut_short, ending
 from tracing.errors import Problem
 from tracing.model import TensorValue
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
-from tracing.digests import Row
+from tracing.digest.columns import Row
 from tracing.errors import Problem
 from tracing.model import Argument, Kernel, Signature, TensorMeta
 from tracing.store import Run

@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeAlias, TypeVar
 
 from tracing.analyze.compare.memory import Input, Left, Memory, Sources, Write, WriteKind, span
 from tracing.analyze.compare.signature_pair import Signatures, signature_of
-from tracing.digests import Row
+from tracing.digest.columns import Row
 from tracing.model import (
     Access,
     Argument,

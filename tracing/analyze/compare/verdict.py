@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from tracing.analyze.compare.causes import Follows
 from tracing.analyze.compare.comparison import Comparison
 from tracing.analyze.compare.divergence import Cause, Divergence, Unknown
-from tracing.analyze.coverage import coverage
-from tracing.analyze.results import (
+from tracing.analyze.runs.coverage import coverage
+from tracing.analyze.runs.results import (
     ResultDiffers,
     differing_outcomes,
     differing_results,

@@ -1,0 +1,1 @@
+"""Which launches of two processes belong together."""

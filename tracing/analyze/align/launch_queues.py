@@ -1,0 +1,158 @@
+"""The launches of two processes queue by queue, looked at ahead."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
+from typing import Generic
+
+from tracing.analyze.align.launch_matching import Launches, Queue, T
+
+NEAR = 64  # launches ahead that are looked at one by one
+
+
+class Waiting(Generic[T]):
+    """Launches that the other run is expected to make later, by kernel."""
+
+    def __init__(self) -> None:
+        self._by_kernel: dict[str, list[T]] = {}
+
+    def __bool__(self) -> bool:
+        return any(self._by_kernel.values())
+
+    def add(self, kernel: str, launch: T) -> None:
+        """Let a launch wait."""
+        self._by_kernel.setdefault(kernel, []).append(launch)
+
+    def of(self, kernel: str) -> list[T]:
+        """Those of one kernel."""
+        return self._by_kernel.get(kernel, [])
+
+    def take(self, kernel: str, equal: Callable[[T], bool]) -> T | None:
+        """One of a kernel, if there is any: an equal one, else the first."""
+        held = self._by_kernel.get(kernel)
+        if not held:
+            return None
+        return held.pop(next((n for n, one in enumerate(held) if equal(one)), 0))
+
+    def take_at(self, kernel: str, place: int) -> T:
+        """One of those of one kernel."""
+        return self._by_kernel[kernel].pop(place)
+
+    def before(self, index: int) -> list[T]:
+        """Take those out that were launched before an index, in order."""
+        if not self:
+            return []
+        found = [one for held in self._by_kernel.values() for one in held if one.index < index]
+        for held in self._by_kernel.values():
+            held[:] = [one for one in held if one.index >= index]
+        return sorted(found, key=lambda one: one.index)
+
+
+class Side(Generic[T]):
+    """The launches of one run, of which some are held in their queues."""
+
+    def __init__(self, launches: Iterator[T], kernel: Callable[[T], str]) -> None:
+        self.launches, self.kernel = launches, kernel
+        self.queues: dict[Queue, deque[T]] = {}
+        self.waiting = Waiting[T]()
+        self.held = 0
+        self.reached = 0
+
+    def fill(self, count: int) -> None:
+        """Hold as many launches, or all that there are."""
+        while self.held < count and (launch := next(self.launches, None)) is not None:
+            self.hold(launch)
+
+    def hold(self, launch: T) -> None:
+        """Hold one more launch."""
+        self.queues.setdefault(launch.queue, deque()).append(launch)
+        self.held += 1
+
+    def oldest(self) -> Queue:
+        """The queue with the launch that was made first."""
+        heads = ((queue[0].index, number) for number, queue in self.queues.items() if queue)
+        return min(heads)[1]
+
+    def take(self, queue: Queue, place: int = 0) -> T:
+        """Take a launch out of a queue."""
+        self.held -= 1
+        launch = self.queues[queue][place]
+        del self.queues[queue][place]
+        self.reached = max(self.reached, launch.index)
+        return launch
+
+    def like_first(self, queue: Queue) -> list[tuple[int, T]]:
+        """Of the next NEAR launches of a queue those of the first one's kernel, each with its place."""
+        launches = list(islice(self.queues[queue], NEAR))
+        kernel = self.kernel(launches[0])
+        return [(n, launch) for n, launch in enumerate(launches) if self.kernel(launch) == kernel]
+
+    def rest(self) -> Iterator[T]:
+        """All that is left, in launch order."""
+        while self.held:
+            yield self.take(self.oldest())
+        yield from self.launches
+
+    def kernels(self, queue: Queue) -> list[str]:
+        """The names of the kernels that are held in a queue."""
+        return [self.kernel(launch) for launch in self.queues.get(queue, ())]
+
+    def count(self, kernel: str) -> int:
+        """How many launches of a kernel are held."""
+        return sum(self.kernel(launch) == kernel for queue in self.queues.values() for launch in queue)
+
+
+class QueuePartners(Generic[T]):
+    """Which queue of run b does the work of a queue of run a: the one that begins alike."""
+
+    def __init__(self, a: Side[T], b: Side[T], ask: Launches[T], known: Mapping[Queue, Queue]) -> None:
+        self._a, self._b, self._ask = a, b, ask
+        self._known = dict(known)
+
+    def of(self, queue: Queue, window: int) -> Queue:
+        """The partner of a queue of run a; looks `window` launches ahead where it is not sure."""
+        if queue not in self._known:
+            self._b.fill(1)
+            begin = self._begin(queue, queue) if queue in self._free() else []
+            if not begin or self._score(queue, queue)[0] < len(begin):
+                self._a.fill(window)
+                self._b.fill(window)
+            self._choose(queue)
+        return self._known[queue]
+
+    def _choose(self, queue: Queue) -> None:
+        # the best pairs first, so that a queue is not taken by one that merely begins alike
+        mine = [one for one, held in self._a.queues.items() if held and one not in self._known]
+        pairs = [(*self._score(a, b), a == b, a, b) for a in mine for b in self._free()]
+        for equal, kernels, _, a, b in sorted(pairs, key=lambda pair: pair[:3], reverse=True):
+            if (equal or kernels) and a not in self._known and b not in self._known.values():
+                self._known[a] = b
+        free = self._free()
+        self._known.setdefault(queue, free[0] if free and queue not in free else queue)
+
+    def strangers(self) -> list[Queue]:
+        """The queues of run b that are nobody's partner, each as often as it holds launches."""
+        taken = set(self._known.values())
+        queues = self._b.queues.items()
+        return [number for number, queue in queues if number not in taken for _ in queue]
+
+    def agree(self, a: T, b: T) -> bool:
+        """Whether two launches stand in queues that are partners."""
+        return self._known.get(a.queue) == b.queue
+
+    def _free(self) -> list[Queue]:
+        taken = set(self._known.values())
+        return [number for number, queue in self._b.queues.items() if queue and number not in taken]
+
+    def _begin(self, queue: Queue, candidate: Queue) -> list[tuple[T, T]]:
+        a, b = self._a.queues.get(queue, ()), self._b.queues.get(candidate, ())
+        return list(islice(zip(a, b, strict=False), NEAR))
+
+    def _score(self, queue: Queue, candidate: Queue) -> tuple[int, int]:
+        # with how many launches both begin: on equal bits, of one kernel
+        pairs = self._begin(queue, candidate)
+        same = [self._a.kernel(x) == self._b.kernel(y) for x, y in pairs]
+        kernels = next((n for n, agrees in enumerate(same) if not agrees), len(same))
+        return sum(self._ask.equal(x, y) for x, y in pairs[:kernels]), kernels

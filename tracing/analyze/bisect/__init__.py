@@ -1,0 +1,1 @@
+"""Which compiler pass first makes a result bad, and which input is enough to show it."""

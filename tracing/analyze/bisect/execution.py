@@ -1,0 +1,140 @@
+"""Which pass first changes what a kernel computes, by executing the IR that each pass leaves.
+
+Two IRs mean the same if they store the same at the same places, on memory and sizes that are made up, within
+what another order of additions may change. What is seen is seen without a judge, and of passes that nothing
+can be built without. What is not: races, what a hint allows, and operations that are not known here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from tracing.analyze.bisect.search import Step
+from tracing.mlir.generic import parsed
+from tracing.mlir.machine import Launch, Machine
+from tracing.mlir.names import make_unique
+from tracing.mlir.shared import OPERATIONS
+from tracing.mlir.types import Unknown
+
+LAUNCHES = (Launch(48, (0, 0, 0)), Launch(304, (1, 2, 0)))
+RELATIVE = 2e-2  # of a stored value, and of the largest one: sums in another order, in half precision
+Stored: TypeAlias = Mapping[tuple[int, int, int], Any]  # by launch, argument and index
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A place in a row of IRs at which their meaning changes."""
+
+    before: int  # position of the last that means what the first means
+    after: int  # of the first that means something else; they are not neighbours where some is not known
+    what: str  # one value that differs
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """What executing the IR between passes gave."""
+
+    steps: tuple[Step, ...] = ()  # one of them changes what is computed; none: none is known to
+    what: str = ""  # one value that is another
+    last: Step | None = None  # the last pass whose IR could be executed; None: none could
+
+    @property
+    def certain(self) -> Step | None:
+        """The pass that changes what is computed, if it is known."""
+        return self.steps[0] if len(self.steps) == 1 else None
+
+
+def meaning(text: str) -> Stored:
+    """What a module in generic form stores.
+
+    Cost: some 10 ms a launch, a second for many turns of large loops. Raises Unknown.
+    """
+    module = parsed(text)
+    make_unique(module)
+    found: dict[tuple[int, int, int], Any] = {}
+    for number, launch in enumerate(LAUNCHES):
+        for (argument, index), value in Machine(module, launch, OPERATIONS).run().items():
+            found[number, argument, index] = value
+    return found
+
+
+def difference(a: Stored, b: Stored) -> str:
+    """The first value in which two meanings differ: `argument 1 [17] is 0.25, and was 0.75`; "" if none."""
+    for place in sorted(a.keys() ^ b.keys()):
+        return (
+            f"{_place(place)} is {'' if place in b else 'not '}stored, and was {'not' if place in b else ''}"
+        )
+    largest = {key[:2]: 0.0 for key in a}
+    for (launch, argument, _), value in a.items():
+        if isinstance(value, float) and np.isfinite(value):
+            largest[launch, argument] = max(largest[launch, argument], abs(value))
+    for place, was in a.items():
+        if not _close(was, b[place], largest[place[:2]]):
+            return f"{_place(place)} is {b[place]:.6g}, and was {was:.6g}"
+    return ""
+
+
+def first_change(count: int, text: Callable[[int], str]) -> Change | int:
+    """The place in a row of IRs at which their meaning changes.
+
+    Where it does not, the position of the last that can be executed, which means what the first means.
+
+    text -- the IR at a position, in generic form
+
+    Of a row that changes several times, one place is found. Raises Unknown where the first cannot be
+    executed, or none of the later ones.
+    """
+    known: dict[int, Stored | None] = {}
+
+    def at(position: int) -> Stored | None:
+        if position not in known:
+            try:
+                known[position] = meaning(text(position))
+            except Unknown:
+                known[position] = None
+        return known[position]
+
+    first = meaning(text(0))
+    last = next((one for one in reversed(range(1, count)) if at(one) is not None), None)
+    if last is None:
+        raise Unknown("no later IR can be executed")
+    if not difference(first, known[last] or {}):
+        return last
+    same, other = _border(0, last, lambda position: _differs(first, at(position)))
+    return Change(same, other, difference(known.get(same) or first, known[other] or {}))
+
+
+def _differs(first: Stored, other: Stored | None) -> bool | None:
+    return None if other is None else bool(difference(first, other))
+
+
+def _border(same: int, other: int, differs: Callable[[int], bool | None]) -> tuple[int, int]:
+    unknown: set[int] = set()
+    while between := [one for one in range(same + 1, other) if one not in unknown]:
+        middle = min(between, key=lambda one: abs(2 * one - same - other))
+        found = differs(middle)
+        if found is None:
+            unknown.add(middle)
+        elif found:
+            other = middle
+        else:
+            same = middle
+    return same, other
+
+
+def _close(a: Any, b: Any, largest: float) -> bool:
+    if isinstance(a, float) or isinstance(b, float):
+        a, b = float(a), float(b)
+        if np.isnan(a) or np.isnan(b) or np.isinf(a) or np.isinf(b):
+            return bool(np.isnan(a) and np.isnan(b)) or bool(a == b)
+        return bool(abs(a - b) <= RELATIVE * max(abs(a), 0.1 * largest))
+    return bool(a == b)
+
+
+def _place(place: Sequence[int]) -> str:
+    launch, argument, index = place
+    return f"argument {argument} [{index}] of launch {launch}"

@@ -1,0 +1,125 @@
+"""A kernel's compile as layers: MLIR passes, LLVM's passes, the levels and versions of ptxas.
+
+Each layer starts from the full pipeline and leaves out steps of its own alone. Which layer to believe: if any
+build from what a layer gets is good, then what it gets is good, and no layer before it is to blame. So the
+last layer is searched first, and the first answer is the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Protocol
+
+from tracing.analyze.bisect.judge import artefact
+from tracing.analyze.bisect.leave_out import Dropped, Instance, LeaveOut
+from tracing.analyze.bisect.probes import Build, Compiled, Probes
+from tracing.analyze.bisect.search import Judgement, Layer, Step
+from tracing.errors import Problem
+
+MLIR, LLVM, LEVELS, VERSIONS = "MLIR passes", "LLVM passes", "ptxas levels", "ptxas versions"
+
+
+class Builder(Protocol):
+    """Compiles one kernel in other ways than it is."""
+
+    assemblers: Sequence[str]  # names of those there are, that of the full pipeline first
+
+    def without(self, dropped: frozenset[int], *, afresh: bool) -> Compiled:
+        """Without the MLIR passes of these indices; `afresh`: from the source, whatever is known of it."""
+
+    def limited(self, limit: int | None, disabled: Sequence[str], *, afresh: bool) -> Compiled:
+        """With the first `limit` of LLVM's optional passes, None: all, and with none of the disabled names.
+
+        Its artefact `passes` lists them. Raises Problem where LLVM cannot be told to.
+        """
+
+    def assembled(self, level: int | None, assembler: str | None) -> Compiled:
+        """With another level or version of ptxas; None: that of the full pipeline."""
+
+
+class Bisection:
+    """The layers of one kernel, each asked for when it is to be searched."""
+
+    def __init__(
+        self, passes: Sequence[Instance], probes: Probes, builder: Builder, key: Sequence[str]
+    ) -> None:
+        """Bisect a compilation.
+
+        passes -- of MLIR, up to the stage that the judge looks at
+        key    -- what tells this compilation from others in `probes`
+
+        `from_source` may be set: builds then begin there, and not before the first pass that is left out.
+        """
+        self.from_source = False
+        self._probes, self._builder, self._key = probes, builder, key
+        self.passes = passes
+
+    def full(self) -> Judgement:
+        """What the judge says of the full pipeline, compiled from its source and judged anew."""
+        return self._probes.judgement(self._without(frozenset(), again=True), again=True)
+
+    def mlir(self, full: Judgement, good_until: int = -1) -> LeaveOut:
+        """The search over the passes of MLIR.
+
+        full       -- what the judge says of the full pipeline
+        good_until -- the IR behind the pass of this index is known to be good
+        """
+        return LeaveOut(MLIR, self.passes, self, full, good_until)
+
+    def judged(self, dropped: Dropped, *, again: bool = False) -> Judgement:
+        """What the judge says of the build without some passes of MLIR."""
+        return self._probes.judgement(self._without(dropped, again=again), again=again)
+
+    def failure(self, dropped: Dropped) -> str:
+        """Why there is no such build; "" if there is."""
+        return self._without(dropped).failure
+
+    def llvm(self) -> Layer:
+        """LLVM's passes, those of its code generator too; raises Problem where they cannot be told apart."""
+        whole = self._limited(None)
+        if whole.failure:
+            raise Problem(f"the build that lists them failed: {whole.failure}")
+        lines = artefact(whole.folder, "passes").read_text().splitlines()
+        steps = [Step(index, *line.split(" on ", 1)) for index, line in enumerate(lines, 1)]
+
+        def probe(on: int, *, again: bool = False) -> Judgement:
+            build = self._limited(on if on < len(steps) else None, again=again)
+            return self._probes.judgement(build, again=again)
+
+        def without(name: str) -> Judgement:
+            return self._probes.judgement(self._limited(None, [name], again=True), again=True)
+
+        return Layer(LLVM, steps, "LLVM without its optional passes", probe, without)
+
+    def ptxas(self) -> Iterator[Layer]:
+        """ptxas' optimisation levels, then each other version of it."""
+
+        def levels(on: int, *, again: bool = False) -> Judgement:
+            return self._probes.judgement(self._assembled(on, None, again=again), again=again)
+
+        steps = [Step(level, f"-O{level}") for level in (1, 2, 3)]
+        yield Layer(LEVELS, steps, "the cubin of ptxas -O0", levels)
+        for other in self._builder.assemblers[1:]:
+            yield self._version(self._builder.assemblers[0], other)
+
+    def _version(self, ours: str, other: str) -> Layer:
+        def version(on: int, *, again: bool = False) -> Judgement:
+            build = self._assembled(None, ours if on else other, again=again)
+            return self._probes.judgement(build, again=again)
+
+        return Layer(VERSIONS, [Step(0, ours)], f"the cubin of {other}", version)
+
+    def _without(self, dropped: Dropped, *, again: bool = False) -> Build:
+        key = [*self._key, "without", *map(str, sorted(dropped))]
+        afresh = again or self.from_source
+        return self._probes.build(key, lambda: self._builder.without(dropped, afresh=afresh), again=again)
+
+    def _limited(self, limit: int | None, disabled: Sequence[str] = (), *, again: bool = False) -> Build:
+        key = [*self._key, "llvm", str(limit), *disabled]
+        afresh = again or self.from_source
+        make = lambda: self._builder.limited(limit, disabled, afresh=afresh)  # noqa: E731
+        return self._probes.build(key, make, again=again)
+
+    def _assembled(self, level: int | None, assembler: str | None, *, again: bool = False) -> Build:
+        key = [*self._key, "ptxas", str(level), str(assembler)]
+        return self._probes.build(key, lambda: self._builder.assembled(level, assembler), again=again)

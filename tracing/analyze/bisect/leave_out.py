@@ -1,0 +1,265 @@
+"""Which pass of a pipeline turns its result bad, found by leaving passes out.
+
+A pass that runs several times is one suspect: a fault is in its code, so all of its runs are left out
+together, those too that changed nothing here, as in another build they would. Without which names is the
+result good? Those are the candidates.
+
+Then the place: IR is good if the rest of a pipeline can make something good of it, the whole rest, or the
+rest without one candidate. What a good IR came from was good, so there is one border: the last good IR and
+the first of which nothing makes something good are those before and after one run of one pass.
+
+What that leaves open is said: passes behind it that cannot be left out work on what it made, and may be
+wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Protocol, TypeAlias
+
+from tracing.analyze.bisect.search import (
+    FirstBad,
+    Judgement,
+    Step,
+    Suspect,
+    Undecided,
+    Verdict,
+    border,
+    require_pair,
+    said,
+)
+
+Dropped: TypeAlias = frozenset[int]
+ALIKE = 4  # passes with the same fault that are told apart
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """One run of a pass in the full pipeline."""
+
+    index: int
+    name: str
+    changed: bool  # the IR
+
+    @property
+    def step(self) -> Step:
+        return Step(self.index, self.name)
+
+
+class Builds(Protocol):
+    """Builds of a pipeline without some of its passes, by index."""
+
+    def judged(self, dropped: Dropped, *, again: bool = False) -> Judgement:
+        """What is said of a build; `again`: build it from its source, and judge it anew."""
+
+    def failure(self, dropped: Dropped) -> str:
+        """Why it cannot be built; "" if it can."""
+
+
+def suspicious(instances: Sequence[Instance]) -> list[str]:
+    """The names of the passes that changed something, in order: others are not to blame, nor left out."""
+    return list(dict.fromkeys(one.name for one in instances if one.changed))
+
+
+@dataclass
+class LeaveOut:
+    """A search over one pipeline, whose full build is known to be bad.
+
+    Cost: a build and a judgement a name that changed something, some more for the place, and 2 or 3 to
+    confirm the answer.
+    """
+
+    layer: str
+    instances: Sequence[Instance]
+    builds: Builds
+    full: Judgement  # of the full pipeline
+    good_until: int = -1  # the IR behind the pass of this index is known to be good
+    advance: Callable[[], None] = lambda: None  # called for each name that was tried
+    names: Mapping[str, Judgement] = field(default_factory=dict)  # of the build without any run of it
+
+    def search(self) -> FirstBad | Undecided:
+        """The pass; raises Contradiction if it does not hold when it is built and judged a second time."""
+        self.names = self._tried()
+        good = [name for name, found in self.names.items() if found.verdict == "good"]
+        family = [self._all(name) for name in good] or self._reduced()
+        if not family:
+            return Undecided(self.layer, self._no_good(), self.suspects())
+        place = self._place(family)
+        if isinstance(place, Undecided):
+            return place
+        return self._confirmed(*place, good)
+
+    def candidates(self) -> list[str]:
+        """The names of the passes that may be to blame."""
+        return suspicious([one for one in self.instances if one.index > self.good_until])
+
+    def _tried(self) -> dict[str, Judgement]:
+        found = {}
+        for name in self.candidates():
+            found[name] = self.builds.judged(self._all(name))
+            self.advance()
+        return found
+
+    def _reduced(self) -> list[Dropped]:
+        # all that can be left out together; none if that is not good either
+        later = [one.index for one in self.instances if one.index > self.good_until]
+        dropped = droppable(later, self.builds.failure)
+        return [dropped] if dropped and self.builds.judged(dropped).verdict == "good" else []
+
+    def _place(self, family: Sequence[Dropped]) -> tuple[Instance, Dropped] | Undecided:
+        """The run that turns good IR bad, and the passes that are left out of what makes it good."""
+        start = self.good_until
+        while True:
+            runs = [one for one in self._changed(family) if one.index > start]
+            points = [start, *(one.index for one in runs)]
+
+            good, bad = border(len(runs), partial(self._verdict, family, points))
+            if bad - good > 1:
+                because = "no build between the last good and the first bad could be judged"
+                among = tuple(Suspect(one.step, "between the two") for one in runs[good:bad])
+                return Undecided(self.layer, because, among)
+            run, left_out = runs[good], self._best(family, points[good])[1]
+            others = self._other_ends(run, family)
+            if not others:
+                return run, left_out
+            start, family = run.index, others
+
+    def _verdict(self, family: Sequence[Dropped], points: Sequence[int], at: int) -> Verdict:
+        return self._best(family, points[at])[0]
+
+    def _best(self, family: Sequence[Dropped], index: int) -> tuple[Verdict, Dropped]:
+        # the best that the rest of the pipeline makes of the IR after the run of this index
+        verdicts: list[Verdict] = []
+        for left_out in family:
+            dropped = frozenset(one for one in left_out if one > index)
+            found = self.builds.judged(dropped) if dropped else self.full
+            if found.verdict == "good":
+                return "good", left_out
+            verdicts.append(found.verdict)
+        return ("bad" if "bad" in verdicts else "skip"), frozenset()
+
+    def _other_ends(self, run: Instance, family: Sequence[Dropped]) -> list[Dropped]:
+        # what else makes something good of the IR after a run
+        for left_out in self._ends(run.index):
+            if left_out not in family and self._best([left_out], run.index)[0] == "good":
+                return [left_out]
+        return []
+
+    def _ends(self, index: int) -> list[Dropped]:
+        # without one name, or, where the rest cannot do without it, without one run of it
+        later = [one for one in self.instances if one.index > index]
+        found: list[Dropped] = []
+        for name in suspicious(later):
+            all_of_it = frozenset(one.index for one in later if one.name == name)
+            found.append(all_of_it)
+            if self.builds.failure(all_of_it):
+                found += [frozenset({one.index}) for one in later if one.name == name and one.changed]
+        return found
+
+    def _confirmed(self, run: Instance, left_out: Dropped, good: Collection[str]) -> FirstBad | Undecided:
+        later = frozenset(one for one in left_out if one > run.index)
+        without = self.builds.judged(later | {run.index}, again=True)
+        with_it = self.builds.judged(later, again=True)
+        require_pair(run.step, without, with_it)
+        all_out = self.builds.judged(self._all(run.name), again=True)
+        if all_out.verdict == "bad":
+            because = f"{run.step} turns the result bad, and without any {run.name} it is bad as well"
+            same = (
+                Suspect(one.step, "it turns a good result bad") for one in self._that_do_it(run, left_out)
+            )
+            return Undecided(self.layer, because, (*same, *self.suspects()))
+        needed = [one for one in self.instances if one.name in good and one.name != run.name and one.changed]
+        return FirstBad(
+            self.layer,
+            run.step,
+            len(self.instances),
+            with_it,
+            without,
+            all_out,
+            self._alike(run) if all_out.verdict == "good" else (),
+            tuple(one.step for one in needed if one.index < run.index),
+            tuple(one.step for one in self._unavoidable(run.index)),
+        )
+
+    def _alike(self, run: Instance) -> tuple[Step, ...]:
+        ours = self._all(run.name)
+        same = [one for one in self.instances if one.index in ours and one.changed and one != run]
+        alone = (self.builds.judged(self._all(run.name) - {one.index}) for one in same)
+        return tuple(one.step for one, found in zip(same, alone, strict=True) if found.verdict == "bad")
+
+    def _that_do_it(self, run: Instance, left_out: Dropped) -> list[Instance]:
+        # the first runs of passes each of which has the fault: those found so far are left out, and the next
+        # is found
+        found = [run]
+        while len(found) < ALIKE:
+            gone = frozenset().union(*(self._all(one.name) for one in found))
+            runs = [one for one in self.instances if one.index in left_out - gone]
+            if not runs or self.builds.judged(gone).verdict != "bad":
+                break
+            points = [-1, *(one.index for one in runs)]
+            good, bad = border(len(runs), partial(self._without_too, gone, left_out, points))
+            if bad - good > 1:
+                break
+            found.append(runs[good])
+        return found
+
+    def _without_too(self, gone: Dropped, left_out: Dropped, points: Sequence[int], at: int) -> Verdict:
+        later = frozenset(one for one in left_out if one > points[at])
+        return self.builds.judged(gone | later).verdict
+
+    def _unavoidable(self, index: int) -> list[Instance]:
+        names = {name for name, found in self.names.items() if found.verdict == "skip"}
+        return [one for one in self.instances if one.index > index and one.changed and one.name in names]
+
+    def suspects(self) -> tuple[Suspect, ...]:
+        """The passes that are not ruled out: the result is not known to be as bad without them."""
+        return tuple(
+            Suspect(one.step, why)
+            for one in self.instances
+            if one.changed and one.index > self.good_until and (why := self._why(self.names[one.name]))
+        )
+
+    def _why(self, found: Judgement) -> str:
+        if found.verdict == "skip":
+            return f"without it: {found.detail}"
+        if found.verdict == "good":
+            return "without it the result is good"
+        same = found.detail.partition(":")[0] == self.full.detail.partition(":")[0]
+        return "" if same else f"without it the result is bad in another way{said(found)}"
+
+    def _no_good(self) -> str:
+        return f"of {len(self.names)} builds, each without one pass, none is good"
+
+    def _all(self, name: str) -> Dropped:
+        later = (one for one in self.instances if one.index > self.good_until)
+        return frozenset(one.index for one in later if one.name == name)
+
+    def _changed(self, family: Sequence[Dropped]) -> list[Instance]:
+        union = frozenset().union(*family)
+        return [one for one in self.instances if one.index in union and one.changed]
+
+
+def droppable(indices: Sequence[int], failure: Callable[[Dropped], str]) -> Dropped:
+    """Passes that can be left out all together, found from the back; the others are mandatory then.
+
+    failure -- why a pipeline without these passes cannot be built; ""
+
+    Cost: one build a pass at most, fewer where neighbours can be left out together.
+    """
+    dropped: Dropped = frozenset()
+
+    def add(group: Sequence[int]) -> None:
+        nonlocal dropped
+        if not group:
+            return
+        if not failure(dropped | set(group)):
+            dropped |= set(group)
+        elif len(group) > 1:
+            add(group[len(group) // 2 :])
+            add(group[: len(group) // 2])
+
+    for end in range(len(indices), 0, -4):
+        add(indices[max(0, end - 4) : end])
+    return dropped

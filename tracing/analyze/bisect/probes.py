@@ -1,0 +1,159 @@
+"""What a bisection has built and judged, on disk: an interrupted one goes on where it stopped.
+
+    RUN/bisect/builds/<key>/kernel.ttgir, kernel.ptx, ...    or `failure`, why there is nothing
+    RUN/bisect/judged/<key>.json
+
+A build's key is made of what was compiled and of what compiled it, a judgement's of what was judged and of
+the judge. Two builds with the same artefacts are judged once. What is asked for again is built and judged
+anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from tracing.analyze.bisect.judge import artefact
+from tracing.analyze.bisect.search import Judgement, Verdict
+
+Artefacts = Mapping[str, str | bytes]  # by stage
+AGAIN = 3  # times that a judge is asked to confirm what it said: a flaky one is right by chance less often
+
+
+class Judge(Protocol):
+    @property
+    def key(self) -> Sequence[str]:
+        """What tells this judge from others."""
+
+    stages: Sequence[str]  # the artefacts that it looks at
+
+    def __call__(self, folder: Path) -> Judgement:
+        """Judge the build in a folder."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """What came of one compile."""
+
+    artefacts: Artefacts
+    failure: str = ""  # why there are none
+    final: bool = True  # False: it may end otherwise the next time, so it is not kept
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """One compile on disk."""
+
+    folder: Path
+    failure: str
+
+
+class Probes:
+    """The builds and judgements of one run; `built` and `judged` count what was not known already."""
+
+    def __init__(self, run: Path, judge: Judge, compiler: Sequence[str] = (), *, times: int = AGAIN) -> None:
+        """Keep them below `run`.
+
+        compiler -- what tells this compiler from others: builds of those are not taken for its own
+        times    -- that the judge is asked to confirm what it said
+        """
+        self._times = times
+        self._folder = run / "bisect"
+        self._compiler = compiler
+        self.judge = judge
+        self.built = 0
+        self.judged = 0
+        self.known = 0  # builds and judgements that were taken from disk
+        self.verdicts: Counter[Verdict] = Counter()
+
+    def forget(self) -> None:
+        """Remove all that is known."""
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def build(self, key: Sequence[str], make: Callable[[], Compiled], *, again: bool = False) -> Build:
+        """The build of a key, from disk or by `make`; `again`: by `make` in any case."""
+        folder = self._folder / "builds" / _digest([*self._compiler, *key])
+        failure = folder / "failure"
+        if again or not folder.exists():
+            made = make()
+            self.built += 1
+            if not made.final:
+                return Build(folder, made.failure)
+            _write(folder, made)
+        else:
+            self.known += 1
+        return Build(folder, failure.read_text() if failure.exists() else "")
+
+    def judgement(self, build: Build, *, again: bool = False) -> Judgement:
+        """What the judge says of a build: a failed one cannot be told.
+
+        again -- ask the judge, some times, whatever is known of this build
+        """
+        if build.failure:
+            return Judgement("skip", build.failure)
+        found = self._anew(build) if again else self._known(build)
+        self.verdicts[found.verdict] += 1
+        return replace(found, where=str(build.folder))
+
+    def _known(self, build: Build) -> Judgement:
+        path = self._path(build)
+        if path.exists():
+            self.known += 1
+            return msgspec.json.decode(path.read_bytes(), type=Judgement)
+        found = self._asked(build)
+        self._keep(path, found)
+        return found
+
+    def _anew(self, build: Build) -> Judgement:
+        found = [self._asked(build)]
+        while len(found) < self._times and found[-1].final:
+            found.append(self._asked(build))
+        told = Counter(one.verdict for one in found)
+        if len(told) > 1:
+            said = " and ".join(f"{verdict} {times} times" for verdict, times in told.items())
+            return Judgement("skip", f"the judge said {said} of one build", final=False)
+        self._keep(self._path(build), found[0])
+        return found[0]
+
+    def _asked(self, build: Build) -> Judgement:
+        self.judged += 1
+        return self.judge(build.folder)
+
+    def _keep(self, path: Path, found: Judgement) -> None:
+        if found.final:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            partial = path.with_suffix(f".{os.getpid()}")
+            partial.write_bytes(msgspec.json.encode(found))
+            partial.replace(path)
+
+    def _path(self, build: Build) -> Path:
+        files = [path for stage in self.judge.stages if (path := artefact(build.folder, stage)).exists()]
+        files = files or sorted(build.folder.glob(artefact(Path(), "*").name))  # IR between passes, alone
+        contents = (hashlib.blake2b(path.read_bytes()).hexdigest() for path in files)
+        key = _digest([*self.judge.key, *(path.name for path in files), *contents])
+        return self._folder / "judged" / f"{key}.json"
+
+
+def _digest(parts: Sequence[str]) -> str:
+    return hashlib.blake2b(msgspec.json.encode(list(parts)), digest_size=8).hexdigest()
+
+
+def _write(folder: Path, made: Compiled) -> None:
+    # whole or not at all; of two processes that build the same the second's stands
+    partial = folder.with_name(f"{folder.name}.{os.getpid()}")
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    for stage, content in made.artefacts.items():
+        artefact(partial, stage).write_bytes(content.encode() if isinstance(content, str) else content)
+    if made.failure:
+        (partial / "failure").write_text(made.failure)
+    shutil.rmtree(folder, ignore_errors=True)
+    partial.rename(folder)

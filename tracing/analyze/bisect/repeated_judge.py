@@ -1,0 +1,80 @@
+"""A judge that is not always right: asked several times of each build, and how sure the answer then is."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tracing.analyze.bisect.probes import Judge
+from tracing.analyze.bisect.search import Judgement, Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Votes:
+    """What a judge said of one build."""
+
+    good: int
+    bad: int
+
+    @property
+    def minority(self) -> int:
+        return min(self.good, self.bad)
+
+
+class Repeated:
+    """Asks a judge several times of each build, and takes what it says more often."""
+
+    def __init__(self, judge: Judge, times: int) -> None:
+        self._judge = judge
+        self.times = times
+        self.stages = judge.stages
+        self.votes: list[Votes] = []  # of each build that it was asked about
+
+    @property
+    def key(self) -> Sequence[str]:
+        return [*self._judge.key, f"{self.times} times"]
+
+    def __call__(self, folder: Path) -> Judgement:
+        found = [self._judge(folder) for _ in range(self.times)]
+        counts = Counter(one.verdict for one in found)
+        self.votes.append(Votes(counts["good"], counts["bad"]))
+        verdict, most = counts.most_common(1)[0]
+        if 2 * most <= self.times:
+            return Judgement("skip", f"the judge said {_said(counts)} of one build", final=False)
+        last = next(one for one in found if one.verdict == verdict)
+        often = "" if most == self.times else f", {most} of {self.times} times"
+        return Judgement(verdict, f"{last.detail}{often}", final=last.final)
+
+
+@dataclass(frozen=True, slots=True)
+class Confidence:
+    """How sure an answer is that rests on a judge which contradicts itself."""
+
+    calls: int
+    against: int  # calls that said other than most calls of the same build
+    error: float  # how often one call is wrong, at most
+    wrong: float  # probability that one verdict or more is wrong
+
+
+def confidence(votes: Sequence[Votes]) -> Confidence:
+    """How sure it is that every majority is right.
+
+    votes -- of each build that the answer rests on, one or more
+
+    One call is taken to be wrong as often as calls contradicted the majority, and two standard deviations
+    more; calls are independent, and good and bad builds as likely as each other.
+    """
+    calls = sum(one.good + one.bad for one in votes)
+    against = sum(one.minority for one in votes)
+    share = (against + 1) / (calls + 2)  # Source: Laplace's rule of succession
+    error = min(0.5, share + 2 * math.sqrt(share * (1 - share) / (calls + 3)))
+    odds = (1 - error) / error
+    wrong = sum(1 / (1 + odds ** abs(one.good - one.bad)) for one in votes)
+    return Confidence(calls, against, error, min(1.0, wrong))
+
+
+def _said(counts: Counter[Verdict]) -> str:
+    return " and ".join(f"{verdict} {times} times" for verdict, times in counts.items())

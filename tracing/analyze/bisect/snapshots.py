@@ -1,0 +1,88 @@
+"""Which IR of a compilation is the first that a judge says is bad: it looks at each of them as it is.
+
+This needs no build, so it tells passes apart that no build can do without. It needs a judge that reads IR
+between passes, in one language or in several.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from tracing.analyze.bisect.search import Judgement, Step
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """IR between two passes, which the first of them left."""
+
+    layer: str  # that the pass is of
+    step: Step  # the pass, or what else left it
+    language: str  # "ttir", "ttgir", "mlir", "llir", "mir", "ptx", "amdgcn"
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a judge says of one snapshot."""
+
+    snapshot: Snapshot
+    judgement: Judgement
+
+
+@dataclass(frozen=True, slots=True)
+class FirstSeen:
+    """The border between IR that is good and IR that is bad."""
+
+    good: Seen
+    bad: Seen
+    between: tuple[Seen, ...]  # of which cannot be told what they are
+    odd: tuple[Seen, ...]  # others that are bad, though what comes after them is good
+
+
+@dataclass(frozen=True, slots=True)
+class NotSeen:
+    """Why no border is seen."""
+
+    because: str
+    seen: tuple[Seen, ...] = ()  # the snapshots that turn bad
+
+
+def looked_at(
+    snapshots: Iterable[Snapshot], judged: Callable[[Snapshot], Judgement], advance: Callable[[], None]
+) -> list[Seen]:
+    """What a judge says of each snapshot whose text is not that of the one before it."""
+    found: list[Seen] = []
+    text = None
+    for one in snapshots:
+        if one.text != text:
+            found.append(Seen(one, judged(one)))
+            text = one.text
+        advance()
+    return found
+
+
+def first_seen(seen: Sequence[Seen]) -> FirstSeen | NotSeen:
+    """The one place where good IR turns bad.
+
+    IR that is bad before any is good is noted: a judge may not understand the language that it is in.
+    """
+    told = [one for one in seen if one.judgement.verdict != "skip"]
+    turns = [
+        (a, b) for a, b in pairwise(told) if (a.judgement.verdict, b.judgement.verdict) == ("good", "bad")
+    ]
+    if not told:
+        return NotSeen("the judge says of no IR between passes what it is")
+    if len(turns) > 1:
+        return NotSeen(
+            f"good IR turns bad {len(turns)} times, and good in between", tuple(b for _, b in turns)
+        )
+    if not turns:
+        verdicts = {one.judgement.verdict for one in told}
+        same = f"all {len(told)} IRs that can be judged are {next(iter(verdicts))}"
+        return NotSeen(same if len(verdicts) == 1 else "bad IR turns good, and none turns bad")
+    good, bad = turns[0]
+    between = seen[seen.index(good) + 1 : seen.index(bad)]
+    odd = [one for one in told[: told.index(good)] if one.judgement.verdict == "bad"]
+    return FirstSeen(good, bad, tuple(between), tuple(odd))

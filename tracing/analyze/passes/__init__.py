@@ -1,0 +1,1 @@
+"""A kernel's compiler passes: their IR, operations, locations and tests."""

@@ -1,0 +1,157 @@
+"""A module's text made comparable with that of another compiler: what is said in it, whatever the spelling.
+
+Left out are locations and comments. Attributes of the module and of functions stand apart, as passes that do
+nothing to operations set them. Operations that one version of MLIR calls otherwise get one name.
+
+Operations without effects may stand in any order between those that have some, so two texts can say the same
+and have their lines in another order.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from tracing.analyze.passes.operations import without_locations
+from tracing.analyze.passes.renaming import definitions_in, replaced_values
+
+_HOLDER = re.compile(r"^\s*(?P<what>module|[\w.]+\.func)\b(?P<rest>.*) attributes (?=\{)")
+_NAME = re.compile(r"@([\w$.-]+|\"[^\"]*\")")
+_COMMENT = re.compile(r"\s*// (?:no predecessors|\d+ preds?: .*|pred: .*)$")
+_ALIAS_LINE = re.compile(r"(?P<name>[#!][A-Za-z_][\w$]*) = (?P<meaning>.*)")
+_ALIAS = re.compile(r'"(?:[^"\\]|\\.)*"|(?P<name>[#!][A-Za-z_][\w$]*)(?![\w$.<])')
+_STRING = r'"(?:[^"\\]|\\.)*"'
+_BRACKET = re.compile(rf"{_STRING}|->|[{{}}\[\]()<>,]")
+# what Triton 3.6 to 3.9 call differently, by the LLVM that each is built with
+_SPELLING = {"nvvm.barrier0": "nvvm.barrier"}
+# Operations of one line that neither read nor write memory. What is not here keeps its order.
+_PURE = re.compile(
+    r"\s*%[^=]* = \"?(?:(?:arith|math|ub|index)\.\w+|builtin\.unrealized_conversion_cast|ttg\.convert_layout"
+    r"|ttg\.memdesc_\w+|tt\.(?:make_range|splat|unsplat|broadcast|expand_dims|addptr|reshape|trans|join|split|cat"
+    r"|get_program_id|get_num_programs|bitcast|int_to_ptr|ptr_to_int|fp_to_fp|clampf|mulhiui|precise_\w+|dot)"
+    r"|nvvm\.read\.ptx\.[\w.]+|rocdl\.work\w+\.[\w.]+"
+    r"|llvm\.(?!load|store|call|inline_asm|br|cond_br|atomicrmw|cmpxchg|alloca|fence|invoke|intr\.)[\w.]+"
+    r")(?=[\s\"(<{]|$)(?!.*\{$)"
+)
+_STRUCTURE = re.compile(r"\{$|^\s*\}|^\s*\^|^\s*\"?(?:cf|llvm)\.(?:cond_)?br\b|\b(?:yield|return)\b")
+_SPELT = re.compile("|".join(rf"\b{re.escape(old)}\b" for old in _SPELLING))
+
+
+@dataclass(frozen=True, slots=True)
+class PlainModule:
+    """A module in two parts."""
+
+    text: str  # with the names of its values
+    attributes: Mapping[str, str]  # "ttg.shared" of the module, "@matmul noinline" of a function -> value
+
+
+def plain(text: str) -> PlainModule:
+    """A module as it is compared; costs a few regular expressions a line."""
+    lines, attributes = [], {}
+    for line in without_locations(text).splitlines():
+        line = _COMMENT.sub("", _SPELT.sub(lambda found: _SPELLING[found[0]], line))
+        if found := _HOLDER.match(line):
+            end = _closing(line, found.end())
+            name = _NAME.search(found["rest"])
+            holder = f"@{name[1]} " if name and found["what"] != "module" else ""
+            attributes.update(
+                {f"{holder}{key}": value for key, value in _entries(line[found.end() + 1 : end])}
+            )
+            line = line[: found.end() - len(" attributes ")] + line[end + 1 :]
+        lines.append(line)
+    return PlainModule("".join(f"{line}\n" for line in lines), attributes)
+
+
+def canonical(module: PlainModule) -> str:
+    """The text of a module with its values numbered as they are defined, and its aliases spelt out.
+
+    Two modules with one canonical text say the same.
+    """
+    aliases: dict[str, str] = {}
+    names: dict[str, str] = {}
+    numbers = itertools.count()
+    lines = []
+    for line in module.text.splitlines():
+        if found := _ALIAS_LINE.fullmatch(line):
+            aliases[found["name"]] = _spelt_out(found["meaning"], aliases)
+            continue
+        for name in definitions_in(line):
+            names[name] = f"%{next(numbers)}"
+        lines.append(replaced_values(_spelt_out(line, aliases), names))
+    return "\n".join(lines)
+
+
+def unordered(module: PlainModule) -> str:
+    """The text of a module with operations without effects in an order of their own, and each value called by
+    the operation that makes it. Equal texts say the same, whatever the order of such operations.
+    """
+    return "\n".join(_Unordered().lines(canonical(module).splitlines()))
+
+
+class _Unordered:
+    def __init__(self) -> None:
+        self._names: dict[str, str] = {}
+        self._numbers = itertools.count()
+        self._pure: list[str] = []
+        self._ordered: list[str] = []
+
+    def lines(self, lines: Iterable[str]) -> Iterator[str]:
+        for line in lines:
+            if _PURE.match(line):
+                self._note(line)
+                continue
+            for name in definitions_in(line):
+                self._names[name] = f"%e{next(self._numbers)}"
+            self._ordered.append(replaced_values(line, self._names))
+            if _STRUCTURE.search(line):
+                yield from self._flushed()
+        yield from self._flushed()
+
+    def _note(self, line: str) -> None:
+        results = list(definitions_in(line))
+        _, _, form = line.partition(" = ")
+        form = replaced_values(form, self._names)
+        made = hashlib.blake2b(form.encode(), digest_size=8).hexdigest()
+        self._names |= {name: f"%{made}.{number}" for number, name in enumerate(results)}
+        self._pure.append(form)
+
+    def _flushed(self) -> Iterator[str]:
+        yield from sorted(self._pure)
+        yield from self._ordered
+        self._pure, self._ordered = [], []
+
+
+def _spelt_out(text: str, aliases: Mapping[str, str]) -> str:
+    return _ALIAS.sub(lambda found: aliases.get(found["name"] or "", found[0]), text)
+
+
+def _entries(inside: str) -> Iterator[tuple[str, str]]:
+    # `noinline = false, ttg.shared = 16 : i32` as pairs; a name alone has no value
+    start = 0
+    for end in [*_commas(inside), len(inside)]:
+        name, _, value = inside[start:end].strip().partition(" = ")
+        if name:
+            yield name.strip('"'), value
+        start = end + 1
+
+
+def _commas(text: str) -> Iterator[int]:
+    depth = 0
+    for found in _BRACKET.finditer(text):
+        if found[0] == "," and depth == 0:
+            yield found.start()
+        elif len(found[0]) == 1:
+            depth += (found[0] in "{[(<") - (found[0] in "}])>")
+
+
+def _closing(text: str, start: int) -> int:
+    # of the brace at `start`
+    depth = 0
+    for found in _BRACKET.finditer(text, start):
+        depth += (found[0] == "{") - (found[0] == "}")
+        if depth == 0:
+            return found.start()
+    return len(text)

@@ -1,0 +1,250 @@
+"""Which kernel and which pass of a run is meant, and what the passes did to its operations.
+
+A kernel is named as a person names it: by its name, by the first digits of its hash, or as `NAME#2` where
+one name was compiled in several ways, as autotuning does. A pass is named by its index or by its name,
+`canonicalize#2` where it ran more than once. A name that fits nothing or too much is answered with what
+would fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Generic, Protocol, TypeVar
+
+from tracing.analyze.passes.operations import counts
+from tracing.errors import Problem
+from tracing.model import Blob, Compilation, Kernel, PassRecord
+from tracing.store import Run
+
+T = TypeVar("T")
+P = TypeVar("P", bound="AnyPass")
+DIGITS = 12  # of a hash: what tells the kernels of one run apart
+SHOWN = 12  # kernels in a message: a run can have thousands
+
+
+class AnyPass(Protocol):
+    """A pass of MLIR or of LLVM."""
+
+    @property
+    def index(self) -> int | None: ...  # None: it is known by its name alone
+    @property
+    def stage(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def before(self) -> Blob: ...
+    @property
+    def after(self) -> Blob | None: ...
+    @property
+    def changed(self) -> bool: ...
+
+
+def compilations(run: Run) -> list[Compilation]:
+    """The compilations of a run, process by process, in order; what has one hash is listed once."""
+    first: dict[str, Compilation] = {}
+    for found in run.records(Compilation):
+        first.setdefault(found.hash, found)
+    return list(first.values())
+
+
+def compilation(run: Run, kernel: str | None = None) -> Compilation:
+    """The compilation that a person means.
+
+    kernel -- the kernel's name, the first digits of its hash, or `NAME#n` for the n-th of a name, from 1;
+              None: the only one of the run
+
+    Raises Problem if there is none, with near names, or if there are several, with what tells them apart.
+    """
+    known = compilations(run)
+    if not known:
+        raise Problem(
+            f"{run.path} has no compiler passes",
+            "record them with `tracing run CASE`; a kernel from a warm cache has none",
+        )
+    found = known if kernel is None else _meant(known, kernel)
+    if len(found) == 1:
+        return found[0]
+    if found:
+        subject = f"{run.path} has passes of" if kernel is None else f"{kernel} means"
+        shown = [f"--kernel {choice}" for choice in _choices(run, known, found[:SHOWN])]
+        rest = [f"and {len(found) - SHOWN} more: `tracing passes {run.path}`"] if len(found) > SHOWN else []
+        raise Problem(f"{subject} {len(found)} kernels", "\n  ".join(["choose one:", *shown, *rest]))
+    names = [one.kernel_name for one in known]
+    raise Problem(f"{run.path} has no kernel {kernel}", _near(kernel or "", names, "tracing passes RUN"))
+
+
+def _meant(known: Sequence[Compilation], kernel: str) -> list[Compilation]:
+    same_name = [one for one in known if one.kernel_name == kernel]
+    numbered = _numbered(known, kernel, lambda one: one.kernel_name)
+    return same_name or numbered or [one for one in known if one.hash.startswith(kernel)]
+
+
+def _choices(run: Run, known: Sequence[Compilation], found: Iterable[Compilation]) -> Iterator[str]:
+    # `matmul#2  1a2b3c4d5e6f  num_warps=8`: with what differs among the compilations of one name
+    launched = {one.hash for one in run.records(Kernel)}
+    facts = {one.hash: {**one.options, **one.constants} for one in known}
+    for one in found:
+        mine = facts[one.hash]
+        same_name = [facts[other.hash] for other in known if other.kernel_name == one.kernel_name]
+        different = [name for name in mine if any(other.get(name) != mine[name] for other in same_name)]
+        values = [f"{name}={mine[name]}" for name in different]
+        if launched and one.hash not in launched:
+            values.append("not launched")
+        yield "  ".join([label(known, one), one.hash[:DIGITS], *values])
+
+
+def label(known: Sequence[Compilation], one: Compilation) -> str:
+    """The shortest name that means this compilation among those known: `softmax`, or `softmax#2`."""
+    same = [other.hash for other in known if other.kernel_name == one.kernel_name]
+    return one.kernel_name if len(same) == 1 else f"{one.kernel_name}#{same.index(one.hash) + 1}"
+
+
+def passes_of(run: Run, compilation: Compilation) -> list[PassRecord]:
+    """The passes of one compilation, in order; of a kernel that several processes compiled, the first's."""
+    found: dict[int, PassRecord] = {}
+    for record in run.passes():
+        if record.compilation.hash == compilation.hash:
+            found.setdefault(record.index, record)
+    return list(found.values())
+
+
+def telling_pass(passes: Sequence[PassRecord]) -> str | None:
+    """A pass worth a look, by a name that means it: the last of Triton's own that changed TTGIR, else any.
+
+    passes -- those of one compilation
+    """
+    changed = [one for one in passes if one.after is not None and one.changed]
+    own = [one for one in changed if one.stage == "ttgir" and "triton" in one.name]
+    if not (own or changed):
+        return None
+    chosen = (own or changed)[-1]
+    same = [one.index for one in passes if one.name == chosen.name]
+    return chosen.name if len(same) == 1 else f"{chosen.name}#{same.index(chosen.index) + 1}"
+
+
+@dataclass(frozen=True, slots=True)
+class KernelPasses:
+    """The passes of one compilation in numbers."""
+
+    compilation: Compilation
+    count: int
+    changed: int  # that changed the IR
+    wall_ms: float  # of the passes that ended
+    launched: bool  # autotuning compiles what is then not launched
+
+
+def kernel_passes(run: Run) -> list[KernelPasses]:
+    """Every compilation with its passes in numbers; reads records alone, about 10 µs a pass."""
+    found: dict[str, dict[int, PassRecord]] = {}
+    for record in run.passes():
+        found.setdefault(record.compilation.hash, {}).setdefault(record.index, record)
+    launched = {kernel.hash for kernel in run.records(Kernel)}
+    return [
+        _in_numbers(one, list(found.get(one.hash, {}).values()), one.hash in launched)
+        for one in compilations(run)
+    ]
+
+
+def _in_numbers(compilation: Compilation, passes: Sequence[PassRecord], launched: bool) -> KernelPasses:
+    ended = [one for one in passes if one.after is not None]
+    changed, wall_ms = sum(one.changed for one in ended), sum(one.wall_ms or 0.0 for one in ended)
+    return KernelPasses(compilation, len(passes), changed, wall_ms, launched)
+
+
+def unfinished(run: Run) -> list[PassRecord]:
+    """The passes that started and did not end: each failed, or took its process down, or still runs."""
+    return [record for record in run.passes() if record.after is None]
+
+
+def find_pass(passes: Sequence[P], which: str, stage: str | None = None) -> P:
+    """The pass that a person means.
+
+    passes -- those of one compilation
+    which  -- an index, a name, or `NAME#n` for the n-th pass of that name, from 1
+    stage  -- only passes of this stage are meant
+
+    Raises Problem if there is none, with near names, or if there are several, with their indices.
+    """
+    among = [one for one in passes if stage in (None, one.stage)]
+    if which.isdecimal():
+        found = [one for one in among if one.index == int(which)]
+    else:
+        found = [one for one in among if one.name == which] or _numbered(among, which, lambda one: one.name)
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise Problem(
+            f"{which} ran {len(found)} times", "\n  ".join(["choose one:", *map(_choice, _counted(found))])
+        )
+    raise Problem(*_no_pass(passes, which, stage))
+
+
+@dataclass(frozen=True, slots=True)
+class Step(Generic[P]):
+    """One pass, and the operations of interest before and after it."""
+
+    record: P
+    before: Mapping[str, int]  # operation name -> how often
+    after: Mapping[str, int]  # empty where the pass did not end
+
+
+def steps(run: Run, passes: Sequence[P], count: Callable[[str], Mapping[str, int]] = counts) -> list[Step[P]]:
+    """The passes of one compilation with all their operations; reads each distinct IR once.
+
+    count -- the operations in a text
+    """
+    known: dict[Blob, Mapping[str, int]] = {}
+    for blob in {blob for one in passes for blob in (one.before, one.after) if blob}:
+        known[blob] = count(run.text(blob))
+    return [Step(one, known.get(one.before, {}), known.get(one.after or "", {})) for one in passes]
+
+
+def history(steps: Sequence[Step[P]], wanted: Collection[str]) -> list[Step[P]]:
+    """The steps that change how often some operations occur, with only those operations in them.
+
+    A pass that did not end changes nothing that is known.
+    """
+    only = [Step(one.record, _only(one.before, wanted), _only(one.after, wanted)) for one in steps]
+    return [one for one in only if one.record.after is not None and one.before != one.after]
+
+
+def _only(counted: Mapping[str, int], wanted: Collection[str]) -> dict[str, int]:
+    return {name: count for name, count in sorted(counted.items()) if name in wanted}
+
+
+def _numbered(items: Sequence[T], which: str, name: Callable[[T], str]) -> list[T]:
+    # `NAME#n`, counted from 1 as a person counts
+    wanted, _, number = which.rpartition("#")
+    same = [item for item in items if name(item) == wanted]
+    return same[int(number) - 1 : int(number)] if number.isdecimal() and int(number) else []
+
+
+def _counted(found: Sequence[P]) -> list[tuple[str, P]]:
+    return [(f"{one.name}#{number}", one) for number, one in enumerate(found, 1)]
+
+
+def _choice(counted: tuple[str, P]) -> str:
+    name, one = counted
+    index = f"index {one.index}, " if one.index is not None else ""
+    return f"{name}  {index}{one.stage}{'' if one.changed else ', changed nothing'}"
+
+
+def _no_pass(passes: Sequence[P], which: str, stage: str | None) -> tuple[str, str]:
+    stages = list(dict.fromkeys(one.stage for one in passes))
+    if stage is not None and stage not in stages:
+        return f"no pass of stage {stage} was recorded", f"stages: {', '.join(stages) or 'none'}"
+    where = f"in stage {stage}" if stage else "of this kernel"
+    if which.isdecimal():
+        among = [one.index for one in passes if stage in (None, one.stage) and one.index is not None]
+        there = f"there are {min(among)} to {max(among)}" if among else "name one"
+        return f"there is no pass {which} {where}", there
+    return f"there is no pass {which} {where}", _near(
+        which, [one.name for one in passes], "tracing passes RUN"
+    )
+
+
+def _near(name: str, known: Sequence[str], command: str) -> str:
+    near = get_close_matches(name, sorted(set(known)), n=3, cutoff=0.5)
+    return f"nearest: {', '.join(near)}" if near else f"list them with `{command}`"

@@ -1,0 +1,63 @@
+"""What stands in the place of an operation that a pass removed.
+
+An operation keeps its location where a pass rewrites it, so what replaced it is what says that it comes from
+there and was not there before. Python lines are too coarse for that alone: an operation that the pass left
+where it was is no replacement.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+
+from tracing.analyze.passes.locations import Located, Stack, located
+from tracing.analyze.passes.operations import operations
+from tracing.analyze.passes.pass_table import Step, history
+from tracing.model import PassRecord
+from tracing.store import Run
+
+
+def replacements(
+    run: Run, steps: Sequence[Step[PassRecord]], wanted: Collection[str]
+) -> dict[tuple[int, str], Mapping[str, int]]:
+    """What operations became in the passes that removed some of them.
+
+    steps  -- the passes of one compilation
+    wanted -- names of operations
+
+    Gives, by the pass's index and the name of the operation, how many more operations of which names stand
+    after the pass where the removed ones were. Reads the IR around each such pass.
+    """
+    found: dict[tuple[int, str], Mapping[str, int]] = {}
+    for step in history(steps, wanted):
+        record = step.record
+        removed = [name for name in step.before if step.after.get(name, 0) < step.before[name]]
+        if record.after is None or not removed:
+            continue
+        before, after = _by_place(run.text(record.before)), _by_place(run.text(record.after))
+        for name in removed:
+            found[record.index, name] = _became(name, before, after)
+    return found
+
+
+_Places = Mapping[tuple[Stack, ...], Counter[str]]
+
+
+def _by_place(text: str) -> _Places:
+    # how often each operation says that it comes from a place
+    places: dict[tuple[Stack, ...], Counter[str]] = {}
+    names = {one.line: one.name for one in operations(text)}
+    one: Located
+    for one in located("ttgir", text):
+        if one.stacks:
+            places.setdefault(one.stacks, Counter())[names[one.line]] += 1
+    return places
+
+
+def _became(name: str, before: _Places, after: _Places) -> Counter[str]:
+    became: Counter[str] = Counter()
+    for place, there in before.items():
+        now = after.get(place, Counter())
+        if now[name] < there[name]:
+            became += now - there  # those that there are more of
+    return became

@@ -1,0 +1,150 @@
+"""A Python line, followed through the stages of a compiled kernel.
+
+The stages are joined on (file, line, inline stack), as `locations` reads them: what a helper function became
+at one of its calls is kept apart from what it became at another. A stage that cannot be read says why.
+"""
+
+from __future__ import annotations
+
+import os.path
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePath
+
+from tracing.analyze.passes.locations import Located, Stack, invented_locations, located
+from tracing.errors import Problem
+from tracing.model import Blob, Compilation
+from tracing.store import Run
+
+_TIMEOUT_S = 120  # of nvdisasm, which takes about a second for a large kernel
+
+
+@dataclass(frozen=True, slots=True)
+class StageLines:
+    """What one stage of a kernel says about where it comes from."""
+
+    stage: str
+    located: Sequence[Located] = ()
+    note: str = ""  # why nothing is known of this stage, or what in it is not to be believed
+
+
+@dataclass(frozen=True, slots=True)
+class Thread:
+    """What one call path to a Python line became, stage by stage."""
+
+    stack: Stack
+    stages: Mapping[str, Sequence[Located]]  # only those in which something of it is left
+
+
+def artefacts(run: Run, compilation: Compilation) -> dict[str, Blob]:
+    """What each stage of a compilation gave, by the ending of the artefact's file name."""
+    found: dict[str, Blob] = {}
+    for owner, artefact in run.artefacts():
+        if owner.hash == compilation.hash:
+            found.setdefault(artefact.stage, artefact.blob)
+    return found
+
+
+def stage_lines(run: Run, compilation: Compilation, nvdisasm: Path | None) -> list[StageLines]:
+    """Every stage of a kernel, from TTIR to what the device executes.
+
+    nvdisasm -- NVIDIA's disassembler; None: it is said that SASS could not be read
+
+    Reads every artefact once and disassembles the cubin: about a second for a large kernel.
+    """
+    blobs = artefacts(run, compilation)
+    nvidia = compilation.target.startswith("cuda")
+    found = [_stage(run, blobs, stage) for stage in ("ttir", "ttgir", "llir", "ptx" if nvidia else "amdgcn")]
+    found += [_sass(run, blobs, nvdisasm)] if nvidia else []
+    return [_without_callers(one) if _calls(found[2]) and not _calls(one) else one for one in found]
+
+
+def _calls(stage: StageLines) -> bool:
+    return any(len(stack) > 1 for one in stage.located for stack in one.stacks)
+
+
+def _without_callers(stage: StageLines) -> StageLines:
+    # PTX up to Triton 3.6's, which LLVM wrote without `inlined_at`
+    note = "names no call sites: what was inlined stands under its own line, not under its caller's"
+    return replace(stage, note=note) if stage.located else stage
+
+
+def _stage(run: Run, blobs: Mapping[str, Blob], stage: str) -> StageLines:
+    if stage not in blobs:
+        return StageLines(stage, note="was not recorded: the compilation did not get there")
+    text = run.text(blobs[stage])
+    invented = invented_locations(text) if stage == "ptx" else 0
+    note = f"{invented} .loc inside inline assembly left out: LLVM counts them on, line by line of its text"
+    return StageLines(stage, located(stage, text), note if invented else "")
+
+
+def _sass(run: Run, blobs: Mapping[str, Blob], nvdisasm: Path | None) -> StageLines:
+    if "cubin" not in blobs:
+        return StageLines("sass", note="no cubin was recorded: the compilation did not get there")
+    if nvdisasm is None:
+        return StageLines(
+            "sass", note="no nvdisasm was found: install CUDA's, or name it in TRITON_NVDISASM_PATH"
+        )
+    text, error = _disassembled(run.bytes(blobs["cubin"]), nvdisasm)
+    if error:
+        return StageLines("sass", note=f"{nvdisasm} failed: {error}")
+    invented = invented_locations(run.text(blobs["ptx"])) if "ptx" in blobs else 0
+    note = (
+        "instructions of inline assembly can stand under lines that follow theirs: ptxas believes PTX's .loc"
+    )
+    return StageLines("sass", located("sass", text), note if invented else "")
+
+
+def _disassembled(cubin: bytes, nvdisasm: Path) -> tuple[str, str]:
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+        file.write(cubin)
+        file.flush()
+        command = [str(nvdisasm), "-gi", "-c", file.name]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            return "", str(error)
+    return done.stdout, done.stderr.strip() if done.returncode else ""
+
+
+def follow(stages: Sequence[StageLines], place: str) -> list[Thread]:
+    """What became of one Python line, a thread for each call path that goes through it.
+
+    stages -- as `stage_lines` gives them
+    place  -- "FILE:LINE"; the end of the file's path is enough
+
+    Raises Problem if nothing says that it comes from there, with the lines of that file that do.
+    """
+    file, line = _place(place)
+    threads: dict[Stack, dict[str, list[Located]]] = {}
+    for stage in stages:
+        for one in stage.located:
+            for stack in one.stacks:
+                if any(frame.line == line and _is_file(frame.file, file) for frame in stack):
+                    threads.setdefault(stack, {}).setdefault(stage.stage, []).append(one)
+    if not threads:
+        raise Problem(f"nothing of this kernel comes from {place}", _known_lines(stages, file))
+    return [Thread(stack, found) for stack, found in threads.items()]
+
+
+def _place(place: str) -> tuple[str, int]:
+    file, _, line = place.rpartition(":")
+    if not file or not line.isdecimal():
+        raise Problem(f"{place} is no place in a source", "name one as FILE:LINE, kernels.py:26")
+    return os.path.normpath(file), int(line)
+
+
+def _is_file(path: str, end: str) -> bool:
+    parts, wanted = PurePath(path).parts, PurePath(end).parts
+    return parts[-len(wanted) :] == wanted
+
+
+def _known_lines(stages: Sequence[StageLines], file: str) -> str:
+    frames = {frame for stage in stages for one in stage.located for stack in one.stacks for frame in stack}
+    lines = sorted({frame.line for frame in frames if _is_file(frame.file, file)})
+    if lines:
+        return f"lines of {file} that left something: {', '.join(map(str, lines))}"
+    files = sorted({frame.file for frame in frames})
+    return f"files that it comes from: {', '.join(files) or 'none is named'}"

@@ -1,0 +1,107 @@
+"""Whether two texts of IR say the same in other words.
+
+A compile that goes on from text has lost what text does not hold: the order in which a value's users were
+made, and with it the order in which LLVM writes the incoming values of a phi; names that come from locations.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import partial
+
+from tracing.analyze.passes.operations import without_locations
+from tracing.analyze.passes.renaming import renamed
+
+_DEBUG = re.compile(
+    r",? !dbg !\d+|^\s*#dbg_\w+\(.*\)\n|^; ModuleID = .*\n|^source_filename = .*\n", re.MULTILINE
+)
+_METADATA = re.compile(r"^!(\d+) = (.*)\n", re.MULTILINE)
+_NAMED_METADATA = re.compile(r"^![\w.]+ = .*\n", re.MULTILINE)
+_ATTRIBUTES = re.compile(r"^attributes (#\d+) = (.*)\n", re.MULTILINE)
+_REFERENCE = re.compile(r"!(\d+)")
+_FUNCTION = re.compile(r"^define .*?^}\n", re.MULTILINE | re.DOTALL)
+_DEFINED = re.compile(r'^\s*(%(?:[\w$.-]+|"[^"]*")) = |^([\w$.-]+|"[^"]*"):', re.MULTILINE)
+_VALUE = re.compile(r'%(?:[\w$.-]+|"[^"]*")')
+_LABEL = re.compile(r'^([\w$.-]+|"[^"]*"):.*$', re.MULTILINE)
+_PHI = re.compile(r"( = phi [^\[]*)(\[.*\])(.*)$", re.MULTILINE)
+_INCOMING = re.compile(r"\[[^\]]*\]")
+_PTX_LOCATION = re.compile(r"^\s*(?:\.loc|\.file)\b.*\n|^\s*//.*\n|^\$L__tmp\d+:\n", re.MULTILINE)
+_PTX_SECTION = re.compile(r"^\s*\.section\s+\.debug\w*\s*\{.*?^\s*\}\n", re.MULTILINE | re.DOTALL)
+DEPTH = 3  # of metadata in metadata that is compared: what loops and ranges say
+
+
+def same(a: str, b: str, stage: str) -> str:
+    """In what two texts of one stage differ that changes nothing; "" if they differ in more, or in nothing.
+
+    stage -- "ttir", "ttgir", "llir", "ptx", "amdgcn"
+    """
+    if a == b:
+        return ""
+    for what, plain in _WAYS.get(stage, _MLIR).items():
+        if plain(a, b):
+            return what
+    return ""
+
+
+def _mlir(a: str, b: str, *, names: bool) -> bool:
+    a, b = without_locations(a), without_locations(b)
+    return a == (renamed(a, b) if names else b)
+
+
+def _llvm(a: str, b: str, *, names: bool) -> bool:
+    return _llvm_plain(a, names) == _llvm_plain(b, names)
+
+
+def _llvm_plain(text: str, names: bool) -> str:
+    text = _DEBUG.sub("", text)
+    metadata = {number: content for number, content in _METADATA.findall(text)}
+    attributes = dict(_ATTRIBUTES.findall(text))
+    for pattern in (_METADATA, _NAMED_METADATA, _ATTRIBUTES):
+        text = pattern.sub("", text)
+    text = _REFERENCE.sub(lambda found: _expanded(found[1], metadata, DEPTH), text)
+    text = re.sub(r"#\d+", lambda found: attributes.get(found[0], found[0]), text)
+    if names:
+        text = _FUNCTION.sub(lambda found: _numbered(found[0]), text)
+    text = re.sub(r"[ \t]*; preds = .*$", "", text, flags=re.MULTILINE)
+    return _PHI.sub(_sorted_phi, text)
+
+
+def _expanded(number: str, metadata: dict[str, str], depth: int) -> str:
+    content = metadata.get(number, "")
+    if depth == 0 or content.removeprefix("distinct ").startswith("!DI"):
+        return "!{}"
+    return _REFERENCE.sub(lambda found: _expanded(found[1], metadata, depth - 1), content)
+
+
+def _numbered(function: str) -> str:
+    # values and blocks by the order in which they are defined: a phi may use one before that
+    head, _, body = function.partition("\n")
+    order = _VALUE.findall(head)
+    order += [value or f"%{label}" for value, label in _DEFINED.findall(body)]
+    names = {name: f"%v{number}" for number, name in enumerate(dict.fromkeys(order))}
+    text = _VALUE.sub(lambda found: names.get(found[0], found[0]), f"{head}\n{body}")
+    return _LABEL.sub(lambda found: f"{names.get('%' + found[1], found[1])}:", text)
+
+
+def _sorted_phi(found: re.Match[str]) -> str:
+    return f"{found[1]}{', '.join(sorted(_INCOMING.findall(found[2])))}{found[3]}"
+
+
+def _ptx(a: str, b: str) -> bool:
+    plain = [_PTX_LOCATION.sub("", _PTX_SECTION.sub("", text)) for text in (a, b)]
+    return plain[0] == plain[1]
+
+
+_MLIR: dict[str, Callable[[str, str], bool]] = {
+    "locations": partial(_mlir, names=False),
+    "names of values and locations": partial(_mlir, names=True),
+}
+_WAYS: dict[str, dict[str, Callable[[str, str], bool]]] = {
+    "llir": {
+        "locations and the order of phis": partial(_llvm, names=False),
+        "names of values, the order of phis and locations": partial(_llvm, names=True),
+    },
+    "ptx": {"locations": _ptx},
+    "amdgcn": {},
+}

@@ -1,0 +1,68 @@
+"""A place at which ranks of a job that went together do not any more, and who left there."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal, TypeAlias
+
+from tracing.analyze.ranks.rank_events import Event
+
+Kind: TypeAlias = Literal["launch", "lacking", "more", "collective", "altered", "update", "output"]
+Groups: TypeAlias = tuple[tuple[tuple[int, ...], str], ...]  # ranks and what they have, the most ranks first
+
+
+@dataclass(frozen=True, slots=True)
+class Parting:
+    """A place at which ranks that went together do not any more."""
+
+    kind: Kind
+    event: Event  # of the first rank that has it
+    groups: Groups
+    argument: str = ""  # of a launch; which tensor, of a landmark
+    before: Mapping[int, tuple[str, ...]] = field(default_factory=dict)  # what those that left did, in order
+    outputs: tuple[str, ...] = ()  # of a launch that is another one: what it left differently
+    count: int = 1  # launches and landmarks in a row, that are lacking or more
+
+    @property
+    def left(self) -> tuple[int, ...]:
+        """The ranks that left; none where two groups are the largest."""
+        sizes = [len(ranks) for ranks, _ in self.groups]
+        if len(sizes) > 1 and sizes[0] == sizes[1]:
+            return ()
+        return tuple(sorted(rank for ranks, _ in self.groups[1:] for rank in ranks))
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """Equal for partings that repeat one another."""
+        told = self.groups if self.kind == "launch" else ()
+        return (self.kind, self.event.name, self.argument, self.left, told)
+
+
+def groups_of(told: Mapping[int, str]) -> Groups:
+    """Ranks grouped by what each has."""
+    by_text: dict[str, list[int]] = defaultdict(list)
+    for rank, text in sorted(told.items()):
+        by_text[text].append(rank)
+    return tuple(
+        sorted(((tuple(ranks), text) for text, ranks in by_text.items()), key=lambda one: (-len(one[0]), one))
+    )
+
+
+def joined(partings: Iterator[Parting]) -> Iterator[Parting]:
+    """Partings; events in a row that the same ranks lack, or have more, are one."""
+    held: Parting | None = None
+    for one in partings:
+        if held is not None and one.kind == held.kind in ("lacking", "more") and _who(one) == _who(held):
+            held = replace(held, count=held.count + 1)
+            continue
+        if held is not None:
+            yield held
+        held = one
+    if held is not None:
+        yield held
+
+
+def _who(parting: Parting) -> set[tuple[int, ...]]:
+    return {ranks for ranks, _ in parting.groups}

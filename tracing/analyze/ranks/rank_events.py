@@ -1,0 +1,167 @@
+"""What the ranks of a job did, side by side: launches and landmarks, each with the same of the other ranks.
+
+Ranks of one program launch the same kernels in the same order. While they do, nothing is held back. Where
+they do not, most of them are followed: what some have more is given alone, what they lack is lacking, and
+`alignment.way_back` says where they are in step again.
+
+Cost: about 1 µs a launch and rank while they are in step. Memory: WINDOW events of each rank where they are
+not, and the digests of all landmarks.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from typing import TypeAlias
+
+from tracing.analyze.align.alignment import WINDOW, way_back
+from tracing.analyze.runs.endings import ending
+from tracing.digest.columns import Row
+from tracing.model import Kernel, Landmark, LandmarkDigests, LaunchLine, Signature
+from tracing.store import Run, rank_of
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One launch, or one landmark, of one rank."""
+
+    name: str  # of the kernel, the collective, the update
+    launch: int  # its index; of a landmark how many launches came before
+    ordinal: int  # of a landmark among those of its name, from 0
+    row: Row | None = None
+    way: tuple[Kernel, Signature] | None = None  # in which a row was launched
+    landmark: Landmark | None = None
+    inputs: tuple[str, ...] | None = None  # bits at a landmark; None: not taken
+    results: tuple[str, ...] | None = None
+    rank: int = 0
+
+    def __str__(self) -> str:
+        if self.row is not None:
+            return f"launch #{self.launch} {self.name}"
+        return f"{self.name} #{self.ordinal}, before launch #{self.launch}"
+
+
+Step: TypeAlias = Mapping[int, Event]  # by rank: what is the same event on all of these
+
+
+class RankEvents:
+    """The launches and landmarks of one process of a run."""
+
+    def __init__(self, run: Run, process: str) -> None:
+        self.rank = rank_of(process)
+        self._run, self._process = run, process
+
+    def __iter__(self) -> Iterator[Event]:
+        known = self._run.signatures(self._process)
+        marks = landmarks(self._run, self._process)
+        waiting = next(marks, None)
+        for row in self._run.rows(self._process):
+            index = row.line.index
+            while waiting is not None and waiting.launch <= index:
+                yield waiting
+                waiting = next(marks, None)
+            if way := known.get(row.line.signature):
+                yield Event(way[0].name, index, 0, row, way, rank=self.rank)
+        while waiting is not None:
+            yield waiting
+            waiting = next(marks, None)
+
+
+def landmarks(run: Run, process: str) -> Iterator[Event]:
+    """The landmarks of one process of a run, with the bits that were taken at them; all bits are held."""
+    bits: dict[tuple[int, str], tuple[str, ...]] = {}
+    for line in run.view(process, LandmarkDigests, LandmarkDigests):
+        key = (line.landmark, line.side)  # several lines where results are waited for one by one
+        bits[key] = (*bits.get(key, ()), *(digest.bits for digest in line.digests))
+    counts = Counter[str]()
+    for one in run.view(process, Landmark, Landmark):
+        sides = bits.get((one.index, "inputs")), bits.get((one.index, "results"))
+        yield Event(one.name, one.launch, counts[one.name], None, None, one, *sides, rank_of(process))
+        counts[one.name] += 1
+
+
+def ranks_of(run: Run) -> tuple[list[RankEvents], list[str]]:
+    """The ranks of a run, a process each, and which of the job are not there or did not end."""
+    by_rank: dict[int, list[str]] = {}
+    for process in sorted({*run.processes(LaunchLine), *run.processes(Landmark)}):
+        by_rank.setdefault(rank_of(process), []).append(process)
+    size = run.info.world_size
+    notes = [f"rank {rank} of {size} recorded nothing" for rank in range(size) if rank not in by_rank]
+    for rank, (_, *others) in sorted(by_rank.items()):
+        notes += [f"{other.strip('-')}, another process of rank {rank}" for other in others]
+        if early := ending(run, rank):
+            notes.append(f"rank {rank} {early}; compared up to there")
+    return [RankEvents(run, found[0]) for _, found in sorted(by_rank.items())], notes
+
+
+def side_by_side(ranks: list[RankEvents]) -> Iterator[tuple[Step, Mapping[int, str]]]:
+    """The events of several ranks, each on all ranks that have it, and where the others are instead.
+
+    Of ranks that have it not, it is given what they do next: the text is empty at an end.
+    """
+    ahead = {one.rank: _Ahead(iter(one)) for one in ranks}
+    while True:
+        heads = {rank: one.name() for rank, one in ahead.items()}
+        names = Counter(name for name in heads.values() if name is not None)
+        if not names:
+            return
+        if len(names) == 1 and None not in heads.values() and not any(one.lacks for one in ahead.values()):
+            yield {rank: one.take() for rank, one in ahead.items()}, {}
+        else:
+            yield from _out_of_step(ahead)
+
+
+class _Ahead:
+    # one rank, looked at ahead
+
+    def __init__(self, events: Iterator[Event]) -> None:
+        self._events = events
+        self.held = deque[Event]()
+        self.lacks = 0  # how many of the coming events of most ranks it does not have
+        self.instead = 0  # for how many of them it has others, as many
+
+    def name(self) -> str | None:
+        self._fill(1)
+        return self.held[0].name if self.held else None
+
+    def names(self) -> list[str]:
+        self._fill(WINDOW)
+        return [event.name for event in islice(self.held, WINDOW)]
+
+    def take(self) -> Event:
+        self._fill(1)
+        return self.held.popleft()
+
+    def _fill(self, count: int) -> None:
+        if len(self.held) < count:
+            self.held.extend(islice(self._events, count - len(self.held)))
+
+
+def _out_of_step(ahead: dict[int, _Ahead]) -> Iterator[tuple[Step, Mapping[int, str]]]:
+    # one event of most ranks, behind all that others have more
+    here = {rank: one for rank, one in ahead.items() if not one.lacks and one.name() is not None}
+    if not here:  # those that lacked what was there are all that go on
+        for one in ahead.values():
+            one.lacks = 0
+        return
+    name, _ = Counter(one.name() for one in here.values()).most_common(1)[0]
+    leading = next(one for one in here.values() if one.name() == name)
+    for rank, one in here.items():
+        if one.name() == name or one.instead:
+            continue
+        lacking, more = way_back(leading.names(), one.names())
+        if lacking == more:
+            one.instead = lacking
+            continue
+        one.lacks = lacking
+        for _ in range(more):
+            event = one.take()
+            yield {rank: event}, {other: ahead[other].name() or "" for other in ahead if other != rank}
+    step = {rank: one.take() for rank, one in here.items() if not one.lacks and one.held}
+    absent = {rank: one.name() or "" for rank, one in ahead.items() if rank not in step}
+    for one in ahead.values():
+        one.lacks, one.instead = max(0, one.lacks - 1), max(0, one.instead - 1)
+    if step:
+        yield step, absent

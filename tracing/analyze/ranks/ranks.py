@@ -1,0 +1,257 @@
+"""Which rank of a job left the others first, and where.
+
+Inputs differ between ranks on purpose, so unequal bits alone prove nothing. These do:
+
+- launches: another kernel, grid, configuration or layout; one more, or one that is lacking;
+- a collective that leaves all ranks of its group with the same bits (all-reduce, broadcast, all-gather), but
+  did not;
+- the result of such a collective that a launch reads later: other bits, or another last writer, on some;
+- an update of parameters, of those that were equal on all ranks before the first;
+- a launch that read the same bits on all ranks and left others on some.
+
+Who left is who is in no company of most others: of two ranks, or of two halves, it cannot be told.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from tracing.analyze.compare.signature_pair import SignaturePair, Slot, signature_pair
+from tracing.analyze.ranks.rank_departure import Kind, Parting, groups_of, joined
+from tracing.analyze.ranks.rank_events import Event, RankEvents, Step, ranks_of, side_by_side
+from tracing.store import Run
+
+MEMORY = 3  # events that are told before one that differs
+_ALIKE = ("allreduce", "broadcast", "allgather", "_allgather", "all_reduce", "all_gather")
+
+
+@dataclass(slots=True)
+class RankComparison:
+    """The ranks of one run being compared: iterate over what parts them; the rest is known behind it."""
+
+    run: Run
+    ranks: tuple[int, ...] = ()
+    launches: int = 0  # that all ranks made
+    collectives: int = 0  # of these kinds that leave all ranks alike, and were compared
+    other_collectives: int = 0  # that leave each rank with something else
+    undigested: int = 0  # landmarks whose bits were not taken on every rank
+    updates: int = 0
+    same_inputs: int = 0  # launches that read the same bits on all ranks
+    unproven: int = 0  # of these, with other results in memory that held other bits before
+    own: int = 0  # parameters that were not equal before the first update: each rank's own
+    repeated: int = 0  # partings that repeat one
+    notes: list[str] = field(default_factory=list)  # what was not compared, and why
+    _equal: dict[object, set[int]] = field(default_factory=dict)  # parameters that are alike on all ranks
+    _spoilt: set[str] = field(default_factory=set)  # collectives that once left ranks with other bits
+    _members: dict[str, set[tuple[int, ...]]] = field(default_factory=lambda: defaultdict(set))
+    _ways: dict[object, SignaturePair] = field(default_factory=dict)
+
+    def __iter__(self) -> Iterator[Parting]:
+        processes, self.notes = ranks_of(self.run)
+        self.ranks = tuple(one.rank for one in processes)
+        done: dict[int, deque[str]] = {rank: deque(maxlen=MEMORY) for rank in self.ranks}
+        known = Counter[tuple[object, ...]]()
+        if len(processes) < 2:
+            return
+        for parting in joined(self._partings(processes, done)):
+            known[parting.key] += 1
+            if known[parting.key] == 1:
+                yield parting
+        self.repeated = sum(known.values()) - len(known)
+
+    def _partings(self, ranks: list[RankEvents], done: Mapping[int, deque[str]]) -> Iterator[Parting]:
+        for step, absent in side_by_side(ranks):
+            first = next(iter(step.values()))
+            for found in self._at(step, absent):
+                before = {rank: tuple(done[rank]) for rank in found.left}
+                yield Parting(found.kind, first, found.groups, found.argument, before, found.outputs)
+            for rank, event in step.items():
+                done[rank].append(str(event))
+
+    def _at(self, step: Step, absent: Mapping[int, str]) -> Iterator[Parting]:
+        first = next(iter(step.values()))
+        if absent:
+            # what is lacking on most ranks is more on the others
+            kind: Kind = "lacking" if len(step) >= len(absent) else "more"
+            told = {rank: event.name for rank, event in step.items()}
+            told |= {rank: name or "its end" for rank, name in absent.items()}
+            yield Parting(kind, first, groups_of(told))
+            if len(step) == 1:
+                return
+        if len({event.name for event in step.values()}) > 1:
+            yield Parting("launch", first, groups_of({rank: event.name for rank, event in step.items()}))
+        elif first.row is not None:
+            self.launches += 1
+            yield from self._launches(step)
+        elif first.landmark is not None and first.landmark.kind == "collective":
+            yield from self._collective(step)
+        else:
+            yield from self._update(step)
+
+    # ---- launches
+
+    def _launches(self, step: Step) -> Iterator[Parting]:
+        first = next(iter(step.values()))
+        lowest = next(iter(step))
+        ways = {rank: self._way((lowest, first), (rank, event)) for rank, event in step.items()}
+        texts = {rank: _changed(way, "b") for rank, way in ways.items()}
+        slots = min((way.slots for way in ways.values()), key=len)  # fewer where a rank has no digests
+        inputs = [slot for slot in slots if slot.side == "before"]
+        unequal = [slot for slot in inputs if len(set(_bits(slot, step, ways).values())) > 1]
+        outputs = [] if unequal else _outputs(first, step, ways)
+        if len(set(texts.values())) > 1:
+            theirs = next(_changed(way, "a") for way in ways.values() if way.changes)
+            told = {rank: text or theirs for rank, text in texts.items()}
+            yield Parting(
+                "launch", first, groups_of(told), outputs=tuple(slot_name(first, s) for s in outputs)
+            )
+            return
+        yield from self._altered(step, ways, unequal)
+        if not unequal and slots:
+            self.same_inputs += 1
+            for slot in outputs:
+                if _held_other_bits(slot, step, ways):
+                    self.unproven += 1
+                else:
+                    groups = groups_of(_bits(slot, step, ways))
+                    yield Parting("output", first, groups, slot_name(first, slot))
+
+    def _way(self, one: tuple[int, Event], other: tuple[int, Event]) -> SignaturePair:
+        (rank_a, a), (rank_b, b) = one, other
+        assert a.row and b.row and a.way and b.way
+        patterns = (a.row.before, a.row.after, b.row.before, b.row.after)
+        key = (rank_a, a.row.line.signature, rank_b, b.row.line.signature, *patterns)
+        way = self._ways.get(key)
+        if way is None:
+            way = self._ways[key] = signature_pair(a.row, b.row, a.way, b.way)
+        return way
+
+    def _altered(
+        self, step: Step, ways: Mapping[int, SignaturePair], unequal: Sequence[Slot]
+    ) -> Iterator[Parting]:
+        # what a collective left alike on all ranks, and nothing should have written since
+        first = next(iter(step.values()))
+        for slot in unequal:
+            writers = {
+                rank: event.row.line.writers.get(slot.position, "")
+                for rank, event in step.items()
+                if event.row
+            }
+            name = Counter(writers.values()).most_common(1)[0][0]
+            if not self._keeps_alike(name):
+                continue
+            if len(set(writers.values())) > 1:
+                told = {
+                    rank: f"last written by {one or 'a launch, or nobody'}" for rank, one in writers.items()
+                }
+            elif _offsets(slot, step) > 1 or name in self._spoilt:
+                continue  # each rank reads its own part; or it follows
+            else:
+                told = _bits(slot, step, ways)
+            yield Parting("altered", first, groups_of(told), f"{slot_name(first, slot)}, which {name} left")
+
+    def _keeps_alike(self, name: str) -> bool:
+        return leaves_alike(name) and self._members[name] == {self.ranks}
+
+    # ---- landmarks
+
+    def _collective(self, step: Step) -> Iterator[Parting]:
+        first = next(iter(step.values()))
+        if not leaves_alike(first.name):
+            self.other_collectives += 1
+            return
+        self.collectives += 1
+        by_members: dict[tuple[int, ...], dict[int, Event]] = defaultdict(dict)
+        for rank, event in step.items():
+            assert event.landmark is not None
+            by_members[event.landmark.ranks][rank] = event
+        for members, events in by_members.items():
+            self._members[first.name].add(members)
+            if any(event.results is None for event in events.values()):
+                self.undigested += 1
+                continue
+            for number, told in _unequal(events):
+                self._spoilt.add(first.name)
+                yield Parting("collective", first, groups_of(told), f"result {number}")
+
+    def _update(self, step: Step) -> Iterator[Parting]:
+        first = next(iter(step.values()))
+        assert first.landmark is not None
+        self.updates += 1
+        name = first.name.removeprefix("before ")
+        key = (name, first.landmark.results)
+        if any(event.results is None for event in step.values()):
+            self.undigested += 1
+            return
+        unequal = dict(_unequal(step))
+        if name != first.name:
+            self.updates -= 1
+            equal = set(range(len(first.results or ()))) - unequal.keys()
+            self._equal[key] = self._equal.get(key, equal) & equal
+            self.own += len(unequal)
+            return
+        for number in sorted(unequal.keys() & self._equal.get(key, set())):
+            self._equal[key].discard(number)
+            yield Parting("update", first, groups_of(unequal[number]), f"parameter {number}")
+
+
+def _changed(pair: SignaturePair, side: Literal["a", "b"]) -> str:
+    return ", ".join(f"{one.name}={getattr(one, side)}" for one in pair.changes)
+
+
+def leaves_alike(name: str) -> bool:
+    """Whether a collective leaves all ranks of its group with the same bits."""
+    library, _, operator = name.partition("::")
+    return library in ("c10d", "_c10d_functional") and operator.startswith(_ALIKE)
+
+
+def slot_name(event: Event, slot: Slot) -> str:
+    """The name of the argument that a slot is of."""
+    assert event.way is not None
+    return event.way[1].args[slot.position].name
+
+
+def _unequal(step: Step) -> Iterator[tuple[int, dict[int, str]]]:
+    # the results of a landmark that differ between ranks: which, and the bits of each
+    for number in range(min(len(event.results or ()) for event in step.values())):
+        told = {rank: (event.results or ())[number] for rank, event in step.items()}
+        if len(set(told.values())) > 1:
+            yield number, told
+
+
+def _bits(slot: Slot, step: Step, ways: Mapping[int, SignaturePair]) -> dict[int, str]:
+    # of one digest on every rank; where it stands may differ between them
+    told = {}
+    for rank, event in step.items():
+        same = next((s for s in ways[rank].slots if (s.side, s.position) == (slot.side, slot.position)), None)
+        told[rank] = event.row.bits(same.b, same.b + 1) if same and event.row else ""
+    return told
+
+
+def _outputs(first: Event, step: Step, ways: Mapping[int, SignaturePair]) -> list[Slot]:
+    # what the launch left differently on some rank
+    slots: dict[int, Slot] = {}
+    for rank, event in step.items():
+        assert first.row and event.row
+        for slot in ways[rank].differing(first.row, event.row):
+            if slot.side == "after" and slot.differs_by_writing(first.row, event.row):
+                slots.setdefault(slot.position, slot)
+    return list(slots.values())
+
+
+def _held_other_bits(slot: Slot, step: Step, ways: Mapping[int, SignaturePair]) -> bool:
+    first = next(iter(step.values())).row
+    return any(
+        one.held_other_bits(first, event.row)
+        for rank, event in step.items()
+        for one in ways[rank].slots
+        if first and event.row and (one.side, one.position) == ("after", slot.position)
+    )
+
+
+def _offsets(slot: Slot, step: Step) -> int:
+    metas = [event.way[1].args[slot.position].tensor for event in step.values() if event.way]
+    return len({meta.offset for meta in metas if meta})

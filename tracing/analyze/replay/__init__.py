@@ -1,0 +1,1 @@
+"""Plans and verdicts of launches that are executed again or swapped."""

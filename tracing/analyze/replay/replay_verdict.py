@@ -1,0 +1,176 @@
+"""What replays of one launch say about why two runs differ in it.
+
+- a race of its own: replays of one launch on the same bytes differ from each other;
+- its code differs: on the same inputs the launches of a and b leave different results, each time the same;
+- its inputs differ: on the inputs of a it leaves another result than on those of b, whichever code it has;
+- it needs its surroundings: all replays leave what one of the runs recorded, and none what the other did,
+  so other streams, neighbours or memory outside of its arguments decide; or there are elements that depend
+  on memory whose content was not kept;
+- it was not reproduced: no replay leaves what a run recorded, or the inputs do not come again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from tracing.analyze.runs.determinism import Rate
+from tracing.digest.columns import RANGE
+from tracing.model import DifferingElements, Digest, ReplayResult, ReplaySeries, Side
+
+Recorded: TypeAlias = Mapping[Side, Mapping[str, Digest]]  # what the launch left in each run, by argument
+
+
+@dataclass(frozen=True, slots=True)
+class OwnRace:
+    """Replays differ from each other."""
+
+    series: tuple[ReplaySeries, ...]  # in which they do
+
+
+@dataclass(frozen=True, slots=True)
+class CodeDiffers:
+    """The launches of both runs leave different results of the same inputs."""
+
+    inputs: Side
+    elements: tuple[DifferingElements, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class InputsDiffer:
+    """What one run fed it makes the difference."""
+
+    arguments: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NeedsSurroundings:
+    """Replays leave what one run recorded, and never what the other did."""
+
+    appeared: Side
+    missing: Side
+
+
+@dataclass(frozen=True, slots=True)
+class NeedsOtherMemory:
+    """The runs differ, and elements depend on memory whose content was not kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class InputsChanged:
+    """The inputs that a run recorded do not come again, so neither can what it left."""
+
+    arguments: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Reproduced:
+    """Replays leave what was recorded, in both runs if there are two."""
+
+
+@dataclass(frozen=True, slots=True)
+class NotReproduced:
+    """Replays leave what neither run recorded."""
+
+
+@dataclass(frozen=True, slots=True)
+class NothingRecorded:
+    """Replays agree with each other; no run has digests of what the launch left."""
+
+
+@dataclass(frozen=True, slots=True)
+class Undecided:
+    """Elements that depend on memory whose content was not kept hide whether the others are as recorded."""
+
+
+Verdict: TypeAlias = (
+    OwnRace
+    | CodeDiffers
+    | InputsDiffer
+    | InputsChanged
+    | NeedsSurroundings
+    | NeedsOtherMemory
+    | Reproduced
+    | NotReproduced
+    | NothingRecorded
+    | Undecided
+)
+
+
+def verdict(
+    result: ReplayResult, recorded: Recorded, other_inputs: Sequence[str], changed_inputs: Sequence[str] = ()
+) -> Verdict:
+    """What the replays say.
+
+    recorded       -- of each run that was asked about
+    other_inputs   -- the arguments whose contents differ between the two runs
+    changed_inputs -- those that, recorded again, held other contents than at first
+    """
+    if racing := tuple(one for one in result.series if varies(one)):
+        return OwnRace(racing)
+    for difference in result.differences:
+        one, other = (result.series[number] for number in difference.series)
+        if one.inputs == other.inputs:
+            return CodeDiffers(one.inputs, difference.elements)
+    if changed_inputs:
+        return InputsChanged(tuple(changed_inputs))
+    own = {one.inputs: one for one in sorted(result.series, key=lambda one: one.launched == one.inputs)}
+    left = {side: left_as(own.get(side, result.series[0]), bits) for side, bits in recorded.items() if bits}
+    if other_inputs and all(left.values()) and result.differences:
+        return InputsDiffer(tuple(other_inputs))
+    return _of_one_result(left, recorded)
+
+
+def varies(series: ReplaySeries) -> bool:
+    """Whether replays differ from each other."""
+    return any(outcome != series.outcomes[0] for outcome in series.outcomes)
+
+
+def rate(series: ReplaySeries) -> Rate:
+    """How many replays differ from the first."""
+    first, *others = series.outcomes
+    return Rate(sum(one != first for one in others), len(others), "replays")
+
+
+def left_as(series: ReplaySeries, recorded: Mapping[str, Digest]) -> int | None:
+    """How many replays left what was recorded; None if what depends on other memory hides it."""
+    matches = [_matches(outcome, recorded, series.written) for outcome in series.outcomes]
+    return None if None in matches else sum(matches)  # type: ignore[arg-type]
+
+
+def _matches(
+    outcome: Mapping[str, Digest], recorded: Mapping[str, Digest], written: Mapping[str, Sequence[int]]
+) -> bool | None:
+    known = [_alike(outcome[name], bits, written.get(name)) for name, bits in recorded.items()]
+    return False if False in known else None if None in known else True
+
+
+def _alike(left: Digest, recorded: Digest, written: Sequence[int] | None) -> bool | None:
+    # written: the ranges without elements that depend on other memory; None: all of them
+    if left.bits == recorded.bits:
+        return True
+    if written is None:
+        return False
+    ranges = [(one[RANGE * n : RANGE * n + RANGE] for one in (left.tiles, recorded.tiles)) for n in written]
+    return all(a == b for a, b in ranges) if ranges else None
+
+
+def _of_one_result(left: Mapping[Side, int | None], recorded: Recorded) -> Verdict:
+    # all replays left one result; left: how many of them left that of each run
+    if not left:
+        return NothingRecorded()
+    appeared = [side for side, count in left.items() if count]
+    missing = [side for side, count in left.items() if count == 0]
+    if appeared and missing:
+        return NeedsSurroundings(appeared[0], missing[0])
+    if missing:
+        return NotReproduced()
+    if _differ(recorded):
+        return NeedsOtherMemory()
+    return Undecided() if None in left.values() else Reproduced()
+
+
+def _differ(recorded: Recorded) -> bool:
+    bits = [{name: one.bits for name, one in left.items()} for left in recorded.values()]
+    return any(one != bits[0] for one in bits)

@@ -1,0 +1,68 @@
+"""What a case gave with launches of it replaced, on disk: an interrupted swap test goes on where it stopped.
+
+RUN/swap/<key>.json     of run b; the key is made of the case, of where it ran, and of what was replaced
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+import msgspec
+
+from tracing.analyze.replay.swap_plan import Candidate, chosen
+from tracing.model import Replacement, Rerun
+from tracing.store import Run
+
+Replacing: TypeAlias = Mapping[str, Mapping[int, Replacement]]
+
+
+class RerunCache:
+    """The case of a run, run again; `ran` counts how often, `known` what an earlier search knew."""
+
+    def __init__(self, run: Run, key: Sequence[str], make: Callable[[Replacing], Rerun]) -> None:
+        """Keep in a run what `make` gives.
+
+        key -- what, in addition to the replaced launches, decides about the results
+        """
+        self._folder, self._key, self._make = run.path / "swap", key, make
+        self.ran = 0
+        self.known = 0
+        self._asked: dict[Path, Rerun] = {}
+
+    def of(self, candidates: Sequence[Candidate], *, again: bool = False) -> Rerun:
+        """What the case gives with these replaced.
+
+        again -- run it, whatever is known
+
+        One that failed is not kept: it may end otherwise the next time.
+        """
+        replaced = chosen(candidates)
+        path = self._folder / f"{_digest(self._key, replaced)}.json"
+        if again or path not in self._asked:
+            self._asked[path] = self._rerun(path, replaced, again)
+        return self._asked[path]
+
+    def _rerun(self, path: Path, replaced: Replacing, again: bool) -> Rerun:
+        if not again and path.exists():
+            self.known += 1
+            return msgspec.json.decode(path.read_bytes(), type=Rerun)
+        result = self._make(replaced)
+        self.ran += 1
+        if result.outcome.status != "failed":
+            path.parent.mkdir(exist_ok=True)
+            partial = path.with_suffix(f".{os.getpid()}")
+            partial.write_bytes(msgspec.json.encode(result))
+            partial.replace(path)
+        return result
+
+
+def _digest(key: Sequence[str], replaced: Replacing) -> str:
+    result = hashlib.blake2b(msgspec.json.encode(list(key)), digest_size=8)
+    for kernel, turns in sorted(replaced.items()):
+        for number, one in sorted(turns.items()):
+            result.update(msgspec.json.encode([kernel, number, one]))
+    return result.hexdigest()

@@ -1,0 +1,1 @@
+"""What one run, or two as wholes, gave, covered and left out."""

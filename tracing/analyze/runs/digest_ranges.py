@@ -1,0 +1,64 @@
+"""Where in two tensors a difference lies, told from their digests alone.
+
+A digest keeps 12 bits for each of up to eight equal ranges of a tensor's elements. Ranges whose 12 bits
+differ do differ; of those that differ, one in 4096 goes unseen.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal, TypeAlias
+
+from tracing.digest.columns import RANGE, TILE_BYTES, block_tiles
+from tracing.model import Digest, TensorMeta
+from tracing.views import element_bytes
+
+Pair: TypeAlias = tuple[Digest, Digest]
+Blame: TypeAlias = Literal["launch", "untouched", "open"]
+
+
+def differing_elements(
+    meta: TensorMeta, a: Digest, b: Digest, before: Pair | None = None
+) -> list[tuple[int, int]]:
+    """Ranges [first, behind) of elements, in logical order, in which two tensors of one layout differ.
+
+    before -- of both: only where these are equal
+    """
+    size, count = element_bytes(meta.dtype), math.prod(meta.shape)
+    step = TILE_BYTES * block_tiles(size * count) // size
+    found: list[tuple[int, int]] = []
+    for start in range(0, min(len(a.tiles), len(b.tiles)), RANGE):
+        if _differ((a, b), start) and not (before and _differ(before, start)):
+            first = start // RANGE * step
+            behind = min(first + step, count)
+            if found and found[-1][1] == first:
+                found[-1] = (found[-1][0], behind)
+            else:
+                found.append((first, behind))
+    return found
+
+
+def blame(before: Pair, after: Pair) -> Blame:
+    """Whose a difference is that two launches left in memory which may have differed before.
+
+    before, after -- the digests of one argument in both runs
+
+    "launch": in some range the memory was equal before. "untouched": wherever it differs, it holds what it
+    held before, in both runs. "open": where it differs it differed before, and was changed: the launch may
+    have written a part of the range, and the rest is what differs.
+    """
+    if before[0].bits == before[1].bits:
+        return "launch"
+    ranges = range(0, min(len(one.tiles) for one in (*before, *after)), RANGE)
+    differing = [start for start in ranges if _differ(after, start)]
+    if not any(_differ(before, start) for start in ranges) or not differing:
+        return "open"  # where they differ, 12 bits happen to be equal
+    if not all(_differ(before, start) for start in differing):
+        return "launch"
+    changed = (_differ(pair, start) for pair in zip(before, after, strict=True) for start in differing)
+    return "open" if any(changed) else "untouched"
+
+
+def _differ(pair: Pair, start: int) -> bool:
+    a, b = pair
+    return a.tiles[start : start + RANGE] != b.tiles[start : start + RANGE]

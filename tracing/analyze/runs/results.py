@@ -1,0 +1,183 @@
+"""What the cases of two runs gave, left and started from, and how they ended: where do they differ?
+
+Values are compared by type, text, dtype, shape, stride and bits. What has no equality is named, not skipped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from tracing.analyze.runs.endings import ending, outcome_of
+from tracing.analyze.runs.errors import alike, error_text
+from tracing.model import Container, Outcome, PlainValue, Result, Start, TensorValue, Uncomparable, Value
+from tracing.store import Run, rank_of
+
+ByName: TypeAlias = Mapping[tuple[int, str], Value]  # by rank and name
+
+ABSENT = "not there"
+_AFTERWARDS = " afterwards"  # of an argument's name, where it is a result
+_DIGITS = 12  # of a digest
+
+
+@dataclass(frozen=True, slots=True)
+class ResultDiffers:
+    """One value that two runs do not have in common, or how they ended."""
+
+    name: str
+    a: str  # what each run has, in words
+    b: str
+    rank: int = 0
+    tensor: bool = False  # both are tensors
+
+    @property
+    def title(self) -> str:
+        """The name, with the rank of a job."""
+        return f"{self.name} of rank {self.rank}" if self.rank else self.name
+
+
+def results(run: Run) -> ByName:
+    """What the case gave and left, by rank and name; without arguments that it did not change."""
+    found, before = _values(run, Result), _values(run, Start)
+    return {key: value for key, value in found.items() if not _is_as_it_was(key, value, before)}
+
+
+def differing_results(a: Run, b: Run) -> tuple[ResultDiffers, ...]:
+    """What the case gave or left that differs.
+
+    What one run alone has counts too, unless the other did not come to its end. What neither run changed, and
+    differs from the start, does not: `differing_start` has it.
+    """
+    one, other = _values(a, Result), _values(b, Result)
+    starts = _values(a, Start), _values(b, Start)
+    whole = not any(ending(run, rank) for run in (a, b) for rank, _ in (*one, *other))
+    return tuple(
+        found
+        for found in _differing(one, other, whole)
+        if not (_unchanged(found, one, starts[0]) and _unchanged(found, other, starts[1]))
+    )
+
+
+def differing_start(a: Run, b: Run) -> tuple[ResultDiffers, ...]:
+    """What the case started from that differs: "input 0", "parameter weight", "torch's random generator"."""
+    one, other = _values(a, Start), _values(b, Start)
+    ranks = {rank for rank, _ in one} & {rank for rank, _ in other}
+    return tuple(found for found in _differing(one, other, whole=True) if found.rank in ranks)
+
+
+def uncomparable_results(a: Run, b: Run) -> tuple[str, ...]:
+    """What the cases of both runs gave, and nobody can compare: each with its type and the reason."""
+    one, other = results(a), results(b)
+    return tuple(
+        f"{_title(name, rank)} ({value.type}): {value.why}"
+        for (rank, name), value in one.items()
+        if isinstance(value, Uncomparable) and (rank, name) in other
+        if other[rank, name].identity == value.identity
+    )
+
+
+def differing_outcomes(a: Run, b: Run) -> tuple[ResultDiffers, ...]:
+    """Ranks that failed in one run alone, or with another error; called "outcome".
+
+    A run that was interrupted, or is still being recorded, says nothing.
+    """
+    return tuple(
+        ResultDiffers("outcome", *texts, rank)
+        for rank in _ranks(a, b)
+        if (texts := _outcome_texts(a, b, rank)) is not None
+    )
+
+
+def failed_alike(a: Run, b: Run) -> tuple[str, ...]:
+    """What both runs failed with, rank by rank: they can be compared up to there."""
+    found = []
+    for rank in _ranks(a, b):
+        one, other = outcome_of(a, rank), outcome_of(b, rank)
+        if one and other and one.status == other.status == "failed" and alike(one, other):
+            found.append(f"{_title('the case', rank)} failed alike in both runs: {one.detail}")
+    return tuple(found)
+
+
+def value_text(value: Value) -> str:
+    """A value in words: `float32[4] 4d0bd1650fb8, |x| sums to 12.5`, `tuple of 2`, `-0.0`."""
+    match value:
+        case TensorValue():
+            return f"{value.meta.dtype}{list(value.meta.shape)} {_bits_text(value)}"
+        case PlainValue():
+            return value.text
+        case Container():
+            return value.text()
+        case Uncomparable():
+            return f"{value.type}, which cannot be compared: {value.why}"
+
+
+def _bits_text(value: TensorValue) -> str:
+    digest = value.digest
+    counts = {"nan": digest.nan, "inf": digest.inf, "-0": digest.negative_zero}
+    told = [digest.bits[:_DIGITS]]
+    told += [f"|x| sums to {digest.l1:.9g}"] if digest.l1 is not None else []
+    return ", ".join([*told, *(f"{name}={count}" for name, count in counts.items() if count)])
+
+
+def _texts(a: Value, b: Value) -> tuple[str, str]:
+    # two values that differ, told so that one sees in what
+    if isinstance(a, Container) and isinstance(b, Container):
+        return a.text(b), b.text(a)
+    one, other = value_text(a), value_text(b)
+    if isinstance(a, TensorValue) and isinstance(b, TensorValue) and a.meta.stride != b.meta.stride:
+        return f"{one}, stride {list(a.meta.stride)}", f"{other}, stride {list(b.meta.stride)}"
+    if isinstance(a, PlainValue) and isinstance(b, PlainValue) and a.type != b.type:
+        return f"{a.type} {one}", f"{b.type} {other}"
+    return one, other
+
+
+def _values(run: Run, kind: type[Result] | type[Start]) -> dict[tuple[int, str], Value]:
+    return {
+        (rank_of(process), one.name): one.value
+        for process in run.processes(kind)
+        for one in run.view(process, kind, kind)
+    }
+
+
+def _differing(one: ByName, other: ByName, whole: bool) -> Iterator[ResultDiffers]:
+    # whole -- both runs have all that they have
+    for key in dict.fromkeys((*one, *other)):
+        a, b, (rank, name) = one.get(key), other.get(key), key
+        if a is not None and b is not None:
+            if a.identity != b.identity:
+                tensors = isinstance(a, TensorValue) and isinstance(b, TensorValue)
+                yield ResultDiffers(name, *_texts(a, b), rank, tensors)
+        elif whole:
+            texts = [value_text(value) if value is not None else ABSENT for value in (a, b)]
+            yield ResultDiffers(name, texts[0], texts[1], rank)
+
+
+def _unchanged(found: ResultDiffers, values: ByName, start: ByName) -> bool:
+    before = start.get((found.rank, found.name.removesuffix(_AFTERWARDS)))
+    after = values.get((found.rank, found.name))
+    return before is not None and after is not None and before.identity == after.identity
+
+
+def _is_as_it_was(key: tuple[int, str], value: Value, start: ByName) -> bool:
+    rank, name = key
+    before = start.get((rank, name.removesuffix(_AFTERWARDS)))
+    return name.endswith(_AFTERWARDS) and before is not None and before.identity == value.identity
+
+
+def _title(name: str, rank: int) -> str:
+    return ResultDiffers(name, "", "", rank).title
+
+
+def _ranks(a: Run, b: Run) -> list[int]:
+    return sorted({rank_of(process) for run in (a, b) for process in run.processes(Outcome)})
+
+
+def _outcome_texts(a: Run, b: Run, rank: int) -> tuple[str, str] | None:
+    one, other = outcome_of(a, rank), outcome_of(b, rank)
+    if one is None or other is None or "interrupted" in (one.status, other.status):
+        return None
+    failed = [outcome.status == "failed" for outcome in (one, other)]
+    if not any(failed) or (all(failed) and alike(one, other)):
+        return None
+    return error_text(one, other), error_text(other, one)

@@ -1,0 +1,129 @@
+"""Runs as tables, for questions that nobody foresaw: in SQL, and as Parquet for other tools.
+
+DuckDB holds the tables, answers SQL and writes Parquet, which Spark and pandas read. It is an optional
+dependency: without it this module says how to get it. Rows go to it through files, so memory does not grow
+with a run; about 30 µs a launch.
+
+Parquet that was written before is queried where it lies, also on an object store: of each file what a query
+needs is read, and no more.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from tracing.analyze.tables.tables import COLUMNS, ROWS
+from tracing.errors import Problem
+from tracing.store import Run
+from tracing.store.remote import filesystem, inside, is_remote
+
+
+@contextmanager
+def tables(runs: Sequence[Run], names: Iterable[str] = COLUMNS, written: Sequence[str] = ()) -> Iterator[Any]:
+    """A DuckDB connection with the tables of these names, filled from all runs.
+
+    written -- folders and addresses with tables that `write_parquet` wrote, whose rows are there, too
+
+    "divergences" compares each run with the first. Raises Problem where DuckDB, or what reads an address, is
+    not installed, and if a table is missing.
+    """
+    connection = _connection(written)
+    with tempfile.TemporaryDirectory(prefix="tracing-") as folder:
+        try:
+            for name in names:
+                sources = [_filled(name, runs, Path(folder))] if runs else []
+                sources += [_parquet(written, name)] if written else []
+                rows = " union all by name ".join(f"select * from {one}" for one in sources)
+                _execute(connection, f"create {'table' if runs else 'view'} {name} as {rows}")
+            yield connection
+        finally:
+            connection.close()
+
+
+def _connection(addresses: Sequence[str]) -> Any:
+    connection = _duckdb().connect()
+    remote = {one.partition("://")[0]: one for one in addresses if is_remote(one)}
+    known: set[str] = set()
+    for files in map(filesystem, remote.values()):
+        if not known & (kinds := {files.protocol} if isinstance(files.protocol, str) else {*files.protocol}):
+            connection.register_filesystem(files)
+        known |= kinds
+    return connection
+
+
+def _execute(connection: Any, sql: str) -> None:
+    try:
+        connection.execute(sql)
+    except _duckdb().Error as error:
+        raise Problem(
+            f"the tables cannot be read: {str(error).splitlines()[0]}",
+            "write them: `tracing export RUN --parquet DIR`",
+        ) from None
+
+
+def _filled(name: str, runs: Sequence[Run], folder: Path) -> str:
+    file = folder / f"{name}.ndjson"
+    with file.open("wb") as out:
+        for row in ROWS[name](runs):
+            out.write(msgspec.json.encode(row) + b"\n")
+    kinds = ", ".join(f"'{column}': '{kind}'" for column, kind in COLUMNS[name].items())
+    return f"read_json('{file}', format = 'newline_delimited', columns = {{{kinds}}})"
+
+
+def _parquet(folders: Sequence[str], name: str) -> str:
+    return f"read_parquet([{', '.join(_quoted(inside(folder, f'{name}.parquet')) for folder in folders)}])"
+
+
+def _quoted(path: str) -> str:
+    return "'" + path.replace("'", "''") + "'"
+
+
+def query(
+    runs: Sequence[Run], sql: str, written: Sequence[str] = ()
+) -> tuple[list[str], list[tuple[object, ...]]]:
+    """The names of a query's columns, and its rows; fills the tables that the query names.
+
+    written -- as for `tables`
+
+    Raises Problem, with what DuckDB says of it, if it is not valid.
+    """
+    named = set(re.findall(r"\w+", sql.lower()))
+    with tables(runs, [name for name in COLUMNS if name in named], written) as connection:
+        try:
+            result = connection.execute(sql)
+        except _duckdb().Error as error:
+            names = "; ".join(f"{name}({', '.join(columns)})" for name, columns in COLUMNS.items())
+            raise Problem(str(error).split("\n\n")[0], f"the tables are {names}") from None
+        if result is None:
+            raise Problem("there is no query", "for example `select name, bits from results`")
+        return [column[0] for column in result.description or ()], result.fetchall()
+
+
+def write_parquet(runs: Sequence[Run], folder: Path) -> list[Path]:
+    """Write every table as a Parquet file into a folder, which is made; returns the files."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except FileExistsError:
+        raise Problem(f"{folder} is a file", "name a folder: `--parquet DIR`") from None
+    with tables(runs) as connection:
+        files = [folder / f"{name}.parquet" for name in COLUMNS]
+        for name, file in zip(COLUMNS, files, strict=True):
+            connection.execute(f"copy {name} to {_quoted(str(file))} (format parquet, compression zstd)")
+    return files
+
+
+def _duckdb() -> Any:
+    try:
+        return importlib.import_module("duckdb")
+    except ImportError:
+        raise Problem(
+            "duckdb is not installed, and tables need it", "install it: `pip install 'debug-triton[sql]'`"
+        ) from None

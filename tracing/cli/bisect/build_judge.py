@@ -1,0 +1,100 @@
+"""The judge of `tracing bisect` without a command: a recorded launch made again, on this machine's GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tracing import store
+from tracing.analyze.bisect.judge import artefact
+from tracing.analyze.bisect.probes import Judge
+from tracing.analyze.bisect.search import Judgement
+from tracing.compiler.child import in_child
+from tracing.errors import Problem
+from tracing.model import Compilation
+from tracing.replay.build_replay import (
+    BuildReplay,
+    Tolerance,
+    device_name,
+    require_inputs,
+    require_launchable,
+)
+from tracing.replay.cuda_binary import CudaBinary
+from tracing.replay.reference import reference
+from tracing.store.recorded_launch import RecordedLaunch, recorded_launch
+
+
+def replay_judge(
+    run: store.Run,
+    chosen: Compilation,
+    index: int | None,
+    atol: float | None,
+    rtol: float | None,
+    seconds: float,
+) -> Judge:
+    """Compare what a launch of the kernel leaves with what Triton's interpreter makes of the same inputs.
+
+    index -- of the launch; None: the first of the kernel
+
+    Raises Problem where there is no GPU, no such launch, no kept input or no reference, and where one
+    tolerance is given without the other.
+    """
+    if (atol is None) != (rtol is None):
+        raise Problem(
+            "--atol and --rtol belong together", "give both, or none for the defaults of each dtype"
+        )
+    device = in_child(device_name, 60)
+    if device.failure:
+        raise Problem(
+            "without a command the kernel is launched again, and there is no GPU here",
+            "judge by its artefacts: `tracing bisect RUN --kernel K -- COMMAND {ptx}`",
+        )
+    recorded = _recorded(run, chosen, index)
+    require_launchable(recorded.launch)
+    require_inputs(recorded)
+    replay = BuildReplay(recorded, reference(recorded), Tolerance(atol, rtol), device.result)
+    return _ReplayJudge(replay, seconds)
+
+
+def _recorded(run: store.Run, chosen: Compilation, index: int | None) -> RecordedLaunch:
+    mine = [
+        one.index for one in run.launches() if one.kernel.hash == chosen.hash and index in (None, one.index)
+    ]
+    if not mine:
+        which = "no launch" if index is None else f"no launch {index}"
+        what = f"{run.path} has {which} of {chosen.kernel_name}"
+        raise Problem(what, f"`tracing show {run.path}` lists them")
+    return recorded_launch(run, mine[0], kernel=chosen.hash)
+
+
+class _ReplayJudge:
+    # a launch that faults makes CUDA unusable for its process
+
+    stages: Sequence[str] = ("ptx", "cubin")
+
+    def __init__(self, replay: BuildReplay, seconds: float) -> None:
+        self._replay, self._seconds = replay, seconds
+
+    @property
+    def key(self) -> Sequence[str]:
+        return self._replay.key
+
+    def __call__(self, folder: Path) -> Judgement:
+        def judged() -> list[Any]:
+            return list(self._replay.judged(_build(folder)))
+
+        ended = in_child(judged, self._seconds)
+        if ended.failure:
+            return Judgement("skip", f"the replay failed: {ended.failure}", final=not ended.timed_out)
+        verdict, detail = ended.result
+        return Judgement(verdict, detail)
+
+
+def _build(folder: Path) -> CudaBinary:
+    shared = artefact(folder, "shared")
+    return CudaBinary(
+        artefact(folder, "ptx").read_text(),
+        artefact(folder, "cubin").read_bytes(),
+        int(shared.read_text()) if shared.exists() else 0,
+    )

@@ -1,0 +1,35 @@
+"""What `tracing bisect` builds with: Triton's compiler, in children of this process."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tracing.analyze.bisect.probes import Compiled
+from tracing.compiler.child import Ended
+from tracing.compiler.codegen.ptxas import assemblers
+from tracing.compiler.history import History
+from tracing.compiler.variants import Variants
+from tracing.model import Compilation
+
+
+class VariantBuilder:
+    """Builds a compilation in other ways than it is."""
+
+    def __init__(self, chosen: Compilation, source: str, history: History, last: str, seconds: float) -> None:
+        self._variants = Variants(chosen, source, history, last=last, seconds=seconds)
+        backend, _, arch = chosen.target.partition(":")
+        found = assemblers(int(arch)) if backend == "cuda" else []
+        self.assemblers: Sequence[str] = [f"{one.name} {one.version}" for one in found]
+
+    def without(self, dropped: frozenset[int], *, afresh: bool) -> Compiled:
+        return _compiled(self._variants.without(dropped, afresh=afresh))
+
+    def limited(self, limit: int | None, disabled: Sequence[str], *, afresh: bool) -> Compiled:
+        return _compiled(self._variants.limited(limit, disabled, afresh=afresh))
+
+    def assembled(self, level: int | None, assembler: str | None) -> Compiled:
+        return _compiled(self._variants.assembled(level, assembler.split()[0] if assembler else None))
+
+
+def _compiled(ended: Ended) -> Compiled:
+    return Compiled(ended.result or {}, ended.failure, final=not ended.timed_out)

@@ -1,0 +1,198 @@
+"""What `tracing reduce` keeps true of the IR that it makes smaller."""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+
+from tracing import store
+from tracing.analyze.bisect.judge import STAGES, CommandJudge, artefact, run_command
+from tracing.cli.app import err
+from tracing.compiler.child import in_child
+from tracing.compiler.death import Death
+from tracing.compiler.one_pass import Made, run_passes
+from tracing.compiler.opt.pipeline_text import PassText, passes_in
+from tracing.compiler.resume import Place, resume, stages_of
+from tracing.errors import Problem
+from tracing.model import Compilation, PassRecord
+
+_SIDES = ("{before}", "{after}")
+_CANNOT_TELL = (124, 125)
+
+
+def predicate(
+    run: store.Run,
+    chosen: Compilation,
+    passes: Sequence[PassRecord],
+    record: PassRecord,
+    command: Sequence[str] | None,
+    seconds: float,
+) -> Predicate:
+    """What is to hold: a command says that the pass goes wrong; without one, that it dies as on the whole.
+
+    Raises Problem for a command that names nothing of the pass.
+    """
+    if not command:
+        return Dies(record, seconds)
+    if any(side in word for word in command for side in _SIDES):
+        return GoesWrong(record, command, seconds)
+    stages = [one for one in stages_of(chosen) if one in STAGES]
+    judge = CommandJudge(command, stages, seconds)
+    first = next(one for one in passes if one.stage == record.stage)
+    runs = [one.index for one in passes if one.name == record.name and one.index >= record.index]
+    return CompilesBad(record, judge, run.text(first.before), runs)
+
+
+class Predicate:
+    """Something that holds of the whole IR, and is asked of smaller ones; an equal text is asked once."""
+
+    def __init__(self, record: PassRecord, seconds: float) -> None:
+        self.asked = 0
+        self._record, self._seconds = record, seconds
+        self._passes: Sequence[PassText] = passes_in(record.pipeline)
+        self._known: dict[str, bool] = {}
+
+    def __call__(self, text: str) -> bool:
+        key = hashlib.blake2b(text.encode()).hexdigest()
+        if key not in self._known:
+            self.asked += 1
+            self._known[key] = self._holds(text)
+        return self._known[key]
+
+    def require(self, text: str) -> None:
+        """Raise Problem if it does not hold of the whole."""
+        raise NotImplementedError
+
+    def _holds(self, text: str) -> bool:
+        raise NotImplementedError
+
+    def made(self, text: str) -> Made:
+        """What the pass makes of a text."""
+        return run_passes(text, self._passes, seconds=self._seconds)
+
+    def generic(self, text: str) -> str:
+        """A text in MLIR's generic form, without locations; raises Problem if it is no IR."""
+        return self._printed(text, generic=True)
+
+    def pretty(self, text: str) -> str:
+        """A text as MLIR prints it."""
+        found = self._printed(text, generic=False)
+        return found if found.endswith("\n") else f"{found}\n"
+
+    def _printed(self, text: str, *, generic: bool) -> str:
+        found = run_passes(text, (), seconds=self._seconds, generic=generic).before
+        if found is None:
+            raise Problem(f"the IR before {self._record.name} does not parse here", "is it the same Triton?")
+        return found
+
+
+class Dies(Predicate):
+    """The pass dies as it does on the whole."""
+
+    first: Death
+
+    def require(self, text: str) -> None:
+        death = self.made(text).death
+        if death is None:
+            raise Problem(
+                f"{self._record.name} does not die on its recorded input",
+                "a command says what is wrong with what it makes: `-- COMMAND {before} {after}`",
+            )
+        self.first = death
+
+    def _holds(self, text: str) -> bool:
+        death = self.made(text).death
+        return death is not None and self.first.same(death)
+
+
+class GoesWrong(Predicate):
+    """A command says that what the pass makes is wrong, and, if it can tell, that its input is not."""
+
+    def __init__(self, record: PassRecord, command: Sequence[str], seconds: float) -> None:
+        super().__init__(record, seconds)
+        self._command = command
+        self._was_right = True  # what entered the pass
+
+    def require(self, text: str) -> None:
+        made = self.made(text)
+        if made.before is None or made.after is None:
+            raise Problem(f"{self._record.name} dies on its recorded input", "reduce it without a COMMAND")
+        if not self._wrong(made.before, made.after):
+            raise Problem(f"COMMAND says that what {self._record.name} made of the whole is good")
+        self._was_right = not self._wrong(made.before, made.before)
+        if not self._was_right:
+            err.print(
+                "warning: COMMAND says the same of IR that the pass has not touched, so the smallest IR may "
+                "say nothing: let it demand something of {before}, too",
+                markup=False,
+            )
+
+    def _holds(self, text: str) -> bool:
+        made = self.made(text)
+        if made.before is None or made.after is None:
+            return False
+        if not self._wrong(made.before, made.after):
+            return False
+        return not self._was_right or not self._wrong(made.before, made.before)
+
+    def _wrong(self, before: str, after: str) -> bool:
+        with tempfile.TemporaryDirectory(prefix="tracing-") as folder:
+            sides = dict(zip(_SIDES, (before, after), strict=True))
+            paths = {side: Path(folder) / f"{side.strip('{}')}.mlir" for side in sides}
+            for side, text in sides.items():
+                paths[side].write_text(text)
+            words = [_filled(word, paths) for word in self._command]
+            status, said = run_command(words, self._seconds)
+        if status is not None and status >= 128:
+            raise Problem(f"COMMAND ended the search with exit status {status}: {said.strip()[-200:]}")
+        return status not in (None, 0, *_CANNOT_TELL)
+
+
+class CompilesBad(Predicate):
+    """A command says that what is compiled on from there is bad, and that it is not without the pass."""
+
+    def __init__(self, record: PassRecord, judge: CommandJudge, entered: str, runs: Collection[int]) -> None:
+        """Judge what is compiled on.
+
+        entered -- the IR that enters the stage
+        runs    -- the indices of this pass, and of its runs behind it
+        """
+        super().__init__(record, judge.seconds)
+        self._judge, self._entered, self._runs = judge, entered, runs
+        self._is_right_without = True
+
+    def require(self, text: str) -> None:
+        found = self._verdict(text, ())
+        if found != "bad":
+            raise Problem(f"COMMAND says that what is compiled of the whole is {found or 'nothing'}")
+        self._is_right_without = self._verdict(text, self._runs) != "bad"
+        if not self._is_right_without:
+            name = self._record.name
+            err.print(f"warning: COMMAND says bad without {name}, too: is it to blame?", markup=False)
+
+    def _holds(self, text: str) -> bool:
+        if self._verdict(text, ()) != "bad":
+            return False
+        return not self._is_right_without or self._verdict(text, self._runs) != "bad"
+
+    def _verdict(self, text: str, drop: Collection[int]) -> str:
+        # "" where nothing comes of it
+        record = self._record
+        place = Place(text, record.stage, record.index, entered=self._entered)
+        last = max(self._judge.stages, key=STAGES.index)
+        ended = in_child(lambda: resume(record.compilation, place, last=last, drop=drop), self._seconds)
+        if ended.failure:
+            return ""
+        with tempfile.TemporaryDirectory(prefix="tracing-") as folder:
+            for stage, content in ended.result.items():
+                data = content.encode() if isinstance(content, str) else content
+                artefact(Path(folder), stage).write_bytes(data)
+            return self._judge(Path(folder)).verdict
+
+
+def _filled(word: str, paths: Mapping[str, Path]) -> str:
+    for side, path in paths.items():
+        word = word.replace(side, str(path))
+    return word

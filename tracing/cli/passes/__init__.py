@@ -1,0 +1,3 @@
+"""`tracing passes` and what it shows."""
+
+from tracing.cli.passes import command  # noqa: F401  # registers it

@@ -1,0 +1,73 @@
+"""A run opened for its passes: the IR that its recording did not come to derive is derived first."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from tracing import store
+from tracing.cli.app import err
+from tracing.environment import installed
+from tracing.errors import Problem
+from tracing.model import Derivation
+
+
+def open_derived(name: str, runs: Path) -> store.Run:
+    """Open a run as `store.open_run` does, with the IR before and after every pass.
+
+    What a recording left underived, as its process died or was interrupted, is derived now; what cannot be
+    derived is said. A run that is still being recorded, or that this user may not write, stays as it is: what
+    is derived from it is gone when this process ends. Raises Problem where another version of Triton is
+    installed than recorded the run.
+    """
+    run = store.open_run(name, runs)
+    if store.being_recorded(run.path) or not os.access(run.path, os.W_OK):
+        run.put_aside()
+    missed = _derived(run, waiting) if (waiting := len(run.underived())) else []
+    known = [one for one in run.records(Derivation) if one.differs]
+    if missed:
+        _note(run, missed)
+    for one in (*known, *missed):
+        warn(one)
+    return run
+
+
+def warn(one: Derivation) -> None:
+    """Say that a compilation did not come out as recorded."""
+    err.print(
+        f"warning: compilation {one.compilation} of process {one.process}, run once more: {one.differs}\n"
+        "  for the IR as it was, record with `--ir during`",
+        markup=False,
+    )
+
+
+def _derived(run: store.Run, waiting: int) -> list[Derivation]:
+    # gives those that did not end in time, which are asked for again the next time
+    _require_same_triton(run, waiting)
+    with err.status(f"deriving the IR of {waiting} compilations") as status:
+        from tracing.record.passes.derivation import derive
+
+        def progress(done: int, of: int) -> None:
+            status.update(f"IR of {done} of {of} compilations")
+
+        found = derive(run.path, progress=progress, aside=run.aside)
+    left = {(process, one.id) for process, one in run.underived()}
+    return [one for one in found if (one.process, one.compilation) in left]
+
+
+def _note(run: store.Run, missed: Iterable[Derivation]) -> None:
+    # for this process alone: it has tried
+    writer = store.RunWriter(run.put_aside())
+    for one in missed:
+        writer.append(one)
+    writer.close()
+
+
+def _require_same_triton(run: store.Run, waiting: int) -> None:
+    wanted, found = run.info.environment.triton, installed("triton")
+    if wanted != found:
+        raise Problem(
+            f"the IR of {waiting} compilations of {run.path} is not derived yet, and here is Triton {found}",
+            f"open it with Triton {wanted}, which recorded it",
+        )

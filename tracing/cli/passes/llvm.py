@@ -1,0 +1,63 @@
+"""LLVM's passes over a kernel, for the commands that show them: derived at the first question, then kept."""
+
+from __future__ import annotations
+
+from tracing import store
+from tracing.analyze.passes.llvm import llvm_passes
+from tracing.analyze.passes.pass_table import passes_of
+from tracing.analyze.passes.source_map import artefacts
+from tracing.cli.app import err
+from tracing.environment import installed
+from tracing.errors import Problem
+from tracing.model import Compilation, LlvmPasses, PassRecord
+
+FACTOR = 12  # printing every pass, over LLVM's share of the recorded compilation
+LONG = 3.0  # seconds that are announced
+
+
+def derived_llvm(run: store.Run, chosen: Compilation, seconds: float) -> LlvmPasses:
+    """LLVM's passes over one kernel of a run.
+
+    seconds -- that deriving them may take
+
+    Raises Problem where they are not derived yet and cannot be: the compilation did not get to LLVM, or
+    another version of Triton is installed than recorded the run.
+    """
+    found = llvm_passes(run, chosen)
+    if found is not None and not found.differs:  # another environment may give what was recorded
+        return found
+    _require_same_triton(run)
+    passes = passes_of(run, chosen)
+    if not passes or passes[-1].stage != "llir" or passes[-1].after is None:
+        raise Problem(
+            f"the compilation of {chosen.kernel_name} did not get to LLVM",
+            f"`tracing passes {run.path}` says in which pass it ended",
+        )
+    expected = FACTOR * _llvm_seconds(run, chosen, passes)
+    if expected > LONG:
+        err.print(f"[dim]LLVM's passes are derived, some {expected:.0f} s; the run keeps them[/]")
+    with err.status(f"printing LLVM's passes over {chosen.kernel_name} as they run"):
+        # imports Triton, for which no other question needs to wait
+        from tracing.compiler.resume import place_before
+        from tracing.record.passes.llvm import derive_llvm
+
+        place = place_before(passes[-1], passes, run.text)
+        return derive_llvm(run, chosen, place, artefacts(run, chosen), seconds=seconds)
+
+
+def _llvm_seconds(run: store.Run, chosen: Compilation, passes: list[PassRecord]) -> float:
+    # of the recorded compilation, what was not MLIR's
+    walls = {one.stage: one.wall_ms for whole, one in run.artefacts() if whole.hash == chosen.hash}
+    mlir = sum(one.wall_ms or 0.0 for one in passes if one.stage == "llir")
+    stages = sum(walls.get(stage, 0.0) for stage in ("llir", "ptx", "amdgcn"))
+    return max(0.0, stages - mlir) / 1e3
+
+
+def _require_same_triton(run: store.Run) -> None:
+    wanted, found = run.info.environment.triton, installed("triton")
+    if wanted != found:
+        raise Problem(
+            f"LLVM's passes of {run.path} are not derived yet, and its LLVM is that of Triton {wanted}, "
+            f"while here is Triton {found}",
+            f"ask with Triton {wanted}, or record it again here",
+        )

@@ -1,0 +1,128 @@
+"""LLVM's half of a compile: how many of its passes run, which those are, and the IR around each.
+
+LLVM numbers every pass that it may leave out, from the middle end to the code generator, and with
+`-opt-bisect-limit=N` runs the first N; with `-opt-disable=NAME` it runs none of that name. Its options are
+set through the C function that parses LLVM's command line, and both they and the counter last as long as the
+process: everything here happens in a child.
+
+What is not numbered, register allocation for one, cannot be left out. From Triton 3.9 on AMD's code generator
+is that of another LLVM, which takes no options from here: it numbers nothing, and prints all.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+import re
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from tracing.compiler.child import Ended, in_child
+from tracing.compiler.codegen.llvm_text import Printed, printed_passes
+from tracing.compiler.symbols import function
+
+ALL = -1  # LLVM's word for a limit that leaves out nothing
+# a name may have spaces: "Speculatively execute instructions"
+_LINE = re.compile(r"^BISECT: (NOT )?running pass \((\d+)\) (.+?) on (.*)$", re.MULTILINE)
+_PRINTING = (f"-opt-bisect-limit={ALL}", "-opt-bisect-verbose", "-print-after-all", "-print-module-scope")
+
+
+@dataclass(frozen=True, slots=True)
+class LlvmPass:
+    """One pass that LLVM may leave out."""
+
+    index: int  # as opt-bisect-limit counts, from 1
+    name: str  # "simplifycfg"
+    unit: str  # what it worked on, "function (softmax)"
+    ran: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Limited:
+    """A compile with some of LLVM's passes left out."""
+
+    ended: Ended
+    passes: tuple[LlvmPass, ...]
+
+
+def limited(
+    compile: Callable[[], Any],
+    limit: int,
+    disabled: Collection[str] = (),
+    *,
+    also: int | None = None,
+    seconds: float,
+) -> Limited:
+    """Compile with the first `limit` of LLVM's passes and those that it cannot do without.
+
+    compile  -- LLVM's half is enough; its result must be made of what JSON has, and bytes
+    limit    -- 0 leaves out all, `ALL` none; the result is then that of an untouched compile
+    disabled -- names of passes of which none runs, whatever the limit
+    also     -- the number of one more pass, behind the limit, that runs
+    seconds  -- after which the child is killed
+
+    Cost: one compile in a child, and some MB of text to write if this process itself has compiled before.
+
+    Raises Problem where LLVM's options cannot be set.
+    """
+    # Triton connects LLVM's instrumentation, which asks the limit, only where IR is dumped. The filter leaves
+    # nothing to dump; LLVM reads it once, so a process that has compiled before dumps all the same, and waits
+    without = (f"-opt-disable={name}" for name in disabled)
+    which = f"-opt-bisect-limit={limit}" if also is None else f"-opt-bisect={_up_to(limit)}{also}"
+    options = (which, "-opt-bisect-verbose", "-filter-print-funcs=none", *without)
+    ended = _compiled(compile, options, seconds)
+    found = _LINE.findall(ended.stderr)
+    return Limited(ended, tuple(LlvmPass(int(n), name, unit, not off) for off, n, name, unit in found))
+
+
+def _up_to(limit: int) -> str:
+    return f"1-{limit}," if limit > 1 else "1," if limit else ""
+
+
+def printed(
+    compile: Callable[[Callable[[], None]], Any], *, seconds: float, dies: bool = False
+) -> tuple[Ended, Iterator[Printed]]:
+    """Compile, and give every pass of LLVM that ran, in order, with the IR before and after it.
+
+    compile -- gives the artefacts of LLVM's half by stage, and calls what it is given at the end of each
+    seconds -- as for `limited`
+    dies    -- it is known to die, or not to end in time
+
+    If the compiler dies or does not end in time, the last pass is the one that it was in, and has no IR after
+    it. Cost: ten times that of the compile alone, and in memory 2 MB of text for a small kernel, 50 MB for a
+    large one; twice where the compiler dies. Raises Problem as `limited` does.
+    """
+
+    def buffered() -> Any:
+        # LLVM hands what it prints to the system word by word, which takes nine tenths of the time
+        stream = function("_ZN4llvm4errsEv", ctypes.c_void_p)()
+        buffer = function("_ZN4llvm11raw_ostream11SetBufferedEv", None, ctypes.c_void_p)
+        # a new buffer: the old one is written; after each stage, as another LLVM may print in the next one
+        flush = functools.partial(buffer, stream)
+        flush()
+        try:
+            return compile(flush)
+        finally:
+            flush()
+
+    if not dies:
+        ended = _compiled(buffered, (*_PRINTING, "-print-before-pass-number=1"), seconds)
+    if dies or ended.failure:  # the buffer is lost, and it has the pass that is looked for
+        ended = _compiled(lambda: compile(lambda: None), (*_PRINTING, "-print-before-all"), seconds)
+    return ended, printed_passes(ended.stderr, (ended.result or {}).get("llir", ""), died=bool(ended.failure))
+
+
+def _compiled(compile: Callable[[], Any], options: tuple[str, ...], seconds: float) -> Ended:
+    words = [word.encode() for word in ("tracing", *options)]
+    argv = (ctypes.c_char_p * len(words))(*words)
+    types = (ctypes.c_int, ctypes.POINTER(ctypes.c_char_p), ctypes.c_char_p)
+    parse = function("LLVMParseCommandLineOptions", None, *types)
+
+    def call() -> Any:
+        os.putenv("LLVM_IR_ENABLE_DUMP", "1")  # of this child alone
+        parse(len(words), argv, None)
+        return compile()
+
+    return in_child(call, seconds)

@@ -1,0 +1,68 @@
+"""Why two cubins of the same PTX differ: the assembler's reasons, which are not the compiler's.
+
+- ptxas writes the size and the time of change of every source file into its line table, and nothing for a
+  file that is gone, as Inductor's generated ones are after a run;
+- ptxas of some releases now and then chooses other registers for the same text.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tracing.compiler.codegen.ptxas import assemble
+from tracing.compiler.resume import options_of
+
+_DEBUG = (".debug", ".rela.debug", ".rel.debug", ".nv_debug")
+_NOBITS = 8  # a section that takes no room in the file
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Why a cubin is another one for the same PTX."""
+
+    assembler: bool  # whether it was seen to be the assembler's doing
+    reason: str
+
+
+def difference(
+    ptx: str, recorded: bytes, made: bytes, *, target: str, options: Mapping[str, str], tries: int = 6
+) -> Difference:
+    """Explain two different cubins of one PTX, assembled again where more than debug data differs.
+
+    target, options -- those of the `Compilation`
+
+    Cost: up to `tries` processes of 0.05-5 s each. Raises Problem if ptxas refuses the text.
+    """
+    parts = differing_sections(recorded, made)
+    if parts and all(name.startswith(_DEBUG) for name in parts):
+        reason = f"only {', '.join(parts)}: ptxas notes there when source files were changed"
+        return Difference(True, reason)
+    arch = int(target.removeprefix("cuda:"))
+    again = [assemble(ptx, arch, options=options_of(options)) for _ in range(tries)]
+    cubins = {made, *again}
+    if len(cubins) > 1 or recorded in cubins:
+        return Difference(True, f"ptxas is not deterministic: {tries + 1} times, {len(cubins)} cubins")
+    reason = f"ptxas gave this one {tries + 1} times, and never the recorded one: another version of ptxas?"
+    return Difference(False, reason)
+
+
+def differing_sections(a: bytes, b: bytes) -> list[str]:
+    """The names of the sections in which two ELF files differ; empty if they differ in none."""
+    first, second = _sections(a), _sections(b)
+    return [name for name in first | second if first.get(name) != second.get(name)]
+
+
+def _sections(elf: bytes) -> dict[str, bytes]:
+    # of a 64-bit ELF file; Source: the ELF-64 object file format, e_shoff, e_shentsize, e_shnum, e_shstrndx
+    (table,) = struct.unpack_from("<Q", elf, 0x28)
+    size, count, names = struct.unpack_from("<HHH", elf, 0x3A)
+    headers = [struct.unpack_from("<IIQQQQ", elf, table + i * size) for i in range(count)]
+    strings = headers[names][4]
+    found = {}
+    for name, kind, _, _, offset, length in headers:
+        start = strings + name
+        text = elf[start : elf.index(b"\0", start)].decode()
+        found[text] = b"" if kind == _NOBITS else elf[offset : offset + length]
+    return found

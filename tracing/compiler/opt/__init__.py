@@ -1,0 +1,1 @@
+"""triton-opt on the wheel of Triton."""

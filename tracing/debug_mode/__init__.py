@@ -1,0 +1,1 @@
+"""torch's DebugMode with every Triton launch in its log."""

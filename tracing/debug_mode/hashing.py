@@ -1,0 +1,75 @@
+"""Hashes of tensors by a function that DebugMode's user chose, and how it failed."""
+
+from __future__ import annotations
+
+import functools
+import numbers
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from tracing.digest import host as digest
+from tracing.record.user_hash import HashFn
+
+try:
+    from torch.utils._debug_mode._utils import hash_tensor_fn, norm_hash_fn
+except ImportError:  # torch < 2.13: _debug_mode is one file, not a package
+    from torch.utils._debug_mode import (  # type: ignore[attr-defined, no-redef, unused-ignore]
+        hash_tensor_fn,
+        norm_hash_fn,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Hashing:
+    """A hash function; if it fails in the middle of a model, that is kept until a call can say it."""
+
+    fn: HashFn
+    inputs: bool = False
+    failures: list[str] = field(default_factory=list)
+
+    def __call__(self, tensor: torch.Tensor) -> Any:
+        try:
+            value = self.fn(tensor)
+        except Exception as error:
+            self.failures.append(f"hash_fn raised {type(error).__name__}: {error}")
+            return None
+        if _is_hash(value):
+            return value
+        found = f"hash_fn returned a {type(value).__name__}"
+        self.failures.append(f"{found}; it must be a number, str, bytes, None or a tuple of these")
+        return None
+
+    def failure(self, *_dispatched: Any) -> dict[str, Any] | None:
+        """What failed since the last question: for the call that is being recorded."""
+        if not self.failures:
+            return None
+        found = {"hash_error": self.failures[0]}
+        self.failures.clear()
+        return found
+
+    def of(self, tensors: Mapping[int, list[torch.Tensor]], values: Sequence[Any]) -> dict[int, Any]:
+        """The hashes of a call's tensors by position; where the value there is a tuple, a tuple of them."""
+        hashes = {i: tuple(map(self, found)) for i, found in tensors.items()}
+        return {i: found if isinstance(values[i], tuple) else found[0] for i, found in hashes.items()}
+
+
+def _is_hash(value: object) -> bool:
+    if isinstance(value, tuple):
+        return all(map(_is_hash, value))
+    return value is None or isinstance(value, (numbers.Number, str, bytes))
+
+
+def hash_fn_of(chosen: HashFn | str | list[str] | None) -> HashFn:
+    """The function that `DebugMode.log_tensor_hashes` was given, or has by name, or takes without."""
+    # names that are not upstream's were refused by upstream
+    if chosen is None:
+        return lambda tensor: digest.bits(tensor)[0]
+    if isinstance(chosen, list):
+        several = [hash_fn_of(name) for name in chosen]
+        return lambda tensor: tuple(fn(tensor) for fn in several)
+    if isinstance(chosen, str):
+        return functools.partial(norm_hash_fn if chosen == "norm" else hash_tensor_fn, use_scalar=True)
+    return chosen

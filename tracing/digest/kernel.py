@@ -1,0 +1,176 @@
+"""The digest of `digest.py` as a Triton kernel: up to eight tensors in one launch, one read of memory.
+
+A program reads some tiles of one tensor and adds what it finds to that tensor's slot. Additions of integers
+commute, so the order in which programs finish does not matter; the L1 norm is a sum of float64 in that
+order, and its last digits may vary.
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from tracing.digest.columns import RANGES
+from tracing.digest.host import TILE_WORDS
+from tracing.digest.statistics import count_special, count_special_doubles, tally, tally_doubles
+from tracing.digest.words import HALF, last_words, layout_of, scattered_words, tile_halves
+
+FIELDS = 5 + RANGES  # of a slot, 64 bits each: sum 1, L1, NaN, inf, -0.0, then sum 0 by range
+COLUMNS = 15  # of a table: see `digest_kernel`
+PLAIN = -1
+
+_HALF = tl.constexpr(HALF)
+_WORDS = tl.constexpr(TILE_WORDS)
+_GOLDEN = tl.constexpr(0x9E3779B97F4A7C15)
+_FIELDS = tl.constexpr(FIELDS)
+_COLUMNS = tl.constexpr(COLUMNS)
+_STEP = tl.constexpr(TILE_WORDS // 8)  # words at a time where registers are short
+_PLAIN = tl.constexpr(PLAIN)
+_LEAST = tl.constexpr(-(1 << 31))
+
+
+@triton.jit
+def _mix32(x):  # type: ignore[no-untyped-def]
+    x = (x ^ (x >> 16)) * 0x85EBCA6B
+    x = (x ^ (x >> 13)) * 0xC2B2AE35
+    return x ^ (x >> 16)
+
+
+@triton.jit
+def _mix64(x):  # type: ignore[no-untyped-def]
+    x = (x ^ (x >> 33)) * 0xFF51AFD7ED558CCD
+    x = (x ^ (x >> 33)) * 0xC4CEB9FE1A85EC53
+    return x ^ (x >> 33)
+
+
+@triton.jit
+def _both(a0, a1, b0, b1):  # type: ignore[no-untyped-def]
+    return a0 + b0, a1 + b1
+
+
+@triton.jit
+def _keys():  # type: ignore[no-untyped-def]
+    u = tl.arange(0, _HALF).to(tl.uint32) + 1
+    return _mix32(u), _mix32(u + _HALF), _mix32(u + _WORDS), _mix32(u + _WORDS + _HALF)
+
+
+@triton.jit
+def _hashed(x, y, keys, tile, total0, total1):  # type: ignore[no-untyped-def]
+    """Add the two sums of a tile, whose halves are x and y, to those of the tensor."""
+    a0, b0, a1, b1 = keys
+    products0 = (x + a0).to(tl.uint64) * (y + b0).to(tl.uint64)
+    products1 = (x + a1).to(tl.uint64) * (y + b1).to(tl.uint64)
+    sum0, sum1 = tl.reduce((products0, products1), 0, _both)
+    position = (tile + 1).to(tl.uint64) * _GOLDEN
+    return total0 + _mix64(sum0 + position), total1 + _mix64(sum1 + position)
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def _recount(  # type: ignore[no-untyped-def]
+    address, begin, count, nbytes, layout, values, here, KIND: tl.constexpr, PARTS: tl.constexpr,
+    ANY: tl.constexpr,
+):  # fmt: skip
+    """Read tiles again and add the counts of NaN, inf and -0.0 to a slot; returns the sum of the rest."""
+    WIDE: tl.constexpr = _STEP // 2 if KIND == 4 else _STEP
+    l1 = tl.zeros((WIDE,), tl.float64)
+    counts = tl.zeros((WIDE,), tl.int32)
+    for i in range(0, count * (_WORDS // _STEP)):
+        first = begin * _WORDS + i * _STEP
+        if ANY and layout[0] > 0:
+            words = scattered_words(address, first, nbytes, layout, _STEP)
+        else:
+            words = last_words(address, first + tl.arange(0, _STEP), nbytes)
+        if KIND == 4:
+            l1, counts = count_special_doubles(words, l1, counts)
+        else:
+            l1, counts = count_special(words, values, l1, counts, KIND, PARTS)
+    tl.atomic_add(here + 2, tl.sum(counts & 1023, 0).to(tl.int64), sem="relaxed")
+    tl.atomic_add(here + 3, tl.sum((counts >> 10) & 1023, 0).to(tl.int64), sem="relaxed")
+    tl.atomic_add(here + 4, tl.sum(counts >> 20, 0).to(tl.int64), sem="relaxed")
+    return tl.sum(l1, 0)
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def _read(  # type: ignore[no-untyped-def]
+    address, begin, count, nbytes, row, here, block, KIND: tl.constexpr, PARTS: tl.constexpr,
+    ANY: tl.constexpr,
+):  # fmt: skip
+    """Add the sums and the statistics of tiles begin ... begin + count - 1 of a tensor to its slot."""
+    keys = _keys()
+    layout = layout_of(row)
+    values = tl.load(row + 9).to(tl.pointer_type(tl.uint32))
+    total0 = tl.zeros((), tl.uint64)
+    total1 = tl.zeros((), tl.uint64)
+    WIDE: tl.constexpr = _HALF // 2 if KIND == 4 else _HALF
+    l1 = tl.zeros((WIDE,), tl.float64 if KIND == 4 else tl.float32)
+    low = tl.zeros((WIDE,), tl.int32)
+    for i in range(0, count):
+        tile = begin + i
+        x, y = tile_halves(address, tile, nbytes, layout, ANY)
+        total0, total1 = _hashed(x, y, keys, tile, total0, total1)
+        if KIND == 4:
+            l1, low = tally_doubles(x, l1, low)
+            l1, low = tally_doubles(y, l1, low)
+        elif KIND > 0:
+            l1, low = tally(x, values, l1, low, KIND, PARTS)
+            l1, low = tally(y, values, l1, low, KIND, PARTS)
+    tl.atomic_add(here + 5 + begin // block, total0.to(tl.int64, bitcast=True), sem="relaxed")
+    tl.atomic_add(here, total1.to(tl.int64, bitcast=True), sem="relaxed")
+    if KIND > 0:
+        norm = tl.sum(l1, 0).to(tl.float64)
+        # NaN, inf, a sum that overflows and -0.0 are looked at again
+        if (norm != norm) | (norm == float("inf")) | (tl.min(low, 0) == _LEAST):
+            norm = _recount(address, begin, count, nbytes, layout, values, here, KIND, PARTS, ANY)
+        tl.atomic_add((here + 1).to(tl.pointer_type(tl.float64)), norm, sem="relaxed")
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def digest_kernel(  # type: ignore[no-untyped-def]
+    p0, p1, p2, p3, p4, p5, p6, p7,
+    table,
+    out,
+    KIND: tl.constexpr,
+):  # fmt: skip
+    """Add the sums of up to eight tensors to their slots.
+
+    p0 ... p7 -- the addresses of the tensors
+    table     -- [8, COLUMNS] int64, of each tensor: first program, bytes, tiles of a range, kind, tiles a
+                 program; its layout: log2 of its unit (0: contiguous), 3 sizes, 4 strides, whether its rows
+                 are long; the address of [256] float32 values of kind 5
+    out       -- [8, FIELDS] int64
+    KIND      -- tensors of this kind and of any layout; PLAIN: contiguous ones of kinds 0 to 4
+    """
+    pid = tl.program_id(0)
+    # tensors start at ascending programs; one without programs starts where the next one does
+    slot = tl.sum((tl.load(table + tl.arange(0, 8) * _COLUMNS) <= pid).to(tl.int32), 0) - 1
+    address = p0
+    address = tl.where(slot == 1, p1, address)
+    address = tl.where(slot == 2, p2, address)
+    address = tl.where(slot == 3, p3, address)
+    address = tl.where(slot == 4, p4, address)
+    address = tl.where(slot == 5, p5, address)
+    address = tl.where(slot == 6, p6, address)
+    address = tl.where(slot == 7, p7, address)
+    row = table + slot * _COLUMNS
+    nbytes = tl.load(row + 1)
+    block = tl.load(row + 2)
+    kind = tl.load(row + 3)
+    step = tl.load(row + 4)
+    begin = (pid - tl.load(row)) * step
+    tiles = (nbytes + _WORDS * 4 - 1) // (_WORDS * 4)
+    count = tl.minimum(step, tiles - begin)
+    layout = row + 5
+    here = out + slot * _FIELDS
+    if KIND != _PLAIN:
+        PARTS: tl.constexpr = 4 if KIND == 5 else 2 if KIND == 2 or KIND == 3 else 1
+        _read(address, begin, count, nbytes, layout, here, block, KIND, PARTS, True)
+    elif kind == 1:
+        _read(address, begin, count, nbytes, layout, here, block, 1, 1, False)
+    elif kind == 2:
+        _read(address, begin, count, nbytes, layout, here, block, 2, 2, False)
+    elif kind == 3:
+        _read(address, begin, count, nbytes, layout, here, block, 3, 2, False)
+    elif kind == 4:
+        _read(address, begin, count, nbytes, layout, here, block, 4, 1, False)
+    else:
+        _read(address, begin, count, nbytes, layout, here, block, 0, 1, False)

@@ -1,0 +1,79 @@
+"""How the digest's GPU kernel finds the elements of a tensor in their logical order.
+
+A contiguous tensor at a multiple of 16 bytes is read as it lies. Any other with up to four dimensions that
+cannot be merged is read through its strides, in units of 16, four or two bytes; the few that are left (bytes
+with strides, conjugate views) are copied first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+import torch
+
+from tracing.digest.words import HALF
+
+DIMS = 4
+_UNITS = 1 << 31  # of a tensor, and from its first to its last: both fit 31 bits
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where unit i = ((i0 * n1 + i1) * n2 + i2) * n3 + i3 lies: at i0 * s0 + i1 * s1 + i2 * s2 + i3 * s3."""
+
+    unit: int  # bytes: 16, 4, 2; 0: contiguous
+    sizes: tuple[int, ...] = (1, 1, 1)  # n1, n2, n3
+    strides: tuple[int, ...] = (0, 0, 0, 0)  # in units
+
+    @property
+    def long(self) -> bool:
+        """Whether it is a table of rows so long that half a tile meets one end of a row at most."""
+        rows = self.sizes[:2] == (1, 1) and self.strides[3] == 1
+        return self.unit > 0 and rows and self.sizes[2] * self.unit >= 4 * HALF
+
+    @property
+    def misaligned(self) -> int:
+        """The bits of an address that must be zero."""
+        return (self.unit or 16) - 1
+
+
+def layout(tensor: torch.Tensor) -> Layout | None:
+    """How to read a tensor of any strides; None: only a copy of it can be read."""
+    if tensor.is_conj() or tensor.is_neg():
+        return None
+    if tensor.numel() == 0 or (tensor.is_contiguous() and not tensor.data_ptr() & 15):
+        return Layout(0)
+    itemsize, address = tensor.element_size(), tensor.data_ptr()
+    for unit in (16, 4, 2):
+        dims = _in_units(_merged(tensor.shape, tensor.stride()), itemsize, unit)
+        span = max(tensor.numel() * itemsize // unit, sum((n - 1) * stride for n, stride in dims))
+        if dims and len(dims) <= DIMS and not address % unit and span < _UNITS:
+            padded = [(1, 0)] * (DIMS - len(dims)) + dims
+            return Layout(unit, tuple(n for n, _ in padded[1:]), tuple(stride for _, stride in padded))
+    return None
+
+
+def _merged(shape: Sequence[int], stride: Sequence[int]) -> list[tuple[int, int]]:
+    # (size, stride) of the dimensions, outermost first, those that lie behind one another made one
+    def merge(dims: list[tuple[int, int]], dim: tuple[int, int]) -> list[tuple[int, int]]:
+        size, step = dim
+        if dims and dims[-1][1] == size * step:
+            return [*dims[:-1], (dims[-1][0] * size, step)]
+        return [*dims, dim]
+
+    real = [(size, step) for size, step in zip(shape, stride, strict=True) if size != 1]
+    return reduce(merge, real, [])
+
+
+def _in_units(dims: list[tuple[int, int]], itemsize: int, unit: int) -> list[tuple[int, int]]:
+    # elements that are larger than a unit are a dimension more; rows of smaller ones are counted in units
+    if itemsize >= unit and unit < 16:
+        parts = itemsize // unit
+        return _merged(*zip(*[(n, step * parts) for n, step in dims], (parts, 1), strict=True))
+    *outer, (size, step) = dims or [(1, 1)]
+    each = unit // itemsize
+    if step != 1 or size % each or any(outer_step % each for _, outer_step in outer):
+        return []
+    return [*((n, outer_step // each) for n, outer_step in outer), (size // each, 1)]

@@ -1,0 +1,117 @@
+"""What the digest kernel is told of tensors: found once for each way in which a kernel is launched."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate, groupby
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from tracing.digest.columns import TILE_BYTES, block_tiles, blocks
+from tracing.digest.kernel import COLUMNS, PLAIN
+from tracing.digest.layouts import Layout, layout
+from tracing.digest.statistics import KINDS
+
+WIDTH = 8  # tensors a launch
+TILES = 32  # tiles a program reads at most: one addition to global memory for 256 KiB
+PROGRAMS = 1024  # that read a tensor if it is large enough: an H100 runs about 8 on each of 132 processors
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """What a digest launch needs to know of up to eight tensors beside their addresses."""
+
+    programs: int
+    count: int
+    padding: tuple[int, ...]  # addresses of the tensors that are not there
+    rows: torch.Tensor  # [8, COLUMNS] int64 on the device, as the kernel takes them
+    address: int  # of the rows
+    kind: int  # KIND of the kernel
+    num_warps: int
+
+
+def variant(tensor: torch.Tensor) -> int:
+    """The KIND of the kernel that reads a tensor; tensors of one side of a launch are sorted by it."""
+    found, kind = layout(tensor), KINDS.get(tensor.dtype, 0)
+    return PLAIN if kind < 5 and (found is None or not found.unit) else kind
+
+
+def tables(tensors: Sequence[torch.Tensor]) -> list[Table]:
+    """One table a launch for tensors of these sizes, dtypes and layouts, on their device.
+
+    Cost: a copy to the device, once for each way in which a kernel is launched.
+    """
+    made = []
+    for kind, group in groupby(tensors, variant):
+        alike = list(group)
+        made += [_table(kind, alike[start : start + WIDTH]) for start in range(0, len(alike), WIDTH)]
+    return made
+
+
+def _step(nbytes: int) -> int:
+    # a power of two, so that it divides the tiles of a range; few for a tensor that would not fill the device
+    filling = nbytes // (TILE_BYTES * PROGRAMS)
+    return min(block_tiles(nbytes), TILES, 1 << max(0, filling.bit_length() - 1))
+
+
+def _table(variant: int, tensors: Sequence[torch.Tensor]) -> Table:
+    first = 0
+    rows = []
+    for tensor in tensors:
+        nbytes, found = tensor.numel() * tensor.element_size(), layout(tensor) or Layout(0)
+        block, step, kind = block_tiles(nbytes), _step(nbytes), KINDS.get(tensor.dtype, 0)
+        values = _values(tensor.dtype, tensor.device).data_ptr() if kind == 5 else 0
+        rows.append(
+            [
+                first,
+                nbytes,
+                block,
+                kind,
+                step,
+                max(found.unit.bit_length() - 1, 0),
+                *found.sizes,
+                *found.strides,
+                found.long,
+                values,
+            ]
+        )
+        first += -(-nbytes // (TILE_BYTES * step))
+    rest = WIDTH - len(tensors)
+    nothing = [first, 0, 1, 0, 1, *[0] * (COLUMNS - 5)]
+    with torch._C._DisableTorchDispatch():
+        made = torch.tensor(rows + [nothing] * rest, device=tensors[0].device)
+    # few warps read faster, many start faster
+    num_warps = 2 if variant == PLAIN and first >= PROGRAMS else 4
+    return Table(first, len(tensors), (0,) * rest, made, made.data_ptr(), variant, num_warps)
+
+
+@functools.cache
+def _values(dtype: torch.dtype, device: torch.device) -> torch.Tensor:
+    # [256] what each byte stands for
+    with torch._C._DisableTorchDispatch():
+        return torch.arange(256, dtype=torch.uint8).view(dtype).float().to(device)
+
+
+def facts(tensors: Sequence[torch.Tensor]) -> npt.NDArray[np.int64]:
+    """[n, 3] what `decode` needs to know of tensors: bytes, ranges, and whether the kernel tallies values."""
+    sizes = [tensor.numel() * tensor.element_size() for tensor in tensors]
+    tallied = [tensor.dtype in KINDS for tensor in tensors]
+    columns = np.array([sizes, [blocks(n) for n in sizes], tallied], np.int64)
+    return np.ascontiguousarray(columns.T)
+
+
+Call: TypeAlias = tuple[Table, tuple[int, ...]]  # a table, and the kernel's arguments but for the slots
+
+
+def calls(plan: Sequence[Table], addresses: Sequence[int]) -> list[Call]:
+    """What launches the digests of the tensors at these addresses, which must suit their layouts."""
+    ends = accumulate(table.count for table in plan)
+    return [
+        (table, (*addresses[end - table.count : end], *table.padding, table.address))
+        for table, end in zip(plan, ends, strict=True)
+    ]

@@ -1,0 +1,116 @@
+"""The words of a tensor as a Triton kernel loads them: where they lie together, or through its strides."""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from tracing.digest.host import TILE_WORDS
+
+HALF = TILE_WORDS // 2  # words that are loaded at a time
+
+_HALF = tl.constexpr(HALF)
+_WORDS = tl.constexpr(TILE_WORDS)
+
+
+@triton.jit
+def layout_of(row):  # type: ignore[no-untyped-def]
+    """Unit, whether rows are long, 3 sizes and 4 strides from a row of the table: loaded once, used often."""
+    unit, long = tl.load(row).to(tl.int32), tl.load(row + 8)
+    n1, n2, n3 = (
+        tl.load(row + 1).to(tl.uint32),
+        tl.load(row + 2).to(tl.uint32),
+        tl.load(row + 3).to(tl.uint32),
+    )
+    s0, s1 = tl.load(row + 4).to(tl.uint32), tl.load(row + 5).to(tl.uint32)
+    s2, s3 = tl.load(row + 6).to(tl.uint32), tl.load(row + 7).to(tl.uint32)
+    return unit, long, n1, n2, n3, s0, s1, s2, s3
+
+
+@triton.jit
+def _where(first, k, layout):  # type: ignore[no-untyped-def]
+    """Where units first + k of a tensor lie: [n] uint32."""
+    _unit, long, n1, n2, n3, s0, s1, s2, s3 = layout
+    first = first.to(tl.uint32)
+    k = k.to(tl.uint32)
+    if long > 0:  # two dimensions, and at most one end of a row among these units
+        whole = first // n3
+        column = k + (first - whole * n3)
+        where = whole * s2 + column + tl.where(column >= n3, s2 - n3, 0)
+    else:
+        rest = first + k
+        row = rest // n3
+        where = (rest - row * n3) * s3
+        rest = row // n2
+        where += (row - rest * n2) * s2
+        row = rest // n1
+        where += (rest - row * n1) * s1 + row * s0
+    return where
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def _by_sixteen(address, first, nbytes, layout, COUNT: tl.constexpr):  # type: ignore[no-untyped-def]
+    k = tl.arange(0, COUNT // 4)
+    words = tl.multiple_of(address.to(tl.pointer_type(tl.uint32)), 16)
+    four = (words + _where(first // 4, k, layout).to(tl.int64) * 4)[:, None] + tl.arange(0, 4)[None, :]
+    there = ((first // 4 + k) * 16 < nbytes)[:, None]
+    return tl.reshape(tl.load(four, mask=there, other=0), (COUNT,))
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def _by_four(address, first, nbytes, layout, COUNT: tl.constexpr):  # type: ignore[no-untyped-def]
+    k = tl.arange(0, COUNT)
+    words = address.to(tl.pointer_type(tl.uint32)) + _where(first, k, layout)
+    return tl.load(words, mask=(first + k) * 4 < nbytes, other=0)
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def _by_two(address, first, nbytes, layout, COUNT: tl.constexpr):  # type: ignore[no-untyped-def]
+    k = 2 * tl.arange(0, COUNT)
+    halves = address.to(tl.pointer_type(tl.uint16))
+    low = tl.load(halves + _where(2 * first, k, layout), mask=(2 * first + k) * 2 < nbytes, other=0)
+    high = tl.load(halves + _where(2 * first, k + 1, layout), mask=(2 * first + k + 1) * 2 < nbytes, other=0)
+    return low.to(tl.uint32) | (high.to(tl.uint32) << 16)
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def scattered_words(address, first, nbytes, layout, COUNT: tl.constexpr):  # type: ignore[no-untyped-def]
+    """COUNT words from word `first` of a tensor that is read through its strides, zeros behind it."""
+    unit = layout[0]
+    if unit == 4:
+        words = _by_sixteen(address, first, nbytes, layout, COUNT)
+    elif unit == 2:
+        words = _by_four(address, first, nbytes, layout, COUNT)
+    else:
+        words = _by_two(address, first, nbytes, layout, COUNT)
+    return words
+
+
+@triton.jit
+def last_words(address, at, nbytes):  # type: ignore[no-untyped-def]
+    """Words `at` of a tensor that ends inside of this tile: zeros behind it, and its last bytes as a word."""
+    whole = nbytes // 4
+    words = tl.load(address.to(tl.pointer_type(tl.uint32)) + at, mask=at < whole, other=0)
+    bytes_ = address.to(tl.pointer_type(tl.uint8)) + whole * 4
+    rest = nbytes - whole * 4
+    last = tl.load(bytes_, mask=rest > 0, other=0).to(tl.uint32)
+    last |= tl.load(bytes_ + 1, mask=rest > 1, other=0).to(tl.uint32) << 8
+    last |= tl.load(bytes_ + 2, mask=rest > 2, other=0).to(tl.uint32) << 16
+    return tl.where(at == whole, last, words)
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def tile_halves(address, tile, nbytes, layout, ANY: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Both halves of a tile of a tensor."""
+    words = tl.multiple_of(address.to(tl.pointer_type(tl.uint32)), 16)
+    at = tile * _WORDS + tl.arange(0, _HALF)
+    if ANY and layout[0] > 0:
+        x = scattered_words(address, tile * _WORDS, nbytes, layout, _HALF)
+        y = scattered_words(address, tile * _WORDS + _HALF, nbytes, layout, _HALF)
+    elif (tile + 1) * _WORDS * 4 <= nbytes:
+        x = tl.load(words + at)
+        y = tl.load(words + at + _HALF)
+    else:
+        x = last_words(address, at, nbytes)
+        y = last_words(address, at + _HALF, nbytes)
+    return x, y

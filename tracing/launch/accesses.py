@@ -1,0 +1,243 @@
+"""What a launch executed by Triton's interpreter reads and writes, byte by byte, while it runs."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+import torch
+import triton
+from triton.runtime import interpreter as upstream
+
+import tracing
+from tracing import interpreter
+from tracing.interpreter.gates import AccessKind, Addresses
+from tracing.launch.memory_block import Argument, Block
+from tracing.launch.out_of_bounds import OutOfBoundsError, Outside
+from tracing.launch.storages import Reach
+from tracing.launch.tensors import tensor_meta
+from tracing.model import Role
+
+_Key: TypeAlias = tuple[str, AccessKind, str, bool]
+
+
+class Accesses:
+    """What happened so far to each tensor argument of a launch.
+
+    Exact: every load and store without the masked-off lanes. An access counts for each argument that has
+    elements there, as nobody knows which one an address was made from.
+    """
+
+    def __init__(self, kernel: str, tensors: Mapping[str, torch.Tensor]) -> None:
+        """tensors -- by name, all on the CPU; raises ValueError for another"""
+        self.kernel = kernel
+        self.thread = threading.get_ident()
+        self.reach: Reach | None = None  # where the kernel may follow addresses; None: nowhere
+        self.bounded = True  # False: the kernel has memory of its own besides, so nothing is outside of it
+        self.fatal = False  # an access outside of every storage raises OutOfBoundsError, and does not happen
+        self.reported: list[Callable[[Outside], None]] = []  # called before the access happens
+        self.ended: list[Callable[[], None]] = []  # called when the kernel has run, or raised
+        self.interrupted = False  # what it would have done besides is not known
+        self._outside: dict[_Key, Outside] = {}
+        self._blocks = _blocks(tensors)
+        self._arguments: dict[str, tuple[Argument, Block]] = {}
+        for name, tensor in tensors.items():
+            argument = Argument.of(name, tensor_meta(tensor), tensor.data_ptr())
+            block = next((one for one in self._blocks if one.start <= argument.start < one.stop), None)
+            if block is not None:  # else it has no memory
+                block.arguments.append(argument)
+                self._arguments[name] = argument, block
+        self._names = list(tensors)
+
+    @property
+    def names(self) -> list[str]:
+        """The arguments that are told apart."""
+        return self._names
+
+    @property
+    def blocks(self) -> list[Block]:
+        """The blocks of memory that the arguments lie in, and those that addresses led to."""
+        return self._blocks
+
+    @property
+    def outside(self) -> list[Outside]:
+        """Accesses outside of arguments, one for each argument, kind and line, as they first came."""
+        return list(self._outside.values())
+
+    def of(self, name: str) -> tuple[Argument, Block] | None:
+        """An argument and the block that it lies in; None: it has no elements."""
+        return self._arguments.get(name)
+
+    def role(self, name: str) -> Role:
+        """What was done to the memory of one argument: "in", "out", "in_out" or "none"."""
+        known = self._arguments.get(name)
+        if known is None:
+            return "none"
+        argument, block = known
+        read, written = block.read(argument).any(), block.written(argument).any()
+        if read:
+            return "in_out" if written else "in"
+        return "out" if written else "none"
+
+    def note(self, kinds: Sequence[AccessKind], addresses: Addresses, size: int) -> None:
+        """Take account of one load or store of `size` bytes at each address, which is about to happen.
+
+        addresses -- [lanes], at least one
+
+        Raises OutOfBoundsError where it must not.
+        """
+        low, high = int(addresses.min()), int(addresses.max()) + size
+        for block in self._blocks:
+            if block.start <= low and high <= block.stop:
+                if not block.covers(low, high):
+                    self._beside(block, kinds, addresses, size)
+                for kind in kinds:
+                    block.note(kind, addresses, size)
+                return
+        self._scattered(kinds, addresses, size)
+
+    def _scattered(self, kinds: Sequence[AccessKind], addresses: Addresses, size: int) -> None:
+        # in several blocks, or in none
+        parts: list[tuple[Block, Addresses]] = []
+        for block in self._blocks:
+            inside = block.holds(addresses, size)
+            if inside.any():
+                parts.append((block, addresses[inside]))
+                addresses = addresses[~inside]
+        if self.reach is not None and addresses.size:
+            addresses = self._followed(self.reach, addresses, size, parts)
+        if addresses.size and self.bounded:
+            self._report(kinds, addresses, size, None)
+        for block, part in parts:
+            self._beside(block, kinds, part, size)
+            for kind in kinds:
+                block.note(kind, part, size)
+
+    def _followed(
+        self, reach: Reach, addresses: Addresses, size: int, parts: list[tuple[Block, Addresses]]
+    ) -> Addresses:
+        # gives the addresses that lie in no memory that is known
+        unknown = []
+        while addresses.size:
+            known = reach(int(addresses[0]))
+            block = Block(*known) if known is not None else None
+            if block is None or not block.holds(addresses[:1], size)[0]:
+                unknown.append(addresses[0])
+                addresses = addresses[1:]
+            else:
+                self._blocks.append(block)
+                inside = block.holds(addresses, size)
+                parts.append((block, addresses[inside]))
+                addresses = addresses[~inside]
+        return np.array(unknown, np.int64)
+
+    def _beside(self, block: Block, kinds: Sequence[AccessKind], addresses: Addresses, size: int) -> None:
+        if block.arguments:  # else an address led there
+            strange = block.strange(addresses, size)
+            if strange.any():
+                self._report(kinds, addresses[strange], size, block)
+
+    def _report(
+        self, kinds: Sequence[AccessKind], addresses: Addresses, size: int, block: Block | None
+    ) -> None:
+        # in the block, or outside of all of them
+        where = _where()
+        for argument, part in _nearest(addresses, size, self._candidates(block)):
+            for kind in kinds:
+                name = argument.name if argument else ""
+                key = (name, kind, where, block is not None)
+                new = _outside(argument, kind, part, size, block is not None, where)
+                known = self._outside.get(key)
+                self._outside[key] = _joined(known, new) if known else new
+                for reported in self.reported if known is None else ():
+                    reported(new)
+        if self.fatal and block is None:
+            raise OutOfBoundsError(self.kernel, self._outside[key])
+
+    def _candidates(self, block: Block | None) -> list[Argument]:
+        return [one for one, its_block in self._arguments.values() if block in (None, its_block)]
+
+
+def _blocks(tensors: Mapping[str, torch.Tensor]) -> list[Block]:
+    # storages of their own may share memory, as where two tensors were made of one NumPy array
+    found: list[tuple[int, int, list[object]]] = []
+    for name, tensor in tensors.items():
+        if tensor.device.type != "cpu":
+            raise ValueError(f"{name} is on {tensor.device}: the interpreter works on a copy in CPU memory")
+        storage = tensor.untyped_storage()
+        if storage.nbytes():
+            found.append((storage.data_ptr(), storage.data_ptr() + storage.nbytes(), [storage]))
+    merged: list[tuple[int, int, list[object]]] = []
+    for start, stop, owners in sorted(found, key=lambda one: one[:2]):
+        if merged and start < merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(stop, merged[-1][1]), [*merged[-1][2], *owners])
+        else:
+            merged.append((start, stop, owners))
+    return [Block(*one) for one in merged]
+
+
+def _nearest(
+    addresses: Addresses, size: int, arguments: list[Argument]
+) -> Iterable[tuple[Argument | None, Addresses]]:
+    if not arguments:
+        yield None, addresses
+        return
+    floating = addresses.astype(np.float64)  # a wild address may be 2**63 away
+    distances = [np.maximum(one.start - (floating + size), floating - one.stop) for one in arguments]
+    nearest = np.argmin(distances, axis=0)
+    for index in np.unique(nearest):
+        yield arguments[index], addresses[nearest == index]
+
+
+def _outside(
+    argument: Argument | None, kind: AccessKind, addresses: Addresses, size: int, inside: bool, where: str
+) -> Outside:
+    start, itemsize = (argument.start, argument.itemsize) if argument else (0, 1)
+    return Outside(
+        argument=argument.name if argument else "",
+        kind=kind,
+        element=(int(addresses[0]) - start) // itemsize,
+        count=argument.count if argument else 0,
+        program=_program(),
+        start=int(addresses.min()),
+        stop=int(addresses.max()) + size,
+        accesses=addresses.size,
+        inside=inside,
+        where=where,
+    )
+
+
+def _joined(known: Outside, new: Outside) -> Outside:
+    return replace(
+        known,
+        start=min(known.start, new.start),
+        stop=max(known.stop, new.stop),
+        accesses=known.accesses + new.accesses,
+    )
+
+
+# ---- the place of an access ----
+
+_FOLDERS = (*triton.__path__, *interpreter.__path__, str(Path(tracing.__file__).parent))
+_NOT_KERNELS = tuple(f"{folder}{os.sep}" for folder in _FOLDERS)
+
+
+def _program() -> tuple[int, int, int]:
+    # the virtual GPU puts a builder of its own here while it executes
+    x, y, z = upstream.interpreter_builder.grid_idx
+    return x, y, z
+
+
+def _where() -> str:
+    frame = sys._getframe(1)
+    while frame.f_code.co_filename.startswith(_NOT_KERNELS):
+        if frame.f_back is None:
+            return ""
+        frame = frame.f_back
+    return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"

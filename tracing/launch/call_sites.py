@@ -1,0 +1,120 @@
+"""Where in the user's own Python code a launch or an operator was called."""
+
+from __future__ import annotations
+
+import re
+import sys
+import sysconfig
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Literal, TypeAlias
+
+import torch
+import triton
+from torch._inductor.runtime.cache_dir_utils import cache_dir
+
+import tracing
+from tracing.model import CallSite
+from tracing.store import RunWriter
+
+UNKNOWN = -1
+
+_Kind: TypeAlias = Literal["skipped", "user", "end"]
+_PACKAGE = Path(tracing.__file__).parent
+_LIBRARY = sysconfig.get_path("stdlib")
+# Frames of these folders are on the way from the user's code to a launch.
+_FOLDERS = tuple(f"{folder}/" for folder in (*torch.__path__, *triton.__path__, _PACKAGE))
+# What runs a case: above it there is none of the user's code.
+_RUNNERS = (f"{_PACKAGE / 'program' / 'experiment.py'}", f"{_PACKAGE / 'cli'}/")
+# Code typed at a prompt has no file, and is the user's all the same.
+_TYPED = ("<stdin>", "<ipython-input", "<python-input")
+_RESUMED = re.compile(r"torch_dynamo_resume_in_(.+)_at_\d+")
+_TASKS = 64  # backward passes whose callers are remembered
+
+
+class CallSites:
+    """Numbers the places in the user's code; writes a line for each new one."""
+
+    def __init__(self, writer: RunWriter) -> None:
+        self._writer = writer
+        self._kinds: dict[int, _Kind] = {}  # by id of a code object
+        self._codes: list[CodeType] = []  # these objects, so that their ids stay theirs
+        self._sites: dict[tuple[int, int], int] = {}  # by id of a code object, and instruction in it
+        self._known: dict[tuple[str, int, str, int], int] = {}
+        self._backwards: dict[int, int] = {}  # the caller's site, by graph task
+
+    def of(self, frame: FrameType | None) -> int:
+        """The number of the first place of the user's code, from `frame` outwards; UNKNOWN if there is none.
+
+        Skipped are torch, Triton, this package, the standard library, what Inductor generated, and code
+        without a file. A function that torch.compile replaced, or resumed after a graph break, is the user's:
+        its line is where the compiled part begins. On a thread of autograd's own it is the place that called
+        backward, unless several threads are in a backward pass.
+
+        Cost: 0.3 µs and 0.08 µs a frame: 0.6 µs for a launch by hand, 1.2 µs for one by compiled code.
+        """
+        found = self._walked(frame)
+        if found is not None:
+            return found
+        task = torch._C._current_graph_task_id()
+        return UNKNOWN if task == -1 else self._caller_of_backward(task)
+
+    def _walked(self, frame: FrameType | None) -> int | None:
+        # None: the stack has none of the user's frames, and none of what runs a case
+        kinds = self._kinds
+        while frame is not None:
+            code = frame.f_code
+            kind = kinds.get(id(code)) or self._classified(code)
+            if kind == "user":
+                number = self._sites.get((id(code), frame.f_lasti))
+                return self._new(frame) if number is None else number
+            if kind == "end":
+                return UNKNOWN
+            frame = frame.f_back
+        return None
+
+    def _classified(self, code: CodeType) -> _Kind:
+        kind = _kind(code.co_filename)
+        self._codes.append(code)
+        self._kinds[id(code)] = kind
+        return kind
+
+    def _new(self, frame: FrameType) -> int:
+        code = frame.f_code
+        resumed = _RESUMED.fullmatch(code.co_name)
+        name = resumed[1] if resumed else code.co_name
+        place = (code.co_filename, frame.f_lineno, name, frame.f_lasti)
+        number = self._known.get(place)
+        if number is None:
+            number = self._known[place] = len(self._known)
+            self._writer.append(CallSite(number, *place))
+        self._sites[id(code), frame.f_lasti] = number
+        return number
+
+    def _caller_of_backward(self, task: int) -> int:
+        # The thread that called backward waits in this function until the graph task has ended.
+        if task not in self._backwards:
+            waiting = [
+                frame
+                for frame in sys._current_frames().values()
+                if frame.f_code.co_name == "_engine_run_backward" and _skipped(frame.f_code.co_filename)
+            ]
+            if len(self._backwards) >= _TASKS:
+                self._backwards.clear()
+            sites = {self._walked(frame) for frame in waiting}
+            known = sites.pop() if len(sites) == 1 else None
+            self._backwards[task] = UNKNOWN if known is None else known
+        return self._backwards[task]
+
+
+def _kind(file: str) -> _Kind:
+    if file.startswith(_RUNNERS):
+        return "end"
+    return "skipped" if _skipped(file) else "user"
+
+
+def _skipped(file: str) -> bool:
+    if file.startswith("<"):
+        return not file.startswith(_TYPED)
+    installed = "site-packages" in file or "dist-packages" in file  # below the library's folder
+    return file.startswith((*_FOLDERS, f"{cache_dir()}/")) or (file.startswith(_LIBRARY) and not installed)

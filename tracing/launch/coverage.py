@@ -1,0 +1,81 @@
+"""What the hooks cannot see: launches that no Python makes.
+
+Each is noticed when it happens, whenever it was compiled. Not noticed is a program that keeps the innermost
+launcher of a kernel and calls that: `CompiledKernel.run`, or, where Inductor's static launcher is used, a
+`CachingAutotuner.run` that was bound before recording started. Nothing in torch or Triton does.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any, TypeAlias
+
+import torch
+from torch._inductor.output_code import CompiledFxGraph
+
+from tracing.upstream.patch import Method, Wrapper, patched
+
+NO_GRAPHS = "torch._inductor.config.triton.cudagraphs = False, and no torch.cuda.CUDAGraph"
+NO_PACKAGE = "torch.compile of the model that the package was made of"
+NO_PROCESSES = "one process, as with DataLoader(num_workers=0)"
+NO_CPP_WRAPPER = "torch._inductor.config.cpp_wrapper = False"
+
+_NotCovered: TypeAlias = Callable[[str, str], None]
+
+_watching: list[_NotCovered] = []
+
+
+def _forked() -> None:
+    for not_covered in tuple(_watching):
+        not_covered("launches and operators of processes that the program forks", NO_PROCESSES)
+
+
+os.register_at_fork(after_in_parent=_forked)
+
+
+@contextmanager
+def watched(not_covered: _NotCovered) -> Iterator[None]:
+    """While active, `not_covered(what, setting)` is called when launches happen that the hooks do not see.
+
+    CUDA-graph replays, AOTInductor packages and code with Inductor's C++ wrapper are seen to run, not what
+    they launch.
+    """
+
+    def replayed(graph: Any) -> None:
+        not_covered("launches inside of CUDA-graph replays", NO_GRAPHS)
+
+    def packaged(runner: Any) -> None:
+        not_covered("launches by an AOTInductor package", NO_PACKAGE)
+
+    def compiled(graph: CompiledFxGraph) -> None:
+        if graph.fx_kwargs.get("cpp_wrapper"):
+            not_covered("launches by Inductor's C++ wrapper", NO_CPP_WRAPPER)
+
+    with ExitStack() as stack:
+        _watching.append(not_covered)
+        stack.callback(_watching.remove, not_covered)
+        stack.enter_context(patched(torch.cuda.CUDAGraph, "replay", _telling(replayed)))
+        stack.enter_context(patched(CompiledFxGraph, "__call__", _telling(compiled)))
+        for runner in _package_runners():
+            for name in {"run", "boxed_run"} & vars(runner).keys():
+                stack.enter_context(patched(runner, name, _telling(packaged)))
+        yield
+
+
+def _package_runners() -> list[type]:
+    # a class for each device that torch was built for, and the loader of packages
+    members = vars(torch._C._aoti).values()
+    return [member for member in members if isinstance(member, type) and hasattr(member, "run")]
+
+
+def _telling(tell: Callable[[Any], None]) -> Wrapper:
+    def wrapper(original: Method) -> Method:
+        def called(self: Any, *args: Any, **kwargs: Any) -> Any:
+            tell(self)
+            return original(self, *args, **kwargs)
+
+        return called
+
+    return wrapper

@@ -1,0 +1,200 @@
+"""Inductor's C++ kernels on the CPU, as a launch point like Triton's.
+
+A generated module looks its kernels up by name whenever it calls them, so a function of that name stands in
+front of each while `installed`. What a kernel does with its arguments is read from the C++ text that Inductor
+keeps beside the shared object.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import inspect
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from torch._inductor.async_compile import AsyncCompile
+from torch._inductor.codecache import PyCodeCache
+
+from tracing.launch import hooks
+from tracing.launch.accesses import Accesses
+from tracing.launch.hooks import Listener
+from tracing.launch.launcher import Compiled, FlatSite, Grid, Kind
+from tracing.launch.roles import Declared
+from tracing.model import Role
+
+_Undo = list[tuple[dict[str, Any], str, Any]]
+
+
+class CppSite:
+    """A C++ kernel of Inductor."""
+
+    kind: Kind = "cpp"
+    flat: FlatSite | None = None
+    accesses: Accesses | None = None
+    settled = True
+    scalars: Sequence[int] | None
+
+    def __init__(self, name: str, kernel: Callable[..., Any], count: int) -> None:
+        self.name = name
+        self._source = _source(kernel)
+        parameters = _parameters(self._source)
+        self._readable = len(parameters) == count
+        self.names: Sequence[str] = list(parameters) if self._readable else [f"arg{i}" for i in range(count)]
+        scalars = [i for i, kind in enumerate(parameters.values()) if "*" not in kind]
+        self.scalars = scalars if self._readable else None
+
+    def grid(self, values: Sequence[Any]) -> Grid:
+        return 1, 1, 1
+
+    def compiled(self) -> Compiled:
+        return Compiled(
+            hash=hashlib.blake2b((self._source or self.name).encode(), digest_size=16).hexdigest(),
+            target="cpu",
+            settings={},
+            constants={},
+            artefacts={"cpp": self._source} if self._source else {},
+            declared=self._declared,
+        )
+
+    def _declared(self) -> Declared:
+        unknown: dict[str, Role] = dict.fromkeys(self.names, "unknown")
+        return Declared(declared_roles(self._source) if self._readable else unknown)
+
+
+@contextmanager
+def installed(listener: Listener) -> Iterator[None]:
+    """While active, `listener` is told of every C++ kernel of Inductor, compiled before or meanwhile.
+
+    Not covered: kernels that are called from C++ (cpp_wrapper, AOTInductor), and the trial runs by which
+    max-autotune chooses C++ templates.
+    """
+    undo: _Undo = []
+    wait = AsyncCompile.wait
+
+    def wait_and_wrap(compiler: AsyncCompile, scope: dict[str, Any]) -> None:
+        wait(compiler, scope)  # until here a kernel may be a future
+        _wrap(scope, listener, undo)
+
+    AsyncCompile.wait = wait_and_wrap  # type: ignore[method-assign, assignment]
+    try:
+        for module in list(PyCodeCache.modules):
+            _wrap(vars(module), listener, undo)
+        yield
+    finally:
+        AsyncCompile.wait = wait  # type: ignore[method-assign]
+        for scope, name, kernel in reversed(undo):
+            scope[name] = kernel
+
+
+def _wrap(scope: dict[str, Any], listener: Listener, undo: _Undo) -> None:
+    for name, kernel in list(scope.items()):
+        if name.startswith("cpp_") and callable(kernel):
+            undo.append((scope, name, kernel))
+            scope[name] = _shown(name, kernel, listener)
+
+
+def _shown(name: str, kernel: Callable[..., Any], listener: Listener) -> Callable[..., Any]:
+    site: CppSite | None = None
+
+    @functools.wraps(kernel)
+    def launch(*values: Any) -> Any:
+        nonlocal site
+        if hooks._thread.hidden:
+            return kernel(*values)
+        if site is None:
+            site = CppSite(name, kernel, len(values))
+        token = listener.before(site, values, 0, (1, 1, 1))
+        with hooks.hidden():
+            result = kernel(*values)
+        listener.after(token)
+        return result
+
+    return launch
+
+
+# ---- the text of a kernel ----
+
+
+def _source(kernel: Callable[..., Any]) -> str:
+    # The kernel is a function of an extension module, <key>.main.so, compiled from <key>.main.cpp.
+    # What follows it there is the binding to Python, which is the same for all.
+    module = getattr(inspect.unwrap(kernel), "__self__", None)
+    path = getattr(module, "__file__", None)
+    if path is None:
+        return ""
+    try:
+        text = Path(path).with_suffix(".cpp").read_text()
+    except OSError:
+        return ""
+    return text.partition("\n// Python bindings")[0].strip() + "\n"
+
+
+# extern "C" void kernel(const float* in_ptr0, const int64_t ks0)
+_SIGNATURE = re.compile(r"\bvoid\s+kernel\s*\(([^)]*)\)")
+
+
+def _parameters(source: str) -> dict[str, str]:
+    # name -> type
+    signature = _SIGNATURE.search(source)
+    if signature is None:
+        return {}
+    pairs = (re.fullmatch(r"\s*(.*\W)(\w+)\s*", part, re.DOTALL) for part in signature[1].split(","))
+    return {pair[2]: pair[1] for pair in pairs if pair}
+
+
+def declared_roles(source: str) -> dict[str, Role]:
+    """What a C++ kernel of Inductor does with the memory behind each of its pointers, in their order.
+
+    source -- the C++ text, with one function `kernel`
+
+    "in": a pointer to const. "out": the first statement that names the pointer stores to a place that no
+    loaded value chooses; what is loaded later is what was stored, as Inductor orders a kernel's loops by
+    dependence. "in_out": all else, so also a pointer that is only handed on (templates, atomics).
+    "none": not named in the body.
+
+    Source: CppKernel.store and CppTile2DKernel.store in torch/_inductor/codegen/cpp.py.
+    """
+    signature = _SIGNATURE.search(source)
+    body = _without_aliases(source[signature.end() :]) if signature else ""
+    return {name: _role(name, kind, body) for name, kind in _parameters(source).items() if "*" in kind}
+
+
+def _without_aliases(body: str) -> str:
+    # a buffer in place has a second name: `auto out_ptr0 = in_out_ptr0;`
+    for statement, alias, name in re.findall(r"(\bauto (\w+) = (in_out_ptr\d+);)", body):
+        body = re.sub(rf"\b{alias}\b", name, body.replace(statement, ""))
+    return body
+
+
+def _role(name: str, kind: str, body: str) -> Role:
+    first = re.search(rf"\b{name}\b", body)
+    if first is None:
+        return "none"
+    if "const" in kind.split():
+        return "in"
+    statement = body[_statement_start(body, first.start()) : body.find(";", first.end())]
+    return "out" if _only_stores(statement, name) else "in_out"
+
+
+def _statement_start(body: str, position: int) -> int:
+    return max(body.rfind(mark, 0, position) for mark in ";{}") + 1
+
+
+def _only_stores(statement: str, name: str) -> bool:
+    # a place chosen by a loaded value (`tmp`) may be one of a few: the others keep what was there
+    patterns = (
+        rf"\s*{name}\[(?P<place>.*?)\] = (?P<value>.*)",
+        rf"\s*(?P<value>.*)\.store\({name}(?: \+ (?P<place>.*))?\)\s*",
+        rf"\s*(?:at::vec::)?transpose_mxn<[^>]*\bfalse>"
+        rf"\((?P<value>tmp\w*), [^,]*, {name}(?: \+ (?P<place>.*))?\)\s*",
+    )
+    for pattern in patterns:
+        found = re.fullmatch(pattern, statement, re.DOTALL)
+        if found:
+            named = re.search(rf"\b{name}\b", found["value"])
+            return named is None and "tmp" not in (found["place"] or "")
+    return False

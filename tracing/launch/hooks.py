@@ -1,0 +1,285 @@
+"""Where kernels are launched, and how to stand there.
+
+A listener is told of every launch just before and just after it, whichever way it is made:
+
+- `CachingAutotuner.run`: Inductor's Triton kernels, above its normal, static and cached launchers;
+- `CompiledKernel.launch_metadata` and the launch exit hook: every other compiled launch, `fn[grid](...)`,
+  autotuned or by hand, with its final grid and stream;
+- `InterpretedFunction.run`: `@triton.jit` under TRITON_INTERPRET=1.
+
+What a launch accesses that the interpreter executes, there or on the virtual GPU, is noted for listeners that
+`watching.watch` it.
+
+Launches by which an autotuner, a multi-kernel or the compiler tries kernels are not the program's and are
+left out. Everything patched is a class attribute, wrapped while `installed` and restored after it; launch
+hooks of others stay where they are.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any, Protocol
+
+import torch
+import triton
+from torch._inductor.codegen.multi_kernel import MultiKernelCall
+from torch._inductor.compile_fx import _InProcessFxCompile
+from torch._inductor.runtime.triton_heuristics import CachingAutotuner
+from triton.compiler import CompiledKernel
+from triton.knobs import HookChain
+from triton.runtime.autotuner import Autotuner
+from triton.runtime.errors import InterpreterError
+from triton.runtime.interpreter import InterpretedFunction
+
+from tracing import interpreter
+from tracing.launch import watching
+from tracing.launch.launcher import Grid, Site
+from tracing.launch.launchers import CompiledSite, InductorSite, InterpretedSite, bound
+from tracing.launch.out_of_bounds import OutOfBoundsError
+from tracing.launch.tuple_arguments import nesting
+from tracing.launch.unseen import Unseen, own_frames_skipped
+from tracing.upstream.patch import Method, Wrapper, patched
+
+
+class Listener(Protocol):
+    """Somebody who is told of launches; `before` gives what `after` is handed back."""
+
+    def before(self, site: Site, values: Sequence[Any], stream: int, grid: Grid | None) -> Any:
+        """A launch comes: its values by `site.names`; `grid` is None where `site.grid` must be asked."""
+
+    def after(self, token: Any) -> None:
+        """It was handed to the device, or has been executed."""
+
+
+class _Thread(threading.local):
+    hidden = 0
+
+
+_thread = _Thread()
+_listeners: list[Listener] = []
+_patches = ExitStack()
+_lock = threading.Lock()
+
+
+def _hide_in_child() -> None:
+    # the files that listeners have open are the parent's
+    if _listeners:
+        _Thread.hidden = _thread.hidden = 1
+
+
+os.register_at_fork(after_in_child=_hide_in_child)
+
+
+@contextmanager
+def installed(listener: Listener) -> Iterator[None]:
+    """While active, `listener` is told of every launch in this process that can be seen.
+
+    A process that forks meanwhile is another one: there nothing is shown from then on.
+    Several may be installed; the one installed last is told last before a launch and first after it.
+    """
+    with _lock:
+        if not _listeners:
+            _patch()
+        _listeners.append(listener)
+    try:
+        yield
+    finally:
+        with _lock:
+            _listeners.remove(listener)
+            if not _listeners:
+                _patches.close()
+
+
+def _patch() -> None:
+    points: tuple[tuple[Any, str, Wrapper], ...] = (
+        (CachingAutotuner, "run", _around_inductor),
+        (CompiledKernel, "launch_metadata", _around_compiled),
+        (InterpretedFunction, "run", _around_interpreted),
+        (interpreter, "execute", _around_execution),
+    )
+    _patches.enter_context(own_frames_skipped())
+    for owner, name, wrapper in points:
+        _patches.enter_context(patched(owner, name, wrapper))
+    _patches.enter_context(trials_hidden())
+    _patches.callback(_leave_exit_hooks)
+
+
+@contextmanager
+def trials_hidden() -> Iterator[None]:
+    """While active, launches by which an autotuner or the compiler tries kernels are hidden."""
+    points: tuple[tuple[type, str], ...] = (
+        (Autotuner, "_bench"),
+        (CachingAutotuner, "bench"),
+        (MultiKernelCall, "benchmark_sub_kernels"),
+        (_InProcessFxCompile, "codegen_and_compile"),  # which tries kernels, and fused ones
+    )
+    with ExitStack() as stack:
+        for owner, name in points:
+            stack.enter_context(patched(owner, name, _unseen))
+        yield
+
+
+def shown() -> bool:
+    """Whether launches of this thread are shown to listeners."""
+    return not _thread.hidden
+
+
+def announce(site: Site, values: Sequence[Any], stream: int, grid: Grid | None) -> list[tuple[Listener, Any]]:
+    """Tell every listener that a launch comes; what it gives is for `conclude`."""
+    told = []
+    with Unseen():
+        watching.forget()
+        for listener in _listeners:
+            told.append((listener, listener.before(site, values, stream, grid)))
+    return told
+
+
+def conclude(told: list[tuple[Listener, Any]]) -> None:
+    """Tell the same listeners that it was made."""
+    with Unseen():
+        for listener, token in reversed(told):
+            listener.after(token)
+
+
+def _around_inductor(original: Method) -> Method:
+    sites: dict[int, InductorSite] = {}
+
+    def run(autotuner: Any, *args: Any, stream: int, benchmark_run: bool = False, **kwargs: Any) -> Any:
+        if _thread.hidden or benchmark_run or autotuner.triton_interpret:
+            extra = {"benchmark_run": True} if benchmark_run else {}
+            return original(autotuner, *args, stream=stream, **extra, **kwargs)
+        site = sites.get(id(autotuner))
+        if site is None:
+            site = sites[id(autotuner)] = InductorSite(autotuner)
+        if len(args) == site.count:
+            told = announce(site, args, stream, None)
+        else:  # behind the arguments of a user's kernel stands its grid
+            told = announce(site, args[: site.count], stream, site.trailing_grid(args))
+        _thread.hidden += 1  # not a context manager: this is done for every launch
+        try:
+            result = original(autotuner, *args, stream=stream, **kwargs)
+        finally:
+            _thread.hidden -= 1
+        conclude(told)
+        return result
+
+    return run
+
+
+def _around_compiled(original: Method) -> Method:
+    sites: dict[int, CompiledSite] = {}
+
+    def launch_metadata(compiled: CompiledKernel, grid: Sequence[int], stream: int, *args: Any) -> Any:
+        metadata = original(compiled, grid, stream, *args)
+        if _thread.hidden:
+            return metadata
+        site = sites.get(id(compiled))
+        if site is None:
+            site = sites[id(compiled)] = CompiledSite(compiled, args)
+        x, y, z = (*grid, 1, 1)[:3]
+        _join_exit_hooks()
+        told = announce(site, [args[i] for i in site.positions], int(stream or 0), (x, y, z))
+        _started.setdefault((threading.get_ident(), id(metadata)), []).append((metadata, told))
+        return metadata
+
+    return launch_metadata
+
+
+# By thread and metadata, which is None where another tool set the enter hook to None; it holds the metadata,
+# so that its id stays its own.
+_started: dict[tuple[int, int], list[tuple[object, Any]]] = {}
+
+
+def _finish_compiled(metadata: object) -> None:
+    key = (threading.get_ident(), id(metadata))
+    started = _started.get(key)
+    if started:
+        _, told = started.pop()
+        if not started:
+            del _started[key]
+        conclude(told)
+
+
+# chains of exit hooks that we are in, and what stood in the place of those that we made
+_chains: list[tuple[HookChain[Any], Any]] = []
+
+
+def _join_exit_hooks() -> None:
+    # Triton reads the exit hook after the launch's metadata. Other tools add to its chain or, as of old,
+    # assign a function or None over it, at any time.
+    runtime = triton.knobs.runtime
+    hook = runtime.launch_exit_hook
+    if _chains and hook is _chains[-1][0]:
+        return
+    chain = hook
+    if not isinstance(hook, HookChain):
+        chain = runtime.launch_exit_hook = HookChain(reversed=True)
+        if hook is not None:
+            chain.add(hook)
+    chain.add(_finish_compiled)
+    _chains.append((chain, hook))
+
+
+def _leave_exit_hooks() -> None:
+    for chain, hook in reversed(_chains):
+        chain.remove(_finish_compiled)
+        if triton.knobs.runtime.launch_exit_hook is chain:
+            triton.knobs.runtime.launch_exit_hook = hook
+    _chains.clear()
+
+
+def _around_interpreted(original: Method) -> Method:
+    sites: dict[tuple[Any, ...], InterpretedSite] = {}
+
+    def run(function: InterpretedFunction, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
+        if _thread.hidden or warmup:
+            return original(function, *args, grid=grid, warmup=warmup, **kwargs)
+        values = bound(function, args, kwargs)
+        key = (id(function), nesting(values.values()))
+        if key not in sites:
+            sites[key] = InterpretedSite(function, values)
+        site, given = sites[key].launched(values)
+        told = announce(site, given, 0, site.evaluated(grid, values))
+        watching.watch(site.accesses)
+        try:
+            with hidden(), torch._C._DisableTorchDispatch(), watching.executing():
+                result = original(function, *args, grid=grid, warmup=warmup, **kwargs)
+        except InterpreterError as error:
+            if isinstance(error.__cause__, OutOfBoundsError):
+                raise error.__cause__ from None
+            raise
+        conclude(told)
+        return result
+
+    wrapped: Method = torch._dynamo.disable(run)  # type: ignore[no-untyped-call]
+    return wrapped
+
+
+def _around_execution(original: Method) -> Method:
+    # a launch on the virtual GPU, of whichever kind: its listeners were told when it was announced
+    def execute(*args: Any) -> None:
+        with watching.executing():
+            original(*args)
+
+    return execute
+
+
+@contextmanager
+def hidden() -> Iterator[None]:
+    """While active, launches of this thread are not shown to listeners: they are part of another, or ours."""
+    _thread.hidden = _thread.hidden + 1
+    try:
+        yield
+    finally:
+        _thread.hidden -= 1
+
+
+def _unseen(original: Method) -> Method:
+    def bench(*args: Any, **kwargs: Any) -> Any:
+        with hidden():
+            return original(*args, **kwargs)
+
+    return bench

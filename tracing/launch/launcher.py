@@ -1,0 +1,105 @@
+"""What is launched: a kernel at one launch point."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import getitem
+from typing import Any, Literal, Protocol, TypeAlias
+
+import torch
+
+from tracing.launch.accesses import Accesses
+from tracing.launch.roles import Declared
+
+Grid: TypeAlias = tuple[int, int, int]
+Kind: TypeAlias = Literal["triton", "interpreted", "cpp"]
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """Hash, configuration, constants and artefacts of one kernel."""
+
+    hash: str
+    target: str  # "cuda:90"
+    settings: Mapping[str, int]  # num_warps, num_stages, num_ctas
+    constants: Mapping[str, str]
+    artefacts: Mapping[str, str | bytes]  # by stage: "ttir", "ptx", ...
+    declared: Callable[[], Declared]  # raises ValueError or KeyError where there is no readable TTIR
+    function: Any = None  # the JITFunction
+
+
+class Site(Protocol):
+    """A kernel at one launch point; its facts are asked for once, after the first launch."""
+
+    kind: Kind
+    name: str
+    names: Sequence[str]  # of the values that a listener is given, in order; no constants
+    flat: FlatSite | None  # of a kernel with arguments that are tuples
+    scalars: Sequence[int] | None  # where generated code launches: the positions that are no tensors
+
+    @property
+    def accesses(self) -> Accesses | None:
+        """What is noted of a launch under TRITON_INTERPRET=1; None of others."""
+
+    @property
+    def settled(self) -> bool:
+        """Whether the configuration is chosen; before an autotuner's first launch it is not."""
+
+    def grid(self, values: Sequence[Any]) -> Grid:
+        """The grid of a launch with these values."""
+
+    def compiled(self) -> Compiled:
+        """What was compiled."""
+
+
+class FlatSite:
+    """A site at which the members of tuples stand for these: `args.0`, `args.1.0`."""
+
+    flat: FlatSite | None = None
+    scalars: Sequence[int] | None = None
+
+    def __init__(self, site: Site, paths: Mapping[str, tuple[int, ...]]) -> None:
+        """paths -- name of each member, to the indices that lead to it from the site's values"""
+        self._site = site
+        self._paths = list(paths.values())
+        self.kind, self.name, self.settled = site.kind, site.name, site.settled
+        self.names: Sequence[str] = list(paths)
+
+    @property
+    def accesses(self) -> Accesses | None:
+        return self._site.accesses
+
+    def at(self, site: Site) -> FlatSite:
+        """The same of another site."""
+        other = copy.copy(self)
+        other._site = site
+        return other
+
+    def values(self, nested: Sequence[Any]) -> list[Any]:
+        """What `names` are of, among the values of the site."""
+        return [reduce(getitem, path, nested) for path in self._paths]
+
+    def grid(self, values: Sequence[Any]) -> Grid:
+        return self._site.grid(values)
+
+    def compiled(self) -> Compiled:
+        return self._site.compiled()
+
+
+def tensor_of(value: object) -> torch.Tensor | None:
+    """The tensor behind a kernel argument: itself, or what a descriptor or reinterpretation wraps."""
+    if isinstance(value, torch.Tensor):
+        return value
+    base = getattr(value, "base", None)
+    return base if isinstance(base, torch.Tensor) else None
+
+
+def on_host(values: Mapping[str, Any]) -> dict[str, torch.Tensor]:
+    """The tensors in host memory among named values."""
+    tensors = {name: tensor_of(value) for name, value in values.items()}
+    return {
+        name: tensor for name, tensor in tensors.items() if tensor is not None and tensor.device.type == "cpu"
+    }

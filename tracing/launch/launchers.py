@@ -1,0 +1,229 @@
+"""What is launched: a kernel at one launch point, and what was compiled for it.
+
+A site is made at its first launch and asked for its facts once. Names come from the launcher itself, never
+from the position in a signature: constants may stand anywhere between the arguments.
+"""
+
+from __future__ import annotations
+
+import base64
+import copy
+import inspect
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+import triton
+from torch._inductor.runtime.cache_dir_utils import triton_cache_dir
+from triton.compiler import CompiledKernel
+from triton.runtime.interpreter import InterpretedFunction
+
+from tracing.launch.accesses import Accesses
+from tracing.launch.launcher import Compiled, FlatSite, Grid, Kind, on_host, tensor_of
+from tracing.launch.roles import Declared, declared
+from tracing.launch.tuple_arguments import flattened
+from tracing.model import Role
+
+
+class CompiledSite:
+    """A compiled kernel that is launched by Triton itself."""
+
+    kind: Kind = "triton"
+    settled = True
+    scalars: Sequence[int] | None = None
+    accesses: Accesses | None = None
+
+    def __init__(self, kernel: CompiledKernel, args: Sequence[Any]) -> None:
+        self._kernel = kernel
+        self.name = kernel.name
+        self._names = argument_names(kernel, len(args))
+        constants = {
+            key[0] if isinstance(key, tuple) and len(key) == 1 else key for key in _constants(kernel)
+        }
+        self.positions = [
+            i for i, name in enumerate(self._names) if i not in constants and name not in constants
+        ]
+        self.names: Sequence[str] = [self._names[i] for i in self.positions]
+        types = getattr(kernel.src, "signature", {})  # a kernel is compiled for one way to nest tuples
+        self.flat = flattened(self, [args[i] for i in self.positions], types)
+
+    def grid(self, values: Sequence[Any]) -> Grid:
+        raise AssertionError("the launch names its grid")
+
+    def compiled(self) -> Compiled:
+        return describe(self._kernel)
+
+
+class InductorSite:
+    """An Inductor autotuner, whichever launcher it uses."""
+
+    kind: Kind = "triton"
+    flat: FlatSite | None = None  # Inductor launches no kernel with tuples
+    accesses: Accesses | None = None
+
+    def __init__(self, autotuner: Any) -> None:
+        self._autotuner = autotuner
+        if not autotuner.launchers:
+            autotuner.precompile()  # as its first run would, but before the arguments are looked at
+        code = autotuner.launchers[0].__code__
+        names = code.co_varnames[: code.co_argcount - 1]  # the generated launcher: exactly what run is given
+        self.name = autotuner.fn.__name__
+        self.names: Sequence[str] = [name for name in names if not name.startswith("_grid_")]
+        types = autotuner.triton_meta["signature"]
+        tensors = [name for name, kind in types.items() if str(kind).startswith(("*", "tensordesc", "nvTma"))]
+        self.scalars: Sequence[int] | None = [i for i, name in enumerate(self.names) if name not in tensors]
+        self.count = len(self.names)
+
+    @property
+    def settled(self) -> bool:
+        return len(self._autotuner.launchers) == 1
+
+    def grid(self, values: Sequence[Any]) -> Grid:
+        launcher = self._autotuner.launchers[0]
+        x, y, z = self._autotuner._interpret_args_grid(tuple(values), launcher.config)[1]
+        return int(x), int(y), int(z)
+
+    def trailing_grid(self, args: Sequence[Any]) -> Grid:
+        """The grid of a user's kernel, which its caller computes and hands over behind the arguments."""
+        x, y, z = (*args[self.count :], 1, 1, 1)[:3]
+        return int(x), int(y), int(z)
+
+    def compiled(self) -> Compiled:
+        launcher = self._autotuner.launchers[0]
+        scope = launcher.__globals__
+        if isinstance(scope.get("bin"), CompiledKernel):
+            return replace(describe(scope["bin"]), function=_function(self._autotuner))
+        return _static(self._autotuner, launcher)
+
+
+class InterpretedSite:
+    """A kernel under TRITON_INTERPRET=1: nothing is compiled, and what it touches is seen exactly."""
+
+    kind: Kind = "interpreted"
+    settled = False  # what it touches is known when it has run; `accesses` is of one launch
+    scalars: Sequence[int] | None = None
+
+    def __init__(self, function: InterpretedFunction, bound: Mapping[str, Any]) -> None:
+        self._function = function
+        self.name = function.fn.__name__
+        parameters = inspect.signature(function.fn).parameters
+        constants = [n for n, p in parameters.items() if "constexpr" in str(p.annotation)]
+        self.names: Sequence[str] = [name for name in parameters if name not in constants]
+        self.accesses: Accesses = Accesses(self.name, {})
+        self.flat = flattened(self, [bound[name] for name in self.names], {})
+
+    def launched(self, values: Mapping[str, Any]) -> tuple[InterpretedSite, list[Any]]:
+        """The site of one launch, with what is given to listeners."""
+        site, given = copy.copy(self), [values[name] for name in self.names]
+        names, members = self.names, given
+        if self.flat is not None:
+            site.flat = self.flat.at(site)
+            names, members = self.flat.names, self.flat.values(given)
+        site.accesses = Accesses(self.name, on_host(dict(zip(names, members, strict=True))))
+        tensors = [tensor for tensor in map(tensor_of, members) if tensor is not None]
+        site.accesses.bounded = all(tensor.device.type == "cpu" for tensor in tensors)
+        return site, given
+
+    def evaluated(self, grid: Any, bound: Mapping[str, Any]) -> Grid:
+        x, y, z = (*(grid(dict(bound)) if callable(grid) else grid), 1, 1)[:3]
+        return int(x), int(y), int(z)
+
+    def grid(self, values: Sequence[Any]) -> Grid:
+        raise AssertionError("the launch names its grid")
+
+    def compiled(self) -> Compiled:
+        roles: dict[str, Role] = {name: self.accesses.role(name) for name in self.accesses.names}
+        if self.accesses.interrupted:
+            roles = dict.fromkeys(roles, "unknown")
+        return Compiled("", "interpreter", {}, {}, {}, lambda: Declared(roles), self._function)
+
+
+def bound(function: InterpretedFunction, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of a launch under TRITON_INTERPRET=1 by name, constants and defaults included."""
+    signature = inspect.signature(function.fn)
+    known = {name: value for name, value in kwargs.items() if name in signature.parameters}
+    found = signature.bind(*args, **known)
+    found.apply_defaults()
+    return dict(found.arguments)
+
+
+def argument_names(kernel: CompiledKernel, count: int) -> list[str]:
+    """The names of a compiled kernel's arguments, constants included; a kernel from IR has none."""
+    function = getattr(kernel.src, "fn", None)
+    return list(function.arg_names) if function is not None else [f"arg{i}" for i in range(count)]
+
+
+def _constants(kernel: CompiledKernel) -> Mapping[Any, Any]:
+    constants: Mapping[Any, Any] = getattr(kernel.src, "constants", {})
+    return constants
+
+
+def describe(kernel: CompiledKernel) -> Compiled:
+    """What a compiled kernel says of itself."""
+    names = argument_names(kernel, 0)
+    metadata = kernel.metadata
+
+    def name(key: Any) -> str:
+        # Triton addresses constants by path: (3,), or (3, 0) inside of a tuple argument
+        return ".".join([names[key[0]], *map(str, key[1:])]) if isinstance(key, tuple) else str(key)
+
+    return Compiled(
+        hash=kernel.hash,
+        target=f"{metadata.target.backend}:{metadata.target.arch}",
+        settings={key: getattr(metadata, key) for key in ("num_warps", "num_stages", "num_ctas")},
+        constants={name(key): _text(value) for key, value in _constants(kernel).items()},
+        artefacts={stage: kernel.asm[stage] for stage in kernel.asm},
+        declared=lambda: declared(kernel.asm["ttir"], kernel.src.signature),
+        function=getattr(kernel.src, "fn", None),
+    )
+
+
+def _static(autotuner: Any, launcher: Any) -> Compiled:
+    # Inductor's static launcher keeps the cubin only; the rest is in Triton's cache, by the same hash
+    folder = _cached(launcher.cache_hash)
+    artefacts = {path.suffix[1:]: path.read_bytes() for path in folder.iterdir()} if folder else {}
+    texts = {
+        stage: data if stage in ("cubin", "hsaco") else data.decode()
+        for stage, data in artefacts.items()
+        if stage in ("source", "ttir", "ttgir", "llir", "ptx", "amdgcn", "cubin", "hsaco")
+    }
+    config = launcher.config
+    signature = autotuner.triton_meta["signature"]
+    properties = autotuner.device_props
+    return Compiled(
+        hash=_digits(launcher.cache_hash),
+        target=f"{properties.type}:{properties.cc}",
+        settings={"num_warps": config.num_warps, "num_stages": config.num_stages, "num_ctas": 1},
+        constants={
+            name: _text(value)
+            for name, value in {**autotuner.triton_meta.get("constants", {}), **config.kwargs}.items()
+        },
+        artefacts=texts,
+        declared=lambda: declared(str(texts["ttir"]), signature),
+        function=_function(autotuner),
+    )
+
+
+def _text(value: object) -> str:
+    # a string keeps its quotes: without them it looks like one of Triton's types
+    return repr(value) if isinstance(value, str) else str(value)
+
+
+def _function(autotuner: Any) -> Any:
+    # A function that a worker compiled came back without its module. Most of Inductor's use what every module
+    # of its has; its templates and a user's are loaded again, as Inductor does to compile one once more.
+    found, reload = autotuner.fn, getattr(autotuner, "_reload_kernel", None)
+    known = found.__name__.startswith("triton_") and not found.__name__.startswith("triton_tem_")
+    return reload().fn if found.fn is None and reload and not known else found
+
+
+def _digits(key: str) -> str:
+    # Triton's cache calls a kernel's folder by its hash in base32; everybody else by hexadecimal digits
+    return base64.b32decode(key + "=" * (-len(key) % 8)).hex()
+
+
+def _cached(key: str) -> Path | None:
+    folders = (Path(triton.knobs.cache.dir), Path(triton_cache_dir(torch.cuda.current_device())))
+    return next((folder / key for folder in folders if (folder / key).is_dir()), None)

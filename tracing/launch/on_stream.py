@@ -1,0 +1,36 @@
+"""How to compute something beside the program that is recorded: unseen, and on the stream of a launch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+import torch
+
+from tracing.launch import hooks
+from tracing.upstream.streams import stream_of
+
+
+@contextmanager
+def aside(stream: int, tensors: Iterable[torch.Tensor]) -> Iterator[bool]:
+    """While active, what this thread computes is seen neither by modes nor by hooks, and has no gradient.
+
+    stream  -- the handle on which the launch is made
+    tensors -- what is computed on; none of them on a GPU: the stream plays no part
+
+    Gives whether that stream is being captured into a graph. Otherwise the current stream waits for it at
+    the end, as what was computed is used there.
+    """
+    unseen = torch._C._DisableTorchDispatch(), torch._C.DisableTorchFunction(), torch.no_grad()
+    with hooks.hidden(), unseen[0], unseen[1], unseen[2]:
+        device = next((tensor.device for tensor in tensors if tensor.is_cuda), None)
+        if device is None:
+            yield False
+            return
+        current = torch.cuda.current_stream(device)
+        launched = stream_of(stream, device)
+        with torch.cuda.stream(launched):
+            capturing = torch.cuda.is_current_stream_capturing()
+            yield capturing
+        if not capturing:
+            current.wait_stream(launched)

@@ -1,0 +1,38 @@
+"""Kernel arguments that are tuples, as their members: `args.0`, `args.1.0`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import triton.language as tl
+
+from tracing.launch.launcher import FlatSite, Site
+
+
+def flattened(site: Site, values: Sequence[Any], types: Mapping[str, Any]) -> FlatSite | None:
+    """The site with members in the place of tuples, constants left out; None where no value is a tuple.
+
+    types -- by name, what the values were compiled as; a tuple of types for a tuple
+    """
+    if not any(isinstance(value, tuple) for value in values):
+        return None
+    paths: dict[str, tuple[int, ...]] = {}
+
+    def add(name: str, path: tuple[int, ...], value: object, kind: object) -> None:
+        if isinstance(value, tuple):
+            kinds = kind if isinstance(kind, tuple) else (None,) * len(value)
+            for i, (member, its_kind) in enumerate(zip(value, kinds, strict=True)):
+                add(f"{name}.{i}", (*path, i), member, its_kind)
+        elif kind != "constexpr" and not isinstance(value, tl.constexpr):
+            paths[name] = path
+
+    for position, (name, value) in enumerate(zip(site.names, values, strict=True)):
+        add(name, (position,), value, types.get(name))
+    return FlatSite(site, paths)
+
+
+def nesting(values: Iterable[Any]) -> tuple[Any, ...]:
+    """What tells values with tuples among them from others; the same for all that have none."""
+    found = tuple(nesting(value) if isinstance(value, tuple) else None for value in values)
+    return found if any(one is not None for one in found) else (None,) * len(found)

@@ -1,0 +1,49 @@
+"""Hide what the recorder computes from Dynamo, modes, transforms and autograd.
+
+A recorder runs in the middle of a program, so it inherits what is active there: Dynamo compiles frames after
+a graph break, function and dispatch modes intercept every call, functorch wraps results, autograd builds
+graphs. None of them may see the recorder, and the recorder must get plain results.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import torch
+from torch._C._dynamo.eval_frame import set_eval_frame
+
+from tracing.upstream.dynamo import frames_skipped
+
+# The virtual GPU stands for a device, and its answers are the program's.
+_PACKAGES = ("launch", "digest", "operators", "program", "perturb", "debug_mode", "record", "compiler")
+_DIRECTORIES = tuple(f"{Path(__file__).parents[1] / name}/" for name in _PACKAGES)
+
+
+class Unseen:
+    """While entered, nothing of the program sees what this thread computes. Costs 1 µs; is entered once."""
+
+    __slots__ = ("_callback", "_grad", "_guards")
+
+    def __enter__(self) -> None:
+        self._callback = set_eval_frame(None)
+        self._guards = (
+            torch._C.DisableTorchFunction(),  # first: modes see how gradients are switched off, too
+            torch._C._DisableTorchDispatch(),
+            torch._C._DisableFuncTorch(),
+        )
+        for guard in self._guards:
+            guard.__enter__()
+        self._grad = torch.is_grad_enabled()
+        torch._C._set_grad_enabled(False)
+
+    def __exit__(self, *exception: object) -> None:
+        torch._C._set_grad_enabled(self._grad)
+        for guard in reversed(self._guards):
+            guard.__exit__(None, None, None)
+        set_eval_frame(self._callback)
+
+
+def own_frames_skipped() -> AbstractContextManager[None]:
+    """While entered, Dynamo neither compiles the recorder's frames nor inlines its functions."""
+    return frames_skipped(_DIRECTORIES)

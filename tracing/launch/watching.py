@@ -1,0 +1,44 @@
+"""Who notes what the next launch on this thread accesses, where the interpreter executes it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from tracing.interpreter.gates import watched
+from tracing.launch.accesses import Accesses
+from tracing.launch.unseen import Unseen
+
+
+class _Thread(threading.local):
+    waiting: Sequence[Accesses] = ()
+
+
+_thread = _Thread()
+
+
+def watch(accesses: Accesses) -> None:
+    """Note what the launch accesses that was announced on this thread."""
+    _thread.waiting = (*_thread.waiting, accesses)
+
+
+def forget() -> None:
+    """Another launch is announced: one before it may have raised before it ran."""
+    _thread.waiting = ()
+
+
+@contextmanager
+def executing() -> Iterator[None]:
+    """While active, the launch that was announced on this thread is executed."""
+    waiting, _thread.waiting = _thread.waiting, ()
+    if not waiting:
+        yield
+        return
+    try:
+        with watched(waiting):
+            yield
+    finally:
+        with Unseen():
+            for ended in [ended for accesses in waiting for ended in accesses.ended]:
+                ended()

@@ -1,0 +1,1 @@
+"""Operators outside of Triton as they are called: what they read, write and allocate."""

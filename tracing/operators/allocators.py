@@ -1,0 +1,75 @@
+"""The allocators of Inductor's generated code, which pass no dispatcher.
+
+A generated module keeps those that it found when it was loaded: while they are watched, functions of ours
+stand in their place, in every module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any, TypeAlias
+
+import torch
+from torch._inductor.codecache import PyCodeCache
+
+from tracing.launch import hooks
+from tracing.launch.unseen import Unseen
+from tracing.operators.dispatch import OperatorListener
+from tracing.operators.effects import Effect
+from tracing.upstream.patch import Method, patched
+
+Allocate: TypeAlias = Callable[..., torch.Tensor]
+
+# What these are called in generated code; torch._C._dynamo.guards has them with a dash before. A torch has
+# those of its devices, and of its version.
+_NAMES = ("empty_strided_cpu", "empty_strided_cpu_pinned", "empty_strided_cuda", "empty_strided_xpu",
+          "empty_strided_mtia")  # fmt: skip
+_EFFECTS = {
+    name: Effect(f"inductor::{name}", outputs=(0,), allocates=True, parameters=("size", "stride", "dtype"))
+    for name in _NAMES
+}
+
+
+@contextmanager
+def watched(listener: OperatorListener) -> Iterator[None]:
+    """While active, `listener` receives each call of these allocators as that of an operator."""
+    originals: dict[int, tuple[Allocate, Allocate]] = {}  # by id of ours, which is kept, too
+
+    def seen(name: str) -> Callable[[Method], Method]:
+        def wrapper(allocate: Method) -> Method:
+            ours = _seen(allocate, _EFFECTS[name], listener)
+            originals[id(ours)] = ours, allocate
+            return ours
+
+        return wrapper
+
+    with ExitStack() as stack:
+        for name in _NAMES:
+            for scope in [vars(module) for module in PyCodeCache.modules]:
+                if name in scope:
+                    scope[name] = seen(name)(scope[name])
+            if hasattr(torch._C._dynamo.guards, f"_{name}"):
+                stack.enter_context(patched(torch._C._dynamo.guards, f"_{name}", seen(name)))
+        try:
+            yield
+        finally:
+            _restore(originals)
+
+
+def _seen(allocate: Allocate, effect: Effect, listener: OperatorListener) -> Allocate:
+    def allocated(*args: Any) -> torch.Tensor:
+        made = allocate(*args)
+        if not hooks._thread.hidden:
+            with Unseen():
+                listener.after(effect, args, {}, made, None)
+        return made
+
+    return allocated
+
+
+def _restore(originals: dict[int, tuple[Allocate, Allocate]]) -> None:
+    for scope in [vars(module) for module in PyCodeCache.modules]:
+        for name in _NAMES:
+            if id(scope.get(name)) in originals:
+                scope[name] = originals[id(scope[name])][1]

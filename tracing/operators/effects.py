@@ -1,0 +1,168 @@
+"""What an operator outside of Triton reads, writes and allocates, as far as its schema says it.
+
+Where schemas are silent or wrong, the tables are here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from tracing.launch.tensors import tensors_in
+from tracing.operators.collectives import TWO_SIDED, is_collective
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """Where a dispatch mode finds the tensors that an operator reads and writes."""
+
+    name: str
+    positions: tuple[int, ...] = ()  # of the arguments that it writes
+    keywords: tuple[str, ...] = ()
+    outputs: tuple[int, ...] = ()  # that may be new
+    only: bool = True  # there is one output, not a tuple
+    check: bool = False  # an output may share memory with an input
+    unread: tuple[int, ...] = ()  # positions that it writes without having read them
+    training: int | None = None  # position of the flag without which nothing is written in place
+    collective: bool = False
+    allocates: bool = False  # its outputs are not initialised
+    resizes: bool = False  # what it writes is what its first argument's storage grew by
+    random: bool = False  # it draws from a generator
+    parameters: tuple[str, ...] = ()  # the names of its arguments
+
+    def read(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[torch.Tensor]:
+        """The tensors that it reads, in the order of its arguments; before it runs."""
+        found: list[torch.Tensor] = []
+        if self.allocates:
+            return found
+        if self.unread:
+            args = [value for position, value in enumerate(args) if position not in self.unread]
+        _collect(args, found)
+        if kwargs:
+            _collect([value for name, value in kwargs.items() if name not in self.keywords], found)
+        return found
+
+    def written(self, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> list[torch.Tensor]:
+        """The tensors that it has written: mutated arguments, then outputs that are no views of inputs."""
+        found: list[torch.Tensor] = []
+        if self.positions and (self.training is None or args[self.training]):
+            _collect([args[position] for position in self.positions if position < len(args)], found)
+        if self.keywords:
+            _collect([kwargs.get(keyword) for keyword in self.keywords], found)
+        if self.outputs:
+            new: list[torch.Tensor] = []
+            _collect((result,) if self.only else [result[i] for i in self.outputs], new)
+            found += _unshared(new, args, kwargs) if self.check else new
+        return found
+
+
+# Their result is not initialised.
+_EMPTY = ("aten::empty", "aten::new_empty", "aten::_empty")
+# Declared as writing, but what they change is not the elements.
+_METADATA = ("aten::record_stream", "aten::requires_grad_", "aten::set_", "aten::_coalesced_", "aten::resize")
+_RESIZE = ("aten::resize_", "aten::resize_as_")
+# Their outputs are views, or may be the input itself, though the schema does not say so.
+_VIEWS = ("aten::_unsafe_view", "aten::unsafe_", "aten::lift", "aten::conj_physical")
+# torch.tensor([1, 2]) passes the dispatcher here alone: its result is its argument, which is new.
+_NEW = "aten::lift_fresh"
+# They replace every element of their first argument.
+_REPLACES = {
+    f"aten::{name}_"
+    for name in ("copy", "fill", "zero", "normal", "uniform", "random", "bernoulli", "exponential", "cauchy",
+                 "geometric", "log_normal", "_foreach_copy", "_foreach_zero")
+}  # fmt: skip
+# Of their first argument they take the layout alone.
+_LIKE = {
+    f"aten::{name}"
+    for name in ("zeros_like", "ones_like", "full_like", "rand_like", "randn_like", "randint_like",
+                 "new_zeros", "new_ones", "new_full")
+}  # fmt: skip
+# They update running_mean and running_var, arguments 3 and 4, if argument 5 (training) is true; undeclared.
+_NORMS = tuple(
+    f"aten::{name}"
+    for name in ("native_batch_norm", "cudnn_batch_norm", "miopen_batch_norm", "batch_norm", "instance_norm")
+)
+# Collectives in place declare nothing: what they write is always their first argument. (torch/csrc/
+# distributed/c10d/Ops.cpp; `_c10d_functional` does declare.)
+_COLLECTIVE = "c10d::"
+_READING_COLLECTIVES = ("c10d::send", "c10d::barrier", "c10d::monitored_barrier_")
+
+
+def effect_of(func: Any) -> Effect | None:
+    """What an operator does to memory; None: it neither writes nor allocates, as far as can be known."""
+    if not isinstance(func, torch._ops.OpOverload):
+        return None  # a higher order operator
+    name: str = func.name()  # type: ignore[no-untyped-call, unused-ignore]
+    parameters = tuple(argument.name for argument in func._schema.arguments)
+    if name.startswith(_EMPTY):
+        new = not name.endswith(("out", "_"))  # empty.out may allocate, and cannot be told from what it was
+        return Effect(name, outputs=(0,), allocates=True, parameters=parameters) if new else None
+    if name in _RESIZE:
+        return Effect(name, positions=(0,), resizes=True, parameters=parameters)
+    if torch.Tag.inplace_view in func.tags or name.startswith((*_METADATA, *_READING_COLLECTIVES)):
+        return None
+    if name.startswith(_COLLECTIVE):
+        receives = name.partition("::")[2].startswith((*TWO_SIDED, "recv"))
+        return Effect(
+            name,
+            positions=(0,),
+            unread=(0,) if receives else (),
+            collective=is_collective(name),
+            parameters=parameters,
+        )
+    return _by_schema(name, func, parameters)
+
+
+def _by_schema(name: str, func: Any, parameters: tuple[str, ...]) -> Effect | None:
+    schema = func._schema
+    mutated = [(i, a) for i, a in enumerate(schema.arguments) if a.alias_info and a.alias_info.is_write]
+    positions = tuple(i for i, a in mutated if not a.kwarg_only)
+    keywords = tuple(a.name for _, a in mutated if a.kwarg_only)
+    # In inference mode composite operators are not taken apart: `reshape` may have copied, `dropout` not.
+    # Operators of other libraries may return what they were given (_c10d_functional::wait_tensor).
+    composite = torch._C._dispatch_has_kernel_for_dispatch_key(name, "CompositeImplicitAutograd")
+    check = name != _NEW and (composite or not name.startswith("aten::") or name.startswith(_VIEWS))
+    outputs = tuple(
+        i
+        for i, r in enumerate(schema.returns)
+        if r.alias_info is None or name == _NEW or (check and not r.alias_info.is_write)
+    )
+    norm = name in _NORMS
+    if not (positions or keywords or outputs):
+        return None
+    return Effect(
+        name,
+        positions=(3, 4) if norm else positions,
+        keywords=keywords,
+        outputs=outputs,
+        only=len(schema.returns) == 1,
+        check=check,
+        unread=(0,) if name.partition(".")[0] in _REPLACES | _LIKE | {_NEW} else (),
+        training=5 if norm else None,
+        collective=is_collective(name),
+        random=torch.Tag.nondeterministic_seeded in func.tags,
+        parameters=parameters,
+    )
+
+
+def _collect(values: Iterable[Any], found: list[torch.Tensor]) -> None:
+    for value in values:
+        if isinstance(value, torch.Tensor):
+            found.append(value)
+        elif isinstance(value, (list, tuple)):
+            _collect(value, found)
+
+
+def _unshared(
+    new: Sequence[torch.Tensor], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> list[torch.Tensor]:
+    known = {_storage(tensor) for tensor in tensors_in([*args, *kwargs.values()])}
+    return [tensor for tensor in new if _storage(tensor) not in known]
+
+
+def _storage(tensor: torch.Tensor) -> int:
+    # sparse tensors have none
+    return tensor.untyped_storage()._cdata if torch._C._has_storage(tensor) else id(tensor)

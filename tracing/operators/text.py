@@ -1,0 +1,54 @@
+"""An operator's arguments that are no tensors, as text that is equal in every run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import torch
+
+from tracing.operators.effects import Effect
+
+# Their text is their value's, and they can be compared: with their class beside them, as True equals 1.
+_VALUES = {bool, int, str, type(None), torch.dtype, torch.device, torch.layout, torch.memory_format}
+_TENSOR = "t"
+
+
+def structure(values: Iterable[Any], key: list[Any]) -> None:
+    """Append what tells these arguments from others, tensors left out, to a key of a dictionary."""
+    for value in values:
+        kind = type(value)
+        if isinstance(value, torch.Tensor):
+            key.append(_TENSOR)
+        elif kind in _VALUES:
+            key.append(kind)
+            key.append(value)
+        elif isinstance(value, (list, tuple)):
+            key.append(len(value))
+            structure(value, key)
+        else:
+            key.append(text_of(value))
+
+
+def arguments_text(effect: Effect, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
+    """`alpha=2, indices=[None, t]`: t is a tensor; arguments that are one tensor are left out."""
+    named = [*zip(effect.parameters, args, strict=False), *kwargs.items()]
+    return ", ".join(
+        f"{name}={text_of(value)}" for name, value in named if not isinstance(value, torch.Tensor)
+    )
+
+
+def text_of(value: Any) -> str:
+    """A value as Python writes it; of an object that Python writes with its address, its class."""
+    if isinstance(value, torch.Tensor):
+        return _TENSOR
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(text_of, value))}]"
+    if isinstance(value, torch.Generator):
+        return f"generator of {value.device}"
+    if isinstance(value, torch.ScriptObject):
+        return str(value._type().qualified_name()).rpartition(".")[2]  # type: ignore[no-untyped-call, unused-ignore]
+    if type(value) in _VALUES or isinstance(value, (float, complex)):
+        return repr(value)
+    text = repr(value)
+    return f"a {type(value).__qualname__}" if " at 0x" in text or text.startswith("<") else text

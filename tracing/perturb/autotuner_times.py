@@ -1,0 +1,78 @@
+"""Autotuners that are told other times than were measured, so that another configuration wins.
+
+Both kinds are: `@triton.autotune`, which forgets for the time being what it chose before, and Inductor's. A
+configuration that does not run at all still loses. Inductor's own setting for this,
+`test_configs.distort_benchmarking_result`, is read when its module is imported, and so is no use here.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any, Literal, TypeAlias
+
+from torch._inductor.runtime.triton_heuristics import CachingAutotuner
+from triton.runtime.autotuner import Autotuner
+
+from tracing.upstream.patch import Method, Wrapper, patched
+
+Choice: TypeAlias = Literal["slowest", "random"]
+
+
+class OtherWinners:
+    """What is chosen while `active`, and how often that was."""
+
+    def __init__(self, choice: Choice, seed: int) -> None:
+        """choice -- "slowest", of equally slow ones the last; or "random", by `seed`."""
+        self.choice = choice
+        self.tuned: set[int] = set()  # the autotuners that measured, by id
+        self._random = random.Random(seed)
+        self._measured = 0
+        self._chosen: dict[int, tuple[Any, dict[Any, Any]]] = {}  # autotuners, and what they chose before
+
+    @contextmanager
+    def active(self) -> Iterator[None]:
+        """Inside, autotuners choose otherwise; afterwards @triton.autotune has its earlier choices again."""
+        points: tuple[tuple[type, str, Wrapper], ...] = (
+            (CachingAutotuner, "bench", self._around_bench),
+            (Autotuner, "_bench", self._around_bench),
+            (Autotuner, "run", self._around_run),
+        )
+        with ExitStack() as stack:
+            stack.callback(self._remember)
+            for owner, name, wrapper in points:
+                stack.enter_context(patched(owner, name, wrapper))
+            yield
+
+    def _around_bench(self, original: Method) -> Method:
+        def bench(autotuner: Any, *args: Any, **kwargs: Any) -> Any:
+            found = original(autotuner, *args, **kwargs)
+            self.tuned.add(id(autotuner))
+            return [self._told(found[0])] * len(found) if isinstance(found, list) else self._told(found)
+
+        return bench
+
+    def _told(self, time: float) -> float:
+        self._measured += 1
+        if not math.isfinite(time):
+            return time
+        if self.choice == "random":
+            return self._random.random()
+        return (1 / time if time else 1e9) * (1 - 1e-9 * self._measured)
+
+    def _around_run(self, original: Method) -> Method:
+        def run(autotuner: Any, *args: Any, **kwargs: Any) -> Any:
+            if id(autotuner) not in self._chosen:
+                self._chosen[id(autotuner)] = autotuner, dict(autotuner.cache)
+                autotuner.cache.clear()
+            return original(autotuner, *args, **kwargs)
+
+        return run
+
+    def _remember(self) -> None:
+        for autotuner, cache in self._chosen.values():
+            autotuner.cache.clear()
+            autotuner.cache.update(cache)
+        self._chosen.clear()

@@ -1,0 +1,131 @@
+"""What no program may rely on, changed on purpose, so that a fault which rests on it shows at once.
+
+What was changed in a run is written into it, and why something could not be.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+from unittest import mock
+
+import torch
+
+from tracing.interpreter import permuted
+from tracing.model import Perturbed
+from tracing.operators.mode import OperatorMode
+from tracing.perturb.autotuner_times import OtherWinners
+from tracing.perturb.delays import Delays
+from tracing.store import RunWriter
+
+# bytes of which uninitialised memory consists: zeros, NaN in every floating dtype, large numbers, small ones
+PATTERNS = (0x00, 0xFF, 0x7B, 0x01)
+_EMPTY = {
+    torch.ops.aten.empty.memory_format,
+    torch.ops.aten.empty_strided.default,
+    torch.ops.aten.empty_like.default,
+    torch.ops.aten.new_empty.default,
+    torch.ops.aten.new_empty_strided.default,
+}
+_ALLOCATORS = ("_empty_strided_cpu", "_empty_strided_cuda", "_empty_strided_xpu")
+
+
+class Perturbation:
+    """Entered around one run of a series; gives what is to be entered around the launches that matter.
+
+    Launches are delayed and, where there is no GPU, programs reordered in each run; of several streams that
+    run 0 used, each run holds back another. Uninitialised memory differs from run 0's in odd runs, where
+    autotuners choose for themselves: in the others, no result that differs can have been left unwritten.
+    There they choose the slowest configuration and a random one in turn.
+    """
+
+    def __init__(self, run: int, virtual: bool, streams: int, writer: RunWriter) -> None:
+        """Change what belongs to a run.
+
+        run     -- its number in the series; 0 is as it comes
+        virtual -- it is on the virtual GPU, where one thing is done after the other
+        streams -- how many run 0 used
+        writer  -- is told what was changed
+        """
+        self._run, self._virtual, self._writer = run, virtual, writer
+        self._held = (run - 1) % streams if run and streams > 1 else None
+        self._delays = Delays(run or None, self._held)
+        other = OtherWinners("slowest" if run % 4 else "random", run)
+        self._winners = None if run % 2 or not run else other
+        self._pattern = PATTERNS[1 + run // 2 % 3] if run % 2 else PATTERNS[0]
+        self._exit = contextlib.ExitStack()
+
+    @property
+    def streams(self) -> int:
+        """How many streams the run has used."""
+        return len(self._delays.streams)
+
+    def __enter__(self) -> contextlib.AbstractContextManager[object]:
+        with contextlib.ExitStack() as stack:
+            if self._run:
+                stack.callback(lambda: self._writer.extend(list(self._changes())))
+            # generated code keeps the allocators that it found when it was loaded: they are replaced before
+            guards = torch._C._dynamo.guards
+            for name in _ALLOCATORS:
+                if allocate := getattr(guards, name, None):
+                    stack.enter_context(mock.patch.object(guards, name, self._poisoning(allocate)))
+            stack.enter_context(_Poison(self._fill))
+            if self._run:
+                stack.enter_context(permuted(self._run))
+            self._exit = stack.pop_all()
+        return _launching(self._delays, self._winners)
+
+    def __exit__(self, *exception: object) -> None:
+        self._exit.close()
+
+    def _changes(self) -> Iterator[Perturbed]:
+        if self._run % 2:
+            yield Perturbed("memory", f"{self._pattern:#04x}")
+        if (winners := self._winners) is not None:
+            how = f"{winners.choice} of {len(winners.tuned)}" if winners.tuned else ""
+            yield Perturbed("winners", how, "" if how else "no kernel was tuned")
+        counts = self._delays.counts
+        if self._virtual:
+            yield Perturbed("programs", f"order {self._run}")
+            yield Perturbed("late stream", "", "the virtual GPU makes one launch after the other")
+        else:
+            yield Perturbed("programs", "", "a GPU has its own order")
+            stream = f"{self._held} ({counts['stream']}x)" if self._held is not None else ""
+            yield Perturbed("late stream", stream, "" if stream else "the case uses one stream")
+        yield Perturbed("delays", str(counts["launch"]))
+
+    def _poisoning(self, allocate: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+        def poisoned(*args: Any) -> torch.Tensor:
+            return self._fill(allocate(*args))
+
+        return poisoned
+
+    def _fill(self, tensor: torch.Tensor) -> torch.Tensor:
+        # the whole storage, gaps between strides too; no operator of the program wrote this
+        with torch._C._DisableTorchDispatch():
+            if tensor.device.type != "meta" and tensor.untyped_storage().nbytes():
+                torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(tensor.untyped_storage()).fill_(
+                    self._pattern
+                )
+        return tensor
+
+
+@contextlib.contextmanager
+def _launching(delays: Delays, winners: OtherWinners | None) -> Iterator[None]:
+    with winners.active() if winners else contextlib.nullcontext(), delays:
+        yield
+
+
+class _Poison(OperatorMode):
+    def __init__(self, fill: Callable[[torch.Tensor], torch.Tensor]) -> None:
+        super().__init__()  # type: ignore[no-untyped-call, unused-ignore]
+        self._fill = fill
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        made = func(*args, **(kwargs or {}))
+        if func in _EMPTY and type(made) is torch.Tensor:
+            self._fill(made)
+        return made

@@ -1,0 +1,136 @@
+"""Find a case by name or path, and load it.
+
+A case is a Python file with `build(device) -> Workload`; its docstring is its description. It is loaded
+by path, as pytest loads tests, so any file is a case. Keyword arguments of build that have a default are the
+case's options: `NAME:option=value,option=value`, converted to the type of the default.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import sys
+import traceback
+from collections.abc import Callable
+from contextlib import suppress
+from difflib import get_close_matches
+from functools import partial
+from pathlib import Path
+from types import ModuleType
+
+from tracing.errors import Problem
+from tracing.model import Case, Workload
+
+CASES = Path(__file__).parents[2] / "cases"
+
+
+def known_cases() -> dict[str, Path]:
+    """The cases of the working directory and of this repository, by name."""
+    folders = (CASES, Path("cases"))
+    return {
+        path.stem: path
+        for folder in folders
+        for path in sorted(folder.glob("*.py"))
+        if path.stem != "__init__"
+    }
+
+
+def find_case(name: str) -> Path:
+    """The file of a case given by name or path; raises Problem with near names if there is none."""
+    path = Path(name)
+    if path.suffix == ".py" or path.is_file():
+        if path.is_file():
+            return path
+        raise Problem(f"there is no file {name}", "give a case by name or by the path of its file")
+    known = known_cases()
+    if name in known:
+        return known[name]
+    near = get_close_matches(name, known, n=3, cutoff=0.4) or sorted(known)
+    raise Problem(
+        f"there is no case {name}",
+        f"nearest: {', '.join(near)}; or give the path of a file with build(device)",
+    )
+
+
+def load_case(name: str) -> Case:
+    """Import a case's file; raises Problem if it cannot be imported, has no build, or not such options.
+
+    name -- a name or a path, and behind a colon its options
+    """
+    name, chosen = _split(name)
+    path = find_case(name).resolve()
+    module = import_file(path)
+    build = getattr(module, "build", None)
+    if not callable(build):
+        raise Problem(
+            f"{path} is not a case: it has no build(device)", "add `def build(device: str) -> Workload`"
+        )
+    options = _options(path, build, chosen)
+    full = "+".join([path.stem, *([",".join(chosen)] if chosen else [])])  # what is safe in a path
+    return Case(full, path, (module.__doc__ or "").strip(), partial(build, **options) if options else build)
+
+
+def _split(name: str) -> tuple[str, list[str]]:
+    before, _, behind = name.rpartition(":")
+    return (before, behind.split(",")) if before and "=" in behind else (name, [])
+
+
+def _options(path: Path, build: Callable[..., Workload], chosen: list[str]) -> dict[str, object]:
+    parameters = list(inspect.signature(build).parameters.values())[1:] if chosen else []
+    defaults = {one.name: one.default for one in parameters if one.default is not one.empty}
+    known = ", ".join(f"{name}={value}" for name, value in defaults.items()) or "none"
+    found: dict[str, object] = {}
+    for one in chosen:
+        name, _, text = one.partition("=")
+        if name not in defaults:
+            raise Problem(f"{path} has no option {name}", f"its options, with their defaults: {known}")
+        found[name] = _converted(name, text, defaults[name])
+    return found
+
+
+def _converted(name: str, text: str, default: object) -> object:
+    if isinstance(default, bool):
+        if text in ("true", "false"):
+            return text == "true"
+    elif isinstance(default, (int, float)):
+        with suppress(ValueError):
+            return type(default)(text)
+    else:
+        return text
+    raise Problem(f"option {name} cannot be {text}", f"give it as {default!r} is given".lower())
+
+
+def build(case: Case, device: str) -> Workload:
+    """Build a case's workload; raises Problem if it returns something else."""
+    workload = case.build(device)
+    if not isinstance(workload, Workload):
+        raise Problem(
+            f"build of {case.path} returned {type(workload).__name__}, not a Workload",
+            "return tracing.Workload(fn, args)",
+        )
+    return workload
+
+
+def import_file(path: Path) -> ModuleType:
+    """Import a Python file by its path; raises Problem if it cannot be imported."""
+    name = f"case_{path.stem}"  # a case called "torch" must not replace torch
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise Problem(f"{path} is not a Python file", "give the path of one that ends in .py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # dataclasses look a module up by its name
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise Problem(
+            f"{path} cannot be imported: {describe(error, path)}", "correct the file, then run again"
+        ) from error
+    return module
+
+
+def describe(error: BaseException, path: Path) -> str:
+    """An exception in one line: type, first line of the message, and the last line of `path` it came from."""
+    message = str(error).strip().split("\n")[0]
+    text = f"{type(error).__name__}: {message}" if message else type(error).__name__
+    lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == str(path)]
+    return f"{text} ({path.name}:{lines[-1]})" if lines else text

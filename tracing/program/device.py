@@ -1,0 +1,72 @@
+"""Where a case runs: on the GPU of this machine, or on a virtual one."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+
+import torch
+import torch._inductor.config as inductor
+
+from tracing.environment import environment, fresh_caches, local_rank
+from tracing.model import Case, Environment
+from tracing.program.case import load_case
+from tracing.virtual_gpu import virtual_gpu
+from tracing.virtual_gpu.chips import parse_target
+
+
+class Device:
+    """Where a case runs: `type` is what tensors are made on, `environment` describes it."""
+
+    def __init__(self, target: str, *, execute: bool = True) -> None:
+        """Choose the GPU if there is one, else a virtual GPU that compiles for `target`.
+
+        execute -- False: kernels are compiled for `target`, and not launched, whatever GPU there is
+        """
+        self.target = target
+        self.execute = execute
+        self.virtual = not execute or not torch.cuda.is_available()
+        if not self.virtual:
+            torch.cuda.set_device(local_rank() % torch.cuda.device_count())  # ranks may share a GPU
+        self.type = "cpu" if self.virtual else "cuda"
+        self.caches: Callable[[], contextlib.AbstractContextManager[object]] = (
+            fresh_caches  # what surrounds the work: empty caches, and no trace of them later
+        )
+        wanted = parse_target(target)
+        if self.virtual:
+            self.name, self.compiled_for = "virtual GPU", f"{wanted.backend}:{wanted.arch}"
+        else:
+            self.name = torch.cuda.get_device_name()
+            self.compiled_for = _gpu_target()
+
+    def environment(self) -> Environment:
+        """Versions, device and knobs of a run on this device."""
+        return environment(self.name, self.compiled_for)
+
+    def load(self, name: str) -> Case:
+        """Import a case's file, which finds this device already: a program may ask for it while imported.
+
+        name -- as for load_case
+        """
+        here = virtual_gpu(self.target, execute=self.execute) if self.virtual else contextlib.nullcontext()
+        with here:
+            return load_case(name)
+
+    @contextlib.contextmanager
+    def active(self) -> Iterator[None]:
+        """While active, torch.compile makes Triton kernels that run on this device and can be recorded."""
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(self.caches())
+            if self.virtual:
+                stack.enter_context(virtual_gpu(self.target, execute=self.execute))
+            # launches out of CUDA graphs and out of C++ pass no Python, and so no hook
+            stack.enter_context(inductor.patch({"triton.cudagraphs": False, "cpp_wrapper": False}))
+            torch._dynamo.reset()  # code compiled before, without the hooks, must not be reused
+            yield
+
+
+def _gpu_target() -> str:
+    if torch.version.hip:
+        return f"hip:{torch.cuda.get_device_properties(0).gcnArchName}"
+    major, minor = torch.cuda.get_device_capability()
+    return f"cuda:{10 * major + minor}"

@@ -1,0 +1,48 @@
+"""A case on one device from one seed: what it starts from, what it gives, and what it leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from tracing.model import Case, Workload
+from tracing.program.case import build
+from tracing.program.device import Device
+from tracing.program.state import left_by, start_of, stepped
+from tracing.program.structure import Facts, facts_of
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """A case whose inputs are equal each time it is run."""
+
+    case: Case
+    device: Device
+    seed: int  # of torch's random generators
+
+    def workload(self) -> Workload:
+        """What the case runs, built anew."""
+        torch.manual_seed(self.seed)
+        return build(self.case, self.device.type)
+
+    def start(self, workload: Workload) -> Facts:
+        """What `results` of this workload will start from."""
+        torch.manual_seed(self.seed)
+        return start_of(workload)
+
+    def results(self, workload: Workload, compiler: Callable[[Any], Any]) -> Facts:
+        """What a workload gives and leaves: its result, gradients, parameters, buffers, state of optimizers.
+
+        compiler -- torch.compile; for eager what gives back its argument
+        """
+        torch.manual_seed(self.seed)
+        with stepped() as optimizers:
+            given = facts_of(compiler(workload.fn)(*workload.args, **workload.kwargs), "output")
+            if workload.backward:
+                outputs = [one for one in given.values() if isinstance(one, torch.Tensor)]
+                torch.autograd.backward([one.sum() for one in outputs if one.requires_grad])
+        facts = given | left_by(workload, optimizers)
+        return {name: one.detach() if isinstance(one, torch.Tensor) else one for name, one in facts.items()}

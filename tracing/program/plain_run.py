@@ -1,0 +1,23 @@
+"""Run a case once, compiled, and record nothing: what a debugger starts."""
+
+from __future__ import annotations
+
+import torch
+from torch.utils._pytree import tree_leaves
+
+from tracing.model import Case
+from tracing.program.case import build
+from tracing.program.device import Device
+
+
+def execute(case: Case, device: Device, seed: int) -> None:
+    """Build a case's workload, compile it with torch.compile, run it, and take its gradients if it asks.
+
+    Caches are empty, so every kernel is compiled. Raises what the case raises.
+    """
+    with device.active():
+        torch.manual_seed(seed)
+        workload = build(case, device.type)
+        outputs = tree_leaves(torch.compile(workload.fn)(*workload.args, **workload.kwargs))
+        if workload.backward:
+            torch.autograd.backward([one.sum() for one in outputs if getattr(one, "requires_grad", False)])

@@ -1,0 +1,92 @@
+"""What a case starts from and what it leaves: arguments, parameters, buffers, gradients, optimizers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch.optim.optimizer import register_optimizer_step_post_hook
+
+from tracing.model import Uncomparable, Workload
+from tracing.program.reachable import Reached, arguments, reachable
+from tracing.program.structure import Facts, facts_of, type_name
+
+AFTERWARDS = " afterwards"  # of the name of an argument, when the case has ended
+STEPPED = "stepped "  # of the name of an optimizer that was seen to make a step, and is reached by nothing
+
+
+@contextmanager
+def stepped() -> Iterator[list[torch.optim.Optimizer]]:
+    """Gives the optimizers that make a step while it is active; not those whose step is compiled."""
+    found: list[torch.optim.Optimizer] = []
+
+    def after(optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
+        if not torch.compiler.is_compiling() and all(one is not optimizer for one in found):
+            found.append(optimizer)
+
+    handle = register_optimizer_step_post_hook(after)
+    try:
+        yield found
+    finally:
+        handle.remove()
+
+
+def start_of(workload: Workload) -> Facts:
+    """What a workload is about to start from, torch's random generators included."""
+    facts = _state(workload, reachable(workload))
+    facts["torch's random generator"] = torch.get_rng_state()
+    if torch.cuda.is_available():
+        facts["CUDA's random generator"] = torch.cuda.get_rng_state()
+    return facts
+
+
+def left_by(workload: Workload, optimizers: list[torch.optim.Optimizer]) -> Facts:
+    """What a workload has left: gradients, then its state.
+
+    optimizers -- that made a step
+    """
+    reached = reachable(workload)
+    known = {id(one) for one in reached.optimizers.values()}
+    for one in optimizers:
+        if id(one) not in known:
+            reached.add_optimizer(f"{STEPPED}{type(one).__name__}", one)
+    state = _state(workload, reached)
+    facts: Facts = dict(_gradients(state))
+    for name, fact in state.items():
+        facts[name + AFTERWARDS if name.startswith("input ") else name] = fact
+    return facts
+
+
+def _state(workload: Workload, reached: Reached) -> Facts:
+    facts: Facts = {}
+    for name, value in arguments(workload).items():
+        found = facts_of(value, name)  # a module's tensors are among those reached
+        facts |= {at: one for at, one in found.items() if not isinstance(one, Uncomparable)}
+    for name, tensor in reached.tensors.items():
+        facts |= facts_of(tensor, name)
+    for name, optimizer in reached.optimizers.items():
+        facts |= _of_optimizer(optimizer, name)
+    if not reached.whole:
+        facts["further state"] = Uncomparable("objects", "the case reaches more than is looked at")
+    return facts
+
+
+def _of_optimizer(optimizer: torch.optim.Optimizer, name: str) -> Facts:
+    try:
+        state = dict(optimizer.state_dict())
+    except Exception as error:  # of the user's own
+        return {name: Uncomparable(type_name(optimizer), f"its state_dict raises {type(error).__name__}")}
+    # torch.compile sets "capturable" while it traces a step, and leaves it where the case changes the group
+    groups = state.get("param_groups", [])
+    state["param_groups"] = [{key: group[key] for key in group if key != "capturable"} for group in groups]
+    members = (facts_of(value, f"{name}.{part}") for part, value in state.items())
+    return {at: one for found in members for at, one in found.items()}
+
+
+def _gradients(state: Facts) -> Iterator[tuple[str, torch.Tensor]]:
+    for name, tensor in state.items():
+        if isinstance(tensor, torch.Tensor) and tensor.is_leaf and tensor.grad is not None:
+            bare = name if name.startswith("input ") else name.partition(" ")[2]
+            yield f"grad of {bare}", tensor.grad

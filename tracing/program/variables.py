@@ -1,0 +1,90 @@
+"""Which environment variables does a case read? Its results may depend on them.
+
+A read is seen where the user's own code makes it: `os.environ[...]`, `os.environ.get`, `in` and `os.getenv`,
+in the file of the case or in a module that it imports from outside of the installed packages. What reads all
+variables at once, as `dict(os.environ)` does, reads none by name.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from types import CodeType, FrameType
+from typing import Any
+
+from tracing import environment
+from tracing.model import ReadVariable
+from tracing.program.user_code import is_users
+from tracing.store import RunWriter
+from tracing.upstream.patch import Method, patched
+
+_SECRET = re.compile("token|secret|passw|key", re.IGNORECASE)
+# modules that stand between a reader and a variable
+_BETWEEN = ("os", "collections.abc", __name__)
+
+
+class Reads:
+    """While entered, every variable that the user's code reads is noted once, with its first value."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, ReadVariable] = {}
+        self._whole: set[tuple[CodeType, int]] = set()  # places in code that go through all variables
+        self._writer: RunWriter | None = None
+        self._exit = ExitStack()
+
+    def into(self, writer: RunWriter) -> None:
+        """Write what was read so far into a run, and what is read from now on."""
+        writer.extend(list(self._found.values()))
+        self._writer = writer
+
+    def __enter__(self) -> Reads:
+        owner = type(environment.variables())
+        with ExitStack() as stack:
+            stack.enter_context(patched(owner, "__getitem__", self._around_get))
+            stack.enter_context(patched(owner, "__iter__", self._around_iteration))
+            self._exit = stack.pop_all()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._exit.close()
+
+    def _around_get(self, original: Method) -> Method:
+        def get(variables: Any, name: Any) -> Any:
+            try:
+                value = original(variables, name)
+            except KeyError:
+                self._read(name, None)
+                raise
+            self._read(name, value)
+            return value
+
+        return get
+
+    def _around_iteration(self, original: Method) -> Method:
+        def iterate(variables: Any) -> Iterator[Any]:
+            if (reader := _reader()) is not None:
+                self._whole.add((reader.f_code, reader.f_lasti))
+            return original(variables)  # type: ignore[no-any-return]
+
+        return iterate
+
+    def _read(self, name: object, value: str | None) -> None:
+        if not isinstance(name, str) or name in self._found:
+            return
+        reader = _reader()
+        if reader is None or (reader.f_code, reader.f_lasti) in self._whole:
+            return
+        redacted = value is not None and _SECRET.search(name) is not None
+        self._found[name] = ReadVariable(name, None if redacted else value, redacted)
+        if self._writer is not None:
+            self._writer.append(self._found[name])
+
+
+def _reader() -> FrameType | None:
+    # whose code reads; None: not the user's
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None and frame.f_globals.get("__name__") in _BETWEEN:
+        frame = frame.f_back
+    return frame if frame is not None and is_users(frame.f_code.co_filename) else None

@@ -1,0 +1,218 @@
+"""What can be known of a launch from where it is made and on what: found once, then looked up.
+
+A launch is made thousands of times. Its layouts, its signature and what its digests need on a GPU are one
+plan; the plan on the memory that an allocator gives step for step is a place.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from operator import and_
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from tracing.digest.gpu import StreamDigests
+from tracing.digest.layouts import layout
+from tracing.digest.tables import Call, Table, calls, facts, tables, variant
+from tracing.launch.launcher import Grid, Site, tensor_of
+from tracing.launch.storages import Memory, Storages
+from tracing.model import Phase, TensorMeta
+from tracing.record.catalogue import Catalogue
+
+Digests: TypeAlias = Literal["all", "declared", "none"]
+
+# The functions of Inductor's generated modules: straight-line code for fixed layouts, so that the instruction
+# that launches, its scalars and one shape tell a launch's layouts.
+_GENERATED = {"call", "partition_0"}
+_PLACES = 256  # of one plan that are remembered
+
+
+@dataclass(slots=True)
+class Side:
+    """The tensors that are digested before or after a launch."""
+
+    positions: Sequence[int]
+    chosen: Sequence[int]  # which of the plan's tensors these are
+    tables: Sequence[Table]  # for the GPU
+    facts: npt.NDArray[np.int64]  # of the tensors, likewise
+    copied: frozenset[int]  # positions of those that must be copied first
+    misaligned: Sequence[int]  # the bits of each address that must be zero, else it is copied, too
+
+
+@dataclass(slots=True)
+class Plan:
+    """What is known of the launches made at one place in the program on tensors of one layout."""
+
+    site: Site
+    phase: Phase
+    grid: Grid | None  # None: the site knows
+    positions: Sequence[int]  # of the tensors among the values
+    wrapped: bool  # some of them in a descriptor or reinterpretation
+    offsets: tuple[int, ...]  # bytes from the start of their storages
+    device: torch.device | None  # the GPU, None on the host
+    before: Side
+    after: Side
+    reads: Sequence[int] = ()  # which of the plan's tensors
+    writes: Sequence[int] = ()
+    metas: Sequence[TensorMeta] = ()
+    addresses: bool = True  # some arguments are used as addresses, or may be
+    signature: int | None = None
+    places: dict[Memory, Place] = field(default_factory=dict)
+    streams: dict[int, StreamDigests] = field(default_factory=dict)
+    shifted: dict[tuple[int, ...], Plan] = field(default_factory=dict)  # the same at other offsets
+
+
+@dataclass(slots=True)
+class Place:
+    """A plan on certain memory."""
+
+    plan: Plan
+    storages: tuple[int, ...]
+    before: Sequence[Call] | None  # None: some tensors must be copied first
+    after: Sequence[Call] | None
+
+
+class Planner:
+    """Finds the plan of a launch."""
+
+    def __init__(self, catalogue: Catalogue, storages: Storages, digests: Digests) -> None:
+        self._catalogue = catalogue
+        self._storages = storages
+        self._digests = digests
+        self._plans: dict[tuple[Any, ...], Plan] = {}
+
+    def plan(self, site: Site, values: Sequence[Any], grid: Grid | None) -> Plan:
+        """The plan of a launch; without a signature while an autotuner has not chosen."""
+        key = _key(site, values, grid)
+        plan = self._plans.get(key)
+        if plan is None:
+            plan = self._new_plan(site, values, grid)
+            if site.settled:
+                self.settle(plan, values)
+            if site.kind != "interpreted" and not _capturing(plan.device):
+                self._plans[key] = plan
+        return plan
+
+    def _new_plan(self, site: Site, values: Sequence[Any], grid: Grid | None) -> Plan:
+        positions = [i for i, value in enumerate(values) if tensor_of(value) is not None]
+        tensors = [plain_tensor(values[i]) for i in positions]
+        device = next((tensor.device for tensor in tensors if tensor.is_cuda), None)
+        side = self._side(positions, positions, values, device)
+        return Plan(
+            site=site,
+            phase="backward" if torch._C._current_graph_task_id() != -1 else "forward",
+            grid=grid,
+            positions=positions,
+            wrapped=not all(isinstance(values[i], torch.Tensor) for i in positions),
+            offsets=tuple(int(tensor.storage_offset()) * tensor.element_size() for tensor in tensors),
+            device=device,
+            before=side,
+            after=side,
+        )
+
+    def settle(self, plan: Plan, values: Sequence[Any]) -> None:
+        """Give a plan its signature, and choose what is digested by what the kernel reads and writes."""
+        grid = plan.grid or plan.site.grid(values)
+        positions = plan.positions
+        plan.signature, args = self._catalogue.signature(plan.site, values, grid, plan.phase)
+        read = [i for i in positions if args[i].declared in ("in", "in_out", "unknown")]
+        written = [i for i in positions if args[i].declared in ("out", "in_out", "unknown")]
+        plan.reads, plan.writes = [positions.index(i) for i in read], [positions.index(i) for i in written]
+        plan.metas = [meta for argument in args if (meta := argument.tensor)]
+        plan.addresses = any(argument.addresses for argument in args)
+        storages = {plain_tensor(values[i]).untyped_storage().data_ptr() for i in positions}
+        if len(storages) == len(positions):
+            # a kernel does not change what its IR only reads, unless that memory has a second name
+            plan.after = self._side(written, positions, values, plan.device)
+        if self._digests == "declared":
+            plan.before = self._side(read, positions, values, plan.device)
+
+    def _side(
+        self,
+        positions: Sequence[int],
+        among: Sequence[int],
+        values: Sequence[Any],
+        device: torch.device | None,
+    ) -> Side:
+        if device is not None:
+            positions = sorted(positions, key=lambda i: variant(plain_tensor(values[i])))
+        tensors = [plain_tensor(values[i]) for i in positions]
+        digested = device is not None and self._digests != "none" and not _capturing(device)
+        made = tables(tensors) if digested else ()
+        layouts = [layout(tensor) for tensor in tensors]
+        copied = frozenset(i for i, found in zip(positions, layouts, strict=True) if found is None)
+        bits = [found.misaligned if found else 15 for found in layouts]
+        return Side(positions, [among.index(i) for i in positions], made, facts(tensors), copied, bits)
+
+    def place(self, plan: Plan, memory: Memory, values: Sequence[Any]) -> Place:
+        """A plan on this memory; the place's own plan is another one where only the offsets are others."""
+        addresses = memory[::3]
+        place = Place(
+            self._shifted(plan, memory, values),
+            self._storages.numbers(memory),
+            _calls(plan.before, addresses),
+            _calls(plan.after, addresses),
+        )
+        if place.plan.signature is not None:  # before that, what is written is not known
+            if len(plan.places) >= _PLACES:
+                plan.places.clear()
+            plan.places[memory] = place
+        return place
+
+    def _shifted(self, plan: Plan, memory: Memory, values: Sequence[Any]) -> Plan:
+        # generated code is made for the layouts of its inputs, and not for where in their storages they begin
+        offsets = tuple(address - start for address, start in zip(memory[::3], memory[1::3], strict=True))
+        if offsets == plan.offsets:
+            return plan
+        found = plan.shifted.get(offsets)
+        if found is None:
+            found = self._new_plan(plan.site, values, plan.grid)
+            if plan.signature is not None:
+                self.settle(found, values)
+            if not _capturing(plan.device):
+                plan.shifted[offsets] = found
+        return found
+
+
+def _capturing(device: torch.device | None) -> bool:
+    # into a CUDA graph: nothing may be copied to the device now
+    return device is not None and torch._C._cuda_isCurrentStreamCapturing()
+
+
+def _key(site: Site, values: Sequence[Any], grid: Grid | None) -> tuple[Any, ...]:
+    if site.scalars is not None:
+        frame = sys._getframe(
+            5
+        )  # what called the launcher: _key, _plan, before, announce and run lie between
+        if frame.f_code.co_name in _GENERATED:
+            shape = values[0].shape if isinstance(values[0], torch.Tensor) else None
+            return (id(site), id(frame.f_code), frame.f_lasti, shape, *[values[i] for i in site.scalars])
+    backward = torch._C._current_graph_task_id() != -1
+    return (id(site), grid, backward, *map(_layout, values))
+
+
+def _layout(value: Any) -> Any:
+    # True, 1 and 1.0 are equal and are not the same
+    if isinstance(value, torch.Tensor):
+        return value.shape, value.stride(), value.storage_offset(), value.dtype
+    tensor = tensor_of(value)
+    plain = value is None or isinstance(value, (bool, int, float, str))
+    return _layout(tensor) if tensor is not None else (type(value), value if plain else repr(value))
+
+
+def _calls(side: Side, addresses: Sequence[int]) -> Sequence[Call] | None:
+    chosen = [addresses[i] for i in side.chosen]
+    readable = not side.copied and not any(map(and_, chosen, side.misaligned))
+    return calls(side.tables, chosen) if readable and side.tables else None
+
+
+def plain_tensor(value: Any) -> torch.Tensor:
+    """The tensor behind a value that has one."""
+    tensor = tensor_of(value)
+    assert tensor is not None
+    return tensor

@@ -1,0 +1,1 @@
+"""What launches leave in host memory: exact accesses, last writers, uninitialised bytes."""

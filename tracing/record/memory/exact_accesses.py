@@ -1,0 +1,156 @@
+"""What exactly each launch touched that the interpreter executed, as a run has it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+
+from tracing.digest.host import bits_of
+from tracing.interpreter.gates import AccessKind, Mask
+from tracing.launch.accesses import Accesses
+from tracing.launch.memory_block import Argument, Block, Bytes, logical
+from tracing.launch.out_of_bounds import Outside
+from tracing.launch.storages import Reach
+from tracing.model import Access, Digest, OutOfBounds
+from tracing.record.memory.fresh_memory import Fresh, FreshMemory
+from tracing.record.recording import Recording
+from tracing.views import occupied, row_major
+
+_RUNS = 16  # of bytes that are listed
+
+
+@dataclass(slots=True)
+class Watched:
+    """A launch whose accesses are noted."""
+
+    launch: int
+    accesses: Accesses
+    tensors: Mapping[str, torch.Tensor]
+    positions: Mapping[str, int]  # of these tensors among the arguments
+    fresh: dict[str, Fresh] = field(default_factory=dict)  # of those in memory that is not all written
+    uninitialised: dict[int, tuple[int, int]] = field(default_factory=dict)  # by position
+    reported: dict[int, int] = field(default_factory=dict)  # accesses out of bounds that are written down
+    ran: bool = False  # it was executed by the interpreter
+
+    def touched(self, kind: AccessKind) -> list[tuple[int, torch.Tensor]]:
+        """What it has read before it wrote it, or what it has written, with argument positions."""
+        roles = ("in", "in_out") if kind == "load" else ("out", "in_out")
+        names = [name for name in self.tensors if self.accesses.role(name) in roles]
+        return [(self.positions[name], self.tensors[name]) for name in names]
+
+
+class ExactAccesses:
+    """Notes the accesses of launches on the host, and refuses those out of bounds."""
+
+    def __init__(self, recording: Recording, fresh: FreshMemory, *, allow_out_of_bounds: bool) -> None:
+        self._recording = recording
+        self._fresh = fresh
+        self._fatal = not allow_out_of_bounds
+
+    def watch(self, watched: Watched, reach: Reach | None, failing: Callable[[], None]) -> None:
+        """Follow the accesses of a launch that is about to be made on this thread.
+
+        reach   -- where it may follow addresses; None: nowhere
+        failing -- called before an access outside of every storage is written down
+        """
+        accesses = watched.accesses
+        for name, tensor in watched.tensors.items():
+            fresh = self._fresh.of(tensor)
+            if fresh is not None:
+                watched.fresh[name] = fresh
+
+        def reported(outside: Outside) -> None:
+            with self._recording.lock:
+                if not outside.inside:
+                    failing()
+                self._report(watched)
+
+        def ended() -> None:
+            with self._recording.lock:
+                watched.ran = True
+                watched.uninitialised.update(_uninitialised(watched))
+                self._fresh.launched(accesses.blocks)
+                self._report(watched)
+
+        accesses.reach, accesses.fatal = reach, self._fatal
+        accesses.reported.append(reported)
+        accesses.ended.append(ended)
+
+    def write(self, watched: Watched, found: Mapping[int, Digest], left: Mapping[int, Digest]) -> None:
+        """Write down what a launch has touched, as soon as it has run.
+
+        found, left -- the digests of its arguments before and after it, as far as they are known
+        """
+        sides: tuple[dict[int, str], dict[int, str]] = ({}, {})
+        ranges: tuple[dict[int, tuple[int, ...]], dict[int, tuple[int, ...]]] = ({}, {})
+        partly = []
+        for name, position in watched.positions.items():
+            known = watched.accesses.of(name)
+            if known is None:
+                continue
+            argument, block = known
+            for side, mask in enumerate((block.read(argument), block.written(argument))):
+                if not mask.any():
+                    continue
+                digest = (found, left)[side].get(position)
+                content = block.content if side else block.found
+                if not mask.all():
+                    digest, listed = None, _ranges(block, argument, written=bool(side))
+                    partly += [position] if side else []
+                    if len(listed) <= 2 * _RUNS:
+                        ranges[side][position] = listed
+                sides[side][position] = digest.bits if digest else _bits(content(argument), mask)
+        self._recording.writer.append(
+            Access(watched.launch, *sides, *ranges, tuple(partly), watched.uninitialised)
+        )
+
+    def _report(self, watched: Watched) -> None:
+        # when they are first seen, and once more with their numbers when the kernel has run
+        for number, one in enumerate(watched.accesses.outside):
+            if watched.reported.get(number) != one.accesses:
+                watched.reported[number] = one.accesses
+                place = (one.program, one.start, one.stop, one.accesses, one.inside, one.where)
+                self._recording.writer.append(
+                    OutOfBounds(watched.launch, one.argument, one.kind, one.element, *place)
+                )
+
+
+def _uninitialised(watched: Watched) -> dict[int, tuple[int, int]]:
+    found = {}
+    for name, fresh in watched.fresh.items():
+        known = watched.accesses.of(name)
+        if known is not None:
+            argument, block = known
+            unwritten = logical(fresh.unwritten[argument.start - fresh.address :], argument.meta, 1)
+            elements = np.flatnonzero(unwritten.all(axis=1) & block.read(argument).any(axis=1))
+            if elements.size:
+                found[watched.positions[name]] = (int(elements[0]), elements.size)
+    return found
+
+
+def _bits(content: Bytes, mask: Mask) -> str:
+    """The digest of what is touched of an argument: of all of it, its own.
+
+    content -- [elements, bytes of one] in logical order
+    mask    -- [elements, parts of one]
+
+    Of a part it is the digest of all bytes, those that were not touched as zeros, and behind them which were:
+    a bit for each byte, the first in the highest of eight.
+    """
+    if mask.all():
+        return bits_of(content.reshape(-1))[0]
+    touched = np.repeat(mask, content.shape[1] // mask.shape[1], axis=1)
+    return bits_of(np.concatenate([(content * touched).reshape(-1), np.packbits(touched)]))[0]
+
+
+def _ranges(block: Block, argument: Argument, *, written: bool) -> tuple[int, ...]:
+    # of its own bytes, in the order of their addresses
+    between = block.written_bytes if written else block.read_bytes
+    mask = between(argument.start, argument.stop)
+    if not row_major(argument.meta):
+        mask = mask & occupied(argument.meta)
+    edges = np.flatnonzero(np.diff(mask.astype(np.int8), prepend=0, append=0))
+    return tuple(map(int, edges))

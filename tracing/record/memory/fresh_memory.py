@@ -1,0 +1,169 @@
+"""Host memory that was allocated without being initialised, and that nobody has written since."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch.multiprocessing.reductions import StorageWeakRef
+
+from tracing.digest.host import memory
+from tracing.interpreter.gates import Mask
+from tracing.launch.memory_block import Block, Bytes, logical, strided
+from tracing.launch.tensors import has_memory, tensor_meta
+from tracing.upstream.patch import Method, replaced
+
+BYTES = 1 << 30  # of storages that are watched
+_STORAGES = 64
+_NOT_COVERED = "reads of uninitialised memory, where more than 1 GiB of it is waiting to be written"
+
+
+@dataclass(slots=True)
+class Fresh:
+    """One storage: which of its bytes nobody was seen to write, and what they held when it was allocated."""
+
+    storage: StorageWeakRef
+    address: int
+    unwritten: Mask
+    copy: Bytes
+
+    def changed(self) -> bool:
+        """Whether somebody wrote who was not seen, as the host through NumPy; the storage must be alive."""
+        now = memory(self.address, len(self.copy), None)
+        return bool(((now != self.copy) & self.unwritten).any())
+
+
+class FreshMemory:
+    """Watches what `empty` and its like gave, until it is written.
+
+    Operators and interpreted launches are seen to write. A storage that NumPy is given, or others through
+    DLPack, counts as initialised: they may write. Anyone else is noticed where some byte differs from a copy
+    that was taken: then, too, the whole storage counts as initialised, as nobody knows how much was written.
+    What others write with exactly what was there already stays uninitialised.
+
+    Cost: a copy of each storage when it is allocated, and two bytes a byte until it is written.
+    """
+
+    def __init__(self, not_covered: Callable[[str, str], None]) -> None:
+        self._not_covered = not_covered
+        self._fresh: dict[
+            int, Fresh
+        ] = {}  # by address of torch's storage object, which the weak reference keeps
+        self._bytes = 0
+        self._storages = _STORAGES  # with so many it is looked which ones are gone
+
+    def __len__(self) -> int:
+        return len(self._fresh)
+
+    def allocated(self, tensor: torch.Tensor) -> None:
+        """Watch the storage of a tensor that was just allocated; on the host."""
+        self._watch(tensor.untyped_storage(), None)
+
+    def grown(self, tensor: torch.Tensor, nbytes: int) -> None:
+        """Watch what a storage grew by.
+
+        nbytes -- that it had before, which it holds still
+        """
+        storage = tensor.untyped_storage()
+        unwritten = np.ones(storage.nbytes(), np.bool_)
+        earlier = self._drop(storage._cdata)
+        unwritten[:nbytes] = earlier.unwritten[:nbytes] if earlier else False
+        self._watch(storage, unwritten)
+
+    def wrote(self, tensors: Iterable[torch.Tensor]) -> None:
+        """Note that an operator wrote these tensors."""
+        for tensor in tensors:
+            fresh = self._fresh.get(tensor.untyped_storage()._cdata)
+            if fresh is not None:
+                start = tensor.storage_offset() * tensor.element_size()
+                strided(fresh.unwritten[start:], tensor_meta(tensor), 1)[...] = False
+                self._drop_written(fresh)
+
+    def of(self, tensor: torch.Tensor) -> Fresh | None:
+        """What is not written of a tensor's storage; None: all of it is."""
+        storage = tensor.untyped_storage()
+        fresh = self._fresh.get(storage._cdata)
+        if fresh is None:
+            return None
+        moved = fresh.address != storage.data_ptr() or len(fresh.copy) != storage.nbytes()
+        if moved or fresh.changed():
+            self._drop(storage._cdata)
+            return None
+        return fresh
+
+    def elements(self, tensor: torch.Tensor) -> tuple[int, int] | None:
+        """The elements of a tensor on the host that nobody has written: the first, and how many."""
+        fresh = self.of(tensor)
+        if fresh is None:
+            return None
+        start = tensor.storage_offset() * tensor.element_size()
+        unwritten = logical(fresh.unwritten[start:], tensor_meta(tensor), 1)
+        found = np.flatnonzero(unwritten.all(axis=1))
+        return (int(found[0]), found.size) if found.size else None
+
+    def launched(self, blocks: Iterable[Block]) -> None:
+        """Note what a launch wrote."""
+        for block in blocks:
+            for fresh in list(self._fresh.values()):
+                start, stop = fresh.address, fresh.address + len(fresh.copy)
+                first, last = max(start, block.start), min(stop, block.stop)
+                if first < last and not _gone(fresh):
+                    fresh.unwritten[first - start : last - start] &= ~block.written_bytes(first, last)
+                    self._drop_written(fresh)
+
+    @contextmanager
+    def shared(self) -> Iterator[None]:
+        """While active, storages that leave torch are noticed."""
+
+        def noticing(name: str) -> Method:
+            original: Method = getattr(torch.Tensor, name)
+
+            @functools.wraps(original)
+            def called(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+                if has_memory(tensor) and tensor.layout is torch.strided:
+                    self._drop(tensor.untyped_storage()._cdata)
+                return original(tensor, *args, **kwargs)
+
+            return called
+
+        numpy, dlpack = noticing("numpy"), noticing("__dlpack__")
+        with replaced(torch.Tensor, "numpy", numpy), replaced(torch.Tensor, "__dlpack__", dlpack):
+            yield
+
+    def _watch(self, storage: torch.UntypedStorage, unwritten: Mask | None) -> None:
+        nbytes = storage.nbytes()
+        if self._bytes + nbytes > BYTES or len(self._fresh) > self._storages:
+            self._sweep()
+            self._storages = max(_STORAGES, 2 * len(self._fresh))
+        if self._bytes + nbytes > BYTES:
+            self._not_covered(_NOT_COVERED, "smaller tensors")
+        elif nbytes:
+            copy = memory(storage.data_ptr(), nbytes, storage).copy()
+            unwritten = np.ones(nbytes, np.bool_) if unwritten is None else unwritten
+            reference = StorageWeakRef(storage)  # type: ignore[no-untyped-call]
+            self._drop(reference.cdata)
+            self._fresh[reference.cdata] = Fresh(reference, storage.data_ptr(), unwritten, copy)
+            self._bytes += nbytes
+
+    def _drop_written(self, fresh: Fresh) -> None:
+        if not fresh.unwritten.any():
+            self._drop(fresh.storage.cdata)
+
+    def _drop(self, key: int) -> Fresh | None:
+        fresh = self._fresh.pop(key, None)
+        self._bytes -= len(fresh.copy) if fresh else 0
+        return fresh
+
+    def _sweep(self) -> None:
+        for key, fresh in list(self._fresh.items()):
+            if _gone(fresh):
+                self._drop(key)
+
+
+def _gone(fresh: Fresh) -> bool:
+    return bool(fresh.storage.expired())  # type: ignore[no-untyped-call]

@@ -1,0 +1,211 @@
+"""The IR between the passes of a recorded run: its compilations run once more, and print it.
+
+MLIR takes nearly as long to print a kernel's IR after every pass as to compile the kernel. So a recording
+keeps what enters a compilation and what each stage gives, and the rest is derived when the program has ended:
+in child processes, on every core, with the options of the recording and the settings of this process. What a
+stage gives then must be what it gave, bit for bit; where it is not, the run says so.
+
+A pass that did not end in the recording is not run again: what enters it is all there is to derive. Nor is
+LLVM, where it did not end.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import signal
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tracing.compiler.child import Ended, in_child
+from tracing.compiler.resume import Place, resume
+from tracing.compiler.steps import Pass
+from tracing.errors import Problem
+from tracing.model import Blob, Compilation, Derivation, PackedBlob, PassEnd, PassIR, PassStart, StageArtefact
+from tracing.record.passes.ir import PassIRWriter
+from tracing.store import Run, RunWriter, blob_name, reopened
+
+BATCH = 8  # compilations that one child derives: each child writes files of its own
+SECONDS = 120.0  # that one compilation may take
+LEVEL = 9  # of the compression: nobody waits for it
+PRINT = "record with `--ir during`, which prints the IR as the passes run"
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    # one compilation whose IR is not known
+    process: str  # that recorded it
+    compilation: Compilation
+    starts: Sequence[PassStart]  # its passes
+    unfinished: int | None  # index of the pass that did not end
+    artefacts: Mapping[str, Blob]  # by stage
+
+    def derivation(self, differs: str) -> Derivation:
+        return Derivation(self.process, self.compilation.id, differs)
+
+    @property
+    def died_behind(self) -> int | None:
+        """The index of its last pass, if all of them ended and their stage did not."""
+        last = self.starts[-1]
+        return None if last.stage in self.artefacts or self.unfinished is not None else last.index
+
+
+@dataclass(frozen=True, slots=True)
+class _How:
+    path: Path
+    aside: Path | None
+    seconds: float
+
+    def run(self) -> Run:
+        return Run(self.path, self.aside)
+
+    def writer(self) -> RunWriter:
+        return reopened(self.aside or self.path)
+
+
+def derive(
+    path: Path,
+    rank: int | None = None,
+    progress: Callable[[int, int], None] = lambda done, of: None,
+    *,
+    aside: Path | None = None,
+    seconds: float = SECONDS,
+) -> list[Derivation]:
+    """Derive the IR of every compilation of a run that has none yet; give what came of each.
+
+    rank     -- only what processes of this rank recorded
+    progress -- is told how many compilations are done, and of how many
+    aside    -- a folder that it is written into, in place of the run, which stays as it is
+    seconds  -- that one compilation may take; that it took longer is given and not written, for it is no
+                property of the compilation
+
+    Cost: about that of the compilations up to LLVM IR and as much again for printing, over the number of
+    cores; some milliseconds where none waits. What is interrupted goes on with the next call. It forks, and
+    touches no GPU.
+    """
+    waiting = _waiting(Run(path, aside), rank)
+    how = _How(path, aside, seconds)
+    cores = os.cpu_count() or 1
+    size = min(BATCH, -(-len(waiting) // cores)) or 1
+    batches = [waiting[start : start + size] for start in range(0, len(waiting), size)]
+    found: list[Derivation] = []
+    with ThreadPoolExecutor(max_workers=cores) as pool:
+        for derived in pool.map(lambda batch: _batch(how, batch), batches):
+            found += derived
+            progress(len(found), len(waiting))
+    return found
+
+
+def _waiting(run: Run, rank: int | None) -> list[_Waiting]:
+    found = [one for one in run.underived() if rank in (None, int(one[0].rsplit("-", 2)[1]))]
+    artefacts: dict[tuple[str, int], dict[str, Blob]] = {}
+    starts: dict[tuple[str, int], list[PassStart]] = {}
+    ends: set[tuple[str, int, int]] = set()
+    for process in dict.fromkeys(process for process, _ in found):
+        for artefact in run.view(f"-{process}", StageArtefact, StageArtefact):
+            artefacts.setdefault((process, artefact.compilation), {})[artefact.stage] = artefact.blob
+        for start in run.view(f"-{process}", PassStart, PassStart):
+            starts.setdefault((process, start.compilation), []).append(start)
+        ends |= {(process, end.compilation, end.index) for end in run.view(f"-{process}", PassEnd, PassEnd)}
+    waiting = []
+    for process, one in found:
+        passes = starts[process, one.id]
+        last = passes[-1].index
+        unfinished = None if (process, one.id, last) in ends else last
+        waiting.append(_Waiting(process, one, passes, unfinished, artefacts.get((process, one.id), {})))
+    return waiting
+
+
+def _batch(how: _How, batch: Sequence[_Waiting]) -> list[Derivation]:
+    # each of them, also where the compiler takes a child down
+    found: list[Derivation] = []
+    while len(found) < len(batch):
+        rest = batch[len(found) :]
+        ended = in_child(functools.partial(_derive, how, rest), 2 * how.seconds * len(rest))
+        written = {(one.process, one.compilation): one for one in how.run().records(Derivation)}
+        for one in rest:
+            derivation = written.get((one.process, one.compilation.id))
+            if derivation is None:
+                found.append(_died(how, one, ended))
+                break
+            found.append(derivation)
+    return found
+
+
+def _died(how: _How, one: _Waiting, ended: Ended) -> Derivation:
+    # the compilation that took the child down, or too long: that may be the machine's doing, and is not kept
+    of_it = (
+        ir.index
+        for ir in how.run().records(PassIR)
+        if (ir.process, ir.compilation) == (one.process, one.compilation.id)
+    )
+    where = f"the IR from pass {max(of_it, default=0)} on is not known"
+    if ended.timed_out or ended.signal == signal.SIGALRM.name:
+        return one.derivation(f"{where}: it did not end within {how.seconds:g} s")
+    derivation = one.derivation(f"{where}: {ended.failure}")
+    writer = how.writer()
+    writer.append(derivation)
+    writer.close()
+    return derivation
+
+
+def _derive(how: _How, batch: Sequence[_Waiting]) -> None:
+    # in a child, in this order
+    run, writer = how.run(), how.writer()
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)  # ends this process, whatever it does
+    writer.known(place.blob for place in run.records(PackedBlob))
+    for one in batch:
+        signal.setitimer(signal.ITIMER_REAL, how.seconds)
+        derivation = one.derivation(_differs(run, writer, one))
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        writer.append(derivation)
+    writer.close()
+
+
+class _Reached(Problem):
+    # not a failure: there is nothing more to derive
+    pass
+
+
+class _Following:
+    # an observer that lets the recorded passes through, and no others
+
+    def __init__(self, one: _Waiting, ir: PassIRWriter) -> None:
+        self.artefact, self.ended = ir.artefact, ir.ended
+        self._one = one
+        self._ir = ir
+
+    def before(self, step: Pass, module: Any) -> None:
+        starts = self._one.starts
+        if step.index == len(starts):
+            raise Problem(f"pass {step.index}, {step.name}, is new", PRINT)
+        if step.pipeline != (recorded := starts[step.index].pipeline):
+            raise Problem(f"pass {step.index} is {step.pipeline}, and was {recorded}", PRINT)
+        self._ir.before(step, module)
+        self._stop_at(step, self._one.unfinished)
+
+    def after(self, step: Pass, module: Any, wall_ms: float) -> None:
+        self._ir.after(step, module, wall_ms)
+        self._stop_at(step, self._one.died_behind)
+
+    def _stop_at(self, step: Pass, index: int | None) -> None:
+        if step.index == index:
+            raise _Reached("all is derived that there is")
+
+
+def _differs(run: Run, writer: RunWriter, one: _Waiting) -> str:
+    # runs the passes, and says what came out otherwise than in the recording
+    ir = _Following(one, PassIRWriter(writer, writer.pack(LEVEL), one.process, one.compilation.id))
+    known = one.compilation
+    place = Place(run.text(known.source), known.first, 0, locations=known.block_locations)
+    try:
+        given = resume(known, place, last=one.starts[-1].stage, observer=ir)
+    except _Reached:
+        return ""
+    except Problem as problem:
+        return problem.problem
+    other = [stage for stage, content in given.items() if blob_name(content) != one.artefacts.get(stage)]
+    return f"{', '.join(other)} came out otherwise" if other else ""

@@ -1,0 +1,72 @@
+"""LLVM's passes of a recorded kernel: its half of the compilation runs once more, and prints each.
+
+LLVM gets the recorded IR, so nothing more need be recorded. What a stage gives then must be what it gave, bit
+for bit; where it is not, the run says so.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from tracing.compiler.child import Ended
+from tracing.compiler.codegen import llvm
+from tracing.compiler.codegen.llvm_text import Printed
+from tracing.compiler.resume import Place, resume
+from tracing.compiler.steps import StageEnds
+from tracing.errors import Problem
+from tracing.model import Blob, Compilation, LlvmPass, LlvmPasses, PackedBlob
+from tracing.store import Pack, Run, blob_name, reopened
+
+LEVEL = 9  # of the compression, as for the IR of MLIR
+_DEATH = re.compile(r"^(?:LLVM ERROR: |.*\bAssertion `).*", re.MULTILINE)
+
+
+def derive_llvm(
+    run: Run, compilation: Compilation, place: Place, artefacts: Mapping[str, Blob], *, seconds: float
+) -> LlvmPasses:
+    """Run LLVM's half of one compilation again, and write what each pass did to the run.
+
+    place     -- before the last pass of MLIR
+    artefacts -- what the stages gave
+    seconds   -- that it may take
+
+    Cost: some ten times LLVM's share of the compilation: 0.3 s for a small kernel, some seconds for a large
+    one, on one core. It forks, and touches no GPU.
+
+    A compile that does not end in time is given with the pass that it was in, and is not kept: it may end
+    the next time. Raises Problem where LLVM's passes cannot be told apart, and where none of them began.
+    """
+    last = "ptx" if compilation.target.startswith("cuda") else "amdgcn"
+
+    def compile(stage_ended: Callable[[], None]) -> Any:
+        return resume(compilation, place, last=last, observer=StageEnds(stage_ended))
+
+    ended, printed = llvm.printed(compile, seconds=seconds)
+    made: Mapping[str, str] = ended.result or {}
+    differs = tuple(stage for stage, content in made.items() if blob_name(content) != artefacts.get(stage))
+    writer = reopened(run.put_aside() if ended.timed_out else run.aside or run.path)
+    writer.known(one.blob for one in run.records(PackedBlob))
+    try:
+        passes = tuple(_packed(writer.pack(LEVEL), printed, last))
+        if not passes:
+            raise Problem(f"LLVM ran no pass on {compilation.kernel_name}: {_failure(ended)}")
+        found = LlvmPasses(compilation.hash, passes, _failure(ended), differs)
+        writer.append(found)
+    finally:
+        writer.close()
+    return found
+
+
+def _failure(ended: Ended) -> str:
+    said = next(iter(_DEATH.findall(ended.stderr)), "") if ended.failure else ""
+    return ": ".join(filter(None, [ended.failure, said]))
+
+
+def _packed(pack: Pack, printed: Iterable[Printed], generator: str) -> Iterator[LlvmPass]:
+    for one in printed:
+        before = pack.add(one.before)
+        after = pack.add(one.after) if one.after is not None else None
+        yield LlvmPass(one.index, generator if one.generator else "llir", one.name, one.unit, before, after)
+    pack.close()

@@ -1,0 +1,54 @@
+"""Kernels that Inductor compiles in other processes: each of them records into the same run.
+
+Inductor hands a kernel's source to a pool: a process that it starts (`compile_worker`), which forks workers.
+The pool may be older than the run and outlive it, so what is changed is the job: the worker runs it under a
+recorder of its own, whose files lie beside those of this process.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from torch._inductor import async_compile
+
+from tracing.model import NotCovered
+from tracing.record.passes.recorder import PassRecorder
+from tracing.store import RunWriter
+from tracing.upstream.patch import replaced
+
+JOB = "_worker_compile_triton"  # by this name, in async_compile, in torch 2.11 to 2.15
+_recorders: dict[tuple[str, int], PassRecorder] = {}  # of this worker, by run and process
+
+
+@contextmanager
+def recorded_in_workers(writer: RunWriter, *, print_ir: bool = False) -> Iterator[None]:
+    """While active, kernels that Inductor compiles in worker processes are recorded into the run, too."""
+    original = getattr(async_compile, JOB, None)
+    if original is None:
+        what = "compiler passes in Inductor's compile workers, which this torch starts in another way"
+        writer.append(NotCovered(what, "TORCHINDUCTOR_COMPILE_THREADS=1"))
+        yield
+        return
+    path = str(writer.path.resolve())
+    job = functools.partial(recorded_job, path, writer.rank, print_ir, original)
+    with replaced(async_compile, JOB, job):
+        yield
+
+
+def recorded_job(path: str, rank: int, print_ir: bool, job: Callable[..., Any], *args: Any) -> Any:
+    """Run a job in a worker process, with every compilation in it recorded into the run at `path`.
+
+    A job that arrives when the run has been removed is run without.
+    """
+    if not Path(path).is_dir():
+        return job(*args)
+    key = (path, os.getpid())
+    if key not in _recorders:
+        _recorders[key] = PassRecorder(RunWriter(Path(path), rank), print_ir=print_ir)
+    with _recorders[key]:
+        return job(*args)

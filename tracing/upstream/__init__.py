@@ -1,0 +1,1 @@
+"""Objects of torch and Triton that are not public API, one file each."""
