@@ -16,7 +16,7 @@ from tracing import store
 from tracing.analyze.ranks.rank_events import ranks_of
 from tracing.digest.host import digest
 from tracing.model import Landmark, LandmarkDigests, NotCovered
-from tracing.record.landmarks import is_collective
+from tracing.operators.collectives import is_collective
 from tracing.record.launches import LaunchRecorder
 
 

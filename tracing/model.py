@@ -12,6 +12,7 @@ disk, and a float in memory. Records with scalars are equal if the types and bit
 from __future__ import annotations
 
 import math
+import os.path
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -212,6 +213,11 @@ class CallSite(Record, frozen=True):
     line: int
     function: str
     instruction: int = 0  # tells two calls on one line apart
+
+    def __str__(self) -> str:
+        """`cases/silu.py:9 in forward`, relative to the working directory where the file is inside of it."""
+        near = os.path.relpath(self.file)
+        return f"{self.file if near.startswith(os.pardir) else near}:{self.line} in {self.function}"
 
 
 class OperatorSignature(Record, frozen=True):

@@ -9,12 +9,13 @@ import typer
 
 from tracing import store
 from tracing.analyze.passes.pass_table import KernelPasses, kernel_passes, label
+from tracing.analyze.runs.call_sites import visit
 from tracing.cli import hints
 from tracing.cli.app import RUNS, Runs, app, out
 from tracing.cli.passes.derived import open_derived
 from tracing.cli.passes.failure import unfinished
 from tracing.errors import Problem
-from tracing.model import Outcome
+from tracing.model import KernelLaunch, Outcome
 from tracing.report import text
 from tracing.report.launch import compiled_text, launch_in_full
 from tracing.report.passes import unfinished_text
@@ -46,18 +47,20 @@ def print_run(opened: store.Run) -> None:
 
 
 def _print_launch(opened: store.Run, index: int) -> None:
-    count, found = 0, []  # several ranks have a launch of one index
-    for one in opened.launches():
-        count = max(count, one.index + 1)
-        found += [one] if one.index == index else []
-    if not found:
+    count, ranks = 0, dict[int, KernelLaunch]()  # several ranks have a launch of one index
+    for rank in dict.fromkeys(map(store.rank_of, opened.processes())):
+        for one in opened.launches(rank):
+            count = max(count, one.index + 1)
+            if one.index == index:
+                ranks[rank] = one
+    if not ranks:
         there = f"its launches are 0 to {count - 1}" if count else "it has no launches"
         raise Problem(
             f"{opened.path} has no launch {index}: {there}", f"list them with `tracing show {opened.path}`"
         )
     known = kernel_passes(opened)
-    for one in found:
-        for line in launch_in_full(one):
+    for rank, one in ranks.items():
+        for line in launch_in_full(one, visit(opened, rank, one)):
             out.print(line)
         _print_compilation(opened, known, one.kernel.hash)
 

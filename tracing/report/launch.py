@@ -7,18 +7,23 @@ from collections.abc import Iterator
 from rich.text import Text
 
 from tracing.analyze.passes.pass_table import KernelPasses
+from tracing.analyze.runs.call_sites import Visit
 from tracing.model import Digest, KernelArg, KernelLaunch
 from tracing.report.passes import Line
 from tracing.report.text import plural, tensor_text, times, user_hashes
 
 
-def launch_in_full(launch: KernelLaunch) -> Iterator[Line]:
-    """The launch, its kernel, and its arguments, several lines each."""
+def launch_in_full(launch: KernelLaunch, visit: Visit | None) -> Iterator[Line]:
+    """The launch, its kernel, and its arguments, several lines each.
+
+    visit -- its call site, None if that is unknown
+    """
     kernel = launch.kernel
     yield Text.assemble(
         f"#{launch.index} ", (kernel.name, "bold"), "" if launch.finished else "  did not finish"
     )
     facts = {
+        "at": str(visit or "an unknown line of the program"),
         "grid": launch.grid,
         "phase": f"{launch.phase}, on {launch.device}, stream {launch.stream}",
         "kernel": f"{kernel.hash}  {kernel.target}  {kernel.kind}",

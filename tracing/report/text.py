@@ -64,7 +64,8 @@ def _digests(arg: KernelArg) -> str:
 
 def launch_text(launch: KernelLaunch) -> Iterator[str]:
     """One launch, a line an argument."""
-    remarks = [*times(launch), *([] if launch.finished else ["did not finish"])]
+    site = [str(launch.site)] if launch.site else []
+    remarks = [*site, *times(launch), *([] if launch.finished else ["did not finish"])]
     suffix = f"  # {', '.join(remarks)}" if remarks else ""
     yield f"#{launch.index} [Triton] {launch.kernel_name}[grid={launch.grid}]({suffix}"
     for position, arg in enumerate(launch.args):

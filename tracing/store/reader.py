@@ -100,10 +100,14 @@ class Run:
             )
         return self._blobs.read(blob)
 
-    def launches(self) -> Iterator[KernelLaunch]:
-        """Every launch, joined, process by process in launch order; memory does not grow with them."""
+    def launches(self, rank: int | None = None) -> Iterator[KernelLaunch]:
+        """Every launch, joined, process by process in launch order; memory does not grow with them.
+
+        rank -- of a job, whose launches are wanted; None: those of all
+        """
         for process in self.processes():
-            yield from self._joined(process)
+            if rank is None or rank_of(process) == rank:
+                yield from self._joined(process)
 
     def processes(self, kind: type[Record] = LaunchLine) -> list[str]:
         """The processes that launched something, each as "-<host>-<rank>-<pid>", in this order.

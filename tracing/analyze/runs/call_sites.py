@@ -18,7 +18,7 @@ class Visit:
 
     def __str__(self) -> str:
         turn = f", {self.iteration + 1} of {self.of} times there" if self.of > 1 else ""
-        return f"{self.site.file}:{self.site.line} in {self.site.function}{turn}"
+        return f"{self.site}{turn}"
 
 
 class _Launch(Record, frozen=True):
