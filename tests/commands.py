@@ -7,8 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-DATA = Path(__file__).parent / "data"
-GENERATE = Path(__file__).parents[1] / "vscode/generate.py"
+TESTS = Path(__file__).parent
+ROOT, DATA = TESTS.parent, TESTS / "data"
+GENERATE = ROOT / "vscode/generate.py"
 
 
 def tracing(*args: str, runs: Path, **env: str) -> subprocess.CompletedProcess[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from commands import DATA
-from test_store import INFO
+from records import INFO
 from typer.testing import CliRunner
 
 from tracing import store

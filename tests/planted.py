@@ -11,7 +11,7 @@ import msgspec
 import pytest
 import triton
 import triton.language as tl
-from test_store import INFO
+from records import INFO
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 

@@ -16,11 +16,11 @@ import torch._inductor.config as inductor
 import triton
 from data.kernels import TARGETS
 from records import new_run
-from test_pipeline import the_assembler_did
 from triton.compiler import ASTSource
 
 from tracing import store
 from tracing.analyze.passes.pass_table import compilations, passes_of
+from tracing.compiler.codegen.reassemble import difference
 from tracing.compiler.resume import Place, place_before, resume
 from tracing.model import Compilation, PassRecord
 from tracing.program.case import load_case
@@ -39,6 +39,12 @@ class Source:
 
     source: ASTSource | str  # the path of a file with IR
     options: Mapping[str, Any] = field(default_factory=dict)
+
+
+def the_assembler_did(compilation: Compilation, artefacts: Any, cubins: tuple[Any, Any]) -> bool:
+    found = difference(artefacts["ptx"], *cubins, target=compilation.target, options=compilation.options)
+    print(found.reason)
+    return found.assembler
 
 
 def sources(case: str, target: str) -> list[Source]:

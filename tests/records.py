@@ -23,6 +23,15 @@ from tracing.model import (
     TensorMeta,
 )
 
+INFO = RunInfo(
+    SCHEMA,
+    "silu",
+    "/silu.py",
+    ("tracing",),
+    0,
+    store.now(),
+    Environment("3", "2", "3", "cpu", "", "h", "p", {}),
+)
 META = TensorMeta((4,), (1,), "float32", "cpu")
 
 

@@ -11,9 +11,9 @@ import torch
 from commands import DATA, recorded, tracing
 from data.poisoned import fill
 from data.racing import double, racing_sum
+from data.summed import summed
 from recorded_runs import in_two_blocks
-from test_kernel_replay import summed
-from test_store import INFO
+from records import INFO
 
 from tracing import store
 from tracing.analyze.replay.replay_verdict import left_as, rate

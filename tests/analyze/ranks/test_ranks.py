@@ -1,0 +1,227 @@
+"""Which rank of a job left the others first: on launches built by hand, and in jobs under torchrun."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from commands import DATA, tracing
+from jobs import ALL_REDUCE, REDUCE_SCATTER, job
+from records import arg, launch
+
+from tracing import store
+from tracing.analyze.ranks.rank_departure import Parting
+from tracing.analyze.ranks.ranks import RankComparison
+from tracing.model import KernelLaunch
+
+
+def partings(run: store.Run) -> list[Parting]:
+    return list(RankComparison(run))
+
+
+def own(index: int, rank: int, **options: int) -> KernelLaunch:
+    """A launch on each rank's own data."""
+    return launch(index, arg("x", "in", f"x{rank}"), arg("y", "out", "old", f"y{rank}"), **options)
+
+
+def alike(index: int, left: str = "y", name: str = "triton_poi_fused_mul_0") -> KernelLaunch:
+    return launch(index, arg("x", "in", "x"), arg("y", "out", "old", left), name=name)
+
+
+def reader(writer: str, read: str) -> KernelLaunch:
+    return launch(0, arg("x", "in", read, writer=writer), arg("y", "out", "old", f"of {read}"))
+
+
+def test_ranks_that_compute_on_their_own_data_go_together(tmp_path: Path) -> None:
+    comparison = RankComparison(job(tmp_path, *([own(0, rank)] for rank in range(3))))
+
+    assert list(comparison) == []
+    assert (comparison.launches, comparison.same_inputs, comparison.notes) == (1, 0, [])
+
+
+def test_a_rank_with_another_grid_left_there(tmp_path: Path) -> None:
+    (found,) = partings(job(tmp_path, [own(0, 0)], [own(0, 1)], [own(0, 2, grid=2)]))
+
+    assert (found.kind, found.left) == ("launch", (2,))
+    assert found.groups == (((0, 1), "grid=(1, 1, 1)"), ((2,), "grid=(2, 1, 1)"))
+
+
+def test_the_first_rank_may_be_the_one_that_left(tmp_path: Path) -> None:
+    (found,) = partings(job(tmp_path, [own(0, 0, num_warps=8)], [own(0, 1)], [own(0, 2)]))
+
+    assert found.left == (0,)
+
+
+def test_of_two_ranks_it_cannot_be_told_who_left(tmp_path: Path) -> None:
+    (found,) = partings(job(tmp_path, [own(0, 0)], [own(0, 1, grid=2)]))
+
+    assert found.left == ()
+
+
+def test_a_launch_that_one_rank_lacks_is_one_parting_and_the_rest_goes_on(tmp_path: Path) -> None:
+    names = ["a", "b", "c", "d", "e", "f"]
+    whole = [alike(i, name=name) for i, name in enumerate(names)]
+    lacking = [alike(i, name=name) for i, name in enumerate(names[:1] + names[2:])]
+    comparison = RankComparison(job(tmp_path, whole, whole, lacking))
+
+    (found,) = comparison
+    assert (found.kind, found.left, found.event.name) == ("lacking", (2,), "b")
+    assert (found.before[2], comparison.launches) == (("launch #0 a",), 6)
+
+
+def test_launches_that_one_rank_has_more_are_one_parting(tmp_path: Path) -> None:
+    names = ["a", "b", "c", "d", "e"]
+    whole = [alike(i, name=name) for i, name in enumerate(names)]
+    more = [alike(i, name=name) for i, name in enumerate(["a", "x", "x", *names[1:]])]
+
+    (found,) = partings(job(tmp_path, whole, more, whole))
+    assert (found.kind, found.left, found.event.name, found.count) == ("more", (1,), "x", 2)
+
+
+def test_a_launch_of_equal_inputs_with_other_results_on_one_rank_is_where_it_left(tmp_path: Path) -> None:
+    (found,) = partings(job(tmp_path, [alike(0)], [alike(0)], [alike(0, "z")]))
+
+    assert (found.kind, found.left, found.argument) == ("output", (2,), "y")
+
+
+def test_an_all_reduce_must_leave_all_ranks_alike(tmp_path: Path) -> None:
+    landmarks = [[(1, ALL_REDUCE, "sum")], [(1, ALL_REDUCE, "other")], [(1, ALL_REDUCE, "sum")]]
+    (found,) = partings(job(tmp_path, *([own(0, rank)] for rank in range(3)), landmarks=landmarks))
+
+    assert (found.kind, found.left, str(found.event)) == (
+        "collective",
+        (1,),
+        f"{ALL_REDUCE} #0, before launch #1",
+    )
+    assert found.before[1] == ("launch #0 triton_poi_fused_mul_0",)
+
+
+def test_a_reduce_scatter_leaves_each_rank_with_its_own(tmp_path: Path) -> None:
+    landmarks = [[(1, REDUCE_SCATTER, f"part {rank}")] for rank in range(3)]
+    comparison = RankComparison(job(tmp_path, *([own(0, rank)] for rank in range(3)), landmarks=landmarks))
+
+    assert list(comparison) == []
+    assert (comparison.collectives, comparison.other_collectives) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("writers", "read"),
+    [
+        ((ALL_REDUCE, ALL_REDUCE, ALL_REDUCE), ("sum", "sum", "other")),  # by nobody that torch knows
+        ((ALL_REDUCE, ALL_REDUCE, "aten::add_"), ("sum", "sum", "other")),
+    ],
+)
+def test_what_an_all_reduce_left_alike_and_one_rank_reads_otherwise_was_altered(
+    writers: Sequence[str], read: Sequence[str], tmp_path: Path
+) -> None:
+    launches = [[reader(*one)] for one in zip(writers, read, strict=True)]
+    (found,) = partings(job(tmp_path, *launches, landmarks=[[(0, ALL_REDUCE, "sum")]] * 3))
+
+    assert (found.kind, found.left, found.argument) == ("altered", (2,), f"x, which {ALL_REDUCE} left")
+
+
+def test_what_a_part_of_the_ranks_reduced_may_differ_from_the_others(tmp_path: Path) -> None:
+    launches = [[reader(ALL_REDUCE, word)] for word in ("sum", "sum", "other")]
+    run = job(tmp_path, *launches, landmarks=[[(0, ALL_REDUCE, "sum")]] * 3, group=(0, 1))
+
+    assert partings(run) == []
+
+
+def test_a_parameter_that_was_alike_before_the_first_update_stays_alike(tmp_path: Path) -> None:
+    steps = [("w", "v"), ("w", "v"), ("w", "v, otherwise")]
+    landmarks = [[(1, "before SGD.step", a), (1, "SGD.step", b)] for a, b in steps]
+    (found,) = partings(job(tmp_path, *([own(0, rank)] for rank in range(3)), landmarks=landmarks))
+
+    assert (found.kind, found.left, found.argument) == ("update", (2,), "parameter 0")
+
+
+def test_a_parameter_of_each_ranks_own_is_not_compared(tmp_path: Path) -> None:
+    landmarks = [[(1, "before SGD.step", f"w{rank}"), (1, "SGD.step", f"v{rank}")] for rank in range(3)]
+    comparison = RankComparison(job(tmp_path, *([own(0, rank)] for rank in range(3)), landmarks=landmarks))
+
+    assert list(comparison) == []
+    assert (comparison.updates, comparison.own) == (1, 1)
+
+
+def test_a_rank_that_recorded_nothing_is_said(tmp_path: Path) -> None:
+    comparison = RankComparison(job(tmp_path, [own(0, 0)], [own(0, 1)], world_size=3))
+
+    assert list(comparison) == []
+    assert comparison.notes == ["rank 2 of 3 recorded nothing"]
+
+
+def test_a_run_of_one_rank_has_none_to_compare(tmp_path: Path) -> None:
+    run = job(tmp_path, [own(0, 0)])
+    done = tracing("compare", str(run.path), "--ranks", runs=tmp_path)
+
+    assert done.returncode == 2
+    assert "has 1 rank that recorded something: two are needed" in done.stderr
+
+
+# ---- jobs
+
+
+def trained(runs: Path, ranks: int, option: str) -> str:
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}"]
+    case = f"{DATA / 'training.py'}:{option}"
+    command = ["tracing", "run", case, "--rank-aware", "--no-passes", "--runs", str(runs)]
+    env = {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run([*launcher, "-m", *command], capture_output=True, text=True, env=env, check=False)
+    assert done.returncode == 0 or "=true" in option, done.stderr
+    return str(store.recorded(runs)[0])
+
+
+@pytest.fixture(scope="module")
+def faulty(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
+    runs = tmp_path_factory.mktemp("faulty")
+    path = trained(runs, 4, "faults=true")
+    return tracing("compare", path, "--ranks", runs=runs).stdout, Path(path)
+
+
+def test_a_rank_whose_autotuner_chose_otherwise_left_first(faulty: tuple[str, Path]) -> None:
+    first = faulty[0].split("✗")[1]
+
+    assert "first parting: rank 1 left, at launch #0 scale" in first
+    assert "ranks 0, 2-3 grid=(2, 1, 1), BLOCK=16" in first
+
+
+def test_the_first_parting_ends_with_the_commands_for_its_kernel(faulty: tuple[str, Path]) -> None:
+    assert "next      torchrun --nproc-per-node=4 -m tracing run" in faulty[0].split("✗")[1]
+    assert re.search(
+        r"tracing repro latest .*--launch 0 --kernel [0-9a-f]{12} --rank 0$", faulty[0], re.MULTILINE
+    )
+
+
+def test_its_winner_is_marked_among_those_of_the_ranks(faulty: tuple[str, Path]) -> None:
+    done = tracing("winners", str(faulty[1]), runs=faulty[1].parent)
+
+    assert done.returncode == 1
+    assert "✗ rank 1: BLOCK=32" in done.stdout
+    assert "1 choice of configurations on ranks 0-3: 1 differ" in done.stdout
+
+
+def test_a_result_that_was_altered_after_the_collective_is_where_a_rank_left(
+    faulty: tuple[str, Path],
+) -> None:
+    assert "rank 2 left, at launch #3 halve, total_ptr, which c10d::allreduce_ left" in faulty[0]
+    assert (
+        "rank 2 before that: SGD.step #0, before launch #2; launch #2 scale; c10d::allreduce_ #0" in faulty[0]
+    )
+
+
+def test_a_rank_that_makes_no_update_left_there(faulty: tuple[str, Path]) -> None:
+    assert "rank 3 left, at SGD.step #1, before launch #4" in faulty[0]
+
+
+def test_ranks_that_went_together_are_said_to_and_what_was_not_compared(tmp_path: Path) -> None:
+    done = tracing("compare", trained(tmp_path, 2, "configs=2"), "--ranks", runs=tmp_path)
+
+    assert done.returncode == 0
+    assert "ranks 0-1: 4 launches, 2 collectives, 2 updates in common" in done.stdout
+    assert "results of 2 launches that read each rank's own data" in done.stdout
+    assert "the ranks went together" in done.stdout

@@ -1,0 +1,215 @@
+"""Runs as tables: what SQL says of them, and what stands in the Parquet files."""
+
+from __future__ import annotations
+
+import io
+import shutil
+import sys
+import threading
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from jobs import ALL_REDUCE, job
+from planted_runs import digits, saved
+from records import META, arg, launch
+
+from tracing.analyze.tables.export import query, write_parquet
+from tracing.analyze.tables.tables import COLUMNS
+from tracing.errors import Problem
+from tracing.model import Digest, LaunchTime, Result, TensorValue, Winner
+from tracing.store import Run
+from tracing.store.remote import fetched, filesystem
+
+duckdb = pytest.importorskip("duckdb", reason="tables need duckdb")
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Run]:
+    folder = tmp_path_factory.mktemp("runs")
+    return [
+        saved(folder / result, [launch(0, arg("in_ptr0", "in", "x"), arg("out_ptr0", "out", "old", result))])
+        for result in ("y", "z")
+    ]
+
+
+def test_launches_of_all_runs_stand_in_one_table(runs: list[Run]) -> None:
+    columns, rows = query(runs, "select kernel, count(*) from launches group by kernel")
+
+    assert (columns[0], rows) == ("kernel", [("triton_poi_fused_mul_0", 2)])
+
+
+def test_arguments_have_their_digests(runs: list[Run]) -> None:
+    _, rows = query(runs[:1], "select name, after, shape from arguments where modified")
+
+    assert rows == [("out_ptr0", digits("y"), [4])]
+
+
+def test_each_run_is_compared_with_the_first(runs: list[Run]) -> None:
+    what = "kind, kernel, argument, a, b, accused, accused_name, certain"
+    _, rows = query(runs, f"select {what} from divergences")
+
+    name = "triton_poi_fused_mul_0"
+    assert rows == [("output", name, "out_ptr0", digits("y"), digits("z"), "kernel", name, True)]
+
+
+def test_the_settings_that_differ_stand_on_both_sides(tmp_path: Path) -> None:
+    launches = (launch(0, arg("x", "in", "x"), num_warps=warps, grid=warps) for warps in (4, 8))
+
+    _, rows = query(
+        [saved(tmp_path / str(number), [one]) for number, one in enumerate(launches)],
+        "select kind, a, b, accused from divergences",
+    )
+
+    settings = ("grid=(4, 1, 1), num_warps=4", "grid=(8, 1, 1), num_warps=8")
+    assert rows == [("launch", *settings, "configuration")]
+
+
+def test_a_query_that_is_wrong_is_refused_with_the_tables_there_are(runs: list[Run]) -> None:
+    with pytest.raises(Problem, match="nothing") as problem:
+        query(runs, "select nothing from launches")
+
+    assert "arguments(run, rank, launch" in problem.value.remedy
+
+
+def test_parquet_files_hold_the_same_rows(runs: list[Run], tmp_path: Path) -> None:
+    files = write_parquet(runs, tmp_path / "new")
+
+    count = duckdb.connect().execute(f"select count(*) from '{tmp_path}/new/arguments.parquet'").fetchone()
+    assert [file.stem for file in files] == list(COLUMNS)
+    assert count == (4,)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A job of two ranks, one of which an all-reduce left with something else."""
+    words = ("y", "z")
+    return job(tmp_path_factory.mktemp("job"), [], [], landmarks=[[(0, ALL_REDUCE, word)] for word in words])
+
+
+def test_where_a_collective_left_ranks_with_other_bits_is_a_query(trained: Run) -> None:
+    disagreed = "select name, ordinal from landmarks group by all having count(distinct results) > 1"
+
+    assert query([trained], disagreed)[1] == [(ALL_REDUCE, 0)]
+
+
+def test_results_winners_and_times_are_tables_by_rank(trained: Run) -> None:
+    (process,) = {path.name.removeprefix("landmarks") for path in trained.path.glob("landmarks-*-1-*")}
+    for kind, record in (
+        ("results", Result("output", TensorValue(META, Digest("f" * 32, l1=2.5)))),
+        ("winners", Winner("triton", "k", "s", ("n=4",), {"BLOCK": 16})),
+        ("times", LaunchTime(0, 1.5)),
+    ):
+        (trained.path / f"{kind}{process}").write_bytes(msgspec.json.encode(record) + b"\n")
+
+    _, rows = query(
+        [trained],
+        "select r.rank, r.l1, w.config['BLOCK'], t.wall_us from results r, winners w, times t",
+    )
+
+    assert rows == [(1, 2.5, "16", 1.5)]
+
+
+def test_no_query_is_refused(runs: list[Run]) -> None:
+    with pytest.raises(Problem, match="there is no query"):
+        query(runs, " ")
+
+
+@pytest.fixture(scope="module")
+def bucket(runs: list[Run], tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """An object store with the first run, and with the tables of both."""
+    folder = tmp_path_factory.mktemp("tables")
+    write_parquet(runs, folder)
+    store = filesystem("memory://")
+    store.put(str(folder), "memory://bucket/tables", recursive=True)
+    store.put(str(runs[0].path), "memory://bucket/runs/first", recursive=True)
+    yield "memory://bucket"
+    store.rm("memory://bucket", recursive=True)
+
+
+def test_parquet_on_an_object_store_is_queried_where_it_lies(bucket: str) -> None:
+    _, rows = query(
+        [], "select name, count(*) from arguments group by name order by name", [f"{bucket}/tables"]
+    )
+
+    assert rows == [("in_ptr0", 2), ("out_ptr0", 2)]
+
+
+def test_a_run_on_an_object_store_is_copied_without_its_blobs(bucket: str, tmp_path: Path) -> None:
+    run = fetched(f"{bucket}/runs/first", tmp_path)
+
+    assert query([run], "select name, after from arguments where modified")[1] == [("out_ptr0", digits("y"))]
+    assert not (run.path / "blobs").exists()
+
+
+def test_recorded_runs_and_written_tables_are_asked_together(runs: list[Run], bucket: str) -> None:
+    _, rows = query(runs[:1], "select count(*) from launches", [f"{bucket}/tables"])
+
+    assert rows == [(3,)]
+
+
+def test_an_address_without_tables_is_refused_with_the_command_that_writes_them(bucket: str) -> None:
+    with pytest.raises(Problem, match="the tables cannot be read") as problem:
+        query([], "select * from launches", [f"{bucket}/nothing"])
+
+    assert "tracing export" in problem.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("address", "message"),
+    [("nowhere://x/run", "there is no kind of address nowhere://"), ("memory://none", "cannot be read")],
+)
+def test_an_address_that_cannot_be_read_is_refused(address: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(Problem, match=message):
+        fetched(address, tmp_path)
+
+
+def test_an_address_whose_package_is_missing_is_refused_with_what_to_install(monkeypatch, tmp_path) -> None:  # type: ignore[no-untyped-def]
+    monkeypatch.setitem(sys.modules, "s3fs", None)
+
+    with pytest.raises(Problem, match="s3:// cannot be read") as problem:
+        fetched("s3://bucket/run", tmp_path)
+
+    assert "debug-triton[remote]" in problem.value.remedy
+
+
+class Ranges(SimpleHTTPRequestHandler):
+    """A web server that gives parts of files, as object stores do."""
+
+    def send_head(self) -> Any:
+        path, wanted = Path(self.translate_path(self.path)), self.headers.get("Range", "")
+        if not wanted or not path.is_file():
+            return super().send_head()
+        first, _, last = wanted.removeprefix("bytes=").partition("-")
+        content = path.read_bytes()
+        part = content[int(first) : int(last or len(content)) + 1]
+        self.send_response(206)
+        self.send_header("Content-Range", f"bytes {first}-{int(first) + len(part) - 1}/{len(content)}")
+        self.send_header("Content-Length", str(len(part)))
+        self.end_headers()
+        return io.BytesIO(part)
+
+    def log_message(self, *args: object) -> None: ...
+
+
+@pytest.fixture
+def web(tmp_path: Path) -> Iterator[str]:
+    """The address of a web server, and of `tmp_path` there."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Ranges, directory=str(tmp_path))) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+def test_tables_and_runs_on_a_web_server_are_read(runs: list[Run], web: str, tmp_path: Path) -> None:
+    pytest.importorskip("aiohttp", reason="https:// needs aiohttp")
+    write_parquet(runs, tmp_path / "tables")
+    shutil.copytree(runs[0].path, tmp_path / "first")
+
+    (tmp_path / "copies").mkdir()
+    assert query([], "select count(*) from launches", [f"{web}/tables"])[1] == [(2,)]
+    assert [one.index for one in fetched(f"{web}/first", tmp_path / "copies").launches()] == [0]

@@ -1,0 +1,209 @@
+"""The stop in a process that compiles: where it is, what it says, and that it never keeps a program."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from commands import TESTS
+
+from tracing import environment
+from tracing.attach import compiling, session
+from tracing.attach.compiling import Compiling, Seen, Wanted
+from tracing.attach.processes import compilers
+
+PROGRAMS = TESTS / "debugger" / "programs"
+LAUNCH = Path(compiling.__file__).parent / "launch"
+TTGIR = Seen("softmax", "ttgir", ("tritongpu-coalesce", "canonicalize", "cse"))
+TTIR = Seen("softmax", "ttir", ("inline", "cse"))
+TRACER = """
+import ctypes, sys, time
+assert ctypes.CDLL(None, use_errno=True).ptrace(0x4206, int(sys.argv[1]), None, None) == 0, ctypes.get_errno()
+print("traced", flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.fixture
+def shared() -> Iterator[Path]:
+    """The folder that the processes of one debugged program share."""
+    folder = environment.stop_folder()
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def program(name: str, wanted: str, **variables: str) -> subprocess.Popen[str]:
+    own = {"PYTHONPATH": str(LAUNCH), "TRACING_STOP": wanted, **variables}
+    own = {key: value for key, value in {**os.environ, **own}.items() if value}
+    command = [sys.executable, str(PROGRAMS / name)]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, env=own, stdout=pipe, stderr=pipe, text=True)
+
+
+def ended(started: subprocess.Popen[str]) -> tuple[str, str]:
+    out, err = started.communicate(timeout=120)
+    assert started.returncode == 0, err
+    return out, err
+
+
+def until(found: Callable[[], object], within: float = 60) -> None:
+    deadline = time.monotonic() + within
+    while not found():
+        assert time.monotonic() < deadline, "it did not come"
+        time.sleep(0.05)
+
+
+def waits(folder: Path) -> Callable[[], bool]:
+    return lambda: any(now.waiting for now in compiling.read(folder))
+
+
+# ---- where to stop ----
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("add:ttgir:cse", Wanted("add", "ttgir", "cse")),
+        ("add:make_ttgir:", Wanted("add", "ttgir", "*")),
+        ("add", Wanted("add", "*", "*")),
+        ("::cse", Wanted("*", "*", "cse")),
+    ],
+)
+def test_what_is_left_out_means_any(text: str, wanted: Wanted) -> None:
+    assert compiling.wanted_of(text) == wanted
+
+
+def test_only_the_wanted_passes_of_the_wanted_stage_of_the_wanted_kernel_are_meant() -> None:
+    wanted = Wanted("soft*", "ttgir", "c*")
+
+    assert wanted.passes(TTGIR.kernel, TTGIR.stage, TTGIR.passes) == ["canonicalize", "cse"]
+    assert wanted.passes(TTIR.kernel, TTIR.stage, TTIR.passes) == []
+    assert wanted.passes("matmul", "ttgir", TTGIR.passes) == []
+
+
+@pytest.mark.parametrize(
+    ("wanted", "came", "problem", "remedy"),
+    [
+        (Wanted("sotfmax", "*", "*"), [TTIR, TTGIR], "a kernel sotfmax", "nearest: softmax"),
+        (Wanted("*", "ttgri", "*"), [TTIR, TTGIR], "a stage ttgri", "nearest: ttgir, ttir"),
+        (Wanted("*", "ttgir", "canonicalise"), [TTIR, TTGIR], "a pass canonicalise", "nearest: canonicalize"),
+        (Wanted("*", "ttir", "tritongpu-coalesce"), [TTIR, TTGIR], "a pass tritongpu-", "there were: inline"),
+        (Wanted("*", "*", "*"), [], "nothing was compiled", "launch a Triton kernel"),
+    ],
+)
+def test_what_never_came_is_said_with_near_names(
+    wanted: Wanted, came: list[Seen], problem: str, remedy: str
+) -> None:
+    found = compiling.never_came(wanted, came)
+
+    assert found is not None and problem in found.problem and remedy in found.remedy
+
+
+# ---- in the process ----
+
+
+def test_without_a_debugger_it_goes_on_and_its_kernels_have_their_usual_hash(tmp_path: Path) -> None:
+    usual, _ = ended(program("add.py", "", TRITON_CACHE_DIR=str(tmp_path)))
+    out, err = ended(  # its cache is warm
+        program("add.py", "add:ttgir:cse", TRITON_CACHE_DIR=str(tmp_path), TRACING_STOP_SECONDS="0.3")
+    )
+
+    assert "waits before cse of add (ttgir)" in err and "no debugger came within 0.3 s" in err
+    assert out == usual and "hash" in out
+
+
+def test_at_the_end_it_says_that_the_pass_never_came_and_leaves_no_folder(tmp_path: Path) -> None:
+    _, err = ended(program("forked.py", "add:ttgir:tritongpu-coalece", TMPDIR=str(tmp_path)))
+
+    assert "no compile came by a pass tritongpu-coalece" in err and "nearest: tritongpu-coalesce" in err
+    assert list(tmp_path.glob(f"{environment.STOP_PREFIX}*")) == []
+
+
+def test_a_wrong_stop_is_said_and_the_program_runs() -> None:
+    out, err = ended(program("add.py", "a:b:c:d"))
+
+    assert "'a:b:c:d' has 4 parts" in err and "done" in out
+
+
+def test_a_process_that_waits_is_listed_with_what_it_compiles(shared: Path) -> None:
+    started = program("forked.py", "add:ttgir:cse", TRACING_STOP_DIR=str(shared))
+    until(waits(shared))
+    found = [one for one in compilers() if one.waiting and one.now and one.now.stage == "ttgir"]
+    mine = [one for one in found if one.now in list(compiling.read(shared))]
+    os.kill(mine[0].pid, signal.SIGKILL)
+    started.kill()
+
+    now = mine[0].now
+    assert len(mine) == 1 and mine[0].pid != started.pid and now is not None
+    assert now.kernel == "add" and now.options["num_warps"] == "4" and "cse" in now.passes
+    assert now.stack[-1].startswith("make_ttgir")
+
+
+def test_a_debugger_that_dies_before_its_breakpoints_does_not_keep_the_process(tmp_path: Path) -> None:
+    started = program("add.py", "add:ttgir:cse", TRACING_STOP_DIR=str(tmp_path))
+    until(waits(tmp_path))
+    tracer = subprocess.Popen(
+        [sys.executable, "-c", TRACER, str(started.pid)], stdout=subprocess.PIPE, text=True
+    )
+    assert tracer.stdout is not None
+    if tracer.stdout.readline() != "traced\n":
+        started.kill()
+        pytest.skip("ptrace is not permitted here, so no debugger can come")
+    time.sleep(0.5)
+    tracer.kill()
+    time.sleep(0.5)
+    assert any(now.waiting for now in compiling.read(tmp_path))  # another may come
+    _, err = ended(started)
+
+    assert "the debugger left before it had set a breakpoint in libtriton, so it goes on" in err
+
+
+def test_a_pipeline_that_runs_pass_by_pass_stops_at_its_pass_too() -> None:
+    _, err = ended(program("stepwise.py", "add:ttgir:cse", TRACING_STOP_SECONDS="0.2"))
+
+    assert err.count("waits before cse of add (ttgir)") == 1
+
+
+def test_the_sitecustomize_that_is_hidden_is_imported_too(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text("print('hidden')")
+    paths = f"{LAUNCH}{os.pathsep}{tmp_path}"
+    out, _ = ended(program("add.py", "", PYTHONPATH=paths))
+
+    assert out.startswith("hidden")
+
+
+def test_a_folder_of_a_program_that_was_killed_is_removed_by_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    (tmp_path / f"{environment.STOP_PREFIX}{gone.pid}-abc").mkdir()
+    folder = environment.stop_folder()
+
+    assert list(tmp_path.iterdir()) == [folder]
+
+
+# ---- what VSCode is asked for ----
+
+
+def test_every_word_of_the_native_configuration_is_filled_in(tmp_path: Path) -> None:
+    words = {"{pid}": "7", "{pass}": "cse", "{kernel}": "add"}
+    template = {"name": "C++ {pass} of {kernel} ({pid})", "pid": "{pid}", "commands": [{"text": "b {pass}"}]}
+
+    assert session._filled(template, words, 7) == {
+        "name": "C++ cse of add (7)", "pid": 7, "commands": [{"text": "b cse"}],
+    }  # fmt: skip
+
+
+def test_outside_of_debugpy_nothing_is_asked_for(tmp_path: Path) -> None:
+    now = Compiling(1, "add", "ttgir", (), {}, (), "")
+
+    assert not session.request(tmp_path / "native.json", now, "cse")

@@ -1,0 +1,170 @@
+"""The commands below a divergence: they run as they stand, also where the run lacks what they need."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+from commands import DATA, ROOT, tracing
+from jobs import INFO
+from planted_runs import add, saved
+from recorded_runs import recorded, words
+from records import arg, compiled, launch
+
+from tracing import store
+from tracing.analyze.compare.verdict import Verdict
+from tracing.analyze.passes.pass_table import compilations
+from tracing.cli import hints
+from tracing.model import KernelLaunch
+
+HASH = "0123456789ab"
+
+
+def readable(index: int) -> KernelLaunch:
+    """A launch whose kernel's module was recorded, and whose inputs were not."""
+    one = launch(index, arg("in_ptr0", "in", "x"))
+    return msgspec.structs.replace(
+        one, kernel=msgspec.structs.replace(one.kernel, module="m", hash=HASH + "cdef")
+    )
+
+
+def of(folder: Path, one: KernelLaunch, **info: object) -> list[str]:
+    writer = store.create(folder, msgspec.structs.replace(INFO, **info))
+    add(writer, [one])
+    return hints.of_launch(store.Run(writer.path), one)
+
+
+def test_what_the_run_lacks_is_recorded_first(tmp_path: Path) -> None:
+    repro, passes = of(tmp_path, readable(3), case="case+mask=window", seed=7)
+
+    below = f"--runs {tmp_path}"
+    recording = "tracing run /case.py:mask=window --keep-inputs --launches 3:4 --no-passes"
+    assert repro == f"{recording} {below} --seed 7; tracing repro latest {below} --launch 3 --kernel {HASH}"
+    assert passes.startswith(f"tracing run /case.py:mask=window {below} --seed 7; tracing passes latest")
+
+
+def test_of_a_job_the_rank_is_named(tmp_path: Path) -> None:
+    repro, _ = of(tmp_path, readable(3), world_size=2)
+
+    assert repro.startswith("torchrun --nproc-per-node=2 -m tracing run /case.py --keep-inputs")
+    assert repro.endswith(f"--launch 3 --kernel {HASH} --rank 0")
+
+
+@pytest.fixture(scope="module")
+def racing(tmp_path_factory: pytest.TempPathFactory) -> tuple[store.Run, list[str]]:
+    """The first run of data/racing.py, with its passes, and the commands below the race that another has."""
+    runs = tmp_path_factory.mktemp("runs")
+    done = tracing("compare", str(DATA / "racing.py"), "--repeat", "2", "--perturb", runs=runs)
+    assert done.returncode == 1, done.stderr
+    printed = [line.split("next")[1].strip() for line in done.stdout.splitlines() if "    next" in line]
+    return store.Run(store.recorded(runs)[0]), printed
+
+
+def typed(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """A command as somebody types it, in a folder."""
+    root = str(ROOT)
+    environment = {**os.environ, "PYTHONPATH": root}
+    line = command.replace("tracing ", f"{sys.executable} -m tracing ")
+    done = subprocess.run(
+        line, shell=True, cwd=folder, capture_output=True, text=True, env=environment, check=False
+    )
+    assert done.returncode in (0, 1), done.stderr
+    assert "tracing: " not in done.stderr
+    return done
+
+
+@pytest.mark.parametrize("command", ["replay", "repro"])
+def test_commands_below_a_race_run_as_they_are_printed(
+    command: str, racing: tuple[store.Run, list[str]], tmp_path: Path
+) -> None:
+    (text,) = (one for one in racing[1] if f"tracing {command} " in one)
+
+    said = typed(text, tmp_path).stdout
+
+    assert "racing_sum" in said or "racing_sum" in next(tmp_path.glob("repro-*/repro.py")).read_text()
+
+
+@pytest.mark.parametrize("command", ["passes", "lit"])
+def test_commands_about_a_kernel_run_as_they_are_printed(
+    command: str, racing: tuple[store.Run, list[str]], tmp_path: Path
+) -> None:
+    run, _ = racing
+    one = next(one for one in run.launches() if one.kernel_name == "racing_sum")
+    (compilation,) = (found for found in compilations(run) if found.hash == one.kernel.hash)
+    (text,) = (
+        command_line
+        for command_line in hints.of_kernel(run, one.kernel.hash[:12], compilation)
+        if f"tracing {command} " in command_line
+    )
+
+    typed(text, tmp_path)
+
+
+def commands(a: store.Run, b: store.Run) -> tuple[list[str], str | None]:
+    """What is printed below the first divergence: the commands, and the one that decides."""
+    found = next(iter(Verdict.of(a, b, 64)))
+    return hints.of_divergence(found, (a, b)), hints.deciding(found, (a, b))
+
+
+def test_the_commands_below_another_winner_make_the_runs_equal(tmp_path: Path) -> None:
+    a, b = (recorded(f"{DATA / 'faults.py'}:fault={fault}", tmp_path) for fault in ("none", "winner"))
+    (write, run), _ = commands(a, b)
+
+    typed(write, tmp_path)
+    again = typed(run, tmp_path).stdout.splitlines()[-1]
+
+    assert typed(f"tracing compare {a.path} {again} --anyway", tmp_path).returncode == 0
+
+
+def test_the_command_below_another_grid_finds_the_kernel(tmp_path: Path) -> None:
+    a, b = (recorded(f"{DATA / 'faults.py'}:fault={fault}", tmp_path) for fault in ("none", "grid"))
+    (swap,), decides = commands(a, b)
+
+    assert decides is None
+    assert "scale #0 output differs grid (3, 1, 1) → (4, 1, 1)" in words(typed(swap, tmp_path).stdout)
+
+
+def test_another_configuration_whose_results_are_equal_is_not_searched_for_who_makes_them_differ(
+    tmp_path: Path,
+) -> None:
+    a, b = (
+        saved(tmp_path / str(warps), [launch(0, arg("x", "in", "x"), num_warps=warps)]) for warps in (4, 8)
+    )
+
+    assert commands(a, b) == ([], None)
+
+
+def test_the_command_below_an_operator_shows_who_read_its_result(tmp_path: Path) -> None:
+    a, b = (recorded(f"{DATA / 'faults.py'}:fault={fault}", tmp_path) for fault in ("none", "operator"))
+    (show,), decides = commands(a, b)
+
+    assert decides is None
+    assert "#1 shift\n" in typed(show, tmp_path).stdout
+
+
+def test_what_decides_compares_both_runs_recorded_with_all_there_is(tmp_path: Path) -> None:
+    a, b = (recorded(f"{DATA / 'relayed.py'}:poked={when}", tmp_path) for when in ("never", "before"))
+    _, decides = commands(a, b)
+    assert decides is not None
+
+    done = typed(decides, tmp_path)
+
+    assert done.returncode == 1
+    assert decides not in done.stdout
+
+
+@pytest.mark.parametrize(("device", "judged"), [("virtual GPU", "-- COMMAND {ptx}"), ("H100", "--launch 3")])
+def test_on_a_gpu_a_launch_with_its_inputs_is_its_own_judge(device: str, judged: str, tmp_path: Path) -> None:
+    environment = msgspec.structs.replace(INFO.environment, device=device)
+    writer = store.create(tmp_path, msgspec.structs.replace(INFO, environment=environment))
+    made = compiled(writer, "add", "ir", ("ttgir", "tritongpu-coalesce", "other"))
+    run = store.Run(writer.path)
+
+    _, bisect, *of_a_pass = hints.of_kernel(run, "add", made, launch=3)
+
+    assert bisect == f"tracing bisect {run.path} --kernel add {judged}"
+    assert all(command.endswith("--pass tritongpu-coalesce") for command in of_a_pass) and of_a_pass

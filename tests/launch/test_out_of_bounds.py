@@ -1,0 +1,364 @@
+"""A kernel that leaves its tensors is named and fails; the memory beside them stays as it was."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import triton
+import triton.language as tl
+from records import INFO
+from triton.runtime.interpreter import InterpretedFunction
+
+from tracing import store
+from tracing.launch.out_of_bounds import OutOfBoundsError
+from tracing.model import Access, LaunchLine, OutOfBounds
+from tracing.record.launches import LaunchRecorder
+from tracing.report.text import out_of_bounds_text, run_text
+from tracing.virtual_gpu import virtual_gpu
+
+
+@pytest.fixture
+def gpu() -> Iterator[None]:
+    with virtual_gpu():
+        yield
+
+
+def double(x, out, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    value = tl.load(x + at, at < n)
+    tl.store(out + at, value * 2, at < n)
+
+
+double_compiled = triton.jit(double)
+LOAD, STORE = (f"{Path(__file__).name}:{double.__code__.co_firstlineno + line}" for line in (2, 3))
+
+
+class Block:
+    """Memory of which the middle is a tensor's storage: what is beside it can be looked at."""
+
+    def __init__(self, before: int, elements: int, after: int) -> None:
+        self.memory = bytearray(4 * (before + elements + after))
+        view = memoryview(self.memory)[4 * before : 4 * (before + elements)]
+        self.tensor = torch.frombuffer(view, dtype=torch.float32)
+
+
+def recorded(runs: Path, call: Callable[[], object], **options: Any) -> store.Run:
+    writer = store.create(runs, INFO)
+    with LaunchRecorder(writer, **options):
+        call()
+    return store.Run(writer.path)
+
+
+def failed(runs: Path, call: Callable[[], object], **options: Any) -> tuple[store.Run, OutOfBoundsError]:
+    writer = store.create(runs, INFO)
+    with pytest.raises(OutOfBoundsError) as error, LaunchRecorder(writer, **options):
+        call()
+    return store.Run(writer.path), error.value
+
+
+def outside(run: store.Run) -> list[OutOfBounds]:
+    return [one for process in run.processes(OutOfBounds) for one in run.out_of_bounds(process)]
+
+
+# ---- outside of every storage ----
+
+
+def test_a_load_behind_a_tensor_fails_and_names_everything(gpu: None, tmp_path: Path) -> None:
+    x, out = Block(0, 100, 200), torch.zeros(300)
+    run, error = failed(tmp_path, lambda: double_compiled[(4,)](x.tensor, out, 256, BLOCK=64))
+    (found,) = outside(run)
+
+    assert found == OutOfBounds(
+        0, "x", "load", 100, (1, 0, 0), x.tensor.data_ptr() + 400, x.tensor.data_ptr() + 512, 28, False, LOAD
+    )
+    for part in ("double", "x[100]", "100 elements", "(1, 0, 0)", LOAD, "--allow-out-of-bounds"):
+        assert part in str(error)
+
+
+def test_a_store_behind_a_tensor_fails_and_leaves_the_memory_there(gpu: None, tmp_path: Path) -> None:
+    x, out = torch.ones(256), Block(0, 100, 200)
+    run, _ = failed(tmp_path, lambda: double_compiled[(4,)](x, out.tensor, 256, BLOCK=64))
+    (found,) = outside(run)
+
+    assert (found.argument, found.access, found.element, found.where) == ("out", "store", 100, STORE)
+    assert out.memory[400:] == bytes(800)
+    assert out.tensor.tolist() == [2.0] * 64 + [0.0] * 36  # the program that failed stored nothing
+
+
+def test_an_access_before_a_tensor_fails(gpu: None, tmp_path: Path) -> None:
+    @triton.jit
+    def before(x):
+        tl.store(x - 3, 1.0)
+
+    x = Block(10, 4, 0)
+    run, _ = failed(tmp_path, lambda: before[(1,)](x.tensor))
+
+    assert [(one.argument, one.element) for one in outside(run)] == [("x", -3)]
+    assert x.memory == bytes(56)
+
+
+def test_the_launch_that_failed_is_in_the_run_and_did_not_finish(gpu: None, tmp_path: Path) -> None:
+    x, out = Block(0, 100, 200), torch.zeros(256)
+
+    def program() -> None:
+        double_compiled[(1,)](x.tensor, out, 64, BLOCK=64)
+        double_compiled[(4,)](x.tensor, out, 256, BLOCK=64)
+
+    run, _ = failed(tmp_path, program)
+
+    assert [(one.index, one.finished) for one in run.launches()] == [(0, True), (1, False)]
+    assert [one.launch for one in outside(run)] == [1]
+    assert [one.launch for one in run.records(Access)] == [0]
+
+
+def test_a_program_that_goes_on_after_the_error_is_recorded_further(gpu: None, tmp_path: Path) -> None:
+    x, out = Block(0, 100, 200), torch.zeros(256)
+
+    def program() -> None:
+        with pytest.raises(OutOfBoundsError):
+            double_compiled[(4,)](x.tensor, out, 256, BLOCK=64)
+        double_compiled[(1,)](x.tensor, out, 64, BLOCK=64)
+
+    run = recorded(tmp_path, program)
+
+    assert [one.finished for one in run.launches()] == [False, True]
+
+
+@pytest.mark.parametrize("atomic", ["add", "cas"])
+def test_an_atomic_outside_is_a_load_and_a_store(gpu: None, tmp_path: Path, atomic: str) -> None:
+    @triton.jit
+    def add(x):
+        tl.atomic_add(x + 5, 1)
+
+    @triton.jit
+    def swap(x):
+        tl.atomic_cas(x + 5, 0, 1)
+
+    x = Block(0, 4, 4)
+    kernel = add if atomic == "add" else swap
+    run, _ = failed(tmp_path, lambda: kernel[(1,)](x.tensor.view(torch.int32)))
+
+    assert [(one.access, one.element) for one in outside(run)] == [("load", 5), ("store", 5)]
+    assert x.memory == bytes(32)
+
+
+def test_a_generated_kernel_and_an_interpreted_one_fail_alike(gpu: None, tmp_path: Path) -> None:
+    x, out = Block(0, 100, 200), torch.zeros(256)
+    kernel = InterpretedFunction(double)
+    run, _ = failed(tmp_path, lambda: kernel[(4,)](x.tensor, out, 256, BLOCK=64))
+
+    assert [(one.argument, one.element, one.where) for one in outside(run)] == [("x", 100, LOAD)]
+    assert [(one.kernel_name, one.finished) for one in run.launches()] == [("double", False)]
+    assert {arg.declared for one in run.launches() for arg in one.args if arg.tensor} == {"unknown"}
+
+
+def test_a_kernel_of_a_compiled_function_fails(gpu: None, tmp_path: Path) -> None:
+    def program(x: torch.Tensor) -> torch.Tensor:
+        out = torch.empty_like(x)
+        double_compiled[(4,)](x, out, 10_000_000, BLOCK=64)
+        return out + 1
+
+    x = torch.ones(100)
+    run, _ = failed(tmp_path, lambda: torch.compile(program)(x))
+
+    assert [(one.access, one.element) for one in outside(run)][:1] == [("load", 100)]
+
+
+def test_a_tensor_without_elements_has_no_memory(gpu: None, tmp_path: Path) -> None:
+    x, out = torch.zeros(0), torch.zeros(64)
+    run, _ = failed(tmp_path, lambda: double_compiled[(1,)](x, out, 64, BLOCK=64))
+
+    assert [one.access for one in outside(run)] == ["load"]
+
+
+def test_a_thread_of_the_program_gets_the_error_itself(gpu: None, tmp_path: Path) -> None:
+    x, out, errors = Block(0, 10, 100), torch.zeros(64), []
+
+    def launch() -> None:
+        try:
+            double_compiled[(1,)](x.tensor, out, 64, BLOCK=64)
+        except OutOfBoundsError as error:
+            errors.append(error)
+
+    def program() -> None:
+        thread = threading.Thread(target=launch)
+        thread.start()
+        thread.join()
+
+    run = recorded(tmp_path, program)
+
+    assert (len(errors), len(outside(run))) == (1, 1)
+
+
+# ---- allowed ----
+
+
+def test_accesses_that_are_allowed_happen_and_are_counted(gpu: None, tmp_path: Path) -> None:
+    x, out = torch.ones(256), Block(0, 100, 200)
+    run = recorded(
+        tmp_path,
+        lambda: double_compiled[(4,)](x, out.tensor, 256, BLOCK=64),
+        allow_out_of_bounds=True,
+    )
+    (found,) = outside(run)
+
+    assert (found.argument, found.access, found.count, found.inside) == ("out", "store", 156, False)
+    assert (found.start, found.stop) == (out.tensor.data_ptr() + 400, out.tensor.data_ptr() + 1024)
+    assert torch.frombuffer(out.memory, dtype=torch.float32)[:256].tolist() == [2.0] * 256
+    assert [one.finished for one in run.launches()] == [True]
+
+
+def test_an_access_is_on_disk_before_it_happens(gpu: None, tmp_path: Path) -> None:
+    writer, found = store.create(tmp_path, INFO), []
+
+    @triton.jit
+    def faulty(x):
+        tl.store(x + 10, 1.0)
+
+    x = Block(0, 4, 20)
+    with LaunchRecorder(writer, allow_out_of_bounds=True):
+        memory = torch.frombuffer(x.memory, dtype=torch.float32)
+        original = store.RunWriter.append
+
+        def append(self: store.RunWriter, record: Any) -> None:
+            original(self, record)
+            if isinstance(record, OutOfBounds):
+                run = store.Run(writer.path)
+                found.append((memory[10].item(), len(outside(run)), len(list(run.records(LaunchLine)))))
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(store.RunWriter, "append", append)
+            faulty[(1,)](x.tensor)
+
+    assert found == [(0.0, 1, 1)]
+    assert memory[10].item() == 1.0
+
+
+# ---- within the storage ----
+
+
+def test_a_slice_that_is_overrun_is_recorded_and_not_fatal(gpu: None, tmp_path: Path) -> None:
+    memory, out = torch.ones(256), torch.zeros(256)
+    run = recorded(tmp_path, lambda: double_compiled[(4,)](memory[:100], out, 256, BLOCK=64))
+    (found,) = outside(run)
+
+    assert (found.argument, found.access, found.element, found.count) == ("x", "load", 100, 156)
+    assert found.inside
+    assert out.tolist() == [2.0] * 256
+
+
+def test_a_column_that_is_left_is_recorded(gpu: None, tmp_path: Path) -> None:
+    memory, out = torch.ones(16, 4), torch.zeros(64)
+    run = recorded(tmp_path, lambda: double_compiled[(1,)](memory[:, 0], out, 61, BLOCK=64))
+    (found,) = outside(run)
+
+    assert (found.argument, found.element, found.count, found.inside) == ("x", 1, 45, True)
+
+
+def test_an_access_in_another_argument_is_not_out_of_bounds(gpu: None, tmp_path: Path) -> None:
+    memory = torch.ones(128)
+    run = recorded(tmp_path, lambda: double_compiled[(2,)](memory[:64], memory[64:], 64, BLOCK=32))
+
+    assert outside(run) == []
+
+
+def test_masked_lanes_are_not_accesses(gpu: None, tmp_path: Path) -> None:
+    x, out = Block(0, 10, 0), torch.zeros(10)
+    run = recorded(tmp_path, lambda: double_compiled[(1,)](x.tensor, out, 10, BLOCK=64))
+
+    assert outside(run) == []
+
+
+# ---- addresses ----
+
+
+@triton.jit
+def through_table(table, out, n, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    source = tl.load(table + tl.program_id(0)).to(tl.pointer_type(tl.float32))
+    tl.store(out + tl.program_id(0) * BLOCK + at, tl.load(source + at, at < n), at < n)
+
+
+def test_memory_that_addresses_lead_to_is_not_out_of_bounds(gpu: None, tmp_path: Path) -> None:
+    x, out = torch.ones(16), torch.zeros(32)  # made before it is recorded
+
+    def program() -> None:
+        y = torch.full((16,), 2.0)
+        table = torch.tensor([x.data_ptr(), y.data_ptr()])
+        through_table[(2,)](table, out, 16, BLOCK=16)
+
+    run = recorded(tmp_path, program)
+
+    assert outside(run) == []
+    assert out.tolist() == [1.0] * 16 + [2.0] * 16
+
+
+def test_memory_that_addresses_miss_is_out_of_bounds(gpu: None, tmp_path: Path) -> None:
+    x, out = Block(0, 16, 64), torch.zeros(32)
+    table = torch.tensor([x.tensor.data_ptr()])
+    run, _ = failed(tmp_path, lambda: through_table[(1,)](table, out, 32, BLOCK=32))
+
+    assert [(one.access, one.inside) for one in outside(run)] == [("load", False)]
+
+
+def test_what_is_written_through_an_address_is_initialised(gpu: None, tmp_path: Path) -> None:
+    @triton.jit
+    def fill_at(address, BLOCK: tl.constexpr):
+        tl.store(address.to(tl.pointer_type(tl.float32)) + tl.arange(0, BLOCK), 1.0)
+
+    def program() -> None:
+        x, out = torch.empty(64), torch.zeros(64)
+        fill_at[(1,)](x.data_ptr(), BLOCK=32)
+        double_compiled[(1,)](x, out, 64, BLOCK=64)
+
+    run = recorded(tmp_path, program)
+
+    assert [dict(one.uninitialised) for one in run.records(Access)] == [{}, {0: (32, 32)}]
+
+
+# ---- where nobody records ----
+
+
+def test_without_a_recorder_nothing_is_accessed_out_of_bounds_either(gpu: None) -> None:
+    x, out = Block(0, 100, 200), Block(0, 100, 200)
+    x.memory[400:] = b"\x01" * 800
+    x.tensor.fill_(1)
+    double_compiled[(4,)](x.tensor, out.tensor, 256, BLOCK=64)
+
+    assert out.tensor.tolist() == [2.0] * 100
+    assert out.memory[400:] == bytes(800)
+
+
+def test_an_interpreted_kernel_on_the_virtual_gpu_is_kept_in_its_tensors(gpu: None) -> None:
+    x, out = Block(0, 100, 200), Block(0, 100, 200)
+    x.tensor.fill_(1)
+    InterpretedFunction(double)[(4,)](x.tensor, out.tensor, 256, BLOCK=64)
+
+    assert out.tensor.tolist() == [2.0] * 100
+    assert out.memory[400:] == bytes(800)
+
+
+def test_without_a_recorder_addresses_are_followed(gpu: None) -> None:
+    x, y, out = torch.ones(16), torch.full((16,), 2.0), torch.zeros(32)
+    through_table[(2,)](torch.tensor([x.data_ptr(), y.data_ptr()]), out, 16, BLOCK=16)
+
+    assert out.tolist() == [1.0] * 16 + [2.0] * 16
+
+
+# ---- for people ----
+
+
+def test_show_prints_a_line_for_each_place_in_a_kernel(gpu: None, tmp_path: Path) -> None:
+    memory = torch.ones(256)
+    run = recorded(tmp_path, lambda: double_compiled[(4,)](memory[:100], memory[100:200], 156, BLOCK=64))
+    lines = list(out_of_bounds_text(run))
+
+    said = "#0 double: 56 stores outside of out, within its storage (first out[100], program (1, 0, 0)"
+
+    assert lines == [f"{said}, {STORE})"]
+    assert any("out of bounds" in line and "56 stores" in line for line in run_text(run))

@@ -1,0 +1,129 @@
+"""Collectives as they are recorded: what they were given and left, when they have ended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import torch.distributed as dist
+import torch.distributed._functional_collectives as functional
+from records import INFO
+
+from tracing import store
+from tracing.analyze.ranks.rank_events import ranks_of
+from tracing.digest.host import digest
+from tracing.model import Landmark, LandmarkDigests, NotCovered
+from tracing.operators.collectives import is_collective
+from tracing.record.launches import LaunchRecorder
+
+
+@pytest.fixture(scope="module", autouse=True)
+def group() -> Iterator[None]:
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    yield
+    dist.destroy_process_group()
+
+
+def recorded(folder: Path, program: Callable[[], Any], **options: Any) -> store.Run:
+    writer = store.create(folder, INFO)
+    with LaunchRecorder(writer, **options):
+        program()
+    return store.Run(writer.path)
+
+
+def sides(run: store.Run) -> list[tuple[int, str, list[str]]]:
+    """What was digested, in order."""
+    lines = run.records(LandmarkDigests)
+    return [(line.landmark, line.side, [one.bits for one in line.digests]) for line in lines]
+
+
+def bits(*tensors: torch.Tensor) -> list[str]:
+    return [digest(tensor).bits for tensor in tensors]
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_an_all_reduce_in_place_has_the_bits_before_and_behind_it(asynchronous: bool, tmp_path: Path) -> None:
+    x = torch.arange(4.0)
+    before = bits(x)
+    run = recorded(tmp_path, lambda: dist.all_reduce(x, async_op=asynchronous))
+    (landmark,) = run.records(Landmark)
+
+    assert (landmark.name, landmark.launch, landmark.ranks) == ("c10d::allreduce_", 0, (0,))
+    assert sides(run) == [(0, "inputs", before), (0, "results", bits(x))]
+
+
+def test_an_all_gather_leaves_its_list_of_outputs(tmp_path: Path) -> None:
+    x, gathered = torch.arange(4.0), [torch.empty(4)]
+    run = recorded(tmp_path, lambda: dist.all_gather(gathered, x))
+
+    assert sides(run) == [(0, "inputs", bits(x)), (0, "results", bits(*gathered))]
+
+
+def test_a_functional_collective_ends_where_the_program_waits(tmp_path: Path) -> None:
+    x = torch.arange(4.0)
+
+    def program() -> None:
+        y = functional.all_reduce(x, "sum", dist.group.WORLD)
+        dist.broadcast(x, 0)
+        y + 1  # it is waited for here
+
+    run = recorded(tmp_path, program)
+    names = [one.name for one in run.records(Landmark)]
+
+    assert names == ["_c10d_functional::all_reduce", "c10d::broadcast_"]
+    assert [(number, side) for number, side, _ in sides(run)][-1] == (0, "results")
+
+
+def test_two_in_flight_are_told_apart_when_they_are_waited_for(tmp_path: Path) -> None:
+    x, y = torch.zeros(4), torch.ones(4)
+
+    def program() -> None:
+        first, second = (functional.all_reduce(one, "sum", dist.group.WORLD) for one in (x, y))
+        second + 1, first + 1
+
+    assert sides(recorded(tmp_path, program))[2:] == [(1, "results", bits(y)), (0, "results", bits(x))]
+
+
+def test_without_digests_a_collective_is_recorded_without_bits(tmp_path: Path) -> None:
+    run = recorded(tmp_path, lambda: dist.all_reduce(torch.ones(4)), digests="none")
+
+    assert len(list(run.records(Landmark))) == 1
+    assert sides(run) == []
+
+
+def test_a_sparse_collective_has_no_bits_and_that_is_said(tmp_path: Path) -> None:
+    run = recorded(tmp_path, lambda: dist.all_reduce(torch.eye(3).to_sparse()))
+    told = {record.what.split(" (")[0] for record in run.records(NotCovered)}
+
+    assert "the bits of a collective or of parameters" in told
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("c10d::allreduce_", True),
+        ("_c10d_functional::wait_tensor", True),
+        ("c10d::send", False),  # to wait for it may wait for ever
+        ("c10d::barrier", False),
+        ("_c10d_functional::_wrap_tensor_autograd", False),
+        ("aten::add_", False),
+    ],
+)
+def test_point_to_point_operators_and_wrappers_are_no_landmarks(name: str, told: bool) -> None:
+    assert is_collective(name) == told
+
+
+def test_results_that_are_waited_for_one_by_one_are_all_there(tmp_path: Path) -> None:
+    x, y = torch.zeros(4), torch.ones(4)
+
+    def program() -> None:
+        for one in functional.all_reduce_coalesced([x, y], "sum", dist.group.WORLD):
+            one + 1
+
+    (process,) = ranks_of(recorded(tmp_path, program))[0]
+    (event,) = process
+
+    assert (event.name, event.results) == ("_c10d_functional::all_reduce_coalesced", tuple(bits(x, y)))

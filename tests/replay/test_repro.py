@@ -1,0 +1,155 @@
+"""A launch as a script: it leaves the recorded bits in a process of its own, or it is not called a repro."""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+import pytest
+import torch
+import triton
+import triton.language as tl
+from commands import DATA, recorded, tracing
+from data import helped
+from records import INFO
+from triton.language.extra import libdevice
+
+from tracing import store
+from tracing.errors import Problem
+from tracing.record.launches import LaunchRecorder
+from tracing.record.outputs import Keep
+from tracing.replay.repro import write_repro
+from tracing.store import Run
+from tracing.store.recorded_launch import RecordedLaunch, recorded_launch
+from tracing.virtual_gpu import virtual_gpu
+
+ALONE = (  # the script, where this project cannot be imported
+    "import runpy, sys; sys.modules['tracing'] = None; sys.path.insert(0, sys.argv[1]); "
+    "script = sys.argv[1] + '/repro.py'; sys.argv[1:] = []; runpy.run_path(script, run_name='__main__')"
+)
+
+
+@pytest.fixture(scope="module")
+def racing(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    runs = tmp_path_factory.mktemp("runs")
+    return Path(recorded(str(DATA / "racing.py"), runs, "--keep-inputs", "--no-passes"))
+
+
+def run_script(folder: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", ALONE, str(folder)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_a_script_that_leaves_the_recorded_bits_is_called_a_repro(racing: Path, tmp_path: Path) -> None:
+    options = ("--launch", "1", "--kernel", "racing_sum", "--to", str(tmp_path / "it"))
+    done = tracing("repro", str(racing), *options, runs=racing.parent)
+
+    assert done.returncode == 0, done.stdout
+    assert "1 of 1 replays left the recorded bits" in done.stdout
+    assert f"a repro: {tmp_path}/it/repro.py" in done.stdout.splitlines()
+
+
+def test_a_kernel_of_inductor_is_replayed_without_inductors_run_time(racing: Path, tmp_path: Path) -> None:
+    write_repro(recorded_launch(Run(racing), 0), tmp_path)
+
+    assert run_script(tmp_path).returncode == 0
+    assert "triton_heuristics" not in (tmp_path / "kernel.py").read_text()
+
+
+@triton.jit
+def exact(x_ptr, y_ptr, infinite, negative, nan, zero, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + at)
+    y = libdevice.fast_expf(x) + libdevice.erf(x) + tl.sum(x, axis=0)
+    y = tl.where(at == 0, infinite, tl.where(at == 1, negative, tl.where(at == 2, nan, y)))
+    tl.store(y_ptr + at, tl.where(at == 3, zero, y))
+
+
+@triton.jit
+def halves(x_ptr, y_ptr, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + at)
+    tl.store(y_ptr + at, x * x + libdevice.tanh(x.to(tl.float32)).to(tl.bfloat16))
+
+
+@pytest.fixture(scope="module")
+def kernels(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """Launches whose bits Triton's own interpreter would not leave."""
+    writer, workload = store.create(tmp_path_factory.mktemp("runs"), INFO), helped.build("cpu", "exp")
+    x, half = torch.rand(16), torch.rand(16, dtype=torch.bfloat16)
+    with virtual_gpu(), LaunchRecorder(writer, keep=Keep(inputs=True)):
+        workload.fn(*workload.args)
+        exact[(1,)](x, torch.zeros(16), math.inf, -math.inf, math.nan, -0.0, BLOCK=16)
+        halves[(1,)](half, torch.zeros_like(half), BLOCK=16)
+    return Run(writer.path)
+
+
+def of_kernel(run: Run, name: str) -> RecordedLaunch:
+    return recorded_launch(run, next(one.index for one in run.launches() if one.kernel_name == name))
+
+
+@pytest.mark.parametrize("name", ["helped", "halves"])
+def test_libdevice_and_bfloat16_are_computed_without_a_gpu(name: str, kernels: Run, tmp_path: Path) -> None:
+    write_repro(of_kernel(kernels, name), tmp_path)
+
+    done = run_script(tmp_path)
+
+    assert done.returncode == 0, done.stderr
+    assert "1 of 1 replays left the recorded bits" in done.stdout
+
+
+def test_floats_that_json_has_not_are_the_scripts_arguments(kernels: Run, tmp_path: Path) -> None:
+    one = of_kernel(kernels, "exact")
+    floats = {"infinite": math.inf, "negative": -math.inf, "nan": math.nan, "zero": -0.0}
+    args = [msgspec.structs.replace(a, value=floats.get(a.name, a.value)) for a in one.launch.args]
+    write_repro(replace(one, launch=msgspec.structs.replace(one.launch, args=tuple(args))), tmp_path)
+
+    done = run_script(tmp_path)
+
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_script_that_leaves_other_bits_says_which(racing: Path, tmp_path: Path) -> None:
+    write_repro(recorded_launch(Run(racing), 1), tmp_path)
+    facts = json.loads((tmp_path / "launch.json").read_text())
+    (tmp_path / "launch.json").write_text(json.dumps(facts | {"contents": []}))
+
+    done = run_script(tmp_path)
+
+    assert done.returncode == 1
+    assert f"out_ptr: recorded {facts['expected']['out_ptr']}, left " in done.stdout
+
+
+def test_inputs_that_the_launch_did_not_read_are_refused(racing: Path, tmp_path: Path) -> None:
+    write_repro(recorded_launch(Run(racing), 1), tmp_path)
+    facts = json.loads((tmp_path / "launch.json").read_text())
+    facts["read"]["in_ptr"] = "0" * 32
+    (tmp_path / "launch.json").write_text(json.dumps(facts))
+
+    done = run_script(tmp_path)
+
+    assert (done.returncode, done.stderr) == (2, "in_ptr.safetensors does not hold what the launch read\n")
+
+
+def test_a_launch_that_is_not_there_is_refused(racing: Path) -> None:
+    with pytest.raises(Problem, match="no single launch 99"):
+        recorded_launch(Run(racing), 99)
+
+
+def test_a_launch_without_its_inputs_names_the_commands_that_record_and_write_it(
+    racing: Path, tmp_path: Path
+) -> None:
+    without = shutil.copytree(racing, tmp_path / "run", ignore=shutil.ignore_patterns("outputs-*"))
+
+    done = tracing("repro", str(without), "--launch", "1", runs=tmp_path)
+
+    assert done.returncode == 2
+    assert "the inputs of launch 1 were not kept: in_ptr, out_ptr" in done.stderr
+    assert "--keep-inputs --launches 1:2" in done.stderr
+    assert "`tracing repro latest --launch 1 --kernel racing_sum`" in done.stderr

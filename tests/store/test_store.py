@@ -1,0 +1,200 @@
+"""What is on disk is readable, whatever happened to the process that wrote it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+from commands import TESTS
+from records import INFO
+
+from tracing import store
+from tracing.digest.columns import Columns, Digested, packed
+from tracing.errors import Problem
+from tracing.model import (
+    Argument,
+    Digest,
+    Kernel,
+    LaunchLine,
+    NotCovered,
+    Signature,
+    TensorMeta,
+)
+from tracing.store.lines import PIECE, content, lines
+
+META = TensorMeta((2,), (1,), "float32", "cpu")
+X, OLD = (Digest(letter * 32, letter * 6, l1=1.5) for letter in "af")
+
+
+def new(index: int) -> Digest:
+    return Digest(f"{index:032x}", "123", nan=index)
+
+
+def write_launches(writer: store.RunWriter, count: int) -> None:
+    writer.append(Kernel(0, "k", "hash", "cuda:90", 4, 3, 1, {}, {}))
+    args = (Argument("x", "in", META), Argument("n", value=2), Argument("y", "out", META))
+    writer.append(Signature(0, 0, (1, 1, 1), "forward", "cpu", args))
+    for index in range(count):
+        writer.append(LaunchLine(index, 0, 0, (5, 6)))
+        columns = Columns.of([X, OLD, new(index)])
+        writer.extend(list(packed([Digested(index, columns, 0, (0, 2), (2,))])))
+
+
+def test_launches_are_joined_with_their_kernel_signature_and_digests(tmp_path: Path) -> None:
+    writer = store.create(tmp_path, INFO)
+    write_launches(writer, 3)
+
+    launches = list(store.Run(writer.path).launches())
+
+    x, n, y = launches[2].args
+    assert [launch.index for launch in launches] == [0, 1, 2]
+    assert (x.storage, n.value, y.storage) == (5, 2, 6)
+    assert (x.modified, y.modified, y.after) == (False, True, new(2))
+
+
+def test_a_blob_is_stored_once(tmp_path: Path) -> None:
+    writer = store.create(tmp_path, INFO)
+
+    names = {writer.blob("module {}") for _ in range(3)}
+
+    assert len(list((writer.path / "blobs").iterdir())) == len(names) == 1
+    assert store.Run(writer.path).text(names.pop()) == "module {}"
+
+
+def test_a_last_line_without_its_end_is_left_out(tmp_path: Path) -> None:
+    writer = store.create(tmp_path, INFO)
+    write_launches(writer, 2)
+    (file,) = writer.path.glob("digests-*")
+    file.write_bytes(file.read_bytes()[:-5])
+
+    launches = list(store.Run(writer.path).launches())
+
+    assert [launch.finished for launch in launches] == [True, False]
+
+
+KILLED = """
+import sys; sys.path[:0] = {tests!r}
+from pathlib import Path
+import test_store as t
+writer = t.store.create(Path({runs!r}), t.INFO)
+print(writer.path, flush=True)
+t.write_launches(writer, 10**9)
+"""
+
+
+def test_a_run_is_readable_after_kill_9(tmp_path: Path) -> None:
+    code = KILLED.format(tests=[str(Path(__file__).parent), str(TESTS)], runs=str(tmp_path))
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        run = store.Run(Path(process.stdout.readline().strip()))
+        while len(list(run.records(LaunchLine))) < 100:
+            assert process.poll() is None
+        os.kill(process.pid, signal.SIGKILL)
+
+    launches = list(run.launches())
+
+    assert len(launches) >= 100
+    assert all(launch.finished for launch in launches[:-1])
+
+
+def test_a_folder_that_is_no_run_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(Problem, match=r"is not a run: it has no run\.json"):
+        store.open_run(str(tmp_path), tmp_path)
+
+
+def test_a_run_of_another_schema_is_refused(tmp_path: Path) -> None:
+    path = store.create(tmp_path, INFO).path / "run.json"
+    path.write_bytes(msgspec.json.encode(msgspec.structs.replace(INFO, schema=99)))
+
+    with pytest.raises(Problem, match="schema 99; this version reads schema"):
+        store.Run(path.parent)
+
+
+def test_a_run_json_of_something_else_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "run.json").write_text("[1, 2]")
+
+    with pytest.raises(Problem, match="is not a run's description"):
+        store.Run(tmp_path)
+
+
+def test_damage_is_named_with_file_and_line(tmp_path: Path) -> None:
+    writer = store.create(tmp_path, INFO)
+    writer.append(NotCovered("a", "b"))
+    (file,) = writer.path.glob("uncovered-*")
+    file.write_bytes(file.read_bytes() + b"not json\n")
+
+    with pytest.raises(Problem, match=rf"{file.name}:2 is damaged"):
+        list(store.Run(writer.path).records(NotCovered))
+
+
+def test_a_missing_signature_is_damage(tmp_path: Path) -> None:
+    writer = store.create(tmp_path, INFO)
+    writer.append(LaunchLine(0, 7, 0, ()))
+
+    with pytest.raises(Problem, match="launch 0 has no signature 7"):
+        list(store.Run(writer.path).launches())
+
+
+def test_near_names_are_suggested_for_an_unknown_run(tmp_path: Path) -> None:
+    name = store.create(tmp_path, INFO).path.name
+
+    with pytest.raises(Problem) as problem:
+        store.open_run(name[:-1] + "x", tmp_path)
+
+    assert name in problem.value.remedy
+
+
+def test_a_place_that_cannot_be_written_is_refused_before_anything_runs(tmp_path: Path) -> None:
+    blocked = tmp_path / "runs"
+    blocked.write_text("a file")
+
+    with pytest.raises(Problem, match="cannot write a run below"):
+        store.create(blocked, INFO)
+
+
+def test_a_full_disk_is_refused_before_anything_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tracing.store.writer.RESERVE", 1 << 60)
+
+    with pytest.raises(Problem, match="free disk"):
+        store.create(tmp_path, INFO)
+
+
+def test_the_latest_run_can_be_named_so(tmp_path: Path) -> None:
+    store.create(tmp_path, INFO)
+    last = store.create(tmp_path, INFO)
+
+    assert store.open_run("latest", tmp_path).path == last.path
+
+
+def test_every_line_of_a_run_is_read_although_its_packed_files_have_no_end(tmp_path: Path) -> None:
+    writer = store.create(tmp_path, INFO)
+    for start in range(0, 5120, 256):
+        writer.extend([LaunchLine(start + i, i % 7, 0, (i, i * 3 % 17, 5)) for i in range(256)])
+
+    found = [line.index for line in store.Run(writer.path).records(LaunchLine)]
+
+    assert found == list(range(5120))
+
+
+def test_however_much_a_file_is_packed_little_of_it_is_unpacked_at_once(tmp_path: Path) -> None:
+    writer = store.create(tmp_path, INFO)
+    writer.extend([LaunchLine(0, 0, 0, (5, 6))] * 100_000)
+    (file,) = writer.path.glob("launches-*")
+
+    pieces = [len(piece) for piece in content(file)]
+    assert max(pieces) <= PIECE
+    assert sum(pieces) > 100 * file.stat().st_size
+
+
+@pytest.mark.parametrize("skipped", [0, 1, 4999, 5000, 9999, 10_000])
+def test_lines_left_out_at_the_beginning_are_as_many_as_asked(skipped: int, tmp_path: Path) -> None:
+    writer = store.create(tmp_path, INFO)
+    writer.extend([LaunchLine(index, 0, 0, (5, 6)) for index in range(10_000)])
+    (file,) = writer.path.glob("launches-*")
+
+    assert [line.index for line in lines(file, LaunchLine, skipped)] == list(range(skipped, 10_000))

@@ -1,0 +1,117 @@
+"""What commands print with a place, read as VSCode's Problems panel reads it."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from commands import ROOT
+
+sys.path.append(str(ROOT / "vscode"))
+problems = importlib.import_module("problems")
+BROKEN = """import torch
+
+
+def noisy(x):
+    print("a side effect")
+    return x + 1
+
+
+@torch.compile(backend="eager")
+def f(x):
+    y = noisy(x)
+    if y.sum() > 0:
+        return y * 2
+    return y
+
+
+f(torch.ones(4))
+"""
+MLIR = """tt.func @f() {
+  // expected-error @below {{another}}
+  %0 = tt.make_range {end = 12 : i32, start = 0 : i32} : tensor<128xi32>
+  tt.return
+}
+"""
+
+
+def panel(matchers: list[dict[str, Any]], text: str) -> list[tuple[str, int, str, str]]:
+    """Path, line, severity and message of each problem: each matcher's lines must follow one another."""
+    lines, found = text.splitlines(), []
+    for start in range(len(lines)):
+        for matcher in matchers:
+            pattern = matcher["pattern"]
+            matches = [
+                re.search(one["regexp"], line) for one, line in zip(pattern, lines[start:], strict=False)
+            ]
+            if len(matches) == len(pattern) and all(matches):
+                said = {
+                    key: m[at]
+                    for one, m in zip(pattern, matches, strict=True)
+                    if m
+                    for key, at in one.items()
+                    if key != "regexp"
+                }
+                severity = said.get("severity", matcher["severity"])
+                found.append((said["file"], int(said["line"]), severity, said["message"]))
+    return found
+
+
+def opt(path: Path, *flags: str) -> str:
+    command = [sys.executable, "-m", "tracing", "opt", "--stand-in", str(path), *flags]
+    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT).stderr
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        (
+            "cases/a.py:12: error: 9 dimensions, 8 are allowed",
+            ("cases/a.py", 12, "error", "9 dimensions, 8 are allowed"),
+        ),
+        ("  a b.py:3:7: warning: a cast", ("a b.py", 3, "warning", "a cast")),
+        ('loc("k.py":4:5): remark: r', ("k.py", 4, "remark", "r")),
+    ],
+)
+def test_a_finding_with_a_place_is_a_problem_there(line: str, problem: tuple[str, int, str, str]) -> None:
+    assert panel(problems.findings(""), line) == [problem]
+
+
+@pytest.mark.parametrize("line", ["tracing: a.py is not a case", "12:30:01: error: none", "error: no place"])
+def test_a_line_without_a_place_is_none(line: str) -> None:
+    assert panel(problems.findings(""), line) == []
+
+
+def test_what_mlir_says_of_a_file_is_a_problem_there(tmp_path: Path) -> None:
+    path = tmp_path / "wrong.mlir"
+    path.write_text(MLIR)
+    found = panel(problems.findings(""), opt(path))
+
+    assert (str(path), 3, "error") in [one[:3] for one in found]
+
+
+def test_a_diagnostic_that_was_not_expected_is_a_problem_at_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "wrong.mlir"
+    path.write_text(MLIR)
+    found = panel(problems.findings(""), opt(path, "--verify-diagnostics"))
+
+    assert [one[:3] for one in found] == [(str(path), 2, "error"), (str(path), 3, "error")]
+    assert 'expected error "another" was not produced' in found[0][3]
+
+
+def test_a_graph_break_is_a_problem_at_its_line_with_its_reason(tmp_path: Path) -> None:
+    path = tmp_path / "broken.py"
+    path.write_text(BROKEN)
+    own = {**os.environ, "TORCH_LOGS": "graph_breaks"}
+    done = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, env=own, check=True)
+    found = panel(problems.graph_breaks(""), done.stderr)
+
+    assert (str(path), 5, "warning", "Failed to trace builtin operator") in found
+    assert (str(path), 12, "warning", "Data-dependent branching") in found
+    assert {one[1] for one in found} == {5, 12}
