@@ -28,12 +28,13 @@ LAYERS = {  # module or package -> what it may import, itself included
     "operators": {"upstream", "launch", "operators"},
     "program": {*BASE, "store", "digest", "virtual_gpu", "program"},
     "perturb": {*BASE, "store", "interpreter", "launch", "operators", "perturb"},
+    "numerics": {*BASE, "store", "digest", "launch", "program", "numerics"},
 }
 EXECUTION = {"store", "digest", "interpreter", "virtual_gpu", "compiler", "launch", "operators", "program"}
 LAYERS |= {
-    "record": {*BASE, *EXECUTION, "perturb", "record"},
+    "record": {*BASE, *EXECUTION, "perturb", "numerics", "record"},
     "debug_mode": {*BASE, *EXECUTION, "record", "debug_mode"},
-    "replay": {*BASE, *EXECUTION, "record", "replay"},
+    "replay": {*BASE, *EXECUTION, "numerics", "record", "replay"},
     "analyze": {"errors", "model", "views", "digest.columns", "store", "mlir", "analyze"},
     "report": {"errors", "model", "store", "analyze", "report"},
     "attach": {"errors", "model", "store", "environment", "compiler", "attach"},
@@ -45,7 +46,7 @@ TORCH = {"upstream", "digest", *EXECUTION, "perturb", "record", "debug_mode", "r
     "store",
     "compiler",
 }
-TRITON = {*TORCH, "compiler", "attach"} - {"program"}
+TRITON = {*TORCH, "compiler", "attach"} - {"program", "numerics"}
 MODULES = sorted(path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py"))
 
 

@@ -138,6 +138,13 @@ CompileOnly = Annotated[
         "without a GPU. Launches are recorded without digests.",
     ),
 ]
+NoReferee = Annotated[
+    bool,
+    typer.Option(
+        "--no-referee",
+        help="Compare with eager by fixed tolerances: without runs in float64 where results differ.",
+    ),
+]
 Show = Annotated[bool, typer.Option("--show", help="Show the run when it has ended.")]
 
 
@@ -165,6 +172,7 @@ def run(
     passes: Passes = True,
     ir: PassesIR = When.after,
     compile_only: CompileOnly = False,
+    no_referee: NoReferee = False,
     show: Show = False,
     runs: Runs = RUNS,
 ) -> None:
@@ -199,7 +207,7 @@ def run(
         device = Device(target, execute=not compile_only)
         with Reads() as reads:
             loaded = device.load(case)
-        experiment = Experiment(loaded, device, seed)
+        experiment = Experiment(loaded, device, seed, referee=not no_referee)
         size = environment.world_size() if rank_aware else 1
         info = _info(experiment, digests, operators, size, selection)
         writer = store.create(runs, info, environment.rank(), job)

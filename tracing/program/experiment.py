@@ -11,7 +11,7 @@ import torch
 from tracing.model import Case, Workload
 from tracing.program.case import build
 from tracing.program.device import Device
-from tracing.program.state import left_by, start_of, stepped
+from tracing.program.state import left_by, shared_storages, start_of, stepped
 from tracing.program.structure import Facts, facts_of
 
 
@@ -22,6 +22,7 @@ class Experiment:
     case: Case
     device: Device
     seed: int  # of torch's random generators
+    referee: bool = True  # results that differ from eager's are judged by what exact arithmetic gives
 
     def workload(self) -> Workload:
         """What the case runs, built anew."""
@@ -44,5 +45,5 @@ class Experiment:
             if workload.backward:
                 outputs = [one for one in given.values() if isinstance(one, torch.Tensor)]
                 torch.autograd.backward([one.sum() for one in outputs if one.requires_grad])
-        facts = given | left_by(workload, optimizers)
+        facts = given | shared_storages(given, workload) | left_by(workload, optimizers)
         return {name: one.detach() if isinstance(one, torch.Tensor) else one for name, one in facts.items()}

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from tracing.model import Uncomparable, Workload
+from tracing.model import PlainValue, Uncomparable, Workload
 from tracing.program.reachable import Reached, arguments, reachable
 from tracing.program.structure import Facts, facts_of, type_name
 
@@ -40,6 +40,35 @@ def start_of(workload: Workload) -> Facts:
     if torch.cuda.is_available():
         facts["CUDA's random generator"] = torch.cuda.get_rng_state()
     return facts
+
+
+def shared_storages(given: Facts, workload: Workload) -> Facts:
+    """Which tensors of a result lie in the storage of an input, of a parameter, or of an earlier result.
+
+    given -- the result, by name
+    """
+    known = {
+        _storage(tensor): name for name, tensor in reachable(workload).tensors.items() if _has_storage(tensor)
+    }
+    facts: Facts = {}
+    for name, one in given.items():
+        if isinstance(one, torch.Tensor) and _has_storage(one):
+            owner = known.setdefault(_storage(one), name)
+            if owner != name:
+                facts[f"storage of {name}"] = PlainValue("storage", f"that of {owner}")
+    return facts
+
+
+def _storage(tensor: torch.Tensor) -> int:
+    return tensor.untyped_storage().data_ptr()
+
+
+def _has_storage(tensor: torch.Tensor) -> bool:
+    return (
+        tensor.layout == torch.strided
+        and type(tensor) in (torch.Tensor, torch.nn.Parameter)
+        and bool(tensor.numel())
+    )
 
 
 def left_by(workload: Workload, optimizers: list[torch.optim.Optimizer]) -> Facts:

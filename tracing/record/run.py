@@ -13,11 +13,14 @@ from collections.abc import Callable, Iterator
 from typing import Literal, TypeAlias
 
 import torch
+import torch._dynamo
+import torch._inductor.config as inductor
 
 from tracing.errors import Problem
 from tracing.launch.out_of_bounds import OutOfBoundsError
 from tracing.model import Compilation, Kernel, NotCovered, Outcome, Result, Start
-from tracing.program.agreement import judged
+from tracing.numerics.agreement import judged
+from tracing.numerics.referee import Referee
 from tracing.program.case import describe
 from tracing.program.experiment import Experiment
 from tracing.program.state import STEPPED
@@ -34,6 +37,9 @@ from tracing.virtual_gpu.self_test import self_test
 
 _COMPILING = "compiling and running"
 _NOTHING = contextlib.nullcontext()
+_COMPILED = Outcome(
+    "compiled", "every kernel was compiled, none was executed; nothing was compared with eager"
+)
 PassIRWhen: TypeAlias = Literal["after", "during"]
 
 
@@ -68,7 +74,8 @@ def record(
 
     try:
         with winners or Winners(writer), _passes(writer, passes) if passes else contextlib.nullcontext():
-            outcome = _compared(experiment, recorder, reads or Reads(), beside, reached)
+            results = _results(experiment, recorder, reads or Reads(), beside, reached)
+        outcome = _judged(experiment, results, progress) if results is not None else _COMPILED
     except Problem as problem:
         writer.append(Outcome("failed", problem.problem))
         raise
@@ -88,18 +95,20 @@ def record(
     return outcome
 
 
-def _compared(
+def _results(
     experiment: Experiment,
     recorder: LaunchRecorder,
     reads: Reads,
     beside: contextlib.AbstractContextManager[object],
     progress: Callable[[str], None],
-) -> Outcome:
+) -> tuple[Facts, Facts] | None:
+    # of compiled and of eager; None: nothing was executed
     writer = recorder.writer
     reads.into(writer)
-    if not experiment.device.execute:
-        return _compiled(experiment, recorder, beside, progress)
     with experiment.device.active():
+        if not experiment.device.execute:
+            _compile(experiment, recorder, beside, progress)
+            return None
         progress("running in eager")
         with reads:  # not while it is compiled: torch.compile would look into it
             expected = experiment.results(experiment.workload(), lambda fn: fn)
@@ -114,7 +123,24 @@ def _compared(
         _note_compiled_steps(actual, expected, writer)
         if recorder.count == 0:
             writer.append(NotCovered("this case: it launched no kernel", "a case that torch.compile lowers"))
-    return judged(actual, expected)
+    return actual, expected
+
+
+def _judged(experiment: Experiment, results: tuple[Facts, Facts], progress: Callable[[str], None]) -> Outcome:
+    with experiment.device.active():
+        return judged(*results, _referee(experiment, progress) if experiment.referee else None)
+
+
+def _referee(experiment: Experiment, progress: Callable[[str], None]) -> Referee:
+    def eager() -> Facts:
+        return experiment.results(experiment.workload(), lambda fn: fn)
+
+    def compiled() -> Facts:
+        torch._dynamo.reset()
+        with inductor.patch(fallback_random=True):
+            return experiment.results(experiment.workload(), torch.compile)
+
+    return Referee(eager, compiled, progress)
 
 
 def _note_compiled_steps(actual: Facts, expected: Facts, writer: RunWriter) -> None:
@@ -125,21 +151,17 @@ def _note_compiled_steps(actual: Facts, expected: Facts, writer: RunWriter) -> N
             writer.append(NotCovered(what, "an optimizer that the case's function reaches"))
 
 
-def _compiled(
+def _compile(
     experiment: Experiment,
     recorder: LaunchRecorder,
     beside: contextlib.AbstractContextManager[object],
     progress: Callable[[str], None],
-) -> Outcome:
-    with experiment.device.active():
-        progress("compiling")
-        workload = experiment.workload()
-        with beside, recorder:
-            experiment.results(workload, torch.compile)
-        progress(f"launches recorded: {recorder.recorded} of {recorder.count}")
-    return Outcome(
-        "compiled", "every kernel was compiled, none was executed; nothing was compared with eager"
-    )
+) -> None:
+    progress("compiling")
+    workload = experiment.workload()
+    with beside, recorder:
+        experiment.results(workload, torch.compile)
+    progress(f"launches recorded: {recorder.recorded} of {recorder.count}")
 
 
 def _test_virtual_gpu(writer: RunWriter) -> None:

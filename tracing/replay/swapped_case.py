@@ -9,7 +9,7 @@ import torch
 
 from tracing.errors import Problem
 from tracing.model import Case, Outcome, Rerun, Winner
-from tracing.program.agreement import judged
+from tracing.numerics.agreement import judged
 from tracing.program.case import describe
 from tracing.program.device import Device
 from tracing.program.experiment import Experiment

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from tracing.model import Container, PlainValue, Uncomparable
-from tracing.program.agreement import judged
+from tracing.numerics.agreement import judged
 from tracing.program.structure import facts_of
 
 X = torch.arange(4.0)

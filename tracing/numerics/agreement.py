@@ -10,6 +10,8 @@ import torch
 
 from tracing.digest.host import digest
 from tracing.model import Container, Outcome, PlainValue, Uncomparable
+from tracing.numerics.referee import Referee
+from tracing.numerics.verdict import Judged
 from tracing.program.state import AFTERWARDS, STEPPED
 from tracing.program.structure import Fact, Facts
 
@@ -26,16 +28,19 @@ class Disagreement:
     size: float  # of the largest difference, relative to the largest value of eager; inf: of another kind
 
 
-def judged(actual: Facts, expected: Facts) -> Outcome:
-    """Whether a compiled case agrees with eager: in structure, and in numbers as assert_close compares them.
+def judged(actual: Facts, expected: Facts, referee: Referee | None = None) -> Outcome:
+    """Whether a compiled case agrees with eager: in structure, in layout, and in numbers.
+
+    referee -- says of tensors whose bits differ whether rounding explains it; None: assert_close says so
 
     The detail has the worst disagreement first, and names others.
     """
-    found = sorted(_disagreements(actual, expected), key=lambda one: -one.size)
-    if found:
-        return Outcome("differs", _detail(found))
+    verdicts = _Verdicts(referee)
+    differing = sorted(_disagreements(actual, expected, verdicts), key=lambda one: -one.size)
     without = [name for name, one in actual.items() if isinstance(one, Uncomparable)]
-    return Outcome("passed", _agreed(actual) + (f"; not compared: {_some(without)}" if without else ""))
+    remarks = [*verdicts.remarks(), *([f"not compared: {_some(without)}"] if without else [])]
+    summary = _detail(differing) if differing else _agreed(actual)
+    return Outcome("differs" if differing else "passed", "; ".join([summary, *remarks]))
 
 
 def _agreed(actual: Facts) -> str:
@@ -67,10 +72,13 @@ def _some(names: list[str]) -> str:
     return ", ".join(names[:NAMED]) + (f" and {further} more" if further > 0 else "")
 
 
-def _disagreements(actual: Facts, expected: Facts) -> Iterator[Disagreement]:
+def _disagreements(actual: Facts, expected: Facts, verdicts: _Verdicts) -> Iterator[Disagreement]:
     for name in dict.fromkeys((*actual, *expected)):
         if name in actual and name in expected:
-            how, size = _compared(actual[name], expected[name])
+            a, b = actual[name], expected[name]
+            how, size = _compared(a, b)
+            if isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor):
+                how, size = _layouts(name, a, b) or verdicts.of(name, a, b) or (how, size)
             if how:
                 yield Disagreement(name, how, size)
         elif not name.startswith(STEPPED):  # torch.compile compiles a step so that it is not seen
@@ -99,6 +107,79 @@ def _tensors(actual: torch.Tensor, expected: torch.Tensor) -> tuple[str, float]:
         if digest(actual).bits != digest(expected).bits:
             return f"the bits of two tensors of {actual.dtype} differ", math.inf
     return "", 0.0
+
+
+def _layouts(name: str, actual: torch.Tensor, expected: torch.Tensor) -> tuple[str, float] | None:
+    # of what the case returns; how a gradient lies in memory is nobody's business
+    if not name.startswith("output") or actual.shape != expected.shape or actual.layout != torch.strided:
+        return None
+    strides = [
+        [stride for stride, n in zip(one.stride(), one.shape, strict=True) if n > 1]
+        for one in (actual, expected)
+    ]
+    if strides[0] == strides[1] or 0 in actual.shape:
+        return None
+    return f"compiled gives strides {actual.stride()}, eager gives {expected.stride()}", math.inf
+
+
+class _Verdicts:
+    """What a referee says of the tensors whose bits differ."""
+
+    def __init__(self, referee: Referee | None) -> None:
+        self._referee = referee
+        self._explained: dict[str, Judged] = {}
+        self._drawn: list[str] = []
+        self._without: list[str] = []
+
+    def of(self, name: str, actual: torch.Tensor, expected: torch.Tensor) -> tuple[str, float] | None:
+        """How they disagree and by how much; None: the referee cannot say."""
+        alike = actual.shape == expected.shape and actual.dtype == expected.dtype
+        strided = actual.layout == expected.layout == torch.strided
+        if self._referee is None or not (alike and strided):
+            return None
+        if digest(actual).bits == digest(expected).bits:
+            return "", 0.0
+        judged = self._referee.judge(name, actual, expected)
+        if judged is None:
+            return None
+        if judged.verdict == "no reference":
+            self._without.append(f"{name} has no reference, because of {_some(list(judged.missing))}")
+            return None
+        if judged.verdict == "compiled is off":
+            return judged_text(judged), judged.compiled.farthest
+        self._drawn += [name] if judged.other_numbers else []
+        self._explained[name] = judged
+        return "", 0.0
+
+    def remarks(self) -> Iterator[str]:
+        """What else there is to say of the results, those that agree included."""
+        within = {name: one for name, one in self._explained.items() if one.verdict == "within rounding"}
+        if within:
+            name, most = max(within.items(), key=lambda one: one[1].compiled.farthest)
+            yield f"{len(within)} within rounding, {name} most: {most.compiled.farthest:.2g} roundings"
+        others = {name: one for name, one in self._explained.items() if name not in within}
+        yield from (f"{name}: {judged_text(one)}" for name, one in others.items())
+        if self._drawn:
+            yield f"other random numbers than eager's in {_some(self._drawn)}"
+        yield from self._without
+        if self._referee is not None and self._referee.failure:
+            yield f"no reference: {self._referee.failure}"
+
+
+def judged_text(judged: Judged) -> str:
+    """A verdict in words, with the element that is farthest away."""
+    if judged.verdict == "both are off":
+        far = f"{judged.compiled.farthest:.2g} and {judged.eager.farthest:.2g} roundings from float64"
+        return f"compiled and eager are off alike, {far}"
+    compiled = judged.verdict == "compiled is off"
+    ours, others = (judged.compiled, judged.eager) if compiled else (judged.eager, judged.compiled)
+    where = f"[{', '.join(map(str, ours.index))}]"
+    exact = f", where exact arithmetic gives {judged.exact:.9g}" if compiled else ""
+    return (
+        f"{judged.verdict}: {where} is {ours.value:.9g}{exact}, {ours.farthest:.2g} roundings away, "
+        f"{'eager' if compiled else 'compiled'} {others.farthest:.2g} at most; "
+        f"{ours.elements} of its elements are farther away than rounding explains"
+    )
 
 
 def _relative(actual: torch.Tensor, expected: torch.Tensor) -> float:

@@ -1,0 +1,36 @@
+"""Cases whose results differ from eager's by rounding alone, or in one place."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as functional
+
+from tracing import Workload
+
+
+def build(device: str, what: str = "attention") -> Workload:
+    torch.manual_seed(0)
+    if what == "attention":  # two blocks in bfloat16
+        blocks = [
+            torch.nn.TransformerEncoderLayer(32, 2, 64, dropout=0.0, batch_first=True) for _ in range(2)
+        ]
+        model = torch.nn.Sequential(*blocks).to(device, torch.bfloat16)
+        x = torch.randn(2, 16, 32, dtype=torch.bfloat16, device=device, requires_grad=True)
+        return Workload(model, (x,), backward=True)
+    if what == "embedding":
+        weight = torch.randn(50, 16, device=device, requires_grad=True)
+        index = torch.randint(0, 50, (4000,), device=device)
+        return Workload(lambda index: functional.embedding(index, weight).sin(), (index,), backward=True)
+    if what == "dropout":
+        x = torch.randn(64, 64, device=device, requires_grad=True)
+        return Workload(lambda x: functional.dropout(x.sin(), 0.3) * 2, (x,), backward=True)
+    if what == "mutated":
+
+        def update(x: torch.Tensor, seen: torch.Tensor) -> torch.Tensor:
+            seen.add_(x.sin())
+            return x * 3
+
+        return Workload(update, (torch.randn(64, device=device), torch.randn(64, device=device)))
+    if what == "integers":
+        return Workload(lambda x: x.sigmoid().argsort(-1), (torch.randn(8, 64, device=device),))
+    raise ValueError(what)

@@ -1,0 +1,125 @@
+"""A program followed in float64: views, in-place operators, gradients, and what has no float64."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as functional
+
+from tracing.numerics.reference import Expected, reference
+from tracing.numerics.shadow import Shadow
+
+
+def followed(program: Callable[..., Any], *inputs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """What the program gives, and what it gives in float64."""
+    shadow = Shadow()
+    with shadow:
+        result = program(*inputs)
+    return result.detach(), shadow.of(result.detach())
+
+
+def _in_place(x: torch.Tensor) -> torch.Tensor:
+    x = x * 1.1
+    x.t()[2:5].mul_(3).add_(0.3)
+    x.view(-1)[::3] = x.sum() / 7
+    return x
+
+
+PROGRAMS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "pointwise": lambda x: (x.sin() * 1.1 + x.exp() / 3).tanh(),
+    "in place": _in_place,
+    "views": lambda x: x.unfold(1, 3, 2).permute(2, 0, 1).flatten(1) * 0.7,
+    "reductions": lambda x: x.softmax(-1) @ functional.layer_norm(x, x.shape[1:]).t(),
+    "convolution": lambda x: functional.conv1d(x[None], x[:, None, :3], groups=x.shape[0], padding=1),
+    "attention": lambda x: functional.scaled_dot_product_attention(x[None], x[None], x[None]),
+    "complex": lambda x: torch.view_as_real(torch.fft.fft(x) * 0.3).square().sum(-1),
+    "scatter": lambda x: torch.zeros_like(x).index_add(0, torch.tensor([1] * x.shape[0]), x / 3),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_it_is_what_the_program_gives_of_float64_inputs(name: str, dtype: torch.dtype) -> None:
+    if name == "complex" and dtype == torch.bfloat16:
+        pytest.skip("torch.fft has no bfloat16")
+    x = torch.randn(6, 16, generator=torch.Generator().manual_seed(0)).to(dtype)
+
+    result, exact = followed(PROGRAMS[name], x.clone())
+
+    assert exact.dtype == torch.float64 and result.dtype == dtype
+    torch.testing.assert_close(exact, PROGRAMS[name](x.double()), rtol=1e-12, atol=1e-12)
+
+
+def test_gradients_and_updates_are_followed() -> None:
+    def train(dtype: torch.dtype) -> torch.nn.Module:
+        torch.manual_seed(0)
+        model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.BatchNorm1d(8)).to(dtype)
+        optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
+        for _ in range(3):
+            optimizer.zero_grad()
+            model(torch.randn(5, 8).to(dtype)).square().mean().backward()
+            optimizer.step()
+        return model
+
+    shadow = Shadow()
+    with shadow:
+        model = train(torch.float32)
+    exact = dict(train(torch.float64).named_parameters())
+
+    for name, parameter in model.named_parameters():
+        # the initial parameters and inputs are float32 numbers in both
+        torch.testing.assert_close(shadow.of(parameter.detach()), exact[name].detach(), rtol=1e-7, atol=1e-7)
+
+
+def expected(program: Callable[[], torch.Tensor]) -> Expected:
+    return reference(lambda: {"output": program()}, samples=3)["output"]
+
+
+def test_random_numbers_are_those_of_the_program() -> None:
+    def program() -> torch.Tensor:
+        torch.manual_seed(0)
+        return functional.dropout(torch.ones(64), 0.5) + torch.rand(64)
+
+    found = expected(program)
+
+    assert found.drawn
+    torch.testing.assert_close(found.exact.float(), program())
+
+
+@torch.library.custom_op("shadow_tests::halved", mutates_args=())
+def halved(x: torch.Tensor) -> torch.Tensor:
+    """An operator that takes float32 alone."""
+    if x.dtype != torch.float32:
+        raise NotImplementedError
+    return x / 2
+
+
+def test_an_operator_without_float64_is_named_by_what_depends_on_it() -> None:
+    x = torch.randn(8)
+
+    assert expected(lambda: halved(x) + 1).missing == ("shadow_tests::halved",)
+    assert expected(lambda: x + 1).missing == ()
+
+
+def test_spread_is_what_rounding_may_do() -> None:
+    x = torch.tensor([1.0, 1e8])
+
+    spread = expected(lambda: (x + 1.0) - x).spread
+
+    assert spread[0] < 1e-6
+    assert spread[1] > 1
+
+
+def test_what_is_only_moved_has_no_spread_beyond_that_of_the_inputs() -> None:
+    x = torch.randn(32, dtype=torch.bfloat16)
+
+    def moved() -> torch.Tensor:
+        y = torch.ones_like(x)
+        for _ in range(50):
+            y = y.clone().flip(0).roll(1)
+        return y
+
+    assert expected(moved).spread.max() == 0

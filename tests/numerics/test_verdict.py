@@ -1,0 +1,111 @@
+"""Who is off: right programs that round elsewhere are accused of nothing, and planted faults are found."""
+
+from __future__ import annotations
+
+import functools
+
+import pytest
+import torch
+from graphs import faulty, graph, inputs, run
+from torch._inductor.decomposition import select_decomp_table
+from torch.fx.experimental.proxy_tensor import make_fx
+
+from tracing.numerics.reference import Expected, reference
+from tracing.numerics.verdict import Judged, judge
+
+DTYPES = (torch.float32, torch.bfloat16, torch.float16)
+SEEDS = range(40)
+
+
+@functools.cache
+def judged(seed: int) -> tuple[list[Judged], Judged | None]:
+    """Every value of a graph whose operators are taken apart; and its last one with a planted fault.
+
+    None: the fault changes no bit.
+    """
+    x, y = inputs(seed, DTYPES[seed % 3])
+    steps = graph(seed)
+    eager = run(steps, x.clone(), y.clone())
+    parts = make_fx(lambda a, b: run(steps, a, b), decomposition_table=select_decomp_table())(x, y)
+    exact = reference(lambda: {str(n): one for n, one in enumerate(run(steps, x.clone(), y.clone()))})
+    right = [
+        judge(compiled, eager[n], exact[str(n)]) for n, compiled in enumerate(parts(x.clone(), y.clone()))
+    ]
+    wrong = run(faulty(steps, seed), x.clone(), y.clone())[-1]
+    if wrong.shape != eager[-1].shape or torch.equal(wrong, eager[-1]):
+        return right, None
+    return right, judge(wrong, eager[-1], exact[str(len(steps) - 1)])
+
+
+def explained(fault: Judged) -> bool:
+    """Whether rounding moves results about as far as the fault does."""
+    return fault.compiled.farthest <= fault.compiled.limit and fault.verdict == "within rounding"
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_operators_taken_apart_are_within_rounding_and_a_fault_is_not(seed: int) -> None:
+    right, fault = judged(seed)
+
+    assert {one.verdict for one in right} <= {"within rounding", "eager is off"}
+    assert fault is None or fault.verdict == "compiled is off" or explained(fault)
+
+
+def test_most_faults_are_larger_than_rounding() -> None:
+    faults = [fault for seed in SEEDS if (fault := judged(seed)[1]) is not None]
+
+    assert sum(fault.verdict == "compiled is off" for fault in faults) > 0.9 * len(faults)
+
+
+def expected(exact: torch.Tensor, spread: float = 0.0, missing: tuple[str, ...] = ()) -> Expected:
+    return Expected(exact.double(), torch.full(exact.shape, spread, dtype=torch.float64), missing)
+
+
+X = torch.linspace(1, 2, 64)
+
+
+def test_eager_is_off_where_compiled_is_not() -> None:
+    assert judge(X, X * 1.1, expected(X)).verdict == "eager is off"
+
+
+def test_the_element_that_is_farthest_is_named_with_its_exact_value() -> None:
+    wrong = X.clone().reshape(8, 8)
+    wrong[2, 5] = 7
+
+    judged = judge(wrong, X.reshape(8, 8), expected(X.reshape(8, 8)))
+
+    assert judged.verdict == "compiled is off"
+    assert (judged.compiled.index, judged.compiled.value, judged.compiled.elements) == ((2, 5), 7.0, 1)
+    assert judged.exact == pytest.approx(float(X[21]))
+
+
+def test_both_that_are_as_far_away_accuse_nobody() -> None:
+    assert judge(X * 1.001, X * 1.0012, expected(X)).verdict == "both are off"
+
+
+def test_without_a_reference_nobody_is_accused() -> None:
+    assert judge(X * 2, X, expected(X, missing=("aten::custom",))).verdict == "no reference"
+
+
+@pytest.mark.parametrize("value", [torch.nan, torch.inf, -torch.inf])
+def test_a_value_that_is_no_number_is_off_unless_it_is_exact(value: float) -> None:
+    wrong, exact = X.clone(), X.clone()
+    wrong[3] = value
+    assert judge(wrong, X, expected(X)).verdict == "compiled is off"
+
+    exact[3] = value
+    assert judge(wrong, wrong, expected(exact)).verdict == "within rounding"
+
+
+def test_what_overflows_its_dtype_is_exact() -> None:
+    large = torch.tensor([1e5, 2.0])
+
+    assert judge(large.half(), large.half(), expected(large)).verdict == "within rounding"
+
+
+def test_integers_are_exact_but_where_rounding_decides() -> None:
+    eager, compiled = torch.tensor([1, 2, 3]), torch.tensor([1, 2, 4])
+    certain = Expected(eager, torch.zeros(3, dtype=torch.float64))
+    undecided = Expected(eager, torch.tensor([0.0, 0.0, 1.0], dtype=torch.float64))
+
+    assert judge(compiled, eager, certain).verdict == "compiled is off"
+    assert judge(compiled, eager, undecided).verdict == "within rounding"

@@ -1,0 +1,28 @@
+"""10,000 random graphs: no right one is accused; planted faults that rounding does not explain are."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "numerics"))
+
+from test_verdict import explained, judged
+
+GRAPHS = 10_000
+
+
+@pytest.mark.timeout(7200)
+def test_no_right_graph_is_accused_and_planted_faults_are() -> None:
+    seen: Counter[str] = Counter()
+    for seed in range(1_000_000, 1_000_000 + GRAPHS):
+        right, fault = judged(seed)
+        seen.update(f"right: {one.verdict}" for one in right)
+        if fault is not None:
+            seen[f"fault: {fault.verdict}"] += 1
+            assert fault.verdict == "compiled is off" or explained(fault), seed
+        assert all(one.verdict in ("within rounding", "eager is off") for one in right), seed
+    print(*(f"{number:7d}  {name}" for name, number in sorted(seen.items())), sep="\n")

@@ -1,0 +1,68 @@
+"""Who is off, compiled or eager? Asked of each tensor in which their bits differ.
+
+If all bits are equal, nothing is computed. A result that depends on random numbers is judged by another
+compile that draws eager's numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+
+from tracing.numerics.reference import SAMPLES, Expected, reference
+from tracing.numerics.verdict import Judged, judge
+
+Results = Mapping[str, Any]
+
+
+class Referee:
+    """Judges the results of one workload."""
+
+    def __init__(
+        self, eager: Callable[[], Results], compiled: Callable[[], Results], progress: Callable[[str], None]
+    ) -> None:
+        """Both run the workload from its seed and return its results by name.
+
+        compiled -- compiles it so that it draws the random numbers of eager
+        """
+        self._eager, self._compiled, self._progress = eager, compiled, progress
+        self._expected: Mapping[str, Expected] | None = None
+        self._drawn: Results | None = None
+        self.failure = ""  # why there is no reference at all
+
+    def judge(self, name: str, compiled: torch.Tensor, eager: torch.Tensor) -> Judged | None:
+        """The verdict on one result; None: there is no reference for it.
+
+        compiled, eager -- [*] of one shape and dtype
+        """
+        expected = self._reference().get(name)
+        if expected is None or expected.exact.shape != compiled.shape:
+            return None
+        judged = judge(compiled, eager, expected)
+        if judged.verdict == "compiled is off" and expected.drawn:
+            other = self._with_eagers_numbers().get(name)
+            if isinstance(other, torch.Tensor) and other.shape == compiled.shape:
+                again = judge(other, eager, expected)
+                return again if again.verdict == "compiled is off" else again.with_other_numbers()
+        return judged
+
+    def _reference(self) -> Mapping[str, Expected]:
+        if self._expected is None:
+            self._progress(f"the results differ: computing them in float64, 0 of {SAMPLES + 1} runs")
+            try:
+                self._expected = reference(self._eager, progress=self._ended)
+            except Exception as error:  # of the program in another precision, or out of memory
+                self.failure = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
+                self._expected = {}
+        return self._expected
+
+    def _ended(self, runs: int) -> None:
+        self._progress(f"in float64: {runs} of {SAMPLES + 1} runs")
+
+    def _with_eagers_numbers(self) -> Results:
+        if self._drawn is None:
+            self._progress("compiling once more, with the random numbers of eager")
+            self._drawn = self._compiled()
+        return self._drawn

@@ -1,0 +1,111 @@
+"""What a workload gives in exact arithmetic, and how far rounding may take each of its results.
+
+The workload runs in eager once for the exact results, and `samples` times with every rounding at random. All
+runs start from the same seed and draw the same random numbers.
+
+Cost: samples + 1 runs, each several times as long as one in eager. Memory: a float64 copy of what is alive in
+eager, and three of the results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from tracing.launch import hooks
+from tracing.launch.launcher import Grid, Site, tensor_of
+from tracing.numerics.shadow import Shadow
+
+SAMPLES = 8
+Results = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """One result in exact arithmetic."""
+
+    exact: torch.Tensor  # [*] float64 or complex128; integers keep their dtype
+    spread: (
+        torch.Tensor
+    )  # [*] float64, root mean square of what rounding at random changes; of integers: 1 or 0
+    missing: tuple[str, ...] = ()  # operators and kernels that were not followed in float64
+    drawn: bool = False  # it depends on random numbers
+
+
+def reference(
+    run: Callable[[], Results], *, samples: int = SAMPLES, progress: Callable[[int], None] = lambda done: None
+) -> dict[str, Expected]:
+    """What a workload gives, by name of the result.
+
+    run      -- builds the workload, seeds it, runs it in eager and returns its results by name
+    progress -- called after each run with the number of runs that have ended
+    """
+    shadow, results = _followed(run, None)
+    exact = {name: shadow.of(one).clone() for name, one in _tensors(results)}
+    origins = {
+        name: (tuple(sorted(shadow.missing(one))), shadow.drawn(one)) for name, one in _tensors(results)
+    }
+    del shadow, results
+    progress(1)
+    squares = {
+        name: torch.zeros(one.shape, dtype=torch.float64, device=one.device) for name, one in exact.items()
+    }
+    for sample in range(samples):
+        shadow, results = _followed(run, sample)
+        for name, one in _tensors(results):
+            if name in exact and exact[name].shape == one.shape:
+                squares[name] += _squared(shadow.of(one), exact[name])
+        progress(2 + sample)
+    return {
+        name: Expected(one, (squares[name] / max(1, samples)).sqrt(), *origins[name])
+        for name, one in exact.items()
+    }
+
+
+def _squared(sample: torch.Tensor, exact: torch.Tensor) -> torch.Tensor:
+    if not (exact.is_floating_point() or exact.is_complex()):
+        return (sample != exact).to(torch.float64)
+    apart = (sample - exact).abs().to(torch.float64)
+    apart[sample == exact] = 0  # two infinities
+    return (apart * apart).nan_to_num(nan=0.0)
+
+
+def _tensors(results: Results) -> Iterator[tuple[str, torch.Tensor]]:
+    for name, one in results.items():
+        if isinstance(one, torch.Tensor) and one.layout == torch.strided and not one.is_quantized:
+            yield name, one
+
+
+def _followed(run: Callable[[], Results], sample: int | None) -> tuple[Shadow, Results]:
+    generator = None if sample is None else torch.Generator().manual_seed(sample + 1)
+    shadow = Shadow(generator)
+    # fused attention has no float64 on a GPU; its parts have
+    with sdpa_kernel(SDPBackend.MATH), _kernels_followed(shadow), shadow:
+        results = run()
+    return shadow, results
+
+
+@contextmanager
+def _kernels_followed(shadow: Shadow) -> Iterator[None]:
+    with hooks.installed(_Launches(shadow)):
+        yield
+
+
+class _Launches:
+    # a kernel that the program launches has no float64
+
+    def __init__(self, shadow: Shadow) -> None:
+        self._shadow = shadow
+
+    def before(self, site: Site, values: Sequence[Any], stream: int, grid: Grid | None) -> Any:
+        return site.name, [tensor for value in values if (tensor := tensor_of(value)) is not None]
+
+    def after(self, token: Any) -> None:
+        name, tensors = token
+        for tensor in tensors:
+            self._shadow.written(tensor, name)

@@ -1,0 +1,60 @@
+"""Rounding as noise: the unit in the last place of a dtype, and rounding up or down at random.
+
+Source: Monte Carlo arithmetic (D. S. Parker, 1997). Rounding every intermediate result at random shows how
+far rounding, in whatever order, may take the final result.
+"""
+
+from __future__ import annotations
+
+import torch
+
+
+def wide(dtype: torch.dtype) -> torch.dtype:
+    """float64 for a floating dtype, complex128 for a complex one, else the dtype itself."""
+    if dtype.is_complex:
+        return torch.complex128
+    return torch.float64 if dtype.is_floating_point else dtype
+
+
+def real(dtype: torch.dtype) -> torch.dtype:
+    """The floating dtype of the parts of a complex dtype; a floating dtype itself."""
+    return dtype.to_real() if dtype.is_complex else dtype
+
+
+def units(values: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """[*] float64: the distance from each value to the next one that `dtype` has.
+
+    values -- [*] float64
+    dtype  -- floating
+    """
+    limits = torch.finfo(dtype)
+    _, exponent = torch.frexp(values)
+    spacing = torch.ldexp(torch.full_like(values, limits.eps), exponent - 1)
+    return spacing.clamp(min=limits.tiny * limits.eps).nan_to_num(nan=limits.tiny)
+
+
+def rounded_at_random(values: torch.Tensor, dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
+    """[*] each value as one of its two neighbours in `dtype`, the nearer the likelier; what it has stays.
+
+    values -- [*] float64 or complex128
+    dtype  -- that of the program's own tensor
+    """
+    if values.is_complex():
+        parts = rounded_at_random(torch.view_as_real(values), real(dtype), generator)
+        return torch.view_as_complex(parts.contiguous())
+    if dtype == torch.float64:  # nothing wider to round from
+        return perturbed(values, torch.finfo(dtype).eps, generator)
+    nearest = values.to(dtype).to(values.dtype)
+    shift = _uniform(values, generator) * units(values, dtype) / 2
+    return torch.where(nearest == values, values, (values + shift).to(dtype).to(values.dtype))
+
+
+def perturbed(values: torch.Tensor, relative: float, generator: torch.Generator) -> torch.Tensor:
+    """[*] each value times 1 + u, u uniform between -relative and relative."""
+    return values * (1 + relative * _uniform(values, generator))
+
+
+def _uniform(values: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    # [*] in [-1, 1)
+    drawn = torch.rand(values.shape, dtype=torch.float64, device=values.device, generator=generator)
+    return drawn * 2 - 1

@@ -1,0 +1,329 @@
+"""A program's results in float64: every operator is executed a second time, on wide copies of its inputs.
+
+The program itself runs as it is. Each of its storages has a shadow of as many elements, in float64 or
+complex128; integers keep their dtype. An operator that writes is executed on the shadows, too, so views,
+in-place operators, mutated inputs, gradients and optimizers need no rules of their own. Random numbers are
+those that the program drew.
+
+With a generator, each operator reads its inputs rounded at random to the program's dtype, and what enters is
+moved by up to one unit in the last place: such runs show how far rounding may take a result. A value is
+rounded anew at each use: in a fused kernel one use may see it unrounded, and another one rounded.
+
+Limits: a Triton kernel that the program launches, an operator without float64, numpy and other writes of the
+host are followed with the program's own values; `missing` says so for every result that depends on them, but
+for writes of the host, which nobody sees. Decisions in Python (`.item()`) are those of the program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.multiprocessing.reductions import StorageWeakRef
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves, tree_map
+
+from tracing.numerics.decompositions import decomposition
+from tracing.numerics.rounding import perturbed, rounded_at_random, wide
+
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
+_EMPTY = ("aten::empty", "aten::new_empty", "aten::_empty")
+# They add up many terms, rounding each partial sum in float32: their inputs are moved, too.
+_REDUCING = tuple(
+    f"aten::{name}"
+    for name in (
+        "mm", "bmm", "addmm", "addmv", "addbmm", "baddbmm", "dot", "mv", "convolution", "sum", "mean", "var",
+        "std", "_softmax", "_log_softmax", "logsumexp", "native_layer_norm", "native_batch_norm",
+        "native_group_norm", "linalg_vector_norm", "norm", "cumsum", "cumprod", "prod", "_scaled_dot_product",
+        "embedding_dense_backward", "index_add", "scatter_add", "nll_loss", "avg_pool", "_adaptive_avg_pool",
+        "upsample", "_fused_rms_norm", "_foreach_norm",
+    )
+)  # fmt: skip
+_KERNELS = torch.float32  # in which they compute what they give in it or in a narrower dtype
+_ACCUMULATED = torch.finfo(_KERNELS).eps
+_MOST = 256  # shadows of storages that are gone are dropped beyond so many
+_UNSUPPORTED = (RuntimeError, NotImplementedError, TypeError, ValueError, IndexError)
+
+
+@dataclass(frozen=True, slots=True)
+class _Origin:
+    """What values depend on."""
+
+    missing: frozenset[str] = frozenset()  # operators and kernels that were not followed in float64
+    drawn: bool = False  # random numbers of an operator
+
+    def __or__(self, other: _Origin) -> _Origin:
+        return _Origin(self.missing | other.missing, self.drawn or other.drawn)
+
+
+@dataclass(slots=True)
+class _Storage:
+    # the shadow of one storage of the program
+    program: StorageWeakRef
+    elements: torch.Tensor  # [n], as many as the storage has
+    size: int  # bytes of one of the program's elements
+    origin: _Origin
+
+
+class Shadow(TorchDispatchMode):
+    """While active, follows what the program computes on this thread and in its backward passes."""
+
+    supports_higher_order_operators = True
+
+    def __init__(self, generator: torch.Generator | None = None) -> None:
+        """generator -- None: exact results; else every rounding is random"""
+        super().__init__()  # type: ignore[no-untyped-call, unused-ignore]
+        self._generator = generator
+        self._storages: dict[int, _Storage] = {}
+        self._most = _MOST
+
+    def of(self, tensor: torch.Tensor) -> torch.Tensor:
+        """[*] what exact arithmetic gives in the place of a tensor of the program."""
+        return self._view(tensor)
+
+    def missing(self, tensor: torch.Tensor) -> frozenset[str]:
+        """Names of operators and kernels that a tensor depends on and that were not followed in float64."""
+        known = self._known(tensor)
+        return known.origin.missing if known is not None else frozenset()
+
+    def drawn(self, tensor: torch.Tensor) -> bool:
+        """True if a tensor depends on random numbers that an operator drew."""
+        known = self._known(tensor)
+        return known is not None and known.origin.drawn
+
+    def written(self, tensor: torch.Tensor, by: str) -> None:
+        """Something other than an operator wrote to a tensor: go on with the program's own values."""
+        if tensor.layout == torch.strided:
+            self._take(tensor, _Origin(frozenset([by])))
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        if (
+            not isinstance(func, torch._ops.OpOverload)
+            or _gives_views(func)
+            or not _all_plain((args, kwargs))
+        ):
+            return func(*args, **kwargs)
+        given = self._given(func, args, kwargs)
+        sources = [known for leaf in tree_leaves((args, kwargs)) if (known := self._known(leaf)) is not None]
+        origin = _Origin(
+            frozenset(name for one in sources for name in one.origin.missing),
+            any(one.origin.drawn for one in sources) or torch.Tag.nondeterministic_seeded in func.tags,
+        )
+        result = func(*args, **kwargs)
+        self._follow(func, (args, kwargs), given, result, origin)
+        return result
+
+    # ---- one operator
+
+    def _follow(self, func: Any, own: Any, given: Any, result: Any, origin: _Origin) -> None:
+        name = func.name()
+        written = _written(func, *own)
+        if name.startswith(_EMPTY):
+            return
+        if name == "aten::native_dropout":
+            self._dropped(own, given, result, origin)
+            return
+        if torch.Tag.nondeterministic_seeded in func.tags:
+            for tensor in [*written, *_tensors(result)]:
+                self._take(tensor, origin)
+            return
+        try:
+            results = self._computed(func, name, given)
+        except _UNSUPPORTED:
+            for tensor in [*written, *_tensors(result)]:
+                self._take(tensor, origin | _Origin(frozenset([name])))
+            return
+        for tensor in written:
+            self._mark(tensor, origin)
+        for tensor, exact in zip(_tensors(result), _tensors(results), strict=True):
+            if self._known(tensor) is None:  # else it was written in place, or is an input
+                self._give(tensor, exact, origin)
+
+    def _computed(self, func: Any, name: str, given: Any) -> Any:
+        args, kwargs = tree_map(_wide_dtype, given)
+        if name in ("aten::_softmax", "aten::_log_softmax"):
+            args = (*args[:2], False)  # half_to_float
+        if self._generator is None or func._schema.is_mutable:
+            return func(*args, **kwargs)
+        if name.startswith(_REDUCING):
+            args = tree_map(self._moved, args)
+        parts = decomposition(func)
+        if parts is not None:
+            try:
+                with _Roundings(self._generator):
+                    return parts(*args, **kwargs)
+            except _UNSUPPORTED:  # some need what only a compiler gives them
+                pass
+        return func(*args, **kwargs)
+
+    def _moved(self, leaf: Any) -> Any:
+        assert self._generator is not None
+        return perturbed(leaf, _ACCUMULATED, self._generator) if _inexact(leaf) else leaf
+
+    def _dropped(self, own: Any, given: Any, result: Any, origin: _Origin) -> None:
+        (_, chance, *_), _ = own
+        mask = result[1]
+        self._take(mask, origin)
+        self._give(result[0], given[0][0] * mask / (1 - chance if chance < 1 else 1), origin)
+
+    # ---- shadows
+
+    def _given(self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, Any]:
+        # the shadows of an operator's arguments; of those that it writes, views
+        arguments = func._schema.arguments
+        positional = zip(arguments, args, strict=False)
+        named = {one.name: one for one in arguments}
+        return (
+            tuple(
+                tree_map(self._view_of if _is_written(one) else self._read, value)
+                for one, value in positional
+            ),
+            {
+                name: tree_map(self._view_of if _is_written(named[name]) else self._read, value)
+                for name, value in kwargs.items()
+            },
+        )
+
+    def _view_of(self, leaf: Any) -> Any:
+        return self._view(leaf) if isinstance(leaf, torch.Tensor) and leaf.layout == torch.strided else leaf
+
+    def _read(self, leaf: Any) -> Any:
+        view = self._view_of(leaf)
+        if self._generator is None or not _inexact(leaf) or leaf.layout != torch.strided:
+            return view
+        return rounded_at_random(view, leaf.dtype, self._generator)
+
+    def _view(self, tensor: torch.Tensor) -> torch.Tensor:
+        known = self._known(tensor)
+        if known is None:
+            known = self._take(tensor, _Origin(), enters=True)
+        elements = known.elements
+        if known.size != tensor.element_size() or elements.dtype != wide(tensor.dtype):
+            elements, reread = _reinterpreted(elements, known.size, tensor)
+            if reread:
+                return self._reread(tensor, known)
+        return elements.as_strided(tensor.size(), tensor.stride(), tensor.storage_offset())
+
+    def _reread(self, tensor: torch.Tensor, known: _Storage) -> torch.Tensor:
+        # bits that the program reads as another dtype
+        known.origin |= _Origin(frozenset([f"a view as {tensor.dtype}"]))
+        return tensor.detach().to(wide(tensor.dtype))
+
+    def _known(self, tensor: Any) -> _Storage | None:
+        if not isinstance(tensor, torch.Tensor) or tensor.layout != torch.strided:
+            return None
+        known = self._storages.get(tensor.untyped_storage()._cdata)
+        if known is None or _gone(known):
+            return None
+        count = tensor.untyped_storage().nbytes() // known.size
+        return known if known.elements.numel() == count else None  # it was resized
+
+    def _take(self, tensor: torch.Tensor, origin: _Origin, *, enters: bool = False) -> _Storage:
+        # the program's own values; what enters the program is moved where roundings are random
+        storage = tensor.untyped_storage()
+        size = tensor.element_size()
+        flat = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
+        flat.set_(storage, 0, (storage.nbytes() // size,))  # type: ignore[call-overload, unused-ignore]
+        elements = flat.to(wide(tensor.dtype), copy=True)
+        if enters and self._generator is not None and _inexact(tensor):
+            unit = torch.finfo(tensor.dtype).eps
+            elements = perturbed(elements, unit, self._generator)
+        return self._keep(storage, _Storage(_weak(storage), elements, size, origin))
+
+    def _give(self, tensor: torch.Tensor, exact: torch.Tensor, origin: _Origin) -> None:
+        # a tensor in a storage of its own
+        storage, size = tensor.untyped_storage(), tensor.element_size()
+        elements = torch.zeros(storage.nbytes() // size, dtype=wide(tensor.dtype), device=tensor.device)
+        elements.as_strided(tensor.size(), tensor.stride(), tensor.storage_offset()).copy_(exact)
+        self._keep(storage, _Storage(_weak(storage), elements, size, origin))
+
+    def _mark(self, tensor: torch.Tensor, origin: _Origin) -> None:
+        known = self._known(tensor)
+        if known is not None:
+            known.origin |= origin
+
+    def _keep(self, storage: torch.UntypedStorage, shadow: _Storage) -> _Storage:
+        if len(self._storages) > self._most:
+            self._storages = {key: one for key, one in self._storages.items() if not _gone(one)}
+            self._most = max(_MOST, 2 * len(self._storages))
+        self._storages[storage._cdata] = shadow
+        return shadow
+
+
+class _Roundings(TorchDispatchMode):
+    """Rounds what every part of an operator gives at random to float32, in which kernels compute."""
+
+    def __init__(self, generator: torch.Generator) -> None:
+        super().__init__()  # type: ignore[no-untyped-call, unused-ignore]
+        self._generator = generator
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        result = func(*args, **(kwargs or {}))
+        if not isinstance(func, torch._ops.OpOverload) or func._schema.is_mutable or _gives_views(func):
+            return result
+        return tree_map(self._rounded, result)
+
+    def _rounded(self, leaf: Any) -> Any:
+        return rounded_at_random(leaf, _KERNELS, self._generator) if _is_wide(leaf) else leaf
+
+
+def _is_wide(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and value.dtype in (torch.float64, torch.complex128)
+
+
+def _weak(storage: torch.UntypedStorage) -> StorageWeakRef:
+    return StorageWeakRef(storage)  # type: ignore[no-untyped-call, unused-ignore]
+
+
+def _gone(known: _Storage) -> bool:
+    return bool(known.program.expired())  # type: ignore[no-untyped-call, unused-ignore]
+
+
+def _inexact(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and (value.is_floating_point() or value.is_complex())
+
+
+def _tensors(value: Any) -> list[torch.Tensor]:
+    return [leaf for leaf in tree_leaves(value) if isinstance(leaf, torch.Tensor)]
+
+
+def _all_plain(given: Any) -> bool:
+    return all(type(one) in _PLAIN and not one.is_meta for one in _tensors(given))
+
+
+def _gives_views(func: Any) -> bool:
+    returns = func._schema.returns
+    return bool(returns) and all(one.alias_info and not one.alias_info.is_write for one in returns)
+
+
+def _is_written(argument: Any) -> bool:
+    return bool(argument.alias_info and argument.alias_info.is_write)
+
+
+def _written(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[torch.Tensor]:
+    written: list[torch.Tensor] = []
+    for position, argument in enumerate(func._schema.arguments):
+        if _is_written(argument):
+            value = args[position] if position < len(args) else kwargs.get(argument.name)
+            written += _tensors(value)
+    return written
+
+
+def _wide_dtype(leaf: Any) -> Any:
+    return wide(leaf) if isinstance(leaf, torch.dtype) else leaf
+
+
+def _reinterpreted(elements: torch.Tensor, size: int, tensor: torch.Tensor) -> tuple[torch.Tensor, bool]:
+    # complex numbers as pairs and pairs as complex numbers; of anything else the bits are read again
+    if elements.is_complex() and tensor.is_floating_point() and size == 2 * tensor.element_size():
+        return torch.view_as_real(elements).reshape(-1), False
+    if elements.dtype == torch.float64 and tensor.is_complex() and 2 * size == tensor.element_size():
+        return torch.view_as_complex(elements.reshape(-1, 2)), False
+    return elements, True

@@ -1,0 +1,131 @@
+"""Is a result off, or is it as near to exact arithmetic as rounding lets it be?
+
+The distance of an element from its exact value is measured in what rounding alone may do to it: the spread of
+runs with random roundings, the unit in the last place of its dtype, and, for elements that happen to be
+small, a little of what the whole tensor has.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import torch
+
+from tracing.numerics.reference import Expected
+from tracing.numerics.rounding import real, units
+
+Verdict = Literal["within rounding", "compiled is off", "eager is off", "both are off", "no reference"]
+
+FARTHEST = 64.0  # roundings that one element of a right result may be away; of 16 bits and less:
+FARTHEST_NARROW = 24.0
+TYPICAL = 8.0  # likewise the mean over a tensor
+_SHARE = 1 / 16  # of the root mean square of a tensor's noise, which each element may have
+_LIBRARY = 16.0  # functions such as erf are that imprecise where they are nearly constant
+_ALIKE = 4.0  # so many times as far as eager is no farther: of a noise that is not known, as of TF32
+
+
+@dataclass(frozen=True, slots=True)
+class Distance:
+    """How far a tensor is from the exact one, in roundings."""
+
+    farthest: float
+    mean: float
+    index: tuple[int, ...]  # of the element that is farthest
+    value: float | complex
+    elements: int  # farther away than rounding explains
+    limit: float  # how far it explains
+
+    @property
+    def off(self) -> bool:
+        """True if rounding does not explain it."""
+        return self.farthest > self.limit or self.mean > TYPICAL
+
+    @property
+    def far_off(self) -> bool:
+        """True if no imprecise function of a library explains it either."""
+        return self.farthest > _LIBRARY * self.limit or self.mean > _LIBRARY * TYPICAL
+
+    def beyond(self, other: Distance) -> bool:
+        """True if it is much farther away than another one."""
+        return self.farthest > _ALIKE * other.farthest or self.mean > _ALIKE * other.mean
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """One result of a compiled program, compared with that of eager."""
+
+    verdict: Verdict
+    compiled: Distance
+    eager: Distance
+    exact: float | complex  # of the element at which compiled is farthest
+    missing: tuple[str, ...] = ()
+    other_numbers: bool = False  # compiled draws other random numbers; judged is a compile that draws eager's
+
+    def with_other_numbers(self) -> Judged:
+        """The same verdict, of a program that draws other random numbers than eager."""
+        return replace(self, other_numbers=True)
+
+
+def judge(compiled: torch.Tensor, eager: torch.Tensor, expected: Expected) -> Judged:
+    """Compare a result with what exact arithmetic gives.
+
+    compiled, eager -- [*] of one shape and dtype, as `expected`
+
+    Memory: some six float64 copies of the tensor.
+    """
+    ours, theirs = (_distance(one, expected) for one in (compiled, eager))
+    exact = expected.exact[ours.index].item() if expected.exact.numel() else 0.0
+    return Judged(_verdict(ours, theirs, expected), ours, theirs, exact, expected.missing)
+
+
+def _verdict(compiled: Distance, eager: Distance, expected: Expected) -> Verdict:
+    if not (compiled.off or eager.off):
+        return "within rounding"
+    if expected.missing:
+        return "no reference"
+    if compiled.off and compiled.beyond(eager):
+        return "compiled is off"
+    if eager.far_off and eager.beyond(compiled):
+        return "eager is off"
+    return "both are off" if compiled.off and eager.off else "within rounding"
+
+
+def _distance(actual: torch.Tensor, expected: Expected) -> Distance:
+    if actual.numel() == 0:
+        return Distance(0.0, 0.0, (), 0.0, 0, FARTHEST)
+    limit = FARTHEST_NARROW if actual.dtype.itemsize <= 2 and actual.is_floating_point() else FARTHEST
+    roundings = _roundings(actual, expected)
+    flat = int(roundings.argmax())
+    index = (
+        tuple(int(one) for one in torch.unravel_index(torch.tensor(flat), actual.shape))
+        if actual.dim()
+        else ()
+    )
+    return Distance(
+        float(roundings.flatten()[flat]), float(roundings.mean()), index, actual[index].item(),
+        int((roundings > limit).sum()), limit,
+    )  # fmt: skip
+
+
+def _roundings(actual: torch.Tensor, expected: Expected) -> torch.Tensor:
+    # [*] float64
+    exact = expected.exact
+    if not (exact.is_floating_point() or exact.is_complex()):
+        wrong = (actual != exact) & (expected.spread == 0)
+        return wrong.to(torch.float64) * (2 * FARTHEST)
+    values = actual.to(exact.dtype)
+    noise = expected.spread + units(exact.abs().to(torch.float64), real(actual.dtype))
+    finite = noise[torch.isfinite(noise)]
+    common = float((finite * finite).mean().sqrt()) if finite.numel() else 0.0
+    apart = (values - exact).abs().to(torch.float64) / (noise + _SHARE * common)
+    return torch.where(_alike(values, exact, actual.dtype), 0.0, apart).nan_to_num(nan=torch.inf)
+
+
+def _alike(values: torch.Tensor, exact: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    # equal, both NaN, or too large for the dtype in either
+    if exact.is_complex():
+        return (values == exact) | (values.isnan() & exact.isnan())
+    largest = torch.finfo(dtype).max
+    overflown = values.isinf() & (exact.abs() > largest) & (values.sign() == exact.sign())
+    return (values == exact) | (values.isnan() & exact.isnan()) | overflown
