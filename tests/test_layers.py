@@ -42,10 +42,8 @@ LAYERS |= {
     "__main__": {"cli"},
     "__init__": {"model"},
 }
-TORCH = {"upstream", "digest", *EXECUTION, "perturb", "record", "debug_mode", "replay"} - {
-    "store",
-    "compiler",
-}
+TORCH = {"upstream", *EXECUTION, "perturb", "numerics", "record", "debug_mode", "replay"}
+TORCH -= {"store", "compiler"}
 TRITON = {*TORCH, "compiler", "attach"} - {"program", "numerics"}
 MODULES = sorted(path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py"))
 
