@@ -19,6 +19,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from tracing.launch import hooks
 from tracing.launch.launcher import Grid, Site, tensor_of
+from tracing.numerics.rounding import Noise
 from tracing.numerics.shadow import Shadow
 
 SAMPLES = 8
@@ -82,8 +83,7 @@ def _tensors(results: Results) -> Iterator[tuple[str, torch.Tensor]]:
 
 
 def _followed(run: Callable[[], Results], sample: int | None) -> tuple[Shadow, Results]:
-    generator = None if sample is None else torch.Generator().manual_seed(sample + 1)
-    shadow = Shadow(generator)
+    shadow = Shadow(None if sample is None else Noise(sample + 1))
     # fused attention has no float64 on a GPU; its parts have
     with sdpa_kernel(SDPBackend.MATH), _kernels_followed(shadow), shadow:
         results = run()

@@ -9,6 +9,23 @@ from __future__ import annotations
 import torch
 
 
+class Noise:
+    """Random numbers that are not the program's, on each device."""
+
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
+        self._generators: dict[torch.device, torch.Generator] = {}
+
+    def uniform(self, like: torch.Tensor) -> torch.Tensor:
+        """[*] float64 in [-1, 1), of the shape and on the device of `like`."""
+        generator = self._generators.get(like.device)
+        if generator is None:
+            generator = torch.Generator(like.device).manual_seed(self._seed)
+            self._generators[like.device] = generator
+        drawn = torch.rand(like.shape, dtype=torch.float64, device=like.device, generator=generator)
+        return drawn * 2 - 1
+
+
 def wide(dtype: torch.dtype) -> torch.dtype:
     """float64 for a floating dtype, complex128 for a complex one, else the dtype itself."""
     if dtype.is_complex:
@@ -33,28 +50,22 @@ def units(values: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     return spacing.clamp(min=limits.tiny * limits.eps).nan_to_num(nan=limits.tiny)
 
 
-def rounded_at_random(values: torch.Tensor, dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
+def rounded_at_random(values: torch.Tensor, dtype: torch.dtype, noise: Noise) -> torch.Tensor:
     """[*] each value as one of its two neighbours in `dtype`, the nearer the likelier; what it has stays.
 
     values -- [*] float64 or complex128
     dtype  -- that of the program's own tensor
     """
     if values.is_complex():
-        parts = rounded_at_random(torch.view_as_real(values), real(dtype), generator)
+        parts = rounded_at_random(torch.view_as_real(values), real(dtype), noise)
         return torch.view_as_complex(parts.contiguous())
     if dtype == torch.float64:  # nothing wider to round from
-        return perturbed(values, torch.finfo(dtype).eps, generator)
+        return perturbed(values, torch.finfo(dtype).eps, noise)
     nearest = values.to(dtype).to(values.dtype)
-    shift = _uniform(values, generator) * units(values, dtype) / 2
+    shift = noise.uniform(values) * units(values, dtype) / 2
     return torch.where(nearest == values, values, (values + shift).to(dtype).to(values.dtype))
 
 
-def perturbed(values: torch.Tensor, relative: float, generator: torch.Generator) -> torch.Tensor:
+def perturbed(values: torch.Tensor, relative: float, noise: Noise) -> torch.Tensor:
     """[*] each value times 1 + u, u uniform between -relative and relative."""
-    return values * (1 + relative * _uniform(values, generator))
-
-
-def _uniform(values: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    # [*] in [-1, 1)
-    drawn = torch.rand(values.shape, dtype=torch.float64, device=values.device, generator=generator)
-    return drawn * 2 - 1
+    return values * (1 + relative * noise.uniform(values))

@@ -5,7 +5,7 @@ complex128; integers keep their dtype. An operator that writes is executed on th
 in-place operators, mutated inputs, gradients and optimizers need no rules of their own. Random numbers are
 those that the program drew.
 
-With a generator, each operator reads its inputs rounded at random to the program's dtype, and what enters is
+With noise, each operator reads its inputs rounded at random to the program's dtype, and what enters is
 moved by up to one unit in the last place: such runs show how far rounding may take a result. A value is
 rounded anew at each use: in a fused kernel one use may see it unrounded, and another one rounded.
 
@@ -26,7 +26,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
 from tracing.numerics.decompositions import decomposition
-from tracing.numerics.rounding import perturbed, rounded_at_random, wide
+from tracing.numerics.rounding import Noise, perturbed, rounded_at_random, wide
 
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 _EMPTY = ("aten::empty", "aten::new_empty", "aten::_empty")
@@ -72,10 +72,10 @@ class Shadow(TorchDispatchMode):
 
     supports_higher_order_operators = True
 
-    def __init__(self, generator: torch.Generator | None = None) -> None:
-        """generator -- None: exact results; else every rounding is random"""
+    def __init__(self, noise: Noise | None = None) -> None:
+        """noise -- None: exact results; else every rounding is random"""
         super().__init__()  # type: ignore[no-untyped-call, unused-ignore]
-        self._generator = generator
+        self._noise = noise
         self._storages: dict[int, _Storage] = {}
         self._most = _MOST
 
@@ -148,22 +148,22 @@ class Shadow(TorchDispatchMode):
         args, kwargs = tree_map(_wide_dtype, given)
         if name in ("aten::_softmax", "aten::_log_softmax"):
             args = (*args[:2], False)  # half_to_float
-        if self._generator is None or func._schema.is_mutable:
+        if self._noise is None or func._schema.is_mutable:
             return func(*args, **kwargs)
         if name.startswith(_REDUCING):
             args = tree_map(self._moved, args)
         parts = decomposition(func)
         if parts is not None:
             try:
-                with _Roundings(self._generator):
+                with _Roundings(self._noise):
                     return parts(*args, **kwargs)
             except _UNSUPPORTED:  # some need what only a compiler gives them
                 pass
         return func(*args, **kwargs)
 
     def _moved(self, leaf: Any) -> Any:
-        assert self._generator is not None
-        return perturbed(leaf, _ACCUMULATED, self._generator) if _inexact(leaf) else leaf
+        assert self._noise is not None
+        return perturbed(leaf, _ACCUMULATED, self._noise) if _inexact(leaf) else leaf
 
     def _dropped(self, own: Any, given: Any, result: Any, origin: _Origin) -> None:
         (_, chance, *_), _ = own
@@ -194,9 +194,9 @@ class Shadow(TorchDispatchMode):
 
     def _read(self, leaf: Any) -> Any:
         view = self._view_of(leaf)
-        if self._generator is None or not _inexact(leaf) or leaf.layout != torch.strided:
+        if self._noise is None or not _inexact(leaf) or leaf.layout != torch.strided:
             return view
-        return rounded_at_random(view, leaf.dtype, self._generator)
+        return rounded_at_random(view, leaf.dtype, self._noise)
 
     def _view(self, tensor: torch.Tensor) -> torch.Tensor:
         known = self._known(tensor)
@@ -230,9 +230,9 @@ class Shadow(TorchDispatchMode):
         flat = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
         flat.set_(storage, 0, (storage.nbytes() // size,))  # type: ignore[call-overload, unused-ignore]
         elements = flat.to(wide(tensor.dtype), copy=True)
-        if enters and self._generator is not None and _inexact(tensor):
+        if enters and self._noise is not None and _inexact(tensor):
             unit = torch.finfo(tensor.dtype).eps
-            elements = perturbed(elements, unit, self._generator)
+            elements = perturbed(elements, unit, self._noise)
         return self._keep(storage, _Storage(_weak(storage), elements, size, origin))
 
     def _give(self, tensor: torch.Tensor, exact: torch.Tensor, origin: _Origin) -> None:
@@ -258,9 +258,9 @@ class Shadow(TorchDispatchMode):
 class _Roundings(TorchDispatchMode):
     """Rounds what every part of an operator gives at random to float32, in which kernels compute."""
 
-    def __init__(self, generator: torch.Generator) -> None:
+    def __init__(self, noise: Noise) -> None:
         super().__init__()  # type: ignore[no-untyped-call, unused-ignore]
-        self._generator = generator
+        self._noise = noise
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
@@ -271,7 +271,7 @@ class _Roundings(TorchDispatchMode):
         return tree_map(self._rounded, result)
 
     def _rounded(self, leaf: Any) -> Any:
-        return rounded_at_random(leaf, _KERNELS, self._generator) if _is_wide(leaf) else leaf
+        return rounded_at_random(leaf, _KERNELS, self._noise) if _is_wide(leaf) else leaf
 
 
 def _is_wide(value: Any) -> bool:
