@@ -28,7 +28,7 @@ LAYERS = {  # module or package -> what it may import, itself included
     "operators": {"upstream", "launch", "operators"},
     "program": {*BASE, "store", "digest", "virtual_gpu", "program"},
     "perturb": {*BASE, "store", "interpreter", "launch", "operators", "perturb"},
-    "numerics": {*BASE, "store", "digest", "launch", "program", "numerics"},
+    "numerics": {*BASE, "store", "digest", "launch", "operators", "program", "numerics"},
 }
 EXECUTION = {"store", "digest", "interpreter", "virtual_gpu", "compiler", "launch", "operators", "program"}
 LAYERS |= {

@@ -104,6 +104,14 @@ def test_an_operator_without_float64_is_named_by_what_depends_on_it() -> None:
     assert expected(lambda: x + 1).missing == ()
 
 
+def test_a_higher_order_operator_is_named_by_what_depends_on_it() -> None:
+    from torch.nn.attention.flex_attention import flex_attention
+
+    q = torch.randn(1, 1, 16, 16)
+
+    assert expected(lambda: flex_attention(q, q, q) * 2).missing == ("flex_attention",)
+
+
 def test_spread_is_what_rounding_may_do() -> None:
     x = torch.tensor([1.0, 1e8])
 

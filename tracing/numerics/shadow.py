@@ -27,6 +27,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from tracing.numerics.decompositions import decomposition
 from tracing.numerics.rounding import Noise, perturbed, rounded_at_random, wide
+from tracing.operators.mode import OperatorMode
 
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 _EMPTY = ("aten::empty", "aten::new_empty", "aten::_empty")
@@ -67,10 +68,8 @@ class _Storage:
     origin: _Origin
 
 
-class Shadow(TorchDispatchMode):
+class Shadow(OperatorMode):
     """While active, follows what the program computes on this thread and in its backward passes."""
-
-    supports_higher_order_operators = True
 
     def __init__(self, noise: Noise | None = None) -> None:
         """noise -- None: exact results; else every rounding is random"""
@@ -102,11 +101,9 @@ class Shadow(TorchDispatchMode):
         self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
         kwargs = kwargs or {}
-        if (
-            not isinstance(func, torch._ops.OpOverload)
-            or _gives_views(func)
-            or not _all_plain((args, kwargs))
-        ):
+        if not isinstance(func, torch._ops.OpOverload):  # a higher order operator, as flex_attention
+            return self._as_it_is(func, args, kwargs)
+        if _gives_views(func) or not _all_plain((args, kwargs)):
             return func(*args, **kwargs)
         given = self._given(func, args, kwargs)
         sources = [known for leaf in tree_leaves((args, kwargs)) if (known := self._known(leaf)) is not None]
@@ -116,6 +113,13 @@ class Shadow(TorchDispatchMode):
         )
         result = func(*args, **kwargs)
         self._follow(func, (args, kwargs), given, result, origin)
+        return result
+
+    def _as_it_is(self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        result = func(*args, **kwargs)
+        for tensor in _tensors(result):
+            if type(tensor) in _PLAIN and tensor.layout == torch.strided:
+                self._take(tensor, _Origin(frozenset([str(func)])))
         return result
 
     # ---- one operator
