@@ -3,17 +3,17 @@
 The fault is planted below the tool, by tests/data/faulty_compiler: after every run of `triton-combine` it replaces
 each `math.exp` by `math.sqrt` in the IR. Neither `compare` nor `bisect` reads the variables that plant the fault.
 
-Each command is printed as a user would type it, followed by what it prints. Exit status 0 if `compare` finds the
-difference and `bisect` names a pass.
+Prints each command and its output. Replaces the runs demo-sound and demo-faulty in the folder `runs`, or in the folder
+that the first argument names. Exit status 0 if `compare` finds the difference and `bisect` names a pass.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -31,21 +31,22 @@ JUDGE = ("--", "grep", "-q", "ex2", "{ptx}")  # the exponential of PTX is ex2
 
 def demo(runs: Path) -> None:
     """Print the transcript; `runs` is the folder for both runs."""
-    _record(runs, "sound", {})
-    _record(runs, "faulty", FAULT)
-    _shown(runs, ("compare", "sound", "faulty"), {})
-    _shown(runs, ("bisect", "faulty", "--kernel", KERNEL, *JUDGE), FAULT)
+    _record(runs, "demo-sound", {})
+    _record(runs, "demo-faulty", FAULT)
+    _show(runs, ("compare", "demo-sound", "demo-faulty"), {})
+    _show(runs, ("bisect", "demo-faulty", "--kernel", KERNEL, *JUDGE), FAULT)
 
 
 def _record(runs: Path, name: str, variables: Mapping[str, str]) -> None:
-    path = _tracing(runs, ("run", "gated_mlp"), variables, status=0).splitlines()[-1]
-    Path(path).rename(runs / name)
+    path = _tracing(runs, ("run", "gated_mlp", "--keep-inputs", "--keep-outputs"), variables, status=0).splitlines()[-1]
+    shutil.rmtree(runs / name, ignore_errors=True)
+    (ROOT / path).rename(runs / name)
 
 
-def _shown(runs: Path, command: tuple[str, ...], variables: Mapping[str, str]) -> None:
+def _show(runs: Path, command: tuple[str, ...], variables: Mapping[str, str]) -> None:
+    printed = _tracing(runs, command, variables, status=1)
     print(f"$ tracing {' '.join(command)}")
-    said = _tracing(runs, command, variables, status=1)
-    print(said.replace(f"{runs}/", "runs/").replace(f"{ROOT}/", ""), flush=True)  # paths, as a user sees them
+    print(printed.replace(f"{runs}/", "runs/").replace(f"{ROOT}/", ""), flush=True)  # paths without this machine's
 
 
 def _tracing(runs: Path, command: tuple[str, ...], variables: Mapping[str, str], status: int) -> str:
@@ -62,14 +63,13 @@ def _tracing(runs: Path, command: tuple[str, ...], variables: Mapping[str, str],
     if done.returncode != status:
         raise Problem(
             f"`tracing {' '.join(command)}` ended with {done.returncode}, not {status}\n{done.stderr}",
-            "`make doctor` says what this machine lacks",
+            "list what this machine lacks with `make doctor`",
         )
     return done.stdout
 
 
 def main() -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        demo(Path(folder))
+    demo(Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "runs").resolve())
 
 
 if __name__ == "__main__":
