@@ -1,0 +1,55 @@
+"""README and docs: links lead to files and headings that exist, and shell blocks run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from commands import ROOT
+from doc_blocks import record_demo, run_block
+from docs import NEEDS, PAGES, Block, anchors, blocks, links
+
+BLOCKS = blocks()
+README_LINES = 150
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("demo")
+    record_demo(folder)
+    return folder
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_relative_link_leads_to_a_file_and_a_heading(page: Path) -> None:
+    for link in links(page):
+        path, _, anchor = link.partition("#")
+        target = page.parent / path if path else page
+
+        assert target.exists(), link
+        assert not anchor or anchor in anchors(target), link
+
+
+def test_every_page_of_the_docs_is_linked_from_another_page() -> None:
+    linked = {(page.parent / link.partition("#")[0]).resolve() for page in PAGES for link in links(page)}
+
+    assert set(PAGES) - linked == {ROOT / "README.md"}
+
+
+def test_readme_has_at_most_150_lines() -> None:
+    assert len((ROOT / "README.md").read_text().splitlines()) <= README_LINES
+
+
+def test_needs_of_shell_blocks_are_known() -> None:
+    assert "" in {block.needs for block in BLOCKS} <= {"", *NEEDS}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", BLOCKS, ids=str)
+def test_a_shell_block_runs_with_the_exit_status_that_it_promises(
+    block: Block, recorded: Path, tmp_path: Path
+) -> None:
+    if block.needs:
+        pytest.skip(f"needs {block.needs}")
+
+    run_block(block, recorded, tmp_path)
