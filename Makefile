@@ -66,6 +66,7 @@ lint: $(STAMP)-test ## run ruff, mypy and the lint of words
 	@$(VENV)/bin/ruff check .
 	@$(VENV)/bin/ruff format --check .
 	@$(VENV)/bin/mypy
+	@$(VENV)/bin/python scripts/lint_words.py
 
 test-gpu: $(STAMP)-test ## run the tests that need a GPU
 	@$(VENV)/bin/python -m pytest tests/gpu

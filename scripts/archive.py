@@ -40,7 +40,7 @@ def download(url: str, path: Path, expected: str) -> str:
     found = sha256(path)
     if expected and found != expected:
         path.unlink()
-        remedy = "the same command fetches it again; if it happens twice, something on the way changes it"
+        remedy = "the same command fetches it anew; if it happens twice, a proxy changes it"
         raise Problem(f"{url} has sha256 {found}, {expected} was needed", remedy)
     return found
 

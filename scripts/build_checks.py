@@ -90,7 +90,7 @@ def check_cache(_venv: Path) -> Check:
         return Check("cache", ", ".join(found), needed)
     remedy = install("ccache", "ccache", "ccache")
     return Check(
-        "cache", "neither", needed, "ok", remedy, "another profile or commit compiles everything again"
+        "cache", "neither", needed, "ok", remedy, "another profile or commit compiles everything anew"
     )
 
 

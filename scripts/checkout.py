@@ -1,6 +1,6 @@
 """One commit of a repository in a folder: shallow, only the directories needed, and never over local work.
 
-Each step is repeatable, so an interrupted one is simply done again. What a step completed is on disk:
+Each step is repeatable, so an interrupted one is simply repeated. What a step completed is on disk:
 git's objects, then the file MOVING while files are being written, then PLACED with the commit that was put.
 """
 
@@ -96,7 +96,7 @@ def place(
     """Bring a folder to a commit, or keep it if it is there, also with local changes.
 
     urls  -- repositories to ask, in this order
-    parts -- directories to write, beside the files at the top; none: all
+    parts -- directories to write, in addition to the files at the top; none: all
 
     Raises Problem if no repository has the commit, or if the folder holds work that would be lost.
     """

@@ -99,7 +99,7 @@ def check_exports(venv: Path) -> Check:
 
 def check_tools(venv: Path) -> Check:
     path = Path(installed(venv)["triton_path"])
-    needed = "ptxas, cuobjdump, nvdisasm, cuda.h and FileCheck beside Triton"
+    needed = "ptxas, cuobjdump, nvdisasm, cuda.h and FileCheck in the folder of Triton"
     cost = "compiling stops at PTX, SASS is not shown, launchers are not built"
     if not library(venv):
         return absent("tools", needed, cost)

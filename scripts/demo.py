@@ -1,10 +1,12 @@
 """Record one case with a sound and with a faulty compiler, find the difference, and name the faulty pass.
 
-The fault is planted below the tool, by tests/data/faulty_compiler: after every run of `triton-combine` it replaces
-each `math.exp` by `math.sqrt` in the IR. Neither `compare` nor `bisect` reads the variables that plant the fault.
+The fault is planted below the tool, by tests/data/faulty_compiler: after every run of `triton-combine` it
+replaces each `math.exp` by `math.sqrt` in the IR. Neither `compare` nor `bisect` reads the variables that
+plant the fault.
 
-Prints each command and its output. Replaces the runs demo-sound and demo-faulty in the folder `runs`, or in the folder
-that the first argument names. Exit status 0 if `compare` finds the difference and `bisect` names a pass.
+Prints each command and its output. Replaces the runs demo-sound and demo-faulty in the folder `runs`, or in
+the folder that the first argument names. Exit status 0 if `compare` finds the difference and `bisect` names a
+pass.
 """
 
 from __future__ import annotations
@@ -38,7 +40,8 @@ def demo(runs: Path) -> None:
 
 
 def _record(runs: Path, name: str, variables: Mapping[str, str]) -> None:
-    path = _tracing(runs, ("run", "gated_mlp", "--keep-inputs", "--keep-outputs"), variables, status=0).splitlines()[-1]
+    command = ("run", "gated_mlp", "--keep-inputs", "--keep-outputs")
+    path = _tracing(runs, command, variables, status=0).splitlines()[-1]
     shutil.rmtree(runs / name, ignore_errors=True)
     (ROOT / path).rename(runs / name)
 
@@ -46,7 +49,8 @@ def _record(runs: Path, name: str, variables: Mapping[str, str]) -> None:
 def _show(runs: Path, command: tuple[str, ...], variables: Mapping[str, str]) -> None:
     printed = _tracing(runs, command, variables, status=1)
     print(f"$ tracing {' '.join(command)}")
-    print(printed.replace(f"{runs}/", "runs/").replace(f"{ROOT}/", ""), flush=True)  # paths without this machine's
+    # paths as on any machine
+    print(printed.replace(f"{runs}/", "runs/").replace(f"{ROOT}/", ""), flush=True)
 
 
 def _tracing(runs: Path, command: tuple[str, ...], variables: Mapping[str, str], status: int) -> str:
@@ -56,8 +60,7 @@ def _tracing(runs: Path, command: tuple[str, ...], variables: Mapping[str, str],
         [sys.executable, "-m", "tracing", *options],
         env={**os.environ, **variables},
         cwd=ROOT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        capture_output=True,
         text=True,
     )
     if done.returncode != status:

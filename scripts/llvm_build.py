@@ -202,7 +202,7 @@ def folder_name(source: Source, compiler: Compiler, profile: str) -> str:
 def revision(source: Source, build: Path) -> str:
     """What the libraries will say they are: the source's commit, or where it has none a mark of this folder.
 
-    By it libtriton.so can be told from one that has another LLVM in it.
+    It distinguishes libtriton.so from one that links another LLVM.
     """
     return source.commit or hashlib.sha1(str(build).encode()).hexdigest()
 

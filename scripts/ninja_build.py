@@ -154,7 +154,7 @@ class Progress:
         if not match or 2 * int(match.group(2)) < self.expected:
             return
         done, total = int(match.group(1)), int(match.group(2))
-        if done < self.done:  # one build behind the other, as setup.py builds documentation last
+        if done < self.done:  # one build after the other, as setup.py builds documentation last
             self.earlier += self.done
         self.done = done
         now = time.monotonic()
@@ -201,7 +201,7 @@ def used(root: int) -> Used:
 
 
 def end_below(root: int) -> None:
-    """End all processes below one, which then ends in its own way."""
+    """End all processes below one, which then ends by itself."""
     for pid in family(root).keys() - {root}:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGTERM)
@@ -225,7 +225,7 @@ def family(root: int) -> dict[int, Used]:
 
 
 def keep(log: Path, figures: Figures, *, whole: bool) -> Figures:
-    """Write beside a log what its build took so far, and return that; after a whole one it starts anew."""
+    """Write next to a log what its build took so far, and return that; after a whole one it starts anew."""
     path = log.with_suffix(".json")
     earlier = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"whole": True}
     total = figures if earlier.pop("whole") else figures + Figures(**earlier)

@@ -27,7 +27,7 @@ class Pair:
     torch: str
     triton: str
     python: tuple[str, str]  # first and last version, inclusive
-    device: str = "any"  # or "cpu": only beside a CPU torch
+    device: str = "any"  # or "cpu": only with a CPU torch
 
     def __str__(self) -> str:
         note = ", CPU torch only" if self.device == "cpu" else ""

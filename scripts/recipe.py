@@ -60,7 +60,8 @@ def compiler(launcher: str = "") -> Compiler:
 
 
 def pairs() -> list[tuple[str, str]]:
-    """C and C++ compilers by preference; Debian puts a newer clang beside the default, under its number."""
+    """C and C++ compilers by preference; Debian installs a newer clang next to the default, under its
+    number."""
     found = {
         int(m.group(1)) for name in executables("clang++-") if (m := re.fullmatch(r"clang\+\+-(\d+)", name))
     }
@@ -188,7 +189,7 @@ def symbols(compiler: Compiler, profile: str) -> dict[str, str]:
         lines = "-gline-tables-only" if compiler.clang else "-g1"
         flags = dict.fromkeys(("CMAKE_C_FLAGS_RELEASE", "CMAKE_CXX_FLAGS_RELEASE"), f"-O1 {lines}")
         return {"CMAKE_BUILD_TYPE": "Release", **flags}
-    # Debug sections stay beside the objects: links and libraries are a tenth, and gdb finds them there.
+    # Debug sections stay next to the objects: links and libraries are a tenth, and gdb finds them there.
     return {"CMAKE_BUILD_TYPE": profile, "LLVM_USE_SPLIT_DWARF": "ON"}
 
 
@@ -232,7 +233,8 @@ def targets(triton: Path, buildable: set[str], *, clang: bool) -> list[str]:
 
 
 def wants_clang(triton: Path) -> bool:
-    """Whether this Triton looks for a clang++ beside LLVM, to compile device code of its own (from 3.7)."""
+    """Whether this Triton looks for a clang++ in the folder of LLVM, to compile device code of its own (from
+    3.7)."""
     files = (triton / "third_party/nvidia").rglob("CMakeLists.txt")
     return any(
         re.search(r"find_program\([^)]*\bclang\+\+", file.read_text(encoding="utf-8")) for file in files

@@ -1,6 +1,6 @@
 """Where sources and builds lie, and that one command at a time writes there.
 
-The folder ignores itself in git, and `make clean` leaves it alone: what is in it took hours.
+The folder ignores itself in git, and `make clean` keeps it: its builds took hours.
 """
 
 from __future__ import annotations

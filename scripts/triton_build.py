@@ -121,7 +121,7 @@ def cmake_arguments(llvm: Llvm, compiler: Compiler, launcher: list[str]) -> list
 
 
 def requirements(triton: Path) -> list[str]:
-    """What Triton's pyproject.toml needs for its build, and lit; what is installed is not asked for again."""
+    """What Triton's pyproject.toml needs for its build, and lit; what is installed is not requested."""
     found = re.search(
         r"^requires\s*=\s*\[(.*?)\]", (triton / "pyproject.toml").read_text(encoding="utf-8"), re.M | re.S
     )
@@ -153,7 +153,7 @@ def install(
             [*pip, "uninstall", "--quiet", "--yes", "triton", "pytorch-triton"], capture_output=True
         )
     say(f"building {triton} in Debug with {compiler}, against {llvm.folder}")
-    # by a path, which is looked at before the system's packages: setuptools' own finder comes behind them
+    # by a path, which is looked at before the system's packages: setuptools' own finder comes after them
     editable = ("--config-settings", "editable_mode=compat", "--editable", str(triton))
     command = (*pip, "install", "--verbose", "--no-build-isolation", "--no-deps", *editable)
     log = triton / "build/debug-triton.log"

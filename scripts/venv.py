@@ -24,14 +24,14 @@ ROOT = Path(__file__).resolve().parent.parent
 HERE = (sys.version_info[0], sys.version_info[1])
 say = script.speaker("venv")
 OTHER_SOURCES = (
-    "behind a proxy set HTTPS_PROXY; with wheels in a directory PIP_NO_INDEX=1 PIP_FIND_LINKS=…;"
+    "for a proxy set HTTPS_PROXY; with wheels in a directory PIP_NO_INDEX=1 PIP_FIND_LINKS=…;"
     " `make venv SITE=1` uses the torch and Triton that PYTHON has"
 )
 
 
 @dataclass(frozen=True)
 class Way:
-    """One way of getting something installed: its commands run in order, all must succeed."""
+    """One method of installing something: its commands run in order, all must succeed."""
 
     says: str  # what is done and what it costs
     commands: tuple[tuple[str, ...], ...]
@@ -50,7 +50,7 @@ def uv(venv: Path, backend: str, *arguments: str) -> tuple[tuple[str, ...], ...]
 
 
 def torch_ways(venv: Path, torch: str, *, gpu: bool) -> list[Way]:
-    """Ways of installing torch, the best first; a later one is tried where the earlier found nothing."""
+    """Methods of installing torch, the best first; a later one is tried where the earlier found nothing."""
     plain = pip(venv, f"torch=={torch}")
     if gpu:
         return [
@@ -91,7 +91,7 @@ def project_ways(venv: Path, *, test: bool, site: bool) -> list[Way]:
 
 
 def try_way(venv: Path, way: Way) -> str:
-    """Run one way; what its failing command wrote, empty if none failed."""
+    """Run one method; what its failing command wrote, empty if none failed."""
     found = free(venv)
     if found < way.needs:
         remedy = "free some, or put the environment elsewhere: make VENV=/elsewhere/venv"
@@ -105,7 +105,7 @@ def try_way(venv: Path, way: Way) -> str:
 
 
 def take(venv: Path, what: str, ways: list[Way]) -> None:
-    """Go the ways one after another until one succeeds. Raises Problem if none does."""
+    """Try the methods one after another until one succeeds. Raises Problem if none does."""
     wrote = ""
     for way in ways:
         wrote = try_way(venv, way)
@@ -118,7 +118,7 @@ def take(venv: Path, what: str, ways: list[Way]) -> None:
 
 
 def diagnose(wrote: str) -> Problem | None:
-    """The cause of an installer's failure that no other way can help with."""
+    """The cause of an installer's failure that no other method avoids."""
     if "No space left on device" in wrote:
         remedy = "free some; wheels are unpacked in TMPDIR and kept in PIP_CACHE_DIR, which can lie elsewhere"
         return Problem("the disk is full", remedy)
@@ -159,7 +159,7 @@ def create(venv: Path, *, site: bool) -> None:
 
 
 def system_path(path: list[str]) -> str:
-    """A .pth file that shows the packages of this Python in another environment, behind its own.
+    """A .pth file that shows the packages of this Python in another environment, after its own.
 
     --system-site-packages would not do: where this Python is itself of a venv (as in many images with
     torch), it shows the packages below that one. addsitedir also reads the .pth files there.

@@ -21,7 +21,7 @@ from pins import Problem
 from toolchain import Toolchain
 
 say = script.speaker("source")
-# Without "+8" behind the name: it is the function's first line, not some other of its lines.
+# Without "+8" after the name: it is the function's first line, not some other of its lines.
 LINE = re.compile(r'Line \d+ of "(\S+)" starts at address \S+ <[^>+]*CoalescePass[^>+]*runOnOperation[^>+]*>')
 
 

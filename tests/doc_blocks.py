@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from commands import ROOT
+
 from docs import Block
 
 

@@ -12,7 +12,7 @@ from commands import ROOT
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
 NEEDS = {"time", "gdb", "gpu", "network", "build", "terminal"}
 _FENCE = re.compile(r"^```", re.MULTILINE)
-_BLOCK = re.compile(r"(?:<!-- needs: (?P<needs>.*?) -->\n)?^```sh\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+_BLOCK = re.compile(r"(?:<!-- needs: (?P<needs>.*?) -->\n)?^```sh\n(?P<text>.*?)^```$", re.M | re.S)
 _LINK = re.compile(r"!?\[(?:[^\[\]]|\[[^\]]*\])*\]\((?P<target>[^)\s]+)\)")
 _STATUS = re.compile(r"# exit status (\d+)")
 

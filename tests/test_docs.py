@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from commands import ROOT
 from doc_blocks import record_demo, run_block
+
 from docs import NEEDS, PAGES, Block, anchors, blocks, links
 
 BLOCKS = blocks()

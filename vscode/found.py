@@ -69,7 +69,7 @@ def llvm_opt(toolchain: Path, system: Path = Path("/usr/lib")) -> str:
 def triton_opt(triton: Path, python: Path) -> list[str]:
     """The command of triton-opt: the one that was built with Triton, else this project's on the wheel.
 
-    The latter compiles in a fork of itself, which is why gdb is told to follow forks.
+    The latter compiles in a fork of itself, which is why gdb follows forks.
     """
     built = sorted(triton.glob("build/*/bin/triton-opt"))
     return [str(built[0])] if built else [str(python), "-m", "tracing", "opt", "--stand-in"]

@@ -177,7 +177,7 @@ def main() -> int:
     parser.add_argument("--folder", type=Path, default=ROOT, help="what VSCode opens")
     parser.add_argument("--debugger", choices=KINDS, help="of C++; else the one that is installed")
     parser.add_argument("--live", metavar="KERNEL:STAGE:PASS", help="also: run a case, and stop there")
-    parser.add_argument("--replay", metavar="KERNEL:STAGE:PASS", help="also: run a recorded pass again")
+    parser.add_argument("--replay", metavar="KERNEL:STAGE:PASS", help="also: replay a recorded pass")
     parser.add_argument("arguments", nargs="*", help="of `tracing execute`, for --live and --replay")
     options = parser.parse_args()
     try:

@@ -1,7 +1,7 @@
 """Run the triton-opt of a lit test's RUN line, in place of this process, so that a debugger is in it.
 
 Of the first RUN line that has one, without what a shell does: pipes, redirections, `not`. Exit status 2, with
-the reason, where that cannot be run alone.
+the reason, where that cannot be run by itself.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ REDIRECTION = re.compile(r"\d?>>?(&\d|.*)|<", re.DOTALL)  # what `<` reads stays
 
 
 def commands(text: str) -> Iterator[str]:
-    """The RUN lines of a test, those that go on behind a backslash as one."""
+    """The RUN lines of a test, those that continue after a backslash as one."""
     line = ""
     for words, goes_on in RUN.findall(text):
         line += f" {words}"

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from commands import ROOT
 from doc_blocks import record_demo, run_block
+
 from docs import Block, blocks
 
 LONG = [block for block in blocks() if block.needs in ("time", "gdb")]

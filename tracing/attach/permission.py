@@ -58,10 +58,10 @@ def explained(facts: Facts) -> Problem:
     if facts.yama == 3:
         return Problem(f"{found}Yama forbids ptrace until the next start (ptrace_scope 3)", "restart without")
     if facts.yama == 2 and not facts.capable:
-        return Problem(f"{found}Yama allows it to administrators alone (ptrace_scope 2)", f"{_SYSCTL}1")
+        return Problem(f"{found}Yama allows it only to administrators (ptrace_scope 2)", f"{_SYSCTL}1")
     if facts.yama == 1 and not facts.capable:
         return Problem(
-            f"{found}Yama allows it to ancestors alone (ptrace_scope 1)",
+            f"{found}Yama allows it only to ancestors (ptrace_scope 1)",
             f"start the program with `tracing debug`, which may; or {_SYSCTL}0",
         )
     if facts.closed and not facts.capable:

@@ -39,7 +39,7 @@ from tracing.errors import Problem
 _LIBRARY = "triton._C.libtriton"
 _LIBRARIES = re.compile(r"/(libtriton\.so|libMLIR[^/]*)$")  # the latter where MLIR is a distribution's
 _POLL = 0.1  # seconds
-_AGAIN_SECONDS = 2  # gdb may fail to attach, and is asked again
+_AGAIN_SECONDS = 2  # gdb may fail to attach, so the request is repeated
 _ARMED_SECONDS = 30  # a debugger that set no breakpoint in libtriton by then has none there
 _PR_SET_PTRACER, _ANY, _NOBODY = 0x59616D61, -1, 0
 

@@ -1,4 +1,4 @@
-"""gdb in a terminal, at the pass: started beside a program that stops for it, or around a replay."""
+"""gdb in a terminal, at the pass: started next to a program that stops for it, or around a replay."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Gdb:
     def launch(self, command: Sequence[str], variables: Mapping[str, str], wanted: Wanted) -> list[str]:
         """The command that starts a program, and goes on to the pass.
 
-        variables -- of the program alone: gdb has a Python too, which would read PYTHONPATH
+        variables -- only of the program: gdb has a Python too, which would read PYTHONPATH
         """
         lines = [f"set environment {name} {value}" for name, value in variables.items()]
         own = [word for line in lines for word in ("-iex", line)]

@@ -32,7 +32,7 @@ _FALSE = ("0", "false", "False", "FALSE")
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One argument of an adder, behind the pass manager."""
+    """One argument of an adder, after the pass manager."""
 
     option: str  # the option it sets, "num-stages"; "" for an enumeration of one member, which sets none
     kind: str  # "bool", "int", "str", or "choice"

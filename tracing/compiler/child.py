@@ -1,4 +1,4 @@
-"""A call in a child process of its own: the compiler may abort, hang, or keep what it was once told.
+"""A call in a child process of its own: the compiler may abort, hang, or keep settings for good.
 
 The child is a fork, so what is imported is warm, and nothing that it does stays in this process: not LLVM's
 options, not its counters, not a corrupted heap. A process that has opened a GPU cannot fork one that uses it:
@@ -86,7 +86,7 @@ def in_child(
     program  -- a command that makes the call instead, with `respond`; the number of a pipe is added to it
 
     Cost: some 10 ms beyond the call. An interruption of this process ends the child first, and so does the
-    end of this process, whatever ends it; what the child started by way of subprocess dies with it.
+    end of this process, whatever ends it; what the child started with subprocess dies with it.
     """
     started = time.perf_counter()
     deadline = None if seconds is None else started + seconds
@@ -171,7 +171,7 @@ def _send(pipe: int, kind: bytes, content: bytes) -> None:
 
 
 def _interrupt(child: int, patience: float) -> None:
-    # as Ctrl-C does, which reaches this process alone
+    # as Ctrl-C does, which reaches only this process
     if patience:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(child, signal.SIGINT)

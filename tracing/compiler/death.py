@@ -1,6 +1,6 @@
 """How and where a compile ends early: a diagnostic, an assertion, a signal, an exception, or too much time.
 
-Two compiles die the same death if they do so in the same part of the compiler and say the same: places,
+Two compiles die the same death if they do so in the same part of the compiler and say the same: locations,
 numbers and names of values left out, which change with what was compiled before.
 """
 
@@ -71,7 +71,7 @@ def attempt(
     seconds: float,
     run: Callable[[Callable[[], Any], float], Ended] = in_child,
 ) -> Attempt:
-    """Compile from a place, in a child, and tell where it died, if it did.
+    """Compile from a position, in a child; return where it died, or None.
 
     drop    -- indices of passes to leave out
     until   -- the index of the pass with whose end the compile is over; None: it goes to `last`

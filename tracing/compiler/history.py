@@ -51,14 +51,14 @@ class History:
         return next((stage for stage in self.stages if stage not in self.artefacts), self.stages[-1])
 
     def place(self, index: int) -> Place:
-        """The place before the pass of this index."""
+        """The position before the pass of this index."""
         one = self.passes[index]
         first = next(other for other in self.passes if other.step.stage == one.step.stage)
         return Place(one.before, one.step.stage, index, entered=first.before)
 
 
 def start_of(compilation: Compilation, source: str) -> Place:
-    """The place at which a compilation begins; `source` is the text of what enters it."""
+    """The position at which a compilation begins; `source` is the text of what enters it."""
     return Place(source, compilation.first, 0, locations=compilation.block_locations)
 
 
@@ -69,7 +69,7 @@ def history(compilation: Compilation, source: str, *, last: str | None = None, s
     last    -- the artefact to end with, "ptx"; None: the backend's last one
     seconds -- after which the child is killed
 
-    Cost: one compile, and as much again for printing. Raises Problem for a target or an option that this
+    Cost: two compiles: one compiles, one prints. Raises Problem for a target or an option that this
     Triton does not know.
     """
     stages = stages_of(compilation)
@@ -85,7 +85,7 @@ def history(compilation: Compilation, source: str, *, last: str | None = None, s
 
 
 class _Telling:
-    # an observer, in the child: each event is on its way before the next thing happens
+    # an observer, in the child: each event is sent before the next thing happens
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file

@@ -49,7 +49,7 @@ def _address(path: Path, name: str) -> int:
             if found >= 0:
                 return int(_SYMBOL.unpack_from(data, found)[4])
     raise Problem(
-        f"this Triton has no symbol {name}, so LLVM's passes cannot be told apart",
+        f"this Triton has no symbol {name}, so LLVM's passes cannot be distinguished",
         "use a wheel of PyPI, which is not stripped, or a build of your own",
     )
 

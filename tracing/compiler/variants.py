@@ -19,7 +19,7 @@ from tracing.compiler.steps import Pass
 from tracing.errors import Problem
 from tracing.model import Compilation
 
-# artefacts beside the stages
+# artefacts in addition to the stages
 SHARED = "shared"  # bytes of shared memory that a launch must ask for
 LLVM_PASSES = "passes"  # LLVM's passes that can be left out, "simplifycfg on function (matmul)", a line each
 _SHARED = re.compile(r"\bttg\.shared = (\d+)")

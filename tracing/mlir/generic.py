@@ -150,7 +150,7 @@ class _Reader:
         return [(name.strip(), kind.strip()) for name, _, kind in pairs]
 
     def _comment(self) -> None:
-        # "// pred: ^bb1" behind a label
+        # "// pred: ^bb1" after a label
         if self._peek("//"):
             self.at = self.text.find("\n", self.at)
 
@@ -230,7 +230,7 @@ def partition(text: str) -> tuple[str, str]:
 
 
 def _brackets(text: str, at: int, also: str = "") -> Iterator[tuple[int, str, int]]:
-    # brackets, and characters of interest, outside of strings, each with the depth behind it
+    # brackets, and characters of interest, outside of strings, each with the depth after it
     depth = 0
     for match in re.compile(rf'"(?:[^"\\]|\\.)*"|->|[][(){{}}<>{re.escape(also)}]').finditer(text, at):
         character = match[0]

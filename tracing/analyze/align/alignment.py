@@ -8,13 +8,13 @@ up to `window` launches of each are looked at:
   a row agree afterwards; fewer than NEAR, so that most of the launches near by agree, in order. What was left
   out of both is matched;
 - where they agree, and the launches differ, the launches NEAR by of this kernel are matched: one of them may
-  have changed places, or have been left out;
+  have changed their order, or have been left out;
 - a launch without a match whose kernel the other run launches more often from here on waits for it.
 
 Limits. A stretch of more than `window` launches that only one run has counts as missing and added. The number
 of a queue means nothing outside of its process, so queues are paired by the launches that they begin with.
 
-Cost: about 1 µs a pair in step; a search of the window, some 2 µs a launch in it, for each place where the
+Cost: about 1 µs a pair in step; a search of the window, some 2 µs a launch in it, for each position where the
 runs leave step. Memory: the window.
 """
 
@@ -98,7 +98,7 @@ class Alignment(Generic[T]):
         return alike and not self._ask.permuted(a, b)
 
     def _next(self, queue: Queue, partner: Queue) -> Iterator[Pair[T]]:
-        # the oldest launch of run a, or all up to where its queue is in step again
+        # the oldest launch of run a, or all up to where its queue is in step
         one, other = self._a, self._b
         if not other.queues.get(partner):
             other.fill(self._window)
@@ -175,7 +175,7 @@ class Alignment(Generic[T]):
                     return True
         return False
 
-    # ---- launches that may have changed places over a distance
+    # ---- launches that may have changed their order over a distance
 
     def _only(self, side: int, launch: T) -> Iterator[Pair[T]]:
         here, there = (self._a, self._b) if side == 0 else (self._b, self._a)
@@ -221,7 +221,7 @@ class Alignment(Generic[T]):
 def way_back(a: Sequence[str], b: Sequence[str]) -> tuple[int, int]:
     """How many keys to leave out of each so that what follows agrees, the fewest; all if nothing does.
 
-    Up to the end of either fewer keys may agree; elsewhere CONFIRM keys in a row must. Of two ways that
+    Up to the end of either fewer keys may agree; elsewhere CONFIRM keys in a row must. Of two alignments that
     leave out as many, the one after which more keys agree is taken.
     """
     found: dict[tuple[str, ...], int] = {}

@@ -48,7 +48,7 @@ class Launches(Protocol[T_contra]):
 
 
 def matched(a: Sequence[T], b: Sequence[T], ask: Launches[T]) -> dict[int, int]:
-    """The places of launches of `a`, in order, and of their partners in `b`.
+    """The positions of launches of `a`, in order, and of their partners in `b`.
 
     Partners read and wrote equal bits; else they are launches of equal code, configuration and arguments;
     else of one kernel. Of several those with most inputs in common come first, then those that are nearest.
@@ -67,7 +67,8 @@ def matched(a: Sequence[T], b: Sequence[T], ask: Launches[T]) -> dict[int, int]:
 
 
 def first_in_order(a: Sequence[T], b: Sequence[T], ask: Launches[T]) -> tuple[int, int] | None:
-    """The places of the first launches that are partners when most are, in order; None: no kernel is in both.
+    """The positions of the first launches that are partners when most are, in order; None: no kernel is in
+    both.
 
     A pair counts more, the more of it is equal: its kernel, its arguments, its bits.
     """

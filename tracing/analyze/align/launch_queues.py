@@ -84,7 +84,7 @@ class Side(Generic[T]):
         return launch
 
     def like_first(self, queue: Queue) -> list[tuple[int, T]]:
-        """Of the next NEAR launches of a queue those of the first one's kernel, each with its place."""
+        """Of the next NEAR launches of a queue those of the first one's kernel, each with its position."""
         launches = list(islice(self.queues[queue], NEAR))
         kernel = self.kernel(launches[0])
         return [(n, launch) for n, launch in enumerate(launches) if self.kernel(launch) == kernel]

@@ -129,7 +129,7 @@ def _spelt_out(text: str, aliases: Mapping[str, str]) -> str:
 
 
 def _entries(inside: str) -> Iterator[tuple[str, str]]:
-    # `noinline = false, ttg.shared = 16 : i32` as pairs; a name alone has no value
+    # `noinline = false, ttg.shared = 16 : i32` as pairs; a bare name has no value
     start = 0
     for end in [*_commas(inside), len(inside)]:
         name, _, value = inside[start:end].strip().partition(" = ")

@@ -1,6 +1,6 @@
 """A regression test of one pass, in the form of MLIR's own: a RUN line, CHECK lines, and the IR before it.
 
-What is checked is what the pass did: the lines of the IR after it that were not there before, the places
+What is checked is what the pass did: the lines of the IR after it that were not there before, the positions
 where lines went away, and the operations of which none is left. Locations are gone, SSA names and block
 numbers are general; constants, types and attributes are kept. Where a pass rewrites everything, as a
 conversion does, the first line of every kind of operation stands for the rest.
@@ -27,7 +27,7 @@ _PREDECESSORS = re.compile(r"\s*// (?:\d+ preds?|pred|no predecessors).*")
 
 @dataclass(frozen=True, slots=True)
 class LitTest:
-    """One test file, and the arguments of its FileCheck beside the file."""
+    """One test file, and its further arguments of FileCheck."""
 
     text: str
     filecheck: tuple[str, ...]
@@ -233,7 +233,7 @@ def _part_checks(choice: _Choice, aliases: Mapping[str, str]) -> Iterator[str]:
             follows = part.label and choice.names and at - 1 in chosen
             yield f"// CHECK{'-NEXT' if follows else ''}: {general(line.strip(), names)}"
         else:
-            names.bound -= defined(line)  # a region beside another one may use its names again
+            names.bound -= defined(line)  # a sibling region may reuse its names
 
 
 def _shared(choice: _Choice) -> frozenset[str]:

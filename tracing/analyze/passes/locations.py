@@ -175,7 +175,7 @@ _AMDGCN_CALLER = re.compile(r"@\[ (.+?):(\d+):\d+")
 
 def _ptx(text: str) -> Iterator[Located]:
     files = _files(text)
-    known: dict[tuple[str, ...], Stack] = {}  # (file, line, column) -> what it was when it stood alone
+    known: dict[tuple[str, ...], Stack] = {}  # (file, line, column) -> what it was as a line of its own
     stack: Stack = ()
     for number, (line, in_assembly) in enumerate(_with_assembly(text), 1):
         loc = _LOC.match(line)

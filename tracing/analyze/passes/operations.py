@@ -1,10 +1,10 @@
 """The operations in MLIR's text: their names, how many there are, and where they say they come from.
 
-A reader of text, not a parser of MLIR: it must read what a pass left behind when it died, of any dialect,
+A reader of text, not a parser of MLIR: it must read what a pass left when it died, of any dialect,
 without the dialect. What counts as an operation is a line that begins with `[results =] dialect.name`, the
 name in quotes or not, the LLVM dialect's included. So functions, operations with regions and terminators
 count, one each; block headers, aliases of attributes and locations, and the line that closes a region do
-not. Names without a dialect do not count either: of Triton's pipelines that is `module` alone.
+not. Names without a dialect do not count either: of Triton's pipelines that is only `module`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def counts(text: str) -> Counter[str]:
 def operations(text: str) -> list[Operation]:
     """The operations of a module in order, each with its location.
 
-    The location of an operation with regions stands behind the last of them, lines below its name.
+    The location of an operation with regions stands after the last of them, lines below its name.
     """
     found: list[Operation] = []
     owners: list[int] = []  # for each open region, the operation it belongs to; -1: the module

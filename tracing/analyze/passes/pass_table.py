@@ -1,8 +1,8 @@
 """Which kernel and which pass of a run is meant, and what the passes did to its operations.
 
 A kernel is named as a person names it: by its name, by the first digits of its hash, or as `NAME#2` where
-one name was compiled in several ways, as autotuning does. A pass is named by its index or by its name,
-`canonicalize#2` where it ran more than once. A name that fits nothing or too much is answered with what
+one name was compiled with several configurations, as autotuning does. A pass is named by its index or by its
+name, `canonicalize#2` where it ran more than once. A name that fits nothing or too much is answered with what
 would fit.
 """
 
@@ -28,7 +28,7 @@ class AnyPass(Protocol):
     """A pass of MLIR or of LLVM."""
 
     @property
-    def index(self) -> int | None: ...  # None: it is known by its name alone
+    def index(self) -> int | None: ...  # None: it is known only by its name
     @property
     def stage(self) -> str: ...
     @property
@@ -136,7 +136,7 @@ class KernelPasses:
 
 
 def kernel_passes(run: Run) -> list[KernelPasses]:
-    """Every compilation with its passes in numbers; reads records alone, about 10 µs a pass."""
+    """Every compilation with its passes in numbers; reads only records, about 10 µs a pass."""
     found: dict[str, dict[int, PassRecord]] = {}
     for record in run.passes():
         found.setdefault(record.compilation.hash, {}).setdefault(record.index, record)

@@ -1,4 +1,4 @@
-"""LLVM IR, PTX and AMDGCN without what they say of places in the source."""
+"""LLVM IR, PTX and AMDGCN without their source locations."""
 
 from __future__ import annotations
 

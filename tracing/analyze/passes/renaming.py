@@ -1,6 +1,6 @@
 """The names of values and of aliases before and after a pass, made comparable.
 
-A pass that removes one operation renumbers every value behind it, and a diff of the texts shows all of them.
+A pass that removes one operation renumbers every later value, and a diff of the texts shows all of them.
 Here a value that both texts define on lines of the same form, or that begin alike, gets the name that it had
 before; any other gets a mark, `%12'`, where its name was taken. No name is given twice and every use follows
 its definition, so operands that were swapped or replaced stay visible.
@@ -32,7 +32,7 @@ def renamed(before: str, after: str) -> str:
     new = list(_with_aliases_of(old, after.splitlines()))
     partners = _aligned(old, new)
     taken = {name for line in old for name in _values(_VALUE, line)}
-    names: dict[str, str] = {}  # of the values in sight: MLIR uses a name again only where it is out of sight
+    names: dict[str, str] = {}  # of the values in sight: MLIR reuses a name only where it is out of sight
     lines = []
     for index, line in enumerate(new):
         partner = old[partners[index]] if index in partners else None
@@ -42,7 +42,7 @@ def renamed(before: str, after: str) -> str:
 
 
 def _with_aliases_of(old: Sequence[str], new: Sequence[str]) -> Iterator[str]:
-    # the lines of `new`; an alias is defined behind those that its meaning refers to
+    # the lines of `new`; an alias is defined after those that its meaning refers to
     known = {found["meaning"]: found["name"] for found in map(_ALIASED.fullmatch, old) if found}
     taken = set(known.values())
     names: dict[str, str] = {}

@@ -1,8 +1,8 @@
-"""What stands in the place of an operation that a pass removed.
+"""Which operations replaced an operation that a pass removed.
 
 An operation keeps its location where a pass rewrites it, so what replaced it is what says that it comes from
-there and was not there before. Python lines are too coarse for that alone: an operation that the pass left
-where it was is no replacement.
+there and was not there before. Python lines are too coarse by themselves for that: an operation that the pass
+left where it was is no replacement.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _Places = Mapping[tuple[Stack, ...], Counter[str]]
 
 
 def _by_place(text: str) -> _Places:
-    # how often each operation says that it comes from a place
+    # how often each operation names a location as its origin
     places: dict[tuple[Stack, ...], Counter[str]] = {}
     names = {one.line: one.name for one in operations(text)}
     one: Located

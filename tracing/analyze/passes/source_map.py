@@ -109,15 +109,15 @@ def _disassembled(cubin: bytes, nvdisasm: Path) -> tuple[str, str]:
     return done.stdout, done.stderr.strip() if done.returncode else ""
 
 
-def follow(stages: Sequence[StageLines], place: str) -> list[Thread]:
+def follow(stages: Sequence[StageLines], position: str) -> list[Thread]:
     """What became of one Python line, a thread for each call path that goes through it.
 
-    stages -- as `stage_lines` gives them
-    place  -- "FILE:LINE"; the end of the file's path is enough
+    stages   -- as `stage_lines` gives them
+    position -- "FILE:LINE"; the end of the file's path is enough
 
     Raises Problem if nothing says that it comes from there, with the lines of that file that do.
     """
-    file, line = _place(place)
+    file, line = _position(position)
     threads: dict[Stack, dict[str, list[Located]]] = {}
     for stage in stages:
         for one in stage.located:
@@ -125,14 +125,14 @@ def follow(stages: Sequence[StageLines], place: str) -> list[Thread]:
                 if any(frame.line == line and _is_file(frame.file, file) for frame in stack):
                     threads.setdefault(stack, {}).setdefault(stage.stage, []).append(one)
     if not threads:
-        raise Problem(f"nothing of this kernel comes from {place}", _known_lines(stages, file))
+        raise Problem(f"nothing of this kernel comes from {position}", _known_lines(stages, file))
     return [Thread(stack, found) for stack, found in threads.items()]
 
 
-def _place(place: str) -> tuple[str, int]:
-    file, _, line = place.rpartition(":")
+def _position(position: str) -> tuple[str, int]:
+    file, _, line = position.rpartition(":")
     if not file or not line.isdecimal():
-        raise Problem(f"{place} is no place in a source", "name one as FILE:LINE, kernels.py:26")
+        raise Problem(f"{position} is no line of a source", "name one as FILE:LINE, kernels.py:26")
     return os.path.normpath(file), int(line)
 
 

@@ -1,4 +1,4 @@
-"""A place at which ranks of a job that went together do not any more, and who left there."""
+"""The event at which ranks of a job that did the same no longer do, and which ranks left."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Groups: TypeAlias = tuple[tuple[tuple[int, ...], str], ...]  # ranks and what th
 
 @dataclass(frozen=True, slots=True)
 class Parting:
-    """A place at which ranks that went together do not any more."""
+    """The event at which ranks that did the same no longer do."""
 
     kind: Kind
     event: Event  # of the first rank that has it

@@ -1,8 +1,8 @@
 """What the ranks of a job did, side by side: launches and landmarks, each with the same of the other ranks.
 
 Ranks of one program launch the same kernels in the same order. While they do, nothing is held back. Where
-they do not, most of them are followed: what some have more is given alone, what they lack is lacking, and
-`alignment.way_back` says where they are in step again.
+they do not, most of them are followed: extra events of some are yielded by themselves, what they lack is
+lacking, and `alignment.way_back` says where they are in step.
 
 Cost: about 1 µs a launch and rank while they are in step. Memory: WINDOW events of each rank where they are
 not, and the digests of all landmarks.
@@ -140,7 +140,7 @@ class _Ahead:
 
 
 def _out_of_step(ahead: dict[int, _Ahead]) -> Iterator[tuple[Step, Mapping[int, str]]]:
-    # one event of most ranks, behind all that others have more
+    # one event of most ranks, after all that others have more
     here = {rank: one for rank, one in ahead.items() if not one.lacks and one.name() is not None}
     if not here:  # those that lacked what was there are all that go on
         for one in ahead.values():

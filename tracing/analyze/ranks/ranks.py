@@ -1,6 +1,6 @@
 """Which rank of a job left the others first, and where.
 
-Inputs differ between ranks on purpose, so unequal bits alone prove nothing. These do:
+Inputs differ between ranks on purpose, so unequal bits prove nothing. These do:
 
 - launches: another kernel, grid, configuration or layout; one more, or one that is lacking;
 - a collective that leaves all ranks of its group with the same bits (all-reduce, broadcast, all-gather), but
@@ -9,7 +9,7 @@ Inputs differ between ranks on purpose, so unequal bits alone prove nothing. The
 - an update of parameters, of those that were equal on all ranks before the first;
 - a launch that read the same bits on all ranks and left others on some.
 
-Who left is who is in no company of most others: of two ranks, or of two halves, it cannot be told.
+Who left is who is in no company of most others: of two ranks, or of two halves, this is undecidable.
 """
 
 from __future__ import annotations
@@ -24,13 +24,14 @@ from tracing.analyze.ranks.rank_departure import Kind, Parting, groups_of, joine
 from tracing.analyze.ranks.rank_events import Event, RankEvents, Step, ranks_of, side_by_side
 from tracing.store import Run
 
-MEMORY = 3  # events that are told before one that differs
+MEMORY = 3  # events that are reported before one that differs
 _ALIKE = ("allreduce", "broadcast", "allgather", "_allgather", "all_reduce", "all_gather")
 
 
 @dataclass(slots=True)
 class RankComparison:
-    """The ranks of one run being compared: iterate over what parts them; the rest is known behind it."""
+    """The ranks of one run being compared: iterate over what parts them; the rest is known after the
+    iteration."""
 
     run: Run
     ranks: tuple[int, ...] = ()

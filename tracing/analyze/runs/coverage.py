@@ -1,4 +1,4 @@
-"""Which launches both of two runs recorded: those alone can be compared."""
+"""Which launches both of two runs recorded: only those can be compared."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from shlex import join
 
 from tracing.model import RunInfo, Selection
 
-_OPEN = 1 << 62  # behind the last launch of any run
+_OPEN = 1 << 62  # after the last launch of any run
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Where in two tensors a difference lies, told from their digests alone.
+"""Where in two tensors a difference lies, computed from their digests.
 
 A digest keeps 12 bits for each of up to eight equal ranges of a tensor's elements. Ranges whose 12 bits
 differ do differ; of those that differ, one in 4096 goes unseen.
@@ -20,7 +20,7 @@ Blame: TypeAlias = Literal["launch", "untouched", "open"]
 def differing_elements(
     meta: TensorMeta, a: Digest, b: Digest, before: Pair | None = None
 ) -> list[tuple[int, int]]:
-    """Ranges [first, behind) of elements, in logical order, in which two tensors of one layout differ.
+    """Ranges START:STOP of elements, in logical order, in which two tensors of one layout differ.
 
     before -- of both: only where these are equal
     """

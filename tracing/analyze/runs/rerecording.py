@@ -21,7 +21,7 @@ _OF_JOBS = ("ROLE_", "GROUP_", "TORCHELASTIC_")
 
 
 def recording(run: Run, *options: str) -> list[str]:
-    """The words of a command that records a run's case again, with the variables that the case read.
+    """The words of a command that records a run's case once more, with the variables that the case read.
 
     options -- what is to be different: "--keep-inputs", ...
     """
@@ -69,7 +69,7 @@ def _is_of_a_job(name: str) -> bool:
 
 
 def case_of(info: RunInfo) -> str:
-    """A recorded case as `tracing run` takes it: the path of its file, and its options behind a colon."""
+    """A recorded case as `tracing run` takes it: the path of its file, and its options after a colon."""
     name = Path(info.path).stem + "+"
     return f"{info.path}:{info.case.removeprefix(name)}" if info.case.startswith(name) else info.path
 

@@ -46,7 +46,7 @@ def results(run: Run) -> ByName:
 def differing_results(a: Run, b: Run) -> tuple[ResultDiffers, ...]:
     """What the case gave or left that differs.
 
-    What one run alone has counts too, unless the other did not come to its end. What neither run changed, and
+    What only one run has counts too, unless the other did not come to its end. What neither run changed, and
     differs from the start, does not: `differing_start` has it.
     """
     one, other = _values(a, Result), _values(b, Result)
@@ -78,7 +78,7 @@ def uncomparable_results(a: Run, b: Run) -> tuple[str, ...]:
 
 
 def differing_outcomes(a: Run, b: Run) -> tuple[ResultDiffers, ...]:
-    """Ranks that failed in one run alone, or with another error; called "outcome".
+    """Ranks that failed in only one run, or with another error; called "outcome".
 
     A run that was interrupted, or is still being recorded, says nothing.
     """
@@ -121,7 +121,7 @@ def _bits_text(value: TensorValue) -> str:
 
 
 def _texts(a: Value, b: Value) -> tuple[str, str]:
-    # two values that differ, told so that one sees in what
+    # two values that differ, as text that shows in what
     if isinstance(a, Container) and isinstance(b, Container):
         return a.text(b), b.text(a)
     one, other = value_text(a), value_text(b)

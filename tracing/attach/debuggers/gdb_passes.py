@@ -1,6 +1,6 @@
 """Which pass of MLIR is about to run, and where gdb stops in it.
 
-What is looked at is in mlir_pass.py. Runs in gdb's own Python: the standard library alone.
+What is looked at is in mlir_pass.py. Runs in gdb's own Python: only the standard library.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _TRITON = "libtriton.so"
 # what may hold MLIR: Triton's library, the tools that run passes, and a distribution's shared MLIR
 _HOLDERS = re.compile(rf".*/(?:{re.escape(_TRITON)}|[\w-]+-opt(?:-\d+)?|libMLIR[^/]*)")
 _STRIPPED = (
-    "this Triton has no symbol OpToOpPassAdaptor::run: it is stripped, so passes cannot be told apart\n"
+    "this Triton has no symbol OpToOpPassAdaptor::run: it is stripped, so passes cannot be distinguished\n"
     "  use the wheel of PyPI, which is not, or a build of your own: make triton"
 )
 
@@ -123,7 +123,7 @@ def _file_came(event: Any) -> None:
 
 
 def _look(path: str) -> None:
-    # a program that holds MLIR itself is at its place only when its libraries come
+    # a program that holds MLIR itself is at its address only when its libraries come
     if Passes.there is not None or not gdb.selected_inferior().pid:
         return
     space = gdb.current_progspace()

@@ -1,7 +1,7 @@
 """What is read of the process that gdb has, and called in it: registers, memory, symbols, functions.
 
 Nothing depends on debug information: MLIR is in Triton's wheel without any. What depends on the processor is
-in `ABIS`. Runs in gdb's own Python: the standard library alone.
+in `ABIS`. Runs in gdb's own Python: only the standard library.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _SYMBOL = re.compile(r"(.+?) (?:\+ \d+ )?in section")
 
 
 def _relative_to_the_next(code: bytes, at: int) -> int:
-    # lea, with the distance from behind it
+    # lea, with the distance from its end
     found = re.search(rb"[\x48\x4c]\x8d[\x05\x0d\x15\x1d\x25\x2d\x35\x3d](.{4})", code, re.S)
     if found is None:
         return 0
@@ -62,7 +62,7 @@ def abi() -> Abi:
     name = gdb.selected_inferior().architecture().name()
     if name not in ABIS:
         raise gdb.GdbError(
-            f"this process runs on {name}, and passes are told apart by the registers of {', '.join(ABIS)}\n"
+            f"this process runs on {name}, and passes are identified by the registers of {', '.join(ABIS)}\n"
             "  break at its file and line instead, or add the processor to ABIS in gdb_process.py"
         )
     return ABIS[name]
@@ -114,7 +114,7 @@ def literal(function: int) -> str:
 
 def ir(operation: int) -> str:
     """An operation as text, as the process itself prints it."""
-    # Operation::dump writes to file descriptor 2 of the process: a file takes its place for that long
+    # Operation::dump writes to file descriptor 2 of the process: a file replaces it for that long
     with tempfile.NamedTemporaryFile() as file:
         kept = _call("int", "dup", 2)
         _call("int", "dup2", _call("int", "open", f'"{file.name}"', 1), 2)

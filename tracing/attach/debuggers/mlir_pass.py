@@ -1,8 +1,8 @@
-"""How a pass is told from another in a debugger, whichever debugger it is.
+"""How a debugger identifies a pass, the same in gdb and LLDB.
 
 Every pass of MLIR comes by one function, `OpToOpPassAdaptor::run(Pass *, Operation *, ...)`. Its two
 pointers and the pass's vtable are all that is read, so one of MLIR's own, which Triton's wheel holds without
-line tables, is found as one of Triton's is. Runs in a debugger's own Python: the standard library alone.
+line tables, is found as one of Triton's is. Runs in a debugger's own Python: only the standard library.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 RUN = "_ZN4mlir6detail17OpToOpPassAdaptor3runEPNS_4PassEPNS_9OperationENS_15AnalysisManagerEbj"
-GET_ARGUMENT = 4  # its place in a pass's vtable, behind two destructors, getName and getDependentDialects
+GET_ARGUMENT = 4  # its index in a pass's vtable, after two destructors, getName and getDependentDialects
 RUN_ON_OPERATION = 7  # likewise, where no symbol tells
 SLOTS = 16  # of a pass's vtable that are looked at
 # asked before each optional pass of LLVM; before 16 the other one is, and the first for older passes

@@ -60,7 +60,7 @@ def limited(
     compile  -- LLVM's half is enough; its result must be made of what JSON has, and bytes
     limit    -- 0 leaves out all, `ALL` none; the result is then that of an untouched compile
     disabled -- names of passes of which none runs, whatever the limit
-    also     -- the number of one more pass, behind the limit, that runs
+    also     -- the number of one more pass, after the limit, that runs
     seconds  -- after which the child is killed
 
     Cost: one compile in a child, and some MB of text to write if this process itself has compiled before.
@@ -91,7 +91,7 @@ def printed(
     dies    -- it is known to die, or not to end in time
 
     If the compiler dies or does not end in time, the last pass is the one that it was in, and has no IR after
-    it. Cost: ten times that of the compile alone, and in memory 2 MB of text for a small kernel, 50 MB for a
+    it. Cost: ten times that of the compile, and in memory 2 MB of text for a small kernel, 50 MB for a
     large one; twice where the compiler dies. Raises Problem as `limited` does.
     """
 
@@ -121,7 +121,7 @@ def _compiled(compile: Callable[[], Any], options: tuple[str, ...], seconds: flo
     parse = function("LLVMParseCommandLineOptions", None, *types)
 
     def call() -> Any:
-        os.putenv("LLVM_IR_ENABLE_DUMP", "1")  # of this child alone
+        os.putenv("LLVM_IR_ENABLE_DUMP", "1")  # only of this child
         parse(len(words), argv, None)
         return compile()
 

@@ -123,7 +123,7 @@ class _Reader:
     def __init__(self, llir: str) -> None:
         self._llir = llir
         self._open: list[_Pass] = []  # announced with a number, and not printed yet
-        self._begun: _Pass | None = None  # another that began behind them
+        self._begun: _Pass | None = None  # another that began after them
         self._generator = False  # has printed something
         self._module = ""
         self._machine: dict[str, str] = {}  # the machine code of each function

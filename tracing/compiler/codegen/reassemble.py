@@ -29,7 +29,7 @@ class Difference:
 def difference(
     ptx: str, recorded: bytes, made: bytes, *, target: str, options: Mapping[str, str], tries: int = 6
 ) -> Difference:
-    """Explain two different cubins of one PTX, assembled again where more than debug data differs.
+    """Explain two different cubins of one PTX, assembled anew where more than debug data differs.
 
     target, options -- those of the `Compilation`
 

@@ -27,7 +27,7 @@ _ADDED = re.compile(
 class Diagnostic:
     """One message of the compiler."""
 
-    line: int | None  # in the file; None: it has no place there
+    line: int | None  # in the file; None: it has no line there
     kind: str  # "error", "warning", "remark", "note"
     message: str
 
@@ -53,7 +53,7 @@ def diagnostics(stderr: str, name: str) -> list[Diagnostic]:
 
 
 def without_added(stderr: str) -> str:
-    """What the compiler printed, without what triton-opt would not have: it is called in another way."""
+    """What the compiler printed, without what triton-opt would not have: it is called through Python."""
     kept = []
     for head, rest in _blocks(stderr):
         if head and _ADDED.match(head[5]):
@@ -77,7 +77,7 @@ def _blocks(stderr: str) -> Iterator[tuple[re.Match[str] | None, list[str]]]:
 
 
 def _around_quote(rest: list[str]) -> tuple[list[str], list[str]]:
-    # behind its message a diagnostic quotes a line of the source, with a caret below it
+    # after its message a diagnostic quotes a line of the source, with a caret below it
     caret = next((at for at, line in enumerate(rest) if line.strip() == "^"), None)
     return (rest, []) if caret is None else (rest[: max(caret - 1, 0)], rest[caret + 1 :])
 

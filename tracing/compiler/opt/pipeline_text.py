@@ -32,7 +32,8 @@ def passes_in(text: str) -> tuple[PassText, ...]:
 
 
 def reproducer_passes(text: str) -> tuple[PassText, ...]:
-    """The passes that a reproducer's file names beside its module, as `-run-reproducer` of triton-opt.
+    """The passes that a reproducer's file names in addition to its module, as `-run-reproducer` of
+    triton-opt.
 
     Raises Problem if it names none.
     """
@@ -62,9 +63,7 @@ def _passes(text: str, anchors: tuple[str, ...]) -> Iterator[PassText]:
         elif not rest or (rest.startswith("{") and rest.endswith("}")):
             yield PassText(name[0], options_in(rest[1:-1]), anchors)
         else:
-            raise Problem(
-                f"{rest!r} behind {name[0]} in the pipeline is neither passes nor options", _EXAMPLE
-            )
+            raise Problem(f"{rest!r} after {name[0]} in the pipeline is neither passes nor options", _EXAMPLE)
 
 
 def _split(text: str, separator: str) -> Iterator[str]:

@@ -23,8 +23,8 @@ _COUNT = "_ZN4mlir11PassManager16enableStatisticsENS_15PassDisplayModeE"
 _PIPELINE = 1  # PassDisplayMode: in the order of the passes
 _REGISTER = "_ZN4mlir27registerAsmPrinterCLOptionsEv"
 _PARSE = "LLVMParseCommandLineOptions"
-_HEADER = object.__basicsize__  # of a Python object: what its binding adds stands behind it
-_DIRECT = 1 << 2  # nb_inst::direct, behind two bits of nb_inst::state
+_HEADER = object.__basicsize__  # of a Python object: what its binding adds follows it
+_DIRECT = 1 << 2  # nb_inst::direct, after two bits of nb_inst::state
 
 
 def require() -> None:
@@ -45,7 +45,7 @@ def set_options(options: Sequence[str]) -> None:
 def allow_unregistered_dialects(context: Any) -> None:
     """Let a context read operations of dialects that it does not have.
 
-    Raises Problem where this Triton keeps its contexts in another way.
+    Raises Problem where this Triton stores its contexts differently.
     """
     allow, allowed = _symbol(_ALLOW), _symbol(_ALLOWED)
     allow.argtypes, allow.restype = (ctypes.c_void_p, ctypes.c_bool), None

@@ -1,7 +1,7 @@
-"""MLIR text through passes of the installed Triton: what `triton-opt` does, by way of the Python bindings.
+"""MLIR text through passes of the installed Triton: what `triton-opt` does, through the Python bindings.
 
 The compiler runs in a child process: LLVM's options stay what they are in this one, and a pass that aborts
-leaves its name and last words. Lines in diagnostics are those of the file, also behind a `// -----`, where
+leaves its name and last words. Lines in diagnostics are those of the file, also after a `// -----`, where
 triton-opt counts from the split on.
 """
 
@@ -50,7 +50,7 @@ class Settings:
     timing: bool = False
     statistics: bool = False
     crash_reproducer: str = ""  # file that gets the IR and the passes of a chunk that fails
-    local_reproducer: bool = False  # ... the failing pass alone
+    local_reproducer: bool = False  # ... only the failing pass
     printer: tuple[str, ...] = ()  # LLVM's options of the printer, "-mlir-print-local-scope"
     debug: bool = False
     debug_only: str = ""
