@@ -142,15 +142,17 @@ def keep(folder: Path, commit: str, parts: Sequence[str], say: Callable[[str], N
 
 
 def require_untouched(folder: Path, commit: str) -> None:
-    found = head(folder)
+    current = head(folder)
     placed = folder / ".git" / PLACED
     remedy = f"to build what is there name it, TRITON_SRC={folder} or LLVM_SRC={folder}; or move it away"
     if edited := changed(folder):
         names = ", ".join(edited[:3]) + (", …" if len(edited) > 3 else "")
-        raise Problem(f"{folder} is at {found[:12]} with changes ({names}); {commit[:12]} was needed", remedy)
-    if not placed.exists() or placed.read_text(encoding="utf-8") != found:
         raise Problem(
-            f"{folder} is at {found[:12]}, a commit made or chosen here; {commit[:12]} was needed", remedy
+            f"{folder} is at {current[:12]} with changes ({names}); {commit[:12]} was needed", remedy
+        )
+    if not placed.exists() or placed.read_text(encoding="utf-8") != current:
+        raise Problem(
+            f"{folder} is at {current[:12]}, a commit made or chosen here; {commit[:12]} was needed", remedy
         )
 
 

@@ -86,8 +86,8 @@ class Library:
 
     def first(self, pattern: re.Pattern[bytes]) -> str:
         with self.path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            found = pattern.search(data)
-            return found.group(1).decode() if found else ""
+            match = pattern.search(data)
+            return match.group(1).decode() if match else ""
 
 
 def text_at(strings: bytes, start: int) -> str:

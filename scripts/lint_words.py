@@ -90,7 +90,7 @@ class Use:
 def uses(path: str, text: str) -> list[Use]:
     """The banned words of one file, whose language is that of its suffix."""
     if path.endswith(".py"):
-        return sorted({*_of_python(path, text)}, key=lambda use: use.line)
+        return sorted({*_of_python(path, text)}, key=lambda use: (use.line, use.word))
     if path.endswith(".md"):
         return [*_of_prose(path, 1, _FENCED.sub(_blank, text))]
     return [*_of_comments(path, text)]
@@ -110,11 +110,21 @@ def _is_read(name: str) -> bool:
 
 def _of_python(path: str, text: str) -> Iterator[Use]:
     yield from _of_comments(path, text)
-    for node in ast.walk(ast.parse(text)):
+    nodes = list(ast.walk(ast.parse(text)))
+    # a record may hold what was found, as errors state what was found and what was needed
+    fields = {
+        line.target
+        for node in nodes
+        if isinstance(node, ast.ClassDef)
+        for line in node.body
+        if isinstance(line, ast.AnnAssign)
+    }
+    for node in nodes:
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value:
             yield from _of_prose(path, node.lineno, node.value)
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id in NAMES:
-            yield Use(path, node.lineno, node.id, NAMES[node.id])
+            if node not in fields:
+                yield Use(path, node.lineno, node.id, NAMES[node.id])
         elif isinstance(node, ast.arg) and node.arg in NAMES:
             yield Use(path, node.lineno, node.arg, NAMES[node.arg])
 

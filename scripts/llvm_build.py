@@ -54,14 +54,14 @@ def last(tools: Toolchain) -> Llvm | None:
     """The LLVM that was made ready last; None if none was, or if it is gone."""
     if not record(tools).exists():
         return None
-    found = Llvm(**json.loads(record(tools).read_text(encoding="utf-8")))
-    return found if Path(found.folder).exists() else None
+    built = Llvm(**json.loads(record(tools).read_text(encoding="utf-8")))
+    return built if Path(built.folder).exists() else None
 
 
 def read(tools: Toolchain) -> Llvm:
     """The same; raises Problem where there is none."""
-    if found := last(tools):
-        return found
+    if built := last(tools):
+        return built
     raise Problem(f"no LLVM is ready in {tools.root}", "make llvm")
 
 
@@ -96,8 +96,8 @@ def chosen_triton(options: argparse.Namespace, tools: Toolchain, known: Pins) ->
 
 
 def declared_version(triton: Path) -> str:
-    found = re.search(r"__version__ = ['\"]([\d.]+)", (triton / "python/triton/__init__.py").read_text())
-    return found.group(1) if found else ""
+    match = re.search(r"__version__ = ['\"]([\d.]+)", (triton / "python/triton/__init__.py").read_text())
+    return match.group(1) if match else ""
 
 
 def ready(options: argparse.Namespace) -> Llvm:
@@ -178,8 +178,8 @@ def launcher(source: Path, build: Path, compiler: Compiler) -> str:
 def require_memory(held: int) -> None:
     """Raise Problem where so many bytes of memory are too few for any of the builds."""
     if held < LEAST_MEMORY:
-        found = f"{held / GB:.1f} GB of memory were found, {LEAST_MEMORY / GB:.0f} GB were needed"
-        raise Problem(f"{found} for MLIR's largest file", "build elsewhere, or make LLVM=prebuilt llvm")
+        shortage = f"{held / GB:.1f} GB of memory were found, {LEAST_MEMORY / GB:.0f} GB were needed"
+        raise Problem(f"{shortage} for MLIR's largest file", "build elsewhere, or make LLVM=prebuilt llvm")
 
 
 def system_clang() -> str:
@@ -228,8 +228,8 @@ def configure(source: Source, build: Path, arguments: list[str]) -> None:
 
 def first_error(wrote: str) -> str:
     """CMake's first error, on one line."""
-    found = re.search(r"CMake Error[^\n]*\n(.*?)\n\n", wrote + "\n\n", re.S)
-    return " ".join(found.group(1).split()) if found else ""
+    match = re.search(r"CMake Error[^\n]*\n(.*?)\n\n", wrote + "\n\n", re.S)
+    return " ".join(match.group(1).split()) if match else ""
 
 
 def compile_all(build: Path, targets: list[str], compiler: Compiler, profile: str, jobs: Jobs) -> None:

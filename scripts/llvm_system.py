@@ -50,19 +50,19 @@ def places(given: str) -> tuple[str, ...]:
 
 def look(prefixes: tuple[str, ...]) -> list[Installed]:
     """The LLVMs that are there, newest first."""
-    found = {folder.resolve() for pattern in prefixes for folder in Path("/").glob(pattern.lstrip("/"))}
-    there = [Installed(folder, version) for folder in found if (version := version_of(folder))]
+    folders = {folder.resolve() for pattern in prefixes for folder in Path("/").glob(pattern.lstrip("/"))}
+    there = [Installed(folder, version) for folder in folders if (version := version_of(folder))]
     return sorted(there, key=lambda one: [int(n) for n in one.version.split(".")], reverse=True)
 
 
 def version_of(prefix: Path) -> str:
     config = prefix / "lib/cmake/llvm/LLVMConfig.cmake"
-    found = (
+    match = (
         re.search(r"set\(LLVM_PACKAGE_VERSION (\d+\.\d+\.\d+)", config.read_text())
         if config.exists()
         else None
     )
-    return found.group(1) if found else ""
+    return match.group(1) if match else ""
 
 
 def of_distribution(major: str, given: str, say: Say, prefixes: tuple[str, ...] = ()) -> Installed:
@@ -77,11 +77,11 @@ def of_distribution(major: str, given: str, say: Say, prefixes: tuple[str, ...] 
     there = look(prefixes or places(given))
     fitting = [one for one in there if given or one.major == (major or one.major)]
     if not fitting:
-        found = ", ".join(f"{one.version} in {one.prefix}" for one in there) or "none"
+        installed = ", ".join(f"{one.version} in {one.prefix}" for one in there) or "none"
         remedy = packages(list(PARTS), major or "NN") + "; or build it: make LLVM=source llvm"
         if there and not given:
             remedy += f"; or try another: make LLVM=system LLVM_SRC={there[0].prefix} llvm"
-        raise Problem(f"LLVM {major} with MLIR was needed, found: {found}", remedy)
+        raise Problem(f"LLVM {major} with MLIR was needed, found: {installed}", remedy)
     chosen = fitting[0]
     if lacking := [part for part in PARTS if not (chosen.prefix / part).exists()]:
         raise Problem(
@@ -136,9 +136,9 @@ def system_name() -> str:
 def address(triton: Path, name: str) -> str:
     """Where Triton's own build fetches its LLVM from."""
     for file in (triton / "python/build_helpers.py", triton / "setup.py"):
-        found = ARCHIVE.search(file.read_text(encoding="utf-8")) if file.exists() else None
-        if found:
-            return found.group(0).replace("{name}", name)
+        match = ARCHIVE.search(file.read_text(encoding="utf-8")) if file.exists() else None
+        if match:
+            return match.group(0).replace("{name}", name)
     return ""
 
 

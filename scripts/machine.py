@@ -48,10 +48,10 @@ def install(debian: str, fedora: str, conda: str) -> str:
 def gpus() -> list[str]:
     """GPUs that torch could use, each with its driver."""
     query = output("nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader")
-    found = [line.replace(", ", ", driver ") for line in query.splitlines() if ", " in line]
-    if not found and (Path("/dev/nvidia0").exists() or any(Path("/proc/driver/nvidia/gpus").glob("*"))):
-        found = ["NVIDIA (nvidia-smi does not answer)"]
-    return found + (amd_gpus() if Path("/dev/kfd").exists() else [])
+    gpus_listed = [line.replace(", ", ", driver ") for line in query.splitlines() if ", " in line]
+    if not gpus_listed and (Path("/dev/nvidia0").exists() or any(Path("/proc/driver/nvidia/gpus").glob("*"))):
+        gpus_listed = ["NVIDIA (nvidia-smi does not answer)"]
+    return gpus_listed + (amd_gpus() if Path("/dev/kfd").exists() else [])
 
 
 def amd_gpus() -> list[str]:

@@ -218,10 +218,10 @@ def family(root: int) -> dict[int, Used]:
             continue
         pid, ticks = int(stat.parent.name), sum(map(int, fields[11:15]))
         parents[pid], uses[pid] = int(fields[1]), Used(int(fields[21]) * page, ticks / tick)
-    found = {root} & uses.keys()
-    while below := {pid for pid, parent in parents.items() if parent in found} - found:
-        found |= below
-    return {pid: uses[pid] for pid in found}
+    reached = {root} & uses.keys()
+    while below := {pid for pid, parent in parents.items() if parent in reached} - reached:
+        reached |= below
+    return {pid: uses[pid] for pid in reached}
 
 
 def keep(log: Path, figures: Figures, *, whole: bool) -> Figures:

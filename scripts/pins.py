@@ -81,24 +81,24 @@ def version(text: str) -> tuple[int, int]:
 # Python 3.10 has no tomllib, and pip's copy of tomli is not there before a venv is. A string and a list
 # of strings are written in TOML as in JSON, so these few lines read all that pins.toml uses.
 def tables(text: str) -> dict[str, list[dict[str, Any]]]:
-    found: dict[str, list[dict[str, Any]]] = {}
+    parsed: dict[str, list[dict[str, Any]]] = {}
     row: dict[str, Any] = {}
     for line in text.splitlines():
         if line.startswith("["):
             row = {}
-            found.setdefault(line.strip("[] "), []).append(row)
+            parsed.setdefault(line.strip("[] "), []).append(row)
         elif line and not line.startswith("#"):
             key, _, value = line.partition("=")
             row[key.strip()] = json.loads(value)
-    return found
+    return parsed
 
 
 def read(path: Path = PINS) -> Pins:
-    found = tables(path.read_text(encoding="utf-8"))
-    pairs = tuple(Pair(**{**row, "python": tuple(row["python"])}) for row in found["pair"])
-    (source,) = found["source"]
-    releases = tuple(Release(**row) for row in found.get("release", []))
-    return Pins(found["default"][0]["torch"], pairs, source["triton"], tuple(source["llvm"]), releases)
+    parsed = tables(path.read_text(encoding="utf-8"))
+    pairs = tuple(Pair(**{**row, "python": tuple(row["python"])}) for row in parsed["pair"])
+    (source,) = parsed["source"]
+    releases = tuple(Release(**row) for row in parsed.get("release", []))
+    return Pins(parsed["default"][0]["torch"], pairs, source["triton"], tuple(source["llvm"]), releases)
 
 
 def pick(pins: Pins, *, torch: str = "", triton: str = "", gpu: bool, python: tuple[int, int]) -> Pair:

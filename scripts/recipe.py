@@ -62,10 +62,10 @@ def compiler(launcher: str = "") -> Compiler:
 def pairs() -> list[tuple[str, str]]:
     """C and C++ compilers by preference; Debian installs a newer clang next to the default, under its
     number."""
-    found = {
+    versions = {
         int(m.group(1)) for name in executables("clang++-") if (m := re.fullmatch(r"clang\+\+-(\d+)", name))
     }
-    newest = [(f"clang-{number}", f"clang++-{number}") for number in sorted(found, reverse=True)]
+    newest = [(f"clang-{number}", f"clang++-{number}") for number in sorted(versions, reverse=True)]
     return [*newest, ("clang", "clang++"), ("gcc", "g++"), ("cc", "c++")]
 
 

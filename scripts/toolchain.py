@@ -49,10 +49,10 @@ class Toolchain:
 
 def require_room(folder: Path, needed: float, what: str) -> None:
     """Raise Problem where a folder's disk has fewer bytes free than needed."""
-    found = free(folder)
-    if found < needed:
+    room = free(folder)
+    if room < needed:
         remedy = "free some, or build elsewhere: make TOOLCHAIN=/elsewhere …"
-        problem = f"{found / GB:.1f} GB are free in {folder}, {needed / GB:.1f} GB were needed for {what}"
+        problem = f"{room / GB:.1f} GB are free in {folder}, {needed / GB:.1f} GB were needed for {what}"
         raise Problem(problem, remedy)
 
 

@@ -122,10 +122,10 @@ def cmake_arguments(llvm: Llvm, compiler: Compiler, launcher: list[str]) -> list
 
 def requirements(triton: Path) -> list[str]:
     """What Triton's pyproject.toml needs for its build, and lit; what is installed is not requested."""
-    found = re.search(
+    match = re.search(
         r"^requires\s*=\s*\[(.*?)\]", (triton / "pyproject.toml").read_text(encoding="utf-8"), re.M | re.S
     )
-    asked = re.findall(r'"([^"]+)"', found.group(1)) if found else ["setuptools", "pybind11"]
+    asked = re.findall(r'"([^"]+)"', match.group(1)) if match else ["setuptools", "pybind11"]
     programs = {"cmake", "ninja"}
     rest = [
         one
@@ -170,10 +170,10 @@ def install(
 
 def build_folder(triton: Path) -> Path:
     """Where setup.py ran CMake last. Raises Problem if it never did."""
-    found = sorted(triton.glob("build/cmake*/CMakeCache.txt"), key=lambda file: file.stat().st_mtime)
-    if not found:
+    caches = sorted(triton.glob("build/cmake*/CMakeCache.txt"), key=lambda file: file.stat().st_mtime)
+    if not caches:
         raise Problem(f"{triton} was not built: build/cmake… is missing", "make triton")
-    return found[-1].parent
+    return caches[-1].parent
 
 
 def main() -> int:

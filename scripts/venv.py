@@ -92,10 +92,10 @@ def project_ways(venv: Path, *, test: bool, site: bool) -> list[Way]:
 
 def try_way(venv: Path, way: Way) -> str:
     """Run one method; what its failing command wrote, empty if none failed."""
-    found = free(venv)
-    if found < way.needs:
+    room = free(venv)
+    if room < way.needs:
         remedy = "free some, or put the environment elsewhere: make VENV=/elsewhere/venv"
-        raise Problem(f"{found / GB:.1f} GB of disk are free, {way.needs / GB:.0f} GB were needed", remedy)
+        raise Problem(f"{room / GB:.1f} GB of disk are free, {way.needs / GB:.0f} GB were needed", remedy)
     say(way.says)
     for command in way.commands:
         done = subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
@@ -186,8 +186,8 @@ def require_system_pair(venv: Path, known: Pins) -> None:
     """Raise Problem unless the torch and Triton of the system, which this environment sees, are a pair."""
     there = installed(venv)
     if not known.known(there["torch"], there["triton"]):
-        found = f"torch {there['torch'] or '(none)'} with Triton {there['triton'] or '(none)'}"
-        raise Problem(f"the system has {found}; known are{known}", "`make venv` without SITE=1")
+        versions = f"torch {there['torch'] or '(none)'} with Triton {there['triton'] or '(none)'}"
+        raise Problem(f"the system has {versions}; known are{known}", "`make venv` without SITE=1")
 
 
 class Receipt:

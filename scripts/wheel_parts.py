@@ -55,14 +55,14 @@ def fetch(tools: Toolchain, venv: Path, version: str, say: Say) -> Path:
     folder = tools.root / "wheels"
     command = (str(venv / "bin/python"), "-m", "pip", "download", "--quiet", "--no-deps", "-d", str(folder))
     done = subprocess.run([*command, f"triton=={version}"], capture_output=True, text=True)
-    found = sorted(folder.glob(f"triton-{version}-*.whl")) if folder.exists() else []
-    if done.returncode or not found:
+    wheels = sorted(folder.glob(f"triton-{version}-*.whl")) if folder.exists() else []
+    if done.returncode or not wheels:
         last = (done.stderr.strip() or "nothing was fetched").splitlines()[-1]
         remedy = f"install it first: make clean && make venv TRITON={version}"
         raise Problem(
             f"the wheel of Triton {version}, which has ptxas and cuda.h, was not to be had: {last}", remedy
         )
-    return found[-1]
+    return wheels[-1]
 
 
 def unzip(wheel: Path, folder: Path) -> None:

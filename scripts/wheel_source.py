@@ -48,11 +48,11 @@ def built_in(library: Path, triton: Path) -> str:
         )
     ask = f"info line {Path(proofs.COALESCE).name}:{line}"
     answer = output("gdb", "-nx", "-batch", "-iex", "set debuginfod enabled off", "-ex", ask, str(library))
-    found = LINE.search(answer)
-    if not found or not found.group(1).endswith(proofs.COALESCE):
+    match = LINE.search(answer)
+    if not match or not match.group(1).endswith(proofs.COALESCE):
         problem = f"{library} has no code of CoalescePass at {proofs.COALESCE}:{line}; it is of another tree"
         raise Problem(problem, "is it a repackaged wheel? make clean venv, or make triton")
-    return found.group(1).removesuffix(proofs.COALESCE).rstrip("/")
+    return match.group(1).removesuffix(proofs.COALESCE).rstrip("/")
 
 
 def main() -> int:

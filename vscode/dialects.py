@@ -93,7 +93,7 @@ def _lldb(native: Native, machine: Machine) -> dict[str, Any]:
 
 def _formatters(machine: Machine) -> list[Path]:
     names = ("llvm/utils/lldbDataFormatters.py", "mlir/utils/lldb-scripts/mlirDataFormatters.py")
-    return [found for name in names for path in machine.sources[1:] if (found := path / name).exists()]
+    return [file for name in names for path in machine.sources[1:] if (file := path / name).exists()]
 
 
 def _dap(native: Native, machine: Machine) -> dict[str, Any]:

@@ -40,9 +40,9 @@ def gdb_version(gdb: str) -> int:
 
 def debugger(home: Path, gdb: str) -> str:
     """The kind that is installed; where none is, the one that can be had there."""
-    found = {entry.name for place in HOMES for entry in (home / place / "extensions").glob("*-*")}
+    extensions = {entry.name for place in HOMES for entry in (home / place / "extensions").glob("*-*")}
     for kind, extension in EXTENSIONS.items():
-        if any(name.lower().startswith(f"{extension}-") for name in found):
+        if any(name.lower().startswith(f"{extension}-") for name in extensions):
             return kind
     if not gdb and lldb_dap():
         return LLDB_DAP

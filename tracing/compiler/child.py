@@ -130,12 +130,12 @@ def respond(call: Callable[[], Any], pipe: int) -> None:
     """Make a call, and send its result, or what it raised, through a pipe to the process that waits."""
     _parent[:] = [pipe]
     try:
-        found = {"result": call()}
+        outcome = {"result": call()}
     except Problem as problem:
-        found = {"failure": problem.problem}
+        outcome = {"failure": problem.problem}
     except Exception as error:
-        found = {"failure": f"{type(error).__name__}: {error}"}
-    _send(pipe, _ANSWER, msgspec.msgpack.encode(found))
+        outcome = {"failure": f"{type(error).__name__}: {error}"}
+    _send(pipe, _ANSWER, msgspec.msgpack.encode(outcome))
 
 
 def _run(call: Callable[[], Any], writer: int, stderr: int, parent: int, program: Sequence[str]) -> None:

@@ -97,9 +97,9 @@ def attempt(
 
 def death_of(ended: Ended, part: str) -> Death:
     """How a child died that ran no more than one pass, `part`."""
-    found = _death(ended, part, None, "")
+    death = _death(ended, part, None, "")
     said = errors_in(ended.stderr).splitlines()
-    return replace(found, said=said[0].strip()) if found.kind == "diagnostic" and said else found
+    return replace(death, said=said[0].strip()) if death.kind == "diagnostic" and said else death
 
 
 def _death(ended: Ended, part: str, index: int | None, stage: str) -> Death:
@@ -107,10 +107,10 @@ def _death(ended: Ended, part: str, index: int | None, stage: str) -> Death:
     said = ended.failure.splitlines()[0]
     if ended.timed_out:
         kind, said = "time", ended.failure
-    elif found := _ASSERTION.search(ended.stderr):
-        kind, said = "assertion", f"Assertion `{found[2]}' failed"
-    elif found := _FATAL.search(ended.stderr):
-        kind, said = "fatal error", found[0]
+    elif match := _ASSERTION.search(ended.stderr):
+        kind, said = "assertion", f"Assertion `{match[2]}' failed"
+    elif match := _FATAL.search(ended.stderr):
+        kind, said = "fatal error", match[0]
     elif ended.signal:
         kind, said = "signal", ended.signal
     return Death(kind, said, part, index, stage)

@@ -65,7 +65,7 @@ def _digest(path: Path) -> str:
 
 
 def _read(pieces: Iterable[bytes]) -> str:
-    found = hashlib.blake2b(digest_size=16)
+    digest = hashlib.blake2b(digest_size=16)
     for piece in pieces:
-        found.update(piece)
-    return found.hexdigest()
+        digest.update(piece)
+    return digest.hexdigest()

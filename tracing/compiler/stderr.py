@@ -39,8 +39,8 @@ def collected() -> Iterator[Callable[[], str]]:
 def errors_in(text: str) -> str:
     """The errors in what the compiler said, the first few; what surrounds them is left out."""
     # a stack, the whole module, lines of source
-    found = [line for line in text.splitlines() if _ERROR.search(line)]
-    return "\n  ".join(found[:_LINES])
+    errors = [line for line in text.splitlines() if _ERROR.search(line)]
+    return "\n  ".join(errors[:_LINES])
 
 
 @contextmanager

@@ -93,13 +93,13 @@ def _zero(kind: str) -> str | None:
 
 def value_types(module: Module) -> dict[str, str]:
     """The type of every value."""
-    found: dict[str, str] = {}
+    replaced: dict[str, str] = {}
     for one in module.operation.walk():
-        found.update(zip(one.results, one.result_types, strict=False))
+        replaced.update(zip(one.results, one.result_types, strict=False))
         for region in one.regions:
             for block in region:
-                found.update(block.arguments)
-    return found
+                replaced.update(block.arguments)
+    return replaced
 
 
 def replace(one: Operation, values: Mapping[str, str]) -> None:

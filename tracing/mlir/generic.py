@@ -108,25 +108,25 @@ class _Reader:
         )
 
     def _results(self) -> list[tuple[str, int]]:
-        found: list[tuple[str, int]] = []
+        labels: list[tuple[str, int]] = []
         while self._peek("%"):
             match = self._match(_RESULT)
-            found.append((match[1], int(match[2] or 1)))
+            labels.append((match[1], int(match[2] or 1)))
             if self._peek(","):
                 self._take(",")
-        if found:
+        if labels:
             self._take("=")
-        return found
+        return labels
 
     def _regions(self) -> list[list[Block]]:
         self._take("(")
-        found = []
+        parsed = []
         while self._peek("{"):
-            found.append(self._region())
+            parsed.append(self._region())
             if self._peek(","):
                 self._take(",")
         self._take(")")
-        return found
+        return parsed
 
     def _region(self) -> list[Block]:
         self._take("{")

@@ -33,11 +33,11 @@ class Memory:
     def load(self, addresses: Any, pointee: str) -> Any:
         """The elements at some addresses."""
         addresses = np.asarray(addresses, dtype=np.int64)
-        found = np.zeros(addresses.shape, dtype=Type((), pointee).dtype)
+        loaded = np.zeros(addresses.shape, dtype=Type((), pointee).dtype)
         for argument in np.unique(addresses // RANGE - 1):
             where = addresses // RANGE - 1 == argument
-            found[where] = self._at(int(argument), addresses[where], pointee)
-        return found
+            loaded[where] = self._at(int(argument), addresses[where], pointee)
+        return loaded
 
     def store(self, addresses: Any, values: Any, pointee: str) -> None:
         """Store elements, the last one of those for one address."""
@@ -52,18 +52,20 @@ class Memory:
 
     def stored(self) -> dict[tuple[int, int], Any]:
         """What was stored, by argument and index."""
-        return {(arg, index): value for arg, found in self._stored.items() for index, value in found.items()}
+        return {
+            (arg, index): value for arg, stored in self._stored.items() for index, value in stored.items()
+        }
 
     def _at(self, argument: int, addresses: Any, pointee: str) -> Any:
         indices = self._indices(argument, addresses, pointee)
-        found = _made_up(argument, indices, self._elements[argument])
+        value = _made_up(argument, indices, self._elements[argument])
         stored = self._stored.get(argument)
         if stored:
             keys = np.array(sorted(stored), dtype=np.int64)
             at = np.minimum(np.searchsorted(keys, indices), len(keys) - 1)
             known = keys[at] == indices
-            found[known] = [stored[index] for index in indices[known].tolist()]
-        return _read_as(found, self._elements[argument].element, pointee)
+            value[known] = [stored[index] for index in indices[known].tolist()]
+        return _read_as(value, self._elements[argument].element, pointee)
 
     def _indices(self, argument: int, addresses: Any, pointee: str) -> Any:
         known = self._elements.get(argument)

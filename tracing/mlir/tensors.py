@@ -118,10 +118,10 @@ def _advanced(machine: Machine, one: Operation, operands: list[Any]) -> Any:
 def _load(machine: Machine, one: Operation, operands: list[Any]) -> Any:
     (addresses,), mask, other = segments(one, operands)
     kind = type_of(one.result_types[0])
-    found = machine.memory.load(np.broadcast_to(addresses, kind.shape), kind.element)
+    loaded = machine.memory.load(np.broadcast_to(addresses, kind.shape), kind.element)
     if not mask:
-        return found
-    return np.where(mask[0], found, other[0] if other else kind.dtype(0))
+        return loaded
+    return np.where(mask[0], loaded, other[0] if other else kind.dtype(0))
 
 
 def _store(machine: Machine, one: Operation, operands: list[Any]) -> Any:

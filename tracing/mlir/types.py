@@ -68,12 +68,12 @@ def type_of(text: str) -> Type:
 def rounded(values: Any, kind: Type) -> Any:
     """Values as the elements of a type are: of its width, and of bf16's bits."""
     with np.errstate(all="ignore"):
-        found = np.asarray(values).astype(kind.dtype, copy=False)
+        array = np.asarray(values).astype(kind.dtype, copy=False)
     if kind.element != "bf16":
-        return found
-    bits = found.view(np.uint32).astype(np.uint64)
+        return array
+    bits = array.view(np.uint32).astype(np.uint64)
     even = (bits + 0x7FFF + ((bits >> np.uint64(16)) & np.uint64(1))) & np.uint64(0xFFFF0000)
-    return np.where(np.isnan(found), found, even.astype(np.uint32).view(np.float32))
+    return np.where(np.isnan(array), array, even.astype(np.uint32).view(np.float32))
 
 
 @lru_cache(maxsize=4096)

@@ -179,9 +179,9 @@ class Alignment(Generic[T]):
 
     def _only(self, side: int, launch: T) -> Iterator[Pair[T]]:
         here, there = (self._a, self._b) if side == 0 else (self._b, self._a)
-        found = there.waiting.take(here.kernel(launch), lambda other: self._equal(side, launch, other))
-        if found is not None:
-            yield Pair(launch, found, True) if side == 0 else Pair(found, launch, True)
+        partner = there.waiting.take(here.kernel(launch), lambda other: self._equal(side, launch, other))
+        if partner is not None:
+            yield Pair(launch, partner, True) if side == 0 else Pair(partner, launch, True)
         elif self._comes(launch, here, there):
             here.waiting.add(here.kernel(launch), launch)
         else:
@@ -214,8 +214,8 @@ class Alignment(Generic[T]):
 
     def _last(self, launch: T) -> Iterator[Pair[T]]:
         kernel = self._b.kernel(launch)
-        found = self._a.waiting.take(kernel, lambda one: self._ask.equal(one, launch))
-        yield Pair(found, launch, found is not None)
+        partner = self._a.waiting.take(kernel, lambda one: self._ask.equal(one, launch))
+        yield Pair(partner, launch, partner is not None)
 
 
 def way_back(a: Sequence[str], b: Sequence[str]) -> tuple[int, int]:
@@ -224,18 +224,18 @@ def way_back(a: Sequence[str], b: Sequence[str]) -> tuple[int, int]:
     Up to the end of either fewer keys may agree; elsewhere CONFIRM keys in a row must. Of two alignments that
     leave out as many, the one after which more keys agree is taken.
     """
-    found: dict[tuple[str, ...], int] = {}
+    counts: dict[tuple[str, ...], int] = {}
     for start in range(len(b)):
         for length in range(2, CONFIRM + 1):  # shorter ones for the end of a
-            found.setdefault(tuple(b[start : start + length]), start)
+            counts.setdefault(tuple(b[start : start + length]), start)
     ends = [tuple(b[-length:]) for length in range(2, min(CONFIRM, len(b) + 1))]
     if b:
-        found.setdefault((b[-1],), len(b) - 1)
+        counts.setdefault((b[-1],), len(b) - 1)
     best, agreeing = (len(a), len(b)), 0
     for start in range(len(a)):
         if start > sum(best):
             break
-        after = found.get(tuple(a[start : start + CONFIRM]))
+        after = counts.get(tuple(a[start : start + CONFIRM]))
         if after is None:  # the end of b, however short
             tails = (len(b) - len(end) for end in ends if tuple(a[start : start + len(end)]) == end)
             after = min(tails, default=None)

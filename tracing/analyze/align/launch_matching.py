@@ -75,7 +75,7 @@ def first_in_order(a: Sequence[T], b: Sequence[T], ask: Launches[T]) -> tuple[in
     kernels, exact = ([[of(one, side) for one in launches] for side, launches in enumerate((a, b))]
                       for of in (ask.kernel, ask.exact))  # fmt: skip
     contents = [list(map(ask.content, launches)) for launches in (a, b)]
-    found: list[tuple[int, int, int]] = []  # how much is equal from there on
+    candidates: list[tuple[int, int, int]] = []  # how much is equal from there on
     below = [0] * (len(b) + 1)
     for n in reversed(range(len(a))):
         row = [0] * (len(b) + 1)
@@ -84,11 +84,11 @@ def first_in_order(a: Sequence[T], b: Sequence[T], ask: Launches[T]) -> tuple[in
             if kernels[0][n] == kernels[1][m]:
                 alike = exact[0][n] == exact[1][m]
                 pair = 1 + alike + 2 * (alike and contents[0][n] == contents[1][m])
-                found.append((pair + below[m + 1], n, m))
+                candidates.append((pair + below[m + 1], n, m))
                 best = max(best, pair + below[m + 1])
             row[m] = best
         below = row
-    most = [(n + m, n, m) for equal, n, m in found if equal == below[0]]
+    most = [(n + m, n, m) for equal, n, m in candidates if equal == below[0]]
     return min(most)[1:] if most else None
 
 

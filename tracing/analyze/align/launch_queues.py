@@ -44,10 +44,10 @@ class Waiting(Generic[T]):
         """Take those out that were launched before an index, in order."""
         if not self:
             return []
-        found = [one for held in self._by_kernel.values() for one in held if one.index < index]
+        earlier = [one for held in self._by_kernel.values() for one in held if one.index < index]
         for held in self._by_kernel.values():
             held[:] = [one for one in held if one.index >= index]
-        return sorted(found, key=lambda one: one.index)
+        return sorted(earlier, key=lambda one: one.index)
 
 
 class Side(Generic[T]):

@@ -29,15 +29,15 @@ _NOISE = re.compile(
 
 def llvm_passes(run: Run, compilation: Compilation) -> LlvmPasses | None:
     """LLVM's passes over one kernel, as they were derived last; None if nobody has asked for them yet."""
-    found = [one for one in run.records(LlvmPasses) if one.hash == compilation.hash]
-    return found[-1] if found else None
+    records = [one for one in run.records(LlvmPasses) if one.hash == compilation.hash]
+    return records[-1] if records else None
 
 
 def instructions(text: str) -> Counter[str]:
     """How often each instruction occurs: "fadd", "llvm.maxnum.f32", "call", "asm"; "S_LOAD_DWORDX2"."""
     machine = text.startswith("# Machine code")
-    found = map((_MACHINE if machine else _INSTRUCTION).match, text.splitlines())
-    return Counter(filter(None, (match and _name(match) for match in found)))
+    matches = map((_MACHINE if machine else _INSTRUCTION).match, text.splitlines())
+    return Counter(filter(None, (match and _name(match) for match in matches)))
 
 
 def _name(match: re.Match[str]) -> str:

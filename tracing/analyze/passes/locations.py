@@ -114,10 +114,10 @@ class _Locations:
         depth = 0
         while tokens[-1] != "[" or depth:
             depth += {"<": 1, ">": -1}.get(tokens.pop(), 0)
-        found: list[Stack] = []
+        stacks: list[Stack] = []
         while tokens.pop() != "]":  # first "[", then a comma each
-            found += self._read(tokens)
-        return tuple(dict.fromkeys(found))
+            stacks += self._read(tokens)
+        return tuple(dict.fromkeys(stacks))
 
 
 def _inlined(callee: tuple[Stack, ...], caller: tuple[Stack, ...]) -> tuple[Stack, ...]:
@@ -230,8 +230,8 @@ def _frame(files: Mapping[str, str], file: str, line: str) -> Stack:
 
 
 def _files(text: str) -> dict[str, str]:
-    found = map(_FILE.match, text.splitlines())
-    return {m[1]: _path(m[2], m[3]) if m[3] else m[2] for m in found if m}
+    matches = map(_FILE.match, text.splitlines())
+    return {m[1]: _path(m[2], m[3]) if m[3] else m[2] for m in matches if m}
 
 
 # SASS

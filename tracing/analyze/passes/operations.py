@@ -35,8 +35,8 @@ class Operation:
 
 def counts(text: str) -> Counter[str]:
     """How often each operation occurs in a module; costs one regular expression a line."""
-    found = map(_OPERATION.match, text.splitlines())
-    return Counter(match["name"] for match in found if match)
+    matches = map(_OPERATION.match, text.splitlines())
+    return Counter(match["name"] for match in matches if match)
 
 
 def operations(text: str) -> list[Operation]:
@@ -44,7 +44,7 @@ def operations(text: str) -> list[Operation]:
 
     The location of an operation with regions stands after the last of them, lines below its name.
     """
-    found: list[Operation] = []
+    listed: list[Operation] = []
     owners: list[int] = []  # for each open region, the operation it belongs to; -1: the module
     latest = {0: -1}  # at each depth the last operation, for lines that go on with it: `default {`
     for number, line in enumerate(text.splitlines(), 1):
@@ -54,12 +54,12 @@ def operations(text: str) -> list[Operation]:
         for _ in range(min(closed, len(owners))):
             owner = owners.pop()
         if match := _OPERATION.match(body):
-            owner = latest[len(owners)] = len(found)
-            found.append(Operation(number, match["name"], body.strip()))
+            owner = latest[len(owners)] = len(listed)
+            listed.append(Operation(number, match["name"], body.strip()))
         if location and owner >= 0:
-            found[owner] = replace(found[owner], location=location)
+            listed[owner] = replace(listed[owner], location=location)
         owners += [latest.get(len(owners), -1)] * opened
-    return found
+    return listed
 
 
 def without_locations(text: str) -> str:

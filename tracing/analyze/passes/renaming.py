@@ -43,12 +43,12 @@ def renamed(before: str, after: str) -> str:
 
 def _with_aliases_of(old: Sequence[str], new: Sequence[str]) -> Iterator[str]:
     # the lines of `new`; an alias is defined after those that its meaning refers to
-    known = {found["meaning"]: found["name"] for found in map(_ALIASED.fullmatch, old) if found}
+    known = {match["meaning"]: match["name"] for match in map(_ALIASED.fullmatch, old) if match}
     taken = set(known.values())
     names: dict[str, str] = {}
     for line in new:
-        if found := _ALIASED.fullmatch(line):
-            name, meaning = found["name"], _replaced(_ALIAS, found["meaning"], names)
+        if match := _ALIASED.fullmatch(line):
+            name, meaning = match["name"], _replaced(_ALIAS, match["meaning"], names)
             names[name] = known.get(meaning) or (f"{name}'" if name in taken else name)
         yield _replaced(_ALIAS, line, names)
 

@@ -28,7 +28,7 @@ def replacements(
     Gives, by the pass's index and the name of the operation, how many more operations of which names stand
     after the pass where the removed ones were. Reads the IR around each such pass.
     """
-    found: dict[tuple[int, str], Mapping[str, int]] = {}
+    by_origin: dict[tuple[int, str], Mapping[str, int]] = {}
     for step in history(steps, wanted):
         record = step.record
         removed = [name for name in step.before if step.after.get(name, 0) < step.before[name]]
@@ -36,8 +36,8 @@ def replacements(
             continue
         before, after = _by_place(run.text(record.before)), _by_place(run.text(record.after))
         for name in removed:
-            found[record.index, name] = _became(name, before, after)
-    return found
+            by_origin[record.index, name] = _became(name, before, after)
+    return by_origin
 
 
 _Places = Mapping[tuple[Stack, ...], Counter[str]]

@@ -40,11 +40,11 @@ class Thread:
 
 def artefacts(run: Run, compilation: Compilation) -> dict[str, Blob]:
     """What each stage of a compilation gave, by the ending of the artefact's file name."""
-    found: dict[str, Blob] = {}
+    blobs: dict[str, Blob] = {}
     for owner, artefact in run.artefacts():
         if owner.hash == compilation.hash:
-            found.setdefault(artefact.stage, artefact.blob)
-    return found
+            blobs.setdefault(artefact.stage, artefact.blob)
+    return blobs
 
 
 def stage_lines(run: Run, compilation: Compilation, nvdisasm: Path | None) -> list[StageLines]:
@@ -56,9 +56,11 @@ def stage_lines(run: Run, compilation: Compilation, nvdisasm: Path | None) -> li
     """
     blobs = artefacts(run, compilation)
     nvidia = compilation.target.startswith("cuda")
-    found = [_stage(run, blobs, stage) for stage in ("ttir", "ttgir", "llir", "ptx" if nvidia else "amdgcn")]
-    found += [_sass(run, blobs, nvdisasm)] if nvidia else []
-    return [_without_callers(one) if _calls(found[2]) and not _calls(one) else one for one in found]
+    located = [
+        _stage(run, blobs, stage) for stage in ("ttir", "ttgir", "llir", "ptx" if nvidia else "amdgcn")
+    ]
+    located += [_sass(run, blobs, nvdisasm)] if nvidia else []
+    return [_without_callers(one) if _calls(located[2]) and not _calls(one) else one for one in located]
 
 
 def _calls(stage: StageLines) -> bool:
@@ -126,7 +128,7 @@ def follow(stages: Sequence[StageLines], position: str) -> list[Thread]:
                     threads.setdefault(stack, {}).setdefault(stage.stage, []).append(one)
     if not threads:
         raise Problem(f"nothing of this kernel comes from {position}", _known_lines(stages, file))
-    return [Thread(stack, found) for stack, found in threads.items()]
+    return [Thread(stack, by_stage) for stack, by_stage in threads.items()]
 
 
 def _position(position: str) -> tuple[str, int]:

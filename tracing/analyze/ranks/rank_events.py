@@ -93,7 +93,7 @@ def ranks_of(run: Run) -> tuple[list[RankEvents], list[str]]:
         notes += [f"{other.strip('-')}, another process of rank {rank}" for other in others]
         if early := ending(run, rank):
             notes.append(f"rank {rank} {early}; compared up to there")
-    return [RankEvents(run, found[0]) for _, found in sorted(by_rank.items())], notes
+    return [RankEvents(run, processes[0]) for _, processes in sorted(by_rank.items())], notes
 
 
 def side_by_side(ranks: list[RankEvents]) -> Iterator[tuple[Step, Mapping[int, str]]]:

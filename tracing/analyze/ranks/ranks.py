@@ -66,9 +66,11 @@ class RankComparison:
     def _partings(self, ranks: list[RankEvents], done: Mapping[int, deque[str]]) -> Iterator[Parting]:
         for step, absent in side_by_side(ranks):
             first = next(iter(step.values()))
-            for found in self._at(step, absent):
-                before = {rank: tuple(done[rank]) for rank in found.left}
-                yield Parting(found.kind, first, found.groups, found.argument, before, found.outputs)
+            for departure in self._at(step, absent):
+                before = {rank: tuple(done[rank]) for rank in departure.left}
+                yield Parting(
+                    departure.kind, first, departure.groups, departure.argument, before, departure.outputs
+                )
             for rank, event in step.items():
                 done[rank].append(str(event))
 

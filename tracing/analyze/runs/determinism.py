@@ -64,12 +64,12 @@ class Table:
     unperturbed: Mapping[str, str]  # what could not be, and why
 
 
-def unasked(found: Iterable[Divergence], perturbed: Sequence[Perturbed]) -> tuple[Divergence, ...]:
+def unasked(divergences: Iterable[Divergence], perturbed: Sequence[Perturbed]) -> tuple[Divergence, ...]:
     """Without launches of another configuration whose results are equal, where another was to win."""
     asked = any(one.what == "winners" and one.how for one in perturbed)
     return tuple(
         one
-        for one in found
+        for one in divergences
         if not (asked and isinstance(one, LaunchDiffers) and one.tuned and not one.outputs)
     )
 
@@ -86,8 +86,10 @@ def table(repeats: Sequence[Repeat]) -> Table:
     perturbed: dict[str, dict[int, str]] = {}
     unperturbed: dict[str, str] = {}
     for repeat in repeats:
-        for found in repeat.found:
-            kernels.setdefault(found.pair.launch.kernel_name, {}).setdefault(repeat.index, kind_of(found))
+        for divergence in repeat.found:
+            kernels.setdefault(divergence.pair.launch.kernel_name, {}).setdefault(
+                repeat.index, kind_of(divergence)
+            )
         for name in repeat.results:
             results.setdefault(name, {})[repeat.index] = "differs"
         if repeat.failure:

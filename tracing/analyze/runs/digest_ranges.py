@@ -26,16 +26,16 @@ def differing_elements(
     """
     size, count = element_bytes(meta.dtype), math.prod(meta.shape)
     step = TILE_BYTES * block_tiles(size * count) // size
-    found: list[tuple[int, int]] = []
+    ranges: list[tuple[int, int]] = []
     for start in range(0, min(len(a.tiles), len(b.tiles)), RANGE):
         if _differ((a, b), start) and not (before and _differ(before, start)):
             first = start // RANGE * step
             behind = min(first + step, count)
-            if found and found[-1][1] == first:
-                found[-1] = (found[-1][0], behind)
+            if ranges and ranges[-1][1] == first:
+                ranges[-1] = (ranges[-1][0], behind)
             else:
-                found.append((first, behind))
-    return found
+                ranges.append((first, behind))
+    return ranges
 
 
 def blame(before: Pair, after: Pair) -> Blame:

@@ -43,16 +43,16 @@ def command(info: RunInfo, *options: str) -> list[str]:
 
 def with_variables(run: Run) -> list[str]:
     """The words before a command that give it the variables which the case of a run read, as they were."""
-    found = variables(run)
-    unset = [word for name, value in found.items() if value is None for word in ("-u", name)]
-    set_ = [f"{name}={value}" for name, value in found.items() if value is not None]
-    return ["env", *unset, *set_] if found else []
+    needed = variables(run)
+    unset = [word for name, value in needed.items() if value is None for word in ("-u", name)]
+    set_ = [f"{name}={value}" for name, value in needed.items() if value is not None]
+    return ["env", *unset, *set_] if needed else []
 
 
 def variables(run: Run) -> dict[str, str | None]:
     """The variables that the case of a run read, None: not set; without those that torchrun sets."""
-    found = {one.name: one.value for one in _read(run) if not one.redacted}
-    return {name: value for name, value in found.items() if not _is_of_a_job(name)}
+    by_name = {one.name: one.value for one in _read(run) if not one.redacted}
+    return {name: value for name, value in by_name.items() if not _is_of_a_job(name)}
 
 
 def not_recorded(run: Run) -> tuple[str, ...]:

@@ -39,8 +39,8 @@ class ResultDiffers:
 
 def results(run: Run) -> ByName:
     """What the case gave and left, by rank and name; without arguments that it did not change."""
-    found, before = _values(run, Result), _values(run, Start)
-    return {key: value for key, value in found.items() if not _is_as_it_was(key, value, before)}
+    results, before = _values(run, Result), _values(run, Start)
+    return {key: value for key, value in results.items() if not _is_as_it_was(key, value, before)}
 
 
 def differing_results(a: Run, b: Run) -> tuple[ResultDiffers, ...]:
@@ -53,9 +53,9 @@ def differing_results(a: Run, b: Run) -> tuple[ResultDiffers, ...]:
     starts = _values(a, Start), _values(b, Start)
     whole = not any(ending(run, rank) for run in (a, b) for rank, _ in (*one, *other))
     return tuple(
-        found
-        for found in _differing(one, other, whole)
-        if not (_unchanged(found, one, starts[0]) and _unchanged(found, other, starts[1]))
+        difference
+        for difference in _differing(one, other, whole)
+        if not (_unchanged(difference, one, starts[0]) and _unchanged(difference, other, starts[1]))
     )
 
 
@@ -63,7 +63,7 @@ def differing_start(a: Run, b: Run) -> tuple[ResultDiffers, ...]:
     """What the case started from that differs: "input 0", "parameter weight", "torch's random generator"."""
     one, other = _values(a, Start), _values(b, Start)
     ranks = {rank for rank, _ in one} & {rank for rank, _ in other}
-    return tuple(found for found in _differing(one, other, whole=True) if found.rank in ranks)
+    return tuple(difference for difference in _differing(one, other, whole=True) if difference.rank in ranks)
 
 
 def uncomparable_results(a: Run, b: Run) -> tuple[str, ...]:
@@ -91,12 +91,12 @@ def differing_outcomes(a: Run, b: Run) -> tuple[ResultDiffers, ...]:
 
 def failed_alike(a: Run, b: Run) -> tuple[str, ...]:
     """What both runs failed with, rank by rank: they can be compared up to there."""
-    found = []
+    differing = []
     for rank in _ranks(a, b):
         one, other = outcome_of(a, rank), outcome_of(b, rank)
         if one and other and one.status == other.status == "failed" and alike(one, other):
-            found.append(f"{_title('the case', rank)} failed alike in both runs: {one.detail}")
-    return tuple(found)
+            differing.append(f"{_title('the case', rank)} failed alike in both runs: {one.detail}")
+    return tuple(differing)
 
 
 def value_text(value: Value) -> str:
@@ -153,9 +153,9 @@ def _differing(one: ByName, other: ByName, whole: bool) -> Iterator[ResultDiffer
             yield ResultDiffers(name, texts[0], texts[1], rank)
 
 
-def _unchanged(found: ResultDiffers, values: ByName, start: ByName) -> bool:
-    before = start.get((found.rank, found.name.removesuffix(_AFTERWARDS)))
-    after = values.get((found.rank, found.name))
+def _unchanged(difference: ResultDiffers, values: ByName, start: ByName) -> bool:
+    before = start.get((difference.rank, difference.name.removesuffix(_AFTERWARDS)))
+    after = values.get((difference.rank, difference.name))
     return before is not None and after is not None and before.identity == after.identity
 
 

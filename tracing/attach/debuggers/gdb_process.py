@@ -21,10 +21,10 @@ _SYMBOL = re.compile(r"(.+?) (?:\+ \d+ )?in section")
 
 def _relative_to_the_next(code: bytes, at: int) -> int:
     # lea, with the distance from its end
-    found = re.search(rb"[\x48\x4c]\x8d[\x05\x0d\x15\x1d\x25\x2d\x35\x3d](.{4})", code, re.S)
-    if found is None:
+    match = re.search(rb"[\x48\x4c]\x8d[\x05\x0d\x15\x1d\x25\x2d\x35\x3d](.{4})", code, re.S)
+    if match is None:
         return 0
-    return at + found.end() + int.from_bytes(found[1], "little", signed=True)
+    return at + match.end() + int.from_bytes(match[1], "little", signed=True)
 
 
 def _in_a_page(code: bytes, at: int) -> int:

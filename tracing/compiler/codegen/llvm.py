@@ -73,8 +73,8 @@ def limited(
     which = f"-opt-bisect-limit={limit}" if also is None else f"-opt-bisect={_up_to(limit)}{also}"
     options = (which, "-opt-bisect-verbose", "-filter-print-funcs=none", *without)
     ended = _compiled(compile, options, seconds)
-    found = _LINE.findall(ended.stderr)
-    return Limited(ended, tuple(LlvmPass(int(n), name, unit, not off) for off, n, name, unit in found))
+    lines = _LINE.findall(ended.stderr)
+    return Limited(ended, tuple(LlvmPass(int(n), name, unit, not off) for off, n, name, unit in lines))
 
 
 def _up_to(limit: int) -> str:

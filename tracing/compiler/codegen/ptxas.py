@@ -40,13 +40,13 @@ class Assembler:
 
 def assemblers(arch: int) -> list[Assembler]:
     """The assemblers that Triton uses, that for this architecture first; may be empty."""
-    found = []
+    levels = []
     for name, attribute in _KNOBS.items():
         with contextlib.suppress(RuntimeError):  # raised by the knob where no such binary runs
             tool = getattr(knobs.nvidia, attribute)
-            found.append(Assembler(name, tool.version, Path(tool.path)))
-    default = compiler.get_ptxas(arch).path if found else ""
-    return sorted(found, key=lambda one: str(one.path) != default)
+            levels.append(Assembler(name, tool.version, Path(tool.path)))
+    default = compiler.get_ptxas(arch).path if levels else ""
+    return sorted(levels, key=lambda one: str(one.path) != default)
 
 
 def tools() -> list[Path]:

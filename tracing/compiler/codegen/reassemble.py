@@ -60,9 +60,9 @@ def _sections(elf: bytes) -> dict[str, bytes]:
     size, count, names = struct.unpack_from("<HHH", elf, 0x3A)
     headers = [struct.unpack_from("<IIQQQQ", elf, table + i * size) for i in range(count)]
     strings = headers[names][4]
-    found = {}
+    sections = {}
     for name, kind, _, _, offset, length in headers:
         start = strings + name
         text = elf[start : elf.index(b"\0", start)].decode()
-        found[text] = b"" if kind == _NOBITS else elf[offset : offset + length]
-    return found
+        sections[text] = b"" if kind == _NOBITS else elf[offset : offset + length]
+    return sections

@@ -43,13 +43,13 @@ class _Expected:
 
 def diagnostics(stderr: str, name: str) -> list[Diagnostic]:
     """The diagnostics in what the compiler printed; `name` is the file as they name it."""
-    found = []
+    parsed = []
     for head, rest in _blocks(stderr):
         if head:
             file, line, _, kind, message = head.groups()
             place = int(line) if file == name else None
-            found.append(Diagnostic(place, kind, "\n".join([message, *_around_quote(rest)[0]])))
-    return found
+            parsed.append(Diagnostic(place, kind, "\n".join([message, *_around_quote(rest)[0]])))
+    return parsed
 
 
 def without_added(stderr: str) -> str:
@@ -82,7 +82,7 @@ def _around_quote(rest: list[str]) -> tuple[list[str], list[str]]:
     return (rest, []) if caret is None else (rest[: max(caret - 1, 0)], rest[caret + 1 :])
 
 
-def unmet(text: str, found: Sequence[Diagnostic], name: str, *, surplus: bool = True) -> list[str]:
+def unmet(text: str, printed: Sequence[Diagnostic], name: str, *, surplus: bool = True) -> list[str]:
     """How the diagnostics differ from what the comments of a file expect; empty if they do not.
 
     text    -- the file
@@ -91,8 +91,8 @@ def unmet(text: str, found: Sequence[Diagnostic], name: str, *, surplus: bool = 
     surplus -- whether a diagnostic that nothing expects is a difference
     """
     expected = list(_expected(text))
-    missing = [one for one in expected if not any(_meets(got, one) for got in found)]
-    others = [got for got in found if surplus and not any(_meets(got, one) for one in expected)]
+    missing = [one for one in expected if not any(_meets(got, one) for got in printed)]
+    others = [got for got in printed if surplus and not any(_meets(got, one) for one in expected)]
     return [
         *(f'{name}:{one.at}: error: expected {one.kind} "{one.text}" was not produced' for one in missing),
         *(f"{name}:{got.line or 0}: error: unexpected {got.kind}: {got.message}" for got in others),

@@ -37,13 +37,13 @@ def reproducer_passes(text: str) -> tuple[PassText, ...]:
 
     Raises Problem if it names none.
     """
-    found = _REPRODUCER.search(text)
-    if found is None:
+    match = _REPRODUCER.search(text)
+    if match is None:
         raise Problem(
             "the file names no passes to run: it is no reproducer",
             "TRITON_REPRODUCER_PATH=PREFIX makes Triton write some; or name passes",
         )
-    return passes_in(found[1])
+    return passes_in(match[1])
 
 
 def options_in(text: str) -> dict[str, str]:
