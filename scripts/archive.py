@@ -1,4 +1,4 @@
-"""Archives: a download goes on after an interruption, has the sha256 it must, is unpacked whole or not."""
+"""Download archives: continue after an interruption, check the sha256, unpack whole or not at all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether `make llvm triton` would work on this machine, and what it would take.
+"""Check whether `make llvm triton` would work on this machine, and estimate what it takes.
 
 None of this is needed to run cases or to stop in Triton's own passes, for which the wheel is enough; each
 check says what its absence costs.

@@ -1,4 +1,4 @@
-"""One commit of a repository in a folder: shallow, only the directories needed, and never over local work.
+"""Check out one commit: shallow, only the needed directories, never over local changes.
 
 Each step is repeatable, so an interrupted one is simply repeated. What a step completed is on disk:
 git's objects, then the file MOVING while files are being written, then PLACED with the commit that was put.

@@ -1,4 +1,4 @@
-"""Whether a debugger can stop in the Triton that is installed: gdb, the kernel's permission, the library."""
+"""Check whether a debugger can stop in the installed Triton: gdb, the kernel's permission, the library."""
 
 from __future__ import annotations
 

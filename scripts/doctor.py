@@ -1,4 +1,4 @@
-"""What this machine lacks for debugging Triton, what that costs, and the command that supplies it.
+"""List what this machine lacks for debugging Triton, what that costs, and the command that supplies it.
 
 One function a check, CHECKS lists them; those here are what nothing runs without. Standard library only: this
 runs before anything is installed.

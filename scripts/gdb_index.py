@@ -1,4 +1,4 @@
-"""The index of names that the linker writes for gdb, without what makes a debugger slow to read it.
+"""Shrink the index of names that the linker writes for gdb, so that a debugger reads it sooner.
 
 The linker lists a type once for each file that knows it, and one of them tells a debugger all there is to
 know. gdb 16 passes over the others; gdb 18 makes an entry of each before it does anything else. Where a name

@@ -1,4 +1,4 @@
-"""What a libtriton.so is, read from the file itself: its sections, what it exports, needs and contains.
+"""Read from a libtriton.so its sections, exports, needed libraries and LLVM version.
 
 A 64-bit little-endian ELF file is a header, then a table of sections; nothing is loaded or executed.
 """

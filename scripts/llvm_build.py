@@ -1,4 +1,4 @@
-"""LLVM, MLIR and lld with debug symbols, at the commit that Triton names and no more than Triton links.
+"""Build LLVM, MLIR and lld with debug symbols, at Triton's commit and no more than Triton links.
 
 `LLVM=source` builds it (hours on a laptop, minutes on a large machine), `LLVM=prebuilt` takes Triton's own
 archive and `LLVM=system` the distribution's. An interrupted build goes on with the same command.

@@ -1,4 +1,4 @@
-"""LLVM without building it: a distribution's, or the archive that Triton's own wheels are built against.
+"""Take an LLVM that is built already: a distribution's, or the archive of Triton's own wheels.
 
 With either, Triton's own frames can be stepped in; LLVM's have names and no lines.
 """

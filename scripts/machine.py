@@ -1,4 +1,4 @@
-"""What this machine and its environment are: GPUs, free space, installed versions, debug symbols.
+"""Describe this machine and its environment: GPUs, free space, installed versions, debug symbols.
 
 Everything is read from files and from other programs; nothing is imported and nothing is changed.
 """

@@ -1,4 +1,4 @@
-"""Running ninja so that a person can wait for it: how far it is, how long it takes, what it took.
+"""Run ninja with progress: steps done, time left, and the CPU time and memory of the whole build.
 
 All that it writes goes to build.log in the build folder; what is shown is one line of progress and, after a
 failure, the message of the first file that failed.

@@ -1,4 +1,4 @@
-"""A launcher for clang++: headers that many files include are compiled once, not in each of them.
+"""Launch clang++ so that headers which many files include are compiled once.
 
 `pch.py FOLDER clang++ …` compiles FOLDER/prefix.h for the command's own language options, once, and then the
 command with it. A file that does not compile so is compiled as it was asked for: only time is at stake.

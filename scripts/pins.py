@@ -1,4 +1,4 @@
-"""Which Triton goes with which torch and which Python, and where the sources are.
+"""Read which Triton belongs to which torch and Python, and the addresses of the sources.
 
 pins.toml is the list. A pair is picked from it by what the user asked for and by whether this machine
 has a GPU; what is not listed is refused, with the list.

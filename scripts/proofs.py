@@ -1,4 +1,4 @@
-"""Whether the Triton that Python imports is the one that was built, against the LLVM that was built.
+"""Prove that the Triton that Python imports is the built one, with the built LLVM.
 
 Each proof looks at the result, not at what was asked for; the first that fails is a Problem.
 """

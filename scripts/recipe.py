@@ -1,4 +1,4 @@
-"""How LLVM is configured for debugging Triton, which of it is built, and what that will cost.
+"""Configure LLVM for debugging Triton: options, targets to build, and their cost.
 
 Little of LLVM is needed: what Triton's CMake files link and what its tests run. Both are read from Triton's
 tree and compared with what this LLVM can build, so no list here goes out of date.

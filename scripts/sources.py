@@ -1,4 +1,4 @@
-"""Which sources are built, and where they lie: Triton by its tag, LLVM by the commit that Triton names.
+"""Choose the sources to build: Triton by its tag, LLVM by the commit that Triton names.
 
 One thing is chosen, Triton's version; nothing else can then disagree with it. Either comes from git, or
 from a folder or an archive that the user names.

@@ -1,4 +1,4 @@
-"""Where sources and builds lie, and that one command at a time writes there.
+"""Manage the folder of sources and builds, into which one command writes at a time.
 
 The folder ignores itself in git, and `make clean` keeps it: its builds took hours.
 """

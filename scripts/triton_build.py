@@ -1,4 +1,4 @@
-"""Triton in Debug, from its source, into the environment, against the LLVM made ready by `make llvm`.
+"""Build Triton in Debug from source, against the LLVM of `make llvm`, into the environment.
 
 It is an editable install: Python imports the tree, and an edited pass is rebuilt by the same command. The
 NVIDIA tools and headers come from the wheel of the same version. At the end each proof that the right one is

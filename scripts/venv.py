@@ -1,4 +1,4 @@
-"""The Python environment: torch, the Triton that goes with it, and this project, in one venv.
+"""Create the Python environment: torch, the Triton that belongs to it, and this project.
 
 What is there already is kept: a second run does nothing, and one after an interruption does the rest.
 Standard library only. Exit status: 0 the environment is as asked for, 2 it is not, with the reason.

@@ -1,4 +1,4 @@
-"""What Triton's wheel brings that its source does not: NVIDIA's tools and headers, and device code."""
+"""Extract what Triton's wheel has and its source lacks: NVIDIA's tools and headers, and device code."""
 
 from __future__ import annotations
 

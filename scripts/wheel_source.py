@@ -1,4 +1,4 @@
-"""The source that the installed Triton wheel was built from, so that gdb can show it.
+"""Fetch the source from which the installed Triton wheel was built, so that gdb can show it.
 
 The wheel has line tables already: with the tree of its exact tag a stop in a pass shows its lines, without a
 build. That tree and wheel fit is checked by a line that both must name.

@@ -1,4 +1,4 @@
-"""One native debug configuration in the words of each debugger that VSCode may have.
+"""Translate one native debug configuration for each debugger that VSCode may have.
 
 - cppdbg: Microsoft's C/C++ extension, which drives gdb;
 - lldb: CodeLLDB;

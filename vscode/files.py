@@ -1,4 +1,4 @@
-"""Files of a folder that a user writes in too: all are worked out before any is written.
+"""Write files that a user also edits: all are computed before any is written.
 
 Standard library only.
 """

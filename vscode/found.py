@@ -1,4 +1,4 @@
-"""What this machine has for F5: the environment, a debugger of C++, sources, builds.
+"""Detect what F5 needs on this machine: the environment, a C++ debugger, sources, builds.
 
 Standard library only.
 """

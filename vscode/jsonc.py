@@ -1,4 +1,4 @@
-"""JSON as VSCode writes it, with comments and trailing commas, edited in place.
+"""Edit JSON as VSCode writes it, with comments and trailing commas, and keep both.
 
 A user's file keeps every character that is not replaced: comments, order, indentation.
 """

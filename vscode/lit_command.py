@@ -1,4 +1,4 @@
-"""Run the triton-opt of a lit test's RUN line, in place of this process, so that a debugger is in it.
+"""Run the triton-opt of a lit test's RUN line by exec, so that a debugger is in it.
 
 Of the first RUN line that has one, without what a shell does: pipes, redirections, `not`. Exit status 2, with
 the reason, where that cannot be run by itself.

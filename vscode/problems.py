@@ -1,4 +1,4 @@
-"""How VSCode finds problems in what a task prints: matchers for its Problems panel.
+"""Matchers for VSCode's Problems panel: problems in what a task prints.
 
 A command of this project puts a finding with a location into one line, as compilers do:
 

@@ -1,4 +1,4 @@
-"""What the processes of a debugged program compile, written down by them for a debugger and for a person.
+"""Write down what each process of a debugged program compiles, for debuggers and for people.
 
 Each process writes two files into the folder that they share: `PID.json`, what it compiles at the moment, and
 `PID.seen`, every stage of every kernel that it came by.

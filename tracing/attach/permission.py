@@ -1,4 +1,4 @@
-"""Whether this process may trace another one, and if not, what forbids it and what allows it."""
+"""Check whether this process may trace another one; name what forbids it and what allows it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which processes of this machine have Triton's compiler loaded, and what each of them compiles."""
+"""List the processes that have Triton's compiler loaded, and what each compiles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ask VSCode, through the debugpy session that this process runs under, for a native session on this process.
+"""Request a native debug session on this process from VSCode, through its debugpy session.
 
 debugpy announces a child process to VSCode with the event `debugpyAttach`, whose body is a debug
 configuration; VSCode's extension hands it to `startDebugging`, whatever its type is. Here the body is the

@@ -1,4 +1,4 @@
-"""Stop this process where a wanted pass is about to run, until a debugger is there.
+"""Stop this process before a wanted pass, until a debugger is attached.
 
 Switched on by TRACING_STOP=kernel:stage:pass, which reaches every process that the program starts. One method
 is patched, `libtriton.ir.pass_manager.run`, below whatever else patches Triton's pass managers; the key of a

@@ -1,4 +1,4 @@
-"""gdb in a terminal, at the pass: started next to a program that stops for it, or around a replay."""
+"""Run gdb in a terminal: next to a program that stops for it, or around a replayed pass."""
 
 from __future__ import annotations
 

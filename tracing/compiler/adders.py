@@ -1,4 +1,4 @@
-"""Which passes the installed Triton has, and how its Python bindings add them to a pass manager.
+"""List the passes of the installed Triton, and how its Python bindings add them to a pass manager.
 
 The bindings have a function a pass, its adder: `passes.ttgpuir.add_pipeline(pm, 3, False)`. `triton-opt`
 calls the same pass `-tritongpu-pipeline="num-stages=3"`. No name is written down here: every adder puts its

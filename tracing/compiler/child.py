@@ -1,4 +1,4 @@
-"""A call in a child process of its own: the compiler may abort, hang, or keep settings for good.
+"""Call a function in a child process: the compiler may abort, hang, or keep settings for good.
 
 The child is a fork, so what is imported is warm, and nothing that it does stays in this process: not LLVM's
 options, not its counters, not a corrupted heap. A process that has opened a GPU cannot fork one that uses it:

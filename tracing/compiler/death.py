@@ -1,4 +1,4 @@
-"""How and where a compile ends early: a diagnostic, an assertion, a signal, an exception, or too much time.
+"""Describe how a compile ended early: a diagnostic, an assertion, a signal, an exception, or a timeout.
 
 Two compiles die the same death if they do so in the same part of the compiler and say the same: locations,
 numbers and names of values left out, which change with what was compiled before.

@@ -1,4 +1,4 @@
-"""A compilation from its source: the IR around every pass, the artefact of every stage, and where it ended.
+"""Compile from source, with the IR around every pass, the artefact of every stage, and the ending.
 
 It runs in a child process, which hands over what happens as it happens: of a compilation that dies, or does
 not end in time, all is known up to there.

@@ -1,4 +1,4 @@
-"""What compiles here, by its content: two compiles of one kernel are the same only if this is.
+"""Identify the compiler by its content: two compiles of one kernel are equal only if this is.
 
 Version numbers do not change when a pass is mended and rebuilt. So the files are read: every library that
 is loaded, libtriton with its LLVM first, every Python module, the assemblers, and the libraries of bitcode.

@@ -1,4 +1,4 @@
-"""One pass on a text of IR, in a child: what it makes of it, or how it dies."""
+"""Run one pass on a text of IR in a child: its result, or how it dies."""
 
 from __future__ import annotations
 

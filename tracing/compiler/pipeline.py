@@ -1,4 +1,4 @@
-"""Triton's compiler, one pass at a time.
+"""Run Triton's compiler one pass at a time, and report each pass to observers.
 
 Triton's backends fill a pass manager and run it whole. While somebody observes, each pass runs in a pass
 manager of its own, in the same order and with the same arguments, and is reported before and after it runs;

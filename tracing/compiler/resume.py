@@ -1,4 +1,4 @@
-"""What a compilation gives when it goes on from the middle, from recorded IR or from IR that was edited.
+"""Continue a compilation from recorded or edited IR.
 
 The stage functions of Triton's own backend are called, with the IR in place of what led to it; passes before
 the position are counted and not run. So the code that a stage runs in addition to its passes, and LLVM and

@@ -1,4 +1,4 @@
-"""What the compiler writes to file descriptor 2, past Python's sys.stderr, while it works.
+"""Capture what the compiler writes to file descriptor 2, past Python's sys.stderr.
 
 MLIR's diagnostics, LLVM's fatal errors and failed assertions go there and nowhere else.
 """

@@ -1,4 +1,4 @@
-"""The passes of one compilation: what each is, which observer receives it, and how it is run."""
+"""The passes of one compilation, and the observers that receive its events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions of libtriton, also those that it does not export.
+"""Call functions of libtriton, also those that it does not export.
 
 Triton's wheels are not stripped: what the dynamic linker does not know, as nothing of LLVM before Triton 3.7,
 is in the file's symbol table.

@@ -1,4 +1,4 @@
-"""Where LLVM's and Triton's command line tools are on this machine."""
+"""Find LLVM's and Triton's command line tools on this machine."""
 
 from __future__ import annotations
 

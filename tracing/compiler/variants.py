@@ -1,4 +1,4 @@
-"""Other builds of a kernel: without some passes, with fewer of LLVM's, by another assembler.
+"""Build a kernel differently: without some passes, with fewer of LLVM's, by another assembler.
 
 Every build runs in a child process with a time limit. It starts as late in the compilation as what is left
 out allows, or, to confirm what was found, at its source.

@@ -1,4 +1,4 @@
-"""What the operations of arith and math compute, element by element."""
+"""Compute operations of arith and math, element by element."""
 
 from __future__ import annotations
 

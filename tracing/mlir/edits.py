@@ -1,4 +1,4 @@
-"""Changes to a module that leave it one: operations taken out, bodies in place of loops, other arguments.
+"""Edit a module so that it stays valid: remove operations, inline loop bodies, change arguments.
 
 Names of values are unique in the module (`names.make_unique`). Whether the result is IR, MLIR says.
 """

@@ -1,4 +1,4 @@
-"""MLIR's generic form, read and written.
+"""Read and write MLIR's generic form.
 
     %0:2 = "name"(%1, %2)[^bb1] <{properties}> ({regions}) {attributes} : (types) -> (types)
 

@@ -1,4 +1,4 @@
-"""A kernel's IR executed on the CPU, one program after the other, on memory that is made up.
+"""Execute a kernel's IR on the CPU, one program after the other, on made-up memory.
 
 Values are those of whole programs: a tensor is one array, whatever the layout that says which thread has
 which element. So IR before and after a pass can be compared by what it stores, as long as every operation is

@@ -1,4 +1,4 @@
-"""The memory that an evaluated kernel sees: every address holds something, and what is stored is noted.
+"""The memory of an executed kernel: every address holds a value, and every store is noted.
 
 Each pointer among the kernel's arguments points to a range of its own, so large that no index leaves it. What
 it holds is made up from the argument's number and the index: equal in every evaluation, and different

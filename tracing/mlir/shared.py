@@ -1,4 +1,4 @@
-"""What the operations of ttg, ttng and amdg compute: layouts, shared and tensor memory, and copies in flight.
+"""Compute operations of ttg, ttng and amdg: layouts, shared and tensor memory, copies in flight.
 
 A copy to shared memory is seen when a wait says so, as on the device: a wait that comes too early finds what
 was there before. Barriers between threads say nothing here, where a program is one thread.

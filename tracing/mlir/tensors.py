@@ -1,4 +1,4 @@
-"""What the operations of tt, scf, arith and math compute."""
+"""Compute operations of tt, scf, arith and math."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Types and attributes of MLIR, as far as a value's shape and elements need them."""
+"""Parse types and attributes of MLIR, as far as a value's shape and elements need them."""
 
 from __future__ import annotations
 

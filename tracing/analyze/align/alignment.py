@@ -1,4 +1,4 @@
-"""Which launch of one run is the same launch in the other, when launches are missing, added or reordered.
+"""Pair the launches of two runs, where launches are missing, added or reordered.
 
 Launches are paired queue by queue: what one thread launches on one stream runs in order, between queues there
 is no order. While both runs launch the same kernels on the same bits nothing is held back. Where they do not,

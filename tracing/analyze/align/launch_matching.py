@@ -1,4 +1,4 @@
-"""Which launches of two short stretches are the same launch, whatever their order."""
+"""Pair the launches of two short stretches, whatever their order."""
 
 from __future__ import annotations
 

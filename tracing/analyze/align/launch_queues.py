@@ -1,4 +1,4 @@
-"""The launches of two processes queue by queue, looked at ahead."""
+"""Read the launches of two processes queue by queue, with look-ahead."""
 
 from __future__ import annotations
 

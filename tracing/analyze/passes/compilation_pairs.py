@@ -1,4 +1,4 @@
-"""Which compilation of one run is which of another: the same kernel, with as much in common as there is."""
+"""Pair the compilations of two runs: the same kernel, with as much in common as possible."""
 
 from __future__ import annotations
 

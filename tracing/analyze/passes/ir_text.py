@@ -1,4 +1,4 @@
-"""A module's text made comparable with that of another compiler: what is said in it, whatever the spelling.
+"""Normalise a module's text, so that texts of two compilers are comparable.
 
 Left out are locations and comments. Attributes of the module and of functions stand apart, as passes that do
 nothing to operations set them. Operations that one version of MLIR calls otherwise get one name.

@@ -1,4 +1,4 @@
-"""A regression test of one pass, in the form of MLIR's own: a RUN line, CHECK lines, and the IR before it.
+"""Write a lit test of one pass: a RUN line, CHECK lines, and the IR before the pass.
 
 What is checked is what the pass did: the lines of the IR after it that were not there before, the positions
 where lines went away, and the operations of which none is left. Locations are gone, SSA names and block

@@ -1,4 +1,4 @@
-"""LLVM's passes over one kernel: those that a run knows, and how to read their IR.
+"""List LLVM's recorded passes over one kernel, and read their IR.
 
 The middle end works on LLVM IR, the code generator first on that and then on machine code. Both are read as
 text, a line an instruction: an instruction is known by its opcode, a call by the intrinsic that it calls.

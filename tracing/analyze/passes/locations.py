@@ -1,4 +1,4 @@
-"""Which Python lines the operations and instructions of a compiled kernel say they come from.
+"""Read the Python lines that operations and instructions of a compiled kernel name as their origin.
 
 Every form in which a stage writes it is read into the same stacks of (file, line), innermost first, so that
 stages can be joined: MLIR's `loc(…)`, LLVM's `!DILocation`, PTX's and AMDGCN's `.loc`, and the comments of

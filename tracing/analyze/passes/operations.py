@@ -1,4 +1,4 @@
-"""The operations in MLIR's text: their names, how many there are, and where they say they come from.
+"""Read operations from MLIR's text: names, counts, and the locations that they name.
 
 A reader of text, not a parser of MLIR: it must read what a pass left when it died, of any dialect,
 without the dialect. What counts as an operation is a line that begins with `[results =] dialect.name`, the

@@ -1,4 +1,4 @@
-"""The passes of two compilations side by side, and where their IR parts.
+"""Pair the passes of two compilations, and find the first after which the IR differs.
 
 Passes are aligned by stage and name, in order; of several alignments the one with the most equal IR is taken.
 After every pass the IR of one compilation is compared with that of the other, whatever it calls its values.

@@ -1,4 +1,4 @@
-"""Which kernel and which pass of a run is meant, and what the passes did to its operations.
+"""Resolve the kernel and pass that a user names, and count what each pass did to operations.
 
 A kernel is named as a person names it: by its name, by the first digits of its hash, or as `NAME#2` where
 one name was compiled with several configurations, as autotuning does. A pass is named by its index or by its

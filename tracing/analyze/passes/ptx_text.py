@@ -1,4 +1,4 @@
-"""LLVM IR, PTX and AMDGCN without their source locations."""
+"""Strip source locations from LLVM IR, PTX and AMDGCN."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The names of values and of aliases before and after a pass, made comparable.
+"""Align the names of values and aliases before and after a pass, so that a diff ignores renumbering.
 
 A pass that removes one operation renumbers every later value, and a diff of the texts shows all of them.
 Here a value that both texts define on lines of the same form, or that begin alike, gets the name that it had

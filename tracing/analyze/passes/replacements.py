@@ -1,4 +1,4 @@
-"""Which operations replaced an operation that a pass removed.
+"""Find the operations that replaced an operation which a pass removed.
 
 An operation keeps its location where a pass rewrites it, so what replaced it is what says that it comes from
 there and was not there before. Python lines are too coarse by themselves for that: an operation that the pass

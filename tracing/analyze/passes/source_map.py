@@ -1,4 +1,4 @@
-"""A Python line, followed through the stages of a compiled kernel.
+"""Follow a Python line through the stages of a compiled kernel.
 
 The stages are joined on (file, line, inline stack), as `locations` reads them: what a helper function became
 at one of its calls is kept apart from what it became at another. A stage that cannot be read says why.

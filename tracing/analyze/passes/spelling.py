@@ -1,4 +1,4 @@
-"""Whether two texts of IR say the same in other words.
+"""Compare two texts of IR by meaning, whatever names, phi order and metadata numbers they use.
 
 A compile that goes on from text has lost what text does not hold: the order in which a value's users were
 made, and with it the order in which LLVM writes the incoming values of a phi; names that come from locations.

@@ -1,4 +1,4 @@
-"""The event at which ranks of a job that did the same no longer do, and which ranks left."""
+"""The event at which ranks of a job that did the same no longer do, and the ranks that left."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the ranks of a job did, side by side: launches and landmarks, each with the same of the other ranks.
+"""Align launches and landmarks of a job's ranks, event by event.
 
 Ranks of one program launch the same kernels in the same order. While they do, nothing is held back. Where
 they do not, most of them are followed: extra events of some are yielded by themselves, what they lack is

@@ -1,4 +1,4 @@
-"""Which rank of a job left the others first, and where.
+"""Find the rank of a job that first differs from the others, and the event.
 
 Inputs differ between ranks on purpose, so unequal bits prove nothing. These do:
 

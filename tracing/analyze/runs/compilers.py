@@ -1,4 +1,4 @@
-"""Whether a comparison of what two runs computed says anything about the compilers of their kernels."""
+"""Decide whether comparing the results of two runs says anything about their compilers."""
 
 from __future__ import annotations
 

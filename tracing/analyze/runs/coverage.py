@@ -1,4 +1,4 @@
-"""Which launches both of two runs recorded: only those can be compared."""
+"""Select the launches that both of two runs recorded: only those can be compared."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How often repeated runs differ, in which kernels, and how sure one can be of it."""
+"""Count how often repeated runs differ, in which kernels, with a confidence interval."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where in two tensors a difference lies, computed from their digests.
+"""Compute from their digests the ranges in which two tensors differ.
 
 A digest keeps 12 bits for each of up to eight equal ranges of a tensor's elements. Ranges whose 12 bits
 differ do differ; of those that differ, one in 4096 goes unseen.

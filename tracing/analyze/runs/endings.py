@@ -1,4 +1,4 @@
-"""How a recording ended, and what it therefore does not tell."""
+"""Describe how a recording ended, and what it therefore lacks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Did two runs fail alike? Their errors are compared without what differs from process to process."""
+"""Compare the errors of two failed runs, without what differs from process to process."""
 
 from __future__ import annotations
 

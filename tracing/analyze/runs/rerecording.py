@@ -1,4 +1,4 @@
-"""The command that records a run's case once more: same options, seed and target, and what the run lacks."""
+"""Build the command that records a run's case once more: its options, seed and target, and what it lacks."""
 
 from __future__ import annotations
 

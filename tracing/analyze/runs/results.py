@@ -1,4 +1,4 @@
-"""What the cases of two runs gave, left and started from, and how they ended: where do they differ?
+"""Compare what the cases of two runs returned, left and started from, and how they ended.
 
 Values are compared by type, text, dtype, shape, stride and bits. What has no equality is named, not skipped.
 """

@@ -1,4 +1,4 @@
-"""What autotuners chose in a run: for each kernel and tuning key, rank by rank."""
+"""Collect what autotuners chose in a run, by kernel, tuning key and rank."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a symbol of an ELF file is in a process: by the file itself, and where the process has it.
+"""Compute the address of an ELF symbol in a process, from the file and the process's mappings.
 
 A debugger that is asked for one name first sorts all names of the debug information, for a second and more.
 Runs in a debugger's own Python: only the standard library.

@@ -1,4 +1,4 @@
-"""Which pass of MLIR is about to run, and where gdb stops in it.
+"""Find which pass of MLIR is about to run, and stop gdb in it.
 
 What is looked at is in mlir_pass.py. Runs in gdb's own Python: only the standard library.
 """

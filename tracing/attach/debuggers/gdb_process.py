@@ -1,4 +1,4 @@
-"""What is read of the process that gdb has, and called in it: registers, memory, symbols, functions.
+"""Read registers, memory and symbols of gdb's process, and call functions in it.
 
 Nothing depends on debug information: MLIR is in Triton's wheel without any. What depends on the processor is
 in `ABIS`. Runs in gdb's own Python: only the standard library.

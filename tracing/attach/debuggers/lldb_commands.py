@@ -1,4 +1,4 @@
-"""The commands that LLDB has, once it has read this file with `command script import`; gdb has more.
+"""Define LLDB's commands, loaded by `command script import`; gdb has more.
 
 Runs in LLDB's own Python: only the standard library.
 """

@@ -1,4 +1,4 @@
-"""How a debugger identifies a pass, the same in gdb and LLDB.
+"""Identify a pass in a debugger, the same in gdb and LLDB.
 
 Every pass of MLIR comes by one function, `OpToOpPassAdaptor::run(Pass *, Operation *, ...)`. Its two
 pointers and the pass's vtable are all that is read, so one of MLIR's own, which Triton's wheel holds without

@@ -1,4 +1,4 @@
-"""LLVM's half of a compile: how many of its passes run, which those are, and the IR around each.
+"""Drive LLVM's half of a compile: how many of its passes run, which, and the IR around each.
 
 LLVM numbers every pass that it may leave out, from the middle end to the code generator, and with
 `-opt-bisect-limit=N` runs the first N; with `-opt-disable=NAME` it runs none of that name. Its options are

@@ -1,4 +1,4 @@
-"""What LLVM prints while it compiles, as passes: which ran on what, and the IR before and after each.
+"""Parse what LLVM prints into passes: which ran on what, and the IR before and after each.
 
 LLVM says before a pass that it may leave out which number `-opt-bisect-limit` gives it, and prints the IR
 after every pass. The middle end and the code generator, of LLVM's two generations of pass managers, name

@@ -1,4 +1,4 @@
-"""PTX to cubin by each of the assemblers in Triton's wheel.
+"""Assemble PTX into cubins with each assembler of Triton's wheel.
 
 The command line is that of Triton's own backend, so the default gives what a launch of the kernel would run.
 The wheel holds two assemblers of different CUDA versions; which of them the backend takes depends on the

@@ -1,4 +1,4 @@
-"""Why two cubins of the same PTX differ: the assembler's reasons, which are not the compiler's.
+"""Explain why two cubins of one PTX differ.
 
 - ptxas writes the size and the time of change of every source file into its line table, and nothing for a
   file that is gone, as Inductor's generated ones are after a run;

@@ -1,4 +1,4 @@
-"""What MLIR said on stderr, and whether it is what the comments of a test expect.
+"""Parse what MLIR prints on stderr, and compare it with what a test's comments expect.
 
 `expected-error @+1 {{message}}` and its kin mean what they mean for `triton-opt --verify-diagnostics`: each
 must be met by a diagnostic of that kind on that line whose message contains the text, and every diagnostic

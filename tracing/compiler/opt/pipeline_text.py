@@ -1,4 +1,4 @@
-"""MLIR's text for passes, `builtin.module(cse,tt.func(canonicalize{max-iterations=2}))`, read.
+"""Parse MLIR's text of a pipeline, `builtin.module(cse,tt.func(canonicalize{max-iterations=2}))`.
 
 The text is what `--pass-pipeline` takes and what `pass_manager.get_pipeline_str()` gives.
 """

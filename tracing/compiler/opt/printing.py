@@ -1,4 +1,4 @@
-"""Settings of MLIR that Triton's Python bindings do not have, through symbols that its library exports.
+"""Set printer options of MLIR that Triton's bindings lack, through exported symbols.
 
 Used for the flags of `tracing opt` that ask for just that, and only in a child process: a library of another
 layout can crash here. Triton 3.6 exports nothing, 3.7 and later do.

@@ -1,4 +1,4 @@
-"""MLIR text through passes of the installed Triton: what `triton-opt` does, through the Python bindings.
+"""Run MLIR text through passes of the installed Triton, as `triton-opt` does, by its Python bindings.
 
 The compiler runs in a child process: LLVM's options stay what they are in this one, and a pass that aborts
 leaves its name and last words. Lines in diagnostics are those of the file, also after a `// -----`, where
