@@ -20,7 +20,7 @@ _SYSCTL = "sudo sysctl kernel.yama.ptrace_scope="
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What decides on a ptrace that was refused."""
+    """The facts that decide why a ptrace was refused."""
 
     pid: int
     tracer: int = 0  # who traces it already
@@ -46,7 +46,7 @@ def require(pid: int) -> None:
 
 
 def explained(facts: Facts) -> Problem:
-    """Why ptrace was refused."""
+    """The reason of a refused ptrace, and the remedy."""
     refused = f"process {facts.pid} may not be traced: "
     if facts.tracer:
         other = status(facts.tracer, "Name") or "a process of another container"

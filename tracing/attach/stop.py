@@ -108,7 +108,7 @@ class Stop:
         self.lock = threading.Lock()
 
     def reached(self, manager: Any, module: Any, tag: str) -> None:
-        """A pass manager is about to run; wait here if a pass of it is wanted."""
+        """Called before a pass manager runs; waits for a debugger if a pass of it is wanted."""
         with self.lock:
             now = self._now(manager, module, tag)
             names = self.wanted.passes(now.kernel, now.stage, now.passes)

@@ -59,7 +59,7 @@ def debugged(
     gdb: Gdb,
     progress: Callable[[str], None],
 ) -> int:
-    """Start a program and bring gdb to each of its processes that stops; give the program's exit status.
+    """Start a program and attach gdb to each of its processes that stops; return the exit status.
 
     environment, folder -- of `environment.stopping`
 
@@ -82,7 +82,7 @@ def debugged(
 
 
 def foreground(command: Sequence[str]) -> int:
-    """Run a program that has the terminal and its Ctrl-C; give its exit status."""
+    """Run a program that owns the terminal and its Ctrl-C; return its exit status."""
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         return subprocess.Popen(command, restore_signals=True, preexec_fn=_interruptible).wait()

@@ -63,7 +63,7 @@ def opened_gpu() -> bool:
 
 
 def tell(text: str) -> None:
-    """Send words to the process that waits for this child; elsewhere nothing happens."""
+    """Send words to the process that waits for this child; does nothing outside of a child."""
     for pipe in _parent:
         _send(pipe, _SAID, text.encode())
 

@@ -37,7 +37,7 @@ _MARK = struct.Struct("<qq200s")
 
 @dataclass(frozen=True, slots=True)
 class Death:
-    """The end of a compile that did not reach its end."""
+    """How a compile ended early."""
 
     kind: Kind
     said: str  # one line
@@ -46,7 +46,7 @@ class Death:
     stage: str
 
     def same(self, other: Death) -> bool:
-        """Whether it is the same fault, by what it says and where."""
+        """True if two deaths have the same kind, part of the compiler and message."""
         return (self.kind, self.part, _plain(self.said)) == (other.kind, other.part, _plain(other.said))
 
     def __str__(self) -> str:
@@ -71,7 +71,7 @@ def attempt(
     seconds: float,
     run: Callable[[Callable[[], Any], float], Ended] = in_child,
 ) -> Attempt:
-    """Compile from a position, in a child; return where it died, or None.
+    """Compile from a position, in a child, and note where it died, if it did.
 
     drop    -- indices of passes to leave out
     until   -- the index of the pass with whose end the compile is over; None: it goes to `last`
@@ -96,7 +96,7 @@ def attempt(
 
 
 def death_of(ended: Ended, part: str) -> Death:
-    """How a child died that ran no more than one pass, `part`."""
+    """How a child died that ran one pass, `part`."""
     death = _death(ended, part, None, "")
     said = errors_in(ended.stderr).splitlines()
     return replace(death, said=said[0].strip()) if death.kind == "diagnostic" and said else death

@@ -33,7 +33,7 @@ class Ran:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """What happened in one compilation."""
+    """The passes, artefacts and ending of one compilation."""
 
     passes: tuple[Ran, ...]
     artefacts: Mapping[str, str | bytes]  # of the stages that ended
@@ -42,7 +42,7 @@ class History:
 
     @property
     def died_in(self) -> Ran | None:
-        """The pass that did not end; None: all that began did."""
+        """The pass that did not end; None if every pass ended."""
         return self.passes[-1] if self.passes and self.passes[-1].after is None else None
 
     @property
@@ -63,7 +63,7 @@ def start_of(compilation: Compilation, source: str) -> Place:
 
 
 def history(compilation: Compilation, source: str, *, last: str | None = None, seconds: float) -> History:
-    """Compile from the source, in a child, and give all that happened.
+    """Compile from source, in a child, and return its history.
 
     source  -- the text of `compilation.source`
     last    -- the artefact to end with, "ptx"; None: the backend's last one

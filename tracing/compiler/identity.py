@@ -22,7 +22,7 @@ from tracing.environment import compiler_settings
 
 
 def identity() -> str:
-    """A digest of everything that decides what a compile in this process, or in a child of it, gives.
+    """A digest of everything that decides the artefacts of a compile in this process or its children.
 
     Cost: reading some 700 MB, 0.5 s where they are in memory.
     """

@@ -55,7 +55,7 @@ def observed(factory: Factory) -> Iterator[None]:
 
 @contextmanager
 def stepwise() -> Iterator[None]:
-    """While active, stages run by `Steps.stage` run pass by pass."""
+    """While active, `Steps.stage` runs stages pass by pass."""
     global _users
     with _lock:
         _users += 1

@@ -37,7 +37,7 @@ _HERE = re.compile(rf'loc\("[^"]*{_PREFIX}[^"]*":(\d+:\d+)\)')
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a compilation goes on, and with what."""
+    """The position at which a compilation continues, and its IR."""
 
     ir: str  # the text that stands there
     stage: str  # "ttir", "ttgir", "llir"
@@ -67,7 +67,7 @@ def resume(
     drop: Collection[int] = (),
     observer: Observer | None = None,
 ) -> dict[str, bytes | str]:
-    """Compile IR from one position of a recorded compilation to its end; give the artefact of every stage.
+    """Compile IR from one position of a recorded compilation to its end; return the artefact of every stage.
 
     last     -- the artefact to end with: "ptx"; None: the backend's last one, "cubin" or "hsaco"
     drop     -- indices of passes to leave out

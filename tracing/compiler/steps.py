@@ -30,7 +30,7 @@ class Observer(Protocol):
         """A pass is about to run on `module`, whose text is `module.str()`."""
 
     def after(self, step: Pass, module: Any, wall_ms: float) -> None:
-        """It ended; nothing follows a pass that raises."""
+        """A pass ended; not called for a pass that raises."""
 
     def artefact(self, stage: str, content: object, wall_ms: float) -> None:
         """A stage ended with an artefact: a module, whose text is `str(content)`, or text, or bytes."""
@@ -63,7 +63,7 @@ _thread = _Thread()
 
 
 def current() -> tuple[Steps, str] | None:
-    """Whose stage this thread runs, and its name; None outside of `Steps.stage`."""
+    """The compilation whose stage this thread runs, and the stage's name; None outside of `Steps.stage`."""
     return _thread.current
 
 
@@ -82,7 +82,7 @@ class Steps:
         self.running: Pass | None = None  # also after it raised
 
     def stage(self, name: str, run: Callable[[Any, Any], Any], source: Any, metadata: Any) -> Any:
-        """Run one stage of a backend, pass by pass, and give its artefact."""
+        """Run one stage of a backend, pass by pass, and return its artefact."""
         before, _thread.current = _thread.current, (self, name)
         started = time.perf_counter()
         try:

@@ -24,7 +24,7 @@ def filecheck_path() -> Path:
 
 
 def filecheck(checks: str, text: str, arguments: Sequence[str] = ()) -> str:
-    """What FileCheck has to say about a text; empty if it fits.
+    """FileCheck's complaint about a text; empty if the text matches.
 
     checks    -- a file with CHECK lines
     text      -- what is checked

@@ -26,7 +26,7 @@ _SHARED = re.compile(r"\bttg\.shared = (\d+)")
 
 
 class Variants:
-    """The builds of one compilation; what a build gives is its artefacts by stage, and those named above."""
+    """The builds of one compilation; a build is a mapping from stages, and the names above, to artefacts."""
 
     def __init__(
         self, compilation: Compilation, source: str, history: History, *, last: str, seconds: float

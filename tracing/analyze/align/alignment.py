@@ -33,7 +33,7 @@ _ALL = 1 << 62
 
 
 class Pair(NamedTuple, Generic[T]):
-    """One launch of both runs, or of one."""
+    """A launch of both runs, or of only one."""
 
     a: T | None
     b: T | None
@@ -219,7 +219,7 @@ class Alignment(Generic[T]):
 
 
 def way_back(a: Sequence[str], b: Sequence[str]) -> tuple[int, int]:
-    """How many keys to leave out of each so that what follows agrees, the fewest; all if nothing does.
+    """The fewest keys to skip in each sequence so that the rest agrees; all keys if no rest does.
 
     Up to the end of either fewer keys may agree; elsewhere CONFIRM keys in a row must. Of two alignments that
     leave out as many, the one after which more keys agree is taken.

@@ -10,7 +10,7 @@ Queue: TypeAlias = tuple[int, int]
 
 
 class Launched(Protocol):
-    """A launch that is aligned."""
+    """A launch to be aligned."""
 
     @property
     def index(self) -> int:
@@ -18,7 +18,7 @@ class Launched(Protocol):
 
     @property
     def queue(self) -> Queue:
-        """Stream and thread: what is launched there runs in order."""
+        """Stream and thread; launches of one queue run in order."""
 
 
 T = TypeVar("T", bound=Launched)
@@ -26,7 +26,7 @@ T_contra = TypeVar("T_contra", bound=Launched, contravariant=True)
 
 
 class Launches(Protocol[T_contra]):
-    """What can be asked of a launch of run a (side 0) or b, or of one of each."""
+    """Properties of a launch of run a (side 0) or b (side 1), and comparisons of a launch of each."""
 
     def kernel(self, launch: T_contra, side: int) -> str:
         """The name of the kernel."""
@@ -35,16 +35,16 @@ class Launches(Protocol[T_contra]):
         """Equal for launches of equal code, configuration and arguments."""
 
     def content(self, launch: T_contra) -> Hashable:
-        """The bits that it read and wrote."""
+        """The digests that it read and wrote."""
 
     def permuted(self, a: T_contra, b: T_contra) -> bool:
-        """Whether launches of one kernel differ so that other partners are worth a search."""
+        """True if launches of one kernel differ enough that another pairing may fit better."""
 
     def equal(self, a: T_contra, b: T_contra) -> bool:
-        """Whether they are launched alike, and read and wrote equal bits."""
+        """True if launch, inputs and outputs are equal."""
 
     def common(self, a: T_contra, b: T_contra) -> int:
-        """How much of what they read is equal."""
+        """A score of how much of their inputs is equal."""
 
 
 def matched(a: Sequence[T], b: Sequence[T], ask: Launches[T]) -> dict[int, int]:

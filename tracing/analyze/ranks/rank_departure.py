@@ -41,7 +41,7 @@ class Parting:
 
 
 def groups_of(told: Mapping[int, str]) -> Groups:
-    """Ranks grouped by what each has."""
+    """Groups ranks by their value."""
     by_text: dict[str, list[int]] = defaultdict(list)
     for rank, text in sorted(told.items()):
         by_text[text].append(rank)
@@ -51,7 +51,7 @@ def groups_of(told: Mapping[int, str]) -> Groups:
 
 
 def joined(partings: Iterator[Parting]) -> Iterator[Parting]:
-    """Partings; events in a row that the same ranks lack, or have more, are one."""
+    """Merges consecutive partings at which the same ranks lack events, or have extra ones."""
     held: Parting | None = None
     for one in partings:
         if held is not None and one.kind == held.kind in ("lacking", "more") and _who(one) == _who(held):

@@ -70,7 +70,7 @@ class RankEvents:
 
 
 def landmarks(run: Run, process: str) -> Iterator[Event]:
-    """The landmarks of one process of a run, with the bits that were taken at them; all bits are held."""
+    """The landmarks of one process of a run with their digests; holds all digests in memory."""
     bits: dict[tuple[int, str], tuple[str, ...]] = {}
     for line in run.view(process, LandmarkDigests, LandmarkDigests):
         key = (line.landmark, line.side)  # several lines where results are waited for one by one
@@ -83,7 +83,7 @@ def landmarks(run: Run, process: str) -> Iterator[Event]:
 
 
 def ranks_of(run: Run) -> tuple[list[RankEvents], list[str]]:
-    """The ranks of a run, a process each, and which of the job are not there or did not end."""
+    """The ranks of a run, one process each, and notes on ranks that are missing or did not end."""
     by_rank: dict[int, list[str]] = {}
     for process in sorted({*run.processes(LaunchLine), *run.processes(Landmark)}):
         by_rank.setdefault(rank_of(process), []).append(process)
@@ -97,7 +97,7 @@ def ranks_of(run: Run) -> tuple[list[RankEvents], list[str]]:
 
 
 def side_by_side(ranks: list[RankEvents]) -> Iterator[tuple[Step, Mapping[int, str]]]:
-    """The events of several ranks, each on all ranks that have it, and where the others are instead.
+    """Aligns the events of several ranks: each event, the ranks that have it, and what the others have.
 
     Of ranks that have it not, it is given what they do next: the text is empty at an end.
     """

@@ -206,13 +206,13 @@ def _changed(pair: SignaturePair, side: Literal["a", "b"]) -> str:
 
 
 def leaves_alike(name: str) -> bool:
-    """Whether a collective leaves all ranks of its group with the same bits."""
+    """True if a collective leaves equal bits on all ranks of its group."""
     library, _, operator = name.partition("::")
     return library in ("c10d", "_c10d_functional") and operator.startswith(_ALIKE)
 
 
 def slot_name(event: Event, slot: Slot) -> str:
-    """The name of the argument that a slot is of."""
+    """The name of a slot's argument."""
     assert event.way is not None
     return event.way[1].args[slot.position].name
 

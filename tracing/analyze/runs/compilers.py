@@ -11,7 +11,7 @@ from tracing.store import Run
 
 @dataclass(frozen=True, slots=True)
 class SaysNothing:
-    """Why it says nothing, and the command that does."""
+    """Why a comparison says nothing about compilers, and the command that does."""
 
     sentence: str
     command: str

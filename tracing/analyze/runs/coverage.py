@@ -18,7 +18,7 @@ class Coverage:
     b: Selection
 
     def covers(self, index: int, kernel: str, phase: str, rank: int = 0) -> bool:
-        """Whether both runs recorded the launch of this number, or would have.
+        """True if both runs recorded the launch of this number, or would have.
 
         index -- the launch's number in its run; where a run has launches that the other lacks, the numbers of
                  one launch differ, and a range covers other launches of the two at its ends
@@ -36,7 +36,7 @@ class Coverage:
 
 
 def coverage(a: RunInfo, b: RunInfo) -> Coverage:
-    """What two runs both cover."""
+    """The launches that both runs recorded, or would have recorded."""
     return Coverage(a.selection, b.selection)
 
 

@@ -23,13 +23,13 @@ class Repeat:
 
     @property
     def differs(self) -> bool:
-        """Whether anything that was compared differs."""
+        """True if any compared value differs."""
         return bool(self.found or self.results or self.failure)
 
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """How many of so many runs, or of what else was repeated, differed."""
+    """How many of the repetitions differed."""
 
     differing: int
     runs: int
@@ -55,7 +55,7 @@ class Rate:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """What differed in each kernel and result that differed anywhere, and what was perturbed, run by run."""
+    """Which kernels and results differed in which run, and what was perturbed there."""
 
     runs: Sequence[int]
     kernels: Mapping[str, Mapping[int, str]]  # the kind of its first divergence in a run
@@ -65,7 +65,7 @@ class Table:
 
 
 def unasked(divergences: Iterable[Divergence], perturbed: Sequence[Perturbed]) -> tuple[Divergence, ...]:
-    """Without launches of another configuration whose results are equal, where another was to win."""
+    """Divergences without launches of another winner that `--perturb` caused and whose results are equal."""
     asked = any(one.what == "winners" and one.how for one in perturbed)
     return tuple(
         one

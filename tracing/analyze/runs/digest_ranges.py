@@ -39,7 +39,7 @@ def differing_elements(
 
 
 def blame(before: Pair, after: Pair) -> Blame:
-    """Whose a difference is that two launches left in memory which may have differed before.
+    """Decide whether two launches caused a difference in memory that may have differed before.
 
     before, after -- the digests of one argument in both runs
 

@@ -42,7 +42,7 @@ def command(info: RunInfo, *options: str) -> list[str]:
 
 
 def with_variables(run: Run) -> list[str]:
-    """The words before a command that give it the variables which the case of a run read, as they were."""
+    """The `env` prefix that sets the variables which the case of a run read to their recorded values."""
     needed = variables(run)
     unset = [word for name, value in needed.items() if value is None for word in ("-u", name)]
     set_ = [f"{name}={value}" for name, value in needed.items() if value is not None]
@@ -56,7 +56,7 @@ def variables(run: Run) -> dict[str, str | None]:
 
 
 def not_recorded(run: Run) -> tuple[str, ...]:
-    """The environment variables that the case of a run read, and whose values the run does not tell."""
+    """The environment variables that the case of a run read, but whose values were not recorded."""
     return tuple(dict.fromkeys(one.name for one in _read(run) if one.redacted))
 
 
@@ -75,12 +75,12 @@ def case_of(info: RunInfo) -> str:
 
 
 def target_of(environment: Environment) -> str:
-    """What kernels were compiled for, as `--target` takes it: "sm_90", "gfx942"."""
+    """The target of the kernels, as `--target` takes it: "sm_90", "gfx942"."""
     backend, _, rest = environment.target.partition(":")
     arch = rest.partition(":")[0]
     return f"sm_{arch}" if backend == "cuda" else arch
 
 
 def is_virtual(environment: Environment) -> bool:
-    """Whether a run was recorded without a GPU."""
+    """True if a run was recorded on the virtual GPU."""
     return environment.device == "virtual GPU"

@@ -23,7 +23,7 @@ _DIGITS = 12  # of a digest
 
 @dataclass(frozen=True, slots=True)
 class ResultDiffers:
-    """One value that two runs do not have in common, or how they ended."""
+    """A result, or an outcome, that differs between two runs."""
 
     name: str
     a: str  # what each run has, in words
@@ -38,13 +38,13 @@ class ResultDiffers:
 
 
 def results(run: Run) -> ByName:
-    """What the case gave and left, by rank and name; without arguments that it did not change."""
+    """The results of the case by rank and name, without arguments that it did not change."""
     results, before = _values(run, Result), _values(run, Start)
     return {key: value for key, value in results.items() if not _is_as_it_was(key, value, before)}
 
 
 def differing_results(a: Run, b: Run) -> tuple[ResultDiffers, ...]:
-    """What the case gave or left that differs.
+    """The results of the case that differ.
 
     What only one run has counts too, unless the other did not come to its end. What neither run changed, and
     differs from the start, does not: `differing_start` has it.
@@ -60,14 +60,14 @@ def differing_results(a: Run, b: Run) -> tuple[ResultDiffers, ...]:
 
 
 def differing_start(a: Run, b: Run) -> tuple[ResultDiffers, ...]:
-    """What the case started from that differs: "input 0", "parameter weight", "torch's random generator"."""
+    """Starting values that differ: "input 0", "parameter weight", "torch's random generator"."""
     one, other = _values(a, Start), _values(b, Start)
     ranks = {rank for rank, _ in one} & {rank for rank, _ in other}
     return tuple(difference for difference in _differing(one, other, whole=True) if difference.rank in ranks)
 
 
 def uncomparable_results(a: Run, b: Run) -> tuple[str, ...]:
-    """What the cases of both runs gave, and nobody can compare: each with its type and the reason."""
+    """The results that have no equality, each with its type and the reason."""
     one, other = results(a), results(b)
     return tuple(
         f"{_title(name, rank)} ({value.type}): {value.why}"
@@ -90,7 +90,7 @@ def differing_outcomes(a: Run, b: Run) -> tuple[ResultDiffers, ...]:
 
 
 def failed_alike(a: Run, b: Run) -> tuple[str, ...]:
-    """What both runs failed with, rank by rank: they can be compared up to there."""
+    """The errors with which both runs failed, rank by rank; the runs are comparable up to these."""
     differing = []
     for rank in _ranks(a, b):
         one, other = outcome_of(a, rank), outcome_of(b, rank)

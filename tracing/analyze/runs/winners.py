@@ -24,7 +24,7 @@ class Choice:
 
     @property
     def agreed(self) -> bool:
-        """Whether every rank that chose chose the same."""
+        """True if all ranks that chose agree."""
         first = exact(self.first.config)
         return all(exact(one.config) == first for winners in self.by_rank.values() for one in winners)
 

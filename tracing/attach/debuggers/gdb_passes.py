@@ -24,7 +24,7 @@ _STRIPPED = (
 
 
 class Course:
-    """Which passes ran since gdb came."""
+    """The passes that ran since gdb attached."""
 
     def __init__(self) -> None:
         self.last: Arrived | None = None
@@ -62,7 +62,7 @@ _pending: list[tuple[str, str]] = []  # pass and kernel of each break-pass befor
 
 
 class Passes(gdb.Breakpoint):
-    """Sees every pass, and never stops."""
+    """A breakpoint that sees every pass and never stops."""
 
     there: Passes | None = None  # the one of this gdb
 
@@ -79,7 +79,7 @@ class Passes(gdb.Breakpoint):
 
 
 class PassBreakpoint(gdb.Breakpoint):
-    """Sees every pass, and has gdb stop at the first instruction of those that are wanted."""
+    """A breakpoint that sees every pass, and stops gdb at the first instruction of the wanted ones."""
 
     def __init__(self, address: int, glob: str, kernel: str) -> None:
         super().__init__(f"*{address:#x}")
@@ -97,7 +97,7 @@ class PassBreakpoint(gdb.Breakpoint):
 
 
 def break_in(glob: str, kernel: str) -> bool:
-    """Have gdb stop in a pass; False if that waits until MLIR is loaded."""
+    """Make gdb stop in a pass; False if the stop waits until MLIR is loaded."""
     if Passes.there is None:
         _pending.append((glob, kernel))
         return False
@@ -106,7 +106,7 @@ def break_in(glob: str, kernel: str) -> bool:
 
 
 def compiling() -> dict[str, Any]:
-    """What the process wrote down about the compile that it is in; empty if it did not."""
+    """What the process recorded about its current compile; empty if nothing."""
     return written_by(gdb.selected_inferior().pid)
 
 

@@ -58,7 +58,7 @@ _LOOKED_AT = 64  # bytes at the beginning of a function
 
 
 def abi() -> Abi:
-    """That of the process. Raises gdb.GdbError for a processor that is not in the table."""
+    """The ABI of the process. Raises gdb.GdbError for a processor that is not in the table."""
     name = gdb.selected_inferior().architecture().name()
     if name not in ABIS:
         raise gdb.GdbError(
@@ -78,7 +78,7 @@ def word(address: int) -> int:
 
 
 def mapped(address: int) -> bool:
-    """Whether there is memory."""
+    """True if the address is mapped."""
     try:
         gdb.selected_inferior().read_memory(address, 1)
     except gdb.MemoryError:
@@ -93,7 +93,7 @@ def symbol(address: int) -> str:
 
 
 def address_of(name: str, path: str) -> int:
-    """Where a symbol of a file is, by its mangled name; 0 if there is none."""
+    """The address of a symbol of a file, by its mangled name; 0 if the file lacks it."""
     try:
         return elf_symbol.address_of(name, Path(path), gdb.selected_inferior().pid)
     except OSError:  # the process is not of this machine
@@ -113,7 +113,7 @@ def literal(function: int) -> str:
 
 
 def ir(operation: int) -> str:
-    """An operation as text, as the process itself prints it."""
+    """An operation as text, printed by the process itself."""
     # Operation::dump writes to file descriptor 2 of the process: a file replaces it for that long
     with tempfile.NamedTemporaryFile() as file:
         kept = _call("int", "dup", 2)

@@ -48,7 +48,7 @@ def break_pass(debugger: Any, words: str, result: Any, _session: Any) -> None:
 
 
 def came(frame: Any, location: Any, _arguments: Any, _session: Any) -> bool:
-    """A pass is about to run; have LLDB stop in it if it is wanted. Never stops here."""
+    """Called before a pass runs; makes LLDB stop in a wanted one. Never stops here."""
     glob, kernel = _wanted[location.GetBreakpoint().GetID()]
     here, process = _arrived(frame), frame.GetThread().GetProcess()
     if here.fits(glob) and fnmatchcase(written_by(process.GetProcessID()).get("kernel", ""), kernel):

@@ -33,14 +33,14 @@ class Arrived:
     stack: int  # the stack pointer: lower where another pass started it
 
     def fits(self, glob: str) -> bool:
-        """Whether it is meant by the name that pipelines give it, or by its class's."""
+        """True if a name is the pass's name in pipelines, or its class's name."""
         if not self.argument and self.name.endswith("::OpToOpPassAdaptor"):
             return False
         return any(fnmatchcase(text, glob) for text in (self.argument, self.name, self.name.split("::")[-1]))
 
 
 def arrived(table: list[tuple[int, str]], vtable: str, argument: str, operation: int, stack: int) -> Arrived:
-    """A pass, of what a debugger has read.
+    """Build the pass from what a debugger read.
 
     table    -- address and symbol of each of the first SLOTS functions in its vtable
     vtable   -- the symbol of the vtable, "vtable for mlir::triton::gpu::CoalescePass"
@@ -52,7 +52,7 @@ def arrived(table: list[tuple[int, str]], vtable: str, argument: str, operation:
 
 
 def written_by(process: int) -> dict[str, Any]:
-    """What a process wrote down about the compile that it is in; empty if it did not."""
+    """What a process recorded about its current compile; empty if nothing."""
     for path in Path(tempfile.gettempdir()).glob(f"tracing-stop-*/{process}.json"):
         now: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         return now

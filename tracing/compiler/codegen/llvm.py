@@ -55,7 +55,7 @@ def limited(
     also: int | None = None,
     seconds: float,
 ) -> Limited:
-    """Compile with the first `limit` of LLVM's passes and those that it cannot do without.
+    """Compile with the first `limit` of LLVM's optional passes and all required ones.
 
     compile  -- LLVM's half is enough; its result must be made of what JSON has, and bytes
     limit    -- 0 leaves out all, `ALL` none; the result is then that of an untouched compile
@@ -84,7 +84,7 @@ def _up_to(limit: int) -> str:
 def printed(
     compile: Callable[[Callable[[], None]], Any], *, seconds: float, dies: bool = False
 ) -> tuple[Ended, Iterator[Printed]]:
-    """Compile, and give every pass of LLVM that ran, in order, with the IR before and after it.
+    """Compile; return every pass of LLVM that ran, in order, with the IR before and after it.
 
     compile -- gives the artefacts of LLVM's half by stage, and calls what it is given at the end of each
     seconds -- as for `limited`

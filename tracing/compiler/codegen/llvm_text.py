@@ -48,7 +48,7 @@ class Printed:
 
 
 def printed_passes(said: str, llir: str = "", *, died: bool = False) -> Iterator[Printed]:
-    """The passes in what LLVM printed, in order.
+    """The passes in LLVM's output, in order.
 
     said -- with `-opt-bisect-verbose`, `-print-after-all`, `-print-module-scope`, and the IR before the first
     llir -- what enters the code generator; "": what the middle end printed last
@@ -166,7 +166,7 @@ class _Reader:
         yield from self.rest()
 
     def rest(self, died: bool = False) -> Iterator[Printed]:
-        """The passes that were announced and not printed; where LLVM died, also the one in which it did."""
+        """The passes that were announced but not printed, and the pass in which LLVM died."""
         for one in (*self._open, *([self._begun] if died and self._begun else [])):
             before = self._machine.get(one.unit, self._module)
             yield Printed(one.index, one.name, one.unit, one.generator, before, None)

@@ -20,7 +20,7 @@ _NOBITS = 8  # a section that takes no room in the file
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Why a cubin is another one for the same PTX."""
+    """Why two cubins of one PTX differ."""
 
     assembler: bool  # whether it was seen to be the assembler's doing
     reason: str

@@ -42,7 +42,7 @@ class _Expected:
 
 
 def diagnostics(stderr: str, name: str) -> list[Diagnostic]:
-    """The diagnostics in what the compiler printed; `name` is the file as they name it."""
+    """The diagnostics in the compiler's output; `name` is the file name in them."""
     parsed = []
     for head, rest in _blocks(stderr):
         if head:
@@ -53,7 +53,7 @@ def diagnostics(stderr: str, name: str) -> list[Diagnostic]:
 
 
 def without_added(stderr: str) -> str:
-    """What the compiler printed, without what triton-opt would not have: it is called through Python."""
+    """The compiler's output without the lines that come from calling it through Python."""
     kept = []
     for head, rest in _blocks(stderr):
         if head and _ADDED.match(head[5]):

@@ -43,7 +43,7 @@ def set_options(options: Sequence[str]) -> None:
 
 
 def allow_unregistered_dialects(context: Any) -> None:
-    """Let a context read operations of dialects that it does not have.
+    """Make a context accept operations of unregistered dialects.
 
     Raises Problem where this Triton stores its contexts differently.
     """
@@ -58,17 +58,17 @@ def allow_unregistered_dialects(context: Any) -> None:
 
 
 def verify_nothing(manager: Any) -> None:
-    """Let a pass manager not verify the IR after each pass."""
+    """Disable the verifier after each pass of a pass manager."""
     function(_VERIFY, None, ctypes.c_void_p, ctypes.c_bool)(pointer_of(manager), False)
 
 
 def report_times(manager: Any) -> None:
-    """Let a pass manager print, when it is deleted, how long each pass took."""
+    """Make a pass manager print the time of each pass when it is deleted."""
     function(_TIME, None, ctypes.c_void_p)(pointer_of(manager))
 
 
 def report_statistics(manager: Any) -> None:
-    """Let a pass manager print, after it ran, what its passes counted."""
+    """Make a pass manager print the statistics of its passes after it ran."""
     function(_COUNT, None, ctypes.c_void_p, ctypes.c_int)(pointer_of(manager), _PIPELINE)
 
 

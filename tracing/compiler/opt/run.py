@@ -32,7 +32,7 @@ _MODULE = ("any", "builtin.module")
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What is done to a file, in triton-opt's terms."""
+    """The options of a run, in triton-opt's terms."""
 
     passes: tuple[PassText, ...] = ()
     split_input_file: bool = False
@@ -66,7 +66,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a file."""
+    """The result of a run on a file."""
 
     text: str  # the modules that came through
     stderr: str  # the compiler's diagnostics, and dumps that were asked for
