@@ -1,4 +1,4 @@
-# What a person types; `make help` lists it. A target does what it needs first.
+# Targets for people; `make help` lists them. Each target first makes what it needs.
 
 CASE ?= silu
 PYTHON ?= python3

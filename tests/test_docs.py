@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
+import typer
 from commands import ROOT
 from doc_blocks import record_demo, run_block
+from test_layers import LAYERS
 
 from docs import NEEDS, PAGES, Block, anchors, blocks, links
+from tracing.cli import app
 
 BLOCKS = blocks()
 README_LINES = 150
@@ -35,6 +39,25 @@ def test_every_page_of_the_docs_is_linked_from_another_page() -> None:
     linked = {(page.parent / link.partition("#")[0]).resolve() for page in PAGES for link in links(page)}
 
     assert set(PAGES) - linked == {ROOT / "README.md"}
+
+
+def test_every_command_has_a_page_or_is_named_on_that_of_opt() -> None:
+    pages = {page.stem for page in PAGES if page.parent.name == "commands"}
+    opt = (ROOT / "docs/commands/opt.md").read_text()
+    group = typer.main.get_command(app)
+    commands = {name for name, command in group.commands.items() if not command.hidden}  # type: ignore[attr-defined]
+
+    assert {name for name in commands - pages if f"`tracing {name}`" not in opt} == set()
+
+
+def test_the_table_of_layers_is_what_is_tested() -> None:
+    text = (ROOT / "docs/architecture.md").read_text().partition("\n## Layers\n")[2]
+    rows = re.findall(r"^\| `([\w.]+)` \| (.*) \|$", text, re.MULTILINE)
+    table = {layer: set(re.findall(r"`([\w.]+)`", cell)) - {"tracing"} for layer, cell in rows}
+
+    assert table == {
+        layer: imported - {layer} for layer, imported in LAYERS.items() if not layer.startswith("__")
+    }
 
 
 def test_readme_has_at_most_150_lines() -> None:
