@@ -95,7 +95,7 @@ def check_cache(_venv: Path) -> Check:
 
 
 def check_build(venv: Path) -> Check:
-    """What building LLVM would take here, against what there is."""
+    """Compare what building LLVM would take with what this machine has."""
     try:
         compiler = recipe.compiler()
     except Problem as problem:

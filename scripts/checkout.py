@@ -65,7 +65,7 @@ def changed(folder: Path) -> list[str]:
 
 
 def diagnose(wrote: str, url: str) -> Problem:
-    """The cause of a failure of git that no other repository can help with."""
+    """The cause of a failure of git, with its remedy."""
     if "No space left on device" in wrote:
         return Problem("the disk is full", "free some; the same command goes on")
     if "Permission denied" in wrote or "Read-only file system" in wrote:
@@ -128,7 +128,7 @@ def start(folder: Path) -> None:
 
 
 def interrupted(folder: Path) -> bool:
-    """Whether files may be half written, by this program and nobody else."""
+    """True if an earlier run of this program may have left half-written files."""
     return not head(folder) or (folder / ".git" / MOVING).exists()
 
 

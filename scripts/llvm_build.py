@@ -38,7 +38,7 @@ LEAST_MEMORY = 3 * GB  # one file of MLIR takes 2.7
 
 @dataclass(frozen=True)
 class Llvm:
-    """What `make triton` builds against."""
+    """The LLVM against which `make triton` builds."""
 
     folder: str
     commit: str  # as its libraries name it, see revision(); "": a distribution's
@@ -51,7 +51,7 @@ def record(tools: Toolchain) -> Path:
 
 
 def last(tools: Toolchain) -> Llvm | None:
-    """The LLVM that was made ready last; None if none was, or if it is gone."""
+    """The LLVM of the last `make llvm`; None if there is none, or if its folder is gone."""
     if not record(tools).exists():
         return None
     built = Llvm(**json.loads(record(tools).read_text(encoding="utf-8")))
@@ -59,7 +59,7 @@ def last(tools: Toolchain) -> Llvm | None:
 
 
 def read(tools: Toolchain) -> Llvm:
-    """The same; raises Problem where there is none."""
+    """The LLVM of the last `make llvm`; raises Problem if there is none."""
     if built := last(tools):
         return built
     raise Problem(f"no LLVM is ready in {tools.root}", "make llvm")
@@ -101,7 +101,7 @@ def declared_version(triton: Path) -> str:
 
 
 def ready(options: argparse.Namespace) -> Llvm:
-    """Make LLVM ready as the options ask for, or as it was made last where they do not say.
+    """Build or fetch LLVM by the options; an empty option keeps the last choice.
 
     Raises Problem with the reason if that fails.
     """
@@ -176,7 +176,7 @@ def launcher(source: Path, build: Path, compiler: Compiler) -> str:
 
 
 def require_memory(held: int) -> None:
-    """Raise Problem where so many bytes of memory are too few for any of the builds."""
+    """Raise Problem if the memory, in bytes, is too small for every build."""
     if held < LEAST_MEMORY:
         shortage = f"{held / GB:.1f} GB of memory were found, {LEAST_MEMORY / GB:.0f} GB were needed"
         raise Problem(f"{shortage} for MLIR's largest file", "build elsewhere, or make LLVM=prebuilt llvm")
@@ -192,7 +192,7 @@ def system_clang() -> str:
 
 
 def folder_name(source: Source, compiler: Compiler, profile: str) -> str:
-    """One build folder for each source, compiler and profile: none of them spoils another's."""
+    """The name of a build folder, one for each source, compiler and profile."""
     name = source.commit[:10] or hashlib.sha256(str(source.folder).encode()).hexdigest()[:10]
     if source.given:  # CMake would refuse another source folder
         name += "-" + hashlib.sha256(str(source.folder).encode()).hexdigest()[:4]

@@ -41,7 +41,7 @@ class Installed:
 
 
 def places(given: str) -> tuple[str, ...]:
-    """Where to look, as patterns: the folder that the user names, else where distributions put LLVM."""
+    """Patterns of folders to search: the user's folder, else the folders of distributions."""
     if given:
         return (str(Path(given).expanduser().resolve()),)
     configured = output("llvm-config", "--prefix")
@@ -49,7 +49,7 @@ def places(given: str) -> tuple[str, ...]:
 
 
 def look(prefixes: tuple[str, ...]) -> list[Installed]:
-    """The LLVMs that are there, newest first."""
+    """The installed LLVMs, newest first."""
     folders = {folder.resolve() for pattern in prefixes for folder in Path("/").glob(pattern.lstrip("/"))}
     there = [Installed(folder, version) for folder in folders if (version := version_of(folder))]
     return sorted(there, key=lambda one: [int(n) for n in one.version.split(".")], reverse=True)
@@ -126,7 +126,7 @@ def of_triton(tools: Toolchain, triton: Path, pin: LlvmPin, say: Say) -> Path:
 
 
 def system_name() -> str:
-    """How Triton names this system in its archives: by what their C library needs."""
+    """Triton's name of this system in its archives, by the C library that they need."""
     if platform.machine() in ("aarch64", "arm64"):
         return "ubuntu-arm64"
     version = platform.libc_ver()[1] or "0.0"
@@ -134,7 +134,7 @@ def system_name() -> str:
 
 
 def address(triton: Path, name: str) -> str:
-    """Where Triton's own build fetches its LLVM from."""
+    """The address from which Triton's own build fetches LLVM."""
     for file in (triton / "python/build_helpers.py", triton / "setup.py"):
         match = ARCHIVE.search(file.read_text(encoding="utf-8")) if file.exists() else None
         if match:

@@ -31,7 +31,7 @@ def text(path: str) -> str:
 
 
 def install(debian: str, fedora: str, conda: str) -> str:
-    """The command that installs a package here; all three where the system is another."""
+    """The command that installs a package here; three commands on an unknown system."""
     commands = {
         "conda": f"conda install -c conda-forge {conda}",
         "debian": f"sudo apt install {debian}",
@@ -117,11 +117,11 @@ def memory() -> int:
 
 
 def free(path: Path) -> int:
-    """Bytes free where a directory is or would be."""
+    """Free bytes on the disk of a directory, which may not exist yet."""
     there = next(parent for parent in (path.resolve(), *path.resolve().parents) if parent.exists())
     return shutil.disk_usage(there).free
 
 
 def room(gpu: bool) -> int:
-    """Bytes that an environment takes, with the wheels while they are unpacked."""
+    """Bytes that an environment takes, including wheels while they are unpacked."""
     return (9 if gpu else 3) * GB

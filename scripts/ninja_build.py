@@ -31,7 +31,7 @@ QUIET = 60  # seconds between lines of progress where they do not overwrite one 
 
 @dataclass(frozen=True)
 class Figures:
-    """What a build took; of one interrupted and continued, the sum."""
+    """Time, CPU time and memory of a build; the sum over its interrupted runs."""
 
     steps: int
     wall: float
@@ -77,7 +77,7 @@ def status_line() -> dict[str, str]:
 
 
 def run(build: Path, targets: Sequence[str], jobs: int, say: Callable[[str], None]) -> Figures:
-    """Build targets, or what is left of them, and return what that took, with interrupted tries before it.
+    """Build targets, or what is left of them; return the figures, including interrupted runs before.
 
     Raises Problem with the first failed file's own message, KeyboardInterrupt after ninja has cleaned up.
     """
@@ -140,7 +140,7 @@ def follow(
 
 
 class Progress:
-    """One line that says how far a build is: it overwrites itself on a terminal, elsewhere it is rare."""
+    """One line of progress: overwritten on a terminal, printed rarely elsewhere."""
 
     def __init__(self, expected: int, say: Callable[[str], None]) -> None:
         self.expected, self.say, self.terminal = expected, say, sys.stderr.isatty()
@@ -182,7 +182,7 @@ class Used(NamedTuple):
 
 
 class Use:
-    """What a process and all below it use, looked at every second: memory at its peak, and time."""
+    """Peak memory and CPU time of a process and its descendants, sampled every second."""
 
     def __init__(self, pid: int) -> None:
         self.pid, self.peak, self.cpu = pid, 0, 0.0
@@ -195,13 +195,13 @@ class Use:
 
 
 def used(root: int) -> Used:
-    """What a process and all below it hold and took; nothing where it is gone."""
+    """Memory and CPU time of a process and its descendants; zero if it ended."""
     each = family(root).values()
     return Used(sum(one.memory for one in each), sum(one.cpu for one in each))
 
 
 def end_below(root: int) -> None:
-    """End all processes below one, which then ends by itself."""
+    """End the descendants of a process, which then ends by itself."""
     for pid in family(root).keys() - {root}:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGTERM)

@@ -61,11 +61,11 @@ class Pins:
         return any((pair.torch, pair.triton) == versions for pair in self.pairs)
 
     def release(self, triton: str) -> Release:
-        """What is known of a Triton version, which may be nothing."""
+        """The entry of a Triton version; an empty one if there is none."""
         return next((row for row in self.releases if row.triton == triton), Release(triton))
 
     def llvm_major(self, triton: str) -> str:
-        """Of the LLVM that a Triton version is written against: one for each minor version; "": not known."""
+        """The LLVM major version of a Triton version, one for each minor version; "" if unknown."""
         minor = triton.rpartition(".")[0]
         return next((row.llvm for row in self.releases if row.triton.rpartition(".")[0] == minor), "")
 

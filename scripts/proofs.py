@@ -30,7 +30,7 @@ def python(venv: Path) -> str:
 
 @contextmanager
 def fresh() -> Iterator[dict[str, str]]:
-    """An environment in which nothing was compiled before."""
+    """Environment variables with an empty compiler cache."""
     with tempfile.TemporaryDirectory() as folder:
         yield {**os.environ, "TRITON_CACHE_DIR": folder, "TRITON_ALWAYS_COMPILE": "1"}
 
@@ -127,7 +127,7 @@ def lit(venv: Path, triton: Path, build: Path, llvm: Llvm) -> str:
 
 
 def asserts(llvm: Llvm) -> bool:
-    """Whether an LLVM has assertions, as its CMake package says; without, it knows no --debug."""
+    """True if an LLVM has assertions, by its CMake package; without them, it lacks --debug."""
     said = Path(llvm.folder, "lib/cmake/llvm/LLVMConfig.cmake").read_text(encoding="utf-8")
     return bool(re.search(r"set\(LLVM_ENABLE_ASSERTIONS (?:ON|TRUE|YES|1)\)", said, re.I))
 

@@ -134,7 +134,7 @@ PER_COMPILE = {
 
 
 def estimate(steps: Sequence[str], compiler: Compiler, profile: str, jobs: Jobs) -> Estimate:
-    """What the steps of a dry run will take: by the number of files to compile, which is nearly all of it."""
+    """Estimate what the steps of a dry run will take, by the number of files to compile."""
     compiles = sum(" object " in step for step in steps)
     seconds, size = PER_COMPILE[compiler.name, profile]
     cpu = compiles * seconds
@@ -184,7 +184,7 @@ def arguments(
 
 
 def symbols(compiler: Compiler, profile: str) -> dict[str, str]:
-    """What makes a profile: how much a debugger can show, against time and disk."""
+    """The CMake arguments of a profile: more debug information costs time and disk."""
     if profile == "line-tables":  # backtraces and stepping, no variables
         lines = "-gline-tables-only" if compiler.clang else "-g1"
         flags = dict.fromkeys(("CMAKE_C_FLAGS_RELEASE", "CMAKE_CXX_FLAGS_RELEASE"), f"-O1 {lines}")

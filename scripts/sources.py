@@ -116,7 +116,7 @@ def llvm(tools: Toolchain, known: Pins, pin: LlvmPin, given: str, say: Say, *, c
 
 
 def take(tools: Toolchain, given: str, name: str, say: Say) -> Source:
-    """A folder as it is, or an archive unpacked once."""
+    """Use a folder as it is, or unpack an archive once."""
     path = Path(given).expanduser().resolve()
     if path.is_dir():
         return Source(path, checkout.head(path), given=True)

@@ -43,14 +43,14 @@ def pip(venv: Path, *arguments: str) -> tuple[str, ...]:
 
 
 def uv(venv: Path, backend: str, *arguments: str) -> tuple[tuple[str, ...], ...]:
-    """uv knows where PyTorch keeps its wheels for each backend, which no file here has to."""
+    """Install with uv, which knows PyTorch's index of each backend."""
     python = str(venv / "bin/python")
     install = (python, "-m", "uv", "pip", "install", "--quiet", "--python", python)
     return (pip(venv, "uv"), (*install, f"--torch-backend={backend}", *arguments))
 
 
 def torch_ways(venv: Path, torch: str, *, gpu: bool) -> list[Way]:
-    """Methods of installing torch, the best first; a later one is tried where the earlier found nothing."""
+    """Methods of installing torch, the best first; a later one is tried if the earlier ones fail."""
     plain = pip(venv, f"torch=={torch}")
     if gpu:
         return [
@@ -91,7 +91,7 @@ def project_ways(venv: Path, *, test: bool, site: bool) -> list[Way]:
 
 
 def try_way(venv: Path, way: Way) -> str:
-    """Run one method; what its failing command wrote, empty if none failed."""
+    """Run one method; return the output of its failing command, empty on success."""
     room = free(venv)
     if room < way.needs:
         remedy = "free some, or put the environment elsewhere: make VENV=/elsewhere/venv"
@@ -191,7 +191,7 @@ def require_system_pair(venv: Path, known: Pins) -> None:
 
 
 class Receipt:
-    """What of this project was installed last, kept in the environment; the editable code is always new."""
+    """What was installed last for this project, kept in the environment; its code is editable, so always new."""
 
     def __init__(self, venv: Path) -> None:
         self.path = venv / ".debug-triton"
@@ -206,7 +206,7 @@ class Receipt:
 
 
 def set_up(venv: Path, *, torch: str, triton: str, test: bool, site: bool) -> None:
-    """Bring an environment to the asked for state. Raises Problem with the reason if that fails."""
+    """Bring an environment to the requested state. Raises Problem with the reason if that fails."""
     start, known, gpu = time.monotonic(), pins.read(), bool(gpus())
     require_machine(venv)
     pair = None if site else pins.pick(known, torch=torch, triton=triton, gpu=gpu, python=HERE)

@@ -77,7 +77,7 @@ def unzip(wheel: Path, folder: Path) -> None:
 
 
 def put(nvidia: Path, triton: Path) -> None:
-    """Put what a wheel brings into Triton's tree, as its build does with what it downloads."""
+    """Copy a wheel's files into Triton's tree, as its build copies what it downloads."""
     backend = triton / "third_party/nvidia/backend"
     for file in (file for part in TAKEN for file in nvidia.glob(part) if file.is_file()):
         target = backend / file.relative_to(nvidia)

@@ -23,7 +23,7 @@ COMMANDS = "tracing/attach/debuggers"
 
 @dataclass(frozen=True)
 class Native:
-    """What to debug, whoever does it."""
+    """What to debug, independent of the debugger."""
 
     request: str  # "launch" or "attach"
     name: str
@@ -37,7 +37,7 @@ class Native:
 
 @dataclass(frozen=True)
 class Machine:
-    """What the configurations name on this machine."""
+    """The tools and folders of this machine that configurations name."""
 
     root: Path
     python: str

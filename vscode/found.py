@@ -39,7 +39,7 @@ def gdb_version(gdb: str) -> int:
 
 
 def debugger(home: Path, gdb: str) -> str:
-    """The kind that is installed; where none is, the one that can be had there."""
+    """The installed debugger, or else the best one that can be installed."""
     extensions = {entry.name for place in HOMES for entry in (home / place / "extensions").glob("*-*")}
     for kind, extension in EXTENSIONS.items():
         if any(name.lower().startswith(f"{extension}-") for name in extensions):
@@ -76,7 +76,7 @@ def triton_opt(triton: Path, python: Path) -> list[str]:
 
 
 def facts(root: Path, folder: Path, venv: Path, toolchain: Path) -> tuple[Machine, dict[str, Any]]:
-    """What is on this machine, and the words of the templates. Raises Problem without an environment."""
+    """The facts of this machine, and the words of the templates. Raises Problem without an environment."""
     python = venv.absolute() / "bin/python"  # not resolved: a venv is known by its own path
     there = installed(venv)
     if not there["triton"]:

@@ -77,7 +77,7 @@ def session(machine: Machine, kind: str) -> dict[str, Any]:
 
 
 def preset(entry: dict[str, Any], wanted: str, arguments: list[str]) -> dict[str, Any]:
-    """A configuration that asks for nothing: the kernel, stage and pass are in it."""
+    """A configuration with kernel, stage and pass filled in."""
     kernel, stage, name = wanted.split(":")
     arguments = [*(["-m", "tracing"] if "-m" in entry["args"] else []), "execute", *arguments]
     entry_of_pass = entry | {"name": f"Triton: {name} of {kernel} ({stage})", "args": arguments}
@@ -87,7 +87,7 @@ def preset(entry: dict[str, Any], wanted: str, arguments: list[str]) -> dict[str
 
 
 def grouped(group: str, name: str = "") -> Callable[[Any], bool]:
-    """Whether a configuration is one of ours, of that name if there is one."""
+    """True if a configuration is one of this project's, and has the name, if one is given."""
 
     def mine(entry: Any) -> bool:
         there = entry.get("presentation", {}) if isinstance(entry, dict) else {}
@@ -101,7 +101,7 @@ def prefixed(key: str, prefix: str) -> Callable[[Any], bool]:
 
 
 def generate(files: Files, machine: Machine, known: dict[str, Any], kind: str) -> list[dict[str, Any]]:
-    """Work out every file; give the launch configurations."""
+    """Compute every file; return the launch configurations."""
     launch, tasks = template("launch.json.in", known), template("tasks.json.in", known)
     entries = configurations(launch["configurations"], machine, kind, known["@CASES@"])
 
@@ -131,7 +131,7 @@ def generate(files: Files, machine: Machine, known: dict[str, Any], kind: str) -
 
 
 def settings(known: dict[str, Any], kind: str) -> dict[str, Any]:
-    """Settings whose tool or folder is there."""
+    """The settings whose tool or folder exists."""
     settings = template("settings.json.in", known)
     if not known["@BUILD@"]:
         del settings["clangd.arguments"]
@@ -156,7 +156,7 @@ def recommend(files: Files, kind: str) -> None:
 
 
 def workspace(files: Files, known: dict[str, Any]) -> None:
-    """This project, Triton's Python, and the C++ sources that are there, in one window."""
+    """A workspace of this project, Triton's Python, and the available C++ sources."""
     folders = [{"path": "."}, {"path": known["@BACKENDS@"], "name": "triton/backends"}]
     folders += [{"path": known[word]} for word in ("@TRITON@", "@LLVM@") if known[word]]
 

@@ -23,7 +23,7 @@ class Malformed(Exception):
 
 @dataclass
 class Node:
-    """A value and where it stands in the text."""
+    """A value and its position in the text."""
 
     start: int
     end: int = 0

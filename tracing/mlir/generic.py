@@ -211,7 +211,7 @@ class _Reader:
 
 
 def split(text: str, separator: str = ",") -> list[str]:
-    """The parts of a text between separators that stand in no bracket and no string."""
+    """Split a text at separators outside of brackets and strings."""
     parts, start = [], 0
     for place, character, depth in _brackets(text, 0, separator):
         if depth == 0 and character == separator:

@@ -59,7 +59,7 @@ class Machine:
         return self.memory.stored()
 
     def call(self, function: Operation, arguments: Sequence[Any]) -> list[Any]:
-        """Run a function, and give what it returns."""
+        """Run a function and return its results."""
         blocks = {block.label: block for block in function.regions[0]}
         block, given = function.regions[0][0], list(arguments)
         while True:
@@ -77,7 +77,7 @@ class Machine:
         return self._functions[name]
 
     def block(self, block: Block, arguments: Sequence[Any]) -> tuple[Operation, list[Any]]:
-        """Run a block, and give the operation that ends it with its operands."""
+        """Run a block; return its terminator and the terminator's operands."""
         self._values.update(zip((name for name, _ in block.arguments), arguments, strict=True))
         for one in block.operations:
             operands = [self._values[name] for name in one.operands]
@@ -87,7 +87,7 @@ class Machine:
         raise Unknown("a block without an end")
 
     def region(self, one: Operation, number: int, arguments: Sequence[Any]) -> list[Any]:
-        """Run a region of one block, and give what it yields."""
+        """Run a region of one block and return what it yields."""
         (block,) = one.regions[number]
         end, results = self.block(block, arguments)
         if end.name not in _ENDS:

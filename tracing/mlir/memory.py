@@ -26,7 +26,7 @@ class Memory:
         self._stored: dict[int, dict[int, Any]] = {}  # by argument, and index of the element
 
     def pointer(self, argument: int, pointee: str) -> Any:
-        """What a pointer argument is."""
+        """The address that a pointer argument holds."""
         self._elements[argument] = Type((), pointee)
         return np.int64((argument + 1) * RANGE + MIDDLE)
 
@@ -40,7 +40,7 @@ class Memory:
         return loaded
 
     def store(self, addresses: Any, values: Any, pointee: str) -> None:
-        """Store elements, the last one of those for one address."""
+        """Store elements; the last one wins if several have one address."""
         flat = np.asarray(addresses, dtype=np.int64).ravel()
         content = np.broadcast_to(np.asarray(values), np.shape(addresses)).ravel()
         for argument in np.unique(flat // RANGE - 1):

@@ -134,7 +134,7 @@ def _store(machine: Machine, one: Operation, operands: list[Any]) -> Any:
 
 
 def store(machine: Machine, addresses: Any, values: Any, mask: Any, pointee: str) -> None:
-    """Store where a mask says so."""
+    """Store the elements whose mask is set."""
     where, addresses, values = np.broadcast_arrays(mask, addresses, values)
     machine.memory.store(addresses[where], values[where], pointee)
 
@@ -160,7 +160,7 @@ _UPDATES: Mapping[int, Any] = {  # Source: RMWOp of Triton's TritonAttrDefs.td
 
 
 def dot(a: Any, b: Any, c: Any, result: str) -> Any:
-    """A matrix product that is added to, rounded once."""
+    """A matrix product plus an accumulator, rounded once."""
     exact = np.asarray(a).astype(np.float64) @ np.asarray(b).astype(np.float64)
     return rounded(exact + np.asarray(c).astype(np.float64), type_of(result))
 

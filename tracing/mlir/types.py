@@ -34,14 +34,14 @@ class Unknown(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """What a value is made of."""
+    """The shape and element type of a value."""
 
     shape: tuple[int, ...]  # () of a scalar
     element: str  # "f32", "!tt.ptr<f16>", or the whole type where it has none
 
     @property
     def pointee(self) -> str | None:
-        """The type that its pointers point to, if they are such."""
+        """The type that the elements point to, if they are pointers."""
         match = _POINTER.fullmatch(self.element)
         return match[1] if match else None
 

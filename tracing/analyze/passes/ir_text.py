@@ -49,7 +49,7 @@ class PlainModule:
 
 
 def plain(text: str) -> PlainModule:
-    """A module as it is compared; costs a few regular expressions a line."""
+    """A module's text for comparison; costs a few regular expressions a line."""
     lines, attributes = [], {}
     for line in without_locations(text).splitlines():
         line = _COMMENT.sub("", _SPELT.sub(lambda match: _SPELLING[match[0]], line))

@@ -53,7 +53,7 @@ class _Choice:
 def lit_test(
     before: str, after: str, flag: str, title: str, *, limit: int | None = LIMIT, only: str | None = None
 ) -> LitTest:
-    """The test that a pass makes of `before` what matters in `after`.
+    """A test that a pass turns `before` into IR with the essential lines of `after`.
 
     before -- the module, as printed, with or without locations
     after  -- likewise
@@ -75,7 +75,7 @@ def lit_test(
 
 
 def survival_test(before: str, flag: str, title: str) -> LitTest:
-    """The test that a pass does not die of `before`: each function comes out of it.
+    """A test that a pass survives `before`: its output has each function.
 
     before -- the module, as printed, with or without locations
     flag   -- the pass on triton-opt's command line
@@ -108,7 +108,7 @@ class _Module:
         return _Part(label, tuple(line for part in matching for line in part.lines))
 
     def keys(self, lines: Iterable[str]) -> list[str]:
-        """Lines as they are compared: without names, and with what an alias stands for."""
+        """Lines for comparison: without names, with aliases expanded."""
         return [TOKEN.sub(lambda token: self._key(token[0]), line.strip()) for line in lines]
 
     def _key(self, token: str) -> str:

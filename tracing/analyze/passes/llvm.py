@@ -46,5 +46,5 @@ def _name(match: re.Match[str]) -> str:
 
 
 def readable(text: str) -> str:
-    """IR as it is compared and read: without what says where it is from; blocks are named as values are."""
+    """IR for comparison and reading: without locations, with blocks named like values."""
     return _LABEL.sub(r"%\g<name>: ", _NOISE.sub("", text))

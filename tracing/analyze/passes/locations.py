@@ -29,7 +29,7 @@ Stack: TypeAlias = tuple[Frame, ...]  # innermost first; the others are where it
 
 @dataclass(frozen=True, slots=True)
 class Located:
-    """One operation or instruction, and where it comes from."""
+    """One operation or instruction with its Python call stacks."""
 
     line: int  # of the artefact's text, from 1
     text: str
@@ -66,7 +66,7 @@ class _Locations:
         self._known: dict[str, tuple[Stack, ...]] = {}
 
     def stacks(self, content: str) -> tuple[Stack, ...]:
-        """The stacks of what stands between the parentheses of a `loc(…)`."""
+        """The stacks of the content of a `loc(…)`."""
         if content not in self._known:
             self._known[content] = ()  # an alias of itself ends here
             with contextlib.suppress(IndexError, ValueError):  # cut off in the middle: nothing is known of it

@@ -63,7 +63,7 @@ def operations(text: str) -> list[Operation]:
 
 
 def without_locations(text: str) -> str:
-    """A module as it is compared and read: no `loc(…)`, no table of them."""
+    """A module's text without `loc(…)` and without their table."""
     return "".join(
         f"{split_location(line)[0]}\n" for line in text.splitlines() if not line.startswith("#loc")
     )

@@ -45,7 +45,7 @@ class PassPair:
 
     @property
     def changed(self) -> bool:
-        """Whether it changed the IR of either."""
+        """True if the pass changed the IR of either compilation."""
         return any(one is not None and one.after is not None and one.changed for one in (self.a, self.b))
 
 
@@ -97,7 +97,7 @@ class PassPairs:
         return next((one for one in self.pairs if one.state == "reordered"), None)
 
     def same(self, a: Blob, b: Blob) -> bool:
-        """Whether the IR of two blobs, one of each run, says the same."""
+        """True if two blobs, one of each run, hold equivalent IR."""
         return self.likeness(a, b) != "different"
 
     def _likeness(self, a: Blob, b: Blob) -> Likeness:

@@ -50,7 +50,7 @@ def compilations(run: Run) -> list[Compilation]:
 
 
 def compilation(run: Run, kernel: str | None = None) -> Compilation:
-    """The compilation that a person means.
+    """The compilation that a user names.
 
     kernel -- the kernel's name, the first digits of its hash, or `NAME#n` for the n-th of a name, from 1;
               None: the only one of the run
@@ -111,7 +111,7 @@ def passes_of(run: Run, compilation: Compilation) -> list[PassRecord]:
 
 
 def telling_pass(passes: Sequence[PassRecord]) -> str | None:
-    """A pass worth a look, by a name that means it: the last of Triton's own that changed TTGIR, else any.
+    """The unique name of an instructive pass: the last of Triton's own that changed TTGIR, else any.
 
     passes -- those of one compilation
     """
@@ -159,7 +159,7 @@ def unfinished(run: Run) -> list[PassRecord]:
 
 
 def find_pass(passes: Sequence[P], which: str, stage: str | None = None) -> P:
-    """The pass that a person means.
+    """The pass that a user names.
 
     passes -- those of one compilation
     which  -- an index, a name, or `NAME#n` for the n-th pass of that name, from 1

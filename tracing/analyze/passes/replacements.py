@@ -20,7 +20,7 @@ from tracing.store import Run
 def replacements(
     run: Run, steps: Sequence[Step[PassRecord]], wanted: Collection[str]
 ) -> dict[tuple[int, str], Mapping[str, int]]:
-    """What operations became in the passes that removed some of them.
+    """Which operations replaced those that passes removed.
 
     steps  -- the passes of one compilation
     wanted -- names of operations

@@ -23,7 +23,7 @@ _TIMEOUT_S = 120  # of nvdisasm, which takes about a second for a large kernel
 
 @dataclass(frozen=True, slots=True)
 class StageLines:
-    """What one stage of a kernel says about where it comes from."""
+    """The lines of one stage of a kernel, with their Python origins."""
 
     stage: str
     located: Sequence[Located] = ()
@@ -39,7 +39,7 @@ class Thread:
 
 
 def artefacts(run: Run, compilation: Compilation) -> dict[str, Blob]:
-    """What each stage of a compilation gave, by the ending of the artefact's file name."""
+    """The artefacts of a compilation, by file suffix."""
     blobs: dict[str, Blob] = {}
     for owner, artefact in run.artefacts():
         if owner.hash == compilation.hash:

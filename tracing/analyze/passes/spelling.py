@@ -32,7 +32,7 @@ DEPTH = 3  # of metadata in metadata that is compared: what loops and ranges say
 
 
 def same(a: str, b: str, stage: str) -> str:
-    """In what two texts of one stage differ that changes nothing; "" if they differ in more, or in nothing.
+    """Why two texts of one stage are equivalent though not equal; "" if they are equal or not equivalent.
 
     stage -- "ttir", "ttgir", "llir", "ptx", "amdgcn"
     """
