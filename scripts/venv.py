@@ -191,7 +191,7 @@ def require_system_pair(venv: Path, known: Pins) -> None:
 
 
 class Receipt:
-    """What was installed last for this project, kept in the environment; its code is editable, so always new."""
+    """What was installed last for this project, kept in the environment; its own code is editable."""
 
     def __init__(self, venv: Path) -> None:
         self.path = venv / ".debug-triton"
