@@ -1,17 +1,17 @@
-# What a person types; `make help` lists it. A target does what it needs first.
+# Targets for people; `make help` lists them. Each target first makes what it needs.
 
 CASE ?= silu
 PYTHON ?= python3
 VENV ?= .venv
-# Versions other than the default pair of scripts/pins.toml, and the system's instead of any (SITE=1)
+# TORCH, TRITON: another pair of scripts/pins.toml. SITE=1: the torch and Triton of the system's Python
 TORCH ?=
 TRITON ?=
 SITE ?=
-# `make venv SOURCE=1`: the source of the wheel's tag, too. `make triton LIT=1`: Triton's own tests, too
+# `make venv SOURCE=1` also fetches the source of the wheel's tag; `make triton LIT=1` also runs Triton's lit tests
 SOURCE ?=
 LIT ?=
-# Where sources and builds of LLVM and Triton lie, and where they come from: see `make help`. LLVM and
-# LLVM_PROFILE: as the last time where they are empty, at first source and Debug.
+# TOOLCHAIN holds the sources and builds of LLVM and Triton; docs/building.md describes each variable. An empty LLVM or
+# LLVM_PROFILE keeps the choice of the last build; the first build takes source and Debug.
 TOOLCHAIN ?= toolchain
 TRITON_SRC ?=
 LLVM_SRC ?=
@@ -30,47 +30,51 @@ BUILD = --venv $(VENV) --torch "$(TORCH)" --triton "$(TRITON)" --toolchain $(TOO
 INPUTS = scripts/pins.toml scripts/venv.py pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help doctor venv llvm triton vscode run test lint test-gpu bench soak clean
+.PHONY: help doctor venv llvm triton vscode run demo test lint test-gpu bench soak clean
 
-help: ## this list
+help: ## list the targets and variables
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@echo "variables: CASE=$(CASE) PYTHON=$(PYTHON) VENV=$(VENV) TORCH=$(TORCH) TRITON=$(TRITON) SITE=$(SITE) ALL=$(ALL)"
-	@echo "of llvm and triton: LLVM=source|prebuilt|system LLVM_PROFILE=Debug|RelWithDebInfo|line-tables"
+	@echo "variables of llvm and triton: LLVM=source|prebuilt|system LLVM_PROFILE=Debug|RelWithDebInfo|line-tables"
 	@echo "  TRITON_SRC= and LLVM_SRC=folder or archive, TOOLCHAIN=$(TOOLCHAIN) JOBS= COMPILER_LAUNCHER= LIT=1"
 
-doctor: ## what this machine lacks, and the command that supplies it
+doctor: ## list what this machine lacks, and the command that supplies it
 	@$(PYTHON) scripts/doctor.py --venv $(VENV) || [ $$? -eq 1 ]  # 1: warnings only
 
-venv: $(STAMP) ## the Python environment: torch, Triton and this project
+venv: $(STAMP) ## set up the Python environment: torch, Triton and this project
 	@$(if $(filter-out 0,$(SOURCE)),$(PYTHON) scripts/wheel_source.py --venv $(VENV) --toolchain $(TOOLCHAIN))
 
-llvm: $(STAMP) ## LLVM and MLIR with debug symbols, as much as Triton links
+llvm: $(STAMP) ## build the libraries of LLVM and MLIR that Triton links, with debug symbols
 	@$(PYTHON) scripts/llvm_build.py $(BUILD) --llvm "$(LLVM)" --llvm-src "$(LLVM_SRC)" --profile "$(LLVM_PROFILE)"
 
-triton: llvm ## Triton in Debug against that LLVM, into the environment
+triton: llvm ## build Triton in Debug against that LLVM and install it
 	@$(PYTHON) scripts/triton_build.py $(BUILD) $(if $(filter-out 0,$(LIT)),--lit)
 
-vscode: $(STAMP) ## VSCode's files for this machine: F5 from a Python line to a C++ pass
+vscode: $(STAMP) ## write VSCode's files for this machine: F5 from a Python line to a C++ pass
 	@$(VENV)/bin/python vscode/generate.py --venv $(VENV) --toolchain $(TOOLCHAIN)
 
-run: $(STAMP) ## record CASE and show what ran
+run: $(STAMP) ## record CASE and show its launches
 	@$(VENV)/bin/tracing run $(CASE) --show
 
-test: lint ## lint, then every test that needs no GPU
+demo: $(STAMP) ## plant a fault in a compiler pass; `compare` finds the launch, `bisect` the pass
+	@$(VENV)/bin/python scripts/demo.py
+
+test: lint ## lint, then run every test that needs no GPU
 	@$(VENV)/bin/python -m pytest
 
-lint: $(STAMP)-test ## ruff and mypy
+lint: $(STAMP)-test ## run ruff, mypy and the lint of words
 	@$(VENV)/bin/ruff check .
 	@$(VENV)/bin/ruff format --check .
 	@$(VENV)/bin/mypy
+	@$(VENV)/bin/python scripts/lint_words.py
 
-test-gpu: $(STAMP)-test ## the tests that need a GPU
+test-gpu: $(STAMP)-test ## run the tests that need a GPU
 	@$(VENV)/bin/python -m pytest tests/gpu
 
-bench: $(STAMP)-test ## what recording costs, in time and memory
+bench: $(STAMP)-test ## measure what recording costs, in time and memory
 	@$(VENV)/bin/python -m pytest tests/benchmarks -s
 
-soak: $(STAMP)-test ## planted differences and pass faults, random programs, tutorials: some two hours
+soak: $(STAMP)-test ## run the long tests: planted faults, random programs, tutorials; two hours
 	@$(VENV)/bin/python -m pytest tests/soak -s -q
 
 clean: ## delete the environment and caches; ALL=1: recorded runs, sources and builds too

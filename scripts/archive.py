@@ -1,4 +1,4 @@
-"""Archives: a download goes on after an interruption, has the sha256 it must, is unpacked whole or not."""
+"""Download archives: continue after an interruption, check the sha256, unpack whole or not at all."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ def download(url: str, path: Path, expected: str) -> str:
         except OSError as error:  # URLError is one, too
             raise unreachable(url, error) from None
         part.replace(path)
-    found = sha256(path)
-    if expected and found != expected:
+    actual = sha256(path)
+    if expected and actual != expected:
         path.unlink()
-        remedy = "the same command fetches it again; if it happens twice, something on the way changes it"
-        raise Problem(f"{url} has sha256 {found}, {expected} was needed", remedy)
-    return found
+        remedy = "the same command fetches it anew; if it happens twice, a proxy changes it"
+        raise Problem(f"{url} has sha256 {actual}, {expected} was needed", remedy)
+    return actual
 
 
 def append(url: str, part: Path) -> None:

@@ -1,4 +1,4 @@
-"""Whether `make llvm triton` would work on this machine, and what it would take.
+"""Check whether `make llvm triton` would work on this machine, and estimate what it takes.
 
 None of this is needed to run cases or to stop in Triton's own passes, for which the wheel is enough; each
 check says what its absence costs.
@@ -22,28 +22,28 @@ NO_BUILD = "`make llvm triton` cannot build; stops in Triton's own passes work w
 
 
 def version(program: str) -> tuple[int, ...]:
-    found = re.search(r"(\d+)\.(\d+)", output(program, "--version"))
-    return tuple(int(number) for number in found.groups()) if found else ()
+    match = re.search(r"(\d+)\.(\d+)", output(program, "--version"))
+    return tuple(int(number) for number in match.groups()) if match else ()
 
 
 def check_cmake(_venv: Path) -> Check:
-    needed, found = "cmake 3.20 or later, to build LLVM and Triton", version("cmake")
-    if found >= (3, 20):
+    needed, present = "cmake 3.20 or later, to build LLVM and Triton", version("cmake")
+    if present >= (3, 20):
         return Check("cmake", output("cmake", "--version").partition("\n")[0], needed)
-    name = ".".join(map(str, found)) or "none"
+    name = ".".join(map(str, present)) or "none"
     return Check("cmake", name, needed, "warning", install("cmake", "cmake", "cmake"), NO_BUILD)
 
 
 def check_ninja(_venv: Path) -> Check:
-    needed, found = "ninja, to build LLVM and Triton", output("ninja", "--version")
-    if found:
-        return Check("ninja", found, needed)
+    needed, present = "ninja, to build LLVM and Triton", output("ninja", "--version")
+    if present:
+        return Check("ninja", present, needed)
     return Check("ninja", "none", needed, "warning", install("ninja-build", "ninja-build", "ninja"), NO_BUILD)
 
 
 def check_git(_venv: Path) -> Check:
-    needed, found = "git 2.25 or later, to fetch sources", version("git")
-    if found >= (2, 25):
+    needed, present = "git 2.25 or later, to fetch sources", version("git")
+    if present >= (2, 25):
         return Check("git", output("git", "--version"), needed)
     cost = "no sources are fetched; folders and archives can be given: TRITON_SRC=…, LLVM_SRC=…"
     return Check("git", "none", needed, "warning", install("git", "git", "git"), cost)
@@ -54,22 +54,22 @@ def check_clang(_venv: Path) -> Check:
     cost = "building takes 1.4 times as long with gcc, and as much more disk"
     remedy = install("clang", "clang", "clangxx")
     try:
-        found = recipe.compiler()
+        present = recipe.compiler()
     except Problem as problem:
         return Check("clang", str(problem), needed, "warning", remedy, NO_BUILD)
-    if found.clang >= recipe.OLDEST_CLANG:
-        return Check("clang", f"{found.cxx}, version {found.clang}", needed)
-    return Check("clang", f"none; {found.cxx} builds", needed, "warning", remedy, cost)
+    if present.clang >= recipe.OLDEST_CLANG:
+        return Check("clang", f"{present.cxx}, version {present.clang}", needed)
+    return Check("clang", f"none; {present.cxx} builds", needed, "warning", remedy, cost)
 
 
 def check_linker(_venv: Path) -> Check:
     needed = "lld or mold, to link with an index for gdb"
     try:
-        found = recipe.compiler().linker
+        present = recipe.compiler().linker
     except Problem:
-        found = ""
-    if found:
-        return Check("linker", found, needed)
+        present = ""
+    if present:
+        return Check("linker", present, needed)
     cost = "gdb takes half a minute, not seconds, to load a built Triton; links take three times the memory"
     return Check("linker", "neither", needed, "warning", install("lld", "lld", "lld"), cost)
 
@@ -84,18 +84,18 @@ def check_zlib(_venv: Path) -> Check:
 
 
 def check_cache(_venv: Path) -> Check:
-    found = [name for name in ("ccache", "sccache") if shutil.which(name)]
+    present = [name for name in ("ccache", "sccache") if shutil.which(name)]
     needed = "ccache or sccache, to build anything a second time in minutes"
-    if found:
-        return Check("cache", ", ".join(found), needed)
+    if present:
+        return Check("cache", ", ".join(present), needed)
     remedy = install("ccache", "ccache", "ccache")
     return Check(
-        "cache", "neither", needed, "ok", remedy, "another profile or commit compiles everything again"
+        "cache", "neither", needed, "ok", remedy, "another profile or commit compiles everything anew"
     )
 
 
 def check_build(venv: Path) -> Check:
-    """What building LLVM would take here, against what there is."""
+    """Compare what building LLVM would take with what this machine has."""
     try:
         compiler = recipe.compiler()
     except Problem as problem:
@@ -103,17 +103,17 @@ def check_build(venv: Path) -> Check:
     jobs = recipe.jobs(compiler)
     estimate = recipe.estimate([" object "] * COMPILES, compiler, "Debug", jobs)
     room, held = free(venv), memory()
-    found = f"{room / GB:.0f} GB of disk, {held / GB:.0f} GB of memory; {jobs.compile} compiles at a time"
+    present = f"{room / GB:.0f} GB of disk, {held / GB:.0f} GB of memory; {jobs.compile} compiles at a time"
     needed = (
         f"{estimate.disk / GB:.0f} GB of disk and 3 GB of memory for LLVM in Debug,"
         f" about {duration(estimate.wall)} here"
     )
     if room >= estimate.disk and held >= 3 * GB:
-        return Check("build", f"{found}: {duration(estimate.wall)}", needed)
+        return Check("build", f"{present}: {duration(estimate.wall)}", needed)
     remedy = (
         "free some, make TOOLCHAIN=/elsewhere, or take a smaller one: LLVM=prebuilt, LLVM_PROFILE=line-tables"
     )
-    return Check("build", found, needed, "warning", remedy, NO_BUILD)
+    return Check("build", present, needed, "warning", remedy, NO_BUILD)
 
 
 CHECKS: tuple[Callable[[Path], Check], ...] = (

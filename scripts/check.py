@@ -1,4 +1,4 @@
-"""One thing that a machine has or lacks, and what follows from that."""
+"""The result of one check of the machine: what was found, what is needed, and the remedy."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""One commit of a repository in a folder: shallow, only the directories needed, and never over local work.
+"""Check out one commit: shallow, only the needed directories, never over local changes.
 
-Each step is repeatable, so an interrupted one is simply done again. What a step completed is on disk:
+Each step is repeatable, so an interrupted one is simply repeated. What a step completed is on disk:
 git's objects, then the file MOVING while files are being written, then PLACED with the commit that was put.
 """
 
@@ -65,7 +65,7 @@ def changed(folder: Path) -> list[str]:
 
 
 def diagnose(wrote: str, url: str) -> Problem:
-    """The cause of a failure of git that no other repository can help with."""
+    """The cause of a failure of git, with its remedy."""
     if "No space left on device" in wrote:
         return Problem("the disk is full", "free some; the same command goes on")
     if "Permission denied" in wrote or "Read-only file system" in wrote:
@@ -96,7 +96,7 @@ def place(
     """Bring a folder to a commit, or keep it if it is there, also with local changes.
 
     urls  -- repositories to ask, in this order
-    parts -- directories to write, beside the files at the top; none: all
+    parts -- directories to write, in addition to the files at the top; none: all
 
     Raises Problem if no repository has the commit, or if the folder holds work that would be lost.
     """
@@ -128,7 +128,7 @@ def start(folder: Path) -> None:
 
 
 def interrupted(folder: Path) -> bool:
-    """Whether files may be half written, by this program and nobody else."""
+    """True if an earlier run of this program may have left half-written files."""
     return not head(folder) or (folder / ".git" / MOVING).exists()
 
 
@@ -142,15 +142,17 @@ def keep(folder: Path, commit: str, parts: Sequence[str], say: Callable[[str], N
 
 
 def require_untouched(folder: Path, commit: str) -> None:
-    found = head(folder)
+    current = head(folder)
     placed = folder / ".git" / PLACED
     remedy = f"to build what is there name it, TRITON_SRC={folder} or LLVM_SRC={folder}; or move it away"
     if edited := changed(folder):
         names = ", ".join(edited[:3]) + (", …" if len(edited) > 3 else "")
-        raise Problem(f"{folder} is at {found[:12]} with changes ({names}); {commit[:12]} was needed", remedy)
-    if not placed.exists() or placed.read_text(encoding="utf-8") != found:
         raise Problem(
-            f"{folder} is at {found[:12]}, a commit made or chosen here; {commit[:12]} was needed", remedy
+            f"{folder} is at {current[:12]} with changes ({names}); {commit[:12]} was needed", remedy
+        )
+    if not placed.exists() or placed.read_text(encoding="utf-8") != current:
+        raise Problem(
+            f"{folder} is at {current[:12]}, a commit made or chosen here; {commit[:12]} was needed", remedy
         )
 
 

@@ -1,4 +1,4 @@
-"""Whether a debugger can stop in the Triton that is installed: gdb, the kernel's permission, the library."""
+"""Check whether a debugger can stop in the installed Triton: gdb, the kernel's permission, the library."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def check_ptrace(_venv: Path) -> Check:
 
 def library(venv: Path) -> Library | None:
     path = installed(venv)["triton_path"]
-    found = Path(path, "_C", "libtriton.so")
-    return Library(found) if path and found.exists() else None
+    present = Path(path, "_C", "libtriton.so")
+    return Library(present) if path and present.exists() else None
 
 
 def absent(name: str, needed: str, cost: str) -> Check:
@@ -54,43 +54,45 @@ def absent(name: str, needed: str, cost: str) -> Check:
 
 
 def check_symbols(venv: Path) -> Check:
-    found = library(venv)
+    present = library(venv)
     needed = "libtriton.so with symbols and line tables"
-    if not found:
+    if not present:
         return absent("symbols", needed, "no stops in C++")
-    names = found.names()
+    names = present.names()
     lacking = [name for name in (".symtab", ".debug_line") if name not in names]
     if not lacking:
-        return Check("symbols", f"{found.path.stat().st_size / 10**6:.0f} MB with both", needed)
+        return Check("symbols", f"{present.path.stat().st_size / 10**6:.0f} MB with both", needed)
     cost = "gdb stops in passes by class name only" if lacking == [".debug_line"] else "no stops in C++"
     remedy = "install Triton's own wheel: make clean venv"
-    return Check("symbols", f"{found.path} without {' and '.join(lacking)}", needed, "warning", remedy, cost)
+    return Check(
+        "symbols", f"{present.path} without {' and '.join(lacking)}", needed, "warning", remedy, cost
+    )
 
 
 def check_index(venv: Path) -> Check:
-    found, gdb = library(venv), shutil.which("gdb")
+    present, gdb = library(venv), shutil.which("gdb")
     needed = "gdb's index of the symbols"
-    if not found:
+    if not present:
         return absent("index", needed, "gdb reads every symbol at each start")
-    if ".gdb_index" in found.names():
+    if ".gdb_index" in present.names():
         return Check("index", "in libtriton.so", needed)
     if not gdb:
         return Check("index", "none, without a gdb to make it", needed)
-    if index_symbols.cached(gdb, index_symbols.build_id(found.path)):
+    if index_symbols.cached(gdb, index_symbols.build_id(present.path)):
         return Check("index", "in gdb's cache", needed)
     # Nothing is lacking, as F5's first task makes it. Measured on two cores.
     saved = "from F5 to a C++ stop it takes 4.5 s with one, 8.9 s without"
-    command = f"python3 {index_symbols.__file__} {found.path}"
+    command = f"python3 {index_symbols.__file__} {present.path}"
     return Check("index", f"none yet; {saved}; F5 makes it once, and so does {command}", needed)
 
 
 def check_exports(venv: Path) -> Check:
-    found = library(venv)
+    present = library(venv)
     needed = "functions of MLIR that a debugger calls: " + ", ".join(HOOKS)
     cost = "no pass pipeline of one's own and no LLVM option in a stopped compile"
-    if not found:
+    if not present:
         return absent("exports", needed, cost)
-    hooks = found.hooks()
+    hooks = present.hooks()
     if len(hooks) == len(HOOKS):
         return Check("exports", "all of them", needed)
     remedy = "take Triton 3.7 or later: make clean venv TRITON=…"
@@ -99,7 +101,7 @@ def check_exports(venv: Path) -> Check:
 
 def check_tools(venv: Path) -> Check:
     path = Path(installed(venv)["triton_path"])
-    needed = "ptxas, cuobjdump, nvdisasm, cuda.h and FileCheck beside Triton"
+    needed = "ptxas, cuobjdump, nvdisasm, cuda.h and FileCheck in the folder of Triton"
     cost = "compiling stops at PTX, SASS is not shown, launchers are not built"
     if not library(venv):
         return absent("tools", needed, cost)
@@ -113,14 +115,14 @@ def check_tools(venv: Path) -> Check:
 
 
 def check_origin(venv: Path) -> Check:
-    found, there = library(venv), installed(venv)
+    present, there = library(venv), installed(venv)
     needed = "Triton and its LLVM, of commits that are known"
-    if not found:
+    if not present:
         return absent("origin", needed, "which source goes with it is not known")
-    llvm = found.llvm_commit()[:12] or ", ".join(n for n in found.needed() if n.startswith("libLLVM"))
+    llvm = present.llvm_commit()[:12] or ", ".join(n for n in present.needed() if n.startswith("libLLVM"))
     where = f"from {there['triton_source']}" if there["triton_source"] else "a wheel"
     commit = checkout.head(Path(there["triton_source"]))[:12] if there["triton_source"] else ""
-    parts = (f"Triton {there['triton']}", commit, where, f"LLVM {found.llvm_version()}", llvm)
+    parts = (f"Triton {there['triton']}", commit, where, f"LLVM {present.llvm_version()}", llvm)
     return Check("origin", " ".join(filter(None, parts)), needed)
 
 

@@ -1,4 +1,4 @@
-"""What this machine lacks for debugging Triton, what that costs, and the command that supplies it.
+"""List what this machine lacks for debugging Triton, what that costs, and the command that supplies it.
 
 One function a check, CHECKS lists them; those here are what nothing runs without. Standard library only: this
 runs before anything is installed.
@@ -27,12 +27,12 @@ from machine import GB, cores, free, gpus, install, installed, memory, output, r
 
 
 def check_system(_venv: Path) -> Check:
-    found = f"{platform.system()} {platform.machine()}"
-    if found in ("Linux x86_64", "Linux aarch64"):
-        return Check("system", found, "Linux on x86_64 or aarch64")
+    present = f"{platform.system()} {platform.machine()}"
+    if present in ("Linux x86_64", "Linux aarch64"):
+        return Check("system", present, "Linux on x86_64 or aarch64")
     return Check(
         "system",
-        found,
+        present,
         "Linux on x86_64 or aarch64",
         "blocker",
         "work in a container or on another machine; analyses read runs from anywhere",
@@ -87,31 +87,31 @@ def check_make(_venv: Path) -> Check:
 
 
 def check_disk(venv: Path) -> Check:
-    found, needed = free(venv), room(bool(gpus()))
+    present, needed = free(venv), room(bool(gpus()))
     amount = f"{needed / GB:.0f} GB for the environment"
-    if found >= needed or installed(venv)["torch"]:
-        return Check("disk", f"{found / GB:.0f} GB free", amount)
+    if present >= needed or installed(venv)["torch"]:
+        return Check("disk", f"{present / GB:.0f} GB free", amount)
     remedy = "free some, or put the environment elsewhere: make VENV=/elsewhere/venv"
-    return Check("disk", f"{found / GB:.1f} GB free", amount, "blocker", remedy, "no environment")
+    return Check("disk", f"{present / GB:.1f} GB free", amount, "blocker", remedy, "no environment")
 
 
 def check_memory(_venv: Path) -> Check:
     total = memory()
-    found = f"{total / GB:.0f} GB, {cores()} cores"
+    present = f"{total / GB:.0f} GB, {cores()} cores"
     needed = "4 GB and two cores"
     if total >= 3.5 * GB:
-        return Check("memory", found, needed)
+        return Check("memory", present, needed)
     remedy = "export TORCHINDUCTOR_COMPILE_THREADS=1"
-    return Check("memory", found, needed, "warning", remedy, "compiling in parallel may be killed")
+    return Check("memory", present, needed, "warning", remedy, "compiling in parallel may be killed")
 
 
 def check_gpu(_venv: Path) -> Check:
-    found = gpus()
+    present = gpus()
     needed = "none: kernels are compiled for any target and run on the CPU"
-    if found and "does not answer" in found[0]:
+    if present and "does not answer" in present[0]:
         remedy = "reinstall the NVIDIA driver, or start the container with --gpus all"
-        return Check("gpu", found[0], "a driver that answers", "warning", remedy, "the GPU is not used")
-    return Check("gpu", "; ".join(found) or "none", needed if not found else "any")
+        return Check("gpu", present[0], "a driver that answers", "warning", remedy, "the GPU is not used")
+    return Check("gpu", "; ".join(present) or "none", needed if not present else "any")
 
 
 def check_pair(venv: Path) -> Check:
@@ -121,14 +121,14 @@ def check_pair(venv: Path) -> Check:
         lacking = " and ".join(name for name in ("torch", "triton") if not there[name])
         cost = "nothing can be recorded yet"
         return Check("torch", f"no {lacking} in {venv}", needed, "warning", "make venv", cost)
-    found = f"torch {there['torch']}, Triton {there['triton']}"
+    present = f"torch {there['torch']}, Triton {there['triton']}"
     if gpus() and there["torch"].endswith("+cpu"):
         cost = "the GPU is not used"
-        return Check("torch", found, "a torch for this GPU", "warning", "make clean venv", cost)
+        return Check("torch", present, "a torch for this GPU", "warning", "make clean venv", cost)
     if known.known(there["torch"], there["triton"]):
-        return Check("torch", found, needed)
+        return Check("torch", present, needed)
     cost = "hooks may miss what another version renamed"
-    return Check("torch", found, needed, "warning", "make clean venv", cost)
+    return Check("torch", present, needed, "warning", "make clean venv", cost)
 
 
 CHECKS: tuple[Callable[[Path], Check], ...] = (
@@ -167,8 +167,8 @@ def main() -> int:
     options = parser.parse_args()
     checks = [check(options.venv) for check in CHECKS]
     if options.json:
-        found = {"status": status(checks), "checks": [asdict(check) for check in checks]}
-        print(json.dumps(found, indent=2))
+        report = {"status": status(checks), "checks": [asdict(check) for check in checks]}
+        print(json.dumps(report, indent=2))
     else:
         print(table(checks))
     return status(checks)

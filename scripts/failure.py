@@ -1,4 +1,4 @@
-"""Why a build failed, in a few lines: the first failed file's own message, out of thousands of lines."""
+"""Find the cause of a failed build: the message of the first failed file, out of thousands of lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The index of names that the linker writes for gdb, without what makes a debugger slow to read it.
+"""Shrink the index of names that the linker writes for gdb, so that a debugger reads it sooner.
 
 The linker lists a type once for each file that knows it, and one of them tells a debugger all there is to
 know. gdb 16 passes over the others; gdb 18 makes an entry of each before it does anything else. Where a name
@@ -33,14 +33,14 @@ def name_types_once(path: Path) -> int:
             (count,) = struct.unpack_from("<I", data, place)
             entries = struct.unpack_from(f"<{count}I", data, place + 4)
             kept = once(entries)
-            # what was behind them stays there, and is nobody's any more
+            # the bytes that followed them stay, and nothing refers to them
             struct.pack_into(f"<{len(kept) + 1}I", data, place, len(kept), *kept)
             left_out += count - len(kept)
     return left_out
 
 
 def lists(data: mmap.mmap, start: int) -> Iterator[int]:
-    """Where the list of files of each name lies, in an index that begins at a place."""
+    """Where the list of files of each name lies, in an index that begins at an offset."""
     version, *tables = struct.unpack_from("<6I", data, start)
     if version not in VERSIONS:
         return

@@ -1,4 +1,4 @@
-"""What a libtriton.so is, read from the file itself: its sections, what it exports, needs and contains.
+"""Read from a libtriton.so its sections, exports, needed libraries and LLVM version.
 
 A 64-bit little-endian ELF file is a header, then a table of sections; nothing is loaded or executed.
 """
@@ -32,7 +32,7 @@ class Library:
 
     @cached_property
     def sections(self) -> tuple[Section, ...]:
-        """All sections in the file's order; none where it is no such ELF file."""
+        """All sections in the file's order; empty for any other kind of file."""
         with self.path.open("rb") as file:
             header = file.read(64)
             if header[:6] != b"\x7fELF\x02\x01":
@@ -54,14 +54,14 @@ class Library:
             return file.read(section.size)
 
     def named(self, name: str) -> tuple[bytes, bytes]:
-        """A section and the strings it refers to; both empty where it has no such section."""
+        """A section and its string table; both empty if the file lacks the section."""
         section = next((one for one in self.sections if one.name == name), None)
         if section is None:
             return b"", b""
         return self.content(section), self.content(self.sections[section.link])
 
     def needed(self) -> list[str]:
-        """Libraries that the loader brings with it."""
+        """The libraries that the loader also loads."""
         rows, strings = self.named(".dynamic")
         entries = struct.iter_unpack("<qQ", rows[: len(rows) // 16 * 16])
         return [text_at(strings, value) for tag, value in entries if tag == 1]
@@ -78,7 +78,7 @@ class Library:
         return [hook for hook in HOOKS if any(hook in name for name in exported)]
 
     def llvm_commit(self) -> str:
-        """The commit of the LLVM inside, as LLVM wrote it there; empty where it wrote none."""
+        """The commit of the linked LLVM, as LLVM embeds it; empty if it embeds none."""
         return self.first(REVISION)
 
     def llvm_version(self) -> str:
@@ -86,8 +86,8 @@ class Library:
 
     def first(self, pattern: re.Pattern[bytes]) -> str:
         with self.path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            found = pattern.search(data)
-            return found.group(1).decode() if found else ""
+            match = pattern.search(data)
+            return match.group(1).decode() if match else ""
 
 
 def text_at(strings: bytes, start: int) -> str:

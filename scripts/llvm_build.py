@@ -1,4 +1,4 @@
-"""LLVM, MLIR and lld with debug symbols, at the commit that Triton names and no more than Triton links.
+"""Build LLVM, MLIR and lld with debug symbols, at Triton's commit and no more than Triton links.
 
 `LLVM=source` builds it (hours on a laptop, minutes on a large machine), `LLVM=prebuilt` takes Triton's own
 archive and `LLVM=system` the distribution's. An interrupted build goes on with the same command.
@@ -38,7 +38,7 @@ LEAST_MEMORY = 3 * GB  # one file of MLIR takes 2.7
 
 @dataclass(frozen=True)
 class Llvm:
-    """What `make triton` builds against."""
+    """The LLVM against which `make triton` builds."""
 
     folder: str
     commit: str  # as its libraries name it, see revision(); "": a distribution's
@@ -51,17 +51,17 @@ def record(tools: Toolchain) -> Path:
 
 
 def last(tools: Toolchain) -> Llvm | None:
-    """The LLVM that was made ready last; None if none was, or if it is gone."""
+    """The LLVM of the last `make llvm`; None if there is none, or if its folder is gone."""
     if not record(tools).exists():
         return None
-    found = Llvm(**json.loads(record(tools).read_text(encoding="utf-8")))
-    return found if Path(found.folder).exists() else None
+    built = Llvm(**json.loads(record(tools).read_text(encoding="utf-8")))
+    return built if Path(built.folder).exists() else None
 
 
 def read(tools: Toolchain) -> Llvm:
-    """The same; raises Problem where there is none."""
-    if found := last(tools):
-        return found
+    """The LLVM of the last `make llvm`; raises Problem if there is none."""
+    if built := last(tools):
+        return built
     raise Problem(f"no LLVM is ready in {tools.root}", "make llvm")
 
 
@@ -96,12 +96,12 @@ def chosen_triton(options: argparse.Namespace, tools: Toolchain, known: Pins) ->
 
 
 def declared_version(triton: Path) -> str:
-    found = re.search(r"__version__ = ['\"]([\d.]+)", (triton / "python/triton/__init__.py").read_text())
-    return found.group(1) if found else ""
+    match = re.search(r"__version__ = ['\"]([\d.]+)", (triton / "python/triton/__init__.py").read_text())
+    return match.group(1) if match else ""
 
 
 def ready(options: argparse.Namespace) -> Llvm:
-    """Make LLVM ready as the options ask for, or as it was made last where they do not say.
+    """Build or fetch LLVM by the options; an empty option keeps the last choice.
 
     Raises Problem with the reason if that fails.
     """
@@ -176,10 +176,10 @@ def launcher(source: Path, build: Path, compiler: Compiler) -> str:
 
 
 def require_memory(held: int) -> None:
-    """Raise Problem where so many bytes of memory are too few for any of the builds."""
+    """Raise Problem if the memory, in bytes, is too small for every build."""
     if held < LEAST_MEMORY:
-        found = f"{held / GB:.1f} GB of memory were found, {LEAST_MEMORY / GB:.0f} GB were needed"
-        raise Problem(f"{found} for MLIR's largest file", "build elsewhere, or make LLVM=prebuilt llvm")
+        shortage = f"{held / GB:.1f} GB of memory were found, {LEAST_MEMORY / GB:.0f} GB were needed"
+        raise Problem(f"{shortage} for MLIR's largest file", "build elsewhere, or make LLVM=prebuilt llvm")
 
 
 def system_clang() -> str:
@@ -192,7 +192,7 @@ def system_clang() -> str:
 
 
 def folder_name(source: Source, compiler: Compiler, profile: str) -> str:
-    """One build folder for each source, compiler and profile: none of them spoils another's."""
+    """The name of a build folder, one for each source, compiler and profile."""
     name = source.commit[:10] or hashlib.sha256(str(source.folder).encode()).hexdigest()[:10]
     if source.given:  # CMake would refuse another source folder
         name += "-" + hashlib.sha256(str(source.folder).encode()).hexdigest()[:4]
@@ -202,7 +202,7 @@ def folder_name(source: Source, compiler: Compiler, profile: str) -> str:
 def revision(source: Source, build: Path) -> str:
     """What the libraries will say they are: the source's commit, or where it has none a mark of this folder.
 
-    By it libtriton.so can be told from one that has another LLVM in it.
+    It distinguishes libtriton.so from one that links another LLVM.
     """
     return source.commit or hashlib.sha1(str(build).encode()).hexdigest()
 
@@ -228,8 +228,8 @@ def configure(source: Source, build: Path, arguments: list[str]) -> None:
 
 def first_error(wrote: str) -> str:
     """CMake's first error, on one line."""
-    found = re.search(r"CMake Error[^\n]*\n(.*?)\n\n", wrote + "\n\n", re.S)
-    return " ".join(found.group(1).split()) if found else ""
+    match = re.search(r"CMake Error[^\n]*\n(.*?)\n\n", wrote + "\n\n", re.S)
+    return " ".join(match.group(1).split()) if match else ""
 
 
 def compile_all(build: Path, targets: list[str], compiler: Compiler, profile: str, jobs: Jobs) -> None:

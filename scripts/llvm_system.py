@@ -1,4 +1,4 @@
-"""LLVM without building it: a distribution's, or the archive that Triton's own wheels are built against.
+"""Take an LLVM that is built already: a distribution's, or the archive of Triton's own wheels.
 
 With either, Triton's own frames can be stepped in; LLVM's have names and no lines.
 """
@@ -41,7 +41,7 @@ class Installed:
 
 
 def places(given: str) -> tuple[str, ...]:
-    """Where to look, as patterns: the folder that the user names, else where distributions put LLVM."""
+    """Patterns of folders to search: the user's folder, else the folders of distributions."""
     if given:
         return (str(Path(given).expanduser().resolve()),)
     configured = output("llvm-config", "--prefix")
@@ -49,20 +49,20 @@ def places(given: str) -> tuple[str, ...]:
 
 
 def look(prefixes: tuple[str, ...]) -> list[Installed]:
-    """The LLVMs that are there, newest first."""
-    found = {folder.resolve() for pattern in prefixes for folder in Path("/").glob(pattern.lstrip("/"))}
-    there = [Installed(folder, version) for folder in found if (version := version_of(folder))]
+    """The installed LLVMs, newest first."""
+    folders = {folder.resolve() for pattern in prefixes for folder in Path("/").glob(pattern.lstrip("/"))}
+    there = [Installed(folder, version) for folder in folders if (version := version_of(folder))]
     return sorted(there, key=lambda one: [int(n) for n in one.version.split(".")], reverse=True)
 
 
 def version_of(prefix: Path) -> str:
     config = prefix / "lib/cmake/llvm/LLVMConfig.cmake"
-    found = (
+    match = (
         re.search(r"set\(LLVM_PACKAGE_VERSION (\d+\.\d+\.\d+)", config.read_text())
         if config.exists()
         else None
     )
-    return found.group(1) if found else ""
+    return match.group(1) if match else ""
 
 
 def of_distribution(major: str, given: str, say: Say, prefixes: tuple[str, ...] = ()) -> Installed:
@@ -77,11 +77,11 @@ def of_distribution(major: str, given: str, say: Say, prefixes: tuple[str, ...] 
     there = look(prefixes or places(given))
     fitting = [one for one in there if given or one.major == (major or one.major)]
     if not fitting:
-        found = ", ".join(f"{one.version} in {one.prefix}" for one in there) or "none"
+        installed = ", ".join(f"{one.version} in {one.prefix}" for one in there) or "none"
         remedy = packages(list(PARTS), major or "NN") + "; or build it: make LLVM=source llvm"
         if there and not given:
             remedy += f"; or try another: make LLVM=system LLVM_SRC={there[0].prefix} llvm"
-        raise Problem(f"LLVM {major} with MLIR was needed, found: {found}", remedy)
+        raise Problem(f"LLVM {major} with MLIR was needed, found: {installed}", remedy)
     chosen = fitting[0]
     if lacking := [part for part in PARTS if not (chosen.prefix / part).exists()]:
         raise Problem(
@@ -126,7 +126,7 @@ def of_triton(tools: Toolchain, triton: Path, pin: LlvmPin, say: Say) -> Path:
 
 
 def system_name() -> str:
-    """How Triton names this system in its archives: by what their C library needs."""
+    """Triton's name of this system in its archives, by the C library that they need."""
     if platform.machine() in ("aarch64", "arm64"):
         return "ubuntu-arm64"
     version = platform.libc_ver()[1] or "0.0"
@@ -134,11 +134,11 @@ def system_name() -> str:
 
 
 def address(triton: Path, name: str) -> str:
-    """Where Triton's own build fetches its LLVM from."""
+    """The address from which Triton's own build fetches LLVM."""
     for file in (triton / "python/build_helpers.py", triton / "setup.py"):
-        found = ARCHIVE.search(file.read_text(encoding="utf-8")) if file.exists() else None
-        if found:
-            return found.group(0).replace("{name}", name)
+        match = ARCHIVE.search(file.read_text(encoding="utf-8")) if file.exists() else None
+        if match:
+            return match.group(0).replace("{name}", name)
     return ""
 
 

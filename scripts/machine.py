@@ -1,4 +1,4 @@
-"""What this machine and its environment are: GPUs, free space, installed versions, debug symbols.
+"""Describe this machine and its environment: GPUs, free space, installed versions, debug symbols.
 
 Everything is read from files and from other programs; nothing is imported and nothing is changed.
 """
@@ -31,7 +31,7 @@ def text(path: str) -> str:
 
 
 def install(debian: str, fedora: str, conda: str) -> str:
-    """The command that installs a package here; all three where the system is another."""
+    """The command that installs a package here; three commands on an unknown system."""
     commands = {
         "conda": f"conda install -c conda-forge {conda}",
         "debian": f"sudo apt install {debian}",
@@ -48,10 +48,10 @@ def install(debian: str, fedora: str, conda: str) -> str:
 def gpus() -> list[str]:
     """GPUs that torch could use, each with its driver."""
     query = output("nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader")
-    found = [line.replace(", ", ", driver ") for line in query.splitlines() if ", " in line]
-    if not found and (Path("/dev/nvidia0").exists() or any(Path("/proc/driver/nvidia/gpus").glob("*"))):
-        found = ["NVIDIA (nvidia-smi does not answer)"]
-    return found + (amd_gpus() if Path("/dev/kfd").exists() else [])
+    gpus_listed = [line.replace(", ", ", driver ") for line in query.splitlines() if ", " in line]
+    if not gpus_listed and (Path("/dev/nvidia0").exists() or any(Path("/proc/driver/nvidia/gpus").glob("*"))):
+        gpus_listed = ["NVIDIA (nvidia-smi does not answer)"]
+    return gpus_listed + (amd_gpus() if Path("/dev/kfd").exists() else [])
 
 
 def amd_gpus() -> list[str]:
@@ -117,11 +117,11 @@ def memory() -> int:
 
 
 def free(path: Path) -> int:
-    """Bytes free where a directory is or would be."""
+    """Free bytes on the disk of a directory, which may not exist yet."""
     there = next(parent for parent in (path.resolve(), *path.resolve().parents) if parent.exists())
     return shutil.disk_usage(there).free
 
 
 def room(gpu: bool) -> int:
-    """Bytes that an environment takes, with the wheels while they are unpacked."""
+    """Bytes that an environment takes, including wheels while they are unpacked."""
     return (9 if gpu else 3) * GB

@@ -1,4 +1,4 @@
-"""Running ninja so that a person can wait for it: how far it is, how long it takes, what it took.
+"""Run ninja with progress: steps done, time left, and the CPU time and memory of the whole build.
 
 All that it writes goes to build.log in the build folder; what is shown is one line of progress and, after a
 failure, the message of the first file that failed.
@@ -31,7 +31,7 @@ QUIET = 60  # seconds between lines of progress where they do not overwrite one 
 
 @dataclass(frozen=True)
 class Figures:
-    """What a build took; of one interrupted and continued, the sum."""
+    """Time, CPU time and memory of a build; the sum over its interrupted runs."""
 
     steps: int
     wall: float
@@ -77,7 +77,7 @@ def status_line() -> dict[str, str]:
 
 
 def run(build: Path, targets: Sequence[str], jobs: int, say: Callable[[str], None]) -> Figures:
-    """Build targets, or what is left of them, and return what that took, with interrupted tries before it.
+    """Build targets, or what is left of them; return the figures, including interrupted runs before.
 
     Raises Problem with the first failed file's own message, KeyboardInterrupt after ninja has cleaned up.
     """
@@ -140,7 +140,7 @@ def follow(
 
 
 class Progress:
-    """One line that says how far a build is: it overwrites itself on a terminal, elsewhere it is rare."""
+    """One line of progress: overwritten on a terminal, printed rarely elsewhere."""
 
     def __init__(self, expected: int, say: Callable[[str], None]) -> None:
         self.expected, self.say, self.terminal = expected, say, sys.stderr.isatty()
@@ -154,7 +154,7 @@ class Progress:
         if not match or 2 * int(match.group(2)) < self.expected:
             return
         done, total = int(match.group(1)), int(match.group(2))
-        if done < self.done:  # one build behind the other, as setup.py builds documentation last
+        if done < self.done:  # one build after the other, as setup.py builds documentation last
             self.earlier += self.done
         self.done = done
         now = time.monotonic()
@@ -182,7 +182,7 @@ class Used(NamedTuple):
 
 
 class Use:
-    """What a process and all below it use, looked at every second: memory at its peak, and time."""
+    """Peak memory and CPU time of a process and its descendants, sampled every second."""
 
     def __init__(self, pid: int) -> None:
         self.pid, self.peak, self.cpu = pid, 0, 0.0
@@ -195,13 +195,13 @@ class Use:
 
 
 def used(root: int) -> Used:
-    """What a process and all below it hold and took; nothing where it is gone."""
+    """Memory and CPU time of a process and its descendants; zero if it ended."""
     each = family(root).values()
     return Used(sum(one.memory for one in each), sum(one.cpu for one in each))
 
 
 def end_below(root: int) -> None:
-    """End all processes below one, which then ends in its own way."""
+    """End the descendants of a process, which then ends by itself."""
     for pid in family(root).keys() - {root}:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGTERM)
@@ -218,14 +218,14 @@ def family(root: int) -> dict[int, Used]:
             continue
         pid, ticks = int(stat.parent.name), sum(map(int, fields[11:15]))
         parents[pid], uses[pid] = int(fields[1]), Used(int(fields[21]) * page, ticks / tick)
-    found = {root} & uses.keys()
-    while below := {pid for pid, parent in parents.items() if parent in found} - found:
-        found |= below
-    return {pid: uses[pid] for pid in found}
+    reached = {root} & uses.keys()
+    while below := {pid for pid, parent in parents.items() if parent in reached} - reached:
+        reached |= below
+    return {pid: uses[pid] for pid in reached}
 
 
 def keep(log: Path, figures: Figures, *, whole: bool) -> Figures:
-    """Write beside a log what its build took so far, and return that; after a whole one it starts anew."""
+    """Write next to a log what its build took so far, and return that; after a whole one it starts anew."""
     path = log.with_suffix(".json")
     earlier = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"whole": True}
     total = figures if earlier.pop("whole") else figures + Figures(**earlier)

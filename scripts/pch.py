@@ -1,4 +1,4 @@
-"""A launcher for clang++: headers that many files include are compiled once, not again in each of them.
+"""Launch clang++ so that headers which many files include are compiled once.
 
 `pch.py FOLDER clang++ …` compiles FOLDER/prefix.h for the command's own language options, once, and then the
 command with it. A file that does not compile so is compiled as it was asked for: only time is at stake.
@@ -43,7 +43,7 @@ def common(folders: Iterable[Path], include: Path, share: float) -> list[str]:
 
 
 def launcher(folder: Path, headers: Iterable[str]) -> list[str]:
-    """What compiles are run through so that these headers are compiled once, into a folder."""
+    """The launcher that compiles these headers once, into a folder."""
     text = "".join(f'#include "{header}"\n' for header in headers)
     folder.mkdir(parents=True, exist_ok=True)
     prefix = folder / "prefix.h"
@@ -69,7 +69,7 @@ def options(command: list[str]) -> tuple[list[str], list[str]]:
 
 
 def header(folder: Path, command: list[str]) -> Path | None:
-    """The compiled prefix.h for a command, made if it is not there; None where it cannot be."""
+    """The compiled prefix.h for a command, compiled on first use; None if it does not compile."""
     language, paths = options(command)
     key = hashlib.sha256("\0".join([command[0], *language]).encode()).hexdigest()[:12]
     compiled, failed = folder / f"{key}.pch", folder / f"{key}.failed"

@@ -1,4 +1,4 @@
-"""Which Triton goes with which torch and which Python, and where the sources are.
+"""Read which Triton belongs to which torch and Python, and the addresses of the sources.
 
 pins.toml is the list. A pair is picked from it by what the user asked for and by whether this machine
 has a GPU; what is not listed is refused, with the list.
@@ -27,7 +27,7 @@ class Pair:
     torch: str
     triton: str
     python: tuple[str, str]  # first and last version, inclusive
-    device: str = "any"  # or "cpu": only beside a CPU torch
+    device: str = "any"  # or "cpu": only with a CPU torch
 
     def __str__(self) -> str:
         note = ", CPU torch only" if self.device == "cpu" else ""
@@ -61,11 +61,11 @@ class Pins:
         return any((pair.torch, pair.triton) == versions for pair in self.pairs)
 
     def release(self, triton: str) -> Release:
-        """What is known of a Triton version, which may be nothing."""
+        """The entry of a Triton version; an empty one if there is none."""
         return next((row for row in self.releases if row.triton == triton), Release(triton))
 
     def llvm_major(self, triton: str) -> str:
-        """Of the LLVM that a Triton version is written against: one for each minor version; "": not known."""
+        """The LLVM major version of a Triton version, one for each minor version; "" if unknown."""
         minor = triton.rpartition(".")[0]
         return next((row.llvm for row in self.releases if row.triton.rpartition(".")[0] == minor), "")
 
@@ -81,24 +81,24 @@ def version(text: str) -> tuple[int, int]:
 # Python 3.10 has no tomllib, and pip's copy of tomli is not there before a venv is. A string and a list
 # of strings are written in TOML as in JSON, so these few lines read all that pins.toml uses.
 def tables(text: str) -> dict[str, list[dict[str, Any]]]:
-    found: dict[str, list[dict[str, Any]]] = {}
+    parsed: dict[str, list[dict[str, Any]]] = {}
     row: dict[str, Any] = {}
     for line in text.splitlines():
         if line.startswith("["):
             row = {}
-            found.setdefault(line.strip("[] "), []).append(row)
+            parsed.setdefault(line.strip("[] "), []).append(row)
         elif line and not line.startswith("#"):
             key, _, value = line.partition("=")
             row[key.strip()] = json.loads(value)
-    return found
+    return parsed
 
 
 def read(path: Path = PINS) -> Pins:
-    found = tables(path.read_text(encoding="utf-8"))
-    pairs = tuple(Pair(**{**row, "python": tuple(row["python"])}) for row in found["pair"])
-    (source,) = found["source"]
-    releases = tuple(Release(**row) for row in found.get("release", []))
-    return Pins(found["default"][0]["torch"], pairs, source["triton"], tuple(source["llvm"]), releases)
+    parsed = tables(path.read_text(encoding="utf-8"))
+    pairs = tuple(Pair(**{**row, "python": tuple(row["python"])}) for row in parsed["pair"])
+    (source,) = parsed["source"]
+    releases = tuple(Release(**row) for row in parsed.get("release", []))
+    return Pins(parsed["default"][0]["torch"], pairs, source["triton"], tuple(source["llvm"]), releases)
 
 
 def pick(pins: Pins, *, torch: str = "", triton: str = "", gpu: bool, python: tuple[int, int]) -> Pair:

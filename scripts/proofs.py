@@ -1,4 +1,4 @@
-"""Whether the Triton that Python imports is the one that was built, against the LLVM that was built.
+"""Prove that the Triton that Python imports is the built one, with the built LLVM.
 
 Each proof looks at the result, not at what was asked for; the first that fails is a Problem.
 """
@@ -30,7 +30,7 @@ def python(venv: Path) -> str:
 
 @contextmanager
 def fresh() -> Iterator[dict[str, str]]:
-    """An environment in which nothing was compiled before."""
+    """Environment variables with an empty compiler cache."""
     with tempfile.TemporaryDirectory() as folder:
         yield {**os.environ, "TRITON_CACHE_DIR": folder, "TRITON_ALWAYS_COMPILE": "1"}
 
@@ -45,12 +45,12 @@ def imported(venv: Path, triton: Path) -> str:
             f"the built Triton cannot be imported: {said}",
             "make triton; its log is in build/ of Triton's tree",
         )
-    found, expected = Path(done.stdout.strip()).resolve(), triton / "python/triton/_C/libtriton.so"
-    if found != expected.resolve():
+    loaded, expected = Path(done.stdout.strip()).resolve(), triton / "python/triton/_C/libtriton.so"
+    if loaded != expected.resolve():
         raise Problem(
-            f"Python imports {found}, {expected} was built", f"{python(venv)} -m pip uninstall triton"
+            f"Python imports {loaded}, {expected} was built", f"{python(venv)} -m pip uninstall triton"
         )
-    return f"Python imports {found}"
+    return f"Python imports {loaded}"
 
 
 def same_llvm(triton: Path, llvm: Llvm) -> str:
@@ -60,9 +60,9 @@ def same_llvm(triton: Path, llvm: Llvm) -> str:
         shared = [name for name in library.needed() if name.startswith("libLLVM")]
         return f"its LLVM is the {llvm.kind}'s: {', '.join(shared) or 'linked into it'}"
     if library.llvm_commit() != llvm.commit:
-        found = library.llvm_commit()[:12] or "no commit"
+        commit = library.llvm_commit()[:12] or "no commit"
         raise Problem(
-            f"libtriton.so says its LLVM is {found}, {llvm.commit[:12]} was built",
+            f"libtriton.so says its LLVM is {commit}, {llvm.commit[:12]} was built",
             "make clean ALL=1; make triton",
         )
     return f"its LLVM is {llvm.commit[:12]}, from {llvm.folder}"
@@ -73,11 +73,11 @@ def compiles(venv: Path) -> str:
     with fresh() as environment:
         command = [python(venv), str(HERE / "kernel.py")]
         done = subprocess.run(command, cwd="/", env=environment, capture_output=True, text=True)
-    found = re.fullmatch(r"True (\d+)\s*", done.stdout)
-    if not found:
+    match = re.fullmatch(r"True (\d+)\s*", done.stdout)
+    if not match:
         last = "\n    ".join((done.stderr or done.stdout).strip().splitlines()[-8:])
         raise Problem(f"a kernel does not compile for sm_90:\n    {last}", "make doctor")
-    return f"a kernel compiles for sm_90: a cubin of {found.group(1)} bytes"
+    return f"a kernel compiles for sm_90: a cubin of {match.group(1)} bytes"
 
 
 def stops(venv: Path, triton: Path) -> str:
@@ -90,11 +90,11 @@ def stops(venv: Path, triton: Path) -> str:
     with fresh() as environment:
         program = ["--args", python(venv), str(HERE / "kernel.py")]
         done = subprocess.run([*command, *program], cwd="/", env=environment, capture_output=True, text=True)
-    found = STOPPED.search(done.stdout)
-    if not found or Path(found.group(2)).name != Path(COALESCE).name:
+    match = STOPPED.search(done.stdout)
+    if not match or Path(match.group(2)).name != Path(COALESCE).name:
         last = "\n    ".join((done.stdout + done.stderr).strip().splitlines()[-6:])
         raise Problem(f"gdb did not stop at {place}:\n    {last}", "make doctor: gdb, ptrace, symbols")
-    return f"gdb stops in {found.group(1)} at {found.group(2)}:{found.group(3)}"
+    return f"gdb stops in {match.group(1)} at {match.group(2)}:{match.group(3)}"
 
 
 def lines_of_pass(source: Path) -> tuple[int, int]:
@@ -127,7 +127,7 @@ def lit(venv: Path, triton: Path, build: Path, llvm: Llvm) -> str:
 
 
 def asserts(llvm: Llvm) -> bool:
-    """Whether an LLVM has assertions, as its CMake package says; without, it knows no --debug."""
+    """True if an LLVM has assertions, by its CMake package; without them, it lacks --debug."""
     said = Path(llvm.folder, "lib/cmake/llvm/LLVMConfig.cmake").read_text(encoding="utf-8")
     return bool(re.search(r"set\(LLVM_ENABLE_ASSERTIONS (?:ON|TRUE|YES|1)\)", said, re.I))
 

@@ -1,4 +1,4 @@
-"""How LLVM is configured for debugging Triton, which of it is built, and what that will cost.
+"""Configure LLVM for debugging Triton: options, targets to build, and their cost.
 
 Little of LLVM is needed: what Triton's CMake files link and what its tests run. Both are read from Triton's
 tree and compared with what this LLVM can build, so no list here goes out of date.
@@ -60,11 +60,12 @@ def compiler(launcher: str = "") -> Compiler:
 
 
 def pairs() -> list[tuple[str, str]]:
-    """C and C++ compilers by preference; Debian puts a newer clang beside the default, under its number."""
-    found = {
+    """C and C++ compilers by preference; Debian installs a newer clang next to the default, under its
+    number."""
+    versions = {
         int(m.group(1)) for name in executables("clang++-") if (m := re.fullmatch(r"clang\+\+-(\d+)", name))
     }
-    newest = [(f"clang-{number}", f"clang++-{number}") for number in sorted(found, reverse=True)]
+    newest = [(f"clang-{number}", f"clang++-{number}") for number in sorted(versions, reverse=True)]
     return [*newest, ("clang", "clang++"), ("gcc", "g++"), ("cc", "c++")]
 
 
@@ -133,7 +134,7 @@ PER_COMPILE = {
 
 
 def estimate(steps: Sequence[str], compiler: Compiler, profile: str, jobs: Jobs) -> Estimate:
-    """What the steps of a dry run will take: by the number of files to compile, which is nearly all of it."""
+    """Estimate what the steps of a dry run will take, by the number of files to compile."""
     compiles = sum(" object " in step for step in steps)
     seconds, size = PER_COMPILE[compiler.name, profile]
     cpu = compiles * seconds
@@ -183,12 +184,12 @@ def arguments(
 
 
 def symbols(compiler: Compiler, profile: str) -> dict[str, str]:
-    """What makes a profile: how much a debugger can show, against time and disk."""
+    """The CMake arguments of a profile: more debug information costs time and disk."""
     if profile == "line-tables":  # backtraces and stepping, no variables
         lines = "-gline-tables-only" if compiler.clang else "-g1"
         flags = dict.fromkeys(("CMAKE_C_FLAGS_RELEASE", "CMAKE_CXX_FLAGS_RELEASE"), f"-O1 {lines}")
         return {"CMAKE_BUILD_TYPE": "Release", **flags}
-    # Debug sections stay beside the objects: links and libraries are a tenth, and gdb finds them there.
+    # Debug sections stay next to the objects: links and libraries are a tenth, and gdb finds them there.
     return {"CMAKE_BUILD_TYPE": profile, "LLVM_USE_SPLIT_DWARF": "ON"}
 
 
@@ -232,7 +233,8 @@ def targets(triton: Path, buildable: set[str], *, clang: bool) -> list[str]:
 
 
 def wants_clang(triton: Path) -> bool:
-    """Whether this Triton looks for a clang++ beside LLVM, to compile device code of its own (from 3.7)."""
+    """Whether this Triton looks for a clang++ in the folder of LLVM, to compile device code of its own (from
+    3.7)."""
     files = (triton / "third_party/nvidia").rglob("CMakeLists.txt")
     return any(
         re.search(r"find_program\([^)]*\bclang\+\+", file.read_text(encoding="utf-8")) for file in files

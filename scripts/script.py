@@ -1,4 +1,4 @@
-"""How every script speaks and ends: lines under its name, an error in two lines, an exit status."""
+"""What every script shares: lines prefixed with its name, an error in two lines, an exit status."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which sources are built, and where they lie: Triton by its tag, LLVM by the commit that Triton names.
+"""Choose the sources to build: Triton by its tag, LLVM by the commit that Triton names.
 
 One thing is chosen, Triton's version; nothing else can then disagree with it. Either comes from git, or
 from a folder or an archive that the user names.
@@ -87,13 +87,13 @@ def pinned(tools: Toolchain, known: Pins, version: str) -> str:
 
 def agreed(url: str, tag: str, commit: str) -> str:
     """The commit that a tag names. Raises Problem if another one is pinned."""
-    found = checkout.tagged(url, tag)
-    if commit and found != commit:
+    named = checkout.tagged(url, tag)
+    if commit and named != commit:
         remedy = (
             "find out why; then change scripts/pins.toml, or delete the .commit file in the toolchain folder"
         )
-        raise Problem(f"tag {tag} has moved: it names {found[:12]}, {commit[:12]} is pinned", remedy)
-    return found
+        raise Problem(f"tag {tag} has moved: it names {named[:12]}, {commit[:12]} is pinned", remedy)
+    return named
 
 
 def llvm(tools: Toolchain, known: Pins, pin: LlvmPin, given: str, say: Say, *, clang: bool = False) -> Source:
@@ -110,13 +110,13 @@ def llvm(tools: Toolchain, known: Pins, pin: LlvmPin, given: str, say: Say, *, c
     source = take(tools, given, "llvm", say)
     require(source.folder, [f"{part}/CMakeLists.txt" for part in ("llvm", "mlir", "lld")], "LLVM's monorepo")
     if source.commit != pin.commit:
-        found = source.commit[:12] or "of no known commit"
-        say(f"{source.folder} is {found}, Triton names {pin.commit[:12]}: built as you gave it")
+        commit = source.commit[:12] or "of no known commit"
+        say(f"{source.folder} is {commit}, Triton names {pin.commit[:12]}: built as you gave it")
     return source
 
 
 def take(tools: Toolchain, given: str, name: str, say: Say) -> Source:
-    """A folder as it is, or an archive unpacked once."""
+    """Use a folder as it is, or unpack an archive once."""
     path = Path(given).expanduser().resolve()
     if path.is_dir():
         return Source(path, checkout.head(path), given=True)

@@ -1,6 +1,6 @@
-"""Where sources and builds lie, and that one command at a time writes there.
+"""Manage the folder of sources and builds, into which one command writes at a time.
 
-The folder ignores itself in git, and `make clean` leaves it alone: what is in it took hours.
+The folder ignores itself in git, and `make clean` keeps it: its builds took hours.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ class Toolchain:
 
 def require_room(folder: Path, needed: float, what: str) -> None:
     """Raise Problem where a folder's disk has fewer bytes free than needed."""
-    found = free(folder)
-    if found < needed:
+    room = free(folder)
+    if room < needed:
         remedy = "free some, or build elsewhere: make TOOLCHAIN=/elsewhere …"
-        problem = f"{found / GB:.1f} GB are free in {folder}, {needed / GB:.1f} GB were needed for {what}"
+        problem = f"{room / GB:.1f} GB are free in {folder}, {needed / GB:.1f} GB were needed for {what}"
         raise Problem(problem, remedy)
 
 

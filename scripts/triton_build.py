@@ -1,4 +1,4 @@
-"""Triton in Debug, from its source, into the environment, against the LLVM made ready by `make llvm`.
+"""Build Triton in Debug from source, against the LLVM of `make llvm`, into the environment.
 
 It is an editable install: Python imports the tree, and an edited pass is rebuilt by the same command. The
 NVIDIA tools and headers come from the wheel of the same version. At the end each proof that the right one is
@@ -121,11 +121,11 @@ def cmake_arguments(llvm: Llvm, compiler: Compiler, launcher: list[str]) -> list
 
 
 def requirements(triton: Path) -> list[str]:
-    """What Triton's pyproject.toml needs for its build, and lit; what is installed is not asked for again."""
-    found = re.search(
+    """What Triton's pyproject.toml needs for its build, and lit; what is installed is not requested."""
+    match = re.search(
         r"^requires\s*=\s*\[(.*?)\]", (triton / "pyproject.toml").read_text(encoding="utf-8"), re.M | re.S
     )
-    asked = re.findall(r'"([^"]+)"', found.group(1)) if found else ["setuptools", "pybind11"]
+    asked = re.findall(r'"([^"]+)"', match.group(1)) if match else ["setuptools", "pybind11"]
     programs = {"cmake", "ninja"}
     rest = [
         one
@@ -153,7 +153,7 @@ def install(
             [*pip, "uninstall", "--quiet", "--yes", "triton", "pytorch-triton"], capture_output=True
         )
     say(f"building {triton} in Debug with {compiler}, against {llvm.folder}")
-    # by a path, which is looked at before the system's packages: setuptools' own finder comes behind them
+    # by a path, which is looked at before the system's packages: setuptools' own finder comes after them
     editable = ("--config-settings", "editable_mode=compat", "--editable", str(triton))
     command = (*pip, "install", "--verbose", "--no-build-isolation", "--no-deps", *editable)
     log = triton / "build/debug-triton.log"
@@ -170,10 +170,10 @@ def install(
 
 def build_folder(triton: Path) -> Path:
     """Where setup.py ran CMake last. Raises Problem if it never did."""
-    found = sorted(triton.glob("build/cmake*/CMakeCache.txt"), key=lambda file: file.stat().st_mtime)
-    if not found:
+    caches = sorted(triton.glob("build/cmake*/CMakeCache.txt"), key=lambda file: file.stat().st_mtime)
+    if not caches:
         raise Problem(f"{triton} was not built: build/cmake… is missing", "make triton")
-    return found[-1].parent
+    return caches[-1].parent
 
 
 def main() -> int:

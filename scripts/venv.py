@@ -1,4 +1,4 @@
-"""The Python environment: torch, the Triton that goes with it, and this project, in one venv.
+"""Create the Python environment: torch, the Triton that belongs to it, and this project.
 
 What is there already is kept: a second run does nothing, and one after an interruption does the rest.
 Standard library only. Exit status: 0 the environment is as asked for, 2 it is not, with the reason.
@@ -24,14 +24,14 @@ ROOT = Path(__file__).resolve().parent.parent
 HERE = (sys.version_info[0], sys.version_info[1])
 say = script.speaker("venv")
 OTHER_SOURCES = (
-    "behind a proxy set HTTPS_PROXY; with wheels in a directory PIP_NO_INDEX=1 PIP_FIND_LINKS=…;"
+    "for a proxy set HTTPS_PROXY; with wheels in a directory PIP_NO_INDEX=1 PIP_FIND_LINKS=…;"
     " `make venv SITE=1` uses the torch and Triton that PYTHON has"
 )
 
 
 @dataclass(frozen=True)
 class Way:
-    """One way of getting something installed: its commands run in order, all must succeed."""
+    """One method of installing something: its commands run in order, all must succeed."""
 
     says: str  # what is done and what it costs
     commands: tuple[tuple[str, ...], ...]
@@ -43,14 +43,14 @@ def pip(venv: Path, *arguments: str) -> tuple[str, ...]:
 
 
 def uv(venv: Path, backend: str, *arguments: str) -> tuple[tuple[str, ...], ...]:
-    """uv knows where PyTorch keeps its wheels for each backend, which no file here has to."""
+    """Install with uv, which knows PyTorch's index of each backend."""
     python = str(venv / "bin/python")
     install = (python, "-m", "uv", "pip", "install", "--quiet", "--python", python)
     return (pip(venv, "uv"), (*install, f"--torch-backend={backend}", *arguments))
 
 
 def torch_ways(venv: Path, torch: str, *, gpu: bool) -> list[Way]:
-    """Ways of installing torch, the best first; a later one is tried where the earlier found nothing."""
+    """Methods of installing torch, the best first; a later one is tried if the earlier ones fail."""
     plain = pip(venv, f"torch=={torch}")
     if gpu:
         return [
@@ -91,11 +91,11 @@ def project_ways(venv: Path, *, test: bool, site: bool) -> list[Way]:
 
 
 def try_way(venv: Path, way: Way) -> str:
-    """Run one way; what its failing command wrote, empty if none failed."""
-    found = free(venv)
-    if found < way.needs:
+    """Run one method; return the output of its failing command, empty on success."""
+    room = free(venv)
+    if room < way.needs:
         remedy = "free some, or put the environment elsewhere: make VENV=/elsewhere/venv"
-        raise Problem(f"{found / GB:.1f} GB of disk are free, {way.needs / GB:.0f} GB were needed", remedy)
+        raise Problem(f"{room / GB:.1f} GB of disk are free, {way.needs / GB:.0f} GB were needed", remedy)
     say(way.says)
     for command in way.commands:
         done = subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
@@ -105,7 +105,7 @@ def try_way(venv: Path, way: Way) -> str:
 
 
 def take(venv: Path, what: str, ways: list[Way]) -> None:
-    """Go the ways one after another until one succeeds. Raises Problem if none does."""
+    """Try the methods one after another until one succeeds. Raises Problem if none does."""
     wrote = ""
     for way in ways:
         wrote = try_way(venv, way)
@@ -118,7 +118,7 @@ def take(venv: Path, what: str, ways: list[Way]) -> None:
 
 
 def diagnose(wrote: str) -> Problem | None:
-    """The cause of an installer's failure that no other way can help with."""
+    """The cause of an installer's failure that no other method avoids."""
     if "No space left on device" in wrote:
         remedy = "free some; wheels are unpacked in TMPDIR and kept in PIP_CACHE_DIR, which can lie elsewhere"
         return Problem("the disk is full", remedy)
@@ -159,7 +159,7 @@ def create(venv: Path, *, site: bool) -> None:
 
 
 def system_path(path: list[str]) -> str:
-    """A .pth file that shows the packages of this Python in another environment, behind its own.
+    """A .pth file that shows the packages of this Python in another environment, after its own.
 
     --system-site-packages would not do: where this Python is itself of a venv (as in many images with
     torch), it shows the packages below that one. addsitedir also reads the .pth files there.
@@ -186,12 +186,12 @@ def require_system_pair(venv: Path, known: Pins) -> None:
     """Raise Problem unless the torch and Triton of the system, which this environment sees, are a pair."""
     there = installed(venv)
     if not known.known(there["torch"], there["triton"]):
-        found = f"torch {there['torch'] or '(none)'} with Triton {there['triton'] or '(none)'}"
-        raise Problem(f"the system has {found}; known are{known}", "`make venv` without SITE=1")
+        versions = f"torch {there['torch'] or '(none)'} with Triton {there['triton'] or '(none)'}"
+        raise Problem(f"the system has {versions}; known are{known}", "`make venv` without SITE=1")
 
 
 class Receipt:
-    """What of this project was installed last, kept in the environment; the editable code is always new."""
+    """What was installed last for this project, kept in the environment; its own code is editable."""
 
     def __init__(self, venv: Path) -> None:
         self.path = venv / ".debug-triton"
@@ -206,7 +206,7 @@ class Receipt:
 
 
 def set_up(venv: Path, *, torch: str, triton: str, test: bool, site: bool) -> None:
-    """Bring an environment to the asked for state. Raises Problem with the reason if that fails."""
+    """Bring an environment to the requested state. Raises Problem with the reason if that fails."""
     start, known, gpu = time.monotonic(), pins.read(), bool(gpus())
     require_machine(venv)
     pair = None if site else pins.pick(known, torch=torch, triton=triton, gpu=gpu, python=HERE)

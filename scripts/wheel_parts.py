@@ -1,4 +1,4 @@
-"""What Triton's wheel brings that its source does not: NVIDIA's tools and headers, and device code."""
+"""Extract what Triton's wheel has and its source lacks: NVIDIA's tools and headers, and device code."""
 
 from __future__ import annotations
 
@@ -55,14 +55,14 @@ def fetch(tools: Toolchain, venv: Path, version: str, say: Say) -> Path:
     folder = tools.root / "wheels"
     command = (str(venv / "bin/python"), "-m", "pip", "download", "--quiet", "--no-deps", "-d", str(folder))
     done = subprocess.run([*command, f"triton=={version}"], capture_output=True, text=True)
-    found = sorted(folder.glob(f"triton-{version}-*.whl")) if folder.exists() else []
-    if done.returncode or not found:
+    wheels = sorted(folder.glob(f"triton-{version}-*.whl")) if folder.exists() else []
+    if done.returncode or not wheels:
         last = (done.stderr.strip() or "nothing was fetched").splitlines()[-1]
         remedy = f"install it first: make clean && make venv TRITON={version}"
         raise Problem(
             f"the wheel of Triton {version}, which has ptxas and cuda.h, was not to be had: {last}", remedy
         )
-    return found[-1]
+    return wheels[-1]
 
 
 def unzip(wheel: Path, folder: Path) -> None:
@@ -77,7 +77,7 @@ def unzip(wheel: Path, folder: Path) -> None:
 
 
 def put(nvidia: Path, triton: Path) -> None:
-    """Put what a wheel brings into Triton's tree, as its build does with what it downloads."""
+    """Copy a wheel's files into Triton's tree, as its build copies what it downloads."""
     backend = triton / "third_party/nvidia/backend"
     for file in (file for part in TAKEN for file in nvidia.glob(part) if file.is_file()):
         target = backend / file.relative_to(nvidia)

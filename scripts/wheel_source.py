@@ -1,4 +1,4 @@
-"""The source that the installed Triton wheel was built from, so that gdb can show it.
+"""Fetch the source from which the installed Triton wheel was built, so that gdb can show it.
 
 The wheel has line tables already: with the tree of its exact tag a stop in a pass shows its lines, without a
 build. That tree and wheel fit is checked by a line that both must name.
@@ -21,7 +21,7 @@ from pins import Problem
 from toolchain import Toolchain
 
 say = script.speaker("source")
-# Without "+8" behind the name: it is the function's first line, not some other of its lines.
+# Without "+8" after the name: it is the function's first line, not some other of its lines.
 LINE = re.compile(r'Line \d+ of "(\S+)" starts at address \S+ <[^>+]*CoalescePass[^>+]*runOnOperation[^>+]*>')
 
 
@@ -48,11 +48,11 @@ def built_in(library: Path, triton: Path) -> str:
         )
     ask = f"info line {Path(proofs.COALESCE).name}:{line}"
     answer = output("gdb", "-nx", "-batch", "-iex", "set debuginfod enabled off", "-ex", ask, str(library))
-    found = LINE.search(answer)
-    if not found or not found.group(1).endswith(proofs.COALESCE):
+    match = LINE.search(answer)
+    if not match or not match.group(1).endswith(proofs.COALESCE):
         problem = f"{library} has no code of CoalescePass at {proofs.COALESCE}:{line}; it is of another tree"
         raise Problem(problem, "is it a repackaged wheel? make clean venv, or make triton")
-    return found.group(1).removesuffix(proofs.COALESCE).rstrip("/")
+    return match.group(1).removesuffix(proofs.COALESCE).rstrip("/")
 
 
 def main() -> int:

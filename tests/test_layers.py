@@ -1,4 +1,4 @@
-"""Imports point one way: the table of the architecture, and nothing beside it."""
+"""Imports point in one direction: the table of layers in docs/architecture.md."""
 
 from __future__ import annotations
 

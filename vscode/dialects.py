@@ -1,4 +1,4 @@
-"""One native debug configuration in the words of each debugger that VSCode may have.
+"""Translate one native debug configuration for each debugger that VSCode may have.
 
 - cppdbg: Microsoft's C/C++ extension, which drives gdb;
 - lldb: CodeLLDB;
@@ -23,7 +23,7 @@ COMMANDS = "tracing/attach/debuggers"
 
 @dataclass(frozen=True)
 class Native:
-    """What to debug, whoever does it."""
+    """What to debug, independent of the debugger."""
 
     request: str  # "launch" or "attach"
     name: str
@@ -37,7 +37,7 @@ class Native:
 
 @dataclass(frozen=True)
 class Machine:
-    """What the configurations name on this machine."""
+    """The tools and folders of this machine that configurations name."""
 
     root: Path
     python: str
@@ -93,7 +93,7 @@ def _lldb(native: Native, machine: Machine) -> dict[str, Any]:
 
 def _formatters(machine: Machine) -> list[Path]:
     names = ("llvm/utils/lldbDataFormatters.py", "mlir/utils/lldb-scripts/mlirDataFormatters.py")
-    return [found for name in names for path in machine.sources[1:] if (found := path / name).exists()]
+    return [file for name in names for path in machine.sources[1:] if (file := path / name).exists()]
 
 
 def _dap(native: Native, machine: Machine) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Files of a folder that a user writes in too: all are worked out before any is written.
+"""Write files that a user also edits: all are computed before any is written.
 
 Standard library only.
 """
@@ -13,14 +13,14 @@ import jsonc
 
 
 class Files:
-    """What is to be in the files of one folder."""
+    """The new contents of the files of one folder."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.texts: dict[Path, str] = {}
 
     def edit(self, name: str, change: Callable[[str], str], empty: Any) -> None:
-        """Work out a file that the user may have written in. Raises Malformed, with its path."""
+        """Compute the content of a file that the user may have edited. Raises Malformed, with its path."""
         path = self.folder / name
         before = self.texts.get(path) or (self._text(path) if path.exists() else "")
         try:
@@ -29,7 +29,7 @@ class Files:
             raise jsonc.Malformed(f"{path}, {error}") from None
 
     def set_members(self, name: str, members: dict[str, Any]) -> None:
-        """Give an object members, but for those that the user has set."""
+        """Add members to an object, except those that the user has set."""
 
         def change(text: str) -> str:
             for key, value in members.items():
@@ -39,7 +39,7 @@ class Files:
         self.edit(name, change, {})
 
     def write(self) -> list[Path]:
-        """Write what changed; its paths."""
+        """Write the changed files; return their paths."""
         changed = [path for path, text in self.texts.items() if not path.exists() or self._text(path) != text]
         for path in changed:
             path.parent.mkdir(parents=True, exist_ok=True)

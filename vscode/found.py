@@ -1,4 +1,4 @@
-"""What this machine has for F5: the environment, a debugger of C++, sources, builds.
+"""Detect what F5 needs on this machine: the environment, a C++ debugger, sources, builds.
 
 Standard library only.
 """
@@ -39,10 +39,10 @@ def gdb_version(gdb: str) -> int:
 
 
 def debugger(home: Path, gdb: str) -> str:
-    """The kind that is installed; where none is, the one that can be had there."""
-    found = {entry.name for place in HOMES for entry in (home / place / "extensions").glob("*-*")}
+    """The installed debugger, or else the best one that can be installed."""
+    extensions = {entry.name for place in HOMES for entry in (home / place / "extensions").glob("*-*")}
     for kind, extension in EXTENSIONS.items():
-        if any(name.lower().startswith(f"{extension}-") for name in found):
+        if any(name.lower().startswith(f"{extension}-") for name in extensions):
             return kind
     if not gdb and lldb_dap():
         return LLDB_DAP
@@ -69,14 +69,14 @@ def llvm_opt(toolchain: Path, system: Path = Path("/usr/lib")) -> str:
 def triton_opt(triton: Path, python: Path) -> list[str]:
     """The command of triton-opt: the one that was built with Triton, else this project's on the wheel.
 
-    The latter compiles in a fork of itself, which is why gdb is told to follow forks.
+    The latter compiles in a fork of itself, which is why gdb follows forks.
     """
     built = sorted(triton.glob("build/*/bin/triton-opt"))
     return [str(built[0])] if built else [str(python), "-m", "tracing", "opt", "--stand-in"]
 
 
 def facts(root: Path, folder: Path, venv: Path, toolchain: Path) -> tuple[Machine, dict[str, Any]]:
-    """What is on this machine, and the words of the templates. Raises Problem without an environment."""
+    """The facts of this machine, and the words of the templates. Raises Problem without an environment."""
     python = venv.absolute() / "bin/python"  # not resolved: a venv is known by its own path
     there = installed(venv)
     if not there["triton"]:

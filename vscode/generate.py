@@ -49,13 +49,13 @@ def template(name: str, known: dict[str, Any]) -> dict[str, Any]:
 
 def configurations(entries: list[Any], machine: Machine, kind: str, cases: list[str]) -> list[dict[str, Any]]:
     """The template's entries: one for each case where they say so, native ones in the debugger's words."""
-    found: list[dict[str, Any]] = []
+    expanded: list[dict[str, Any]] = []
     for entry in entries:
         if entry.pop("needs", "it"):
             each = entry.pop("each", "")
             copies = [{"@CASE@": case, "@CASEFILE@": case} for case in cases] if each else [{}]
-            found += [words(entry, copy) for copy in copies]
-    whole = [native(entry, machine, kind) if "native" in entry else entry for entry in found]
+            expanded += [words(entry, copy) for copy in copies]
+    whole = [native(entry, machine, kind) if "native" in entry else entry for entry in expanded]
     return [entry | {"presentation": {"group": GROUP}} for entry in whole]
 
 
@@ -77,17 +77,17 @@ def session(machine: Machine, kind: str) -> dict[str, Any]:
 
 
 def preset(entry: dict[str, Any], wanted: str, arguments: list[str]) -> dict[str, Any]:
-    """A configuration that asks for nothing: the kernel, stage and pass are in it."""
+    """A configuration with kernel, stage and pass filled in."""
     kernel, stage, name = wanted.split(":")
     arguments = [*(["-m", "tracing"] if "-m" in entry["args"] else []), "execute", *arguments]
-    found = entry | {"name": f"Triton: {name} of {kernel} ({stage})", "args": arguments}
+    entry_of_pass = entry | {"name": f"Triton: {name} of {kernel} ({stage})", "args": arguments}
     if "env" in entry:
-        found["env"] = entry["env"] | {"TRACING_STOP": wanted}
-    return found | {"presentation": {"group": f"{GROUP}-preset"}}
+        entry_of_pass["env"] = entry["env"] | {"TRACING_STOP": wanted}
+    return entry_of_pass | {"presentation": {"group": f"{GROUP}-preset"}}
 
 
 def grouped(group: str, name: str = "") -> Callable[[Any], bool]:
-    """Whether a configuration is one of ours, of that name if there is one."""
+    """True if a configuration is one of this project's, and has the name, if one is given."""
 
     def mine(entry: Any) -> bool:
         there = entry.get("presentation", {}) if isinstance(entry, dict) else {}
@@ -101,7 +101,7 @@ def prefixed(key: str, prefix: str) -> Callable[[Any], bool]:
 
 
 def generate(files: Files, machine: Machine, known: dict[str, Any], kind: str) -> list[dict[str, Any]]:
-    """Work out every file; give the launch configurations."""
+    """Compute every file; return the launch configurations."""
     launch, tasks = template("launch.json.in", known), template("tasks.json.in", known)
     entries = configurations(launch["configurations"], machine, kind, known["@CASES@"])
 
@@ -112,9 +112,9 @@ def generate(files: Files, machine: Machine, known: dict[str, Any], kind: str) -
 
     def tasked(text: str) -> str:
         text = jsonc.with_member(text, "version", "2.0.0")
-        found = [task for task in tasks["tasks"] if task.pop("needs", "it")]
-        text = jsonc.with_items(text, "tasks", prefixed("label", "triton: "), found)
-        asked = [one for one in launch["inputs"] if f"${{input:{one['id']}}}" in json.dumps(found)]
+        listed = [task for task in tasks["tasks"] if task.pop("needs", "it")]
+        text = jsonc.with_items(text, "tasks", prefixed("label", "triton: "), listed)
+        asked = [one for one in launch["inputs"] if f"${{input:{one['id']}}}" in json.dumps(listed)]
         return jsonc.with_items(text, "inputs", prefixed("id", "triton-"), asked)
 
     files.edit(".vscode/launch.json", launching, {"version": "0.2.0", "configurations": [], "inputs": []})
@@ -131,13 +131,13 @@ def generate(files: Files, machine: Machine, known: dict[str, Any], kind: str) -
 
 
 def settings(known: dict[str, Any], kind: str) -> dict[str, Any]:
-    """Settings whose tool or folder is there."""
-    found = template("settings.json.in", known)
+    """The settings whose tool or folder exists."""
+    settings = template("settings.json.in", known)
     if not known["@BUILD@"]:
-        del found["clangd.arguments"]
+        del settings["clangd.arguments"]
     if kind != LLDB_DAP or not known["@LLDB_DAP@"]:
-        del found["lldb-dap.executable-path"]
-    return found
+        del settings["lldb-dap.executable-path"]
+    return settings
 
 
 def recommend(files: Files, kind: str) -> None:
@@ -156,7 +156,7 @@ def recommend(files: Files, kind: str) -> None:
 
 
 def workspace(files: Files, known: dict[str, Any]) -> None:
-    """This project, Triton's Python, and the C++ sources that are there, in one window."""
+    """A workspace of this project, Triton's Python, and the available C++ sources."""
     folders = [{"path": "."}, {"path": known["@BACKENDS@"], "name": "triton/backends"}]
     folders += [{"path": known[word]} for word in ("@TRITON@", "@LLVM@") if known[word]]
 
@@ -177,7 +177,7 @@ def main() -> int:
     parser.add_argument("--folder", type=Path, default=ROOT, help="what VSCode opens")
     parser.add_argument("--debugger", choices=KINDS, help="of C++; else the one that is installed")
     parser.add_argument("--live", metavar="KERNEL:STAGE:PASS", help="also: run a case, and stop there")
-    parser.add_argument("--replay", metavar="KERNEL:STAGE:PASS", help="also: run a recorded pass again")
+    parser.add_argument("--replay", metavar="KERNEL:STAGE:PASS", help="also: replay a recorded pass")
     parser.add_argument("arguments", nargs="*", help="of `tracing execute`, for --live and --replay")
     options = parser.parse_args()
     try:
@@ -202,8 +202,8 @@ def written(options: argparse.Namespace) -> tuple[list[Path], str]:
     machine, known = facts(ROOT, options.folder, options.venv, options.toolchain)
     kind = options.debugger or debugger(Path.home(), machine.gdb)
     if kind == DAP and gdb_version(machine.gdb) < DAP_SINCE:
-        found = f"{machine.gdb or 'no gdb'} has no debug adapter, which came with gdb {DAP_SINCE}"
-        raise Problem(found, "name a newer one in GDB, or take another: --debugger cppdbg")
+        reason = f"{machine.gdb or 'no gdb'} has no debug adapter, which came with gdb {DAP_SINCE}"
+        raise Problem(reason, "name a newer one in GDB, or take another: --debugger cppdbg")
     if kind == GDB and not machine.gdb:
         print(
             "vscode: there is no gdb, so only Python will stop; `make doctor` names the package",

@@ -1,6 +1,6 @@
-"""Have gdb index a library's debug information once; a later gdb then reads the index.
+"""Make gdb index a library's debug information once; a later gdb reads the index.
 
-gdb keys its cache by the library's build id, so a rebuilt library is indexed again. Standard library only.
+gdb keys its cache by the library's build id, so a rebuilt library is indexed anew. Standard library only.
 Exit status: 0 indexed, also where it was before or where there is no gdb, which other checks report.
 """
 
@@ -29,7 +29,7 @@ def build_id(library: Path) -> str:
             if kind == PT_NOTE:
                 file.seek(start)
                 note = file.read(length)
-                at = note.find(b"GNU\0")  # behind three numbers: the name's length, the content's, the type
+                at = note.find(b"GNU\0")  # after three numbers: the name's length, the content's, the type
                 if at >= 12 and struct.unpack_from("<I", note, at - 4)[0] == BUILD_ID:
                     return note[at + 4 : at + 4 + struct.unpack_from("<I", note, at - 8)[0]].hex()
     return ""
@@ -54,7 +54,7 @@ def main() -> int:
             return 0
         return index(options.gdb, options.library)
     except OSError as error:
-        print(f"symbols: no index, {options.gdb}: {error.strerror}; Python can be debugged alone")
+        print(f"symbols: no index, {options.gdb}: {error.strerror}; only Python can be debugged")
         return 0
 
 

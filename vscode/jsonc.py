@@ -1,4 +1,4 @@
-"""JSON as VSCode writes it, with comments and trailing commas, edited in place.
+"""Edit JSON as VSCode writes it, with comments and trailing commas, and keep both.
 
 A user's file keeps every character that is not replaced: comments, order, indentation.
 """
@@ -23,7 +23,7 @@ class Malformed(Exception):
 
 @dataclass
 class Node:
-    """A value and where it stands in the text."""
+    """A value and its position in the text."""
 
     start: int
     end: int = 0
@@ -80,7 +80,7 @@ def dumped(value: Any) -> str:
 
 
 def _kept(text: str, array: Node, mine: Callable[[Any], bool]) -> tuple[list[str], str]:
-    # the other items with what stands before each, and what stands behind the last
+    # the other items with what stands before each, and what follows the last
     kept, carried, at = [], "", array.start + 1
     for item in array.items:
         lead, comma = text[at : item.start], _skip(text, item.end)

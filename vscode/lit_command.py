@@ -1,7 +1,7 @@
-"""Run the triton-opt of a lit test's RUN line, in place of this process, so that a debugger is in it.
+"""Run the triton-opt of a lit test's RUN line by exec, so that a debugger is in it.
 
 Of the first RUN line that has one, without what a shell does: pipes, redirections, `not`. Exit status 2, with
-the reason, where that cannot be run alone.
+the reason, where that cannot be run by itself.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ REDIRECTION = re.compile(r"\d?>>?(&\d|.*)|<", re.DOTALL)  # what `<` reads stays
 
 
 def commands(text: str) -> Iterator[str]:
-    """The RUN lines of a test, those that go on behind a backslash as one."""
+    """The RUN lines of a test, those that continue after a backslash as one."""
     line = ""
     for words, goes_on in RUN.findall(text):
         line += f" {words}"
@@ -32,28 +32,28 @@ def commands(text: str) -> Iterator[str]:
 
 def words(command: str, path: str) -> list[str]:
     """The words of the command before the first pipe, with %s filled in and without redirections."""
-    found: list[str] = []
+    lines: list[str] = []
     there = iter(shlex.split(command))
     for word in there:
         if word == "|":
             break
         match = REDIRECTION.fullmatch(word)
         if not match:
-            found.append(word.replace("%s", path))
+            lines.append(word.replace("%s", path))
         elif match[1] == "":
             next(there, "")  # the file is a word of its own
-    return found
+    return lines
 
 
 def runnable(text: str, path: str) -> tuple[dict[str, str], list[str]]:
     """The variables and the arguments of the first triton-opt; raises ValueError if there is none."""
-    for found in (words(command, path) for command in commands(text)):
-        if TOOL in found:
-            at = found.index(TOOL)
-            if made := next((word for word in found if "%t" in word), ""):
+    for command_words in (words(command, path) for command in commands(text)):
+        if TOOL in command_words:
+            at = command_words.index(TOOL)
+            if made := next((word for word in command_words if "%t" in word), ""):
                 raise ValueError(f"{path} runs {TOOL} on {made}, which another of its RUN lines makes")
-            set_before = filter(None, map(VARIABLE.fullmatch, found[:at]))
-            return {match[1]: match[2] for match in set_before}, found[at + 1 :]
+            set_before = filter(None, map(VARIABLE.fullmatch, command_words[:at]))
+            return {match[1]: match[2] for match in set_before}, command_words[at + 1 :]
     raise ValueError(f"{path} has no RUN line with {TOOL}")
 
 

@@ -1,12 +1,12 @@
-"""How VSCode finds problems in what a task prints: matchers for its Problems panel.
+"""Matchers for VSCode's Problems panel: problems in what a task prints.
 
-A command of this project puts a finding with a place into one line, as compilers do:
+A command of this project puts a finding with a location into one line, as compilers do:
 
     path:line: kind: message        path:line:column: kind: message
 
 with a kind of KINDS, a path that is absolute or begins at this project, and line and column from 1. MLIR
-prints the same, or the place as loc("path":line:column). torch prints a graph break in several lines, which
-are the same from 2.11 to 2.15.
+prints the same, or the location as loc("path":line:column). torch prints a graph break in several lines,
+which are the same from 2.11 to 2.15.
 """
 
 from __future__ import annotations

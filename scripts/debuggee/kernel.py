@@ -1,4 +1,4 @@
-"""Compile one kernel for sm_90, on a machine that may have no GPU, and say what came out."""
+"""Compile one kernel for sm_90, without a GPU, and print the size of the cubin."""
 
 import triton
 import triton.language as tl

@@ -27,7 +27,7 @@ def test_a_recorded_pass_runs_again_alone_and_gdb_stops_in_it(recorded_run: Path
 
     assert done.returncode == 0, done.stderr
     assert f"#0  {COALESCE}" in done.stdout and "Coalesce.cpp:" in done.stdout
-    assert "place     1 of 1 in stage ttgir" in done.stdout
+    assert "position  1 of 1 in stage ttgir" in done.stdout
     assert "tt.func public @softmax" in done.stdout
 
 

@@ -1,4 +1,4 @@
-"""What the processes of a debugged program compile, written down by them for a debugger and for a person.
+"""Write down what each process of a debugged program compiles, for debuggers and for people.
 
 Each process writes two files into the folder that they share: `PID.json`, what it compiles at the moment, and
 `PID.seen`, every stage of every kernel that it came by.
@@ -29,13 +29,13 @@ class Wanted(msgspec.Struct, frozen=True):
         return f"{self.kernel}:{self.stage}:{self.name}"
 
     def passes(self, kernel: str, stage: str, passes: Iterable[str]) -> list[str]:
-        """Those of the passes that are wanted."""
+        """The passes that match."""
         here = fnmatchcase(kernel, self.kernel) and fnmatchcase(stage, self.stage)
         return [name for name in passes if here and fnmatchcase(name, self.name)]
 
 
 class Seen(msgspec.Struct, frozen=True):
-    """One stage of one kernel that a process came by."""
+    """One stage of one kernel that a process compiled."""
 
     kernel: str
     stage: str
@@ -72,7 +72,7 @@ def stage_of(tag: str) -> str:
 
 
 def write(folder: Path, now: Compiling) -> None:
-    """Replace what this process said before; a reader sees either."""
+    """Replace this process's file atomically."""
     path = folder / f"{now.pid}.json"
     temporary = path.with_suffix(".new")
     temporary.write_bytes(msgspec.json.encode(now))
@@ -94,13 +94,13 @@ def read(folder: Path) -> Iterator[Compiling]:
 
 
 def seen(folder: Path) -> list[Seen]:
-    """Everything that the processes of a folder came by."""
+    """Every stage that the processes of a folder compiled."""
     lines = [line for path in sorted(folder.glob("*.seen")) for line in path.read_bytes().splitlines()]
     return [msgspec.json.decode(line, type=Seen) for line in lines]
 
 
 def never_came(wanted: Wanted, came: list[Seen]) -> Problem | None:
-    """Which part of `wanted` fitted nothing, with near names; None if something fitted."""
+    """The part of `wanted` that matched nothing, with similar names; None if a process stopped."""
     if any(one.stopped for one in came):
         return None
     if not came:

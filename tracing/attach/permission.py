@@ -1,4 +1,4 @@
-"""Whether this process may trace another one, and if not, what forbids it and what allows it."""
+"""Check whether this process may trace another one; name what forbids it and what allows it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SYSCTL = "sudo sysctl kernel.yama.ptrace_scope="
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What decides on a ptrace that was refused."""
+    """The facts that decide why a ptrace was refused."""
 
     pid: int
     tracer: int = 0  # who traces it already
@@ -46,39 +46,41 @@ def require(pid: int) -> None:
 
 
 def explained(facts: Facts) -> Problem:
-    """Why ptrace was refused."""
-    found = f"process {facts.pid} may not be traced: "
+    """The reason of a refused ptrace, and the remedy."""
+    refused = f"process {facts.pid} may not be traced: "
     if facts.tracer:
         other = status(facts.tracer, "Name") or "a process of another container"
         return Problem(
-            f"{found}{other} ({facts.tracer}) traces it already", "use that one, or detach it there"
+            f"{refused}{other} ({facts.tracer}) traces it already", "use that one, or detach it there"
         )
     if not facts.same_user and not facts.capable:
-        return Problem(f"{found}it is another user's", "attach as that user, or with sudo")
+        return Problem(f"{refused}it is another user's", "attach as that user, or with sudo")
     if facts.yama == 3:
-        return Problem(f"{found}Yama forbids ptrace until the next start (ptrace_scope 3)", "restart without")
+        return Problem(
+            f"{refused}Yama forbids ptrace until the next start (ptrace_scope 3)", "restart without"
+        )
     if facts.yama == 2 and not facts.capable:
-        return Problem(f"{found}Yama allows it to administrators alone (ptrace_scope 2)", f"{_SYSCTL}1")
+        return Problem(f"{refused}Yama allows it only to administrators (ptrace_scope 2)", f"{_SYSCTL}1")
     if facts.yama == 1 and not facts.capable:
         return Problem(
-            f"{found}Yama allows it to ancestors alone (ptrace_scope 1)",
+            f"{refused}Yama allows it only to ancestors (ptrace_scope 1)",
             f"start the program with `tracing debug`, which may; or {_SYSCTL}0",
         )
     if facts.closed and not facts.capable:
-        return Problem(f"{found}it has forbidden that itself (it is not dumpable)", "attach with sudo")
+        return Problem(f"{refused}it has forbidden that itself (it is not dumpable)", "attach with sudo")
     if facts.stronger and not facts.capable:
-        return Problem(f"{found}it has capabilities that this process lacks", "attach with sudo")
+        return Problem(f"{refused}it has capabilities that this process lacks", "attach with sudo")
     if facts.container and not facts.capable:
         return Problem(
-            f"{found}this container has no right to",
+            f"{refused}this container has no right to",
             "start it with --cap-add=SYS_PTRACE (docker, podman), or rebuild it from .devcontainer",
         )
     if facts.filtered:
         return Problem(
-            f"{found}a seccomp filter forbids it, as a sandbox or a container sets one",
+            f"{refused}a seccomp filter forbids it, as a sandbox or a container sets one",
             "attach from outside of it; or start the container with --security-opt seccomp=unconfined",
         )
-    return Problem(f"{found}the system refused", "attach with sudo; `make doctor` tries it on a child")
+    return Problem(f"{refused}the system refused", "attach with sudo; `make doctor` tries it on a child")
 
 
 def _seize(pid: int) -> int:

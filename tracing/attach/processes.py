@@ -1,4 +1,4 @@
-"""Which processes of this machine have Triton's compiler loaded, and what each of them compiles."""
+"""List the processes that have Triton's compiler loaded, and what each compiles."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Compiler:
 
 
 def compilers() -> list[Compiler]:
-    """The processes that this user may look at; cost: a read of each one's memory map."""
+    """The processes that this user may inspect. Cost: a read of each process's memory map."""
     known = {now.pid: now for folder in stop_folders() for now in compiling.read(folder)}
     return [_compiler(pid, known.get(pid)) for pid in _with_triton()]
 

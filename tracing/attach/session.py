@@ -1,4 +1,4 @@
-"""Ask VSCode, through the debugpy session that this process runs under, for a native session on this process.
+"""Request a native debug session on this process from VSCode, through its debugpy session.
 
 debugpy announces a child process to VSCode with the event `debugpyAttach`, whose body is a debug
 configuration; VSCode's extension hands it to `startDebugging`, whatever its type is. Here the body is the
@@ -21,8 +21,8 @@ _EVENT = 9999  # no command number of pydevd's own: it only logs it
 def request(configuration: Path | None, now: Compiling, name: str) -> bool:
     """Send the event; False if there is no configuration, or no debugpy in this process.
 
-    configuration -- a JSON file; in its strings {pid}, {kernel}, {stage} and {pass} are filled in; "{pid}"
-                     alone becomes a number
+    configuration -- a JSON file; in its strings {pid}, {kernel}, {stage} and {pass} are filled in; a string
+                     that is "{pid}" becomes a number
     name          -- of the pass
     """
     if configuration is None or "pydevd" not in sys.modules:
@@ -51,7 +51,7 @@ def _filled(value: Any, words: dict[str, str], pid: int) -> Any:
 
 
 def _send(body: dict[str, Any]) -> bool:
-    # pydevd has no public way to send an event of one's own
+    # pydevd has no public function to send an event of one's own
     import pydevd  # type: ignore[import-not-found]  # debugpy puts it on the path of the process
     from _pydevd_bundle.pydevd_net_command import NetCommand  # type: ignore[import-not-found]
 

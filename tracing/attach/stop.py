@@ -1,4 +1,4 @@
-"""Stop this process where a wanted pass is about to run, until a debugger is there.
+"""Stop this process before a wanted pass, until a debugger is attached.
 
 Switched on by TRACING_STOP=kernel:stage:pass, which reaches every process that the program starts. One method
 is patched, `libtriton.ir.pass_manager.run`, below whatever else patches Triton's pass managers; the key of a
@@ -39,7 +39,7 @@ from tracing.errors import Problem
 _LIBRARY = "triton._C.libtriton"
 _LIBRARIES = re.compile(r"/(libtriton\.so|libMLIR[^/]*)$")  # the latter where MLIR is a distribution's
 _POLL = 0.1  # seconds
-_AGAIN_SECONDS = 2  # gdb may fail to attach, and is asked again
+_AGAIN_SECONDS = 2  # gdb may fail to attach, so the request is repeated
 _ARMED_SECONDS = 30  # a debugger that set no breakpoint in libtriton by then has none there
 _PR_SET_PTRACER, _ANY, _NOBODY = 0x59616D61, -1, 0
 
@@ -108,12 +108,12 @@ class Stop:
         self.lock = threading.Lock()
 
     def reached(self, manager: Any, module: Any, tag: str) -> None:
-        """A pass manager is about to run; wait here if a pass of it is wanted."""
+        """Called before a pass manager runs; waits for a debugger if a pass of it is wanted."""
         with self.lock:
             now = self._now(manager, module, tag)
-            found = self.wanted.passes(now.kernel, now.stage, now.passes)
-            said = self._wait(now, found[0]) if found else ""
-            seen = Seen(now.kernel, now.stage, now.passes, bool(found), said)
+            names = self.wanted.passes(now.kernel, now.stage, now.passes)
+            said = self._wait(now, names[0]) if names else ""
+            seen = Seen(now.kernel, now.stage, now.passes, bool(names), said)
             if seen not in self.noted:
                 self.noted.add(seen)
                 compiling.note(self.settings.folder, now.pid, seen)
@@ -133,7 +133,7 @@ class Stop:
             number=self.number,
         )
 
-    def _wait(self, now: Compiling, found: str) -> str:
+    def _wait(self, now: Compiling, name: str) -> str:
         # why nobody stopped here, if so
         if self.waited == now.pid or _tracer():
             return ""
@@ -142,9 +142,9 @@ class Stop:
         _allow(_ANY if who is None else who)
         try:
             compiling.write(self.settings.folder, msgspec.structs.replace(now, waiting=True))
-            by_session = request(self.settings.session, now, found)
+            by_session = request(self.settings.session, now, name)
             coming = "the debug session that VSCode starts" if by_session else f"`tracing attach {now.pid}`"
-            _say(f"process {now.pid} waits before {found} of {now.kernel} ({now.stage}) for {coming}")
+            _say(f"process {now.pid} waits before {name} of {now.kernel} ({now.stage}) for {coming}")
             said = _awaited(self.settings.seconds)
         finally:
             _allow(_NOBODY)
@@ -185,15 +185,15 @@ def _tracer() -> int:
 
 def _private_code() -> int:
     # kB of the compiler's code that are no longer those of the file
-    found, inside = 0, False
+    dirty, inside = 0, False
     with Path("/proc/self/smaps").open() as lines:
         for line in lines:
             first = line.split(None, 1)[0]
             if not first.endswith(":"):
                 inside = " r-xp " in line and _LIBRARIES.search(line) is not None
             elif inside and first == "Private_Dirty:":
-                found += int(line.split()[1])
-    return found
+                dirty += int(line.split()[1])
+    return dirty
 
 
 def _allow(process: int) -> None:
@@ -202,11 +202,11 @@ def _allow(process: int) -> None:
 
 
 def _frames(frame: FrameType | None) -> list[FrameType]:
-    found = []
+    frames = []
     while frame is not None:
-        found.append(frame)
+        frames.append(frame)
         frame = frame.f_back
-    return found
+    return frames
 
 
 def _place(frame: FrameType) -> str:

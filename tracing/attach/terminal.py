@@ -1,4 +1,4 @@
-"""gdb in a terminal, at the pass: started beside a program that stops for it, or around a replay."""
+"""Run gdb in a terminal: next to a program that stops for it, or around a replayed pass."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Gdb:
     def launch(self, command: Sequence[str], variables: Mapping[str, str], wanted: Wanted) -> list[str]:
         """The command that starts a program, and goes on to the pass.
 
-        variables -- of the program alone: gdb has a Python too, which would read PYTHONPATH
+        variables -- only of the program: gdb has a Python too, which would read PYTHONPATH
         """
         lines = [f"set environment {name} {value}" for name, value in variables.items()]
         own = [word for line in lines for word in ("-iex", line)]
@@ -59,7 +59,7 @@ def debugged(
     gdb: Gdb,
     progress: Callable[[str], None],
 ) -> int:
-    """Start a program and bring gdb to each of its processes that stops; give the program's exit status.
+    """Start a program and attach gdb to each of its processes that stops; return the exit status.
 
     environment, folder -- of `environment.stopping`
 
@@ -82,7 +82,7 @@ def debugged(
 
 
 def foreground(command: Sequence[str]) -> int:
-    """Run a program that has the terminal and its Ctrl-C; give its exit status."""
+    """Run a program that owns the terminal and its Ctrl-C; return its exit status."""
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         return subprocess.Popen(command, restore_signals=True, preexec_fn=_interruptible).wait()

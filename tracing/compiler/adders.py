@@ -1,4 +1,4 @@
-"""Which passes the installed Triton has, and how its Python bindings add them to a pass manager.
+"""List the passes of the installed Triton, and how its Python bindings add them to a pass manager.
 
 The bindings have a function a pass, its adder: `passes.ttgpuir.add_pipeline(pm, 3, False)`. `triton-opt`
 calls the same pass `-tritongpu-pipeline="num-stages=3"`. No name is written down here: every adder puts its
@@ -32,7 +32,7 @@ _FALSE = ("0", "false", "False", "FALSE")
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One argument of an adder, behind the pass manager."""
+    """One argument of an adder, after the pass manager."""
 
     option: str  # the option it sets, "num-stages"; "" for an enumeration of one member, which sets none
     kind: str  # "bool", "int", "str", or "choice"
@@ -133,12 +133,12 @@ def adders() -> Mapping[str, Adder]:
             "3.6 to 3.9 have it: `make venv`",
         )
     context = new_context()
-    found: dict[str, Adder] = {}
+    by_name: dict[str, Adder] = {}
     for path, function in _functions(libtriton, ""):
         one = _probed(path, function, context)
-        if one.name not in found or len(one.parameters) > len(found[one.name].parameters):
-            found[one.name] = one
-    return dict(sorted(found.items()))
+        if one.name not in by_name or len(one.parameters) > len(by_name[one.name].parameters):
+            by_name[one.name] = one
+    return dict(sorted(by_name.items()))
 
 
 def new_context() -> ir.context:
@@ -191,7 +191,7 @@ def _parameter(values: Sequence[Any], seen: Sequence[Mapping[str, str]]) -> Para
 
 def _annotations(function: Callable[..., None]) -> list[str]:
     # pybind11 and nanobind write signatures into the docstring, one for each overload: the longest
-    signatures = [found.split(", ") for found in _ARGUMENTS.findall(function.__doc__ or "")]
+    signatures = [arguments.split(", ") for arguments in _ARGUMENTS.findall(function.__doc__ or "")]
     longest = max(signatures, key=len)
     return [one.partition(":")[2].partition("=")[0].strip() for one in longest[1:] if one != "/"]
 

@@ -1,7 +1,7 @@
-"""Where the arguments of blocks are from: what the text of MLIR leaves out of `scf.for` and its like.
+"""Read the locations of block arguments, which MLIR's text leaves out of `scf.for` and its like.
 
 Triton gives each value the location, and with it the name, of its Python variable: a loop's `%total_26` is
-printed so because of it. Text that is parsed again has lost those of block arguments, and prints `%arg8`.
+printed so because of it. Parsed text has lost those of block arguments, and prints `%arg8`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A call in a child process of its own: the compiler may abort, hang, or keep what it was once told.
+"""Call a function in a child process: the compiler may abort, hang, or keep settings for good.
 
 The child is a fork, so what is imported is warm, and nothing that it does stays in this process: not LLVM's
 options, not its counters, not a corrupted heap. A process that has opened a GPU cannot fork one that uses it:
@@ -63,7 +63,7 @@ def opened_gpu() -> bool:
 
 
 def tell(text: str) -> None:
-    """Send words to the process that waits for this child; elsewhere nothing happens."""
+    """Send words to the process that waits for this child; does nothing outside of a child."""
     for pipe in _parent:
         _send(pipe, _SAID, text.encode())
 
@@ -86,7 +86,7 @@ def in_child(
     program  -- a command that makes the call instead, with `respond`; the number of a pipe is added to it
 
     Cost: some 10 ms beyond the call. An interruption of this process ends the child first, and so does the
-    end of this process, whatever ends it; what the child started by way of subprocess dies with it.
+    end of this process, whatever ends it; what the child started with subprocess dies with it.
     """
     started = time.perf_counter()
     deadline = None if seconds is None else started + seconds
@@ -130,12 +130,12 @@ def respond(call: Callable[[], Any], pipe: int) -> None:
     """Make a call, and send its result, or what it raised, through a pipe to the process that waits."""
     _parent[:] = [pipe]
     try:
-        found = {"result": call()}
+        outcome = {"result": call()}
     except Problem as problem:
-        found = {"failure": problem.problem}
+        outcome = {"failure": problem.problem}
     except Exception as error:
-        found = {"failure": f"{type(error).__name__}: {error}"}
-    _send(pipe, _ANSWER, msgspec.msgpack.encode(found))
+        outcome = {"failure": f"{type(error).__name__}: {error}"}
+    _send(pipe, _ANSWER, msgspec.msgpack.encode(outcome))
 
 
 def _run(call: Callable[[], Any], writer: int, stderr: int, parent: int, program: Sequence[str]) -> None:
@@ -171,7 +171,7 @@ def _send(pipe: int, kind: bytes, content: bytes) -> None:
 
 
 def _interrupt(child: int, patience: float) -> None:
-    # as Ctrl-C does, which reaches this process alone
+    # as Ctrl-C does, which reaches only this process
     if patience:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(child, signal.SIGINT)

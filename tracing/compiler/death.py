@@ -1,6 +1,6 @@
-"""How and where a compile ends early: a diagnostic, an assertion, a signal, an exception, or too much time.
+"""Describe how a compile ended early: a diagnostic, an assertion, a signal, an exception, or a timeout.
 
-Two compiles die the same death if they do so in the same part of the compiler and say the same: places,
+Two compiles die the same death if they do so in the same part of the compiler and say the same: locations,
 numbers and names of values left out, which change with what was compiled before.
 """
 
@@ -37,7 +37,7 @@ _MARK = struct.Struct("<qq200s")
 
 @dataclass(frozen=True, slots=True)
 class Death:
-    """The end of a compile that did not reach its end."""
+    """How a compile ended early."""
 
     kind: Kind
     said: str  # one line
@@ -46,7 +46,7 @@ class Death:
     stage: str
 
     def same(self, other: Death) -> bool:
-        """Whether it is the same fault, by what it says and where."""
+        """True if two deaths have the same kind, part of the compiler and message."""
         return (self.kind, self.part, _plain(self.said)) == (other.kind, other.part, _plain(other.said))
 
     def __str__(self) -> str:
@@ -71,7 +71,7 @@ def attempt(
     seconds: float,
     run: Callable[[Callable[[], Any], float], Ended] = in_child,
 ) -> Attempt:
-    """Compile from a place, in a child, and tell where it died, if it did.
+    """Compile from a position, in a child, and note where it died, if it did.
 
     drop    -- indices of passes to leave out
     until   -- the index of the pass with whose end the compile is over; None: it goes to `last`
@@ -96,10 +96,10 @@ def attempt(
 
 
 def death_of(ended: Ended, part: str) -> Death:
-    """How a child died that ran no more than one pass, `part`."""
-    found = _death(ended, part, None, "")
+    """How a child died that ran one pass, `part`."""
+    death = _death(ended, part, None, "")
     said = errors_in(ended.stderr).splitlines()
-    return replace(found, said=said[0].strip()) if found.kind == "diagnostic" and said else found
+    return replace(death, said=said[0].strip()) if death.kind == "diagnostic" and said else death
 
 
 def _death(ended: Ended, part: str, index: int | None, stage: str) -> Death:
@@ -107,10 +107,10 @@ def _death(ended: Ended, part: str, index: int | None, stage: str) -> Death:
     said = ended.failure.splitlines()[0]
     if ended.timed_out:
         kind, said = "time", ended.failure
-    elif found := _ASSERTION.search(ended.stderr):
-        kind, said = "assertion", f"Assertion `{found[2]}' failed"
-    elif found := _FATAL.search(ended.stderr):
-        kind, said = "fatal error", found[0]
+    elif match := _ASSERTION.search(ended.stderr):
+        kind, said = "assertion", f"Assertion `{match[2]}' failed"
+    elif match := _FATAL.search(ended.stderr):
+        kind, said = "fatal error", match[0]
     elif ended.signal:
         kind, said = "signal", ended.signal
     return Death(kind, said, part, index, stage)

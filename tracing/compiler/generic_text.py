@@ -1,4 +1,4 @@
-"""IR in MLIR's generic form, in which every operation of every dialect looks the same."""
+"""Print IR in MLIR's generic form, in which every operation of every dialect looks the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A compilation from its source: the IR around every pass, the artefact of every stage, and where it ended.
+"""Compile from source, with the IR around every pass, the artefact of every stage, and the ending.
 
 It runs in a child process, which hands over what happens as it happens: of a compilation that dies, or does
 not end in time, all is known up to there.
@@ -33,7 +33,7 @@ class Ran:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """What happened in one compilation."""
+    """The passes, artefacts and ending of one compilation."""
 
     passes: tuple[Ran, ...]
     artefacts: Mapping[str, str | bytes]  # of the stages that ended
@@ -42,7 +42,7 @@ class History:
 
     @property
     def died_in(self) -> Ran | None:
-        """The pass that did not end; None: all that began did."""
+        """The pass that did not end; None if every pass ended."""
         return self.passes[-1] if self.passes and self.passes[-1].after is None else None
 
     @property
@@ -51,25 +51,25 @@ class History:
         return next((stage for stage in self.stages if stage not in self.artefacts), self.stages[-1])
 
     def place(self, index: int) -> Place:
-        """The place before the pass of this index."""
+        """The position before the pass of this index."""
         one = self.passes[index]
         first = next(other for other in self.passes if other.step.stage == one.step.stage)
         return Place(one.before, one.step.stage, index, entered=first.before)
 
 
 def start_of(compilation: Compilation, source: str) -> Place:
-    """The place at which a compilation begins; `source` is the text of what enters it."""
+    """The position at which a compilation begins; `source` is the text of what enters it."""
     return Place(source, compilation.first, 0, locations=compilation.block_locations)
 
 
 def history(compilation: Compilation, source: str, *, last: str | None = None, seconds: float) -> History:
-    """Compile from the source, in a child, and give all that happened.
+    """Compile from source, in a child, and return its history.
 
     source  -- the text of `compilation.source`
     last    -- the artefact to end with, "ptx"; None: the backend's last one
     seconds -- after which the child is killed
 
-    Cost: one compile, and as much again for printing. Raises Problem for a target or an option that this
+    Cost: two compiles: one compiles, one prints. Raises Problem for a target or an option that this
     Triton does not know.
     """
     stages = stages_of(compilation)
@@ -85,7 +85,7 @@ def history(compilation: Compilation, source: str, *, last: str | None = None, s
 
 
 class _Telling:
-    # an observer, in the child: each event is on its way before the next thing happens
+    # an observer, in the child: each event is sent before the next thing happens
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file

@@ -1,6 +1,6 @@
-"""What compiles here, by its content: two compiles of one kernel are the same only if this is.
+"""Identify the compiler by its content: two compiles of one kernel are equal only if this is.
 
-Version numbers do not change when a pass is mended and built again. So the files are read: every library that
+Version numbers do not change when a pass is mended and rebuilt. So the files are read: every library that
 is loaded, libtriton with its LLVM first, every Python module, the assemblers, and the libraries of bitcode.
 """
 
@@ -22,7 +22,7 @@ from tracing.environment import compiler_settings
 
 
 def identity() -> str:
-    """A digest of everything that decides what a compile in this process, or in a child of it, gives.
+    """A digest of everything that decides the artefacts of a compile in this process or its children.
 
     Cost: reading some 700 MB, 0.5 s where they are in memory.
     """
@@ -65,7 +65,7 @@ def _digest(path: Path) -> str:
 
 
 def _read(pieces: Iterable[bytes]) -> str:
-    found = hashlib.blake2b(digest_size=16)
+    digest = hashlib.blake2b(digest_size=16)
     for piece in pieces:
-        found.update(piece)
-    return found.hexdigest()
+        digest.update(piece)
+    return digest.hexdigest()

@@ -1,4 +1,4 @@
-"""One pass on a text of IR, in a child: what it makes of it, or how it dies."""
+"""Run one pass on a text of IR in a child: its result, or how it dies."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _BEGINS = b"tracing: the pass begins\n"
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """What came of a text."""
+    """The result of passes on a text."""
 
     before: str | None  # as MLIR prints it; None: it is no IR
     after: str | None = None  # None: the pass died, or was not run
@@ -30,7 +30,7 @@ class Made:
 
 
 def run_passes(text: str, passes: Sequence[PassText], *, seconds: float, generic: bool = False) -> Made:
-    """Run passes, most often one, on a text.
+    """Run one or more passes on a text of IR.
 
     passes  -- as `pipeline_text.passes_in` gives them; none: the text is read and printed
     seconds -- after which it counts as dead

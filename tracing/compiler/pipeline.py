@@ -1,13 +1,13 @@
-"""Triton's compiler, one pass at a time.
+"""Run Triton's compiler one pass at a time, and report each pass to observers.
 
 Triton's backends fill a pass manager and run it whole. While somebody observes, each pass runs in a pass
-manager of its own, in the same order and with the same arguments, and is told of before and after; the
-artefacts stay the same. What is patched are three places that every backend passes: the class
+manager of its own, in the same order and with the same arguments, and is reported before and after it runs;
+the artefacts stay the same. What is patched are three objects that every backend passes: the class
 `libtriton.ir.pass_manager`, the `add_*` functions of libtriton that fill one, and the backends' `add_stages`,
 where a compilation starts. All of them are restored when nobody observes any more.
 
 A pass manager that also holds passes which C++ has put there (instrumentation, plugins) runs whole and is
-told of as one block. Meanwhile Triton's own reproducers (TRITON_REPRODUCER_PATH) hold one pass each.
+reported as one block. Meanwhile Triton's own reproducers (TRITON_REPRODUCER_PATH) hold one pass each.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tracing.compiler.steps import Observer, Steps, current
 from tracing.model import Compilation
 from tracing.upstream.patch import patched
 
-# Is told of a compilation that starts, and of what enters its first stage: a module, or text; gives an
+# Receives a compilation that starts, and what enters its first stage: a module, or text; gives an
 # observer, or None. `id` and `source` of the record are its to fill in.
 Factory: TypeAlias = Callable[[Compilation, Any], Observer | None]
 
@@ -40,10 +40,10 @@ _lock = threading.Lock()
 
 @contextmanager
 def observed(factory: Factory) -> Iterator[None]:
-    """While active, every compilation in this process is told to an observer from `factory`.
+    """While active, every compilation in this process is reported to an observer from `factory`.
 
-    Several may be active; each is told. Compilations may run in several threads: an observer is called in
-    the thread of its compilation. Cost: none when nothing is active, some 20 µs a pass otherwise.
+    Several may be active; each receives every event. Compilations may run in several threads: an observer is
+    called in the thread of its compilation. Cost: none when nothing is active, some 20 µs a pass otherwise.
     """
     with stepwise():
         _factories.append(factory)
@@ -55,7 +55,7 @@ def observed(factory: Factory) -> Iterator[None]:
 
 @contextmanager
 def stepwise() -> Iterator[None]:
-    """While active, stages run by `Steps.stage` run pass by pass."""
+    """While active, `Steps.stage` runs stages pass by pass."""
     global _users
     with _lock:
         _users += 1

@@ -1,8 +1,8 @@
-"""What a compilation gives when it goes on from the middle, from recorded IR or from IR that was edited.
+"""Continue a compilation from recorded or edited IR.
 
 The stage functions of Triton's own backend are called, with the IR in place of what led to it; passes before
-the place are counted and not run. So the code that a stage runs beside its passes, and LLVM and the
-assembler behind them, are those of an ordinary compilation.
+the position are counted and not run. So the code that a stage runs in addition to its passes, and LLVM and
+the assembler after them, are those of an ordinary compilation.
 """
 
 from __future__ import annotations
@@ -37,20 +37,20 @@ _HERE = re.compile(rf'loc\("[^"]*{_PREFIX}[^"]*":(\d+:\d+)\)')
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a compilation goes on, and with what."""
+    """The position at which a compilation continues, and its IR."""
 
     ir: str  # the text that stands there
     stage: str  # "ttir", "ttgir", "llir"
     index: int  # of the pass to come, as `PassStart.index`; one more than the stage's last: after all of them
-    # The IR before the stage's first pass, where that is not `index`. A backend that looks at it beside its
-    # passes needs it: Triton 3.8 for sm_90 chooses by it how LLVM vectorises
+    # The IR before the stage's first pass, where that is not `index`. A backend that looks at it in addition
+    # to its passes needs it: Triton 3.8 for sm_90 chooses by it how LLVM vectorises
     entered: str | None = None
     file: str | None = None  # where `ir` is from, for messages
     locations: Sequence[str] = ()  # of its block arguments, which the text lacks: `block_locations`
 
 
 def place_before(record: PassRecord, passes: Sequence[PassRecord], text: Callable[[Blob], str]) -> Place:
-    """The place before a recorded pass.
+    """The position before a recorded pass.
 
     passes -- of its compilation, in order
     text   -- the IR in a blob
@@ -67,11 +67,11 @@ def resume(
     drop: Collection[int] = (),
     observer: Observer | None = None,
 ) -> dict[str, bytes | str]:
-    """Compile IR from one place of a recorded compilation to its end; give the artefact of every stage.
+    """Compile IR from one position of a recorded compilation to its end; return the artefact of every stage.
 
     last     -- the artefact to end with: "ptx"; None: the backend's last one, "cubin" or "hsaco"
     drop     -- indices of passes to leave out
-    observer -- is told of the passes that run
+    observer -- receives the passes that run
 
     Cost: that of the rest of the compilation. C++'s messages are collected from file descriptor 2, so what
     other threads write there meanwhile appears at the end; one such call runs at a time.
@@ -139,7 +139,7 @@ def _split(
             raise Problem(f"{compilation.target} has no stage {name}", f"stages: {', '.join(names)}")
     begin, end = names.index(stage), names.index(last) + 1 if last else len(names)
     if end <= begin:
-        raise Problem(f"stage {last} is before stage {stage}", "end with a stage behind the one to start in")
+        raise Problem(f"stage {last} is before stage {stage}", "end with a stage after the one to start in")
     return names[names.index(compilation.first) : begin], names[begin:end]
 
 
@@ -209,7 +209,7 @@ def _source(place: Place, backend: Any, begin: int, said: _Said) -> Any:
         module = _module(place.ir, backend)
     except RuntimeError as error:
         raise Problem(
-            f"the IR does not parse: {said() or error}", "correct it there, and resume again"
+            f"the IR does not parse: {said() or error}", "correct it there, and repeat the command"
         ) from None
     set_block_locations(module, place.locations)
     if place.index != begin:
@@ -259,7 +259,7 @@ def _stage(
 
 @dataclass(frozen=True, slots=True)
 class _Said:
-    # the compiler's errors so far, with the places in the IR as places in the user's file
+    # the compiler's errors so far, with the lines of the IR as lines of the user's file
 
     collected: Callable[[], str]
     file: str

@@ -1,4 +1,4 @@
-"""What the compiler writes to file descriptor 2, past Python's sys.stderr, while it works.
+"""Capture what the compiler writes to file descriptor 2, past Python's sys.stderr.
 
 MLIR's diagnostics, LLVM's fatal errors and failed assertions go there and nowhere else.
 """
@@ -25,7 +25,7 @@ _lock = threading.RLock()
 
 @contextmanager
 def collected() -> Iterator[Callable[[], str]]:
-    """While active, what is written to descriptor 2 is kept, and given by the function that this yields.
+    """While active, captures descriptor 2; the function that this yields returns the captured text.
 
     At the end it is written where it would have gone, unless a Problem, which tells it, ends the context.
     What other threads write meanwhile is among it; one such context is active at a time.
@@ -37,10 +37,10 @@ def collected() -> Iterator[Callable[[], str]]:
 
 
 def errors_in(text: str) -> str:
-    """The errors in what the compiler said, the first few; what surrounds them is left out."""
+    """The first few errors in the compiler's output."""
     # a stack, the whole module, lines of source
-    found = [line for line in text.splitlines() if _ERROR.search(line)]
-    return "\n  ".join(found[:_LINES])
+    errors = [line for line in text.splitlines() if _ERROR.search(line)]
+    return "\n  ".join(errors[:_LINES])
 
 
 @contextmanager

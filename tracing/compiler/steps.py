@@ -1,4 +1,4 @@
-"""The passes of one compilation: what each is, who is told of it, and how it is run."""
+"""The passes of one compilation, and the observers that receive its events."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ class Pass:
 
 
 class Observer(Protocol):
-    """Somebody who is told what happens in one compilation."""
+    """Receives the events of one compilation."""
 
     def before(self, step: Pass, module: Any) -> None:
         """A pass is about to run on `module`, whose text is `module.str()`."""
 
     def after(self, step: Pass, module: Any, wall_ms: float) -> None:
-        """It ended; of a pass that raises, nothing more is told."""
+        """A pass ended; not called for a pass that raises."""
 
     def artefact(self, stage: str, content: object, wall_ms: float) -> None:
         """A stage ended with an artefact: a module, whose text is `str(content)`, or text, or bytes."""
 
     def ended(self) -> None:
-        """Nothing more is told: the last stage ended, or one raised."""
+        """No event follows: the last stage ended, or one raised."""
 
 
 class StageEnds:
-    """An observer that is told of nothing but the end of each stage."""
+    """An observer that receives only the end of each stage."""
 
     def __init__(self, ended: Callable[[], None]) -> None:
         self._stage_ended = ended
@@ -63,7 +63,7 @@ _thread = _Thread()
 
 
 def current() -> tuple[Steps, str] | None:
-    """Whose stage this thread runs, and its name; None outside of `Steps.stage`."""
+    """The compilation whose stage this thread runs, and the stage's name; None outside of `Steps.stage`."""
     return _thread.current
 
 
@@ -73,7 +73,7 @@ class Steps:
     def __init__(
         self, observers: Collection[Observer] = (), *, first: int = 0, drop: Collection[int] = ()
     ) -> None:
-        """Run the passes from index `first` on, without those in `drop`; others are counted, and not told."""
+        """Run the passes from index `first` on, without those in `drop`; others are counted, not reported."""
         self.observers = observers
         self.first = first
         self.drop = drop
@@ -82,7 +82,7 @@ class Steps:
         self.running: Pass | None = None  # also after it raised
 
     def stage(self, name: str, run: Callable[[Any, Any], Any], source: Any, metadata: Any) -> Any:
-        """Run one stage of a backend, pass by pass, and give its artefact."""
+        """Run one stage of a backend, pass by pass, and return its artefact."""
         before, _thread.current = _thread.current, (self, name)
         started = time.perf_counter()
         try:

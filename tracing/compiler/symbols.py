@@ -1,4 +1,4 @@
-"""Functions of libtriton, also those that it does not export.
+"""Call functions of libtriton, also those that it does not export.
 
 Triton's wheels are not stripped: what the dynamic linker does not know, as nothing of LLVM before Triton 3.7,
 is in the file's symbol table.
@@ -43,13 +43,13 @@ def _address(path: Path, name: str) -> int:
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
         for symbols, strings in _tables(data):
             at = data.find(b"\0" + name.encode() + b"\0", *strings) + 1 - strings[0]
-            found = data.find(struct.pack("<I", at), *symbols) if at > 0 else -1
-            while found >= 0 and (found - symbols[0]) % _SYMBOL.size:
-                found = data.find(struct.pack("<I", at), found + 1, symbols[1])
-            if found >= 0:
-                return int(_SYMBOL.unpack_from(data, found)[4])
+            offset = data.find(struct.pack("<I", at), *symbols) if at > 0 else -1
+            while offset >= 0 and (offset - symbols[0]) % _SYMBOL.size:
+                offset = data.find(struct.pack("<I", at), offset + 1, symbols[1])
+            if offset >= 0:
+                return int(_SYMBOL.unpack_from(data, offset)[4])
     raise Problem(
-        f"this Triton has no symbol {name}, so LLVM's passes cannot be told apart",
+        f"this Triton has no symbol {name}, so LLVM's passes cannot be distinguished",
         "use a wheel of PyPI, which is not stripped, or a build of your own",
     )
 

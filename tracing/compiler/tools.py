@@ -1,4 +1,4 @@
-"""Where LLVM's and Triton's command line tools are on this machine."""
+"""Find LLVM's and Triton's command line tools on this machine."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def filecheck_path() -> Path:
 
 
 def filecheck(checks: str, text: str, arguments: Sequence[str] = ()) -> str:
-    """What FileCheck has to say about a text; empty if it fits.
+    """FileCheck's complaint about a text; empty if the text matches.
 
     checks    -- a file with CHECK lines
     text      -- what is checked

@@ -1,4 +1,4 @@
-"""Other builds of a kernel: without some passes, with fewer of LLVM's, by another assembler.
+"""Build a kernel differently: without some passes, with fewer of LLVM's, by another assembler.
 
 Every build runs in a child process with a time limit. It starts as late in the compilation as what is left
 out allows, or, to confirm what was found, at its source.
@@ -19,14 +19,14 @@ from tracing.compiler.steps import Pass
 from tracing.errors import Problem
 from tracing.model import Compilation
 
-# artefacts beside the stages
+# artefacts in addition to the stages
 SHARED = "shared"  # bytes of shared memory that a launch must ask for
 LLVM_PASSES = "passes"  # LLVM's passes that can be left out, "simplifycfg on function (matmul)", a line each
 _SHARED = re.compile(r"\bttg\.shared = (\d+)")
 
 
 class Variants:
-    """The builds of one compilation; what a build gives is its artefacts by stage, and those named above."""
+    """The builds of one compilation; a build is a mapping from stages, and the names above, to artefacts."""
 
     def __init__(
         self, compilation: Compilation, source: str, history: History, *, last: str, seconds: float
@@ -56,9 +56,9 @@ class Variants:
         """
         count = llvm.ALL if limit is None else limit
         start = 0 if afresh else self._history.passes[-1].step.index
-        found = llvm.limited(lambda: self._resumed(start, ()), count, disabled, seconds=self._seconds)
-        names = "\n".join(f"{one.name} on {one.unit}" for one in found.passes)
-        made = found.ended
+        built = llvm.limited(lambda: self._resumed(start, ()), count, disabled, seconds=self._seconds)
+        names = "\n".join(f"{one.name} on {one.unit}" for one in built.passes)
+        made = built.ended
         return replace(made, result={**made.result, LLVM_PASSES: names}) if made.result else made
 
     def assembled(self, level: int | None, assembler: str | None) -> Ended:
@@ -98,9 +98,9 @@ class _Watch:
             )
 
     def after(self, step: Pass, module: Any, wall_ms: float) -> None:
-        found = module.get_int_attr("ttg.shared")
-        if found is not None:
-            self.shared = {SHARED: str(found)}
+        shared = module.get_int_attr("ttg.shared")
+        if shared is not None:
+            self.shared = {SHARED: str(shared)}
 
     def artefact(self, stage: str, content: object, wall_ms: float) -> None: ...
 
@@ -108,5 +108,5 @@ class _Watch:
 
 
 def _shared(text: str) -> dict[str, str]:
-    found = _SHARED.search(text)
-    return {SHARED: found[1]} if found else {}
+    match = _SHARED.search(text)
+    return {SHARED: match[1]} if match else {}

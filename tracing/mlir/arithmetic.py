@@ -1,4 +1,4 @@
-"""What the operations of arith and math compute, element by element."""
+"""Compute operations of arith and math, element by element."""
 
 from __future__ import annotations
 
@@ -73,13 +73,13 @@ def _compared(one: Operation, operands: list[Any]) -> Any:
 
 def _wide(values: Any) -> Any:
     # halves are computed in single precision, and rounded once
-    found = np.asarray(values)
-    return found.astype(np.float32) if found.dtype == np.float16 else found
+    result = np.asarray(values)
+    return result.astype(np.float32) if result.dtype == np.float16 else result
 
 
 def _unsigned(values: Any) -> Any:
-    found = np.asarray(values)
-    return found.view(_UNSIGNED[found.dtype]) if found.dtype in _UNSIGNED else found
+    result = np.asarray(values)
+    return result.view(_UNSIGNED[result.dtype]) if result.dtype in _UNSIGNED else result
 
 
 def _unsigned_too(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -88,8 +88,8 @@ def _unsigned_too(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _divided(a: Any, b: Any) -> Any:
     b = np.where(b == 0, 1, b)
-    found = np.floor_divide(a, b)
-    return found + ((found < 0) & (found * b != a))
+    result = np.floor_divide(a, b)
+    return result + ((result < 0) & (result * b != a))
 
 
 def _remainder(a: Any, b: Any) -> Any:
@@ -115,10 +115,10 @@ def _shifted(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
 
 
 def _bits(values: Any, kind: Type) -> Any:
-    found = np.asarray(values)
-    if found.dtype.itemsize != np.dtype(kind.dtype).itemsize:
+    result = np.asarray(values)
+    if result.dtype.itemsize != np.dtype(kind.dtype).itemsize:
         raise Unknown("a bitcast of bf16")
-    return found.view(kind.dtype)
+    return result.view(kind.dtype)
 
 
 def _integer(values: Any, kind: Type) -> Any:

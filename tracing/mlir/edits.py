@@ -1,4 +1,4 @@
-"""Changes to a module that leave it one: operations taken out, bodies in place of loops, other arguments.
+"""Edit a module so that it stays valid: remove operations, inline loop bodies, change arguments.
 
 Names of values are unique in the module (`names.make_unique`). Whether the result is IR, MLIR says.
 """
@@ -73,7 +73,7 @@ def bypass(module: Module, one: Operation) -> bool:
 
 
 def make_constant(one: Operation) -> bool:
-    """Make a constant of an operation, in its place; whether that can be done."""
+    """Replace an operation by a constant; whether that can be done."""
     if len(one.results) != 1 or one.name == "arith.constant" or (value := _zero(one.result_types[0])) is None:
         return False
     one.name, one.properties = "arith.constant", {"value": value}
@@ -93,13 +93,13 @@ def _zero(kind: str) -> str | None:
 
 def value_types(module: Module) -> dict[str, str]:
     """The type of every value."""
-    found: dict[str, str] = {}
+    replaced: dict[str, str] = {}
     for one in module.operation.walk():
-        found.update(zip(one.results, one.result_types, strict=False))
+        replaced.update(zip(one.results, one.result_types, strict=False))
         for region in one.regions:
             for block in region:
-                found.update(block.arguments)
-    return found
+                replaced.update(block.arguments)
+    return replaced
 
 
 def replace(one: Operation, values: Mapping[str, str]) -> None:
@@ -140,7 +140,8 @@ def drop_argument(function: Operation, at: int) -> None:
 
 
 def unwrap(module: Module, one: Operation, region: int) -> bool:
-    """Put the body of a loop, as in its first turn, or of a branch in its place; whether that can be done."""
+    """Replace a loop by the body of its first iteration, or a branch by its body; whether that can be
+    done."""
     if not one.name.startswith("scf.") or region >= len(one.regions) or len(one.regions[region]) != 1:
         return False
     body = one.regions[region][0]

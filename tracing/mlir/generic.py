@@ -1,4 +1,4 @@
-"""MLIR's generic form, read and written.
+"""Read and write MLIR's generic form.
 
     %0:2 = "name"(%1, %2)[^bb1] <{properties}> ({regions}) {attributes} : (types) -> (types)
 
@@ -108,25 +108,25 @@ class _Reader:
         )
 
     def _results(self) -> list[tuple[str, int]]:
-        found: list[tuple[str, int]] = []
+        labels: list[tuple[str, int]] = []
         while self._peek("%"):
             match = self._match(_RESULT)
-            found.append((match[1], int(match[2] or 1)))
+            labels.append((match[1], int(match[2] or 1)))
             if self._peek(","):
                 self._take(",")
-        if found:
+        if labels:
             self._take("=")
-        return found
+        return labels
 
     def _regions(self) -> list[list[Block]]:
         self._take("(")
-        found = []
+        parsed = []
         while self._peek("{"):
-            found.append(self._region())
+            parsed.append(self._region())
             if self._peek(","):
                 self._take(",")
         self._take(")")
-        return found
+        return parsed
 
     def _region(self) -> list[Block]:
         self._take("{")
@@ -150,7 +150,7 @@ class _Reader:
         return [(name.strip(), kind.strip()) for name, _, kind in pairs]
 
     def _comment(self) -> None:
-        # "// pred: ^bb1" behind a label
+        # "// pred: ^bb1" after a label
         if self._peek("//"):
             self.at = self.text.find("\n", self.at)
 
@@ -211,7 +211,7 @@ class _Reader:
 
 
 def split(text: str, separator: str = ",") -> list[str]:
-    """The parts of a text between separators that stand in no bracket and no string."""
+    """Split a text at separators outside of brackets and strings."""
     parts, start = [], 0
     for place, character, depth in _brackets(text, 0, separator):
         if depth == 0 and character == separator:
@@ -230,7 +230,7 @@ def partition(text: str) -> tuple[str, str]:
 
 
 def _brackets(text: str, at: int, also: str = "") -> Iterator[tuple[int, str, int]]:
-    # brackets, and characters of interest, outside of strings, each with the depth behind it
+    # brackets, and characters of interest, outside of strings, each with the depth after it
     depth = 0
     for match in re.compile(rf'"(?:[^"\\]|\\.)*"|->|[][(){{}}<>{re.escape(also)}]').finditer(text, at):
         character = match[0]

@@ -1,4 +1,4 @@
-"""A kernel's IR executed on the CPU, one program after the other, on memory that is made up.
+"""Execute a kernel's IR on the CPU, one program after the other, on made-up memory.
 
 Values are those of whole programs: a tensor is one array, whatever the layout that says which thread has
 which element. So IR before and after a pass can be compared by what it stores, as long as every operation is
@@ -59,7 +59,7 @@ class Machine:
         return self.memory.stored()
 
     def call(self, function: Operation, arguments: Sequence[Any]) -> list[Any]:
-        """Run a function, and give what it returns."""
+        """Run a function and return its results."""
         blocks = {block.label: block for block in function.regions[0]}
         block, given = function.regions[0][0], list(arguments)
         while True:
@@ -77,7 +77,7 @@ class Machine:
         return self._functions[name]
 
     def block(self, block: Block, arguments: Sequence[Any]) -> tuple[Operation, list[Any]]:
-        """Run a block, and give the operation that ends it with its operands."""
+        """Run a block; return its terminator and the terminator's operands."""
         self._values.update(zip((name for name, _ in block.arguments), arguments, strict=True))
         for one in block.operations:
             operands = [self._values[name] for name in one.operands]
@@ -87,7 +87,7 @@ class Machine:
         raise Unknown("a block without an end")
 
     def region(self, one: Operation, number: int, arguments: Sequence[Any]) -> list[Any]:
-        """Run a region of one block, and give what it yields."""
+        """Run a region of one block and return what it yields."""
         (block,) = one.regions[number]
         end, results = self.block(block, arguments)
         if end.name not in _ENDS:
@@ -102,30 +102,30 @@ class Machine:
         if evaluate is None:
             raise Unknown(one.name)
         try:
-            found = evaluate(self, one, operands)
+            value = evaluate(self, one, operands)
         except _UNFORESEEN as error:  # another release may write an operation otherwise
             raise Unknown(f"{one.name}: {type(error).__name__}: {error}") from None
-        results = found if isinstance(found, list) else [found]
+        results = value if isinstance(value, list) else [value]
         self._values.update(zip(one.results, results, strict=False))
 
 
 def _arguments(function: Operation, memory: Memory, launch: Launch) -> list[Any]:
     attributes = split(function.properties.get("arg_attrs", "[]")[1:-1])
-    found: list[Any] = []
+    made_up: list[Any] = []
     for number, (_, kind) in enumerate(function.regions[0][0].arguments):
         of = type_of(kind)
         known = attributes[number] if number < len(attributes) else ""
         if of.pointee:
-            found.append(memory.pointer(number, of.pointee))
+            made_up.append(memory.pointer(number, of.pointee))
         elif of.element == "i1":
-            found.append(np.bool_(True))
+            made_up.append(np.bool_(True))
         elif of.element.startswith("i"):
-            found.append(of.dtype(_size(number, launch.scale, "tt.divisibility = 16" in known)))
+            made_up.append(of.dtype(_size(number, launch.scale, "tt.divisibility = 16" in known)))
         elif of.element.startswith(("f", "bf")):
-            found.append(of.dtype(0.75 + 0.5 * number))
+            made_up.append(of.dtype(0.75 + 0.5 * number))
         else:
             raise Unknown(f"an argument of type {kind}")
-    return found
+    return made_up
 
 
 def _size(number: int, scale: int, divisible: bool) -> int:
@@ -152,8 +152,8 @@ def attribute(one: Operation, name: str, default: int | None = None) -> int:
 def segments(one: Operation, operands: Sequence[Any]) -> list[list[Any]]:
     """The operands of an operation by what they are for."""
     sizes = integers(one.properties["operandSegmentSizes"])
-    found, start = [], 0
+    ranges, start = [], 0
     for size in sizes:
-        found.append(list(operands[start : start + size]))
+        ranges.append(list(operands[start : start + size]))
         start += size
-    return found
+    return ranges

@@ -1,4 +1,4 @@
-"""The memory that an evaluated kernel sees: every address holds something, and what is stored is noted.
+"""The memory of an executed kernel: every address holds a value, and every store is noted.
 
 Each pointer among the kernel's arguments points to a range of its own, so large that no index leaves it. What
 it holds is made up from the argument's number and the index: equal in every evaluation, and different
@@ -26,21 +26,21 @@ class Memory:
         self._stored: dict[int, dict[int, Any]] = {}  # by argument, and index of the element
 
     def pointer(self, argument: int, pointee: str) -> Any:
-        """What a pointer argument is."""
+        """The address that a pointer argument holds."""
         self._elements[argument] = Type((), pointee)
         return np.int64((argument + 1) * RANGE + MIDDLE)
 
     def load(self, addresses: Any, pointee: str) -> Any:
         """The elements at some addresses."""
         addresses = np.asarray(addresses, dtype=np.int64)
-        found = np.zeros(addresses.shape, dtype=Type((), pointee).dtype)
+        loaded = np.zeros(addresses.shape, dtype=Type((), pointee).dtype)
         for argument in np.unique(addresses // RANGE - 1):
             where = addresses // RANGE - 1 == argument
-            found[where] = self._at(int(argument), addresses[where], pointee)
-        return found
+            loaded[where] = self._at(int(argument), addresses[where], pointee)
+        return loaded
 
     def store(self, addresses: Any, values: Any, pointee: str) -> None:
-        """Store elements, the last one of those for one address."""
+        """Store elements; the last one wins if several have one address."""
         flat = np.asarray(addresses, dtype=np.int64).ravel()
         content = np.broadcast_to(np.asarray(values), np.shape(addresses)).ravel()
         for argument in np.unique(flat // RANGE - 1):
@@ -52,18 +52,20 @@ class Memory:
 
     def stored(self) -> dict[tuple[int, int], Any]:
         """What was stored, by argument and index."""
-        return {(arg, index): value for arg, found in self._stored.items() for index, value in found.items()}
+        return {
+            (arg, index): value for arg, stored in self._stored.items() for index, value in stored.items()
+        }
 
     def _at(self, argument: int, addresses: Any, pointee: str) -> Any:
         indices = self._indices(argument, addresses, pointee)
-        found = _made_up(argument, indices, self._elements[argument])
+        value = _made_up(argument, indices, self._elements[argument])
         stored = self._stored.get(argument)
         if stored:
             keys = np.array(sorted(stored), dtype=np.int64)
             at = np.minimum(np.searchsorted(keys, indices), len(keys) - 1)
             known = keys[at] == indices
-            found[known] = [stored[index] for index in indices[known].tolist()]
-        return _read_as(found, self._elements[argument].element, pointee)
+            value[known] = [stored[index] for index in indices[known].tolist()]
+        return _read_as(value, self._elements[argument].element, pointee)
 
     def _indices(self, argument: int, addresses: Any, pointee: str) -> Any:
         known = self._elements.get(argument)

@@ -1,4 +1,4 @@
-"""Names of values that are unique in a module: MLIR's printer uses those of one region in the next, too."""
+"""Rename values so that names are unique in a module; MLIR's printer reuses names between regions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the operations of ttg, ttng and amdg compute: layouts, shared and tensor memory, and copies in flight.
+"""Compute operations of ttg, ttng and amdg: layouts, shared and tensor memory, copies in flight.
 
 A copy to shared memory is seen when a wait says so, as on the device: a wait that comes too early finds what
 was there before. Barriers between threads say nothing here, where a program is one thread.
@@ -64,10 +64,10 @@ def _write(machine: Machine, one: Operation, operands: list[Any]) -> Any:
 def _copy(machine: Machine, one: Operation, operands: list[Any]) -> Any:
     (addresses,), (buffer,), mask, other = segments(one, operands)[:4]
     kind = type_of(one.operand_types[1])
-    found = machine.memory.load(addresses, kind.element)
+    loaded = machine.memory.load(addresses, kind.element)
     if mask:
-        found = np.where(mask[0], found, other[0] if other else kind.dtype(0))
-    machine.pending[-1].append(partial(np.copyto, buffer, found))
+        loaded = np.where(mask[0], loaded, other[0] if other else kind.dtype(0))
+    machine.pending[-1].append(partial(np.copyto, buffer, loaded))
     return NOTHING
 
 
@@ -117,8 +117,8 @@ def _tensor_dot(machine: Machine, one: Operation, operands: list[Any]) -> Any:
 def _buffer_load(machine: Machine, one: Operation, operands: list[Any]) -> Any:
     (base,), (offsets,), _, mask, other = segments(one, operands)[:5]
     kind = type_of(one.result_types[0])
-    found = machine.memory.load(base + offsets.astype(np.int64) * size_of(kind.element), kind.element)
-    return np.where(mask[0], found, other[0] if other else kind.dtype(0)) if mask else found
+    loaded = machine.memory.load(base + offsets.astype(np.int64) * size_of(kind.element), kind.element)
+    return np.where(mask[0], loaded, other[0] if other else kind.dtype(0)) if mask else loaded
 
 
 def _buffer_store(machine: Machine, one: Operation, operands: list[Any]) -> Any:

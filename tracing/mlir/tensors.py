@@ -1,4 +1,4 @@
-"""What the operations of tt, scf, arith and math compute."""
+"""Compute operations of tt, scf, arith and math."""
 
 from __future__ import annotations
 
@@ -118,10 +118,10 @@ def _advanced(machine: Machine, one: Operation, operands: list[Any]) -> Any:
 def _load(machine: Machine, one: Operation, operands: list[Any]) -> Any:
     (addresses,), mask, other = segments(one, operands)
     kind = type_of(one.result_types[0])
-    found = machine.memory.load(np.broadcast_to(addresses, kind.shape), kind.element)
+    loaded = machine.memory.load(np.broadcast_to(addresses, kind.shape), kind.element)
     if not mask:
-        return found
-    return np.where(mask[0], found, other[0] if other else kind.dtype(0))
+        return loaded
+    return np.where(mask[0], loaded, other[0] if other else kind.dtype(0))
 
 
 def _store(machine: Machine, one: Operation, operands: list[Any]) -> Any:
@@ -134,7 +134,7 @@ def _store(machine: Machine, one: Operation, operands: list[Any]) -> Any:
 
 
 def store(machine: Machine, addresses: Any, values: Any, mask: Any, pointee: str) -> None:
-    """Store where a mask says so."""
+    """Store the elements whose mask is set."""
     where, addresses, values = np.broadcast_arrays(mask, addresses, values)
     machine.memory.store(addresses[where], values[where], pointee)
 
@@ -160,7 +160,7 @@ _UPDATES: Mapping[int, Any] = {  # Source: RMWOp of Triton's TritonAttrDefs.td
 
 
 def dot(a: Any, b: Any, c: Any, result: str) -> Any:
-    """A matrix product that is added to, rounded once."""
+    """A matrix product plus an accumulator, rounded once."""
     exact = np.asarray(a).astype(np.float64) @ np.asarray(b).astype(np.float64)
     return rounded(exact + np.asarray(c).astype(np.float64), type_of(result))
 

@@ -1,4 +1,4 @@
-"""Types and attributes of MLIR, as far as a value's shape and elements need them."""
+"""Parse types and attributes of MLIR, as far as a value's shape and elements need them."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ class Unknown(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """What a value is made of."""
+    """The shape and element type of a value."""
 
     shape: tuple[int, ...]  # () of a scalar
     element: str  # "f32", "!tt.ptr<f16>", or the whole type where it has none
 
     @property
     def pointee(self) -> str | None:
-        """The type that its pointers point to, if they are such."""
+        """The type that the elements point to, if they are pointers."""
         match = _POINTER.fullmatch(self.element)
         return match[1] if match else None
 
@@ -68,12 +68,12 @@ def type_of(text: str) -> Type:
 def rounded(values: Any, kind: Type) -> Any:
     """Values as the elements of a type are: of its width, and of bf16's bits."""
     with np.errstate(all="ignore"):
-        found = np.asarray(values).astype(kind.dtype, copy=False)
+        array = np.asarray(values).astype(kind.dtype, copy=False)
     if kind.element != "bf16":
-        return found
-    bits = found.view(np.uint32).astype(np.uint64)
+        return array
+    bits = array.view(np.uint32).astype(np.uint64)
     even = (bits + 0x7FFF + ((bits >> np.uint64(16)) & np.uint64(1))) & np.uint64(0xFFFF0000)
-    return np.where(np.isnan(found), found, even.astype(np.uint32).view(np.float32))
+    return np.where(np.isnan(array), array, even.astype(np.uint32).view(np.float32))
 
 
 @lru_cache(maxsize=4096)

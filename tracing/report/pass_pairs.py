@@ -88,7 +88,7 @@ def place(pair: PassPair) -> str:
 def verdict_text(pairs: PassPairs) -> Iterator[Line]:
     """Where the IR parts, where it is equal again, and from where it differs for good."""
     if not pairs.entry_equal:
-        again = next((one for one in pairs.pairs if one.state == "equal again"), None)
+        again = next((one for one in pairs.pairs if one.state == "reconverged"), None)
         until = f"; it is equal again after {place(again)}" if again else ""
         yield Text(f"the IR that enters the first pass differs: the front ends or the sources do{until}")
     first, last, moved = pairs.parting(), pairs.last_parting(), pairs.reordered()
@@ -101,7 +101,7 @@ def verdict_text(pairs: PassPairs) -> Iterator[Line]:
     yield Text(f"the IR first parts after {place(first)}: b has {more(pairs, first)}", style="bold")
     yield from _before(pairs, first)
     later = pairs.pairs[pairs.pairs.index(first) :]
-    again = next((one for one in later if one.state == "equal again"), None)
+    again = next((one for one in later if one.state == "reconverged"), None)
     if again is not None:
         yield Text(f"it is equal again after {place(again)}")
     if last is not None and last is not first:

@@ -63,7 +63,7 @@ def test_a_difference_that_a_later_pass_removes_is_not_one_for_good(tmp_path: Pa
 
     found = pairs(tmp_path, passes, other)
 
-    assert [state for *_, state in states(found)] == ["parts", "equal again", "parts"]
+    assert [state for *_, state in states(found)] == ["parts", "reconverged", "parts"]
     assert found.last_parting() is found.pairs[2]
 
 

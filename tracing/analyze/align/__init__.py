@@ -1,1 +1,1 @@
-"""Which launches of two processes belong together."""
+"""Pair the launches of two processes."""

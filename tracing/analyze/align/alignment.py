@@ -1,4 +1,4 @@
-"""Which launch of one run is the same launch in the other, when launches are missing, added or reordered.
+"""Pair the launches of two runs, where launches are missing, added or reordered.
 
 Launches are paired queue by queue: what one thread launches on one stream runs in order, between queues there
 is no order. While both runs launch the same kernels on the same bits nothing is held back. Where they do not,
@@ -8,13 +8,13 @@ up to `window` launches of each are looked at:
   a row agree afterwards; fewer than NEAR, so that most of the launches near by agree, in order. What was left
   out of both is matched;
 - where they agree, and the launches differ, the launches NEAR by of this kernel are matched: one of them may
-  have changed places, or have been left out;
+  have changed their order, or have been left out;
 - a launch without a match whose kernel the other run launches more often from here on waits for it.
 
 Limits. A stretch of more than `window` launches that only one run has counts as missing and added. The number
 of a queue means nothing outside of its process, so queues are paired by the launches that they begin with.
 
-Cost: about 1 µs a pair in step; a search of the window, some 2 µs a launch in it, for each place where the
+Cost: about 1 µs a pair in step; a search of the window, some 2 µs a launch in it, for each position where the
 runs leave step. Memory: the window.
 """
 
@@ -33,7 +33,7 @@ _ALL = 1 << 62
 
 
 class Pair(NamedTuple, Generic[T]):
-    """One launch of both runs, or of one."""
+    """A launch of both runs, or of only one."""
 
     a: T | None
     b: T | None
@@ -98,7 +98,7 @@ class Alignment(Generic[T]):
         return alike and not self._ask.permuted(a, b)
 
     def _next(self, queue: Queue, partner: Queue) -> Iterator[Pair[T]]:
-        # the oldest launch of run a, or all up to where its queue is in step again
+        # the oldest launch of run a, or all up to where its queue is in step
         one, other = self._a, self._b
         if not other.queues.get(partner):
             other.fill(self._window)
@@ -175,13 +175,13 @@ class Alignment(Generic[T]):
                     return True
         return False
 
-    # ---- launches that may have changed places over a distance
+    # ---- launches that may have changed their order over a distance
 
     def _only(self, side: int, launch: T) -> Iterator[Pair[T]]:
         here, there = (self._a, self._b) if side == 0 else (self._b, self._a)
-        found = there.waiting.take(here.kernel(launch), lambda other: self._equal(side, launch, other))
-        if found is not None:
-            yield Pair(launch, found, True) if side == 0 else Pair(found, launch, True)
+        partner = there.waiting.take(here.kernel(launch), lambda other: self._equal(side, launch, other))
+        if partner is not None:
+            yield Pair(launch, partner, True) if side == 0 else Pair(partner, launch, True)
         elif self._comes(launch, here, there):
             here.waiting.add(here.kernel(launch), launch)
         else:
@@ -214,28 +214,28 @@ class Alignment(Generic[T]):
 
     def _last(self, launch: T) -> Iterator[Pair[T]]:
         kernel = self._b.kernel(launch)
-        found = self._a.waiting.take(kernel, lambda one: self._ask.equal(one, launch))
-        yield Pair(found, launch, found is not None)
+        partner = self._a.waiting.take(kernel, lambda one: self._ask.equal(one, launch))
+        yield Pair(partner, launch, partner is not None)
 
 
 def way_back(a: Sequence[str], b: Sequence[str]) -> tuple[int, int]:
-    """How many keys to leave out of each so that what follows agrees, the fewest; all if nothing does.
+    """The fewest keys to skip in each sequence so that the rest agrees; all keys if no rest does.
 
-    Up to the end of either fewer keys may agree; elsewhere CONFIRM keys in a row must. Of two ways that
+    Up to the end of either fewer keys may agree; elsewhere CONFIRM keys in a row must. Of two alignments that
     leave out as many, the one after which more keys agree is taken.
     """
-    found: dict[tuple[str, ...], int] = {}
+    counts: dict[tuple[str, ...], int] = {}
     for start in range(len(b)):
         for length in range(2, CONFIRM + 1):  # shorter ones for the end of a
-            found.setdefault(tuple(b[start : start + length]), start)
+            counts.setdefault(tuple(b[start : start + length]), start)
     ends = [tuple(b[-length:]) for length in range(2, min(CONFIRM, len(b) + 1))]
     if b:
-        found.setdefault((b[-1],), len(b) - 1)
+        counts.setdefault((b[-1],), len(b) - 1)
     best, agreeing = (len(a), len(b)), 0
     for start in range(len(a)):
         if start > sum(best):
             break
-        after = found.get(tuple(a[start : start + CONFIRM]))
+        after = counts.get(tuple(a[start : start + CONFIRM]))
         if after is None:  # the end of b, however short
             tails = (len(b) - len(end) for end in ends if tuple(a[start : start + len(end)]) == end)
             after = min(tails, default=None)

@@ -1,4 +1,4 @@
-"""Which launches of two short stretches are the same launch, whatever their order."""
+"""Pair the launches of two short stretches, whatever their order."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Queue: TypeAlias = tuple[int, int]
 
 
 class Launched(Protocol):
-    """A launch that is aligned."""
+    """A launch to be aligned."""
 
     @property
     def index(self) -> int:
@@ -18,7 +18,7 @@ class Launched(Protocol):
 
     @property
     def queue(self) -> Queue:
-        """Stream and thread: what is launched there runs in order."""
+        """Stream and thread; launches of one queue run in order."""
 
 
 T = TypeVar("T", bound=Launched)
@@ -26,7 +26,7 @@ T_contra = TypeVar("T_contra", bound=Launched, contravariant=True)
 
 
 class Launches(Protocol[T_contra]):
-    """What can be asked of a launch of run a (side 0) or b, or of one of each."""
+    """Properties of a launch of run a (side 0) or b (side 1), and comparisons of a launch of each."""
 
     def kernel(self, launch: T_contra, side: int) -> str:
         """The name of the kernel."""
@@ -35,20 +35,20 @@ class Launches(Protocol[T_contra]):
         """Equal for launches of equal code, configuration and arguments."""
 
     def content(self, launch: T_contra) -> Hashable:
-        """The bits that it read and wrote."""
+        """The digests that it read and wrote."""
 
     def permuted(self, a: T_contra, b: T_contra) -> bool:
-        """Whether launches of one kernel differ so that other partners are worth a search."""
+        """True if launches of one kernel differ enough that another pairing may fit better."""
 
     def equal(self, a: T_contra, b: T_contra) -> bool:
-        """Whether they are launched alike, and read and wrote equal bits."""
+        """True if launch, inputs and outputs are equal."""
 
     def common(self, a: T_contra, b: T_contra) -> int:
-        """How much of what they read is equal."""
+        """A score of how much of their inputs is equal."""
 
 
 def matched(a: Sequence[T], b: Sequence[T], ask: Launches[T]) -> dict[int, int]:
-    """The places of launches of `a`, in order, and of their partners in `b`.
+    """The positions of launches of `a`, in order, and of their partners in `b`.
 
     Partners read and wrote equal bits; else they are launches of equal code, configuration and arguments;
     else of one kernel. Of several those with most inputs in common come first, then those that are nearest.
@@ -67,14 +67,15 @@ def matched(a: Sequence[T], b: Sequence[T], ask: Launches[T]) -> dict[int, int]:
 
 
 def first_in_order(a: Sequence[T], b: Sequence[T], ask: Launches[T]) -> tuple[int, int] | None:
-    """The places of the first launches that are partners when most are, in order; None: no kernel is in both.
+    """The positions of the first launches that are partners when most are, in order; None: no kernel is in
+    both.
 
     A pair counts more, the more of it is equal: its kernel, its arguments, its bits.
     """
     kernels, exact = ([[of(one, side) for one in launches] for side, launches in enumerate((a, b))]
                       for of in (ask.kernel, ask.exact))  # fmt: skip
     contents = [list(map(ask.content, launches)) for launches in (a, b)]
-    found: list[tuple[int, int, int]] = []  # how much is equal from there on
+    candidates: list[tuple[int, int, int]] = []  # how much is equal from there on
     below = [0] * (len(b) + 1)
     for n in reversed(range(len(a))):
         row = [0] * (len(b) + 1)
@@ -83,11 +84,11 @@ def first_in_order(a: Sequence[T], b: Sequence[T], ask: Launches[T]) -> tuple[in
             if kernels[0][n] == kernels[1][m]:
                 alike = exact[0][n] == exact[1][m]
                 pair = 1 + alike + 2 * (alike and contents[0][n] == contents[1][m])
-                found.append((pair + below[m + 1], n, m))
+                candidates.append((pair + below[m + 1], n, m))
                 best = max(best, pair + below[m + 1])
             row[m] = best
         below = row
-    most = [(n + m, n, m) for equal, n, m in found if equal == below[0]]
+    most = [(n + m, n, m) for equal, n, m in candidates if equal == below[0]]
     return min(most)[1:] if most else None
 
 

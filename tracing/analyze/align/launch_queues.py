@@ -1,4 +1,4 @@
-"""The launches of two processes queue by queue, looked at ahead."""
+"""Read the launches of two processes queue by queue, with look-ahead."""
 
 from __future__ import annotations
 
@@ -22,32 +22,32 @@ class Waiting(Generic[T]):
         return any(self._by_kernel.values())
 
     def add(self, kernel: str, launch: T) -> None:
-        """Let a launch wait."""
+        """Add a launch that waits for its partner."""
         self._by_kernel.setdefault(kernel, []).append(launch)
 
     def of(self, kernel: str) -> list[T]:
-        """Those of one kernel."""
+        """The waiting launches of one kernel."""
         return self._by_kernel.get(kernel, [])
 
     def take(self, kernel: str, equal: Callable[[T], bool]) -> T | None:
-        """One of a kernel, if there is any: an equal one, else the first."""
+        """Remove a launch of a kernel: an equal one, else the first; None if no launch of it waits."""
         held = self._by_kernel.get(kernel)
         if not held:
             return None
         return held.pop(next((n for n, one in enumerate(held) if equal(one)), 0))
 
     def take_at(self, kernel: str, place: int) -> T:
-        """One of those of one kernel."""
+        """Remove one launch of a kernel by its position."""
         return self._by_kernel[kernel].pop(place)
 
     def before(self, index: int) -> list[T]:
-        """Take those out that were launched before an index, in order."""
+        """Remove the launches before an index, in launch order."""
         if not self:
             return []
-        found = [one for held in self._by_kernel.values() for one in held if one.index < index]
+        earlier = [one for held in self._by_kernel.values() for one in held if one.index < index]
         for held in self._by_kernel.values():
             held[:] = [one for one in held if one.index >= index]
-        return sorted(found, key=lambda one: one.index)
+        return sorted(earlier, key=lambda one: one.index)
 
 
 class Side(Generic[T]):
@@ -71,7 +71,7 @@ class Side(Generic[T]):
         self.held += 1
 
     def oldest(self) -> Queue:
-        """The queue with the launch that was made first."""
+        """The queue that holds the earliest launch."""
         heads = ((queue[0].index, number) for number, queue in self.queues.items() if queue)
         return min(heads)[1]
 
@@ -84,13 +84,13 @@ class Side(Generic[T]):
         return launch
 
     def like_first(self, queue: Queue) -> list[tuple[int, T]]:
-        """Of the next NEAR launches of a queue those of the first one's kernel, each with its place."""
+        """The next NEAR launches of a queue with the kernel of its first one, each with its position."""
         launches = list(islice(self.queues[queue], NEAR))
         kernel = self.kernel(launches[0])
         return [(n, launch) for n, launch in enumerate(launches) if self.kernel(launch) == kernel]
 
     def rest(self) -> Iterator[T]:
-        """All that is left, in launch order."""
+        """The remaining launches, in launch order."""
         while self.held:
             yield self.take(self.oldest())
         yield from self.launches
@@ -105,7 +105,7 @@ class Side(Generic[T]):
 
 
 class QueuePartners(Generic[T]):
-    """Which queue of run b does the work of a queue of run a: the one that begins alike."""
+    """Pairs the queues of two runs: partners begin with equal launches."""
 
     def __init__(self, a: Side[T], b: Side[T], ask: Launches[T], known: Mapping[Queue, Queue]) -> None:
         self._a, self._b, self._ask = a, b, ask
@@ -133,13 +133,13 @@ class QueuePartners(Generic[T]):
         self._known.setdefault(queue, free[0] if free and queue not in free else queue)
 
     def strangers(self) -> list[Queue]:
-        """The queues of run b that are nobody's partner, each as often as it holds launches."""
+        """The queues of run b without a partner, each repeated for every launch that it holds."""
         taken = set(self._known.values())
         queues = self._b.queues.items()
         return [number for number, queue in queues if number not in taken for _ in queue]
 
     def agree(self, a: T, b: T) -> bool:
-        """Whether two launches stand in queues that are partners."""
+        """True if the queues of two launches are partners."""
         return self._known.get(a.queue) == b.queue
 
     def _free(self) -> list[Queue]:

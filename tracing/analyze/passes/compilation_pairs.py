@@ -1,4 +1,4 @@
-"""Which compilation of one run is which of another: the same kernel, with as much in common as there is."""
+"""Pair the compilations of two runs: the same kernel, with as much in common as possible."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _distance(a: Compilation, b: Compilation) -> tuple[bool, int]:
 
 
 def differing(a: Mapping[str, str], b: Mapping[str, str]) -> dict[str, tuple[str | None, str | None]]:
-    """What has another value in each, by name; None: it has none. Where a file lies does not count."""
+    """Values that differ, by name; None for a missing value. Paths of files are ignored."""
     values = {name: (a.get(name), b.get(name)) for name in dict.fromkeys((*a, *b))}
     return {
         name: pair for name, pair in values.items() if _without_folders(pair[0]) != _without_folders(pair[1])

@@ -1,4 +1,4 @@
-"""A line of IR as FileCheck is to find it: constants, types and attributes as they are, names general.
+"""Write a line of IR as a FileCheck pattern: constants, types and attributes literal, names general.
 
 An SSA name becomes a variable where a line that is checked defines it and another one uses it; an alias of an
 attribute becomes one that holds over all functions. What FileCheck would read as its own is escaped.

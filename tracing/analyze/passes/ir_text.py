@@ -1,4 +1,4 @@
-"""A module's text made comparable with that of another compiler: what is said in it, whatever the spelling.
+"""Normalise a module's text, so that texts of two compilers are comparable.
 
 Left out are locations and comments. Attributes of the module and of functions stand apart, as passes that do
 nothing to operations set them. Operations that one version of MLIR calls otherwise get one name.
@@ -49,18 +49,18 @@ class PlainModule:
 
 
 def plain(text: str) -> PlainModule:
-    """A module as it is compared; costs a few regular expressions a line."""
+    """A module's text for comparison; costs a few regular expressions a line."""
     lines, attributes = [], {}
     for line in without_locations(text).splitlines():
-        line = _COMMENT.sub("", _SPELT.sub(lambda found: _SPELLING[found[0]], line))
-        if found := _HOLDER.match(line):
-            end = _closing(line, found.end())
-            name = _NAME.search(found["rest"])
-            holder = f"@{name[1]} " if name and found["what"] != "module" else ""
+        line = _COMMENT.sub("", _SPELT.sub(lambda match: _SPELLING[match[0]], line))
+        if match := _HOLDER.match(line):
+            end = _closing(line, match.end())
+            name = _NAME.search(match["rest"])
+            holder = f"@{name[1]} " if name and match["what"] != "module" else ""
             attributes.update(
-                {f"{holder}{key}": value for key, value in _entries(line[found.end() + 1 : end])}
+                {f"{holder}{key}": value for key, value in _entries(line[match.end() + 1 : end])}
             )
-            line = line[: found.end() - len(" attributes ")] + line[end + 1 :]
+            line = line[: match.end() - len(" attributes ")] + line[end + 1 :]
         lines.append(line)
     return PlainModule("".join(f"{line}\n" for line in lines), attributes)
 
@@ -75,8 +75,8 @@ def canonical(module: PlainModule) -> str:
     numbers = itertools.count()
     lines = []
     for line in module.text.splitlines():
-        if found := _ALIAS_LINE.fullmatch(line):
-            aliases[found["name"]] = _spelt_out(found["meaning"], aliases)
+        if match := _ALIAS_LINE.fullmatch(line):
+            aliases[match["name"]] = _spelt_out(match["meaning"], aliases)
             continue
         for name in definitions_in(line):
             names[name] = f"%{next(numbers)}"
@@ -125,11 +125,11 @@ class _Unordered:
 
 
 def _spelt_out(text: str, aliases: Mapping[str, str]) -> str:
-    return _ALIAS.sub(lambda found: aliases.get(found["name"] or "", found[0]), text)
+    return _ALIAS.sub(lambda match: aliases.get(match["name"] or "", match[0]), text)
 
 
 def _entries(inside: str) -> Iterator[tuple[str, str]]:
-    # `noinline = false, ttg.shared = 16 : i32` as pairs; a name alone has no value
+    # `noinline = false, ttg.shared = 16 : i32` as pairs; a bare name has no value
     start = 0
     for end in [*_commas(inside), len(inside)]:
         name, _, value = inside[start:end].strip().partition(" = ")
@@ -140,18 +140,18 @@ def _entries(inside: str) -> Iterator[tuple[str, str]]:
 
 def _commas(text: str) -> Iterator[int]:
     depth = 0
-    for found in _BRACKET.finditer(text):
-        if found[0] == "," and depth == 0:
-            yield found.start()
-        elif len(found[0]) == 1:
-            depth += (found[0] in "{[(<") - (found[0] in "}])>")
+    for match in _BRACKET.finditer(text):
+        if match[0] == "," and depth == 0:
+            yield match.start()
+        elif len(match[0]) == 1:
+            depth += (match[0] in "{[(<") - (match[0] in "}])>")
 
 
 def _closing(text: str, start: int) -> int:
     # of the brace at `start`
     depth = 0
-    for found in _BRACKET.finditer(text, start):
-        depth += (found[0] == "{") - (found[0] == "}")
+    for match in _BRACKET.finditer(text, start):
+        depth += (match[0] == "{") - (match[0] == "}")
         if depth == 0:
-            return found.start()
+            return match.start()
     return len(text)

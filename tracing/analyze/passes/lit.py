@@ -1,6 +1,6 @@
-"""A regression test of one pass, in the form of MLIR's own: a RUN line, CHECK lines, and the IR before it.
+"""Write a lit test of one pass: a RUN line, CHECK lines, and the IR before the pass.
 
-What is checked is what the pass did: the lines of the IR after it that were not there before, the places
+What is checked is what the pass did: the lines of the IR after it that were not there before, the positions
 where lines went away, and the operations of which none is left. Locations are gone, SSA names and block
 numbers are general; constants, types and attributes are kept. Where a pass rewrites everything, as a
 conversion does, the first line of every kind of operation stands for the rest.
@@ -27,7 +27,7 @@ _PREDECESSORS = re.compile(r"\s*// (?:\d+ preds?|pred|no predecessors).*")
 
 @dataclass(frozen=True, slots=True)
 class LitTest:
-    """One test file, and the arguments of its FileCheck beside the file."""
+    """One test file, and its further arguments of FileCheck."""
 
     text: str
     filecheck: tuple[str, ...]
@@ -53,7 +53,7 @@ class _Choice:
 def lit_test(
     before: str, after: str, flag: str, title: str, *, limit: int | None = LIMIT, only: str | None = None
 ) -> LitTest:
-    """The test that a pass makes of `before` what matters in `after`.
+    """A test that a pass turns `before` into IR with the essential lines of `after`.
 
     before -- the module, as printed, with or without locations
     after  -- likewise
@@ -75,7 +75,7 @@ def lit_test(
 
 
 def survival_test(before: str, flag: str, title: str) -> LitTest:
-    """The test that a pass does not die of `before`: each function comes out of it.
+    """A test that a pass survives `before`: its output has each function.
 
     before -- the module, as printed, with or without locations
     flag   -- the pass on triton-opt's command line
@@ -104,11 +104,11 @@ class _Module:
     def part(self, label: str) -> _Part:
         """The part of that function, or one without lines."""
         name = _symbol(label)
-        found = [part for part in self.parts if _symbol(part.label) == name]
-        return _Part(label, tuple(line for part in found for line in part.lines))
+        matching = [part for part in self.parts if _symbol(part.label) == name]
+        return _Part(label, tuple(line for part in matching for line in part.lines))
 
     def keys(self, lines: Iterable[str]) -> list[str]:
-        """Lines as they are compared: without names, and with what an alias stands for."""
+        """Lines for comparison: without names, with aliases expanded."""
         return [TOKEN.sub(lambda token: self._key(token[0]), line.strip()) for line in lines]
 
     def _key(self, token: str) -> str:
@@ -119,14 +119,14 @@ class _Module:
 
 def _reached(lines: Iterable[str], aliases: Mapping[str, str]) -> set[str]:
     # the aliases that lines use, directly or through another one
-    found: set[str] = set()
+    reached: set[str] = set()
     waiting = list(lines)
     while waiting:
         tokens = {token[1:] for token in TOKEN.findall(waiting.pop()) if token[0] == "#"}
-        new = (tokens & aliases.keys()) - found
-        found |= new
+        new = (tokens & aliases.keys()) - reached
+        reached |= new
         waiting += [aliases[name] for name in new]
-    return found
+    return reached
 
 
 def _parts(lines: Sequence[str]) -> Iterator[_Part]:
@@ -196,17 +196,17 @@ def _changed(old: Sequence[str], new: Sequence[str], ordered: bool) -> set[int]:
 
 def _unambiguous(keys: Sequence[str], chosen: Collection[int]) -> set[int]:
     # FileCheck takes the first line that fits: those before the one that is meant are checked too
-    found = set(chosen)
+    kept = set(chosen)
     behind = 0
     for at in sorted(chosen):
         pattern = keys[at][len(results_of(keys[at])[0]) :]  # it is checked without them where nobody asks
-        found |= {between for between in range(behind, at) if pattern in keys[between]}
+        kept |= {between for between in range(behind, at) if pattern in keys[between]}
         behind = at + 1
-    return found
+    return kept
 
 
 def _first_of_a_kind(part: _Part, changed: Collection[int]) -> list[int]:
-    names = {found.line - 1: found.name for found in operations("\n".join(part.lines))}
+    names = {operation.line - 1: operation.name for operation in operations("\n".join(part.lines))}
     first: dict[str, int] = {}
     for at in sorted(changed):
         if at in names:
@@ -218,8 +218,8 @@ def _with_constants(part: _Part, lines: Collection[int]) -> set[int]:
     # a value is worth reading
     used = {token for at in lines for token in TOKEN.findall(part.lines[at])}
     constant = re.compile(r"\s*(%[\w$.-]+) = (?:arith|llvm\.mlir)\.constant\b")
-    found = {at: constant.match(line) for at, line in enumerate(part.lines)}
-    return {*lines, *(at for at, match in found.items() if match and match[1] in used)}
+    constants = {at: constant.match(line) for at, line in enumerate(part.lines)}
+    return {*lines, *(at for at, match in constants.items() if match and match[1] in used)}
 
 
 def _part_checks(choice: _Choice, aliases: Mapping[str, str]) -> Iterator[str]:
@@ -233,7 +233,7 @@ def _part_checks(choice: _Choice, aliases: Mapping[str, str]) -> Iterator[str]:
             follows = part.label and choice.names and at - 1 in chosen
             yield f"// CHECK{'-NEXT' if follows else ''}: {general(line.strip(), names)}"
         else:
-            names.bound -= defined(line)  # a region beside another one may use its names again
+            names.bound -= defined(line)  # a sibling region may reuse its names
 
 
 def _shared(choice: _Choice) -> frozenset[str]:

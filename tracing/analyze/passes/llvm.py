@@ -1,4 +1,4 @@
-"""LLVM's passes over one kernel: those that a run knows, and how to read their IR.
+"""List LLVM's recorded passes over one kernel, and read their IR.
 
 The middle end works on LLVM IR, the code generator first on that and then on machine code. Both are read as
 text, a line an instruction: an instruction is known by its opcode, a call by the intrinsic that it calls.
@@ -29,15 +29,15 @@ _NOISE = re.compile(
 
 def llvm_passes(run: Run, compilation: Compilation) -> LlvmPasses | None:
     """LLVM's passes over one kernel, as they were derived last; None if nobody has asked for them yet."""
-    found = [one for one in run.records(LlvmPasses) if one.hash == compilation.hash]
-    return found[-1] if found else None
+    records = [one for one in run.records(LlvmPasses) if one.hash == compilation.hash]
+    return records[-1] if records else None
 
 
 def instructions(text: str) -> Counter[str]:
     """How often each instruction occurs: "fadd", "llvm.maxnum.f32", "call", "asm"; "S_LOAD_DWORDX2"."""
     machine = text.startswith("# Machine code")
-    found = map((_MACHINE if machine else _INSTRUCTION).match, text.splitlines())
-    return Counter(filter(None, (match and _name(match) for match in found)))
+    matches = map((_MACHINE if machine else _INSTRUCTION).match, text.splitlines())
+    return Counter(filter(None, (match and _name(match) for match in matches)))
 
 
 def _name(match: re.Match[str]) -> str:
@@ -46,5 +46,5 @@ def _name(match: re.Match[str]) -> str:
 
 
 def readable(text: str) -> str:
-    """IR as it is compared and read: without what says where it is from; blocks are named as values are."""
+    """IR for comparison and reading: without locations, with blocks named like values."""
     return _LABEL.sub(r"%\g<name>: ", _NOISE.sub("", text))

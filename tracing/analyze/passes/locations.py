@@ -1,4 +1,4 @@
-"""Which Python lines the operations and instructions of a compiled kernel say they come from.
+"""Read the Python lines that operations and instructions of a compiled kernel name as their origin.
 
 Every form in which a stage writes it is read into the same stacks of (file, line), innermost first, so that
 stages can be joined: MLIR's `loc(…)`, LLVM's `!DILocation`, PTX's and AMDGCN's `.loc`, and the comments of
@@ -29,7 +29,7 @@ Stack: TypeAlias = tuple[Frame, ...]  # innermost first; the others are where it
 
 @dataclass(frozen=True, slots=True)
 class Located:
-    """One operation or instruction, and where it comes from."""
+    """One operation or instruction with its Python call stacks."""
 
     line: int  # of the artefact's text, from 1
     text: str
@@ -66,7 +66,7 @@ class _Locations:
         self._known: dict[str, tuple[Stack, ...]] = {}
 
     def stacks(self, content: str) -> tuple[Stack, ...]:
-        """The stacks of what stands between the parentheses of a `loc(…)`."""
+        """The stacks of the content of a `loc(…)`."""
         if content not in self._known:
             self._known[content] = ()  # an alias of itself ends here
             with contextlib.suppress(IndexError, ValueError):  # cut off in the middle: nothing is known of it
@@ -114,10 +114,10 @@ class _Locations:
         depth = 0
         while tokens[-1] != "[" or depth:
             depth += {"<": 1, ">": -1}.get(tokens.pop(), 0)
-        found: list[Stack] = []
+        stacks: list[Stack] = []
         while tokens.pop() != "]":  # first "[", then a comma each
-            found += self._read(tokens)
-        return tuple(dict.fromkeys(found))
+            stacks += self._read(tokens)
+        return tuple(dict.fromkeys(stacks))
 
 
 def _inlined(callee: tuple[Stack, ...], caller: tuple[Stack, ...]) -> tuple[Stack, ...]:
@@ -175,7 +175,7 @@ _AMDGCN_CALLER = re.compile(r"@\[ (.+?):(\d+):\d+")
 
 def _ptx(text: str) -> Iterator[Located]:
     files = _files(text)
-    known: dict[tuple[str, ...], Stack] = {}  # (file, line, column) -> what it was when it stood alone
+    known: dict[tuple[str, ...], Stack] = {}  # (file, line, column) -> what it was as a line of its own
     stack: Stack = ()
     for number, (line, in_assembly) in enumerate(_with_assembly(text), 1):
         loc = _LOC.match(line)
@@ -230,8 +230,8 @@ def _frame(files: Mapping[str, str], file: str, line: str) -> Stack:
 
 
 def _files(text: str) -> dict[str, str]:
-    found = map(_FILE.match, text.splitlines())
-    return {m[1]: _path(m[2], m[3]) if m[3] else m[2] for m in found if m}
+    matches = map(_FILE.match, text.splitlines())
+    return {m[1]: _path(m[2], m[3]) if m[3] else m[2] for m in matches if m}
 
 
 # SASS

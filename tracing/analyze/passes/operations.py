@@ -1,10 +1,10 @@
-"""The operations in MLIR's text: their names, how many there are, and where they say they come from.
+"""Read operations from MLIR's text: names, counts, and the locations that they name.
 
-A reader of text, not a parser of MLIR: it must read what a pass left behind when it died, of any dialect,
+A reader of text, not a parser of MLIR: it must read what a pass left when it died, of any dialect,
 without the dialect. What counts as an operation is a line that begins with `[results =] dialect.name`, the
 name in quotes or not, the LLVM dialect's included. So functions, operations with regions and terminators
 count, one each; block headers, aliases of attributes and locations, and the line that closes a region do
-not. Names without a dialect do not count either: of Triton's pipelines that is `module` alone.
+not. Names without a dialect do not count either: of Triton's pipelines that is only `module`.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ class Operation:
 
 def counts(text: str) -> Counter[str]:
     """How often each operation occurs in a module; costs one regular expression a line."""
-    found = map(_OPERATION.match, text.splitlines())
-    return Counter(match["name"] for match in found if match)
+    matches = map(_OPERATION.match, text.splitlines())
+    return Counter(match["name"] for match in matches if match)
 
 
 def operations(text: str) -> list[Operation]:
     """The operations of a module in order, each with its location.
 
-    The location of an operation with regions stands behind the last of them, lines below its name.
+    The location of an operation with regions stands after the last of them, lines below its name.
     """
-    found: list[Operation] = []
+    listed: list[Operation] = []
     owners: list[int] = []  # for each open region, the operation it belongs to; -1: the module
     latest = {0: -1}  # at each depth the last operation, for lines that go on with it: `default {`
     for number, line in enumerate(text.splitlines(), 1):
@@ -54,16 +54,16 @@ def operations(text: str) -> list[Operation]:
         for _ in range(min(closed, len(owners))):
             owner = owners.pop()
         if match := _OPERATION.match(body):
-            owner = latest[len(owners)] = len(found)
-            found.append(Operation(number, match["name"], body.strip()))
+            owner = latest[len(owners)] = len(listed)
+            listed.append(Operation(number, match["name"], body.strip()))
         if location and owner >= 0:
-            found[owner] = replace(found[owner], location=location)
+            listed[owner] = replace(listed[owner], location=location)
         owners += [latest.get(len(owners), -1)] * opened
-    return found
+    return listed
 
 
 def without_locations(text: str) -> str:
-    """A module as it is compared and read: no `loc(…)`, no table of them."""
+    """A module's text without `loc(…)` and without their table."""
     return "".join(
         f"{split_location(line)[0]}\n" for line in text.splitlines() if not line.startswith("#loc")
     )

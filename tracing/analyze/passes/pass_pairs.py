@@ -1,4 +1,4 @@
-"""The passes of two compilations side by side, and where their IR parts.
+"""Pair the passes of two compilations, and find the first after which the IR differs.
 
 Passes are aligned by stage and name, in order; of several alignments the one with the most equal IR is taken.
 After every pass the IR of one compilation is compared with that of the other, whatever it calls its values.
@@ -16,14 +16,14 @@ from tracing.analyze.passes.ir_text import PlainModule, canonical, plain, unorde
 from tracing.analyze.passes.renaming import renamed
 from tracing.model import Blob, PassRecord
 
-State: TypeAlias = Literal["equal", "reordered", "parts", "differs", "equal again", "unknown"]
+State: TypeAlias = Literal["equal", "reordered", "parts", "differs", "reconverged", "unknown"]
 Likeness: TypeAlias = Literal["equal", "reordered", "different"]  # reordered: of operations without effects
 Text: TypeAlias = Callable[[Blob], str]
 
 
 @dataclass(frozen=True, slots=True)
 class PassPair:
-    """A pass that both compilations have, or that one alone has; and how their IR compares after it."""
+    """A pass that both compilations have, or that only one has; and how their IR compares after it."""
 
     a: PassRecord | None
     b: PassRecord | None
@@ -45,13 +45,13 @@ class PassPair:
 
     @property
     def changed(self) -> bool:
-        """Whether it changed the IR of either."""
+        """True if the pass changed the IR of either compilation."""
         return any(one is not None and one.after is not None and one.changed for one in (self.a, self.b))
 
 
 @dataclass(frozen=True, slots=True)
 class AttributeDifference:
-    """An attribute of the module or of a function that has two values, or is in one run alone."""
+    """An attribute of the module or of a function that has two values, or is in only one run."""
 
     name: str
     a: str | None  # None: it has none
@@ -97,7 +97,7 @@ class PassPairs:
         return next((one for one in self.pairs if one.state == "reordered"), None)
 
     def same(self, a: Blob, b: Blob) -> bool:
-        """Whether the IR of two blobs, one of each run, says the same."""
+        """True if two blobs, one of each run, hold equivalent IR."""
         return self.likeness(a, b) != "different"
 
     def _likeness(self, a: Blob, b: Blob) -> Likeness:
@@ -121,7 +121,7 @@ class PassPairs:
 def _state(before: bool, now: Likeness) -> State:
     if now == "different":
         return "parts" if before else "differs"
-    return now if before else "equal again"
+    return now if before else "reconverged"
 
 
 @cache
@@ -146,8 +146,8 @@ def aligned(
 
     same -- whether two texts say the same; asked for passes of one name only
 
-    A pass without a partner stands alone. Among the longest alignments the one with the most equal IR wins.
-    Cost: one step for each pair of passes.
+    A pass without a partner is a row of its own. Among the longest alignments the one with the most equal IR
+    wins. Cost: one step for each pair of passes.
     """
     best: dict[tuple[int, int], tuple[int, int]] = {}  # from here on: passes paired, of them with equal IR
 

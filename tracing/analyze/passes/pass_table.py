@@ -1,8 +1,8 @@
-"""Which kernel and which pass of a run is meant, and what the passes did to its operations.
+"""Resolve the kernel and pass that a user names, and count what each pass did to operations.
 
 A kernel is named as a person names it: by its name, by the first digits of its hash, or as `NAME#2` where
-one name was compiled in several ways, as autotuning does. A pass is named by its index or by its name,
-`canonicalize#2` where it ran more than once. A name that fits nothing or too much is answered with what
+one name was compiled with several configurations, as autotuning does. A pass is named by its index or by its
+name, `canonicalize#2` where it ran more than once. A name that fits nothing or too much is answered with what
 would fit.
 """
 
@@ -28,7 +28,7 @@ class AnyPass(Protocol):
     """A pass of MLIR or of LLVM."""
 
     @property
-    def index(self) -> int | None: ...  # None: it is known by its name alone
+    def index(self) -> int | None: ...  # None: it is known only by its name
     @property
     def stage(self) -> str: ...
     @property
@@ -44,13 +44,13 @@ class AnyPass(Protocol):
 def compilations(run: Run) -> list[Compilation]:
     """The compilations of a run, process by process, in order; what has one hash is listed once."""
     first: dict[str, Compilation] = {}
-    for found in run.records(Compilation):
-        first.setdefault(found.hash, found)
+    for compilation in run.records(Compilation):
+        first.setdefault(compilation.hash, compilation)
     return list(first.values())
 
 
 def compilation(run: Run, kernel: str | None = None) -> Compilation:
-    """The compilation that a person means.
+    """The compilation that a user names.
 
     kernel -- the kernel's name, the first digits of its hash, or `NAME#n` for the n-th of a name, from 1;
               None: the only one of the run
@@ -63,14 +63,14 @@ def compilation(run: Run, kernel: str | None = None) -> Compilation:
             f"{run.path} has no compiler passes",
             "record them with `tracing run CASE`; a kernel from a warm cache has none",
         )
-    found = known if kernel is None else _meant(known, kernel)
-    if len(found) == 1:
-        return found[0]
-    if found:
+    meant = known if kernel is None else _meant(known, kernel)
+    if len(meant) == 1:
+        return meant[0]
+    if meant:
         subject = f"{run.path} has passes of" if kernel is None else f"{kernel} means"
-        shown = [f"--kernel {choice}" for choice in _choices(run, known, found[:SHOWN])]
-        rest = [f"and {len(found) - SHOWN} more: `tracing passes {run.path}`"] if len(found) > SHOWN else []
-        raise Problem(f"{subject} {len(found)} kernels", "\n  ".join(["choose one:", *shown, *rest]))
+        shown = [f"--kernel {choice}" for choice in _choices(run, known, meant[:SHOWN])]
+        rest = [f"and {len(meant) - SHOWN} more: `tracing passes {run.path}`"] if len(meant) > SHOWN else []
+        raise Problem(f"{subject} {len(meant)} kernels", "\n  ".join(["choose one:", *shown, *rest]))
     names = [one.kernel_name for one in known]
     raise Problem(f"{run.path} has no kernel {kernel}", _near(kernel or "", names, "tracing passes RUN"))
 
@@ -81,11 +81,11 @@ def _meant(known: Sequence[Compilation], kernel: str) -> list[Compilation]:
     return same_name or numbered or [one for one in known if one.hash.startswith(kernel)]
 
 
-def _choices(run: Run, known: Sequence[Compilation], found: Iterable[Compilation]) -> Iterator[str]:
+def _choices(run: Run, known: Sequence[Compilation], meant: Iterable[Compilation]) -> Iterator[str]:
     # `matmul#2  1a2b3c4d5e6f  num_warps=8`: with what differs among the compilations of one name
     launched = {one.hash for one in run.records(Kernel)}
     facts = {one.hash: {**one.options, **one.constants} for one in known}
-    for one in found:
+    for one in meant:
         mine = facts[one.hash]
         same_name = [facts[other.hash] for other in known if other.kernel_name == one.kernel_name]
         different = [name for name in mine if any(other.get(name) != mine[name] for other in same_name)]
@@ -103,15 +103,15 @@ def label(known: Sequence[Compilation], one: Compilation) -> str:
 
 def passes_of(run: Run, compilation: Compilation) -> list[PassRecord]:
     """The passes of one compilation, in order; of a kernel that several processes compiled, the first's."""
-    found: dict[int, PassRecord] = {}
+    by_index: dict[int, PassRecord] = {}
     for record in run.passes():
         if record.compilation.hash == compilation.hash:
-            found.setdefault(record.index, record)
-    return list(found.values())
+            by_index.setdefault(record.index, record)
+    return list(by_index.values())
 
 
 def telling_pass(passes: Sequence[PassRecord]) -> str | None:
-    """A pass worth a look, by a name that means it: the last of Triton's own that changed TTGIR, else any.
+    """The unique name of an instructive pass: the last of Triton's own that changed TTGIR, else any.
 
     passes -- those of one compilation
     """
@@ -136,13 +136,13 @@ class KernelPasses:
 
 
 def kernel_passes(run: Run) -> list[KernelPasses]:
-    """Every compilation with its passes in numbers; reads records alone, about 10 µs a pass."""
-    found: dict[str, dict[int, PassRecord]] = {}
+    """Every compilation with its passes in numbers; reads only records, about 10 µs a pass."""
+    by_hash: dict[str, dict[int, PassRecord]] = {}
     for record in run.passes():
-        found.setdefault(record.compilation.hash, {}).setdefault(record.index, record)
+        by_hash.setdefault(record.compilation.hash, {}).setdefault(record.index, record)
     launched = {kernel.hash for kernel in run.records(Kernel)}
     return [
-        _in_numbers(one, list(found.get(one.hash, {}).values()), one.hash in launched)
+        _in_numbers(one, list(by_hash.get(one.hash, {}).values()), one.hash in launched)
         for one in compilations(run)
     ]
 
@@ -159,7 +159,7 @@ def unfinished(run: Run) -> list[PassRecord]:
 
 
 def find_pass(passes: Sequence[P], which: str, stage: str | None = None) -> P:
-    """The pass that a person means.
+    """The pass that a user names.
 
     passes -- those of one compilation
     which  -- an index, a name, or `NAME#n` for the n-th pass of that name, from 1
@@ -169,14 +169,14 @@ def find_pass(passes: Sequence[P], which: str, stage: str | None = None) -> P:
     """
     among = [one for one in passes if stage in (None, one.stage)]
     if which.isdecimal():
-        found = [one for one in among if one.index == int(which)]
+        meant = [one for one in among if one.index == int(which)]
     else:
-        found = [one for one in among if one.name == which] or _numbered(among, which, lambda one: one.name)
-    if len(found) == 1:
-        return found[0]
-    if found:
+        meant = [one for one in among if one.name == which] or _numbered(among, which, lambda one: one.name)
+    if len(meant) == 1:
+        return meant[0]
+    if meant:
         raise Problem(
-            f"{which} ran {len(found)} times", "\n  ".join(["choose one:", *map(_choice, _counted(found))])
+            f"{which} ran {len(meant)} times", "\n  ".join(["choose one:", *map(_choice, _counted(meant))])
         )
     raise Problem(*_no_pass(passes, which, stage))
 
@@ -221,8 +221,8 @@ def _numbered(items: Sequence[T], which: str, name: Callable[[T], str]) -> list[
     return same[int(number) - 1 : int(number)] if number.isdecimal() and int(number) else []
 
 
-def _counted(found: Sequence[P]) -> list[tuple[str, P]]:
-    return [(f"{one.name}#{number}", one) for number, one in enumerate(found, 1)]
+def _counted(meant: Sequence[P]) -> list[tuple[str, P]]:
+    return [(f"{one.name}#{number}", one) for number, one in enumerate(meant, 1)]
 
 
 def _choice(counted: tuple[str, P]) -> str:

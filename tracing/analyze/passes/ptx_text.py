@@ -1,4 +1,4 @@
-"""LLVM IR, PTX and AMDGCN without what they say of places in the source."""
+"""Strip source locations from LLVM IR, PTX and AMDGCN."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The names of values and of aliases before and after a pass, made comparable.
+"""Align the names of values and aliases before and after a pass, so that a diff ignores renumbering.
 
-A pass that removes one operation renumbers every value behind it, and a diff of the texts shows all of them.
+A pass that removes one operation renumbers every later value, and a diff of the texts shows all of them.
 Here a value that both texts define on lines of the same form, or that begin alike, gets the name that it had
 before; any other gets a mark, `%12'`, where its name was taken. No name is given twice and every use follows
 its definition, so operands that were swapped or replaced stay visible.
@@ -32,7 +32,7 @@ def renamed(before: str, after: str) -> str:
     new = list(_with_aliases_of(old, after.splitlines()))
     partners = _aligned(old, new)
     taken = {name for line in old for name in _values(_VALUE, line)}
-    names: dict[str, str] = {}  # of the values in sight: MLIR uses a name again only where it is out of sight
+    names: dict[str, str] = {}  # of the values in sight: MLIR reuses a name only where it is out of sight
     lines = []
     for index, line in enumerate(new):
         partner = old[partners[index]] if index in partners else None
@@ -42,13 +42,13 @@ def renamed(before: str, after: str) -> str:
 
 
 def _with_aliases_of(old: Sequence[str], new: Sequence[str]) -> Iterator[str]:
-    # the lines of `new`; an alias is defined behind those that its meaning refers to
-    known = {found["meaning"]: found["name"] for found in map(_ALIASED.fullmatch, old) if found}
+    # the lines of `new`; an alias is defined after those that its meaning refers to
+    known = {match["meaning"]: match["name"] for match in map(_ALIASED.fullmatch, old) if match}
     taken = set(known.values())
     names: dict[str, str] = {}
     for line in new:
-        if found := _ALIASED.fullmatch(line):
-            name, meaning = found["name"], _replaced(_ALIAS, found["meaning"], names)
+        if match := _ALIASED.fullmatch(line):
+            name, meaning = match["name"], _replaced(_ALIAS, match["meaning"], names)
             names[name] = known.get(meaning) or (f"{name}'" if name in taken else name)
         yield _replaced(_ALIAS, line, names)
 

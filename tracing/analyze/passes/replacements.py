@@ -1,8 +1,8 @@
-"""What stands in the place of an operation that a pass removed.
+"""Find the operations that replaced an operation which a pass removed.
 
 An operation keeps its location where a pass rewrites it, so what replaced it is what says that it comes from
-there and was not there before. Python lines are too coarse for that alone: an operation that the pass left
-where it was is no replacement.
+there and was not there before. Python lines are too coarse by themselves for that: an operation that the pass
+left where it was is no replacement.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tracing.store import Run
 def replacements(
     run: Run, steps: Sequence[Step[PassRecord]], wanted: Collection[str]
 ) -> dict[tuple[int, str], Mapping[str, int]]:
-    """What operations became in the passes that removed some of them.
+    """Which operations replaced those that passes removed.
 
     steps  -- the passes of one compilation
     wanted -- names of operations
@@ -28,7 +28,7 @@ def replacements(
     Gives, by the pass's index and the name of the operation, how many more operations of which names stand
     after the pass where the removed ones were. Reads the IR around each such pass.
     """
-    found: dict[tuple[int, str], Mapping[str, int]] = {}
+    by_origin: dict[tuple[int, str], Mapping[str, int]] = {}
     for step in history(steps, wanted):
         record = step.record
         removed = [name for name in step.before if step.after.get(name, 0) < step.before[name]]
@@ -36,15 +36,15 @@ def replacements(
             continue
         before, after = _by_place(run.text(record.before)), _by_place(run.text(record.after))
         for name in removed:
-            found[record.index, name] = _became(name, before, after)
-    return found
+            by_origin[record.index, name] = _became(name, before, after)
+    return by_origin
 
 
 _Places = Mapping[tuple[Stack, ...], Counter[str]]
 
 
 def _by_place(text: str) -> _Places:
-    # how often each operation says that it comes from a place
+    # how often each operation names a location as its origin
     places: dict[tuple[Stack, ...], Counter[str]] = {}
     names = {one.line: one.name for one in operations(text)}
     one: Located

@@ -1,4 +1,4 @@
-"""A Python line, followed through the stages of a compiled kernel.
+"""Follow a Python line through the stages of a compiled kernel.
 
 The stages are joined on (file, line, inline stack), as `locations` reads them: what a helper function became
 at one of its calls is kept apart from what it became at another. A stage that cannot be read says why.
@@ -23,7 +23,7 @@ _TIMEOUT_S = 120  # of nvdisasm, which takes about a second for a large kernel
 
 @dataclass(frozen=True, slots=True)
 class StageLines:
-    """What one stage of a kernel says about where it comes from."""
+    """The lines of one stage of a kernel, with their Python origins."""
 
     stage: str
     located: Sequence[Located] = ()
@@ -39,12 +39,12 @@ class Thread:
 
 
 def artefacts(run: Run, compilation: Compilation) -> dict[str, Blob]:
-    """What each stage of a compilation gave, by the ending of the artefact's file name."""
-    found: dict[str, Blob] = {}
+    """The artefacts of a compilation, by file suffix."""
+    blobs: dict[str, Blob] = {}
     for owner, artefact in run.artefacts():
         if owner.hash == compilation.hash:
-            found.setdefault(artefact.stage, artefact.blob)
-    return found
+            blobs.setdefault(artefact.stage, artefact.blob)
+    return blobs
 
 
 def stage_lines(run: Run, compilation: Compilation, nvdisasm: Path | None) -> list[StageLines]:
@@ -56,9 +56,11 @@ def stage_lines(run: Run, compilation: Compilation, nvdisasm: Path | None) -> li
     """
     blobs = artefacts(run, compilation)
     nvidia = compilation.target.startswith("cuda")
-    found = [_stage(run, blobs, stage) for stage in ("ttir", "ttgir", "llir", "ptx" if nvidia else "amdgcn")]
-    found += [_sass(run, blobs, nvdisasm)] if nvidia else []
-    return [_without_callers(one) if _calls(found[2]) and not _calls(one) else one for one in found]
+    located = [
+        _stage(run, blobs, stage) for stage in ("ttir", "ttgir", "llir", "ptx" if nvidia else "amdgcn")
+    ]
+    located += [_sass(run, blobs, nvdisasm)] if nvidia else []
+    return [_without_callers(one) if _calls(located[2]) and not _calls(one) else one for one in located]
 
 
 def _calls(stage: StageLines) -> bool:
@@ -109,15 +111,15 @@ def _disassembled(cubin: bytes, nvdisasm: Path) -> tuple[str, str]:
     return done.stdout, done.stderr.strip() if done.returncode else ""
 
 
-def follow(stages: Sequence[StageLines], place: str) -> list[Thread]:
+def follow(stages: Sequence[StageLines], position: str) -> list[Thread]:
     """What became of one Python line, a thread for each call path that goes through it.
 
-    stages -- as `stage_lines` gives them
-    place  -- "FILE:LINE"; the end of the file's path is enough
+    stages   -- as `stage_lines` gives them
+    position -- "FILE:LINE"; the end of the file's path is enough
 
     Raises Problem if nothing says that it comes from there, with the lines of that file that do.
     """
-    file, line = _place(place)
+    file, line = _position(position)
     threads: dict[Stack, dict[str, list[Located]]] = {}
     for stage in stages:
         for one in stage.located:
@@ -125,14 +127,14 @@ def follow(stages: Sequence[StageLines], place: str) -> list[Thread]:
                 if any(frame.line == line and _is_file(frame.file, file) for frame in stack):
                     threads.setdefault(stack, {}).setdefault(stage.stage, []).append(one)
     if not threads:
-        raise Problem(f"nothing of this kernel comes from {place}", _known_lines(stages, file))
-    return [Thread(stack, found) for stack, found in threads.items()]
+        raise Problem(f"nothing of this kernel comes from {position}", _known_lines(stages, file))
+    return [Thread(stack, by_stage) for stack, by_stage in threads.items()]
 
 
-def _place(place: str) -> tuple[str, int]:
-    file, _, line = place.rpartition(":")
+def _position(position: str) -> tuple[str, int]:
+    file, _, line = position.rpartition(":")
     if not file or not line.isdecimal():
-        raise Problem(f"{place} is no place in a source", "name one as FILE:LINE, kernels.py:26")
+        raise Problem(f"{position} is no line of a source", "name one as FILE:LINE, kernels.py:26")
     return os.path.normpath(file), int(line)
 
 

@@ -1,4 +1,4 @@
-"""Whether two texts of IR say the same in other words.
+"""Compare two texts of IR by meaning, whatever names, phi order and metadata numbers they use.
 
 A compile that goes on from text has lost what text does not hold: the order in which a value's users were
 made, and with it the order in which LLVM writes the incoming values of a phi; names that come from locations.
@@ -32,7 +32,7 @@ DEPTH = 3  # of metadata in metadata that is compared: what loops and ranges say
 
 
 def same(a: str, b: str, stage: str) -> str:
-    """In what two texts of one stage differ that changes nothing; "" if they differ in more, or in nothing.
+    """Why two texts of one stage are equivalent though not equal; "" if they are equal or not equivalent.
 
     stage -- "ttir", "ttgir", "llir", "ptx", "amdgcn"
     """
@@ -59,10 +59,10 @@ def _llvm_plain(text: str, names: bool) -> str:
     attributes = dict(_ATTRIBUTES.findall(text))
     for pattern in (_METADATA, _NAMED_METADATA, _ATTRIBUTES):
         text = pattern.sub("", text)
-    text = _REFERENCE.sub(lambda found: _expanded(found[1], metadata, DEPTH), text)
-    text = re.sub(r"#\d+", lambda found: attributes.get(found[0], found[0]), text)
+    text = _REFERENCE.sub(lambda match: _expanded(match[1], metadata, DEPTH), text)
+    text = re.sub(r"#\d+", lambda match: attributes.get(match[0], match[0]), text)
     if names:
-        text = _FUNCTION.sub(lambda found: _numbered(found[0]), text)
+        text = _FUNCTION.sub(lambda match: _numbered(match[0]), text)
     text = re.sub(r"[ \t]*; preds = .*$", "", text, flags=re.MULTILINE)
     return _PHI.sub(_sorted_phi, text)
 
@@ -71,7 +71,7 @@ def _expanded(number: str, metadata: dict[str, str], depth: int) -> str:
     content = metadata.get(number, "")
     if depth == 0 or content.removeprefix("distinct ").startswith("!DI"):
         return "!{}"
-    return _REFERENCE.sub(lambda found: _expanded(found[1], metadata, depth - 1), content)
+    return _REFERENCE.sub(lambda match: _expanded(match[1], metadata, depth - 1), content)
 
 
 def _numbered(function: str) -> str:
@@ -80,12 +80,12 @@ def _numbered(function: str) -> str:
     order = _VALUE.findall(head)
     order += [value or f"%{label}" for value, label in _DEFINED.findall(body)]
     names = {name: f"%v{number}" for number, name in enumerate(dict.fromkeys(order))}
-    text = _VALUE.sub(lambda found: names.get(found[0], found[0]), f"{head}\n{body}")
-    return _LABEL.sub(lambda found: f"{names.get('%' + found[1], found[1])}:", text)
+    text = _VALUE.sub(lambda match: names.get(match[0], match[0]), f"{head}\n{body}")
+    return _LABEL.sub(lambda match: f"{names.get('%' + match[1], match[1])}:", text)
 
 
-def _sorted_phi(found: re.Match[str]) -> str:
-    return f"{found[1]}{', '.join(sorted(_INCOMING.findall(found[2])))}{found[3]}"
+def _sorted_phi(match: re.Match[str]) -> str:
+    return f"{match[1]}{', '.join(sorted(_INCOMING.findall(match[2])))}{match[3]}"
 
 
 def _ptx(a: str, b: str) -> bool:

@@ -1,1 +1,1 @@
-"""What the ranks of one job did together, and which left first."""
+"""Compare the ranks of one job."""

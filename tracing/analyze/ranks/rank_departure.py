@@ -1,4 +1,4 @@
-"""A place at which ranks of a job that went together do not any more, and who left there."""
+"""The event at which ranks of a job that did the same no longer do, and the ranks that left."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Groups: TypeAlias = tuple[tuple[tuple[int, ...], str], ...]  # ranks and what th
 
 @dataclass(frozen=True, slots=True)
 class Parting:
-    """A place at which ranks that went together do not any more."""
+    """The event at which ranks that did the same no longer do."""
 
     kind: Kind
     event: Event  # of the first rank that has it
@@ -41,7 +41,7 @@ class Parting:
 
 
 def groups_of(told: Mapping[int, str]) -> Groups:
-    """Ranks grouped by what each has."""
+    """Groups ranks by their value."""
     by_text: dict[str, list[int]] = defaultdict(list)
     for rank, text in sorted(told.items()):
         by_text[text].append(rank)
@@ -51,7 +51,7 @@ def groups_of(told: Mapping[int, str]) -> Groups:
 
 
 def joined(partings: Iterator[Parting]) -> Iterator[Parting]:
-    """Partings; events in a row that the same ranks lack, or have more, are one."""
+    """Merges consecutive partings at which the same ranks lack events, or have extra ones."""
     held: Parting | None = None
     for one in partings:
         if held is not None and one.kind == held.kind in ("lacking", "more") and _who(one) == _who(held):

@@ -1,8 +1,8 @@
-"""What the ranks of a job did, side by side: launches and landmarks, each with the same of the other ranks.
+"""Align launches and landmarks of a job's ranks, event by event.
 
 Ranks of one program launch the same kernels in the same order. While they do, nothing is held back. Where
-they do not, most of them are followed: what some have more is given alone, what they lack is lacking, and
-`alignment.way_back` says where they are in step again.
+they do not, most of them are followed: extra events of some are yielded by themselves, what they lack is
+lacking, and `alignment.way_back` says where they are in step.
 
 Cost: about 1 µs a launch and rank while they are in step. Memory: WINDOW events of each rank where they are
 not, and the digests of all landmarks.
@@ -70,7 +70,7 @@ class RankEvents:
 
 
 def landmarks(run: Run, process: str) -> Iterator[Event]:
-    """The landmarks of one process of a run, with the bits that were taken at them; all bits are held."""
+    """The landmarks of one process of a run with their digests; holds all digests in memory."""
     bits: dict[tuple[int, str], tuple[str, ...]] = {}
     for line in run.view(process, LandmarkDigests, LandmarkDigests):
         key = (line.landmark, line.side)  # several lines where results are waited for one by one
@@ -83,7 +83,7 @@ def landmarks(run: Run, process: str) -> Iterator[Event]:
 
 
 def ranks_of(run: Run) -> tuple[list[RankEvents], list[str]]:
-    """The ranks of a run, a process each, and which of the job are not there or did not end."""
+    """The ranks of a run, one process each, and notes on ranks that are missing or did not end."""
     by_rank: dict[int, list[str]] = {}
     for process in sorted({*run.processes(LaunchLine), *run.processes(Landmark)}):
         by_rank.setdefault(rank_of(process), []).append(process)
@@ -93,11 +93,11 @@ def ranks_of(run: Run) -> tuple[list[RankEvents], list[str]]:
         notes += [f"{other.strip('-')}, another process of rank {rank}" for other in others]
         if early := ending(run, rank):
             notes.append(f"rank {rank} {early}; compared up to there")
-    return [RankEvents(run, found[0]) for _, found in sorted(by_rank.items())], notes
+    return [RankEvents(run, processes[0]) for _, processes in sorted(by_rank.items())], notes
 
 
 def side_by_side(ranks: list[RankEvents]) -> Iterator[tuple[Step, Mapping[int, str]]]:
-    """The events of several ranks, each on all ranks that have it, and where the others are instead.
+    """Aligns the events of several ranks: each event, the ranks that have it, and what the others have.
 
     Of ranks that have it not, it is given what they do next: the text is empty at an end.
     """
@@ -140,7 +140,7 @@ class _Ahead:
 
 
 def _out_of_step(ahead: dict[int, _Ahead]) -> Iterator[tuple[Step, Mapping[int, str]]]:
-    # one event of most ranks, behind all that others have more
+    # one event of most ranks, after all that others have more
     here = {rank: one for rank, one in ahead.items() if not one.lacks and one.name() is not None}
     if not here:  # those that lacked what was there are all that go on
         for one in ahead.values():

@@ -1,6 +1,6 @@
-"""Which rank of a job left the others first, and where.
+"""Find the rank of a job that first differs from the others, and the event.
 
-Inputs differ between ranks on purpose, so unequal bits alone prove nothing. These do:
+Inputs differ between ranks on purpose, so unequal bits prove nothing. These do:
 
 - launches: another kernel, grid, configuration or layout; one more, or one that is lacking;
 - a collective that leaves all ranks of its group with the same bits (all-reduce, broadcast, all-gather), but
@@ -9,7 +9,7 @@ Inputs differ between ranks on purpose, so unequal bits alone prove nothing. The
 - an update of parameters, of those that were equal on all ranks before the first;
 - a launch that read the same bits on all ranks and left others on some.
 
-Who left is who is in no company of most others: of two ranks, or of two halves, it cannot be told.
+Who left is who is in no company of most others: of two ranks, or of two halves, this is undecidable.
 """
 
 from __future__ import annotations
@@ -24,13 +24,14 @@ from tracing.analyze.ranks.rank_departure import Kind, Parting, groups_of, joine
 from tracing.analyze.ranks.rank_events import Event, RankEvents, Step, ranks_of, side_by_side
 from tracing.store import Run
 
-MEMORY = 3  # events that are told before one that differs
+MEMORY = 3  # events that are reported before one that differs
 _ALIKE = ("allreduce", "broadcast", "allgather", "_allgather", "all_reduce", "all_gather")
 
 
 @dataclass(slots=True)
 class RankComparison:
-    """The ranks of one run being compared: iterate over what parts them; the rest is known behind it."""
+    """The ranks of one run being compared: iterate over what parts them; the rest is known after the
+    iteration."""
 
     run: Run
     ranks: tuple[int, ...] = ()
@@ -65,9 +66,11 @@ class RankComparison:
     def _partings(self, ranks: list[RankEvents], done: Mapping[int, deque[str]]) -> Iterator[Parting]:
         for step, absent in side_by_side(ranks):
             first = next(iter(step.values()))
-            for found in self._at(step, absent):
-                before = {rank: tuple(done[rank]) for rank in found.left}
-                yield Parting(found.kind, first, found.groups, found.argument, before, found.outputs)
+            for departure in self._at(step, absent):
+                before = {rank: tuple(done[rank]) for rank in departure.left}
+                yield Parting(
+                    departure.kind, first, departure.groups, departure.argument, before, departure.outputs
+                )
             for rank, event in step.items():
                 done[rank].append(str(event))
 
@@ -203,13 +206,13 @@ def _changed(pair: SignaturePair, side: Literal["a", "b"]) -> str:
 
 
 def leaves_alike(name: str) -> bool:
-    """Whether a collective leaves all ranks of its group with the same bits."""
+    """True if a collective leaves equal bits on all ranks of its group."""
     library, _, operator = name.partition("::")
     return library in ("c10d", "_c10d_functional") and operator.startswith(_ALIKE)
 
 
 def slot_name(event: Event, slot: Slot) -> str:
-    """The name of the argument that a slot is of."""
+    """The name of a slot's argument."""
     assert event.way is not None
     return event.way[1].args[slot.position].name
 

@@ -1,1 +1,1 @@
-"""What one run, or two as wholes, gave, covered and left out."""
+"""Read a run as a whole: its results, its coverage, its ending."""

@@ -1,4 +1,4 @@
-"""Where in the program's own Python code a launch was made, and in which turn of a loop."""
+"""Find the line of the program that made a launch, and the iteration of its loop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a comparison of what two runs computed says anything about the compilers of their kernels."""
+"""Decide whether comparing the results of two runs says anything about their compilers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tracing.store import Run
 
 @dataclass(frozen=True, slots=True)
 class SaysNothing:
-    """Why it says nothing, and the command that does."""
+    """Why a comparison says nothing about compilers, and the command that does."""
 
     sentence: str
     command: str

@@ -1,4 +1,4 @@
-"""Which launches both of two runs recorded: those alone can be compared."""
+"""Select the launches that both of two runs recorded: only those can be compared."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from shlex import join
 
 from tracing.model import RunInfo, Selection
 
-_OPEN = 1 << 62  # behind the last launch of any run
+_OPEN = 1 << 62  # after the last launch of any run
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,7 @@ class Coverage:
     b: Selection
 
     def covers(self, index: int, kernel: str, phase: str, rank: int = 0) -> bool:
-        """Whether both runs recorded the launch of this number, or would have.
+        """True if both runs recorded the launch of this number, or would have.
 
         index -- the launch's number in its run; where a run has launches that the other lacks, the numbers of
                  one launch differ, and a range covers other launches of the two at its ends
@@ -36,7 +36,7 @@ class Coverage:
 
 
 def coverage(a: RunInfo, b: RunInfo) -> Coverage:
-    """What two runs both cover."""
+    """The launches that both runs recorded, or would have recorded."""
     return Coverage(a.selection, b.selection)
 
 

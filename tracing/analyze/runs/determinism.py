@@ -1,4 +1,4 @@
-"""How often repeated runs differ, in which kernels, and how sure one can be of it."""
+"""Count how often repeated runs differ, in which kernels, with a confidence interval."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class Repeat:
 
     @property
     def differs(self) -> bool:
-        """Whether anything that was compared differs."""
+        """True if any compared value differs."""
         return bool(self.found or self.results or self.failure)
 
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """How many of so many runs, or of what else was repeated, differed."""
+    """How many of the repetitions differed."""
 
     differing: int
     runs: int
@@ -55,7 +55,7 @@ class Rate:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """What differed in each kernel and result that differed anywhere, and what was perturbed, run by run."""
+    """Which kernels and results differed in which run, and what was perturbed there."""
 
     runs: Sequence[int]
     kernels: Mapping[str, Mapping[int, str]]  # the kind of its first divergence in a run
@@ -64,12 +64,12 @@ class Table:
     unperturbed: Mapping[str, str]  # what could not be, and why
 
 
-def unasked(found: Iterable[Divergence], perturbed: Sequence[Perturbed]) -> tuple[Divergence, ...]:
-    """Without launches of another configuration whose results are equal, where another was to win."""
+def unasked(divergences: Iterable[Divergence], perturbed: Sequence[Perturbed]) -> tuple[Divergence, ...]:
+    """Divergences without launches of another winner that `--perturb` caused and whose results are equal."""
     asked = any(one.what == "winners" and one.how for one in perturbed)
     return tuple(
         one
-        for one in found
+        for one in divergences
         if not (asked and isinstance(one, LaunchDiffers) and one.tuned and not one.outputs)
     )
 
@@ -86,8 +86,10 @@ def table(repeats: Sequence[Repeat]) -> Table:
     perturbed: dict[str, dict[int, str]] = {}
     unperturbed: dict[str, str] = {}
     for repeat in repeats:
-        for found in repeat.found:
-            kernels.setdefault(found.pair.launch.kernel_name, {}).setdefault(repeat.index, kind_of(found))
+        for divergence in repeat.found:
+            kernels.setdefault(divergence.pair.launch.kernel_name, {}).setdefault(
+                repeat.index, kind_of(divergence)
+            )
         for name in repeat.results:
             results.setdefault(name, {})[repeat.index] = "differs"
         if repeat.failure:

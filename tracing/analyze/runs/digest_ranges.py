@@ -1,4 +1,4 @@
-"""Where in two tensors a difference lies, told from their digests alone.
+"""Compute from their digests the ranges in which two tensors differ.
 
 A digest keeps 12 bits for each of up to eight equal ranges of a tensor's elements. Ranges whose 12 bits
 differ do differ; of those that differ, one in 4096 goes unseen.
@@ -20,26 +20,26 @@ Blame: TypeAlias = Literal["launch", "untouched", "open"]
 def differing_elements(
     meta: TensorMeta, a: Digest, b: Digest, before: Pair | None = None
 ) -> list[tuple[int, int]]:
-    """Ranges [first, behind) of elements, in logical order, in which two tensors of one layout differ.
+    """Ranges START:STOP of elements, in logical order, in which two tensors of one layout differ.
 
     before -- of both: only where these are equal
     """
     size, count = element_bytes(meta.dtype), math.prod(meta.shape)
     step = TILE_BYTES * block_tiles(size * count) // size
-    found: list[tuple[int, int]] = []
+    ranges: list[tuple[int, int]] = []
     for start in range(0, min(len(a.tiles), len(b.tiles)), RANGE):
         if _differ((a, b), start) and not (before and _differ(before, start)):
             first = start // RANGE * step
             behind = min(first + step, count)
-            if found and found[-1][1] == first:
-                found[-1] = (found[-1][0], behind)
+            if ranges and ranges[-1][1] == first:
+                ranges[-1] = (ranges[-1][0], behind)
             else:
-                found.append((first, behind))
-    return found
+                ranges.append((first, behind))
+    return ranges
 
 
 def blame(before: Pair, after: Pair) -> Blame:
-    """Whose a difference is that two launches left in memory which may have differed before.
+    """Decide whether two launches caused a difference in memory that may have differed before.
 
     before, after -- the digests of one argument in both runs
 

@@ -1,4 +1,4 @@
-"""The elements of small tensors in which two launches differ."""
+"""List the elements of small tensors in which two launches differ."""
 
 from __future__ import annotations
 

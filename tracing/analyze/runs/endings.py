@@ -1,4 +1,4 @@
-"""How a recording ended, and what it therefore does not tell."""
+"""Describe how a recording ended, and what it therefore lacks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class _Launches(Record, frozen=True):
 
 
 def ending(run: Run, rank: int) -> str:
-    """What kept a rank from recording all: "was interrupted", "failed: ..."; "" if nothing did."""
+    """Why a rank did not record everything: "was interrupted", "failed: ..."; "" if nothing did."""
     outcome = outcome_of(run, rank)
     if outcome is None:
         return "was interrupted, or is still being recorded"
@@ -40,7 +40,7 @@ def outcome_of(run: Run, rank: int) -> Outcome | None:
 
 
 def cut_short(run: Run, process: str) -> bool:
-    """Whether a process has lost its last launches: there are digests of them. Reads all that it recorded."""
+    """True if a process lost its last launches but kept their digests. Reads its whole recording."""
     launches = max((one.index for one in run.view(process, LaunchLine, _Index)), default=-1)
     digested = (one.launches[-1] for one in run.view(process, DigestBatch, _Launches) if one.launches)
     return max(digested, default=-1) > launches

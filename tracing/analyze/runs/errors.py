@@ -1,4 +1,4 @@
-"""Did two runs fail alike? Their errors are compared without what differs from process to process."""
+"""Compare the errors of two failed runs, without what differs from process to process."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def plain(text: str) -> str:
 
 
 def alike(a: Outcome, b: Outcome) -> bool:
-    """Whether two errors have the same type, message and line of the case."""
+    """True if two errors have the same type, message and line of the case."""
     return plain(a.detail) == plain(b.detail) and plain(a.message) == plain(b.message)
 
 
 def error_text(outcome: Outcome, other: Outcome) -> str:
-    """How a run ended, in the words in which it differs from another."""
+    """The error of a run as text, without what differs from process to process."""
     if outcome.status != "failed":
         return outcome.status
     told = f"failed: {outcome.detail}"

@@ -1,4 +1,4 @@
-"""The command that records a run's case once more: same options, seed and target, and what the run lacks."""
+"""Build the command that records a run's case once more: its options, seed and target, and what it lacks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _OF_JOBS = ("ROLE_", "GROUP_", "TORCHELASTIC_")
 
 
 def recording(run: Run, *options: str) -> list[str]:
-    """The words of a command that records a run's case again, with the variables that the case read.
+    """The words of a command that records a run's case once more, with the variables that the case read.
 
     options -- what is to be different: "--keep-inputs", ...
     """
@@ -42,21 +42,21 @@ def command(info: RunInfo, *options: str) -> list[str]:
 
 
 def with_variables(run: Run) -> list[str]:
-    """The words before a command that give it the variables which the case of a run read, as they were."""
-    found = variables(run)
-    unset = [word for name, value in found.items() if value is None for word in ("-u", name)]
-    set_ = [f"{name}={value}" for name, value in found.items() if value is not None]
-    return ["env", *unset, *set_] if found else []
+    """The `env` prefix that sets the variables which the case of a run read to their recorded values."""
+    needed = variables(run)
+    unset = [word for name, value in needed.items() if value is None for word in ("-u", name)]
+    set_ = [f"{name}={value}" for name, value in needed.items() if value is not None]
+    return ["env", *unset, *set_] if needed else []
 
 
 def variables(run: Run) -> dict[str, str | None]:
     """The variables that the case of a run read, None: not set; without those that torchrun sets."""
-    found = {one.name: one.value for one in _read(run) if not one.redacted}
-    return {name: value for name, value in found.items() if not _is_of_a_job(name)}
+    by_name = {one.name: one.value for one in _read(run) if not one.redacted}
+    return {name: value for name, value in by_name.items() if not _is_of_a_job(name)}
 
 
 def not_recorded(run: Run) -> tuple[str, ...]:
-    """The environment variables that the case of a run read, and whose values the run does not tell."""
+    """The environment variables that the case of a run read, but whose values were not recorded."""
     return tuple(dict.fromkeys(one.name for one in _read(run) if one.redacted))
 
 
@@ -69,18 +69,18 @@ def _is_of_a_job(name: str) -> bool:
 
 
 def case_of(info: RunInfo) -> str:
-    """A recorded case as `tracing run` takes it: the path of its file, and its options behind a colon."""
+    """A recorded case as `tracing run` takes it: the path of its file, and its options after a colon."""
     name = Path(info.path).stem + "+"
     return f"{info.path}:{info.case.removeprefix(name)}" if info.case.startswith(name) else info.path
 
 
 def target_of(environment: Environment) -> str:
-    """What kernels were compiled for, as `--target` takes it: "sm_90", "gfx942"."""
+    """The target of the kernels, as `--target` takes it: "sm_90", "gfx942"."""
     backend, _, rest = environment.target.partition(":")
     arch = rest.partition(":")[0]
     return f"sm_{arch}" if backend == "cuda" else arch
 
 
 def is_virtual(environment: Environment) -> bool:
-    """Whether a run was recorded without a GPU."""
+    """True if a run was recorded on the virtual GPU."""
     return environment.device == "virtual GPU"

@@ -1,4 +1,4 @@
-"""What the cases of two runs gave, left and started from, and how they ended: where do they differ?
+"""Compare what the cases of two runs returned, left and started from, and how they ended.
 
 Values are compared by type, text, dtype, shape, stride and bits. What has no equality is named, not skipped.
 """
@@ -23,7 +23,7 @@ _DIGITS = 12  # of a digest
 
 @dataclass(frozen=True, slots=True)
 class ResultDiffers:
-    """One value that two runs do not have in common, or how they ended."""
+    """A result, or an outcome, that differs between two runs."""
 
     name: str
     a: str  # what each run has, in words
@@ -38,36 +38,36 @@ class ResultDiffers:
 
 
 def results(run: Run) -> ByName:
-    """What the case gave and left, by rank and name; without arguments that it did not change."""
-    found, before = _values(run, Result), _values(run, Start)
-    return {key: value for key, value in found.items() if not _is_as_it_was(key, value, before)}
+    """The results of the case by rank and name, without arguments that it did not change."""
+    results, before = _values(run, Result), _values(run, Start)
+    return {key: value for key, value in results.items() if not _is_as_it_was(key, value, before)}
 
 
 def differing_results(a: Run, b: Run) -> tuple[ResultDiffers, ...]:
-    """What the case gave or left that differs.
+    """The results of the case that differ.
 
-    What one run alone has counts too, unless the other did not come to its end. What neither run changed, and
+    What only one run has counts too, unless the other did not come to its end. What neither run changed, and
     differs from the start, does not: `differing_start` has it.
     """
     one, other = _values(a, Result), _values(b, Result)
     starts = _values(a, Start), _values(b, Start)
     whole = not any(ending(run, rank) for run in (a, b) for rank, _ in (*one, *other))
     return tuple(
-        found
-        for found in _differing(one, other, whole)
-        if not (_unchanged(found, one, starts[0]) and _unchanged(found, other, starts[1]))
+        difference
+        for difference in _differing(one, other, whole)
+        if not (_unchanged(difference, one, starts[0]) and _unchanged(difference, other, starts[1]))
     )
 
 
 def differing_start(a: Run, b: Run) -> tuple[ResultDiffers, ...]:
-    """What the case started from that differs: "input 0", "parameter weight", "torch's random generator"."""
+    """Starting values that differ: "input 0", "parameter weight", "torch's random generator"."""
     one, other = _values(a, Start), _values(b, Start)
     ranks = {rank for rank, _ in one} & {rank for rank, _ in other}
-    return tuple(found for found in _differing(one, other, whole=True) if found.rank in ranks)
+    return tuple(difference for difference in _differing(one, other, whole=True) if difference.rank in ranks)
 
 
 def uncomparable_results(a: Run, b: Run) -> tuple[str, ...]:
-    """What the cases of both runs gave, and nobody can compare: each with its type and the reason."""
+    """The results that have no equality, each with its type and the reason."""
     one, other = results(a), results(b)
     return tuple(
         f"{_title(name, rank)} ({value.type}): {value.why}"
@@ -78,7 +78,7 @@ def uncomparable_results(a: Run, b: Run) -> tuple[str, ...]:
 
 
 def differing_outcomes(a: Run, b: Run) -> tuple[ResultDiffers, ...]:
-    """Ranks that failed in one run alone, or with another error; called "outcome".
+    """Ranks that failed in only one run, or with another error; called "outcome".
 
     A run that was interrupted, or is still being recorded, says nothing.
     """
@@ -90,13 +90,13 @@ def differing_outcomes(a: Run, b: Run) -> tuple[ResultDiffers, ...]:
 
 
 def failed_alike(a: Run, b: Run) -> tuple[str, ...]:
-    """What both runs failed with, rank by rank: they can be compared up to there."""
-    found = []
+    """The errors with which both runs failed, rank by rank; the runs are comparable up to these."""
+    differing = []
     for rank in _ranks(a, b):
         one, other = outcome_of(a, rank), outcome_of(b, rank)
         if one and other and one.status == other.status == "failed" and alike(one, other):
-            found.append(f"{_title('the case', rank)} failed alike in both runs: {one.detail}")
-    return tuple(found)
+            differing.append(f"{_title('the case', rank)} failed alike in both runs: {one.detail}")
+    return tuple(differing)
 
 
 def value_text(value: Value) -> str:
@@ -121,7 +121,7 @@ def _bits_text(value: TensorValue) -> str:
 
 
 def _texts(a: Value, b: Value) -> tuple[str, str]:
-    # two values that differ, told so that one sees in what
+    # two values that differ, as text that shows in what
     if isinstance(a, Container) and isinstance(b, Container):
         return a.text(b), b.text(a)
     one, other = value_text(a), value_text(b)
@@ -153,9 +153,9 @@ def _differing(one: ByName, other: ByName, whole: bool) -> Iterator[ResultDiffer
             yield ResultDiffers(name, texts[0], texts[1], rank)
 
 
-def _unchanged(found: ResultDiffers, values: ByName, start: ByName) -> bool:
-    before = start.get((found.rank, found.name.removesuffix(_AFTERWARDS)))
-    after = values.get((found.rank, found.name))
+def _unchanged(difference: ResultDiffers, values: ByName, start: ByName) -> bool:
+    before = start.get((difference.rank, difference.name.removesuffix(_AFTERWARDS)))
+    after = values.get((difference.rank, difference.name))
     return before is not None and after is not None and before.identity == after.identity
 
 

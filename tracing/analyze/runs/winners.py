@@ -1,4 +1,4 @@
-"""What autotuners chose in a run: for each kernel and tuning key, rank by rank."""
+"""Collect what autotuners chose in a run, by kernel, tuning key and rank."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class Choice:
 
     @property
     def agreed(self) -> bool:
-        """Whether every rank that chose chose the same."""
+        """True if all ranks that chose agree."""
         first = exact(self.first.config)
-        return all(exact(one.config) == first for found in self.by_rank.values() for one in found)
+        return all(exact(one.config) == first for winners in self.by_rank.values() for one in winners)
 
 
 def choices(run: Run) -> list[Choice]:
@@ -34,10 +34,10 @@ def choices(run: Run) -> list[Choice]:
 
     Where an autotuner went on from its first choice, as Inductor's coordinate descent does, its last counts.
     """
-    found: dict[Join, dict[int, tuple[Winner, ...]]] = defaultdict(dict)
+    by_join: dict[Join, dict[int, tuple[Winner, ...]]] = defaultdict(dict)
     for process in sorted(run.processes(Winner), key=rank_of):
         last = {join(winner): winner for winner in run.view(process, Winner, Winner)}
         for key, winner in last.items():
-            earlier = found[key].get(rank_of(process), ())
-            found[key][rank_of(process)] = (*earlier, winner)
-    return [Choice(by_rank) for by_rank in found.values()]
+            earlier = by_join[key].get(rank_of(process), ())
+            by_join[key][rank_of(process)] = (*earlier, winner)
+    return [Choice(by_rank) for by_rank in by_join.values()]

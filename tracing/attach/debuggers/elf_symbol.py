@@ -1,7 +1,7 @@
-"""Where a symbol of an ELF file is in a process: by the file itself, and where the process has it.
+"""Compute the address of an ELF symbol in a process, from the file and the process's mappings.
 
 A debugger that is asked for one name first sorts all names of the debug information, for a second and more.
-Runs in a debugger's own Python: the standard library alone.
+Runs in a debugger's own Python: only the standard library.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def _value(name: bytes, data: mmap.mmap) -> int:
 
 
 def _defined(name: int, data: mmap.mmap, start: int, end: int) -> int:
-    # the symbol begins with the place of its name; its value is 0 if it is another file's
+    # the symbol begins with the offset of its name; its value is 0 if it is another file's
     for at in _places(struct.pack("<I", name), data, start, end):
         if (at - start) % SYMBOL.size == 0:
             return int(SYMBOL.unpack_from(data, at)[4])

@@ -1,4 +1,4 @@
-"""The commands that `help triton` lists, in gdb. Runs in gdb's own Python: the standard library alone."""
+"""The commands that `help triton` lists, in gdb. Runs in gdb's own Python: only the standard library."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Triton(Command):
     break-opt-bisect N         stop where LLVM's optional pass N is about to run
     print-op [EXPRESSION]      the operation that the pass runs on, as IR
     print-module               the whole module, as IR
-    pass-info                  kernel, stage, place in the pipeline, options
+    pass-info                  kernel, stage, position in the pipeline, options
     py-where                   the Python frames that led here
     triton-sources DIR [LLVM]  show sources of Triton, and of LLVM, from these folders
 
@@ -40,7 +40,8 @@ class Triton(Command):
 class AttachTo(Command):
     """Attach to a process, as `attach` does: attach-to PID
 
-    A thread that ends at that moment makes gdb 13 give up; it is tried again while the process is there."""
+    A thread that ends at that moment makes gdb 13 give up; the attempt is repeated while the process is
+    there."""
 
     name = "attach-to"
     attempts = 5
@@ -118,7 +119,7 @@ class PrintModule(Command):
 
 
 class PassInfo(Command):
-    """Say which pass this is: its class, its place in the pipeline, the kernel and its options."""
+    """Say which pass this is: its class, its position in the pipeline, the kernel and its options."""
 
     name = "pass-info"
 
@@ -133,7 +134,7 @@ class PassInfo(Command):
         if course.index >= 0:
             outer = passes[course.index]
             inside = "" if outer == here.argument else f"inside of {outer}, "
-            gdb.write(f"place     {inside}{course.index + 1} of {len(passes)} in stage {now['stage']}\n")
+            gdb.write(f"position  {inside}{course.index + 1} of {len(passes)} in stage {now['stage']}\n")
             passes[course.index] = f"[{outer}]"
         gdb.write(f"kernel    {now['kernel']}\n")
         gdb.write(f"pipeline  {' '.join(passes)}\n")

@@ -1,4 +1,4 @@
-"""What gdb reads with `source`: commands that know MLIR's passes; `help triton` lists them.
+"""Load the commands of `help triton` into gdb, with gdb's `source`.
 
 Runs in gdb's own Python, which knows nothing of this project: its folder is put on the path.
 """

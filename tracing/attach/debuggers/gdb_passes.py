@@ -1,6 +1,6 @@
-"""Which pass of MLIR is about to run, and where gdb stops in it.
+"""Find which pass of MLIR is about to run, and stop gdb in it.
 
-What is looked at is in mlir_pass.py. Runs in gdb's own Python: the standard library alone.
+What is looked at is in mlir_pass.py. Runs in gdb's own Python: only the standard library.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ _TRITON = "libtriton.so"
 # what may hold MLIR: Triton's library, the tools that run passes, and a distribution's shared MLIR
 _HOLDERS = re.compile(rf".*/(?:{re.escape(_TRITON)}|[\w-]+-opt(?:-\d+)?|libMLIR[^/]*)")
 _STRIPPED = (
-    "this Triton has no symbol OpToOpPassAdaptor::run: it is stripped, so passes cannot be told apart\n"
+    "this Triton has no symbol OpToOpPassAdaptor::run: it is stripped, so passes cannot be distinguished\n"
     "  use the wheel of PyPI, which is not, or a build of your own: make triton"
 )
 
 
 class Course:
-    """Which passes ran since gdb came."""
+    """The passes that ran since gdb attached."""
 
     def __init__(self) -> None:
         self.last: Arrived | None = None
@@ -62,7 +62,7 @@ _pending: list[tuple[str, str]] = []  # pass and kernel of each break-pass befor
 
 
 class Passes(gdb.Breakpoint):
-    """Sees every pass, and never stops."""
+    """A breakpoint that sees every pass and never stops."""
 
     there: Passes | None = None  # the one of this gdb
 
@@ -79,7 +79,7 @@ class Passes(gdb.Breakpoint):
 
 
 class PassBreakpoint(gdb.Breakpoint):
-    """Sees every pass, and has gdb stop at the first instruction of those that are wanted."""
+    """A breakpoint that sees every pass, and stops gdb at the first instruction of the wanted ones."""
 
     def __init__(self, address: int, glob: str, kernel: str) -> None:
         super().__init__(f"*{address:#x}")
@@ -97,7 +97,7 @@ class PassBreakpoint(gdb.Breakpoint):
 
 
 def break_in(glob: str, kernel: str) -> bool:
-    """Have gdb stop in a pass; False if that waits until MLIR is loaded."""
+    """Make gdb stop in a pass; False if the stop waits until MLIR is loaded."""
     if Passes.there is None:
         _pending.append((glob, kernel))
         return False
@@ -106,7 +106,7 @@ def break_in(glob: str, kernel: str) -> bool:
 
 
 def compiling() -> dict[str, Any]:
-    """What the process wrote down about the compile that it is in; empty if it did not."""
+    """What the process recorded about its current compile; empty if nothing."""
     return written_by(gdb.selected_inferior().pid)
 
 
@@ -123,7 +123,7 @@ def _file_came(event: Any) -> None:
 
 
 def _look(path: str) -> None:
-    # a program that holds MLIR itself is at its place only when its libraries come
+    # a program that holds MLIR itself is at its address only when its libraries come
     if Passes.there is not None or not gdb.selected_inferior().pid:
         return
     space = gdb.current_progspace()

@@ -1,7 +1,7 @@
-"""What is read of the process that gdb has, and called in it: registers, memory, symbols, functions.
+"""Read registers, memory and symbols of gdb's process, and call functions in it.
 
 Nothing depends on debug information: MLIR is in Triton's wheel without any. What depends on the processor is
-in `ABIS`. Runs in gdb's own Python: the standard library alone.
+in `ABIS`. Runs in gdb's own Python: only the standard library.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ _SYMBOL = re.compile(r"(.+?) (?:\+ \d+ )?in section")
 
 
 def _relative_to_the_next(code: bytes, at: int) -> int:
-    # lea, with the distance from behind it
-    found = re.search(rb"[\x48\x4c]\x8d[\x05\x0d\x15\x1d\x25\x2d\x35\x3d](.{4})", code, re.S)
-    if found is None:
+    # lea, with the distance from its end
+    match = re.search(rb"[\x48\x4c]\x8d[\x05\x0d\x15\x1d\x25\x2d\x35\x3d](.{4})", code, re.S)
+    if match is None:
         return 0
-    return at + found.end() + int.from_bytes(found[1], "little", signed=True)
+    return at + match.end() + int.from_bytes(match[1], "little", signed=True)
 
 
 def _in_a_page(code: bytes, at: int) -> int:
@@ -58,11 +58,11 @@ _LOOKED_AT = 64  # bytes at the beginning of a function
 
 
 def abi() -> Abi:
-    """That of the process. Raises gdb.GdbError for a processor that is not in the table."""
+    """The ABI of the process. Raises gdb.GdbError for a processor that is not in the table."""
     name = gdb.selected_inferior().architecture().name()
     if name not in ABIS:
         raise gdb.GdbError(
-            f"this process runs on {name}, and passes are told apart by the registers of {', '.join(ABIS)}\n"
+            f"this process runs on {name}, and passes are identified by the registers of {', '.join(ABIS)}\n"
             "  break at its file and line instead, or add the processor to ABIS in gdb_process.py"
         )
     return ABIS[name]
@@ -78,7 +78,7 @@ def word(address: int) -> int:
 
 
 def mapped(address: int) -> bool:
-    """Whether there is memory."""
+    """True if the address is mapped."""
     try:
         gdb.selected_inferior().read_memory(address, 1)
     except gdb.MemoryError:
@@ -93,7 +93,7 @@ def symbol(address: int) -> str:
 
 
 def address_of(name: str, path: str) -> int:
-    """Where a symbol of a file is, by its mangled name; 0 if there is none."""
+    """The address of a symbol of a file, by its mangled name; 0 if the file lacks it."""
     try:
         return elf_symbol.address_of(name, Path(path), gdb.selected_inferior().pid)
     except OSError:  # the process is not of this machine
@@ -113,8 +113,8 @@ def literal(function: int) -> str:
 
 
 def ir(operation: int) -> str:
-    """An operation as text, as the process itself prints it."""
-    # Operation::dump writes to file descriptor 2 of the process: a file takes its place for that long
+    """An operation as text, printed by the process itself."""
+    # Operation::dump writes to file descriptor 2 of the process: a file replaces it for that long
     with tempfile.NamedTemporaryFile() as file:
         kept = _call("int", "dup", 2)
         _call("int", "dup2", _call("int", "open", f'"{file.name}"', 1), 2)

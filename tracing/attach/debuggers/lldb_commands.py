@@ -1,6 +1,6 @@
-"""The commands that LLDB has, once it has read this file with `command script import`; gdb has more.
+"""Define LLDB's commands, loaded by `command script import`; gdb has more.
 
-Runs in LLDB's own Python: the standard library alone.
+Runs in LLDB's own Python: only the standard library.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-import lldb  # type: ignore[import-not-found]  # in LLDB alone
+import lldb  # type: ignore[import-not-found]  # only in LLDB
 
 sys.path.append(str(Path(__file__).resolve().parent))
 
@@ -36,7 +36,7 @@ def break_pass(debugger: Any, words: str, result: Any, _session: Any) -> None:
     target = debugger.GetSelectedTarget()
     if not target.GetTriple().startswith("x86_64"):
         result.SetError(
-            f"passes are told apart by the registers of x86-64, and this is {target.GetTriple()}: use gdb"
+            f"passes are identified by the registers of x86-64, and this is {target.GetTriple()}: use gdb"
         )
         return
     # at the first instruction, where the arguments are in their registers
@@ -48,7 +48,7 @@ def break_pass(debugger: Any, words: str, result: Any, _session: Any) -> None:
 
 
 def came(frame: Any, location: Any, _arguments: Any, _session: Any) -> bool:
-    """A pass is about to run; have LLDB stop in it if it is wanted. Never stops here."""
+    """Called before a pass runs; makes LLDB stop in a wanted one. Never stops here."""
     glob, kernel = _wanted[location.GetBreakpoint().GetID()]
     here, process = _arrived(frame), frame.GetThread().GetProcess()
     if here.fits(glob) and fnmatchcase(written_by(process.GetProcessID()).get("kernel", ""), kernel):

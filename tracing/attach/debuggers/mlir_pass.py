@@ -1,8 +1,8 @@
-"""How a pass is told from another in a debugger, whichever debugger it is.
+"""Identify a pass in a debugger, the same in gdb and LLDB.
 
 Every pass of MLIR comes by one function, `OpToOpPassAdaptor::run(Pass *, Operation *, ...)`. Its two
 pointers and the pass's vtable are all that is read, so one of MLIR's own, which Triton's wheel holds without
-line tables, is found as one of Triton's is. Runs in a debugger's own Python: the standard library alone.
+line tables, is found as one of Triton's is. Runs in a debugger's own Python: only the standard library.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 RUN = "_ZN4mlir6detail17OpToOpPassAdaptor3runEPNS_4PassEPNS_9OperationENS_15AnalysisManagerEbj"
-GET_ARGUMENT = 4  # its place in a pass's vtable, behind two destructors, getName and getDependentDialects
+GET_ARGUMENT = 4  # its index in a pass's vtable, after two destructors, getName and getDependentDialects
 RUN_ON_OPERATION = 7  # likewise, where no symbol tells
 SLOTS = 16  # of a pass's vtable that are looked at
 # asked before each optional pass of LLVM; before 16 the other one is, and the first for older passes
@@ -33,14 +33,14 @@ class Arrived:
     stack: int  # the stack pointer: lower where another pass started it
 
     def fits(self, glob: str) -> bool:
-        """Whether it is meant by the name that pipelines give it, or by its class's."""
+        """True if a name is the pass's name in pipelines, or its class's name."""
         if not self.argument and self.name.endswith("::OpToOpPassAdaptor"):
             return False
         return any(fnmatchcase(text, glob) for text in (self.argument, self.name, self.name.split("::")[-1]))
 
 
 def arrived(table: list[tuple[int, str]], vtable: str, argument: str, operation: int, stack: int) -> Arrived:
-    """A pass, of what a debugger has read.
+    """Build the pass from what a debugger read.
 
     table    -- address and symbol of each of the first SLOTS functions in its vtable
     vtable   -- the symbol of the vtable, "vtable for mlir::triton::gpu::CoalescePass"
@@ -52,7 +52,7 @@ def arrived(table: list[tuple[int, str]], vtable: str, argument: str, operation:
 
 
 def written_by(process: int) -> dict[str, Any]:
-    """What a process wrote down about the compile that it is in; empty if it did not."""
+    """What a process recorded about its current compile; empty if nothing."""
     for path in Path(tempfile.gettempdir()).glob(f"tracing-stop-*/{process}.json"):
         now: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         return now

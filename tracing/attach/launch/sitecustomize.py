@@ -1,4 +1,4 @@
-"""Switches the stop on in every Python process of a program that has this folder first on its PYTHONPATH.
+"""Enable the stop in every Python process of a program whose PYTHONPATH begins with this folder.
 
 Python imports `sitecustomize` before anything else, and children inherit the path, so the stop reaches
 Inductor's workers. The module of this name that the folder hides is imported afterwards.

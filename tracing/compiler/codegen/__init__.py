@@ -1,1 +1,1 @@
-"""The compile below MLIR: LLVM's passes, ptxas, and their tools."""
+"""Compile below MLIR: LLVM's passes, ptxas, and their tools."""

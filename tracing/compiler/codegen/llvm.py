@@ -1,4 +1,4 @@
-"""LLVM's half of a compile: how many of its passes run, which those are, and the IR around each.
+"""Drive LLVM's half of a compile: how many of its passes run, which, and the IR around each.
 
 LLVM numbers every pass that it may leave out, from the middle end to the code generator, and with
 `-opt-bisect-limit=N` runs the first N; with `-opt-disable=NAME` it runs none of that name. Its options are
@@ -55,12 +55,12 @@ def limited(
     also: int | None = None,
     seconds: float,
 ) -> Limited:
-    """Compile with the first `limit` of LLVM's passes and those that it cannot do without.
+    """Compile with the first `limit` of LLVM's optional passes and all required ones.
 
     compile  -- LLVM's half is enough; its result must be made of what JSON has, and bytes
     limit    -- 0 leaves out all, `ALL` none; the result is then that of an untouched compile
     disabled -- names of passes of which none runs, whatever the limit
-    also     -- the number of one more pass, behind the limit, that runs
+    also     -- the number of one more pass, after the limit, that runs
     seconds  -- after which the child is killed
 
     Cost: one compile in a child, and some MB of text to write if this process itself has compiled before.
@@ -73,8 +73,8 @@ def limited(
     which = f"-opt-bisect-limit={limit}" if also is None else f"-opt-bisect={_up_to(limit)}{also}"
     options = (which, "-opt-bisect-verbose", "-filter-print-funcs=none", *without)
     ended = _compiled(compile, options, seconds)
-    found = _LINE.findall(ended.stderr)
-    return Limited(ended, tuple(LlvmPass(int(n), name, unit, not off) for off, n, name, unit in found))
+    lines = _LINE.findall(ended.stderr)
+    return Limited(ended, tuple(LlvmPass(int(n), name, unit, not off) for off, n, name, unit in lines))
 
 
 def _up_to(limit: int) -> str:
@@ -84,14 +84,14 @@ def _up_to(limit: int) -> str:
 def printed(
     compile: Callable[[Callable[[], None]], Any], *, seconds: float, dies: bool = False
 ) -> tuple[Ended, Iterator[Printed]]:
-    """Compile, and give every pass of LLVM that ran, in order, with the IR before and after it.
+    """Compile; return every pass of LLVM that ran, in order, with the IR before and after it.
 
     compile -- gives the artefacts of LLVM's half by stage, and calls what it is given at the end of each
     seconds -- as for `limited`
     dies    -- it is known to die, or not to end in time
 
     If the compiler dies or does not end in time, the last pass is the one that it was in, and has no IR after
-    it. Cost: ten times that of the compile alone, and in memory 2 MB of text for a small kernel, 50 MB for a
+    it. Cost: ten times that of the compile, and in memory 2 MB of text for a small kernel, 50 MB for a
     large one; twice where the compiler dies. Raises Problem as `limited` does.
     """
 
@@ -121,7 +121,7 @@ def _compiled(compile: Callable[[], Any], options: tuple[str, ...], seconds: flo
     parse = function("LLVMParseCommandLineOptions", None, *types)
 
     def call() -> Any:
-        os.putenv("LLVM_IR_ENABLE_DUMP", "1")  # of this child alone
+        os.putenv("LLVM_IR_ENABLE_DUMP", "1")  # only of this child
         parse(len(words), argv, None)
         return compile()
 

@@ -1,4 +1,4 @@
-"""What LLVM prints while it compiles, as passes: which ran on what, and the IR before and after each.
+"""Parse what LLVM prints into passes: which ran on what, and the IR before and after each.
 
 LLVM says before a pass that it may leave out which number `-opt-bisect-limit` gives it, and prints the IR
 after every pass. The middle end and the code generator, of LLVM's two generations of pass managers, name
@@ -48,7 +48,7 @@ class Printed:
 
 
 def printed_passes(said: str, llir: str = "", *, died: bool = False) -> Iterator[Printed]:
-    """The passes in what LLVM printed, in order.
+    """The passes in LLVM's output, in order.
 
     said -- with `-opt-bisect-verbose`, `-print-after-all`, `-print-module-scope`, and the IR before the first
     llir -- what enters the code generator; "": what the middle end printed last
@@ -62,11 +62,11 @@ def printed_passes(said: str, llir: str = "", *, died: bool = False) -> Iterator
             reader.begin(_Pass(None, line["running"], line["part"], False))
         elif line["skipped"]:
             yield from reader.skip()
-        elif found := _dumped(line, text):
+        elif begun := _dumped(line, text):
             if "Before" in (line["side"], line["when"]):
-                reader.begin(found, text)
+                reader.begin(begun, text)
             else:
-                yield from reader.end(found, text)
+                yield from reader.end(begun, text)
     yield from reader.rest(died)
 
 
@@ -113,8 +113,8 @@ def _dumped(line: re.Match[str], text: str) -> _Pass | None:
 
 def _place(text: str) -> str:
     # whose text it is, if it is machine code: that is printed function by function
-    found = _MACHINE_CODE.match(text)
-    return f"function ({found[1]})" if found else ""
+    match = _MACHINE_CODE.match(text)
+    return f"function ({match[1]})" if match else ""
 
 
 class _Reader:
@@ -123,7 +123,7 @@ class _Reader:
     def __init__(self, llir: str) -> None:
         self._llir = llir
         self._open: list[_Pass] = []  # announced with a number, and not printed yet
-        self._begun: _Pass | None = None  # another that began behind them
+        self._begun: _Pass | None = None  # another that began after them
         self._generator = False  # has printed something
         self._module = ""
         self._machine: dict[str, str] = {}  # the machine code of each function
@@ -132,16 +132,16 @@ class _Reader:
         self._open.append(_Pass(index, name, unit, self._generator))
         self._begun = None
 
-    def begin(self, found: _Pass, text: str = "") -> None:
-        self._generator |= found.generator
+    def begin(self, begun: _Pass, text: str = "") -> None:
+        self._generator |= begun.generator
         if not _place(text) or _BLOCK in text:  # before instruction selection there is none yet
             self._keep(text)
-        if self._open and self._open[-1].alias == found.name:
+        if self._open and self._open[-1].alias == begun.name:
             return  # "Running pass" and "IR Dump Before" of one pass
-        if found.generator or not self._open or self._open[-1].alias:
-            self._begun = found
+        if begun.generator or not self._open or self._open[-1].alias:
+            self._begun = begun
         else:  # LLVM's bisection speaks of the pass that begins next, and names it otherwise
-            self._open[-1] = replace(self._open[-1], alias=found.name)
+            self._open[-1] = replace(self._open[-1], alias=begun.name)
 
     def skip(self) -> Iterator[Printed]:
         # a pass that Triton has LLVM leave out
@@ -150,23 +150,23 @@ class _Reader:
             yield from self.rest()
             yield Printed(one.index, one.name, one.unit, False, self._module, self._module)
 
-    def end(self, found: _Pass, text: str) -> Iterator[Printed]:
-        same = [number for number, one in enumerate(self._open) if one.same(found)]
+    def end(self, ended: _Pass, text: str) -> Iterator[Printed]:
+        same = [number for number, one in enumerate(self._open) if one.same(ended)]
         at = same[-1] if same else len(self._open)
         inside = self._open[at + 1 :]  # a pass of the middle end may ask as one of the code generator does
-        one = self._open[at] if same else found
+        one = self._open[at] if same else ended
         self._open = self._open[:at]
         yield from self.rest()
-        if found.generator and not self._generator:
+        if ended.generator and not self._generator:
             one = self._entered(one)
         before = self._machine.get(_place(text), self._module)
         after = self._keep(text)
-        yield Printed(one.index, one.name, one.unit, found.generator, before, after)
+        yield Printed(one.index, one.name, one.unit, ended.generator, before, after)
         self._open = inside
         yield from self.rest()
 
     def rest(self, died: bool = False) -> Iterator[Printed]:
-        """The passes that were announced and not printed; where LLVM died, also the one in which it did."""
+        """The passes that were announced but not printed, and the pass in which LLVM died."""
         for one in (*self._open, *([self._begun] if died and self._begun else [])):
             before = self._machine.get(one.unit, self._module)
             yield Printed(one.index, one.name, one.unit, one.generator, before, None)

@@ -1,4 +1,4 @@
-"""What mlir-translate, opt and llc do, as far as libtriton has it: translate, optimise and compile LLVM IR.
+"""Do what mlir-translate, opt and llc do, as far as libtriton can.
 
 Triton's bindings make LLVM IR of MLIR, run LLVM's default pipelines over it, and compile its text to
 assembly. They do not read LLVM IR that is to be optimised: that is read through LLVM's own functions, which

@@ -1,4 +1,4 @@
-"""PTX to cubin by each of the assemblers in Triton's wheel.
+"""Assemble PTX into cubins with each assembler of Triton's wheel.
 
 The command line is that of Triton's own backend, so the default gives what a launch of the kernel would run.
 The wheel holds two assemblers of different CUDA versions; which of them the backend takes depends on the
@@ -40,13 +40,13 @@ class Assembler:
 
 def assemblers(arch: int) -> list[Assembler]:
     """The assemblers that Triton uses, that for this architecture first; may be empty."""
-    found = []
+    levels = []
     for name, attribute in _KNOBS.items():
         with contextlib.suppress(RuntimeError):  # raised by the knob where no such binary runs
             tool = getattr(knobs.nvidia, attribute)
-            found.append(Assembler(name, tool.version, Path(tool.path)))
-    default = compiler.get_ptxas(arch).path if found else ""
-    return sorted(found, key=lambda one: str(one.path) != default)
+            levels.append(Assembler(name, tool.version, Path(tool.path)))
+    default = compiler.get_ptxas(arch).path if levels else ""
+    return sorted(levels, key=lambda one: str(one.path) != default)
 
 
 def tools() -> list[Path]:

@@ -1,4 +1,4 @@
-"""Why two cubins of the same PTX differ: the assembler's reasons, which are not the compiler's.
+"""Explain why two cubins of one PTX differ.
 
 - ptxas writes the size and the time of change of every source file into its line table, and nothing for a
   file that is gone, as Inductor's generated ones are after a run;
@@ -20,7 +20,7 @@ _NOBITS = 8  # a section that takes no room in the file
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Why a cubin is another one for the same PTX."""
+    """Why two cubins of one PTX differ."""
 
     assembler: bool  # whether it was seen to be the assembler's doing
     reason: str
@@ -29,7 +29,7 @@ class Difference:
 def difference(
     ptx: str, recorded: bytes, made: bytes, *, target: str, options: Mapping[str, str], tries: int = 6
 ) -> Difference:
-    """Explain two different cubins of one PTX, assembled again where more than debug data differs.
+    """Explain two different cubins of one PTX, assembled anew where more than debug data differs.
 
     target, options -- those of the `Compilation`
 
@@ -60,9 +60,9 @@ def _sections(elf: bytes) -> dict[str, bytes]:
     size, count, names = struct.unpack_from("<HHH", elf, 0x3A)
     headers = [struct.unpack_from("<IIQQQQ", elf, table + i * size) for i in range(count)]
     strings = headers[names][4]
-    found = {}
+    sections = {}
     for name, kind, _, _, offset, length in headers:
         start = strings + name
         text = elf[start : elf.index(b"\0", start)].decode()
-        found[text] = b"" if kind == _NOBITS else elf[offset : offset + length]
-    return found
+        sections[text] = b"" if kind == _NOBITS else elf[offset : offset + length]
+    return sections

@@ -1,4 +1,4 @@
-"""triton-opt's command line: `FILE -pass="option=value" --pass-pipeline=... -split-input-file -o FILE`.
+"""Parse triton-opt's command line: `FILE -pass="option=value" --pass-pipeline=... -o FILE`.
 
 One dash or two, flags and passes in any order; what is no flag of ours is a pass.
 """

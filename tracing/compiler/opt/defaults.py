@@ -1,4 +1,4 @@
-"""What a pass takes for an option that triton-opt's command line leaves out.
+"""The defaults of a pass's options that triton-opt's command line leaves out.
 
 The adders of Triton's bindings demand each of their arguments and tell no default, so this is the one thing
 about passes that is written down: the defaults of Triton's Passes.td. The tests compare them with the passes

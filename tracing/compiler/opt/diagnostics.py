@@ -1,4 +1,4 @@
-"""What MLIR said on stderr, and whether it is what the comments of a test expect.
+"""Parse what MLIR prints on stderr, and compare it with what a test's comments expect.
 
 `expected-error @+1 {{message}}` and its kin mean what they mean for `triton-opt --verify-diagnostics`: each
 must be met by a diagnostic of that kind on that line whose message contains the text, and every diagnostic
@@ -27,7 +27,7 @@ _ADDED = re.compile(
 class Diagnostic:
     """One message of the compiler."""
 
-    line: int | None  # in the file; None: it has no place there
+    line: int | None  # in the file; None: it has no line there
     kind: str  # "error", "warning", "remark", "note"
     message: str
 
@@ -42,18 +42,18 @@ class _Expected:
 
 
 def diagnostics(stderr: str, name: str) -> list[Diagnostic]:
-    """The diagnostics in what the compiler printed; `name` is the file as they name it."""
-    found = []
+    """The diagnostics in the compiler's output; `name` is the file name in them."""
+    parsed = []
     for head, rest in _blocks(stderr):
         if head:
             file, line, _, kind, message = head.groups()
             place = int(line) if file == name else None
-            found.append(Diagnostic(place, kind, "\n".join([message, *_around_quote(rest)[0]])))
-    return found
+            parsed.append(Diagnostic(place, kind, "\n".join([message, *_around_quote(rest)[0]])))
+    return parsed
 
 
 def without_added(stderr: str) -> str:
-    """What the compiler printed, without what triton-opt would not have: it is called in another way."""
+    """The compiler's output without the lines that come from calling it through Python."""
     kept = []
     for head, rest in _blocks(stderr):
         if head and _ADDED.match(head[5]):
@@ -77,12 +77,12 @@ def _blocks(stderr: str) -> Iterator[tuple[re.Match[str] | None, list[str]]]:
 
 
 def _around_quote(rest: list[str]) -> tuple[list[str], list[str]]:
-    # behind its message a diagnostic quotes a line of the source, with a caret below it
+    # after its message a diagnostic quotes a line of the source, with a caret below it
     caret = next((at for at, line in enumerate(rest) if line.strip() == "^"), None)
     return (rest, []) if caret is None else (rest[: max(caret - 1, 0)], rest[caret + 1 :])
 
 
-def unmet(text: str, found: Sequence[Diagnostic], name: str, *, surplus: bool = True) -> list[str]:
+def unmet(text: str, printed: Sequence[Diagnostic], name: str, *, surplus: bool = True) -> list[str]:
     """How the diagnostics differ from what the comments of a file expect; empty if they do not.
 
     text    -- the file
@@ -91,8 +91,8 @@ def unmet(text: str, found: Sequence[Diagnostic], name: str, *, surplus: bool = 
     surplus -- whether a diagnostic that nothing expects is a difference
     """
     expected = list(_expected(text))
-    missing = [one for one in expected if not any(_meets(got, one) for got in found)]
-    others = [got for got in found if surplus and not any(_meets(got, one) for one in expected)]
+    missing = [one for one in expected if not any(_meets(got, one) for got in printed)]
+    others = [got for got in printed if surplus and not any(_meets(got, one) for one in expected)]
     return [
         *(f'{name}:{one.at}: error: expected {one.kind} "{one.text}" was not produced' for one in missing),
         *(f"{name}:{got.line or 0}: error: unexpected {got.kind}: {got.message}" for got in others),

@@ -1,4 +1,4 @@
-"""MLIR's text for passes, `builtin.module(cse,tt.func(canonicalize{max-iterations=2}))`, read.
+"""Parse MLIR's text of a pipeline, `builtin.module(cse,tt.func(canonicalize{max-iterations=2}))`.
 
 The text is what `--pass-pipeline` takes and what `pass_manager.get_pipeline_str()` gives.
 """
@@ -32,17 +32,18 @@ def passes_in(text: str) -> tuple[PassText, ...]:
 
 
 def reproducer_passes(text: str) -> tuple[PassText, ...]:
-    """The passes that a reproducer's file names beside its module, as `-run-reproducer` of triton-opt.
+    """The passes that a reproducer's file names in addition to its module, as `-run-reproducer` of
+    triton-opt.
 
     Raises Problem if it names none.
     """
-    found = _REPRODUCER.search(text)
-    if found is None:
+    match = _REPRODUCER.search(text)
+    if match is None:
         raise Problem(
             "the file names no passes to run: it is no reproducer",
             "TRITON_REPRODUCER_PATH=PREFIX makes Triton write some; or name passes",
         )
-    return passes_in(found[1])
+    return passes_in(match[1])
 
 
 def options_in(text: str) -> dict[str, str]:
@@ -62,9 +63,7 @@ def _passes(text: str, anchors: tuple[str, ...]) -> Iterator[PassText]:
         elif not rest or (rest.startswith("{") and rest.endswith("}")):
             yield PassText(name[0], options_in(rest[1:-1]), anchors)
         else:
-            raise Problem(
-                f"{rest!r} behind {name[0]} in the pipeline is neither passes nor options", _EXAMPLE
-            )
+            raise Problem(f"{rest!r} after {name[0]} in the pipeline is neither passes nor options", _EXAMPLE)
 
 
 def _split(text: str, separator: str) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Settings of MLIR that Triton's Python bindings do not have, through symbols that its library exports.
+"""Set printer options of MLIR that Triton's bindings lack, through exported symbols.
 
 Used for the flags of `tracing opt` that ask for just that, and only in a child process: a library of another
 layout can crash here. Triton 3.6 exports nothing, 3.7 and later do.
@@ -23,8 +23,8 @@ _COUNT = "_ZN4mlir11PassManager16enableStatisticsENS_15PassDisplayModeE"
 _PIPELINE = 1  # PassDisplayMode: in the order of the passes
 _REGISTER = "_ZN4mlir27registerAsmPrinterCLOptionsEv"
 _PARSE = "LLVMParseCommandLineOptions"
-_HEADER = object.__basicsize__  # of a Python object: what its binding adds stands behind it
-_DIRECT = 1 << 2  # nb_inst::direct, behind two bits of nb_inst::state
+_HEADER = object.__basicsize__  # of a Python object: what its binding adds follows it
+_DIRECT = 1 << 2  # nb_inst::direct, after two bits of nb_inst::state
 
 
 def require() -> None:
@@ -43,9 +43,9 @@ def set_options(options: Sequence[str]) -> None:
 
 
 def allow_unregistered_dialects(context: Any) -> None:
-    """Let a context read operations of dialects that it does not have.
+    """Make a context accept operations of unregistered dialects.
 
-    Raises Problem where this Triton keeps its contexts in another way.
+    Raises Problem where this Triton stores its contexts differently.
     """
     allow, allowed = _symbol(_ALLOW), _symbol(_ALLOWED)
     allow.argtypes, allow.restype = (ctypes.c_void_p, ctypes.c_bool), None
@@ -58,17 +58,17 @@ def allow_unregistered_dialects(context: Any) -> None:
 
 
 def verify_nothing(manager: Any) -> None:
-    """Let a pass manager not verify the IR after each pass."""
+    """Disable the verifier after each pass of a pass manager."""
     function(_VERIFY, None, ctypes.c_void_p, ctypes.c_bool)(pointer_of(manager), False)
 
 
 def report_times(manager: Any) -> None:
-    """Let a pass manager print, when it is deleted, how long each pass took."""
+    """Make a pass manager print the time of each pass when it is deleted."""
     function(_TIME, None, ctypes.c_void_p)(pointer_of(manager))
 
 
 def report_statistics(manager: Any) -> None:
-    """Let a pass manager print, after it ran, what its passes counted."""
+    """Make a pass manager print the statistics of its passes after it ran."""
     function(_COUNT, None, ctypes.c_void_p, ctypes.c_int)(pointer_of(manager), _PIPELINE)
 
 

@@ -1,7 +1,7 @@
-"""MLIR text through passes of the installed Triton: what `triton-opt` does, by way of the Python bindings.
+"""Run MLIR text through passes of the installed Triton, as `triton-opt` does, by its Python bindings.
 
 The compiler runs in a child process: LLVM's options stay what they are in this one, and a pass that aborts
-leaves its name and last words. Lines in diagnostics are those of the file, also behind a `// -----`, where
+leaves its name and last words. Lines in diagnostics are those of the file, also after a `// -----`, where
 triton-opt counts from the split on.
 """
 
@@ -32,7 +32,7 @@ _MODULE = ("any", "builtin.module")
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What is done to a file, in triton-opt's terms."""
+    """The options of a run, in triton-opt's terms."""
 
     passes: tuple[PassText, ...] = ()
     split_input_file: bool = False
@@ -50,7 +50,7 @@ class Settings:
     timing: bool = False
     statistics: bool = False
     crash_reproducer: str = ""  # file that gets the IR and the passes of a chunk that fails
-    local_reproducer: bool = False  # ... the failing pass alone
+    local_reproducer: bool = False  # ... only the failing pass
     printer: tuple[str, ...] = ()  # LLVM's options of the printer, "-mlir-print-local-scope"
     debug: bool = False
     debug_only: str = ""
@@ -66,7 +66,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a file."""
+    """The result of a run on a file."""
 
     text: str  # the modules that came through
     stderr: str  # the compiler's diagnostics, and dumps that were asked for

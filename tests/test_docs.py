@@ -1,0 +1,80 @@
+"""README and docs: links lead to files and headings that exist, and shell blocks run."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import typer
+from commands import ROOT
+from doc_blocks import record_demo, run_block
+from test_layers import LAYERS
+
+from docs import NEEDS, PAGES, Block, anchors, blocks, links
+from tracing.cli import app
+
+BLOCKS = blocks()
+README_LINES = 150
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("demo")
+    record_demo(folder)
+    return folder
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_relative_link_leads_to_a_file_and_a_heading(page: Path) -> None:
+    for link in links(page):
+        path, _, anchor = link.partition("#")
+        target = page.parent / path if path else page
+
+        assert target.exists(), link
+        assert not anchor or anchor in anchors(target), link
+
+
+def test_every_page_of_the_docs_is_linked_from_another_page() -> None:
+    linked = {(page.parent / link.partition("#")[0]).resolve() for page in PAGES for link in links(page)}
+
+    assert set(PAGES) - linked == {ROOT / "README.md"}
+
+
+def test_every_command_has_a_page_or_is_named_on_that_of_opt() -> None:
+    pages = {page.stem for page in PAGES if page.parent.name == "commands"}
+    opt = (ROOT / "docs/commands/opt.md").read_text()
+    group = typer.main.get_command(app)
+    commands = {name for name, command in group.commands.items() if not command.hidden}  # type: ignore[attr-defined]
+
+    assert {name for name in commands - pages if f"`tracing {name}`" not in opt} == set()
+
+
+def test_the_table_of_layers_is_what_is_tested() -> None:
+    text = (ROOT / "docs/architecture.md").read_text().partition("\n## Layers\n")[2]
+    rows = re.findall(r"^\| `([\w.]+)` \| (.*) \|$", text, re.MULTILINE)
+    table = {layer: set(re.findall(r"`([\w.]+)`", cell)) - {"tracing"} for layer, cell in rows}
+
+    assert table == {
+        layer: imported - {layer} for layer, imported in LAYERS.items() if not layer.startswith("__")
+    }
+
+
+def test_readme_has_at_most_150_lines() -> None:
+    assert len((ROOT / "README.md").read_text().splitlines()) <= README_LINES
+
+
+def test_needs_of_shell_blocks_are_known() -> None:
+    assert "" in {block.needs for block in BLOCKS} <= {"", *NEEDS}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", BLOCKS, ids=str)
+def test_a_shell_block_runs_with_the_exit_status_that_it_promises(
+    block: Block, recorded: Path, tmp_path: Path
+) -> None:
+    if block.needs:
+        runner = "; `make soak` runs it" if block.needs in ("time", "gdb") else ""
+        pytest.skip(f"{block} needs {block.needs}{runner}")
+
+    run_block(block, recorded, tmp_path)
