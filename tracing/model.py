@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 
@@ -61,12 +61,52 @@ def exact(value: Scalar | Mapping[str, Scalar]) -> object:
     return type(value).__name__, repr(value)
 
 
-class Record(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """One line of a run; records form no cycles, and hundreds of thousands would keep the collector busy."""
+class RecordFile(NamedTuple):
+    """The files that hold one kind of record, one file a process."""
+
+    name: str  # "kernels": kernels-<host>-<rank>-<pid>.ndjson
+    compressed: bool  # .ndjson.zst: the records come one a launch or one a pass
+
+
+_FILES: dict[type, RecordFile] = {}
+
+
+class _RecordType(msgspec.StructMeta):
+    # takes `file` and `compressed` from the line that declares a record; msgspec calls no __init_subclass__
+    def __new__(
+        cls,
+        name: str,
+        bases: tuple[type, ...],
+        namespace: dict[str, Any],
+        *,
+        file: str = "",
+        compressed: bool = False,
+        **options: Any,
+    ) -> _RecordType:
+        record = super().__new__(cls, name, bases, namespace, **options)
+        if file:
+            assert file not in (one.name for one in _FILES.values()), f"two records are in {file}"
+            _FILES[record] = RecordFile(file, compressed)
+        return record
+
+
+class Record(msgspec.Struct, metaclass=_RecordType, frozen=True, omit_defaults=True, gc=False):
+    """An immutable fact of a run.
+
+    A record that has lines of its own declares its file, `class Kernel(Record, frozen=True, file="kernels")`,
+    and `compressed=True` if a run has a line for each launch or pass. Other records are parts of such lines.
+    """
+
+    # no garbage collection: records form no cycles, and hundreds of thousands would keep the collector busy
 
     def stored(self) -> Record:
         """This record as JSON can hold it."""
         return self
+
+
+def file_of(kind: type[Record]) -> RecordFile:
+    """The files that hold records of one kind; raises KeyError for a record that declares none."""
+    return _FILES[kind]
 
 
 R = TypeVar("R", bound=Record)
@@ -149,7 +189,7 @@ class Argument(Exact, frozen=True):
         return _copy(self, value=to_json(self.value))
 
 
-class Kernel(Record, frozen=True):
+class Kernel(Record, frozen=True, file="kernels"):
     """One compiled kernel."""
 
     id: int
@@ -168,7 +208,7 @@ class Kernel(Record, frozen=True):
     undefined: tuple[str, ...] = ()  # but for these names
 
 
-class Signature(Record, frozen=True):
+class Signature(Record, frozen=True, file="signatures"):
     """One way in which a kernel is launched: everything but the bits and the storages."""
 
     id: int
@@ -182,7 +222,7 @@ class Signature(Record, frozen=True):
         return _copy(self, args=tuple(arg.stored() for arg in self.args))
 
 
-class LaunchLine(Record, frozen=True):
+class LaunchLine(Record, frozen=True, file="launches", compressed=True):
     """One launch as written when it starts."""
 
     index: int  # order of launch in this process, from 0
@@ -194,7 +234,7 @@ class LaunchLine(Record, frozen=True):
     thread: int = 0  # threads are numbered in the order of their first launch or operator
 
 
-class Storage(Record, frozen=True):
+class Storage(Record, frozen=True, file="storages"):
     """A block of memory that a launch or an operator touched.
 
     An allocator reuses freed memory: two blocks of one process may overlap, one after the other.
@@ -205,7 +245,7 @@ class Storage(Record, frozen=True):
     nbytes: int
 
 
-class CallSite(Record, frozen=True):
+class CallSite(Record, frozen=True, file="sites"):
     """A place in the program's own Python code, outside of torch, Triton and generated code."""
 
     id: int
@@ -220,7 +260,7 @@ class CallSite(Record, frozen=True):
         return f"{self.file if near.startswith(os.pardir) else near}:{self.line} in {self.function}"
 
 
-class OperatorSignature(Record, frozen=True):
+class OperatorSignature(Record, frozen=True, file="operatorsignatures"):
     """One way in which an operator outside of Triton is called: everything but the bits and the storages."""
 
     id: int
@@ -232,7 +272,7 @@ class OperatorSignature(Record, frozen=True):
     random: bool = False  # it draws from a generator: equal inputs need not give equal outputs
 
 
-class OperatorCall(Record, frozen=True):
+class OperatorCall(Record, frozen=True, file="operators", compressed=True):
     """One call of an operator outside of Triton that wrote or allocated memory."""
 
     index: int  # order in this process, from 0
@@ -243,7 +283,7 @@ class OperatorCall(Record, frozen=True):
     thread: int = 0
 
 
-class OperatorDigests(Record, frozen=True):
+class OperatorDigests(Record, frozen=True, file="operatordigests", compressed=True):
     """The bits that one operator read and wrote, in its signature's order; of `--operators digests`.
 
     `Digest.bits` is empty where none could be taken.
@@ -254,7 +294,7 @@ class OperatorDigests(Record, frozen=True):
     after: tuple[Digest, ...]
 
 
-class Access(Record, frozen=True):
+class Access(Record, frozen=True, file="accesses", compressed=True):
     """What one launch touched, exactly: the interpreter saw it. Keys are argument positions.
 
     An argument that was touched everywhere has its own digest, as in `Digest.bits`. Where it was not, the
@@ -274,7 +314,7 @@ class Access(Record, frozen=True):
     uninitialised: Mapping[int, tuple[int, int]] = {}  # read though nobody wrote it: first element, how many
 
 
-class OutOfBounds(Record, frozen=True):
+class OutOfBounds(Record, frozen=True, file="outofbounds"):
     """Accesses of one launch outside of its argument, by one line of the kernel.
 
     Written before the first of them happens, and once more when the kernel has run if there were more: the
@@ -293,7 +333,7 @@ class OutOfBounds(Record, frozen=True):
     where: str  # "file.py:12" of the kernel; empty if unknown
 
 
-class Reread(Record, frozen=True):
+class Reread(Record, frozen=True, file="rereads", compressed=True):
     """What a writer's view held just before a launch that reads the same memory through another view."""
 
     launch: int  # that reads
@@ -303,7 +343,7 @@ class Reread(Record, frozen=True):
     bits: str
 
 
-class Values(Record, frozen=True):
+class Values(Record, frozen=True, file="values", compressed=True):
     """The elements of one small tensor argument in logical order, before or after one launch."""
 
     launch: int
@@ -312,8 +352,8 @@ class Values(Record, frozen=True):
     values: tuple[bool | int | float | str, ...]  # "nan", "inf", "-inf": JSON has no number for these
 
 
-class DigestBatch(Record, frozen=True):
-    """What launches found and left, column by column, written when it is known; see `digests.Columns`."""
+class DigestBatch(Record, frozen=True, file="digests", compressed=True):
+    """What launches found and left, column by column, written when it is known; see `Columns`."""
 
     launches: Sequence[int]
     patterns: Sequence[tuple[tuple[int, ...], tuple[int, ...]]]  # argument positions before, and after
@@ -333,7 +373,7 @@ class DigestLine(Record, frozen=True):
     after: Mapping[int, Digest]  # of every one that it may have written
 
 
-class LaunchTime(Record, frozen=True):
+class LaunchTime(Record, frozen=True, file="times", compressed=True):
     """How long one launch took."""
 
     launch: int
@@ -341,7 +381,7 @@ class LaunchTime(Record, frozen=True):
     device_us: float | None = None  # between events around it on its stream; None: not on a GPU, or captured
 
 
-class UserHash(Exact, frozen=True):
+class UserHash(Exact, frozen=True, file="hashes", compressed=True):
     """What a user's hash_fn gave for what one launch found and left; keys are argument positions."""
 
     launch: int
@@ -355,7 +395,7 @@ class UserHash(Exact, frozen=True):
         return _copy(self, before=_all(to_json, self.before), after=_all(to_json, self.after))
 
 
-class Compilation(Record, frozen=True):
+class Compilation(Record, frozen=True, file="compilations"):
     """The compilation of one kernel, written before its first pass."""
 
     id: int  # order in this process, from 0
@@ -371,7 +411,7 @@ class Compilation(Record, frozen=True):
     block_locations: tuple[str, ...] = ()  # of the source's block arguments: its text lacks those of loops
 
 
-class PassStart(Record, frozen=True):
+class PassStart(Record, frozen=True, file="passes", compressed=True):
     """One pass, written before it runs: if nothing follows, the process died inside it."""
 
     compilation: int
@@ -384,7 +424,7 @@ class PassStart(Record, frozen=True):
     caller: str  # "path:line" in Triton's compiler.py
 
 
-class PassEnd(Record, frozen=True):
+class PassEnd(Record, frozen=True, file="passends", compressed=True):
     """One pass that ended."""
 
     compilation: int
@@ -392,7 +432,7 @@ class PassEnd(Record, frozen=True):
     wall_ms: float
 
 
-class PassIR(Record, frozen=True):
+class PassIR(Record, frozen=True, file="passir", compressed=True):
     """The IR on one side of a pass, with locations; it changed nothing where both sides are one blob."""
 
     process: str  # that recorded the pass, "<host>-<rank>-<pid>": another one may have derived its IR
@@ -402,7 +442,7 @@ class PassIR(Record, frozen=True):
     blob: Blob
 
 
-class Derivation(Record, frozen=True):
+class Derivation(Record, frozen=True, file="derivations"):
     """A compilation whose passes ran once more, so that their IR is known."""
 
     process: str
@@ -410,7 +450,7 @@ class Derivation(Record, frozen=True):
     differs: str  # "": its artefacts came out as recorded; else what did not, or why it ended early
 
 
-class StageArtefact(Record, frozen=True):
+class StageArtefact(Record, frozen=True, file="artefacts"):
     """What one stage of a compilation gave: TTIR, TTGIR, LLIR, PTX, cubin, ..."""
 
     compilation: int
@@ -435,7 +475,7 @@ class LlvmPass(Record, frozen=True):
         return self.after not in (None, self.before)
 
 
-class LlvmPasses(Record, frozen=True):
+class LlvmPasses(Record, frozen=True, file="llvm", compressed=True):
     """LLVM's half of one compilation, run once more and printed pass by pass."""
 
     hash: str  # of the compilation
@@ -444,7 +484,7 @@ class LlvmPasses(Record, frozen=True):
     differs: tuple[str, ...] = ()  # stages whose artefact did not come out as recorded
 
 
-class PackedBlob(Record, frozen=True):
+class PackedBlob(Record, frozen=True, file="packed", compressed=True):
     """Where a blob lies that is compressed together with others like it: a part of one pack's content."""
 
     blob: Blob
@@ -453,7 +493,7 @@ class PackedBlob(Record, frozen=True):
     size: int
 
 
-class KeptTensor(Record, frozen=True):
+class KeptTensor(Record, frozen=True, file="outputs"):
     """The content of one tensor argument, before or after one launch."""
 
     launch: int
@@ -462,7 +502,7 @@ class KeptTensor(Record, frozen=True):
     blob: Blob  # a safetensors file with one tensor called "tensor"
 
 
-class Winner(Exact, frozen=True):
+class Winner(Exact, frozen=True, file="winners"):
     """The configuration that an autotuner took for one kernel and one tuning key."""
 
     tuner: Literal["triton", "inductor"]  # @triton.autotune, or Inductor's CachingAutotuner
@@ -482,7 +522,7 @@ class Winner(Exact, frozen=True):
         return _copy(self, config=_all(to_json, self.config), candidates=candidates)
 
 
-class Landmark(Record, frozen=True):
+class Landmark(Record, frozen=True, file="landmarks"):
     """A point at which the ranks of a job can be compared, written when it is reached."""
 
     index: int  # order in this process, from 0
@@ -494,7 +534,7 @@ class Landmark(Record, frozen=True):
     results: tuple[TensorMeta, ...] = ()
 
 
-class LandmarkDigests(Record, frozen=True):
+class LandmarkDigests(Record, frozen=True, file="landmarkdigests"):
     """The bits of one side of a landmark, in the order of its tensors, written when they are known."""
 
     landmark: int
@@ -502,7 +542,7 @@ class LandmarkDigests(Record, frozen=True):
     digests: tuple[Digest, ...]
 
 
-class Perturbed(Record, frozen=True):
+class Perturbed(Record, frozen=True, file="perturbed"):
     """What a run changed that no program may rely on."""
 
     what: str  # "memory", "winners", "programs", "delays", "late stream"
@@ -510,14 +550,14 @@ class Perturbed(Record, frozen=True):
     why_not: str = ""
 
 
-class NotCovered(Record, frozen=True):
+class NotCovered(Record, frozen=True, file="uncovered"):
     """Something that the recorder could not see, and the setting that would show it."""
 
     what: str
     setting: str
 
 
-class Outcome(Record, frozen=True):
+class Outcome(Record, frozen=True, file="outcomes"):
     """How the case ended; a run without one was killed, or is still being recorded."""
 
     status: Literal[
@@ -586,7 +626,7 @@ class Uncomparable(Record, frozen=True, tag_field="kind", tag="uncomparable"):
 Value: TypeAlias = TensorValue | PlainValue | Container | Uncomparable
 
 
-class Result(Record, frozen=True):
+class Result(Record, frozen=True, file="results"):
     """What the compiled case gave or left, value by value: its result, gradients, parameters, state."""
 
     name: (
@@ -595,14 +635,14 @@ class Result(Record, frozen=True):
     value: Value
 
 
-class Start(Record, frozen=True):
+class Start(Record, frozen=True, file="starts"):
     """What the compiled case started from, value by value: inputs, parameters, state, random generators."""
 
     name: str  # as of its `Result`, "input 0"
     value: Value
 
 
-class ReadVariable(Record, frozen=True):
+class ReadVariable(Record, frozen=True, file="variables"):
     """An environment variable that the code of the case read, as it was when it was first read."""
 
     name: str

@@ -46,4 +46,5 @@ def ranks_compared(run: store.Run, limit: int) -> int:
 def _next(run: store.Run, event: Event) -> list[str]:
     if event.row is None or event.way is None:
         return []
-    return hints.of_launch(run, run.joined(event.row, *event.way), event.rank)
+    process = next(one for one in run.processes() if store.rank_of(one) == event.rank)
+    return hints.of_launch(run, run.joiner(process).launch(event.row), event.rank)

@@ -93,10 +93,7 @@ def find_launch(run: Run, index: int, rank: int | None = None) -> tuple[str, Ker
             f"{run.path} has no single launch {index}: {why}", f"{there}`tracing show {run.path}` lists them"
         )
     process, row = having[0]
-    signatures = run.signatures(process)
-    if row.line.signature not in signatures:
-        raise Problem(f"{run.path} is damaged: launch {index} has no signature", "record it again")
-    return process, run.joined(row, *signatures[row.line.signature])
+    return process, run.joiner(process).launch(row)
 
 
 def launches_of(run: Run, process: str, kernel: str) -> list[int]:

@@ -18,8 +18,7 @@ import msgspec
 import zstandard
 
 from tracing.errors import Problem
-from tracing.model import Blob, PackedBlob, Record, RunInfo
-from tracing.store.lines import KINDS, PACKED
+from tracing.model import Blob, PackedBlob, Record, RecordFile, RunInfo, file_of
 
 PACK_WINDOW = 23  # log2 of the bytes that a pack looks back: beyond the text before
 RESERVE = 64 << 20  # bytes of disk that must be free before a run starts
@@ -43,9 +42,9 @@ class RunWriter:
         self.path = path
         self.rank = rank
         self.process = f"{socket.gethostname()}-{rank}-{os.getpid()}"
-        self._files: dict[str, BinaryIO] = {}
+        self._files: dict[RecordFile, BinaryIO] = {}
         self._encoder = msgspec.json.Encoder()
-        self._packers: dict[str, zstandard.ZstdCompressionObj] = {}
+        self._compressors: dict[RecordFile, zstandard.ZstdCompressionObj] = {}
         self._lock = threading.RLock()  # kernels are compiled by several threads
         self._packed_blobs: set[Blob] = set()
         self._packs = 0
@@ -57,11 +56,11 @@ class RunWriter:
     def extend(self, records: Sequence[Record]) -> None:
         """Write records of one kind, a line each, with one call to the operating system."""
         if records:
-            kind = KINDS[type(records[0])]
+            kind = file_of(type(records[0]))
             lines = b"".join(self._encoder.encode(record.stored()) + b"\n" for record in records)
             with self._lock:
                 file = self._file(kind)
-                file.write(self._packed(kind, lines))
+                file.write(self._compressed(kind, lines) if kind.compressed else lines)
                 file.flush()
 
     def blob(self, content: str | bytes) -> Blob:
@@ -101,21 +100,19 @@ class RunWriter:
         """Blobs that lie in packs of other processes."""
         self._packed_blobs.update(blobs)
 
-    def _file(self, kind: str) -> BinaryIO:
+    def _file(self, kind: RecordFile) -> BinaryIO:
         file = self._files.get(kind)
         if file is None:
-            suffix = ".ndjson.zst" if kind in PACKED else ".ndjson"
-            file = self._files[kind] = (self.path / f"{kind}-{self.process}{suffix}").open("ab")
+            suffix = ".ndjson.zst" if kind.compressed else ".ndjson"
+            file = self._files[kind] = (self.path / f"{kind.name}-{self.process}{suffix}").open("ab")
         return file
 
-    def _packed(self, kind: str, lines: bytes) -> bytes:
-        # one frame a file, flushed: what repeats is found again, and every line so far can be unpacked
-        if kind not in PACKED:
-            return lines
-        if kind not in self._packers:
-            self._packers[kind] = zstandard.ZstdCompressor().compressobj()
-        packer = self._packers[kind]
-        return packer.compress(lines) + packer.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK)
+    def _compressed(self, kind: RecordFile, lines: bytes) -> bytes:
+        # one frame a file, so that lines refer to earlier ones; flushed: all lines so far are readable
+        if kind not in self._compressors:
+            self._compressors[kind] = zstandard.ZstdCompressor().compressobj()
+        compressor = self._compressors[kind]
+        return compressor.compress(lines) + compressor.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK)
 
     def close(self) -> None:
         """Close the files; what was appended is on disk already."""

@@ -89,6 +89,7 @@ class ProcessPair:
         self._notes, self._rank, self._processes, self._codes = notes, rank, processes, codes
         self._runs = (notes.a, notes.b)
         self._known = (notes.a.signatures(processes[0]), notes.b.signatures(processes[1]))
+        self._joiners = (notes.a.joiner(processes[0]), notes.b.joiner(processes[1]))
         self._pairs: dict[object, SignaturePair] = {}
         self._timelines = tuple(
             Timeline(run, process, known)
@@ -372,8 +373,8 @@ class ProcessPair:
 
     def _launches(self, a: Step | None, b: Step | None) -> LaunchPair:
         joined = [
-            run.joined(step.row, step.kernel, step.signature) if step is not None else None
-            for run, step in zip(self._runs, (a, b), strict=True)
+            joiner.launch(step.row) if step is not None else None
+            for joiner, step in zip(self._joiners, (a, b), strict=True)
         ]
         return LaunchPair(self._rank, joined[0], joined[1])
 

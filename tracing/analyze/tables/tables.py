@@ -17,7 +17,6 @@ from tracing.analyze.compare.divergence import (
     kind_of,
     settings_of,
 )
-from tracing.analyze.compare.signature_pair import signature_of
 from tracing.analyze.ranks.rank_events import landmarks
 from tracing.analyze.runs.results import value_text
 from tracing.model import (
@@ -197,9 +196,8 @@ def _processes(runs: Sequence[Run], kind: type[Record]) -> Iterator[tuple[Run, i
 
 def _all(runs: Sequence[Run]) -> Iterator[tuple[Run, int, KernelLaunch]]:
     for run, rank, process in _processes(runs, LaunchLine):
-        known = run.signatures(process)
-        for row in run.rows(process):
-            yield run, rank, run.joined(row, *signature_of(row, known, run))
+        for launch in map(run.joiner(process).launch, run.rows(process)):
+            yield run, rank, launch
 
 
 ROWS: Mapping[str, Callable[[Sequence[Run]], Rows]] = {
