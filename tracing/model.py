@@ -29,6 +29,16 @@ Phase: TypeAlias = Literal["forward", "backward", "autotune"]
 Scalar: TypeAlias = bool | int | float | str | None
 
 
+def may_read(role: Role) -> bool:
+    """True if a kernel may read the memory of an argument with this role."""
+    return role in ("in", "in_out", "unknown")
+
+
+def may_write(role: Role) -> bool:
+    """True if a kernel may write the memory of an argument with this role."""
+    return role in ("out", "in_out", "unknown")
+
+
 class NonFinite(msgspec.Struct, frozen=True):
     """A float that JSON lacks, as it lies on disk."""
 
@@ -174,13 +184,13 @@ class Argument(Exact, frozen=True):
 
     @property
     def reads(self) -> bool:
-        """Whether the kernel may read the memory behind this argument."""
-        return self.tensor is not None and self.declared in ("in", "in_out", "unknown")
+        """True if the kernel may read the memory that this argument points to."""
+        return self.tensor is not None and may_read(self.declared)
 
     @property
     def writes(self) -> bool:
-        """Whether the kernel may write the memory behind this argument."""
-        return self.tensor is not None and self.declared in ("out", "in_out", "unknown")
+        """True if the kernel may write the memory that this argument points to."""
+        return self.tensor is not None and may_write(self.declared)
 
     def __post_init__(self) -> None:
         _set(self, value=from_json(self.value))
@@ -715,8 +725,8 @@ class KernelArg(Exact, frozen=True):
 
     @property
     def reads(self) -> bool:
-        """Whether the kernel may read the memory behind this argument."""
-        return self.tensor is not None and self.declared in ("in", "in_out", "unknown")
+        """True if the kernel may read the memory that this argument points to."""
+        return self.tensor is not None and may_read(self.declared)
 
     @property
     def modified(self) -> bool:
@@ -725,8 +735,8 @@ class KernelArg(Exact, frozen=True):
 
     @property
     def writes(self) -> bool:
-        """Whether the kernel may write the memory behind this argument."""
-        return self.tensor is not None and self.declared in ("out", "in_out", "unknown")
+        """True if the kernel may write the memory that this argument points to."""
+        return self.tensor is not None and may_write(self.declared)
 
 
 class KernelLaunch(Record, frozen=True):

@@ -120,8 +120,8 @@ class Planner:
         grid = plan.grid or plan.site.grid(values)
         positions = plan.positions
         plan.signature, args = self._catalogue.signature(plan.site, values, grid, plan.phase)
-        read = [i for i in positions if args[i].declared in ("in", "in_out", "unknown")]
-        written = [i for i in positions if args[i].declared in ("out", "in_out", "unknown")]
+        read = [i for i in positions if args[i].reads]
+        written = [i for i in positions if args[i].writes]
         plan.reads, plan.writes = [positions.index(i) for i in read], [positions.index(i) for i in written]
         plan.metas = [meta for argument in args if (meta := argument.tensor)]
         plan.addresses = any(argument.addresses for argument in args)

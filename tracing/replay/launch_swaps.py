@@ -8,6 +8,7 @@ arguments, or is executed by Triton's interpreter on copies of its tensors in ho
 
 from __future__ import annotations
 
+import inspect
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,11 +22,12 @@ from triton.runtime.jit import JITFunction
 
 from tracing.errors import Problem
 from tracing.interpreter import compiles_wait
+from tracing.interpreter.call_arguments import bound
 from tracing.launch import hooks
 from tracing.launch.launcher import tensor_of
 from tracing.launch.launchers import InductorSite
 from tracing.model import Replacement
-from tracing.replay.loaded_kernel import Grid, LoadedKernel, load_kernel
+from tracing.replay.loaded_kernel import Arguments, Grid, LoadedKernel, load_kernel
 from tracing.upstream.patch import patched
 
 Chosen: TypeAlias = Mapping[str, Mapping[int, Replacement]]  # by kernel, and by which of its launches, from 0
@@ -74,14 +76,16 @@ class Swaps:
             if replacement is None:
                 return original(function, *args, grid=grid, warmup=warmup, **kwargs)
             with self._replacing(function.__name__):
-                given = {**dict(zip(function.arg_names, args, strict=False)), **kwargs}
+                given, options = _given(function, args, kwargs)
                 _require_own(replacement, function, _evaluated(function, grid, given))
                 kernel = self._kernel(replacement.module)
                 given |= _constants(kernel)
                 if replacement.eager:
                     return _interpreted(kernel, given, replacement)
-                options = {"num_ctas": 1, **kernel.options}
-                return original(kernel.function, grid=replacement.grid, warmup=False, **{**given, **options})
+                options = {"num_ctas": 1, **options, **kernel.options}
+                call = bound(kernel.function.fn, given)
+                fixed = {"grid": replacement.grid, "warmup": False}
+                return original(kernel.function, *call.args, **call.kwargs, **options, **fixed)
 
         wrapped: Launch = torch._dynamo.disable(run)  # type: ignore[no-untyped-call]
         return wrapped
@@ -131,7 +135,16 @@ def _own_grid(site: InductorSite, args: Sequence[Any]) -> Grid | None:
     return site.grid(args) if site.settled else None
 
 
-def _evaluated(function: JITFunction[Any], grid: Any, given: Mapping[str, Any]) -> Grid:
+def _given(
+    function: JITFunction[Any], args: Sequence[object], kwargs: Mapping[str, object]
+) -> tuple[dict[str, object], dict[str, object]]:
+    # the arguments of a launch by parameter, and the compiler options
+    own = {name: value for name, value in kwargs.items() if name in function.arg_names}
+    options = {name: value for name, value in kwargs.items() if name not in own}
+    return dict(inspect.signature(function.fn).bind_partial(*args, **own).arguments), options
+
+
+def _evaluated(function: JITFunction[Any], grid: Any, given: Mapping[str, object]) -> Grid:
     if callable(grid):
         grid = grid({p.name: p.default for p in function.params if p.has_default} | dict(given))
     x, y, z = (*grid, 1, 1)[:3]
@@ -147,7 +160,7 @@ def _require_own(replacement: Replacement, function: Any, grid: Grid | None) -> 
         raise Problem(f"run again, it has the grid {grid}, and {replacement.own_grid} was recorded")
 
 
-def _constants(kernel: LoadedKernel) -> dict[str, Any]:
+def _constants(kernel: LoadedKernel) -> dict[str, object]:
     # without what Triton made a constant of because of its value
     declared = [parameter.name for parameter in kernel.function.params if parameter.is_constexpr]
     return {name: kernel.constants[name] for name in declared if name in kernel.constants}
@@ -168,7 +181,7 @@ def _launcher(autotuner: Any, kernel: LoadedKernel, grid: tuple[int, int, int]) 
     return launcher
 
 
-def _interpreted(kernel: LoadedKernel, given: Mapping[str, Any], replacement: Replacement) -> None:
+def _interpreted(kernel: LoadedKernel, given: Arguments, replacement: Replacement) -> None:
     defaults = {p.name: p.default for p in kernel.function.params if p.has_default}
     values = {**defaults, **{name: given[name] for name in kernel.function.arg_names if name in given}}
     with torch._C._DisableTorchDispatch(), _on_host(values) as copies:
@@ -176,16 +189,17 @@ def _interpreted(kernel: LoadedKernel, given: Mapping[str, Any], replacement: Re
 
 
 @contextmanager
-def _on_host(values: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    # The values with copies of their tensors in host memory; what was written there is copied back after it.
+def _on_host(values: Arguments) -> Iterator[Arguments]:
+    # The values with copies of their tensors in host memory; results are copied back.
     # Tensors that share a storage share its copy.
     storages: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
-    copies: dict[str, Any] = {}
-    for name, value in values.items():
+
+    def copied(name: str, value: object) -> object:
+        if isinstance(value, tuple):
+            return tuple(copied(f"{name}.{i}", member) for i, member in enumerate(value))
         tensor = tensor_of(value)
         if tensor is None:
-            copies[name] = value
-            continue
+            return value
         if tensor is not value:
             raise TypeError(f"argument {name} is a {type(value).__name__}, of which no copy is made")
         storage = tensor.untyped_storage()
@@ -194,7 +208,8 @@ def _on_host(values: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
             storages[storage.data_ptr()] = whole, whole.to("cpu", copy=True)
         copy = storages[storage.data_ptr()][1].untyped_storage()
         layout = tensor.storage_offset(), tensor.shape, tensor.stride()
-        copies[name] = torch.empty(0, dtype=tensor.dtype).set_(copy, *layout)
-    yield copies
+        return torch.empty(0, dtype=tensor.dtype).set_(copy, *layout)
+
+    yield {name: copied(name, value) for name, value in values.items()}
     for whole, host in storages.values():
         whole.copy_(host)

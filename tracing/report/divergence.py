@@ -23,6 +23,7 @@ from tracing.analyze.compare.divergence import (
     OtherTensor,
     OutputDiffers,
     Overrun,
+    ReadOutside,
     Stream,
     Uninitialised,
     Unknown,
@@ -167,7 +168,7 @@ def _(found: LaunchDiffers, names: Names) -> Iterator[str]:
         yield f"the kernel's code differs: its {what} is not the same"
     elif found.tuned:
         yield "an autotuner took another winner; nothing else differs"
-    elif found.changes and found.changes[0].name == "kernel":
+    elif found.other_kernel:
         yield "the program launches another kernel here"
     else:
         changed = ", ".join(change.name for change in found.changes)
@@ -187,8 +188,8 @@ def _(found: OrderDiffers, names: Names) -> Iterator[str]:
 
 @_explained.register
 def _(found: OutputDiffers, names: Names) -> Iterator[str]:
-    if found.doubt == "out of bounds":
-        yield f"all its arguments are equal, and it reads outside of {found.overrun}"
+    if isinstance(found.doubt, ReadOutside):
+        yield f"all its arguments are equal, and it reads outside of {found.doubt.argument}"
     elif found.doubt == "addresses":
         yield "cannot be decided: all its arguments are equal,"
         yield "and it reads memory through addresses, which is no argument"

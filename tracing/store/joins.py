@@ -81,9 +81,7 @@ class LaunchJoiner:
         )
 
 
-def _arguments(
-    signature: Signature, line: LaunchLine, digests: DigestLine | None
-) -> tuple[KernelArg, ...]:
+def _arguments(signature: Signature, line: LaunchLine, digests: DigestLine | None) -> tuple[KernelArg, ...]:
     # a tensor that has a digest from before the launch only was not changed by the launch
     storages = iter(line.storages)
     before = digests.before if digests else {}

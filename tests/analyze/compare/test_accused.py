@@ -19,6 +19,7 @@ from tracing.analyze.compare.divergence import (
     OtherTensor,
     OutputDiffers,
     Overrun,
+    ReadOutside,
     Stream,
     Uninitialised,
     Unknown,
@@ -32,6 +33,7 @@ A, B = (
     for index in (4, 5)
 )
 PAIR = LaunchPair(0, A, B)
+OTHER = LaunchPair(0, A, launch(5, *B.args, name="other"))
 WRITER = Writer(1, 2, "writer", "out_ptr")
 BLOCK = (Change("BLOCK", "16", "64"),)
 CODE = CodeDifference("source", ("-x", "+y"))
@@ -47,9 +49,9 @@ def reader(kind: str, argument: str | None = "in_ptr", **more: object) -> Accuse
         (LaunchDiffers(PAIR, BLOCK, None, False, ()), reader("configuration", None)),
         (LaunchDiffers(PAIR, BLOCK, None, True, ()), reader("winner", None)),
         (LaunchDiffers(PAIR, BLOCK, CODE, False, ()), reader("code", None)),
-        (LaunchDiffers(PAIR, (Change("kernel", "reader", "other"),), None, False, ()), reader("code", None)),
+        (LaunchDiffers(OTHER, (Change("kernel", "reader", "other"),), None, False, ()), reader("code", None)),
         (OutputDiffers(PAIR, 1), reader("kernel", "out_ptr")),
-        (OutputDiffers(PAIR, 1, "out of bounds", "in_ptr"), reader("out of bounds", "in_ptr")),
+        (OutputDiffers(PAIR, 1, ReadOutside("in_ptr")), reader("out of bounds", "in_ptr")),
         (OutputDiffers(PAIR, 1, "unwritten"), reader("unknown", "out_ptr", certain=False)),
         (OutputDiffers(PAIR, 1, "untouched"), reader("unknown", "out_ptr", certain=False)),
         (OutputDiffers(PAIR, 1, "addresses"), reader("unknown", "out_ptr", certain=False)),

@@ -18,6 +18,7 @@ from tracing.analyze.compare.divergence import (
     OneSided,
     Operator,
     OutputDiffers,
+    ReadOutside,
     Uninitialised,
     Writer,
 )
@@ -128,7 +129,8 @@ def test_accesses_outside_of_an_argument_are_told_with_index_program_and_line(tm
     elsewhere = msgspec.structs.replace(outside, launch=7)
     planted = Planted(tmp_path, records=[outside, elsewhere])
 
-    told = planted.told(OutputDiffers(LaunchPair(0, planted.launch, planted.launch), 1, "out of bounds"))
+    pair = LaunchPair(0, planted.launch, planted.launch)
+    told = planted.told(OutputDiffers(pair, 1, ReadOutside("in_ptr")))
 
     assert told.splitlines() == [
         f"in {run} it stores out of bounds: out_ptr[64], 4 addresses, first in program (1, 0, 0), k.py:12"

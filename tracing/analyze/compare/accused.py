@@ -17,6 +17,7 @@ from tracing.analyze.compare.divergence import (
     OrderDiffers,
     OtherTensor,
     Overrun,
+    ReadOutside,
     Runs,
     Stream,
     Uninitialised,
@@ -50,15 +51,15 @@ def accused(found: Divergence) -> Accused:
     if isinstance(found, InputDiffers):
         return accused_of(found.cause, Accused("kernel", name, argument_of(found), *_indices(pair)))
     if isinstance(found, LaunchDiffers):
-        another = any(change.name == "kernel" for change in found.changes)
-        kind: AccusedKind = "code" if found.code or another else "winner" if found.tuned else "configuration"
+        new_code = found.code or found.other_kernel
+        kind: AccusedKind = "code" if new_code else "winner" if found.tuned else "configuration"
         return Accused(kind, name, None, *_indices(pair))
     if isinstance(found, OneSided):
         return Accused("missing", name, None, *_indices(pair), runs="b" if pair.a is None else "a")
     if isinstance(found, OrderDiffers):
         return Accused("order", name, found.argument, *_indices(pair))
-    if found.doubt == "out of bounds":
-        return Accused("out of bounds", name, found.overrun, *_indices(pair))
+    if isinstance(found.doubt, ReadOutside):
+        return Accused("out of bounds", name, found.doubt.argument, *_indices(pair))
     certain = not found.doubt
     return Accused(
         "kernel" if certain else "unknown", name, argument_of(found), *_indices(pair), certain=certain

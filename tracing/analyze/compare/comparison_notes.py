@@ -74,6 +74,7 @@ class Notes:
         """What to look at first if results differ, and no launch was seen to make them do so."""
 
         def rank(found: Divergence) -> tuple[bool, bool]:
-            return not isinstance(found, InputDiffers), getattr(found, "doubt", "") == "untouched"
+            untouched = isinstance(found, OutputDiffers) and found.doubt == "untouched"
+            return not isinstance(found, InputDiffers), untouched
 
         return min(self.suspects, key=rank, default=self.first_consequence)

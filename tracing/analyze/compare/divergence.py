@@ -120,6 +120,12 @@ class LaunchDiffers:
     tuned: bool  # an autotuner chose other values for all that differs
     outputs: tuple[str, ...]  # arguments that it left differently
 
+    @property
+    def other_kernel(self) -> bool:
+        """True if the two runs launched kernels of different names."""
+        a, b = self.pair.a, self.pair.b
+        return a is not None and b is not None and a.kernel_name != b.kernel_name
+
 
 @dataclass(frozen=True, slots=True)
 class InputDiffers:
@@ -131,17 +137,22 @@ class InputDiffers:
 
 
 @dataclass(frozen=True, slots=True)
+class ReadOutside:
+    """The launch read memory outside of its arguments, and no digest covers that memory."""
+
+    argument: str  # the nearest argument
+
+
+@dataclass(frozen=True, slots=True)
 class OutputDiffers:
-    """A kernel left other bits although all that it read was equal."""
+    """A kernel left different bits although all its inputs were equal."""
 
     pair: LaunchPair
     position: int
-    doubt: Literal["", "out of bounds", "unwritten", "untouched", "addresses"] = ""
-    # "out of bounds": it read outside of its arguments;
-    # "unwritten": the memory held other bits before, and the launch may have left part of it unwritten;
-    # "untouched": likewise, and where it differs it holds what it held before;
-    # "addresses": it read through addresses, and what it read there is not known
-    overrun: str = ""  # the argument outside of which it read
+    doubt: ReadOutside | Literal["", "unwritten", "untouched", "addresses"] = ""
+    # "unwritten": the memory held different bits before, and the launch may have left part of it unwritten;
+    # "untouched": likewise, and the differing ranges hold what they held before;
+    # "addresses": the kernel followed pointers that it loaded, and no digest covers what it read there
 
 
 @dataclass(frozen=True, slots=True)

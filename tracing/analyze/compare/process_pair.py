@@ -21,6 +21,7 @@ from tracing.analyze.compare.divergence import (
     Operator,
     OrderDiffers,
     OutputDiffers,
+    ReadOutside,
     Uninitialised,
     Unknown,
 )
@@ -323,7 +324,7 @@ class ProcessPair:
         accused = [slot for slot, one in whose.items() if one == "launch"]
         overruns = [one for step in (seen.b, seen.a) for one in step.out_of_bounds if one.access == "load"]
         if accused and overruns:
-            yield OutputDiffers(launches, accused[0].position, "out of bounds", overruns[0].argument)
+            yield OutputDiffers(launches, accused[0].position, ReadOutside(overruns[0].argument))
             self._mark(seen, accused, "differs")
             return
         if accused and seen.pair.addresses:
