@@ -311,6 +311,29 @@ def test_the_interpreter_names_the_elements_that_nobody_wrote(why: Why) -> None:
     assert why(run("one"), run("two")) == Uninitialised(None, elements=(2, 2))
 
 
+def test_the_operator_that_wrote_in_one_run_is_the_cause_if_only_the_other_run_read_uninitialised_elements(
+    why: Why,
+) -> None:
+    added = Operators().call(1, "aten::add_", [X], [X], arguments="1")
+    seen = Access(1, {0: digits("y")}, {1: digits("of y")}, uninitialised={0: (2, 2)})
+    other = Access(1, {0: digits("z")}, {1: digits("of z")})
+
+    cause = why(([writer(0), reader(1, "y")], [seen]), ([writer(0), reader(1, "z")], [*added.records, other]))
+
+    assert cause == Operator(("", "aten::add_"), ("", "1"), "b", proven=True)
+
+
+def test_elements_that_were_uninitialised_in_one_run_are_named_if_no_other_write_was_seen(why: Why) -> None:
+    accesses = [Access(0, {0: digits(bits)}, {1: digits(bits)}) for bits in ("one", "two")]
+    accesses[1] = msgspec.structs.replace(accesses[1], uninitialised={0: (2, 2)})
+
+    cause = why(
+        *(([reader(0, bits)], [*EMPTY, seen]) for bits, seen in zip(("one", "two"), accesses, strict=True))
+    )
+
+    assert cause == Uninitialised(None, elements=(2, 2))
+
+
 def test_what_a_launch_read_equally_is_no_difference_whatever_lay_next_to_it(compared: Compare) -> None:
     seen = Access(0, {0: digits("seen")}, {1: digits("left")})
 

@@ -59,6 +59,7 @@ class _Read(NamedTuple):
 
 
 _Reads: TypeAlias = tuple[_Read, _Read]
+_Elements: TypeAlias = tuple[int, int] | None  # uninitialised ones: the first, and how many
 
 
 class Causes:
@@ -82,24 +83,25 @@ class Causes:
             for read, step in zip(reads, (a, b), strict=True)
         ]
         answer = self._compared(given[:1], given[1:], reads)
-        if not isinstance(answer, Follows) and (elements := _uninitialised(a, b, position)):
+        seen = (_uninitialised(a, position), _uninitialised(b, position))
+        if not isinstance(answer, Follows) and any(seen) and not _written_otherwise(answer, seen):
             known = answer if isinstance(answer, Uninitialised) else Uninitialised(None)
-            return replace(known, elements=elements)
+            return replace(known, elements=seen[1] or seen[0])
         if self._unrecorded and not isinstance(answer, Follows):
             return Unknown(self._unrecorded)
         return answer or self._unseen()  # all that was seen to write it left equal bits
 
     def of_result(self, a: TensorValue, b: TensorValue) -> Answer:
         """Why a result of the case differs that is a tensor; asked when all launches were compared."""
-        elements = b.uninitialised or a.uninitialised
-        if elements:
-            return Uninitialised(None, elements)
         sources, reads = [], []
         for timeline, value in zip(self._timelines, (a, b), strict=True):
             stop = value.address + extent(value.meta)[1]
             sources.append([Input(value.address, timeline.memory.sources(value.address, stop, value.meta))])
             reads.append(_Read(value.address, value.meta, value.digest.bits, 0, _END))
         answer = self._compared(sources[0], sources[1], (reads[0], reads[1]))
+        seen = a.uninitialised, b.uninitialised
+        if any(seen) and not _written_otherwise(answer, seen):
+            return Uninitialised(None, seen[1] or seen[0])
         return Unknown(self._unrecorded) if self._unrecorded and answer else answer
 
     def _compared(self, a: Sequence[Input], b: Sequence[Input], reads: _Reads) -> Answer:
@@ -250,9 +252,17 @@ def _rank(answer: Answer) -> int:
     return next((n for n, test in enumerate(tests) if test(answer)), len(tests))
 
 
-def _uninitialised(a: Step, b: Step, position: int) -> tuple[int, int] | None:
-    seen = [one.access.uninitialised.get(position) for one in (b, a) if one.access is not None]
-    return next((elements for elements in seen if elements), None)
+def _uninitialised(step: Step, position: int) -> _Elements:
+    return step.access.uninitialised.get(position) if step.access is not None else None
+
+
+def _written_otherwise(answer: Answer, uninitialised: tuple[_Elements, _Elements]) -> bool:
+    # Elements that were uninitialised in one run only were written in the other run: if that write was seen, it
+    # is the cause. Two runs that had written alike would both have read uninitialised elements.
+    proven = isinstance(answer, (OtherTensor, Stream, Overrun)) or (
+        isinstance(answer, (Operator, Host)) and answer.proven
+    )
+    return proven and None in uninitialised
 
 
 def _read(step: Step, position: int) -> _Read:
