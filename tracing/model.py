@@ -25,7 +25,7 @@ SCHEMA = 2
 
 Blob: TypeAlias = str  # name of a file in blobs/: the digest of its content
 Role: TypeAlias = Literal["in", "out", "in_out", "none", "unknown"]
-Phase: TypeAlias = Literal["forward", "backward", "autotune"]
+Phase: TypeAlias = Literal["forward", "backward"]
 Scalar: TypeAlias = bool | int | float | str | None
 
 
@@ -564,7 +564,7 @@ class NotCovered(Record, frozen=True, file="uncovered"):
     """Something that the recorder could not see, and the setting that would show it."""
 
     what: str
-    setting: str
+    setting: str = ""  # empty: no setting shows it
 
 
 class Outcome(Record, frozen=True, file="outcomes"):

@@ -40,16 +40,6 @@ class History:
     stages: tuple[str, ...]  # that it has, from its first one on
     ended: Ended
 
-    @property
-    def died_in(self) -> Ran | None:
-        """The pass that did not end; None: all that began did."""
-        return self.passes[-1] if self.passes and self.passes[-1].after is None else None
-
-    @property
-    def died_at(self) -> str:
-        """The stage that did not end."""
-        return next((stage for stage in self.stages if stage not in self.artefacts), self.stages[-1])
-
     def place(self, index: int) -> Place:
         """The place before the pass of this index."""
         one = self.passes[index]

@@ -125,7 +125,7 @@ class Landmarks:
                 found = tuple(map(digest, tensors))
         except (RuntimeError, NotImplementedError, TypeError) as error:  # sparse, or captured
             reason = str(error).splitlines()[0]
-            self._catalogue.not_covered(f"the bits of a collective or of parameters ({reason})", "none")
+            self._catalogue.not_covered(f"the bits of a collective or of parameters ({reason})", "")
         else:
             self._writer.append(LandmarkDigests(landmark, side, found))
 

@@ -91,7 +91,7 @@ class LaunchDigests:
                     found[position] = digest(tensor)
             except (RuntimeError, NotImplementedError, TypeError) as error:
                 reason = f"{type(tensor).__name__}: {str(error).splitlines()[0]}"
-                self._catalogue.not_covered(f"the bits of a tensor argument ({reason})", "none")
+                self._catalogue.not_covered(f"the bits of a tensor argument ({reason})", "")
         return found
 
     # ---- on a GPU

@@ -201,7 +201,7 @@ class OperatorCalls:
         try:
             return digest(tensor)
         except (RuntimeError, NotImplementedError, TypeError) as error:  # a quantized tensor
-            not_covered(f"the bits of a tensor of {effect.name} ({str(error).splitlines()[0]})", "none")
+            not_covered(f"the bits of a tensor of {effect.name} ({str(error).splitlines()[0]})", "")
             return _NOT_TAKEN
 
 

@@ -184,7 +184,7 @@ class OutputKeeper:
 
     def _leave_out(self, launch: int, error: Exception) -> None:
         reason = next(iter(str(error).splitlines()), type(error).__name__)
-        setting = "--keep-memory" if _out_of_memory(error) else "none"
+        setting = "--keep-memory" if _out_of_memory(error) else ""
         self._not_covered(f"the content of tensors of launch {launch} ({reason})", setting)
 
     def _stop(self, what: str, setting: str) -> None:

@@ -10,7 +10,6 @@ from functools import singledispatch
 
 from rich.text import Text
 
-from tracing.analyze.compare.accused import accused
 from tracing.analyze.compare.divergence import (
     Cause,
     Divergence,
@@ -276,9 +275,3 @@ def _writer_text(writer: Writer, names: Names) -> str:
 
 def _runs(runs: str, names: Names) -> str:
     return names["ab".index(runs)] if runs in ("a", "b") else " and ".join(names)
-
-
-def accused_text(found: Divergence) -> str:
-    """`code of scale`, `operator aten::add_`: for a line in a table."""
-    one = accused(found)
-    return f"{one.kind} {one.name}".strip()

@@ -257,8 +257,8 @@ def _uninitialised(step: Step, position: int) -> _Elements:
 
 
 def _written_otherwise(answer: Answer, uninitialised: tuple[_Elements, _Elements]) -> bool:
-    # Elements that were uninitialised in one run only were written in the other run: if that write was seen, it
-    # is the cause. Two runs that had written alike would both have read uninitialised elements.
+    # Elements that were uninitialised in one run only were written in the other run: if that write was seen,
+    # it is the cause. Two runs that had written alike would both have read uninitialised elements.
     proven = isinstance(answer, (OtherTensor, Stream, Overrun)) or (
         isinstance(answer, (Operator, Host)) and answer.proven
     )

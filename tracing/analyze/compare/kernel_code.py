@@ -139,11 +139,6 @@ def _by_name(run: Run) -> dict[str, list[Kernel]]:
     return found
 
 
-def _identity(kernel: Kernel) -> tuple[object, ...]:
-    stages = tuple(kernel.stages.values())
-    return kernel.hash, kernel.source, kernel.module, stages, *_configured(kernel)
-
-
 def _configured(kernel: Kernel) -> tuple[object, ...]:
     constants = tuple(sorted(constants_of(kernel).items()))
     return kernel.target, kernel.num_warps, kernel.num_stages, kernel.num_ctas, constants

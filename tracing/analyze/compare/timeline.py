@@ -141,10 +141,6 @@ class Timeline:
         """The digests of an operator's call, if they were taken."""
         return self._operators.digests(operator.number)
 
-    def operators_since(self, index: int) -> list[tuple[OperatorCall, OperatorSignature]]:
-        """The operators that were called when `index` launches had been made, or later."""
-        return [(one, self._operators.signatures[one.signature]) for one in self._operators.all(index)]
-
     def _advance(self, row: Row, *, look: bool) -> Step:
         for call in self._operators.before(row.line.index):
             self._apply(call)
@@ -284,10 +280,6 @@ class _Operators:
 
     def count(self, name: str, arguments: str, launch: int) -> int:
         return bisect_right(self._called.get((name, arguments), ()), launch)
-
-    def all(self, launch: int) -> Iterator[OperatorCall]:
-        calls = self._run.view(self._process, OperatorCall, OperatorCall)
-        return (one for one in calls if one.launch >= launch and one.signature in self.signatures)
 
     def digests(self, call: int) -> OperatorDigests | None:
         return self._digests.get(call)
