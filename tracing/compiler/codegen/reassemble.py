@@ -7,15 +7,14 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from tracing import elf
 from tracing.compiler.codegen.ptxas import assemble
 from tracing.compiler.resume import options_of
 
 _DEBUG = (".debug", ".rela.debug", ".rel.debug", ".nv_debug")
-_NOBITS = 8  # a section that takes no room in the file
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,15 +53,6 @@ def differing_sections(a: bytes, b: bytes) -> list[str]:
     return [name for name in first | second if first.get(name) != second.get(name)]
 
 
-def _sections(elf: bytes) -> dict[str, bytes]:
-    # of a 64-bit ELF file; Source: the ELF-64 object file format, e_shoff, e_shentsize, e_shnum, e_shstrndx
-    (table,) = struct.unpack_from("<Q", elf, 0x28)
-    size, count, names = struct.unpack_from("<HHH", elf, 0x3A)
-    headers = [struct.unpack_from("<IIQQQQ", elf, table + i * size) for i in range(count)]
-    strings = headers[names][4]
-    found = {}
-    for name, kind, _, _, offset, length in headers:
-        start = strings + name
-        text = elf[start : elf.index(b"\0", start)].decode()
-        found[text] = b"" if kind == _NOBITS else elf[offset : offset + length]
-    return found
+def _sections(data: bytes) -> dict[str, bytes]:
+    file = elf.ElfFile(data)
+    return {section.name: file.content(section) for section in file.sections}
