@@ -24,6 +24,10 @@ _BUILD_ID = 3  # NT_GNU_BUILD_ID
 _SYMBOL = struct.Struct("<IBBHQQ")  # name, info, other, section, value, size
 
 
+class NotElf(OSError):
+    """The file is not an ELF file of 64 bits, little-endian."""
+
+
 class Section(NamedTuple):
     """One section of a file."""
 
@@ -38,9 +42,9 @@ class ElfFile:
     """The content of one ELF file."""
 
     def __init__(self, data: bytes | mmap.mmap) -> None:
-        """Read the table of sections; raises ValueError if the data are no such ELF file."""
+        """Read the table of sections; raises NotElf if the data are no such file."""
         if data[:6] != _MAGIC:
-            raise ValueError("no ELF file of 64 bits, little-endian")
+            raise NotElf("no ELF file of 64 bits, little-endian")
         self._data = data
         (table,) = struct.unpack_from("<Q", data, 0x28)
         size, count, names = struct.unpack_from("<HHH", data, 0x3A)
@@ -121,10 +125,10 @@ class ElfFile:
 
 @contextmanager
 def opened(path: Path) -> Iterator[ElfFile]:
-    """An ELF file on disk, mapped into memory; raises OSError if it cannot be read or is no such ELF file."""
+    """An ELF file on disk, mapped into memory; raises OSError if it cannot be read, NotElf if it is none."""
     with path.open("rb") as file:
         if file.read(len(_MAGIC)) != _MAGIC:
-            raise OSError(f"{path} is no ELF file of 64 bits, little-endian")
+            raise NotElf(f"{path} is no ELF file of 64 bits, little-endian")
         with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             yield ElfFile(data)
 

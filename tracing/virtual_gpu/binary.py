@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from tracing.elf import ElfFile
+from tracing.elf import ElfFile, NotElf
 
 _SIZED = 4  # format of an attribute: size, then content; the others are four bytes in all
 _FRAME_SIZE, _REGISTERS = 0x11, 0x2F  # attributes: (symbol, value)
@@ -34,7 +34,7 @@ def resources(kernel: bytes) -> Resources:
     """The resources of the one kernel in a cubin or an hsaco."""
     try:
         file = ElfFile(kernel)
-    except ValueError:
+    except NotElf:
         return Resources(None, 0, THREADS)
     if information := file.section(".nv.info"):
         return _of_cubin(file.content(information))
