@@ -9,7 +9,7 @@ import msgspec
 import typer
 
 from tracing import store
-from tracing.analyze.replay.replay_verdict import NothingRecorded, Reproduced, Undecided
+from tracing.analyze.replay.replay_verdict import NothingRecorded, Reproduced, UndecidedReplay
 from tracing.cli.app import RUNS, Runs, app, out
 from tracing.cli.launch_options import Kernel, LaunchNumber, Rank, chosen_launch
 from tracing.cli.replay_answer import Answer, Replaying, answered
@@ -59,7 +59,7 @@ def replay(
         print(msgspec.json.encode(_json(answer)).decode())
     else:
         _print(answer)
-    if isinstance(answer.verdict, NothingRecorded | Undecided):
+    if isinstance(answer.verdict, NothingRecorded | UndecidedReplay):
         raise typer.Exit(2)
     raise typer.Exit(0 if isinstance(answer.verdict, Reproduced) else 1)
 
@@ -114,7 +114,7 @@ def _print(answer: Answer) -> None:
         out.print(line, markup=False)
 
 
-def _text(answer: Answer, names: report.Names) -> Iterator[str]:
+def _text(answer: Answer, names: report.RunNames) -> Iterator[str]:
     yield from answer.notes
     launches = {side: one.launch for side, one in answer.launches.items()}
     yield from report.replay_text(answer.result, answer.verdict, answer.recorded, launches, names)

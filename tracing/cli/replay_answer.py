@@ -13,7 +13,7 @@ import msgspec
 from tracing import environment
 from tracing.analyze.compare.evidence import float_atomics
 from tracing.analyze.replay.replay_plan import other_inputs, planned
-from tracing.analyze.replay.replay_verdict import Verdict, verdict
+from tracing.analyze.replay.replay_verdict import ReplayVerdict, verdict
 from tracing.analyze.runs.rerecording import is_virtual
 from tracing.cli.app import err
 from tracing.cli.rerecord import record_again
@@ -42,7 +42,7 @@ class Answer:
     recorded: Mapping[Side, Mapping[str, Digest]]  # what the launch left in each run, by argument
     notes: tuple[str, ...]  # of recording inputs again
     result: ReplayResult
-    verdict: Verdict
+    verdict: ReplayVerdict
     payloads: ReplayResult | None  # under FpSan
 
 
@@ -110,10 +110,10 @@ def _replayed(
     def call() -> dict[str, Any]:
         environment.use_inductors_ptxas()
         from tracing.replay.fpsan import instrumented, require_fpsan
-        from tracing.replay.kernel_replay import Asked, replay
+        from tracing.replay.kernel_replay import ReplayRequest, replay
 
         pairs = planned(launches, given, first)
-        asked = [Asked(one, launches[one], inputs, given[inputs]) for one, inputs in pairs]
+        asked = [ReplayRequest(one, launches[one], inputs, given[inputs]) for one, inputs in pairs]
         outputs = list(dict.fromkeys(name for one in launches.values() for name in one.outputs))
         if fpsan:
             require_fpsan()

@@ -131,7 +131,7 @@ def _batch(launches: Sequence[Digested]) -> DigestBatch:
     )
 
 
-class Batch:
+class RecordedBatch:
     """A recorded batch, and its digests as objects, which are made when the first of them is asked for."""
 
     def __init__(self, recorded: DigestBatch) -> None:
@@ -150,7 +150,7 @@ class Row(msgspec.Struct, gc=False):
     """One launch, its digests still in the columns in which they were written."""
 
     line: LaunchLine
-    batch: Batch | None = None  # None: it has no digests
+    batch: RecordedBatch | None = None  # None: it has no digests
     before: Sequence[int] = ()  # argument positions
     after: Sequence[int] = ()
     first: int = 0  # its first digest in the batch
@@ -195,7 +195,7 @@ def rows(lines: Iterable[LaunchLine], batches: Iterable[DigestBatch]) -> Iterato
     waiting = iter(lines)
     line = next(waiting, None)
     for batch in batches:
-        first, columns = 0, Batch(batch)
+        first, columns = 0, RecordedBatch(batch)
         if len(batch.launches) != len(batch.pattern):
             raise ValueError(f"{len(batch.launches)} launches, {len(batch.pattern)} patterns")
         for launch, number in zip(batch.launches, batch.pattern, strict=True):

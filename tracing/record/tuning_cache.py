@@ -14,7 +14,7 @@ from triton.runtime.autotuner import Config
 
 from tracing.model import Scalar, Winner
 
-Settings: TypeAlias = Mapping[str, Scalar]
+CacheSettings: TypeAlias = Mapping[str, Scalar]
 Frozen: TypeAlias = Callable[[str, str, tuple[str, ...]], Winner | None]
 How: TypeAlias = Literal["tuned", "cached", "frozen"]
 

@@ -31,7 +31,7 @@ from tracing.replay.loaded_kernel import Arguments, Grid, LoadedKernel, load_ker
 from tracing.upstream.patch import patched
 
 Chosen: TypeAlias = Mapping[str, Mapping[int, Replacement]]  # by kernel, and by which of its launches, from 0
-Launch: TypeAlias = Callable[..., Any]
+LaunchFunction: TypeAlias = Callable[..., Any]
 
 
 class Swaps:
@@ -43,7 +43,9 @@ class Swaps:
         self._chosen: Chosen = {}
         self._lock = threading.Lock()  # CUDA's backward launches from autograd's own threads
         self._loaded: dict[str, LoadedKernel] = {}  # by the text of its module
-        self._launchers: dict[tuple[int, Replacement], tuple[Any, Launch]] = {}  # by autotuner, which is held
+        self._launchers: dict[
+            tuple[int, Replacement], tuple[Any, LaunchFunction]
+        ] = {}  # by autotuner, which is held
         self._exit = ExitStack()
 
     def __enter__(self) -> Swaps:
@@ -70,7 +72,7 @@ class Swaps:
             self.launched[kernel] += 1
         return self._chosen.get(kernel, {}).get(number)
 
-    def _around_function(self, original: Launch) -> Launch:
+    def _around_function(self, original: LaunchFunction) -> LaunchFunction:
         def run(function: JITFunction[Any], *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
             replacement = self._next(function.__name__) if hooks.shown() and not warmup else None
             if replacement is None:
@@ -87,10 +89,10 @@ class Swaps:
                 fixed = {"grid": replacement.grid, "warmup": False}
                 return original(kernel.function, *call.args, **call.kwargs, **options, **fixed)
 
-        wrapped: Launch = torch._dynamo.disable(run)  # type: ignore[no-untyped-call]
+        wrapped: LaunchFunction = torch._dynamo.disable(run)  # type: ignore[no-untyped-call]
         return wrapped
 
-    def _around_inductor(self, original: Launch) -> Launch:
+    def _around_inductor(self, original: LaunchFunction) -> LaunchFunction:
         def run(autotuner: Any, *args: Any, stream: int, benchmark_run: bool = False, **kwargs: Any) -> Any:
             trial = benchmark_run or autotuner.triton_interpret or not hooks.shown()
             replacement = None if trial else self._next(autotuner.fn.__name__)
@@ -121,7 +123,7 @@ class Swaps:
                 self._loaded[module] = self._exit.enter_context(load_kernel(module))
             return self._loaded[module]
 
-    def _launcher(self, autotuner: Any, kernel: LoadedKernel, replacement: Replacement) -> Launch:
+    def _launcher(self, autotuner: Any, kernel: LoadedKernel, replacement: Replacement) -> LaunchFunction:
         key = id(autotuner), replacement
         if key not in self._launchers:
             self._launchers[key] = autotuner, _launcher(autotuner, kernel, replacement.grid)
@@ -166,7 +168,7 @@ def _constants(kernel: LoadedKernel) -> dict[str, object]:
     return {name: kernel.constants[name] for name in declared if name in kernel.constants}
 
 
-def _launcher(autotuner: Any, kernel: LoadedKernel, grid: tuple[int, int, int]) -> Launch:
+def _launcher(autotuner: Any, kernel: LoadedKernel, grid: tuple[int, int, int]) -> LaunchFunction:
     # as the autotuner makes its own, of a copy that has this function and this configuration alone
     twin = object.__new__(type(autotuner))  # copy.copy would pickle it
     twin.__dict__.update(vars(autotuner))
@@ -177,7 +179,7 @@ def _launcher(autotuner: Any, kernel: LoadedKernel, grid: tuple[int, int, int]) 
     twin._create_compile_options = lambda *args: {**compile_options(twin, *args), **kernel.options}
     warps_and_stages = {name: kernel.options[name] for name in ("num_warps", "num_stages")}
     config = triton.Config(_constants(kernel), **warps_and_stages)
-    launcher: Launch = twin._precompile_config(config).make_launcher()
+    launcher: LaunchFunction = twin._precompile_config(config).make_launcher()
     return launcher
 
 

@@ -17,15 +17,15 @@ from tracing.analyze.compare.divergence import (
     InputDiffers,
     LaunchDiffers,
     OneSided,
-    Operator,
+    OperatorCause,
     OrderDiffers,
     OtherTensor,
     OutputDiffers,
     Overrun,
     ReadOutside,
-    Stream,
+    StreamCause,
     Uninitialised,
-    Unknown,
+    UnknownCause,
     Writer,
     digests_of,
 )
@@ -209,14 +209,14 @@ def _(found: InputDiffers, names: Names) -> Iterator[str]:
 def cause_text(cause: Cause, names: Names) -> Iterator[str]:
     """Why something that was read differs, line by line."""
     passed = getattr(cause, "through", ())
-    if isinstance(cause, Operator):
+    if isinstance(cause, OperatorCause):
         yield from _operator(cause, names)
     elif isinstance(cause, Host):
         yield from _host(cause, names)
     elif isinstance(cause, OtherTensor):
         yield f"the program passes another tensor: {cause.a} wrote it in {names[0]},"
         yield f"{cause.b} in {names[1]}"
-    elif isinstance(cause, Stream):
+    elif isinstance(cause, StreamCause):
         yield f"{_writer_text(cause.writer, names)} left equal bits on another stream:"
         yield "does this launch wait for that one?"
     elif isinstance(cause, Uninitialised):
@@ -224,13 +224,13 @@ def cause_text(cause: Cause, names: Names) -> Iterator[str]:
     elif isinstance(cause, Overrun):
         where = "" if cause.runs == "ab" else f" in {_runs(cause.runs, names)}"
         yield f"{_writer_text(cause.writer, names)} overran its argument{where}, into this memory"
-    elif isinstance(cause, Unknown):
+    elif isinstance(cause, UnknownCause):
         yield f"cannot be decided: {cause.why}"
     if passed:
         yield f"passed on by {', then '.join(reversed(passed))}"
 
 
-def _operator(cause: Operator, names: Names) -> Iterator[str]:
+def _operator(cause: OperatorCause, names: Names) -> Iterator[str]:
     calls = [f"{name}({arguments})" for name, arguments in zip(cause.names, cause.arguments, strict=True)]
     if cause.not_deterministic:
         yield f"{calls[0]}: equal inputs, other results: this operator is not deterministic"

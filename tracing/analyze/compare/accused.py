@@ -13,13 +13,13 @@ from tracing.analyze.compare.divergence import (
     LaunchDiffers,
     LaunchPair,
     OneSided,
-    Operator,
+    OperatorCause,
     OrderDiffers,
     OtherTensor,
     Overrun,
     ReadOutside,
     Runs,
-    Stream,
+    StreamCause,
     Uninitialised,
     Writer,
     argument_of,
@@ -71,7 +71,7 @@ def accused_of(cause: Cause | None, reader: Accused) -> Accused:
 
     reader -- what shows it, to be accused of what it does itself
     """
-    if isinstance(cause, Operator):
+    if isinstance(cause, OperatorCause):
         name = cause.names[1] or cause.names[0]
         return Accused("operator", name, runs=cause.runs, certain=cause.proven, through=cause.through)
     if isinstance(cause, Host):
@@ -85,7 +85,7 @@ def accused_of(cause: Cause | None, reader: Accused) -> Accused:
         return replace(reader, kind="uninitialised", through=cause.through)
     if isinstance(cause, Overrun):
         return _of_writer("out of bounds", cause.writer, cause.runs, cause.through)
-    if isinstance(cause, Stream):
+    if isinstance(cause, StreamCause):
         return _of_writer("order", cause.writer, "ab", ())
     return replace(reader, kind="unknown", certain=False)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from tracing.analyze.compare.kernel_code import CodeDifference
-from tracing.analyze.compare.signature_pair import Change
+from tracing.analyze.compare.signature_pair import SettingChange
 from tracing.model import Digest, KernelLaunch
 
 Runs: TypeAlias = Literal["", "a", "b", "ab"]
@@ -43,7 +43,7 @@ class Writer:
 
 
 @dataclass(frozen=True, slots=True)
-class Operator:
+class OperatorCause:
     """An operator outside of Triton wrote what was read."""
 
     names: tuple[str, str]  # in run a and in run b; empty: none wrote it there
@@ -73,7 +73,7 @@ class OtherTensor:
 
 
 @dataclass(frozen=True, slots=True)
-class Stream:
+class StreamCause:
     """The writer's result was equal, and the reader ran on another stream before it was there."""
 
     writer: Writer
@@ -98,13 +98,13 @@ class Overrun:
 
 
 @dataclass(frozen=True, slots=True)
-class Unknown:
+class UnknownCause:
     """Nobody was seen to write it."""
 
     why: str
 
 
-Cause: TypeAlias = Operator | Host | OtherTensor | Stream | Uninitialised | Overrun | Unknown
+Cause: TypeAlias = OperatorCause | Host | OtherTensor | StreamCause | Uninitialised | Overrun | UnknownCause
 
 
 # ---- what differs
@@ -115,7 +115,7 @@ class LaunchDiffers:
     """The kernel, its code, its configuration or its arguments differ."""
 
     pair: LaunchPair
-    changes: tuple[Change, ...]
+    changes: tuple[SettingChange, ...]
     code: CodeDifference | None
     tuned: bool  # an autotuner chose other values for all that differs
     outputs: tuple[str, ...]  # arguments that it left differently
@@ -221,7 +221,7 @@ def key_of(found: Divergence) -> Key:
 
 
 def _names(cause: Cause) -> Key:
-    if isinstance(cause, Operator):
+    if isinstance(cause, OperatorCause):
         return (*cause.names, *cause.arguments)
     writer = getattr(cause, "writer", None)
     return (writer.kernel_name, writer.argument) if writer else ()

@@ -58,7 +58,7 @@ class Input(NamedTuple):
     sources: Sources
 
 
-class Memory:
+class MemoryWrites:
     """The writes that lie on top, as sorted ranges of addresses.
 
     Time: some 1 µs for a range that was written before, proportional to the number of ranges for a new one.

@@ -124,7 +124,7 @@ class _Question:
     side: Side | None  # the IR of this side of the pass is asked for, not its diff
     output: Path | None
 
-    def among(self, steps: Sequence[analysis.Step[P]]) -> list[analysis.Step[P]]:
+    def among(self, steps: Sequence[analysis.PassStep[P]]) -> list[analysis.PassStep[P]]:
         return [step for step in steps if step.record.changed or not self.changed]
 
 
@@ -201,7 +201,7 @@ def _of_stage(records: Sequence[P], stage: str | None) -> list[P]:
     return found
 
 
-def _wanted(steps: Sequence[analysis.Step[P]], grep: str | None, op: str | None) -> set[str] | None:
+def _wanted(steps: Sequence[analysis.PassStep[P]], grep: str | None, op: str | None) -> set[str] | None:
     # the operations whose history is asked for, None: no such question
     if grep is None and op is None:
         return None

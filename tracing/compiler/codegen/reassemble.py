@@ -18,7 +18,7 @@ _DEBUG = (".debug", ".rela.debug", ".rel.debug", ".nv_debug")
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class CubinDifference:
     """Why a cubin is another one for the same PTX."""
 
     assembler: bool  # whether it was seen to be the assembler's doing
@@ -27,7 +27,7 @@ class Difference:
 
 def difference(
     ptx: str, recorded: bytes, made: bytes, *, target: str, options: Mapping[str, str], tries: int = 6
-) -> Difference:
+) -> CubinDifference:
     """Explain two different cubins of one PTX, assembled again where more than debug data differs.
 
     target, options -- those of the `Compilation`
@@ -37,14 +37,14 @@ def difference(
     parts = differing_sections(recorded, made)
     if parts and all(name.startswith(_DEBUG) for name in parts):
         reason = f"only {', '.join(parts)}: ptxas notes there when source files were changed"
-        return Difference(True, reason)
+        return CubinDifference(True, reason)
     arch = int(target.removeprefix("cuda:"))
     again = [assemble(ptx, arch, options=options_of(options)) for _ in range(tries)]
     cubins = {made, *again}
     if len(cubins) > 1 or recorded in cubins:
-        return Difference(True, f"ptxas is not deterministic: {tries + 1} times, {len(cubins)} cubins")
+        return CubinDifference(True, f"ptxas is not deterministic: {tries + 1} times, {len(cubins)} cubins")
     reason = f"ptxas gave this one {tries + 1} times, and never the recorded one: another version of ptxas?"
-    return Difference(False, reason)
+    return CubinDifference(False, reason)
 
 
 def differing_sections(a: bytes, b: bytes) -> list[str]:
