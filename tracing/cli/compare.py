@@ -25,7 +25,7 @@ from tracing.cli.questions import question_of
 from tracing.cli.ranks import ranks_compared
 from tracing.cli.replay import replayed
 from tracing.cli.replay_answer import Replaying
-from tracing.cli.swap import Version, swapped
+from tracing.cli.swap import VersionOption, swapped
 from tracing.errors import Problem
 from tracing.report import comparison as report
 from tracing.report import text
@@ -84,7 +84,7 @@ Swap = Annotated[
     ),
 ]
 SwapWith = Annotated[
-    Version | None,
+    VersionOption | None,
     typer.Option(
         "--with",
         help="With --swap: replace a kernel with the first run's source, or with its configuration "

@@ -35,7 +35,7 @@ class Replaying:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ReplayAnswer:
     """What replays left, and what that says."""
 
     launches: Mapping[Side, RecordedLaunch]
@@ -46,7 +46,7 @@ class Answer:
     payloads: ReplayResult | None  # under FpSan
 
 
-def answered(launches: Mapping[Side, RecordedLaunch], first: Side, how: Replaying) -> Answer:
+def answered(launches: Mapping[Side, RecordedLaunch], first: Side, how: Replaying) -> ReplayAnswer:
     """Execute a launch of one run, or the same call of two, and compare what they leave.
 
     first -- the run that is accused: its launch, on its inputs
@@ -72,7 +72,7 @@ def answered(launches: Mapping[Side, RecordedLaunch], first: Side, how: Replayin
     payloads = _payloads(launches, given, first, how.times) if how.fpsan else None
     recorded = {side: one.expected for side, one in launches.items()}
     said = verdict(result, recorded, different, changed)
-    return Answer(launches, recorded, tuple(notes), result, said, payloads)
+    return ReplayAnswer(launches, recorded, tuple(notes), result, said, payloads)
 
 
 def _elsewhere(launches: Mapping[Side, RecordedLaunch], result: ReplayResult) -> Iterator[str]:

@@ -24,7 +24,7 @@ from tracing.launch.storages import Storages, TouchedMemory
 from tracing.model import Phase, TensorMeta
 from tracing.record.catalogue import Catalogue
 
-Digests: TypeAlias = Literal["all", "declared", "none"]
+DigestedArguments: TypeAlias = Literal["all", "declared", "none"]
 
 # The functions of Inductor's generated modules: straight-line code for fixed layouts, so that the instruction
 # that launches, its scalars and one shape tell a launch's layouts.
@@ -80,7 +80,7 @@ class DigestSlots:
 class Planner:
     """Finds the plan of a launch."""
 
-    def __init__(self, catalogue: Catalogue, storages: Storages, digests: Digests) -> None:
+    def __init__(self, catalogue: Catalogue, storages: Storages, digests: DigestedArguments) -> None:
         self._catalogue = catalogue
         self._storages = storages
         self._digests = digests

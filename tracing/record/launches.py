@@ -26,7 +26,7 @@ from tracing.record.host_launches import HostLaunches
 from tracing.record.landmarks import Landmarks
 from tracing.record.launch_digests import LaunchDigests, LaunchInFlight
 from tracing.record.launch_lines import LaunchLines
-from tracing.record.launch_plans import Digests, DigestSlots, LaunchPlan, Planner, plain_tensor
+from tracing.record.launch_plans import DigestedArguments, DigestSlots, LaunchPlan, Planner, plain_tensor
 from tracing.record.memory.last_writers import LastWriters
 from tracing.record.operator_calls import OperatorCalls, OperatorFacts
 from tracing.record.outputs import Keep, OutputKeeper
@@ -43,7 +43,7 @@ class LaunchRecorder:
     def __init__(
         self,
         writer: RunWriter,
-        digests: Digests = "all",
+        digests: DigestedArguments = "all",
         *,
         operators: OperatorFacts = "writers",
         allow_out_of_bounds: bool = False,

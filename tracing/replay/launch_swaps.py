@@ -24,10 +24,10 @@ from tracing.errors import Problem
 from tracing.interpreter import compiles_wait
 from tracing.interpreter.call_arguments import bound
 from tracing.launch import hooks
-from tracing.launch.launcher import tensor_of
+from tracing.launch.launcher import Grid, tensor_of
 from tracing.launch.launchers import InductorSite
 from tracing.model import Replacement
-from tracing.replay.loaded_kernel import Arguments, Grid, LoadedKernel, load_kernel
+from tracing.replay.loaded_kernel import Arguments, LoadedKernel, load_kernel
 from tracing.upstream.patch import patched
 
 Chosen: TypeAlias = Mapping[str, Mapping[int, Replacement]]  # by kernel, and by which of its launches, from 0

@@ -13,9 +13,9 @@ from triton.runtime.jit import JITFunction
 
 from tracing import interpreter
 from tracing.interpreter.call_arguments import bound, nested
+from tracing.launch.launcher import Grid
 from tracing.program.case import import_file
 
-Grid: TypeAlias = tuple[int, int, int]
 Arguments: TypeAlias = Mapping[
     str, object
 ]  # tensors, numbers and constants, by parameter or member of a tuple

@@ -43,7 +43,7 @@ from tracing.analyze.runs.endings import cut_short, ending
 from tracing.errors import Problem
 from tracing.model import TensorValue
 
-Side = Literal[0, 1]
+RunIndex = Literal[0, 1]
 
 _PAUSES = 32  # how often a comparison goes on to compare columns
 
@@ -51,7 +51,7 @@ _PAUSES = 32  # how often a comparison goes on to compare columns
 @dataclass(slots=True)
 class _Gap:
     # launches in a row that only one run has
-    side: Side
+    side: RunIndex
     first: TimelineStep
     count: int = 0
     changed: bool = False
@@ -77,7 +77,7 @@ class _Pause:
         self.at: Position | None = None
         self._at_end = [False, False]
 
-    def count(self, side: Side, step: TimelineStep) -> None:
+    def count(self, side: RunIndex, step: TimelineStep) -> None:
         launches, lines = self.counts[side]
         self._at_end[side] = step.ends_line
         self.counts[side] = Position(launches + 1, lines + step.ends_line)
@@ -116,7 +116,7 @@ class ProcessPair:
         self._order = LaunchOrder()
         self.unshown: OrderDiffers | None = None  # of launches that are each equal
         self._gap: _Gap | None = None
-        self._cut: set[Side] = set()  # runs that could not be read to their end
+        self._cut: set[RunIndex] = set()  # runs that could not be read to their end
 
     def differences(self) -> Iterator[Divergence]:
         """What differs, in launch order, without what follows from it; repetitions included."""
@@ -174,7 +174,7 @@ class ProcessPair:
             else:
                 yield from self._one_sided(a, b)
 
-    def _steps(self, side: Side, start: Position, pause: _Pause) -> Iterator[TimelineStep]:
+    def _steps(self, side: RunIndex, start: Position, pause: _Pause) -> Iterator[TimelineStep]:
         try:
             for step in self._timelines[side].steps(start, self._notes.covers):
                 pause.count(side, step)
@@ -390,7 +390,7 @@ class ProcessPair:
     # ---- launches that only one run has
 
     def _one_sided(self, a: TimelineStep | None, b: TimelineStep | None) -> Iterator[Divergence]:
-        side: Side = 0 if a is not None else 1
+        side: RunIndex = 0 if a is not None else 1
         step = a or b
         assert step is not None
         if self._gap and self._gap.side != side:
@@ -409,7 +409,7 @@ class ProcessPair:
 
     def _end(self) -> Iterator[Divergence]:
         # one run goes on where the other has ended; no difference if that one is not whole
-        sides: tuple[Side, Side] = (0, 1)
+        sides: tuple[RunIndex, RunIndex] = (0, 1)
         for side in sides:
             run = self._runs[side]
             if early := ending(run, self._rank):
@@ -419,11 +419,11 @@ class ProcessPair:
         self._notes.swapped += self._order.independent
         if not self._gap:
             return
-        ended: Side = 1 if self._gap.side == 0 else 0
+        ended: RunIndex = 1 if self._gap.side == 0 else 0
         if ended not in self._cut and not self._lost(ended):
             yield self._ended_gap(last=True)
 
-    def _lost(self, side: Side) -> bool:
+    def _lost(self, side: RunIndex) -> bool:
         run, process = self._runs[side], self._processes[side]
         lost = cut_short(run, process)
         if lost:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import NamedTuple, TypeAlias, TypeVar
 
+from tracing.analyze.align.launch_matching import Queue
 from tracing.analyze.compare.memory import Input, Left, MemoryWrites, Sources, Write, WriteKind, span
 from tracing.analyze.compare.signature_pair import Signatures, signature_of
 from tracing.digest.columns import Row
@@ -41,7 +42,6 @@ class Position(NamedTuple):
 
 
 Covers: TypeAlias = Callable[[int, str, str, int], bool]
-Queue: TypeAlias = tuple[int, int]  # stream and thread: what is launched there runs in order
 
 
 @dataclass(slots=True)

@@ -22,7 +22,7 @@ from tracing.cli.app import RUNS, Runs, app, err, out
 from tracing.cli.passes.derived import open_derived
 from tracing.cli.passes.failure import unfinished
 from tracing.cli.passes.llvm import derived_llvm
-from tracing.cli.passes.one_pass import Side, print_ir, print_llvm_pass, print_pass, side_asked_for
+from tracing.cli.passes.one_pass import PassSide, print_ir, print_llvm_pass, print_pass, side_asked_for
 from tracing.cli.passes.pass_pairs import Asked, print_pairs
 from tracing.errors import Problem
 from tracing.model import Compilation, LlvmPasses
@@ -121,7 +121,7 @@ class _Question:
     grep: str | None
     op: str | None
     locations: bool
-    side: Side | None  # the IR of this side of the pass is asked for, not its diff
+    side: PassSide | None  # the IR of this side of the pass is asked for, not its diff
     output: Path | None
 
     def among(self, steps: Sequence[analysis.PassStep[P]]) -> list[analysis.PassStep[P]]:
