@@ -3,7 +3,7 @@
 A listener is told of every launch just before and just after it, whichever way it is made:
 
 - `CachingAutotuner.run`: Inductor's Triton kernels, above its normal, static and cached launchers;
-- `KernelArtefacts.launch_metadata` and the launch exit hook: every other compiled launch, `fn[grid](...)`,
+- `CompiledKernel.launch_metadata` and the launch exit hook: every other compiled launch, `fn[grid](...)`,
   autotuned or by hand, with its final grid and stream;
 - `InterpretedFunction.run`: `@triton.jit` under TRITON_INTERPRET=1.
 
@@ -28,7 +28,7 @@ import triton
 from torch._inductor.codegen.multi_kernel import MultiKernelCall
 from torch._inductor.compile_fx import _InProcessFxCompile
 from torch._inductor.runtime.triton_heuristics import CachingAutotuner
-from triton.compiler import KernelArtefacts
+from triton.compiler import CompiledKernel
 from triton.knobs import HookChain
 from triton.runtime.autotuner import Autotuner
 from triton.runtime.errors import InterpreterError
@@ -96,7 +96,7 @@ def installed(listener: Listener) -> Iterator[None]:
 def _patch() -> None:
     points: tuple[tuple[Any, str, Wrapper], ...] = (
         (CachingAutotuner, "run", _around_inductor),
-        (KernelArtefacts, "launch_metadata", _around_compiled),
+        (CompiledKernel, "launch_metadata", _around_compiled),
         (InterpretedFunction, "run", _around_interpreted),
         (interpreter, "execute", _around_execution),
     )
@@ -172,7 +172,7 @@ def _around_inductor(original: Method) -> Method:
 def _around_compiled(original: Method) -> Method:
     sites: dict[int, CompiledSite] = {}
 
-    def launch_metadata(compiled: KernelArtefacts, grid: Sequence[int], stream: int, *args: Any) -> Any:
+    def launch_metadata(compiled: CompiledKernel, grid: Sequence[int], stream: int, *args: Any) -> Any:
         metadata = original(compiled, grid, stream, *args)
         if _thread.hidden:
             return metadata
