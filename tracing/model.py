@@ -1,4 +1,4 @@
-"""The recorded facts: what a run on disk consists of, as frozen records.
+"""The records that a run on disk consists of.
 
 Each `Record` is one line of an NDJSON file. What repeats from launch to launch (a compiled kernel,
 its grid, its argument names and shapes) is stored once and referred to by `id`; `KernelLaunch` is
@@ -177,7 +177,7 @@ class Argument(Exact, frozen=True):
     """One argument of a launch, without what changes from launch to launch."""
 
     name: str
-    declared: Role = "none"  # what the kernel's TTIR says it does with the memory behind it
+    declared: Role = "none"  # what the kernel does, by its TTIR, with the memory that the argument points to
     tensor: TensorMeta | None = None
     value: ScalarField = None  # of an argument that is not a tensor
     addresses: bool = False  # its value, or its content, is used as addresses: no two runs have the same
@@ -219,7 +219,7 @@ class Kernel(Record, frozen=True, file="kernels"):
 
 
 class Signature(Record, frozen=True, file="signatures"):
-    """One way in which a kernel is launched: everything but the bits and the storages."""
+    """What launches of a kernel have in common: everything except the bits and the storages."""
 
     id: int
     kernel: int
@@ -256,13 +256,13 @@ class Storage(Record, frozen=True, file="storages"):
 
 
 class CallSite(Record, frozen=True, file="sites"):
-    """A place in the program's own Python code, outside of torch, Triton and generated code."""
+    """A line of the program's own Python code, outside of torch, Triton and generated code."""
 
     id: int
     file: str
     line: int
     function: str
-    instruction: int = 0  # tells two calls on one line apart
+    instruction: int = 0  # distinguishes two calls on one line
 
     def __str__(self) -> str:
         """`cases/silu.py:9 in forward`, relative to the working directory where the file is inside of it."""
@@ -271,7 +271,7 @@ class CallSite(Record, frozen=True, file="sites"):
 
 
 class OperatorSignature(Record, frozen=True, file="operatorsignatures"):
-    """One way in which an operator outside of Triton is called: everything but the bits and the storages."""
+    """What calls of an operator outside of Triton have in common: all except the bits and the storages."""
 
     id: int
     name: str  # "aten::add_.Tensor"
@@ -308,8 +308,8 @@ class Access(Record, frozen=True, file="accesses", compressed=True):
     """What one launch touched, exactly: the interpreter saw it. Keys are argument positions.
 
     An argument that was touched everywhere has its own digest, as in `Digest.bits`. Where it was not, the
-    digest is of its bytes in logical order, the others as zeros, and behind these of a bit for each byte, set
-    where it was touched. What addresses led to, beside the arguments, is not here.
+    digest is of its bytes in logical order, the others as zeros, followed by a bit for each byte, set where
+    it was touched. Memory that the kernel reached through loaded pointers is not here.
 
     Ranges are bytes, START, STOP, START, STOP, ..., from the argument's first element; an argument that was
     touched everywhere, or in too many ranges to list, has none.
@@ -328,7 +328,7 @@ class OutOfBounds(Record, frozen=True, file="outofbounds"):
     """Accesses of one launch outside of its argument, by one line of the kernel.
 
     Written before the first of them happens, and once more when the kernel has run if there were more: the
-    last line for a launch, argument, kind, place and `inside` counts.
+    last line for a launch, argument, kind, line of the kernel and `inside` counts.
     """
 
     launch: int
@@ -337,7 +337,7 @@ class OutOfBounds(Record, frozen=True, file="outofbounds"):
     element: int  # the first such access, in elements from the argument's first one
     program: tuple[int, int, int]  # that made it
     start: int  # the lowest address
-    stop: int  # behind the highest
+    stop: int  # after the highest
     count: int  # addresses, over all programs
     inside: bool  # within the storage of the argument, as where a slice is overrun
     where: str  # "file.py:12" of the kernel; empty if unknown
@@ -429,7 +429,7 @@ class PassStart(Record, frozen=True, file="passes", compressed=True):
     stage: str  # "ttir", "ttgir", "llir"
     name: str  # "tritongpu-coalesce"
     adder: str  # what Triton's compiler.py called, "passes.ttgpuir.add_coalesce"
-    arguments: tuple[str, ...]  # what it was called with, behind the pass manager
+    arguments: tuple[str, ...]  # the arguments of that call after the pass manager
     pipeline: str  # what `triton-opt --pass-pipeline` takes
     caller: str  # "path:line" in Triton's compiler.py
 
@@ -477,7 +477,7 @@ class LlvmPass(Record, frozen=True):
     name: str  # "instcombine"
     unit: str  # what it worked on: "softmax", "[module]", "function (softmax)"
     before: Blob  # LLVM IR of the module, or machine code of the function
-    after: Blob | None = None  # None: LLVM prints none behind this pass, or died inside it
+    after: Blob | None = None  # None: LLVM prints no IR after this pass, or died inside it
 
     @property
     def changed(self) -> bool:
@@ -501,6 +501,10 @@ class PackedBlob(Record, frozen=True, file="packed", compressed=True):
     pack: str  # name of a file in blobs/
     start: int  # bytes, of the pack's uncompressed content
     size: int
+
+
+KEPT_IN_MEMORY = 1 << 30  # bytes of tensors that a recording holds before it writes some, by default
+KEPT_ON_DISK = 16 << 30  # bytes of tensors that a recording writes at most, by default
 
 
 class KeptTensor(Record, frozen=True, file="outputs"):
@@ -618,8 +622,8 @@ class Container(Record, frozen=True, tag_field="kind", tag="container"):
     def text(self, other: object = None) -> str:
         """`dict of 13, with ['key']`: its length, and the keys that another container has not."""
         known = other.keys if isinstance(other, Container) else self.keys
-        alone = [key for key in self.keys if key not in known]
-        return f"{self.type} of {len(self.keys)}" + (f", with {', '.join(alone)}" if alone else "")
+        extra = [key for key in self.keys if key not in known]
+        return f"{self.type} of {len(self.keys)}" + (f", with {', '.join(extra)}" if extra else "")
 
 
 class Uncomparable(Record, frozen=True, tag_field="kind", tag="uncomparable"):
@@ -816,7 +820,7 @@ class Workload:
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """How a launch is made in the place of a program's own."""
+    """How a launch of the program is replaced."""
 
     module: str  # Python text that defines KERNEL, CONSTANTS and OPTIONS
     grid: tuple[int, int, int]
@@ -867,7 +871,7 @@ class ReplayResult(Record, frozen=True):
 
 
 class Rerun(Record, frozen=True):
-    """What a case gave, run again with launches replaced."""
+    """The results of a case that ran with launches replaced."""
 
     results: Mapping[str, str]  # the identity of each result's value
     outcome: Outcome

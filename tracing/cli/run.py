@@ -18,7 +18,7 @@ from tracing.cli.app import RUNS, Runs, app, err
 from tracing.cli.show import print_run
 from tracing.cli.winners import print_taken
 from tracing.errors import Problem
-from tracing.model import SCHEMA, Outcome, RunInfo, Selection
+from tracing.model import KEPT_IN_MEMORY, KEPT_ON_DISK, SCHEMA, Outcome, RunInfo, Selection
 from tracing.store.winners import read_winners
 
 if TYPE_CHECKING:
@@ -157,8 +157,8 @@ def run(
     winners: WinnersPath = None,
     keep_outputs: KeepOutputs = False,
     keep_inputs: KeepInputs = False,
-    keep_memory: KeepMemory = 1 << 30,
-    keep_disk: KeepDisk = 16 << 30,
+    keep_memory: KeepMemory = KEPT_IN_MEMORY,
+    keep_disk: KeepDisk = KEPT_ON_DISK,
     keep_spill: KeepSpill = Spill.oldest,
     time_launches: TimeLaunches = False,
     hash_fn: HashFunction = None,

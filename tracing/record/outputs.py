@@ -19,7 +19,7 @@ import safetensors.torch
 import torch
 
 from tracing.launch.coverage import NO_GRAPHS
-from tracing.model import Blob, KeptTensor
+from tracing.model import KEPT_IN_MEMORY, KEPT_ON_DISK, Blob, KeptTensor
 from tracing.store import RunWriter
 
 # dtypes that safetensors 0.7 and later stores and loads; of another the bytes are stored
@@ -61,8 +61,8 @@ class Keep:
     """What is kept, and how much of it."""
 
     inputs: bool = False  # what a launch reads, too
-    memory: int = 1 << 30  # bytes
-    disk: int = 16 << 30
+    memory: int = KEPT_IN_MEMORY  # bytes
+    disk: int = KEPT_ON_DISK
     spill: Literal["oldest", "largest"] = "oldest"
 
 
@@ -74,13 +74,13 @@ class OutputKeeper:
         writer: RunWriter,
         not_covered: Callable[[str, str], None],
         *,
-        memory: int = 1 << 30,
-        disk: int = 16 << 30,
+        memory: int = KEPT_IN_MEMORY,
+        disk: int = KEPT_ON_DISK,
         spill: Literal["oldest", "largest"] = "oldest",
     ) -> None:
         """Keep tensors in the run of `writer`.
 
-        not_covered -- told what is not kept, and the setting that would keep it
+        not_covered -- receives what is not kept, and the setting that would keep it
         memory      -- of clones held at most, over all devices; beyond it they are written down to half of it
         disk        -- of files written at most, before compression; equal files are one
         spill       -- which clones are written first

@@ -1,4 +1,4 @@
-"""A recorded launch made with another build of its kernel: does it leave what is expected?"""
+"""Launches another build of a recorded kernel on the recorded inputs, and judges the results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One recorded launch executed several times on the inputs that it had: what does it leave?
+"""Executes one recorded launch several times on its recorded inputs, and compares the results.
 
 Each replay starts from the same bytes: contents that were kept, and zeros everywhere else. What it leaves is
 compared bit by bit with what the first left. Two more start with other bytes instead of the zeros: elements

@@ -1,8 +1,8 @@
-"""Launches of Triton kernels made otherwise than the program makes them.
+"""Replaces chosen launches of Triton kernels while a program runs.
 
-A kernel is launched from two places: `JITFunction.run`, which is `fn[grid](...)`, autotuned or by hand, and
+Two functions launch kernels: `JITFunction.run`, which is `fn[grid](...)`, autotuned or by hand, and
 `CachingAutotuner.run`, for what Inductor generates and for the kernels that it finds in a compiled function.
-At both a chosen launch is made with another function, constants, compiler options and grid on the same
+In both a chosen launch is made with another function, constants, compiler options and grid on the same
 arguments, or is executed by Triton's interpreter on copies of its tensors in host memory.
 """
 
@@ -169,7 +169,7 @@ def _constants(kernel: LoadedKernel) -> dict[str, object]:
 
 
 def _launcher(autotuner: Any, kernel: LoadedKernel, grid: tuple[int, int, int]) -> LaunchFunction:
-    # as the autotuner makes its own, of a copy that has this function and this configuration alone
+    # as the autotuner makes its own, of a copy that has only this function and this configuration
     twin = object.__new__(type(autotuner))  # copy.copy would pickle it
     twin.__dict__.update(vars(autotuner))
     twin.fn = kernel.function

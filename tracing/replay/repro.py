@@ -1,4 +1,4 @@
-"""One recorded launch as a script of its own: kernel, inputs, configuration, and the digests it must leave.
+"""Writes one recorded launch as a script: kernel, inputs, configuration, and the digests it must leave.
 
 The script needs torch, Triton, NumPy and safetensors, and nothing else of this project: what executes the
 kernel where there is no GPU lies in its folder, as a copy. Of a run recorded without a GPU that leaves the

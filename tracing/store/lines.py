@@ -21,9 +21,9 @@ def files(run: Path, kind: type[Record]) -> list[Path]:
     return sorted(run.glob(f"{file_of(kind).name}-*.ndjson*"))
 
 
-def damaged(place: object, how: object) -> Problem:
-    """To be raised where a run cannot be read on."""
-    return Problem(f"{place} is damaged: {how}", "copy the run again, or record it again")
+def damaged(path: object, how: object) -> Problem:
+    """The error for a run that cannot be read further."""
+    return Problem(f"{path} is damaged: {how}", "copy the run again, or record it again")
 
 
 def lines(path: Path, kind: type[R], skip: int = 0) -> Iterator[R]:
@@ -43,15 +43,15 @@ def lines(path: Path, kind: type[R], skip: int = 0) -> Iterator[R]:
                 block = block.split(b"\n", skip - number)[-1]
                 count, number = count + number - skip, skip
             try:
-                found = decoder.decode_lines(block)
+                records = decoder.decode_lines(block)
             except msgspec.MsgspecError:  # where in the block, and what stands before it
                 yield from _one_by_one(path, number, decoder, block)
             else:
-                yield from found
+                yield from records
             number += count
     except zstandard.ZstdError as error:
         raise Problem(
-            f"{path} is damaged behind line {number}: {error}", "copy the run again, or record it again"
+            f"{path} is damaged after line {number}: {error}", "copy the run again, or record it again"
         ) from None
 
 

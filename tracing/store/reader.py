@@ -1,4 +1,4 @@
-"""A recorded run, read from disk: its records, its blobs, and what is joined from them."""
+"""Reads a recorded run: its records, its blobs, and the launches, operators and passes joined from them."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ class Run:
         ]
 
     def signatures(self, process: str) -> dict[int, tuple[Kernel, Signature]]:
-        """The ways in which one process launched its kernels, by number."""
+        """The kernels and signatures with which one process launched, by number."""
         kernels = {kernel.id: kernel for kernel in self._written(process, Kernel)}
         found = {one.id: one for one in self._written(process, Signature)}
         return {number: (kernels[one.kernel], one) for number, one in found.items() if one.kernel in kernels}
@@ -155,7 +155,7 @@ class Run:
         )
 
     def sites(self, process: str) -> dict[int, CallSite]:
-        """The places in the program's own code from which one process launched or called, by number."""
+        """The lines of the program's own code from which one process launched or called, by number."""
         return {site.id: site for site in self._written(process, CallSite)}
 
     def storages(self, process: str) -> dict[int, Storage]:
@@ -234,8 +234,8 @@ class Run:
         compilations = {one.id: one for one in self._written(process, Compilation)}
         ends = {(end.compilation, end.index): end for end in self._written(process, PassEnd)}
         for start in self._written(process, PassStart):
-            place = (process[1:], start.compilation, start.index)
-            before, after = sides.get((*place, "before"), ""), sides.get((*place, "after"), "")
+            key = (process[1:], start.compilation, start.index)
+            before, after = sides.get((*key, "before"), ""), sides.get((*key, "after"), "")
             end = ends.get((start.compilation, start.index))
             fields = msgspec.structs.asdict(start) | {"before": before}
             fields["compilation"] = self._compiled(compilations, start.compilation)

@@ -1,4 +1,4 @@
-"""One launch of a run, with all that is needed to execute it again: code, arguments, and what they held."""
+"""Collects what a replay of one launch needs: code, arguments, and the contents of the inputs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Number: TypeAlias = bool | int | float | None
 
 @dataclass(frozen=True, slots=True)
 class RecordedLaunch:
-    """One launch of a run, ready to be executed again."""
+    """One launch of a run, ready for a replay."""
 
     run: Run
     process: str

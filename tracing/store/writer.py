@@ -1,4 +1,4 @@
-"""A run being recorded: what one process appends to it."""
+"""Writes a run: the files that one process appends to."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class RunWriter:
         return name
 
     def pack(self, level: int = 1) -> Pack:
-        """Start a pack: blobs that resemble one another, and take little beside one another.
+        """Start a pack: blobs that resemble each other, compressed together.
 
         level -- of zstd: 9 takes a fifth less than 1, and 20 times as long, some 20 ms a kernel
         """
@@ -88,16 +88,16 @@ class RunWriter:
             return Pack(self, f"{self.process}-{self._packs - 1}", level)
 
     def packed(self, record: PackedBlob) -> None:
-        """Note where a blob lies, so that it is not stored again."""
+        """Record the location of a blob, so that no other copy is stored."""
         self.append(record)
         self._packed_blobs.add(record.blob)
 
     def holds(self, blob: Blob) -> bool:
-        """Whether this process packed the blob already, or was told that another one has."""
+        """True if this process packed the blob, or knows that another process did."""
         return blob in self._packed_blobs
 
     def known(self, blobs: Iterable[Blob]) -> None:
-        """Blobs that lie in packs of other processes."""
+        """Note blobs that are in packs of other processes."""
         self._packed_blobs.update(blobs)
 
     def _file(self, kind: RecordFile) -> BinaryIO:
@@ -124,15 +124,15 @@ class RunWriter:
 def reopened(path: Path) -> RunWriter:
     """A writer that appends to a recorded run, to files that nobody has written yet.
 
-    Processes are told apart by their numbers, which the operating system gives again: a file would then have
-    two ends, and what is behind the first would be lost.
+    File names have the number of the process, and the operating system reuses numbers: a second process would
+    append to a compressed frame that has ended, and readers stop at the end of a frame.
     """
     writers = (RunWriter(path, number) for number in itertools.count())
     return next(one for one in writers if not any(path.glob(f"*-{one.process}.ndjson*")))
 
 
 class Pack:
-    """Blobs compressed one behind the other in one frame; each is in the operating system's hands at once.
+    """Blobs compressed one after the other in one frame; each is handed to the operating system immediately.
 
     An IR that differs little from one before it takes a few bytes. Reading a blob unpacks those before it.
     """

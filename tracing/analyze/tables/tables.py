@@ -94,8 +94,8 @@ def _launches(runs: Sequence[Run]) -> TableRows:
 def _arguments(runs: Sequence[Run]) -> TableRows:
     for run, rank, launch in _all(runs):
         for position, arg in enumerate(launch.args):
-            place = {"run": run.name, "rank": rank, "launch": launch.index, "position": position}
-            yield place | _argument(arg)
+            key = {"run": run.name, "rank": rank, "launch": launch.index, "position": position}
+            yield key | _argument(arg)
 
 
 def _argument(arg: KernelArg) -> dict[str, object]:
@@ -114,8 +114,8 @@ def _argument(arg: KernelArg) -> dict[str, object]:
 def _times(runs: Sequence[Run]) -> TableRows:
     for run, rank, process in _processes(runs, LaunchTime):
         for one in run.view(process, LaunchTime, LaunchTime):
-            place = {"run": run.name, "rank": rank, "launch": one.launch}
-            yield place | {"wall_us": one.wall_us, "device_us": one.device_us}
+            key = {"run": run.name, "rank": rank, "launch": one.launch}
+            yield key | {"wall_us": one.wall_us, "device_us": one.device_us}
 
 
 def _passes(runs: Sequence[Run]) -> TableRows:
