@@ -1,4 +1,4 @@
-"""Does what the compiled case gave and left agree with what eager gave and left?"""
+"""Compares the results and the state of the compiled case with those of eager."""
 
 from __future__ import annotations
 

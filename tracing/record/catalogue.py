@@ -1,4 +1,4 @@
-"""What repeats from launch to launch, each stored once: kernels, signatures, gaps."""
+"""Writes what repeats from launch to launch once: kernels, signatures, what is not covered."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known of launches on the host alone: their exact accesses, and memory that nobody has written."""
+"""Records launches on the host: their exact accesses, and reads of memory that nobody has written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the ranks of a job can be compared: at collectives, and at updates of parameters.
+"""Records points at which the ranks of a job can be compared: collectives, and updates of parameters.
 
 A collective is written down when it starts, so that in a job that hangs the last one is known, and the bits
 that it was given and has left follow. They are taken when it has ended:

@@ -1,4 +1,4 @@
-"""The digests of what a launch finds and leaves: on the host at once, on a GPU behind the launch."""
+"""Takes the digests before and after each launch: on the host immediately, on a GPU in stream order."""
 
 from __future__ import annotations
 

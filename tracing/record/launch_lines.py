@@ -1,4 +1,4 @@
-"""The lines of launches, written in launch order, whatever the order in which they become known."""
+"""Writes the lines of launches in launch order, whatever the order in which they become known."""
 
 from __future__ import annotations
 

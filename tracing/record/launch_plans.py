@@ -1,4 +1,4 @@
-"""What can be known of a launch from where it is made and on what: found once, then looked up.
+"""Plans what is recorded of a launch: worked out once per call site and layout, then looked up.
 
 A launch is made thousands of times. Its layouts, its signature and what its digests need on a GPU are one
 plan; the plan on the memory that an allocator gives step for step is a place.

@@ -1,4 +1,4 @@
-"""Every launch of a run: what was launched on what, and the digests of what it found and left.
+"""Records every launch: kernel, arguments, and the digests before and after it.
 
 On a GPU digests are computed behind the launch on its own stream and arrive later, in batches; lines are
 written in launch order all the same. Nothing waits for the device before the end.

@@ -1,4 +1,4 @@
-"""The calls of operators outside of Triton, as a run has them."""
+"""Records the calls of operators outside of Triton."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What exactly each launch found and left: its tensors, kept under a budget of memory and of disk.
+"""Keeps the tensors before and after each launch, under a budget of memory and of disk.
 
 Clones stay on their device until the memory budget is used up; then they are written to the run as
 safetensors, one file a tensor, and one line says whose it is. Keeping a tensor waits for nothing; the

@@ -1,9 +1,9 @@
-"""Which configuration each autotuner takes: written down, and taken from elsewhere where that is asked.
+"""Records which configuration each autotuner takes, and makes autotuners take given ones.
 
 Two autotuners choose by measuring, so what they choose may differ from run to run and from rank to rank:
 
-- `@triton.autotune`: it asks its cache, by tuning key, before it tunes. While active, the cache is one that
-  is told what was chosen, and that knows what is frozen;
+- `@triton.autotune`: it asks its cache, by tuning key, before it tunes. While active, the cache
+  records each choice and holds the frozen ones;
 - Inductor's `CachingAutotuner`: what is frozen is the only configuration that it compiles, in this process
   and in the compile workers, whatever its own cache on disk says, and it is not refined by coordinate
   descent, scaled reduction blocks or combo tuning afterwards.

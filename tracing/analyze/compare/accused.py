@@ -1,4 +1,4 @@
-"""Who did it: a divergence in one word, and a name."""
+"""Names the culprit of a divergence: its kind, and the kernel or operator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why two partners read different bits: who wrote them last, in either run, and did it write the same?
+"""Finds why the two launches of a pair read different bits: the last writer in each run, compared.
 
 What a kernel reads is followed back through the operators that passed it on, until something is found that
 the two runs did differently, or a launch whose results are known to differ.

@@ -1,4 +1,4 @@
-"""What is known of two runs when they were compared, besides what differs."""
+"""Collects what a comparison learns about two runs in addition to the differences."""
 
 from __future__ import annotations
 

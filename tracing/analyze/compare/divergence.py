@@ -1,4 +1,4 @@
-"""What can differ between two runs, and who is accused of it."""
+"""The records of a comparison: what differs between two runs, and the cause."""
 
 from __future__ import annotations
 

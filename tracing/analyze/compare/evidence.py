@@ -1,4 +1,4 @@
-"""What speaks for the cause of a divergence: evidence, read in the kernel's IR and in the runs.
+"""Finds evidence for the cause of a divergence in the kernel's IR and in the runs.
 
 It names what *can* make a difference of this kind, and that it is there. That it did is for a replay to show.
 """

@@ -1,4 +1,4 @@
-"""Do two kernels compute by the same code? A kernel is its code, not its name.
+"""Compares the code of two kernels: a kernel is its code, not its name.
 
 Triton's `metadata.hash` changes with the line on which a kernel stands, so equal hashes prove equal code and
 unequal ones prove nothing. Then the compiled stages decide, without locations, names of values and alignment

@@ -1,4 +1,4 @@
-"""Launches that changed places: does one of them touch what the other writes?"""
+"""Finds pairs of launches in another order, of which one touches what the other writes."""
 
 from __future__ import annotations
 

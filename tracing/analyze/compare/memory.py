@@ -1,4 +1,4 @@
-"""Who wrote which bytes last, in one process of one run.
+"""Tracks the last writer of each byte in one process of one run.
 
 Memory is the address space of the process: slices, views, overlapping arguments and memory that an allocator
 gave out again are all ranges of addresses. Launches and operators write in the order in which they were made.

@@ -1,4 +1,4 @@
-"""One process of each of two runs, launch by launch: what differs, and what merely follows from that."""
+"""Compares one process of each run, launch by launch, and separates causes from consequences."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What there is to compare of two launches, worked out once for each pair of signatures."""
+"""Works out what to compare of two launches, once for each pair of signatures."""
 
 from __future__ import annotations
 

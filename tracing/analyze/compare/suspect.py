@@ -1,4 +1,4 @@
-"""Which launch a divergence accuses, so that it can be replayed."""
+"""Finds the launch that a divergence accuses, so that it can be replayed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One process of one run in the order in which it happened: launches, and what memory held before each."""
+"""Reads one process in launch order: each launch, and the writes that its inputs come from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does a change of configuration come from an autotuner?"""
+"""Decides whether a change of configuration comes from an autotuner."""
 
 from __future__ import annotations
 

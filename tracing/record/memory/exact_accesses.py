@@ -1,4 +1,4 @@
-"""What exactly each launch touched that the interpreter executed, as a run has it."""
+"""Records exactly what each launch touched that the interpreter executed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Host memory that was allocated without being initialised, and that nobody has written since."""
+"""Tracks host memory that was allocated uninitialised and that nobody has written since."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which operator outside of Triton wrote last what a launch reads."""
+"""Tracks which operator outside of Triton last wrote what a launch reads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The IR between the passes of a recorded run: its compilations run once more, and print it.
+"""Derives the IR between the passes of a recorded run: repeats its compilations and prints the IR.
 
 MLIR takes nearly as long to print a kernel's IR after every pass as to compile the kernel. So a recording
 keeps what enters a compilation and what each stage gives, and the rest is derived when the program has ended:

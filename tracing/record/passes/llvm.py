@@ -1,4 +1,4 @@
-"""LLVM's passes of a recorded kernel: its half of the compilation runs once more, and prints each.
+"""Derives LLVM's passes of a recorded kernel: repeats LLVM's half of the compilation and prints each pass.
 
 LLVM gets the recorded IR, so nothing more need be recorded. What a stage gives then must be what it gave, bit
 for bit; where it is not, the run says so.
