@@ -39,25 +39,25 @@ help: ## list the targets and variables
 	@echo "  TRITON_SRC= and LLVM_SRC=folder or archive, TOOLCHAIN=$(TOOLCHAIN) JOBS= COMPILER_LAUNCHER= LIT=1"
 
 doctor: ## list what this machine lacks, and the command that supplies it
-	@$(PYTHON) scripts/doctor.py --venv $(VENV) || [ $$? -eq 1 ]  # 1: warnings only
+	@$(PYTHON) -m scripts.doctor --venv $(VENV) || [ $$? -eq 1 ]  # 1: warnings only
 
 venv: $(STAMP) ## set up the Python environment: torch, Triton and this project
-	@$(if $(filter-out 0,$(SOURCE)),$(PYTHON) scripts/wheel_source.py --venv $(VENV) --toolchain $(TOOLCHAIN))
+	@$(if $(filter-out 0,$(SOURCE)),$(PYTHON) -m scripts.wheel_source --venv $(VENV) --toolchain $(TOOLCHAIN))
 
 llvm: $(STAMP) ## build the libraries of LLVM and MLIR that Triton links, with debug symbols
-	@$(PYTHON) scripts/llvm_build.py $(BUILD) --llvm "$(LLVM)" --llvm-src "$(LLVM_SRC)" --profile "$(LLVM_PROFILE)"
+	@$(PYTHON) -m scripts.llvm_build $(BUILD) --llvm "$(LLVM)" --llvm-src "$(LLVM_SRC)" --profile "$(LLVM_PROFILE)"
 
 triton: llvm ## build Triton in Debug against that LLVM and install it
-	@$(PYTHON) scripts/triton_build.py $(BUILD) $(if $(filter-out 0,$(LIT)),--lit)
+	@$(PYTHON) -m scripts.triton_build $(BUILD) $(if $(filter-out 0,$(LIT)),--lit)
 
 vscode: $(STAMP) ## write VSCode's files for this machine: F5 from a Python line to a C++ pass
-	@$(VENV)/bin/python vscode/generate.py --venv $(VENV) --toolchain $(TOOLCHAIN)
+	@$(VENV)/bin/python -m vscode.generate --venv $(VENV) --toolchain $(TOOLCHAIN)
 
 run: $(STAMP) ## record CASE and show its launches
 	@$(VENV)/bin/tracing run $(CASE) --show
 
 demo: $(STAMP) ## plant a fault in a compiler pass; `compare` finds the launch, `bisect` the pass
-	@$(VENV)/bin/python scripts/demo.py
+	@$(VENV)/bin/python -m scripts.demo
 
 test: lint ## lint, then run every test that needs no GPU
 	@$(VENV)/bin/python -m pytest
@@ -66,7 +66,7 @@ lint: $(STAMP)-test ## run ruff, mypy and the lint of words
 	@$(VENV)/bin/ruff check .
 	@$(VENV)/bin/ruff format --check .
 	@$(VENV)/bin/mypy
-	@$(VENV)/bin/python scripts/lint_words.py
+	@$(VENV)/bin/python -m scripts.lint_words
 
 test-gpu: $(STAMP)-test ## run the tests that need a GPU
 	@$(VENV)/bin/python -m pytest tests/gpu
@@ -80,13 +80,13 @@ soak: $(STAMP)-test ## run the long tests: planted faults, random programs, tuto
 clean: ## delete the environment and caches; ALL=1: recorded runs, sources and builds too
 	@if [ -f $(VENV)/pyvenv.cfg ]; then rm -rf $(VENV); fi
 	@rm -rf build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
-	@find cases scripts tests tracing -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
+	@find cases scripts tests tracing vscode -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 	@$(if $(filter-out 0,$(ALL)),rm -rf runs; if [ -f $(TOOLCHAIN)/.lock ]; then rm -rf $(TOOLCHAIN); fi)
 
 $(STAMP): $(INPUTS)
-	@$(PYTHON) scripts/venv.py $(CHOICE)
+	@$(PYTHON) -m scripts.venv $(CHOICE)
 	@touch $@
 
 $(STAMP)-test: $(INPUTS)
-	@$(PYTHON) scripts/venv.py $(CHOICE) --test
+	@$(PYTHON) -m scripts.venv $(CHOICE) --test
 	@touch $(STAMP) $@

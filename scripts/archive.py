@@ -10,7 +10,7 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
-from pins import Problem
+from scripts.pins import Problem
 
 PIECE = 1 << 20
 

@@ -11,11 +11,11 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-import recipe
-from check import Check
-from machine import GB, free, install, memory, output
-from ninja_build import duration
-from pins import Problem
+from scripts import recipe
+from scripts.check import Check
+from scripts.machine import GB, free, install, memory, output
+from scripts.ninja_build import duration
+from scripts.pins import Problem
 
 COMPILES = 2942  # C++ files of LLVM 22 that Triton's libraries, tools and tests need, by a dry run of ninja
 NO_BUILD = "`make llvm triton` cannot build; stops in Triton's own passes work with the wheel"

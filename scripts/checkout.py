@@ -12,7 +12,7 @@ import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from pins import Problem
+from scripts.pins import Problem
 
 PLACED = "debug-triton-placed"  # in .git: the commit that this program put there
 MOVING = "debug-triton-moving"  # in .git: the commit whose files are being written

@@ -5,18 +5,14 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
-import checkout
-from check import Check
-from library import HOOKS, Library
-from machine import install, installed, output, text
-
-sys.path.append(str(Path(__file__).resolve().parents[1] / "vscode"))
-
-import index_symbols  # its path is known from here on
+from scripts import checkout
+from scripts.check import Check
+from scripts.library import HOOKS, Library
+from scripts.machine import install, installed, output, text
+from vscode import index_symbols
 
 TOOLS = ("ptxas", "cuobjdump", "nvdisasm")
 
@@ -82,7 +78,7 @@ def check_index(venv: Path) -> Check:
         return Check("index", "in gdb's cache", needed)
     # Nothing is lacking, as F5's first task makes it. Measured on two cores.
     saved = "from F5 to a C++ stop it takes 4.5 s with one, 8.9 s without"
-    command = f"python3 {index_symbols.__file__} {present.path}"
+    command = f"python3 -m vscode.index_symbols {present.path}"
     return Check("index", f"none yet; {saved}; F5 makes it once, and so does {command}", needed)
 
 

@@ -19,8 +19,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from pins import Problem
-from script import run
+from scripts.pins import Problem
+from scripts.script import run
 
 ROOT = Path(__file__).resolve().parent.parent
 FAULT = {

@@ -19,11 +19,9 @@ from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
 
-import build_checks
-import debug_checks
-import pins
-from check import LEVELS, Check
-from machine import GB, cores, free, gpus, install, installed, memory, output, room
+from scripts import build_checks, debug_checks, pins
+from scripts.check import LEVELS, Check
+from scripts.machine import GB, cores, free, gpus, install, installed, memory, output, room
 
 
 def check_system(_venv: Path) -> Check:

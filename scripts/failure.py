@@ -6,7 +6,7 @@ import re
 from itertools import takewhile
 from pathlib import Path
 
-from pins import Problem
+from scripts.pins import Problem
 
 STEP = re.compile(r"\[(\d+)/(\d+)\] (.*)")  # how ninja begins the lines that report a step
 FAILED = re.compile(r"FAILED: (?:\[code=\d+\] )?(\S+)")

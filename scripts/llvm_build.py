@@ -18,19 +18,12 @@ import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-import llvm_system
-import ninja_build
-import pch
-import pins
-import recipe
-import script
-import sources
-import wheel_parts
-from machine import GB, gpus, memory, output
-from pins import Pins, Problem
-from recipe import PROFILES, Compiler, Jobs
-from sources import Source
-from toolchain import Toolchain, require_room
+from scripts import llvm_system, ninja_build, pch, pins, recipe, script, sources, wheel_parts
+from scripts.machine import GB, gpus, memory, output
+from scripts.pins import Pins, Problem
+from scripts.recipe import PROFILES, Compiler, Jobs
+from scripts.sources import Source
+from scripts.toolchain import Toolchain, require_room
 
 say = script.speaker("llvm")
 LEAST_MEMORY = 3 * GB  # one file of MLIR takes 2.7

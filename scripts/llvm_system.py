@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import archive
-from machine import install, output
-from pins import Problem
-from sources import LlvmPin, Say
-from toolchain import Toolchain, require_room
+from scripts import archive
+from scripts.machine import install, output
+from scripts.pins import Problem
+from scripts.sources import LlvmPin, Say
+from scripts.toolchain import Toolchain, require_room
 
 # What Triton's build opens below LLVM's folder, and the packages it is in (Debian, Fedora, conda).
 PARTS = {

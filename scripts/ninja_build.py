@@ -21,10 +21,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-import failure
-from failure import SHOWN, STEP
-from machine import GB, output
-from pins import Problem
+from scripts import failure
+from scripts.failure import SHOWN, STEP
+from scripts.machine import GB, output
+from scripts.pins import Problem
 
 QUIET = 60  # seconds between lines of progress where they do not overwrite one another
 

@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from library import Library
-from llvm_build import Llvm
-from machine import output
-from pins import Problem
+from scripts.library import Library
+from scripts.llvm_build import Llvm
+from scripts.machine import output
+from scripts.pins import Problem
 
 HERE = Path(__file__).parent / "debuggee"
 COALESCE = "lib/Dialect/TritonGPU/Transforms/Coalesce.cpp"

@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from machine import GB, cores, memory, output
-from ninja_build import duration
-from pins import Problem
+from scripts.machine import GB, cores, memory, output
+from scripts.ninja_build import duration
+from scripts.pins import Problem
 
 PROFILES = ("Debug", "RelWithDebInfo", "line-tables")
 OLDEST_CLANG = 16  # for Triton's device code: --gcc-install-dir

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
-from pins import Problem
+from scripts.pins import Problem
 
 
 def speaker(name: str) -> Callable[[str], None]:

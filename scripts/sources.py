@@ -12,10 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import archive
-import checkout
-from pins import Pins, Problem
-from toolchain import Toolchain
+from scripts import archive, checkout
+from scripts.pins import Pins, Problem
+from scripts.toolchain import Toolchain
 
 COMMIT = re.compile(r"[0-9a-f]{40}")
 LLVM_PARTS = ("llvm", "mlir", "lld", "cmake", "third-party", "libunwind/include")

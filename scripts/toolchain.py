@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from machine import GB, free
-from pins import Problem
+from scripts.machine import GB, free
+from scripts.pins import Problem
 
 
 @dataclass(frozen=True)

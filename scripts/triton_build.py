@@ -16,21 +16,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-import gdb_index
-import llvm_build
-import ninja_build
-import pch
-import pins
-import proofs
-import recipe
-import script
-import wheel_parts
-from library import Library
-from llvm_build import Llvm
-from machine import GB, installed, output
-from pins import Problem
-from recipe import Compiler
-from toolchain import Toolchain, require_room, require_writable
+from scripts import gdb_index, llvm_build, ninja_build, pch, pins, proofs, recipe, script, wheel_parts
+from scripts.library import Library
+from scripts.llvm_build import Llvm
+from scripts.machine import GB, installed, output
+from scripts.pins import Problem
+from scripts.recipe import Compiler
+from scripts.toolchain import Toolchain, require_room, require_writable
 
 say = script.speaker("triton")
 CMAKE = Path(__file__).parent / "cmake"

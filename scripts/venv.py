@@ -14,11 +14,9 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-import doctor
-import pins
-import script
-from machine import GB, free, gpus, installed, output, room
-from pins import Pair, Pins, Problem
+from scripts import doctor, pins, script
+from scripts.machine import GB, free, gpus, installed, output, room
+from scripts.pins import Pair, Pins, Problem
 
 ROOT = Path(__file__).resolve().parent.parent
 HERE = (sys.version_info[0], sys.version_info[1])

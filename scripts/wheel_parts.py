@@ -8,11 +8,11 @@ import subprocess
 import zipfile
 from pathlib import Path
 
-import recipe
-from machine import installed
-from pins import Problem
-from sources import Say
-from toolchain import Toolchain
+from scripts import recipe
+from scripts.machine import installed
+from scripts.pins import Problem
+from scripts.sources import Say
+from scripts.toolchain import Toolchain
 
 # Of backends/nvidia, what Triton's build would download; lib/cupti is for Proton, which is not built.
 TAKEN = ("bin/*", "include/**/*", "lib/*")

@@ -12,13 +12,10 @@ import re
 import sys
 from pathlib import Path
 
-import pins
-import proofs
-import script
-import sources
-from machine import installed, output
-from pins import Problem
-from toolchain import Toolchain
+from scripts import pins, proofs, script, sources
+from scripts.machine import installed, output
+from scripts.pins import Problem
+from scripts.toolchain import Toolchain
 
 say = script.speaker("source")
 # Without "+8" after the name: it is the function's first line, not some other of its lines.

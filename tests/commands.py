@@ -9,7 +9,6 @@ from pathlib import Path
 
 TESTS = Path(__file__).parent
 ROOT, DATA = TESTS.parent, TESTS / "data"
-GENERATE = ROOT / "vscode/generate.py"
 
 
 def tracing(*args: str, runs: Path, **env: str) -> subprocess.CompletedProcess[str]:
@@ -26,5 +25,16 @@ def recorded(case: str, runs: Path, *args: str, passed: bool = True) -> str:
 
 def make_vscode(folder: Path, *options: str, **env: str) -> subprocess.CompletedProcess[str]:
     """What `make vscode` writes for this environment, into a folder."""
-    command = [sys.executable, str(GENERATE), "--venv", sys.prefix, "--folder", str(folder), *options]
-    return subprocess.run(command, capture_output=True, text=True, env={**os.environ, **env}, check=False)
+    command = [
+        sys.executable,
+        "-m",
+        "vscode.generate",
+        "--venv",
+        sys.prefix,
+        "--folder",
+        str(folder),
+        *options,
+    ]
+    return subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, env={**os.environ, **env}, check=False
+    )

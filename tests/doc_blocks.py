@@ -15,8 +15,8 @@ from docs import Block
 
 def record_demo(folder: Path) -> str:
     """Record the runs demo-sound and demo-faulty below `folder`/runs; returns what `make demo` prints."""
-    command = [sys.executable, str(ROOT / "scripts/demo.py"), str(folder / "runs")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    command = [sys.executable, "-m", "scripts.demo", str(folder / "runs")]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

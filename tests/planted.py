@@ -20,7 +20,7 @@ from tracing.analyze.passes.pass_table import compilation, passes_of
 from tracing.analyze.passes.source_map import artefacts
 from tracing.compiler.child import in_child
 from tracing.compiler.history import history
-from tracing.compiler.resume import Place, resume
+from tracing.compiler.resume import ResumePoint, resume
 from tracing.compiler.symbols import function
 from tracing.compiler.variants import Variants
 from tracing.environment import installed
@@ -131,7 +131,9 @@ class Subject:
     def llvm_alone(self) -> dict[str, str | bytes]:
         """From the last MLIR pass on."""
         last = self.passes[-1]
-        return resume(self.compilation, Place(self.run.text(last.before), last.stage, last.index), last="ptx")
+        return resume(
+            self.compilation, ResumePoint(self.run.text(last.before), last.stage, last.index), last="ptx"
+        )
 
 
 def subject(run: store.Run, kernel: str) -> Subject:

@@ -21,7 +21,7 @@ from triton.compiler import ASTSource
 from tracing import store
 from tracing.analyze.passes.pass_table import compilations, passes_of
 from tracing.compiler.codegen.reassemble import difference
-from tracing.compiler.resume import Place, place_before, resume
+from tracing.compiler.resume import ResumePoint, place_before, resume
 from tracing.model import Compilation, PassRecord
 from tracing.program.case import load_case
 from tracing.program.device import Device
@@ -102,9 +102,9 @@ def not_identical(run: store.Run, found: Sequence[Source], target: str) -> list[
     return different
 
 
-def places(run: store.Run, passes: Sequence[PassRecord]) -> list[Place]:
+def places(run: store.Run, passes: Sequence[PassRecord]) -> list[ResumePoint]:
     """The places before and after every pass; behind one and before the next are one place if they agree."""
-    found: list[Place] = []
+    found: list[ResumePoint] = []
     for one in passes:
         before = place_before(one, passes, run.text)
         after = replace(before, index=one.index + 1, ir=run.text(one.after or ""))

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
-SCRIPTS = ROOT / "scripts"
 STANDIN = Path(__file__).parent / "data" / "standin"
 AUTHOR = {
     f"GIT_{who}_{what}": "test@localhost" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")
@@ -20,12 +19,8 @@ AUTHOR = {
 
 
 def load(name: str) -> Any:
-    """A module of scripts/, which import one another from their own folder."""
-    if str(SCRIPTS) not in sys.path:
-        sys.path.append(
-            str(SCRIPTS)
-        )  # behind the standard library, whose venv stays the one that is imported
-    return importlib.import_module(name)
+    """A module of scripts/, untyped: tests replace parts of it."""
+    return importlib.import_module(f"scripts.{name}")
 
 
 def git(folder: Path, *arguments: str) -> str:
@@ -101,5 +96,7 @@ def write_pins(path: Path, triton: str, llvm: str, fork: str) -> Path:
 
 def script(name: str, *arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run a script as `make` does, with nothing of this process's environment changed but what is named."""
-    command = [sys.executable, str(SCRIPTS / name), *map(str, arguments)]
-    return subprocess.run(command, env={**os.environ, **environment}, capture_output=True, text=True)
+    command = [sys.executable, "-m", f"scripts.{name.removesuffix('.py')}", *map(str, arguments)]
+    return subprocess.run(
+        command, cwd=ROOT, env={**os.environ, **environment}, capture_output=True, text=True
+    )

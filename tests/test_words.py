@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
-import sys
-
 import pytest
 from commands import ROOT
 
-sys.path.append(
-    str(ROOT / "scripts")
-)  # after the standard library, whose venv must be the one that is imported
-lint_words = importlib.import_module("lint_words")
+from scripts import lint_words
 
 
 def words(path: str, text: str) -> list[tuple[int, str]]:

@@ -200,7 +200,7 @@ class StopSettings:
 def stop_settings() -> StopSettings | None:
     """What is asked of this process, None if nothing is; the first process makes the shared folder.
 
-    Compiles are then forced: caches lie in that folder, and Triton and Inductor are told to use none. None of
+    Compiles are then forced: caches lie in that folder, and Triton and Inductor use no others. None of
     it is in the key of a kernel. Inductor's wait for its workers has no end, as a debugger takes its time.
     """
     wanted = os.environ.get("TRACING_STOP")

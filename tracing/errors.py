@@ -4,7 +4,7 @@
 class Problem(Exception):
     """Bad input or a machine that lacks something; printed without a traceback, exit status 2.
 
-    problem -- what was found and what was needed, lower case, with the place
+    problem -- what was found and what was needed, lower case, with the file or launch
     remedy  -- what most often helps, a command where there is one
     """
 

@@ -1,4 +1,4 @@
-"""The recorded facts: what a run on disk consists of, as frozen records.
+"""The records that a run on disk consists of.
 
 Each `Record` is one line of an NDJSON file. What repeats from launch to launch (a compiled kernel,
 its grid, its argument names and shapes) is stored once and referred to by `id`; `KernelLaunch` is
@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 
@@ -25,8 +25,18 @@ SCHEMA = 2
 
 Blob: TypeAlias = str  # name of a file in blobs/: the digest of its content
 Role: TypeAlias = Literal["in", "out", "in_out", "none", "unknown"]
-Phase: TypeAlias = Literal["forward", "backward", "autotune"]
+Phase: TypeAlias = Literal["forward", "backward"]
 Scalar: TypeAlias = bool | int | float | str | None
+
+
+def may_read(role: Role) -> bool:
+    """True if a kernel may read the memory of an argument with this role."""
+    return role in ("in", "in_out", "unknown")
+
+
+def may_write(role: Role) -> bool:
+    """True if a kernel may write the memory of an argument with this role."""
+    return role in ("out", "in_out", "unknown")
 
 
 class NonFinite(msgspec.Struct, frozen=True):
@@ -61,12 +71,52 @@ def exact(value: Scalar | Mapping[str, Scalar]) -> object:
     return type(value).__name__, repr(value)
 
 
-class Record(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """One line of a run; records form no cycles, and hundreds of thousands would keep the collector busy."""
+class RecordFile(NamedTuple):
+    """The files that hold one kind of record, one file a process."""
+
+    name: str  # "kernels": kernels-<host>-<rank>-<pid>.ndjson
+    compressed: bool  # .ndjson.zst: the records come one a launch or one a pass
+
+
+_FILES: dict[type, RecordFile] = {}
+
+
+class _RecordType(msgspec.StructMeta):
+    # takes `file` and `compressed` from the line that declares a record; msgspec calls no __init_subclass__
+    def __new__(
+        cls,
+        name: str,
+        bases: tuple[type, ...],
+        namespace: dict[str, Any],
+        *,
+        file: str = "",
+        compressed: bool = False,
+        **options: Any,
+    ) -> _RecordType:
+        record = super().__new__(cls, name, bases, namespace, **options)
+        if file:
+            assert file not in (one.name for one in _FILES.values()), f"two records are in {file}"
+            _FILES[record] = RecordFile(file, compressed)
+        return record
+
+
+class Record(msgspec.Struct, metaclass=_RecordType, frozen=True, omit_defaults=True, gc=False):
+    """An immutable fact of a run.
+
+    A record that has lines of its own declares its file, `class Kernel(Record, frozen=True, file="kernels")`,
+    and `compressed=True` if a run has a line for each launch or pass. Other records are parts of such lines.
+    """
+
+    # no garbage collection: records form no cycles, and hundreds of thousands would keep the collector busy
 
     def stored(self) -> Record:
         """This record as JSON can hold it."""
         return self
+
+
+def file_of(kind: type[Record]) -> RecordFile:
+    """The files that hold records of one kind; raises KeyError for a record that declares none."""
+    return _FILES[kind]
 
 
 R = TypeVar("R", bound=Record)
@@ -127,20 +177,20 @@ class Argument(Exact, frozen=True):
     """One argument of a launch, without what changes from launch to launch."""
 
     name: str
-    declared: Role = "none"  # what the kernel's TTIR says it does with the memory behind it
+    declared: Role = "none"  # what the kernel does, by its TTIR, with the memory that the argument points to
     tensor: TensorMeta | None = None
     value: ScalarField = None  # of an argument that is not a tensor
     addresses: bool = False  # its value, or its content, is used as addresses: no two runs have the same
 
     @property
     def reads(self) -> bool:
-        """Whether the kernel may read the memory behind this argument."""
-        return self.tensor is not None and self.declared in ("in", "in_out", "unknown")
+        """True if the kernel may read the memory that this argument points to."""
+        return self.tensor is not None and may_read(self.declared)
 
     @property
     def writes(self) -> bool:
-        """Whether the kernel may write the memory behind this argument."""
-        return self.tensor is not None and self.declared in ("out", "in_out", "unknown")
+        """True if the kernel may write the memory that this argument points to."""
+        return self.tensor is not None and may_write(self.declared)
 
     def __post_init__(self) -> None:
         _set(self, value=from_json(self.value))
@@ -149,7 +199,7 @@ class Argument(Exact, frozen=True):
         return _copy(self, value=to_json(self.value))
 
 
-class Kernel(Record, frozen=True):
+class Kernel(Record, frozen=True, file="kernels"):
     """One compiled kernel."""
 
     id: int
@@ -168,8 +218,8 @@ class Kernel(Record, frozen=True):
     undefined: tuple[str, ...] = ()  # but for these names
 
 
-class Signature(Record, frozen=True):
-    """One way in which a kernel is launched: everything but the bits and the storages."""
+class Signature(Record, frozen=True, file="signatures"):
+    """What launches of a kernel have in common: everything except the bits and the storages."""
 
     id: int
     kernel: int
@@ -182,7 +232,7 @@ class Signature(Record, frozen=True):
         return _copy(self, args=tuple(arg.stored() for arg in self.args))
 
 
-class LaunchLine(Record, frozen=True):
+class LaunchLine(Record, frozen=True, file="launches", compressed=True):
     """One launch as written when it starts."""
 
     index: int  # order of launch in this process, from 0
@@ -194,7 +244,7 @@ class LaunchLine(Record, frozen=True):
     thread: int = 0  # threads are numbered in the order of their first launch or operator
 
 
-class Storage(Record, frozen=True):
+class Storage(Record, frozen=True, file="storages"):
     """A block of memory that a launch or an operator touched.
 
     An allocator reuses freed memory: two blocks of one process may overlap, one after the other.
@@ -205,14 +255,14 @@ class Storage(Record, frozen=True):
     nbytes: int
 
 
-class CallSite(Record, frozen=True):
-    """A place in the program's own Python code, outside of torch, Triton and generated code."""
+class CallSite(Record, frozen=True, file="sites"):
+    """A line of the program's own Python code, outside of torch, Triton and generated code."""
 
     id: int
     file: str
     line: int
     function: str
-    instruction: int = 0  # tells two calls on one line apart
+    instruction: int = 0  # distinguishes two calls on one line
 
     def __str__(self) -> str:
         """`cases/silu.py:9 in forward`, relative to the working directory where the file is inside of it."""
@@ -220,8 +270,8 @@ class CallSite(Record, frozen=True):
         return f"{self.file if near.startswith(os.pardir) else near}:{self.line} in {self.function}"
 
 
-class OperatorSignature(Record, frozen=True):
-    """One way in which an operator outside of Triton is called: everything but the bits and the storages."""
+class OperatorSignature(Record, frozen=True, file="operatorsignatures"):
+    """What calls of an operator outside of Triton have in common: all except the bits and the storages."""
 
     id: int
     name: str  # "aten::add_.Tensor"
@@ -232,7 +282,7 @@ class OperatorSignature(Record, frozen=True):
     random: bool = False  # it draws from a generator: equal inputs need not give equal outputs
 
 
-class OperatorCall(Record, frozen=True):
+class OperatorCall(Record, frozen=True, file="operators", compressed=True):
     """One call of an operator outside of Triton that wrote or allocated memory."""
 
     index: int  # order in this process, from 0
@@ -243,7 +293,7 @@ class OperatorCall(Record, frozen=True):
     thread: int = 0
 
 
-class OperatorDigests(Record, frozen=True):
+class OperatorDigests(Record, frozen=True, file="operatordigests", compressed=True):
     """The bits that one operator read and wrote, in its signature's order; of `--operators digests`.
 
     `Digest.bits` is empty where none could be taken.
@@ -254,12 +304,12 @@ class OperatorDigests(Record, frozen=True):
     after: tuple[Digest, ...]
 
 
-class Access(Record, frozen=True):
+class Access(Record, frozen=True, file="accesses", compressed=True):
     """What one launch touched, exactly: the interpreter saw it. Keys are argument positions.
 
     An argument that was touched everywhere has its own digest, as in `Digest.bits`. Where it was not, the
-    digest is of its bytes in logical order, the others as zeros, and behind these of a bit for each byte, set
-    where it was touched. What addresses led to, beside the arguments, is not here.
+    digest is of its bytes in logical order, the others as zeros, followed by a bit for each byte, set where
+    it was touched. Memory that the kernel reached through loaded pointers is not here.
 
     Ranges are bytes, START, STOP, START, STOP, ..., from the argument's first element; an argument that was
     touched everywhere, or in too many ranges to list, has none.
@@ -274,11 +324,11 @@ class Access(Record, frozen=True):
     uninitialised: Mapping[int, tuple[int, int]] = {}  # read though nobody wrote it: first element, how many
 
 
-class OutOfBounds(Record, frozen=True):
+class OutOfBounds(Record, frozen=True, file="outofbounds"):
     """Accesses of one launch outside of its argument, by one line of the kernel.
 
     Written before the first of them happens, and once more when the kernel has run if there were more: the
-    last line for a launch, argument, kind, place and `inside` counts.
+    last line for a launch, argument, kind, line of the kernel and `inside` counts.
     """
 
     launch: int
@@ -287,13 +337,13 @@ class OutOfBounds(Record, frozen=True):
     element: int  # the first such access, in elements from the argument's first one
     program: tuple[int, int, int]  # that made it
     start: int  # the lowest address
-    stop: int  # behind the highest
+    stop: int  # after the highest
     count: int  # addresses, over all programs
     inside: bool  # within the storage of the argument, as where a slice is overrun
     where: str  # "file.py:12" of the kernel; empty if unknown
 
 
-class Reread(Record, frozen=True):
+class Reread(Record, frozen=True, file="rereads", compressed=True):
     """What a writer's view held just before a launch that reads the same memory through another view."""
 
     launch: int  # that reads
@@ -303,7 +353,7 @@ class Reread(Record, frozen=True):
     bits: str
 
 
-class Values(Record, frozen=True):
+class Values(Record, frozen=True, file="values", compressed=True):
     """The elements of one small tensor argument in logical order, before or after one launch."""
 
     launch: int
@@ -312,8 +362,8 @@ class Values(Record, frozen=True):
     values: tuple[bool | int | float | str, ...]  # "nan", "inf", "-inf": JSON has no number for these
 
 
-class DigestBatch(Record, frozen=True):
-    """What launches found and left, column by column, written when it is known; see `digests.Columns`."""
+class DigestBatch(Record, frozen=True, file="digests", compressed=True):
+    """What launches found and left, column by column, written when it is known; see `Columns`."""
 
     launches: Sequence[int]
     patterns: Sequence[tuple[tuple[int, ...], tuple[int, ...]]]  # argument positions before, and after
@@ -333,7 +383,7 @@ class DigestLine(Record, frozen=True):
     after: Mapping[int, Digest]  # of every one that it may have written
 
 
-class LaunchTime(Record, frozen=True):
+class LaunchTime(Record, frozen=True, file="times", compressed=True):
     """How long one launch took."""
 
     launch: int
@@ -341,7 +391,7 @@ class LaunchTime(Record, frozen=True):
     device_us: float | None = None  # between events around it on its stream; None: not on a GPU, or captured
 
 
-class UserHash(Exact, frozen=True):
+class UserHash(Exact, frozen=True, file="hashes", compressed=True):
     """What a user's hash_fn gave for what one launch found and left; keys are argument positions."""
 
     launch: int
@@ -355,7 +405,7 @@ class UserHash(Exact, frozen=True):
         return _copy(self, before=_all(to_json, self.before), after=_all(to_json, self.after))
 
 
-class Compilation(Record, frozen=True):
+class Compilation(Record, frozen=True, file="compilations"):
     """The compilation of one kernel, written before its first pass."""
 
     id: int  # order in this process, from 0
@@ -371,7 +421,7 @@ class Compilation(Record, frozen=True):
     block_locations: tuple[str, ...] = ()  # of the source's block arguments: its text lacks those of loops
 
 
-class PassStart(Record, frozen=True):
+class PassStart(Record, frozen=True, file="passes", compressed=True):
     """One pass, written before it runs: if nothing follows, the process died inside it."""
 
     compilation: int
@@ -379,12 +429,12 @@ class PassStart(Record, frozen=True):
     stage: str  # "ttir", "ttgir", "llir"
     name: str  # "tritongpu-coalesce"
     adder: str  # what Triton's compiler.py called, "passes.ttgpuir.add_coalesce"
-    arguments: tuple[str, ...]  # what it was called with, behind the pass manager
+    arguments: tuple[str, ...]  # the arguments of that call after the pass manager
     pipeline: str  # what `triton-opt --pass-pipeline` takes
     caller: str  # "path:line" in Triton's compiler.py
 
 
-class PassEnd(Record, frozen=True):
+class PassEnd(Record, frozen=True, file="passends", compressed=True):
     """One pass that ended."""
 
     compilation: int
@@ -392,7 +442,7 @@ class PassEnd(Record, frozen=True):
     wall_ms: float
 
 
-class PassIR(Record, frozen=True):
+class PassIR(Record, frozen=True, file="passir", compressed=True):
     """The IR on one side of a pass, with locations; it changed nothing where both sides are one blob."""
 
     process: str  # that recorded the pass, "<host>-<rank>-<pid>": another one may have derived its IR
@@ -402,7 +452,7 @@ class PassIR(Record, frozen=True):
     blob: Blob
 
 
-class Derivation(Record, frozen=True):
+class Derivation(Record, frozen=True, file="derivations"):
     """A compilation whose passes ran once more, so that their IR is known."""
 
     process: str
@@ -410,7 +460,7 @@ class Derivation(Record, frozen=True):
     differs: str  # "": its artefacts came out as recorded; else what did not, or why it ended early
 
 
-class StageArtefact(Record, frozen=True):
+class StageArtefact(Record, frozen=True, file="artefacts"):
     """What one stage of a compilation gave: TTIR, TTGIR, LLIR, PTX, cubin, ..."""
 
     compilation: int
@@ -427,7 +477,7 @@ class LlvmPass(Record, frozen=True):
     name: str  # "instcombine"
     unit: str  # what it worked on: "softmax", "[module]", "function (softmax)"
     before: Blob  # LLVM IR of the module, or machine code of the function
-    after: Blob | None = None  # None: LLVM prints none behind this pass, or died inside it
+    after: Blob | None = None  # None: LLVM prints no IR after this pass, or died inside it
 
     @property
     def changed(self) -> bool:
@@ -435,7 +485,7 @@ class LlvmPass(Record, frozen=True):
         return self.after not in (None, self.before)
 
 
-class LlvmPasses(Record, frozen=True):
+class LlvmPasses(Record, frozen=True, file="llvm", compressed=True):
     """LLVM's half of one compilation, run once more and printed pass by pass."""
 
     hash: str  # of the compilation
@@ -444,7 +494,7 @@ class LlvmPasses(Record, frozen=True):
     differs: tuple[str, ...] = ()  # stages whose artefact did not come out as recorded
 
 
-class PackedBlob(Record, frozen=True):
+class PackedBlob(Record, frozen=True, file="packed", compressed=True):
     """Where a blob lies that is compressed together with others like it: a part of one pack's content."""
 
     blob: Blob
@@ -453,7 +503,11 @@ class PackedBlob(Record, frozen=True):
     size: int
 
 
-class KeptTensor(Record, frozen=True):
+KEPT_IN_MEMORY = 1 << 30  # bytes of tensors that a recording holds before it writes some, by default
+KEPT_ON_DISK = 16 << 30  # bytes of tensors that a recording writes at most, by default
+
+
+class KeptTensor(Record, frozen=True, file="outputs"):
     """The content of one tensor argument, before or after one launch."""
 
     launch: int
@@ -462,7 +516,7 @@ class KeptTensor(Record, frozen=True):
     blob: Blob  # a safetensors file with one tensor called "tensor"
 
 
-class Winner(Exact, frozen=True):
+class Winner(Exact, frozen=True, file="winners"):
     """The configuration that an autotuner took for one kernel and one tuning key."""
 
     tuner: Literal["triton", "inductor"]  # @triton.autotune, or Inductor's CachingAutotuner
@@ -482,7 +536,7 @@ class Winner(Exact, frozen=True):
         return _copy(self, config=_all(to_json, self.config), candidates=candidates)
 
 
-class Landmark(Record, frozen=True):
+class Landmark(Record, frozen=True, file="landmarks"):
     """A point at which the ranks of a job can be compared, written when it is reached."""
 
     index: int  # order in this process, from 0
@@ -494,7 +548,7 @@ class Landmark(Record, frozen=True):
     results: tuple[TensorMeta, ...] = ()
 
 
-class LandmarkDigests(Record, frozen=True):
+class LandmarkDigests(Record, frozen=True, file="landmarkdigests"):
     """The bits of one side of a landmark, in the order of its tensors, written when they are known."""
 
     landmark: int
@@ -502,7 +556,7 @@ class LandmarkDigests(Record, frozen=True):
     digests: tuple[Digest, ...]
 
 
-class Perturbed(Record, frozen=True):
+class Perturbed(Record, frozen=True, file="perturbed"):
     """What a run changed that no program may rely on."""
 
     what: str  # "memory", "winners", "programs", "delays", "late stream"
@@ -510,14 +564,14 @@ class Perturbed(Record, frozen=True):
     why_not: str = ""
 
 
-class NotCovered(Record, frozen=True):
+class NotCovered(Record, frozen=True, file="uncovered"):
     """Something that the recorder could not see, and the setting that would show it."""
 
     what: str
-    setting: str
+    setting: str = ""  # empty: no setting shows it
 
 
-class Outcome(Record, frozen=True):
+class Outcome(Record, frozen=True, file="outcomes"):
     """How the case ended; a run without one was killed, or is still being recorded."""
 
     status: Literal[
@@ -568,8 +622,8 @@ class Container(Record, frozen=True, tag_field="kind", tag="container"):
     def text(self, other: object = None) -> str:
         """`dict of 13, with ['key']`: its length, and the keys that another container has not."""
         known = other.keys if isinstance(other, Container) else self.keys
-        alone = [key for key in self.keys if key not in known]
-        return f"{self.type} of {len(self.keys)}" + (f", with {', '.join(alone)}" if alone else "")
+        extra = [key for key in self.keys if key not in known]
+        return f"{self.type} of {len(self.keys)}" + (f", with {', '.join(extra)}" if extra else "")
 
 
 class Uncomparable(Record, frozen=True, tag_field="kind", tag="uncomparable"):
@@ -586,7 +640,7 @@ class Uncomparable(Record, frozen=True, tag_field="kind", tag="uncomparable"):
 Value: TypeAlias = TensorValue | PlainValue | Container | Uncomparable
 
 
-class Result(Record, frozen=True):
+class Result(Record, frozen=True, file="results"):
     """What the compiled case gave or left, value by value: its result, gradients, parameters, state."""
 
     name: (
@@ -595,14 +649,14 @@ class Result(Record, frozen=True):
     value: Value
 
 
-class Start(Record, frozen=True):
+class Start(Record, frozen=True, file="starts"):
     """What the compiled case started from, value by value: inputs, parameters, state, random generators."""
 
     name: str  # as of its `Result`, "input 0"
     value: Value
 
 
-class ReadVariable(Record, frozen=True):
+class ReadVariable(Record, frozen=True, file="variables"):
     """An environment variable that the code of the case read, as it was when it was first read."""
 
     name: str
@@ -675,8 +729,8 @@ class KernelArg(Exact, frozen=True):
 
     @property
     def reads(self) -> bool:
-        """Whether the kernel may read the memory behind this argument."""
-        return self.tensor is not None and self.declared in ("in", "in_out", "unknown")
+        """True if the kernel may read the memory that this argument points to."""
+        return self.tensor is not None and may_read(self.declared)
 
     @property
     def modified(self) -> bool:
@@ -685,8 +739,8 @@ class KernelArg(Exact, frozen=True):
 
     @property
     def writes(self) -> bool:
-        """Whether the kernel may write the memory behind this argument."""
-        return self.tensor is not None and self.declared in ("out", "in_out", "unknown")
+        """True if the kernel may write the memory that this argument points to."""
+        return self.tensor is not None and may_write(self.declared)
 
 
 class KernelLaunch(Record, frozen=True):
@@ -766,7 +820,7 @@ class Workload:
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """How a launch is made in the place of a program's own."""
+    """How a launch of the program is replaced."""
 
     module: str  # Python text that defines KERNEL, CONSTANTS and OPTIONS
     grid: tuple[int, int, int]
@@ -817,7 +871,7 @@ class ReplayResult(Record, frozen=True):
 
 
 class Rerun(Record, frozen=True):
-    """What a case gave, run again with launches replaced."""
+    """The results of a case that ran with launches replaced."""
 
     results: Mapping[str, str]  # the identity of each result's value
     outcome: Outcome

@@ -35,7 +35,7 @@ def extent(meta: TensorMeta) -> tuple[int, int]:
 
 @functools.lru_cache(1 << 14)
 def dense(meta: TensorMeta) -> bool:
-    """True if a tensor has exactly one element at every place of its extent, in whatever order."""
+    """True if a tensor has exactly one element at every position of its extent, in whatever order."""
     expected = 1
     for stride, n in sorted(zip(meta.stride, meta.shape, strict=True)):
         if n != 1:

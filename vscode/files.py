@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import jsonc
+from vscode import jsonc
 
 
 class Files:

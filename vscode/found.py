@@ -9,17 +9,13 @@ import json
 import os
 import shlex
 import shutil
-import sys
 from pathlib import Path
 from typing import Any
 
-import problems
-from dialects import DAP, GDB, LLDB, LLDB_DAP, Machine
-
-sys.path.append(str(Path(__file__).resolve().parents[1] / "scripts"))
-
-from machine import installed, output  # its path is known from here on
-from pins import Problem
+from scripts.machine import installed, output
+from scripts.pins import Problem
+from vscode import problems
+from vscode.dialects import DAP, GDB, LLDB, LLDB_DAP, Machine
 
 EXTENSIONS = {
     GDB: "ms-vscode.cpptools",

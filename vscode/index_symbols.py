@@ -7,32 +7,21 @@ Exit status: 0 indexed, also where it was before or where there is no gdb, which
 from __future__ import annotations
 
 import argparse
-import struct
 import subprocess
 import sys
 import time
 from pathlib import Path
 
-PT_NOTE, BUILD_ID = 4, 3  # of ELF's program headers, and of GNU's notes
+from tracing import elf
 
 
 def build_id(library: Path) -> str:
-    """The identifier that the linker left in a 64-bit little-endian ELF file; "" if there is none."""
-    with library.open("rb") as file:
-        header = file.read(64)
-        if header[:6] != b"\x7fELF\x02\x01":
-            return ""
-        (offset,), (size, count) = struct.unpack_from("<Q", header, 32), struct.unpack_from("<HH", header, 54)
-        for index in range(count):
-            file.seek(offset + index * size)
-            kind, _, start, _, _, length = struct.unpack("<IIQQQQ", file.read(40))
-            if kind == PT_NOTE:
-                file.seek(start)
-                note = file.read(length)
-                at = note.find(b"GNU\0")  # after three numbers: the name's length, the content's, the type
-                if at >= 12 and struct.unpack_from("<I", note, at - 4)[0] == BUILD_ID:
-                    return note[at + 4 : at + 4 + struct.unpack_from("<I", note, at - 8)[0]].hex()
-    return ""
+    """The identifier that the linker gave to a library; empty if there is none."""
+    try:
+        with elf.opened(library) as file:
+            return file.build_id()
+    except elf.NotElf:
+        return ""
 
 
 def cached(gdb: str, identifier: str) -> bool:

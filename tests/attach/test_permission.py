@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tracing.attach import permission
-from tracing.attach.permission import Facts, explained
+from tracing.attach.permission import PtraceFacts, explained
 from tracing.errors import Problem
 
 NOBODY = 65534
@@ -130,19 +130,19 @@ def test_yama_is_named_where_it_refuses() -> None:
 @pytest.mark.parametrize(
     ("facts", "problem", "remedy"),
     [
-        (Facts(7, tracer=os.getpid()), "traces it already", "detach it there"),
-        (Facts(7, same_user=False), "another user's", "sudo"),
-        (Facts(7, yama=1), "only to ancestors", "tracing debug"),
-        (Facts(7, yama=2), "only to administrators", "ptrace_scope=1"),
-        (Facts(7, yama=3, capable=True), "until the next start", "restart"),
-        (Facts(7, container=True), "this container", "--cap-add=SYS_PTRACE"),
-        (Facts(7, closed=True), "not dumpable", "sudo"),
-        (Facts(7, stronger=True), "capabilities", "sudo"),
-        (Facts(7, filtered=True), "seccomp", "seccomp=unconfined"),
-        (Facts(7), "the system refused", "make doctor"),
+        (PtraceFacts(7, tracer=os.getpid()), "traces it already", "detach it there"),
+        (PtraceFacts(7, same_user=False), "another user's", "sudo"),
+        (PtraceFacts(7, yama=1), "only to ancestors", "tracing debug"),
+        (PtraceFacts(7, yama=2), "only to administrators", "ptrace_scope=1"),
+        (PtraceFacts(7, yama=3, capable=True), "until the next start", "restart"),
+        (PtraceFacts(7, container=True), "this container", "--cap-add=SYS_PTRACE"),
+        (PtraceFacts(7, closed=True), "not dumpable", "sudo"),
+        (PtraceFacts(7, stronger=True), "capabilities", "sudo"),
+        (PtraceFacts(7, filtered=True), "seccomp", "seccomp=unconfined"),
+        (PtraceFacts(7), "the system refused", "make doctor"),
     ],
 )
-def test_a_refused_ptrace_is_explained_with_its_remedy(facts: Facts, problem: str, remedy: str) -> None:
+def test_a_refused_ptrace_is_explained_with_its_remedy(facts: PtraceFacts, problem: str, remedy: str) -> None:
     found = explained(facts)
 
     assert problem in found.problem and remedy in found.remedy

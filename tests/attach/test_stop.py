@@ -16,13 +16,13 @@ from commands import TESTS
 
 from tracing import environment
 from tracing.attach import compiling, session
-from tracing.attach.compiling import Compiling, Seen, Wanted
+from tracing.attach.compiling import Compiling, SeenCompilation, Wanted
 from tracing.attach.processes import compilers
 
 PROGRAMS = TESTS / "debugger" / "programs"
 LAUNCH = Path(compiling.__file__).parent / "launch"
-TTGIR = Seen("softmax", "ttgir", ("tritongpu-coalesce", "canonicalize", "cse"))
-TTIR = Seen("softmax", "ttir", ("inline", "cse"))
+TTGIR = SeenCompilation("softmax", "ttgir", ("tritongpu-coalesce", "canonicalize", "cse"))
+TTIR = SeenCompilation("softmax", "ttir", ("inline", "cse"))
 TRACER = """
 import ctypes, sys, time
 assert ctypes.CDLL(None, use_errno=True).ptrace(0x4206, int(sys.argv[1]), None, None) == 0, ctypes.get_errno()
@@ -99,7 +99,7 @@ def test_only_the_wanted_passes_of_the_wanted_stage_of_the_wanted_kernel_are_mea
     ],
 )
 def test_what_never_came_is_said_with_near_names(
-    wanted: Wanted, came: list[Seen], problem: str, remedy: str
+    wanted: Wanted, came: list[SeenCompilation], problem: str, remedy: str
 ) -> None:
     found = compiling.never_came(wanted, came)
 

@@ -21,7 +21,7 @@ from gpt2 import training_step
 from tracing import store
 from tracing.environment import environment
 from tracing.model import SCHEMA, RunInfo
-from tracing.record.launch_plans import Digests
+from tracing.record.launch_plans import DigestedArguments
 from tracing.record.launches import LaunchRecorder
 from tracing.record.operator_calls import OperatorFacts
 from tracing.record.outputs import Keep
@@ -49,7 +49,7 @@ def milliseconds(
 
 
 def recording(
-    runs: Path, digests: Digests, operators: OperatorFacts = "none", **options: Any
+    runs: Path, digests: DigestedArguments, operators: OperatorFacts = "none", **options: Any
 ) -> LaunchRecorder:
     info = RunInfo(SCHEMA, "gpt2", "", (), 0, store.now(), environment("", ""))
     return LaunchRecorder(store.create(runs, info), digests, operators=operators, **options)

@@ -154,6 +154,15 @@ def test_of_equal_runs_it_is_said_what_was_not_covered(tmp_path: Path) -> None:
     assert "not covered: launches inside of CUDA graphs; to cover it: cudagraphs off" in text
 
 
+def test_what_no_setting_covers_is_said_to_be_so(tmp_path: Path) -> None:
+    a, b = run(tmp_path / "a", "y"), run(tmp_path / "b", "y")
+    (b.path / "uncovered-h-0-1.ndjson").write_bytes(msgspec.json.encode(NotCovered("some bits")) + b"\n")
+
+    _, text = compared(a, b)
+
+    assert "not covered: some bits; no setting covers it" in text
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -16,7 +16,7 @@ from recorded_runs import recorded, words
 from records import arg, compiled, launch
 
 from tracing import store
-from tracing.analyze.compare.verdict import Verdict
+from tracing.analyze.compare.verdict import ComparisonVerdict
 from tracing.analyze.passes.pass_table import compilations
 from tracing.cli import hints
 from tracing.model import KernelLaunch
@@ -106,7 +106,7 @@ def test_commands_about_a_kernel_run_as_they_are_printed(
 
 def commands(a: store.Run, b: store.Run) -> tuple[list[str], str | None]:
     """What is printed below the first divergence: the commands, and the one that decides."""
-    found = next(iter(Verdict.of(a, b, 64)))
+    found = next(iter(ComparisonVerdict.of(a, b, 64)))
     return hints.of_divergence(found, (a, b)), hints.deciding(found, (a, b))
 
 

@@ -10,9 +10,7 @@ from pathlib import Path
 import pytest
 from commands import ROOT
 
-VSCODE = ROOT / "vscode"
-sys.path.append(str(VSCODE))
-lit_command = importlib.import_module("lit_command")
+lit_command = importlib.import_module("vscode.lit_command")
 
 
 def test_a_run_line_that_goes_on_is_one_command_up_to_its_pipe() -> None:
@@ -45,7 +43,13 @@ def test_variables_before_the_command_are_set() -> None:
 )
 def test_what_cannot_be_run_alone_is_said(tmp_path: Path, line: str, said: str) -> None:
     (tmp_path / "t.mlir").write_text(f"// RUN: {line}\n")
-    command = [sys.executable, str(VSCODE / "lit_command.py"), "--tool", "echo", str(tmp_path / "t.mlir")]
+    command = [
+        sys.executable,
+        str(ROOT / "vscode/lit_command.py"),
+        "--tool",
+        "echo",
+        str(tmp_path / "t.mlir"),
+    ]
     done = subprocess.run(command, capture_output=True, text=True)
 
     assert done.returncode == 2 and said in done.stderr

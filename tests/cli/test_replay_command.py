@@ -14,7 +14,7 @@ from records import arg, launch
 from tracing import store
 from tracing.analyze.replay.replay_verdict import CodeDiffers, InputsDiffer, NeedsOtherMemory, Reproduced
 from tracing.cli.replay import replayed
-from tracing.cli.replay_answer import Answer, Replaying, answered
+from tracing.cli.replay_answer import ReplayAnswer, Replaying, answered
 from tracing.cli.rerecord import record_again
 from tracing.errors import Problem
 from tracing.model import Side
@@ -40,7 +40,7 @@ def other(case: Path, options: str) -> store.Run:
     return recorded(f"{case}:{options}", case.parent / "runs", keep=Keep(inputs=True))
 
 
-def asked(a: store.Run, b: store.Run, index: int, first: Side = "a") -> Answer:
+def asked(a: store.Run, b: store.Run, index: int, first: Side = "a") -> ReplayAnswer:
     launches: dict[Side, RecordedLaunch] = {"a": recorded_launch(a, index), "b": recorded_launch(b, index)}
     return answered(launches, first, Replaying(5, False, a.path.parent))
 

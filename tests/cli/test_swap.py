@@ -12,7 +12,7 @@ from data.pipeline import shift
 from recorded_runs import in_two_blocks, recorded, words
 
 from tracing import store
-from tracing.cli.swap import Version, swapped
+from tracing.cli.swap import VersionOption, swapped
 from tracing.errors import Problem
 from tracing.launch.kernel_module import kernel_module
 from tracing.model import Replacement, Selection
@@ -126,7 +126,7 @@ def test_a_function_that_a_kernel_calls_is_part_of_its_source(
     assert "square #2, #7 output differs source" in told
     assert "launched alike in both runs: spread, shift, shrink, lower" in told
     with pytest.raises(Problem, match="no kernel can be replaced"):
-        swapped(right, run, Version.configuration, each_launch=False)
+        swapped(right, run, VersionOption.configuration, each_launch=False)
 
 
 def test_a_kernel_that_cannot_be_replaced_is_named_with_the_reason(
@@ -178,7 +178,7 @@ def test_a_replacement_that_does_not_compile_is_left_out_with_the_reason(
     strict = ("tl.store(out_ptr + at, tl.load(in_ptr + at) + STEP)", "tl.static_assert(STEP < 2, 'too far')")
     a = recorded(edited(tmp_path / "a", strict, ("return x * x", "return x * x * 1.5")), tmp_path)
 
-    swapped(a, wrong, Version.source, each_launch=False)
+    swapped(a, wrong, VersionOption.source, each_launch=False)
 
     told = capsys.readouterr().out
     assert "not covered: shift: CompileTimeAssertionFailure" in told
@@ -243,7 +243,7 @@ def test_runs_of_equal_results_have_nobody_to_blame(
 
 def test_where_everything_is_interpreted_that_is_no_replacement(right: store.Run, wrong: store.Run) -> None:
     with pytest.raises(Problem, match="Triton's interpreter executes every kernel"):
-        swapped(right, wrong, Version.eager, each_launch=False)
+        swapped(right, wrong, VersionOption.eager, each_launch=False)
 
 
 def test_kernels_that_inductor_launches_are_replaced_where_it_launches_them(

@@ -13,7 +13,7 @@ from data import kernels
 from triton.backends.nvidia.compiler import CUDABackend
 
 from tracing.compiler.pipeline import observed
-from tracing.compiler.resume import Place, options_of, resume
+from tracing.compiler.resume import ResumePoint, options_of, resume
 from tracing.compiler.steps import Pass
 from tracing.errors import Problem
 from tracing.model import Compilation
@@ -41,9 +41,9 @@ class Recorded:
 
     def ended(self) -> None: ...
 
-    def place(self, stage: str, index: int, **changes: Any) -> Place:
+    def place(self, stage: str, index: int, **changes: Any) -> ResumePoint:
         entered = next((ir for (of, _), ir in self.places.items() if of == stage), None)
-        found = Place(self.places.get((stage, index), ""), stage, index, entered=entered)
+        found = ResumePoint(self.places.get((stage, index), ""), stage, index, entered=entered)
         return replace(found, **changes)
 
     def resumed(self, stage: str, index: int, text: str | None = None, **how: Any) -> dict[str, Any]:
@@ -122,7 +122,7 @@ def test_passes_are_left_out_and_an_observer_is_told_of_the_others(add: Recorded
 
 def test_ir_that_does_not_parse_is_said_with_file_and_line(add: Recorded) -> None:
     with pytest.raises(Problem, match=r"edited\.mlir:2:3: error: .*foo\.bar"):
-        resume(add.compilation, Place("module {\n  foo.bar\n}\n", "ttir", 0, file="edited.mlir"))
+        resume(add.compilation, ResumePoint("module {\n  foo.bar\n}\n", "ttir", 0, file="edited.mlir"))
 
 
 def test_a_pass_that_fails_is_named_with_tritons_own_message(add: Recorded) -> None:

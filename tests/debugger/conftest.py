@@ -57,7 +57,7 @@ def index(gdb: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         import triton
 
         library = Path(triton.__file__).parent / "_C/libtriton.so"
-        subprocess.run([sys.executable, str(ROOT / "vscode/index_symbols.py"), str(library)], check=True)
+        subprocess.run([sys.executable, "-m", "vscode.index_symbols", str(library)], cwd=ROOT, check=True)
         yield
 
 

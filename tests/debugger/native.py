@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import importlib
-import sys
 from dataclasses import dataclass
 
 from debugger.dap import Adapter, Message
-from debugger.editor import ROOT
 from debugger.mi import Gdb, quoted
 
-sys.path.append(str(ROOT / "vscode"))
-found = importlib.import_module("found")  # its path is known from here on
+found = importlib.import_module("vscode.found")
 
 KINDS = ("cppdbg", "triton-gdb", "lldb-dap")
 WAIT = 150  # seconds: Inductor's sidecar imports torch twice under a Python debugger

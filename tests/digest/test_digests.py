@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tracing.digest.columns import Columns, Digested, packed, unpacked
-from tracing.model import Digest, DigestBatch, DigestLine
+from tracing.digest.columns import Columns, Digested, packed, rows
+from tracing.model import Digest, DigestBatch, DigestLine, LaunchLine
 
 COUNTS = st.integers(0, 2**40)
 DIGESTS = st.builds(
@@ -40,9 +40,9 @@ def together(lines: list[DigestLine]) -> list[Digested]:
 
 def read_back(launches: list[Digested]) -> list[DigestLine]:
     decoder = msgspec.json.Decoder(DigestBatch)
-    return [
-        line for batch in packed(launches) for line in unpacked(decoder.decode(msgspec.json.encode(batch)))
-    ]
+    batches = [decoder.decode(msgspec.json.encode(batch)) for batch in packed(launches)]
+    lines = [LaunchLine(launch.launch, 0, 0, ()) for launch in launches]
+    return [digests for row in rows(lines, batches) if (digests := row.digests())]
 
 
 @given(LINES)
@@ -67,4 +67,4 @@ def test_columns_that_do_not_fit_each_other_are_refused() -> None:
     (batch,) = packed(together([DigestLine(0, {0: Digest("a" * 32)}, {})]))
 
     with pytest.raises(ValueError, match="1 digests are named, 0 are there"):
-        list(unpacked(msgspec.structs.replace(batch, l1=[])))
+        list(rows([LaunchLine(0, 0, 0, ())], [msgspec.structs.replace(batch, l1=[])]))

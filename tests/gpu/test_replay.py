@@ -21,7 +21,7 @@ from tracing.model import ReplayResult
 from tracing.record.launches import LaunchRecorder
 from tracing.record.outputs import Keep
 from tracing.replay import fpsan
-from tracing.replay.kernel_replay import Asked, replay
+from tracing.replay.kernel_replay import ReplayRequest, replay
 from tracing.store.recorded_launch import RecordedLaunch, recorded_launch
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
@@ -45,7 +45,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> store.Run:
 def replayed(*ones: RecordedLaunch) -> ReplayResult:
     """The first on its own inputs, the other on these, too."""
     sides = zip(("a", "b"), ones, strict=False)
-    return replay([Asked(side, one, "a", ones[0]) for side, one in sides], ["out_ptr"], 20)  # type: ignore[arg-type]
+    return replay([ReplayRequest(side, one, "a", ones[0]) for side, one in sides], ["out_ptr"], 20)  # type: ignore[arg-type]
 
 
 def test_a_race_is_the_kernels_own(run: store.Run) -> None:

@@ -10,7 +10,7 @@ from commands import DATA
 from data.pipeline import shift
 from recorded_runs import in_two_blocks, recorded, words
 
-from tracing.cli.swap import Version, swapped
+from tracing.cli.swap import VersionOption, swapped
 from tracing.launch.kernel_module import kernel_module
 from tracing.model import Outcome, Replacement
 from tracing.replay.launch_swaps import Swaps
@@ -24,7 +24,7 @@ def test_another_block_changes_the_order_of_a_sum_and_is_found_by_its_configurat
 ) -> None:
     a, b = in_two_blocks(tmp_path, options)
 
-    assert swapped(a, b, Version.configuration, each_launch=False) == 1
+    assert swapped(a, b, VersionOption.configuration, each_launch=False) == 1
 
     told = words(capsys.readouterr().out)
     assert "total #0 output differs BLOCK 256 → 16" in told
@@ -51,7 +51,7 @@ def test_a_kernel_that_its_compiler_makes_round_is_found_by_interpreting_it(
     a, b = (recorded(f"{case}:precision={name}", tmp_path) for name in ("ieee", "tf32"))
     assert [next(run.records(Outcome)).status for run in (a, b)] == ["passed", "differs"]
 
-    assert swapped(a, b, Version.eager, each_launch=False) == 1
+    assert swapped(a, b, VersionOption.eager, each_launch=False) == 1
 
     told = words(capsys.readouterr().out)
     assert "2 kernels replaced: every result agrees with eager" in told

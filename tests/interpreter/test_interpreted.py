@@ -14,7 +14,7 @@ from triton._C.libtriton import interpreter as native
 from triton.runtime.interpreter import InterpretedFunction
 from triton.tools.tensor_descriptor import TensorDescriptor
 
-from tracing.interpreter.builder import Builder
+from tracing.interpreter.builder import InterpreterBuilder
 from tracing.interpreter.gates import watched
 from tracing.launch.accesses import Accesses
 from tracing.launch.out_of_bounds import Outside
@@ -283,12 +283,12 @@ def test_atomics_on_bfloat16_are_tracked_on_the_virtual_gpu(gpu: None) -> None:
 
 
 def test_everything_is_restored_after_an_exception() -> None:
-    before = dict(vars(native)), dict(vars(Builder))
+    before = dict(vars(native)), dict(vars(InterpreterBuilder))
     with pytest.raises(ZeroDivisionError), watched([Accesses("kernel", {"x": torch.ones(1)})]):
         assert dict(vars(native)) != before[0]
         raise ZeroDivisionError
 
-    assert before == (dict(vars(native)), dict(vars(Builder)))
+    assert before == (dict(vars(native)), dict(vars(InterpreterBuilder)))
 
 
 def test_an_inner_level_sees_its_launches_and_the_outer_one_all() -> None:

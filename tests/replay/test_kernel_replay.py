@@ -25,7 +25,7 @@ from tracing.record.launches import LaunchRecorder
 from tracing.record.outputs import Keep
 from tracing.record.passes.recorder import PassRecorder
 from tracing.replay import fpsan
-from tracing.replay.kernel_replay import Asked, replay
+from tracing.replay.kernel_replay import ReplayRequest, replay
 from tracing.replay.loaded_kernel import load_kernel
 from tracing.store.recorded_launch import RecordedLaunch, recorded_launch
 from tracing.virtual_gpu import virtual_gpu
@@ -66,7 +66,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> store.Run:
 def replayed(*ones: RecordedLaunch) -> ReplayResult:
     """The first on its own inputs, the others on these, too."""
     sides = zip(("a", "b"), ones, strict=False)
-    return replay([Asked(side, one, "a", ones[0]) for side, one in sides], ["out_ptr"], 20)  # type: ignore[arg-type]
+    return replay([ReplayRequest(side, one, "a", ones[0]) for side, one in sides], ["out_ptr"], 20)  # type: ignore[arg-type]
 
 
 def test_a_race_shows_without_a_gpu_by_the_order_of_the_programs(run: store.Run) -> None:

@@ -87,6 +87,8 @@ def kernels(tmp_path_factory: pytest.TempPathFactory) -> Run:
         workload.fn(*workload.args)
         exact[(1,)](x, torch.zeros(16), math.inf, -math.inf, math.nan, -0.0, BLOCK=16)
         halves[(1,)](half, torch.zeros_like(half), BLOCK=16)
+        of_tuples[(1,)]((x, (x + 1, 3)), (), (torch.zeros(16),), BLOCK=16)
+        variadic[(1,)](torch.zeros(16), x, (3,))
     return Run(writer.path)
 
 
@@ -94,8 +96,23 @@ def of_kernel(run: Run, name: str) -> RecordedLaunch:
     return recorded_launch(run, next(one.index for one in run.launches() if one.kernel_name == name))
 
 
-@pytest.mark.parametrize("name", ["helped", "halves"])
-def test_libdevice_and_bfloat16_are_computed_without_a_gpu(name: str, kernels: Run, tmp_path: Path) -> None:
+@triton.jit
+def of_tuples(inputs, nothing, results, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    x, (y, factor) = inputs
+    tl.store(results[0] + at, tl.load(x + at) + tl.load(y + at) * factor)
+
+
+@triton.jit
+def variadic(out_ptr, *args):
+    at = tl.arange(0, 16)
+    tl.store(out_ptr + at, tl.load(args[0] + at) * args[1][0])
+
+
+@pytest.mark.parametrize("name", ["helped", "halves", "of_tuples", "variadic"])
+def test_a_script_leaves_the_bits_of_libdevice_of_bfloat16_and_of_tuples_without_a_gpu(
+    name: str, kernels: Run, tmp_path: Path
+) -> None:
     write_repro(of_kernel(kernels, name), tmp_path)
 
     done = run_script(tmp_path)

@@ -111,7 +111,7 @@ def test_what_an_index_saves_is_told_with_its_command_until_there_is_one(bare: P
     before = debug_checks.check_index(HERE).found
     (bare / f"{debug_checks.index_symbols.build_id(libtriton)}.gdb-index").touch()
 
-    assert "4.5 s with one, 8.9 s without" in before and before.endswith(f"index_symbols.py {libtriton}")
+    assert "4.5 s with one, 8.9 s without" in before and before.endswith(f"vscode.index_symbols {libtriton}")
     assert debug_checks.check_index(HERE).found == "in gdb's cache"
 
 

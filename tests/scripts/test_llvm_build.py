@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from standin import SCRIPTS, STANDIN, git, load, name_llvm, publish, script, write_pins
+from standin import STANDIN, git, load, name_llvm, publish, script, write_pins
 
 failure, llvm_build, ninja_build, pins, recipe = map(
     load, ("failure", "llvm_build", "ninja_build", "pins", "recipe")
@@ -51,7 +51,7 @@ def options(tmp_path: Path, trees: tuple[Path, Path]) -> list[object]:
 
 
 def script_command(*arguments: object) -> list[str]:
-    return [sys.executable, str(SCRIPTS / "llvm_build.py"), *map(str, arguments)]
+    return [sys.executable, "-m", "scripts.llvm_build", *map(str, arguments)]
 
 
 def build_folder(tmp_path: Path) -> Path:

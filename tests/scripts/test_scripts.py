@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import os
 import shutil
 import subprocess
@@ -14,20 +13,8 @@ from typing import Any
 import pytest
 from commands import ROOT
 
-SCRIPTS = ROOT / "scripts"
-sys.path.append(str(SCRIPTS))  # behind the standard library, whose venv stays the one that is imported
-pins = importlib.import_module("pins")
-
-
-def by_path(name: str) -> Any:
-    spec = importlib.util.spec_from_file_location(f"scripts_{name}", SCRIPTS / f"{name}.py")
-    assert spec and spec.loader
-    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)  # dataclass looks there
-    spec.loader.exec_module(module)
-    return module
-
-
-venv = by_path("venv")
+pins: Any = importlib.import_module("scripts.pins")  # untyped, like venv: tests replace parts of them
+venv: Any = importlib.import_module("scripts.venv")
 KNOWN = pins.read()
 SMALL = pins.Pins(
     "2.13.0",
@@ -43,8 +30,8 @@ HERE = Path("/tmp/env")
 
 
 def script(name: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(SCRIPTS / name), *arguments]
-    return subprocess.run(command, env=environment, capture_output=True, text=True)
+    command = [sys.executable, "-m", f"scripts.{name.removesuffix('.py')}", *arguments]
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
 
 
 def pick(**asked: Any) -> Any:
@@ -174,7 +161,7 @@ def test_a_receipt_for_the_tests_covers_the_project_alone_too(tmp_path: Path) ->
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     """A folder in which everything that `make` can make was made."""
-    shutil.copy(SCRIPTS.parent / "Makefile", tmp_path)
+    shutil.copy(ROOT / "Makefile", tmp_path)
     for made in (".venv/pyvenv.cfg", "toolchain/.lock", "toolchain/triton/mine.cpp", "runs/a/run.json"):
         (tmp_path / made).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / made).touch()

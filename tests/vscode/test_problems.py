@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 from commands import ROOT
 
-sys.path.append(str(ROOT / "vscode"))
-problems = importlib.import_module("problems")
+problems = importlib.import_module("vscode.problems")
 BROKEN = """import torch
 
 

@@ -159,9 +159,11 @@ KILLER = """#!/bin/sh
 case " $* " in *" {step} "*) [ -e {mark} ] || {{ touch {mark}; kill -9 $PPID; }} ;; esac
 exit $status
 """
-PLACE = (
-    "import checkout, sys; checkout.place(__import__('pathlib').Path(sys.argv[1]), *eval(sys.argv[2]), print)"
-)
+PLACE = """
+import pathlib, sys
+from scripts import checkout
+checkout.place(pathlib.Path(sys.argv[1]), *eval(sys.argv[2]), print)
+"""
 
 
 @pytest.mark.parametrize("step", ["init", "config", "fetch", "sparse-checkout", "checkout"])
@@ -174,7 +176,7 @@ def test_a_fetch_killed_at_any_step_is_completed_by_the_same_command(
     killer.chmod(0o755)
     environment = {
         **os.environ,
-        "PYTHONPATH": str(standin.SCRIPTS),
+        "PYTHONPATH": str(standin.ROOT),
         "PATH": f"{killer.parent}:{os.environ['PATH']}",
     }
     arguments = (at(llvm), [llvm.url], PARTS)

@@ -18,9 +18,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from launch_keys import faults
 
-sys.path.append(str(ROOT / "vscode"))
 dialects, found, generate, index_symbols, jsonc = map(
-    importlib.import_module, ("dialects", "found", "generate", "index_symbols", "jsonc")
+    importlib.import_module,
+    (f"vscode.{name}" for name in ("dialects", "found", "generate", "index_symbols", "jsonc")),
 )
 KINDS = dialects.KINDS
 USERS = """{
@@ -168,7 +168,7 @@ def test_a_file_that_is_no_json_is_named_with_its_line_and_nothing_is_written(tm
 
 
 def test_an_environment_without_triton_is_refused_with_the_command_that_makes_one(tmp_path: Path) -> None:
-    command = [sys.executable, str(ROOT / "vscode/generate.py"), "--venv", str(tmp_path / "none")]
+    command = [sys.executable, "-m", "vscode.generate", "--venv", str(tmp_path / "none")]
     done = subprocess.run([*command, "--folder", str(tmp_path)], capture_output=True, text=True)
 
     assert done.returncode == 2 and "has no Triton" in done.stderr and "make venv" in done.stderr

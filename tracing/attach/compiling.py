@@ -34,7 +34,7 @@ class Wanted(msgspec.Struct, frozen=True):
         return [name for name in passes if here and fnmatchcase(name, self.name)]
 
 
-class Seen(msgspec.Struct, frozen=True):
+class SeenCompilation(msgspec.Struct, frozen=True):
     """One stage of one kernel that a process compiled."""
 
     kernel: str
@@ -79,7 +79,7 @@ def write(folder: Path, now: Compiling) -> None:
     temporary.replace(path)
 
 
-def note(folder: Path, pid: int, seen: Seen) -> None:
+def note(folder: Path, pid: int, seen: SeenCompilation) -> None:
     with (folder / f"{pid}.seen").open("ab") as file:
         file.write(msgspec.json.encode(seen) + b"\n")
 
@@ -93,13 +93,13 @@ def read(folder: Path) -> Iterator[Compiling]:
             continue
 
 
-def seen(folder: Path) -> list[Seen]:
+def seen(folder: Path) -> list[SeenCompilation]:
     """Every stage that the processes of a folder compiled."""
     lines = [line for path in sorted(folder.glob("*.seen")) for line in path.read_bytes().splitlines()]
-    return [msgspec.json.decode(line, type=Seen) for line in lines]
+    return [msgspec.json.decode(line, type=SeenCompilation) for line in lines]
 
 
-def never_came(wanted: Wanted, came: list[Seen]) -> Problem | None:
+def never_came(wanted: Wanted, came: list[SeenCompilation]) -> Problem | None:
     """The part of `wanted` that matched nothing, with similar names; None if a process stopped."""
     if any(one.stopped for one in came):
         return None

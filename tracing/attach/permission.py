@@ -19,7 +19,7 @@ _SYSCTL = "sudo sysctl kernel.yama.ptrace_scope="
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class PtraceFacts:
     """The facts that decide why a ptrace was refused."""
 
     pid: int
@@ -45,7 +45,7 @@ def require(pid: int) -> None:
         raise explained(_facts(pid))
 
 
-def explained(facts: Facts) -> Problem:
+def explained(facts: PtraceFacts) -> Problem:
     """The reason of a refused ptrace, and the remedy."""
     refused = f"process {facts.pid} may not be traced: "
     if facts.tracer:
@@ -90,10 +90,10 @@ def _seize(pid: int) -> int:
     return ctypes.get_errno() if done else 0
 
 
-def _facts(pid: int) -> Facts:
+def _facts(pid: int) -> PtraceFacts:
     owner = int((status(pid, "Uid").split() or ["-1"])[0])
     own, its = _capabilities(os.getpid(), "CapEff"), _capabilities(pid, "CapPrm")
-    return Facts(
+    return PtraceFacts(
         pid,
         tracer=int(status(pid, "TracerPid") or 0),
         same_user=owner == os.getuid(),

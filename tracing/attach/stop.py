@@ -30,7 +30,7 @@ from typing import Any
 import msgspec
 
 from tracing.attach import compiling
-from tracing.attach.compiling import Compiling, Seen, Wanted
+from tracing.attach.compiling import Compiling, SeenCompilation, Wanted
 from tracing.attach.session import request
 from tracing.compiler.opt.pipeline_text import passes_in
 from tracing.environment import StopSettings, stop_settings
@@ -99,7 +99,7 @@ class Stop:
         self.settings = settings
         self.wanted = wanted
         self.number = 0
-        self.noted: set[Seen] = set()
+        self.noted: set[SeenCompilation] = set()
         self.waited: int | None = None  # the process that has
         self._unlock()
         os.register_at_fork(after_in_child=self._unlock)  # another thread may hold it when a worker is forked
@@ -113,7 +113,7 @@ class Stop:
             now = self._now(manager, module, tag)
             names = self.wanted.passes(now.kernel, now.stage, now.passes)
             said = self._wait(now, names[0]) if names else ""
-            seen = Seen(now.kernel, now.stage, now.passes, bool(names), said)
+            seen = SeenCompilation(now.kernel, now.stage, now.passes, bool(names), said)
             if seen not in self.noted:
                 self.noted.add(seen)
                 compiling.note(self.settings.folder, now.pid, seen)

@@ -15,7 +15,7 @@ from tracing.analyze.compare.accused import Accused, accused_of
 from tracing.analyze.compare.divergence import Divergence, InputDiffers, OutputDiffers
 from tracing.analyze.compare.evidence import evidence
 from tracing.analyze.compare.suspect import suspect
-from tracing.analyze.compare.verdict import ResultCause, Verdict
+from tracing.analyze.compare.verdict import ComparisonVerdict, ResultCause
 from tracing.analyze.runs.call_sites import visit
 from tracing.analyze.runs.compilers import says_nothing_of_compilers
 from tracing.analyze.runs.element_values import differing_values
@@ -25,7 +25,7 @@ from tracing.cli.questions import question_of
 from tracing.cli.ranks import ranks_compared
 from tracing.cli.replay import replayed
 from tracing.cli.replay_answer import Replaying
-from tracing.cli.swap import Version, swapped
+from tracing.cli.swap import VersionOption, swapped
 from tracing.errors import Problem
 from tracing.report import comparison as report
 from tracing.report import text
@@ -84,7 +84,7 @@ Swap = Annotated[
     ),
 ]
 SwapWith = Annotated[
-    Version | None,
+    VersionOption | None,
     typer.Option(
         "--with",
         help="With --swap: replace a kernel with the first run's source, or with its configuration "
@@ -143,7 +143,7 @@ def compare(
     _require_alike(a, b, anyway, quiet=as_json)
     if question == "swap":
         raise typer.Exit(swapped(a, b, swap_with, each_launch))
-    verdict = Verdict.of(a, b, window)
+    verdict = ComparisonVerdict.of(a, b, window)
     if as_json:
         raise typer.Exit(_print_json((a, b), verdict))
     how = Replaying(times, fpsan, runs) if question == "replay" else None
@@ -163,7 +163,7 @@ def _require_alike(a: store.Run, b: store.Run, anyway: bool, quiet: bool) -> Non
         )
 
 
-def _print_compared(runs: Pair, verdict: Verdict, limit: int, how: Replaying | None) -> int:
+def _print_compared(runs: Pair, verdict: ComparisonVerdict, limit: int, how: Replaying | None) -> int:
     for one in verdict.start:
         out.print(Text.assemble(("✗ start", "bold red"), f": {one.title} differs: {one.a} | {one.b}"))
     typed: list[str] = []  # the commands below the first divergence
@@ -180,7 +180,7 @@ def _print_compared(runs: Pair, verdict: Verdict, limit: int, how: Replaying | N
     return verdict.status
 
 
-def _conclusion(runs: Pair, verdict: Verdict, typed: list[str]) -> Iterator[Text]:
+def _conclusion(runs: Pair, verdict: ComparisonVerdict, typed: list[str]) -> Iterator[Text]:
     if verdict.why is not None and not (verdict.start or verdict.outcomes):
         yield from report.why_text(verdict.why, _deciding(verdict.why, runs))
     yield from report.summary_text(verdict.comparison, hints.of_unwritten(runs[1]))
@@ -257,7 +257,7 @@ def _replayed(found: Divergence, runs: Pair, how: Replaying) -> Iterator[str]:
 # ---- as JSON
 
 
-def _print_json(runs: Pair, verdict: Verdict) -> int:
+def _print_json(runs: Pair, verdict: ComparisonVerdict) -> int:
     entries = [*_starts(verdict), *(_as_json(found, runs) for found in verdict)]
     if not entries:
         entries = list(_without_launch(runs, verdict))
@@ -287,14 +287,14 @@ def _as_json(found: Divergence, runs: Pair) -> dict[str, Any]:
     )  # fmt: skip
 
 
-def _starts(verdict: Verdict) -> Iterator[dict[str, Any]]:
+def _starts(verdict: ComparisonVerdict) -> Iterator[dict[str, Any]]:
     # tensors that differ before the first launch: what the launches did with them follows from that
     for one in verdict.start[:1]:
         if one.tensor:
             yield without_launch_json("start", Accused("start", one.name), one.rank)
 
 
-def _without_launch(runs: Pair, verdict: Verdict) -> Iterator[dict[str, Any]]:
+def _without_launch(runs: Pair, verdict: ComparisonVerdict) -> Iterator[dict[str, Any]]:
     why = verdict.why
     if verdict.outcomes:
         one = verdict.outcomes[0]

@@ -82,8 +82,8 @@ def _recorded(run: store.Run, kernel: str | None, which: str, stage: str | None)
 def _preset(words: list[str], wanted: Wanted, kind: str) -> None:
     if not GENERATOR.exists():
         raise Problem(f"there is no {GENERATOR}", "run it in a checkout of this project")
-    command = [sys.executable, str(GENERATOR), f"--{kind}", str(wanted), "--", *words]
-    if subprocess.run(command, check=False).returncode:
+    command = [sys.executable, "-m", "vscode.generate", f"--{kind}", str(wanted), "--", *words]
+    if subprocess.run(command, cwd=GENERATOR.parents[1], check=False).returncode:
         raise typer.Exit(2)
     code = next(filter(None, map(shutil.which, ("code", "codium", "code-server"))), None)
     if code is not None:

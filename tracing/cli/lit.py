@@ -126,14 +126,14 @@ def _made(
 
 
 def _complaint(test: LitTest, passes: tuple[PassText, ...]) -> str:
-    from tracing.compiler.opt.run import Settings, optimise
+    from tracing.compiler.opt.run import OptSettings, optimise
     from tracing.compiler.tools import filecheck
 
-    done = optimise(test.text, "test.mlir", Settings(passes, split_input_file=True))
+    done = optimise(test.text, "test.mlir", OptSettings(passes, split_input_file=True))
     if not done.passed:
         return f"the pass fails on its recorded input: {done.stderr.strip()}"
     wrong = filecheck(test.text, done.text, test.filecheck)
     if wrong:
         return f"it does not give again what was recorded: {wrong}"
-    left_out = optimise(test.text, "test.mlir", Settings(split_input_file=True))
+    left_out = optimise(test.text, "test.mlir", OptSettings(split_input_file=True))
     return "" if filecheck(test.text, left_out.text, test.filecheck) else "it passes without the pass too"

@@ -15,7 +15,7 @@ from tracing.cli.tool_errors import as_a_tool
 from tracing.errors import Problem
 
 if TYPE_CHECKING:
-    from tracing.compiler.opt.command_line import Command
+    from tracing.compiler.opt.command_line import OptCommand
 
 
 @app.command(context_settings={"ignore_unknown_options": True})
@@ -72,7 +72,7 @@ def _read(file: str) -> str:
         raise Problem(f"{file} is not MLIR text", "MLIR's bytecode is not read") from None
 
 
-def _write(called: Command, text: str) -> None:
+def _write(called: OptCommand, text: str) -> None:
     if called.output == "-":
         sys.stdout.write(text)
     else:

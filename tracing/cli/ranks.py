@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tracing import store
-from tracing.analyze.ranks.rank_events import Event
+from tracing.analyze.ranks.rank_events import RankEvent
 from tracing.analyze.ranks.ranks import RankComparison
 from tracing.analyze.runs.winners import choices
 from tracing.cli import hints
@@ -43,7 +43,8 @@ def ranks_compared(run: store.Run, limit: int) -> int:
     return 2 if comparison.notes else 0
 
 
-def _next(run: store.Run, event: Event) -> list[str]:
+def _next(run: store.Run, event: RankEvent) -> list[str]:
     if event.row is None or event.way is None:
         return []
-    return hints.of_launch(run, run.joined(event.row, *event.way), event.rank)
+    process = next(one for one in run.processes() if store.rank_of(one) == event.rank)
+    return hints.of_launch(run, run.joiner(process).launch(event.row), event.rank)

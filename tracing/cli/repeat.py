@@ -13,7 +13,7 @@ from rich.text import Text
 
 from tracing import environment, store
 from tracing.analyze.compare.divergence import Divergence
-from tracing.analyze.compare.verdict import Verdict
+from tracing.analyze.compare.verdict import ComparisonVerdict
 from tracing.analyze.runs.determinism import Repeat, rate, table, unasked
 from tracing.analyze.runs.results import ResultDiffers, uncomparable_results
 from tracing.cli import hints
@@ -130,7 +130,7 @@ class _Series:
 
     def _compared(self, first: tuple[int, store.Run], index: int, run: store.Run, outcome: Outcome) -> Repeat:
         number, reference = first
-        verdict = Verdict.of(reference, run, self.settings.window)
+        verdict = ComparisonVerdict.of(reference, run, self.settings.window)
         perturbed = tuple(run.records(Perturbed))
         everything = tuple(verdict)
         found = unasked(everything, perturbed)

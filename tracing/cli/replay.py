@@ -9,10 +9,10 @@ import msgspec
 import typer
 
 from tracing import store
-from tracing.analyze.replay.replay_verdict import NothingRecorded, Reproduced, Undecided
+from tracing.analyze.replay.replay_verdict import NothingRecorded, Reproduced, UndecidedReplay
 from tracing.cli.app import RUNS, Runs, app, out
 from tracing.cli.launch_options import Kernel, LaunchNumber, Rank, chosen_launch
-from tracing.cli.replay_answer import Answer, Replaying, answered
+from tracing.cli.replay_answer import ReplayAnswer, Replaying, answered
 from tracing.errors import Problem
 from tracing.model import Side
 from tracing.report import replay as report
@@ -59,7 +59,7 @@ def replay(
         print(msgspec.json.encode(_json(answer)).decode())
     else:
         _print(answer)
-    if isinstance(answer.verdict, NothingRecorded | Undecided):
+    if isinstance(answer.verdict, NothingRecorded | UndecidedReplay):
         raise typer.Exit(2)
     raise typer.Exit(0 if isinstance(answer.verdict, Reproduced) else 1)
 
@@ -105,7 +105,7 @@ def _require_one_kernel(launches: Mapping[Side, RecordedLaunch]) -> None:
         raise Problem(f"the two runs launch different kernels here: {' and '.join(sorted(names))}")
 
 
-def _print(answer: Answer) -> None:
+def _print(answer: ReplayAnswer) -> None:
     paths = {side: str(one.run.path) for side, one in answer.launches.items()}
     names: dict[Side, str] = {side: side for side in paths} if len(paths) > 1 else {"a": "the run"}
     for side, path in paths.items() if len(paths) > 1 else ():
@@ -114,7 +114,7 @@ def _print(answer: Answer) -> None:
         out.print(line, markup=False)
 
 
-def _text(answer: Answer, names: report.Names) -> Iterator[str]:
+def _text(answer: ReplayAnswer, names: report.RunNames) -> Iterator[str]:
     yield from answer.notes
     launches = {side: one.launch for side, one in answer.launches.items()}
     yield from report.replay_text(answer.result, answer.verdict, answer.recorded, launches, names)
@@ -122,7 +122,7 @@ def _text(answer: Answer, names: report.Names) -> Iterator[str]:
         yield from report.payload_text(answer.payloads)
 
 
-def _json(answer: Answer) -> dict[str, object]:
+def _json(answer: ReplayAnswer) -> dict[str, object]:
     launches = {side: one.launch for side, one in answer.launches.items()}
     found = report.replay_json(answer.result, answer.verdict, answer.recorded, launches)
     found["runs"] = {side: str(one.run.path) for side, one in answer.launches.items()}

@@ -13,7 +13,7 @@ import msgspec
 from tracing import environment
 from tracing.analyze.compare.evidence import float_atomics
 from tracing.analyze.replay.replay_plan import other_inputs, planned
-from tracing.analyze.replay.replay_verdict import Verdict, verdict
+from tracing.analyze.replay.replay_verdict import ReplayVerdict, verdict
 from tracing.analyze.runs.rerecording import is_virtual
 from tracing.cli.app import err
 from tracing.cli.rerecord import record_again
@@ -35,18 +35,18 @@ class Replaying:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ReplayAnswer:
     """What replays left, and what that says."""
 
     launches: Mapping[Side, RecordedLaunch]
     recorded: Mapping[Side, Mapping[str, Digest]]  # what the launch left in each run, by argument
     notes: tuple[str, ...]  # of recording inputs again
     result: ReplayResult
-    verdict: Verdict
+    verdict: ReplayVerdict
     payloads: ReplayResult | None  # under FpSan
 
 
-def answered(launches: Mapping[Side, RecordedLaunch], first: Side, how: Replaying) -> Answer:
+def answered(launches: Mapping[Side, RecordedLaunch], first: Side, how: Replaying) -> ReplayAnswer:
     """Execute a launch of one run, or the same call of two, and compare what they leave.
 
     first -- the run that is accused: its launch, on its inputs
@@ -72,7 +72,7 @@ def answered(launches: Mapping[Side, RecordedLaunch], first: Side, how: Replayin
     payloads = _payloads(launches, given, first, how.times) if how.fpsan else None
     recorded = {side: one.expected for side, one in launches.items()}
     said = verdict(result, recorded, different, changed)
-    return Answer(launches, recorded, tuple(notes), result, said, payloads)
+    return ReplayAnswer(launches, recorded, tuple(notes), result, said, payloads)
 
 
 def _elsewhere(launches: Mapping[Side, RecordedLaunch], result: ReplayResult) -> Iterator[str]:
@@ -110,10 +110,10 @@ def _replayed(
     def call() -> dict[str, Any]:
         environment.use_inductors_ptxas()
         from tracing.replay.fpsan import instrumented, require_fpsan
-        from tracing.replay.kernel_replay import Asked, replay
+        from tracing.replay.kernel_replay import ReplayRequest, replay
 
         pairs = planned(launches, given, first)
-        asked = [Asked(one, launches[one], inputs, given[inputs]) for one, inputs in pairs]
+        asked = [ReplayRequest(one, launches[one], inputs, given[inputs]) for one, inputs in pairs]
         outputs = list(dict.fromkeys(name for one in launches.values() for name in one.outputs))
         if fpsan:
             require_fpsan()

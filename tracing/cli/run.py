@@ -18,7 +18,7 @@ from tracing.cli.app import RUNS, Runs, app, err
 from tracing.cli.show import print_run
 from tracing.cli.winners import print_taken
 from tracing.errors import Problem
-from tracing.model import SCHEMA, Outcome, RunInfo, Selection
+from tracing.model import KEPT_IN_MEMORY, KEPT_ON_DISK, SCHEMA, Outcome, RunInfo, Selection
 from tracing.store.winners import read_winners
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tracing.record.run import PassIRWhen
 
 
-class Digests(str, Enum):
+class DigestsOption(str, Enum):
     """Of which tensors digests are taken."""
 
     all = "all"
@@ -34,7 +34,7 @@ class Digests(str, Enum):
     none = "none"
 
 
-class OperatorFacts(str, Enum):
+class OperatorsOption(str, Enum):
     """What is recorded of operators outside of Triton."""
 
     digests = "digests"
@@ -42,7 +42,7 @@ class OperatorFacts(str, Enum):
     none = "none"
 
 
-class Phase(str, Enum):
+class PhaseOption(str, Enum):
     """When a kernel is launched."""
 
     forward = "forward"
@@ -70,14 +70,14 @@ CaseName = Annotated[
 Target = Annotated[str, typer.Option(help="What kernels are compiled for where there is no GPU.")]
 Seed = Annotated[int, typer.Option(help="Seed of torch's random generators.")]
 DigestsOf = Annotated[
-    Digests,
+    DigestsOption,
     typer.Option(
         help="all: every tensor before a launch, and what it may write after it. "
         "declared: what the kernel reads before and writes after. none: launches only."
     ),
 ]
 Operators = Annotated[
-    OperatorFacts,
+    OperatorsOption,
     typer.Option(
         help="Of operators outside of Triton. writers: what each read, wrote and allocated. "
         "digests: the bits of it, too; waits for the device. none: nothing."
@@ -92,7 +92,7 @@ AllowOutOfBounds = Annotated[
 ]
 Kernels = Annotated[list[str] | None, typer.Option(help="Record kernels of this name; a glob.")]
 Launches = Annotated[str, typer.Option(help="Record these launches, START:STOP.")]
-Phases = Annotated[list[Phase] | None, typer.Option(help="Record launches of this phase.")]
+Phases = Annotated[list[PhaseOption] | None, typer.Option(help="Record launches of this phase.")]
 Ranks = Annotated[list[int] | None, typer.Option(help="Record launches of this rank.")]
 RankAware = Annotated[
     bool, typer.Option("--rank-aware", help="Under torchrun: one run for all ranks of the job.")
@@ -153,8 +153,8 @@ def run(
     case: CaseName,
     target: Target = "sm_90",
     seed: Seed = 0,
-    digests: DigestsOf = Digests.all,
-    operators: Operators = OperatorFacts.writers,
+    digests: DigestsOf = DigestsOption.all,
+    operators: Operators = OperatorsOption.writers,
     allow_out_of_bounds: AllowOutOfBounds = False,
     kernel: Kernels = None,
     launches: Launches = ":",
@@ -164,8 +164,8 @@ def run(
     winners: WinnersPath = None,
     keep_outputs: KeepOutputs = False,
     keep_inputs: KeepInputs = False,
-    keep_memory: KeepMemory = 1 << 30,
-    keep_disk: KeepDisk = 16 << 30,
+    keep_memory: KeepMemory = KEPT_IN_MEMORY,
+    keep_disk: KeepDisk = KEPT_ON_DISK,
     keep_spill: KeepSpill = Spill.oldest,
     time_launches: TimeLaunches = False,
     hash_fn: HashFunction = None,
@@ -186,7 +186,7 @@ def run(
     environment.require_compiler()
     if compile_only:
         _refuse_values(keep_inputs or keep_outputs, time_launches, hash_fn)
-        digests = Digests.none
+        digests = DigestsOption.none
     job = environment.job() if rank_aware else None
     frozen = read_winners(winners) if winners else None
     started = time.perf_counter()
@@ -245,8 +245,8 @@ def _refuse_values(keep: bool, time_launches: bool, hash_fn: str | None) -> None
 
 def _info(
     experiment: Experiment,
-    digests: Digests,
-    operators: OperatorFacts,
+    digests: DigestsOption,
+    operators: OperatorsOption,
     world_size: int,
     selection: Selection,
 ) -> RunInfo:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _AGAIN = "`tracing compare --repeat 5 CASE` says whether it is deterministic; if so, record it again here"
 
 
-class Version(str, Enum):
+class VersionOption(str, Enum):
     """What a kernel is replaced with."""
 
     source = "source"
@@ -37,7 +37,7 @@ class Version(str, Enum):
     eager = "eager"
 
 
-def swapped(a: store.Run, b: store.Run, version: Version | None, each_launch: bool) -> int:
+def swapped(a: store.Run, b: store.Run, version: VersionOption | None, each_launch: bool) -> int:
     """Find the kernels of b that are to blame for its results, and print them; the status.
 
     version     -- what they are replaced with; None: a's source and configuration
@@ -52,7 +52,7 @@ def swapped(a: store.Run, b: store.Run, version: Version | None, each_launch: bo
     planned = swap_plan.plan(a, b, version.value if version else None)
     for line in report.plan_text(planned):
         out.print(line)
-    if version is Version.eager:
+    if version is VersionOption.eager:
         err.print(f"[dim]{report.interpreting_text(planned)}[/]")
     if not planned.candidates:
         raise Problem(
@@ -60,7 +60,7 @@ def swapped(a: store.Run, b: store.Run, version: Version | None, each_launch: bo
             "`tracing compare RUN RUN` shows where the runs first differ",
         )
     environment.require_compiler()
-    close = version is Version.eager and _agrees(a) and not _agrees(b)
+    close = version is VersionOption.eager and _agrees(a) and not _agrees(b)
     try:
         with environment.changed(variables(b)), _program(b, version, close) as program:
             return _Search(wanted, b, program, planned.candidates, close).status(each_launch)
@@ -73,7 +73,7 @@ def _agrees(run: store.Run) -> bool:
     return any(outcome.status == "passed" for outcome in run.records(Outcome))
 
 
-def _program(b: store.Run, version: Version | None, close: bool) -> SwappedCase:
+def _program(b: store.Run, version: VersionOption | None, close: bool) -> SwappedCase:
     info = b.info
     virtual = is_virtual(info.environment)
     with err.status("importing torch"):
@@ -85,7 +85,7 @@ def _program(b: store.Run, version: Version | None, close: bool) -> SwappedCase:
     if device.virtual != virtual:
         where = "without a GPU, and here is one" if virtual else "on a GPU, and here is none"
         raise Problem(f"{b.path} was recorded {where}", "record both runs here")
-    if device.virtual and version is Version.eager:
+    if device.virtual and version is VersionOption.eager:
         raise Problem(
             "without a GPU Triton's interpreter executes every kernel, so `--with eager` replaces nothing",
             "`--with source`, `--with configuration`, or neither",

@@ -12,8 +12,6 @@ from typing import Any
 
 from triton._C.libtriton import ir
 
-_UNKNOWN = "unknown"
-
 
 def block_locations(module: Any) -> tuple[str, ...]:
     """The location of every block argument of a module as MLIR writes it, block by block; some 2 µs an op."""

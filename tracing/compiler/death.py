@@ -14,13 +14,13 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 from tracing.compiler.child import Ended, in_child
-from tracing.compiler.resume import Place, resume, stages_of
+from tracing.compiler.resume import ResumePoint, resume, stages_of
 from tracing.compiler.stderr import errors_in
 from tracing.compiler.steps import Pass
 from tracing.errors import Problem
 from tracing.model import Compilation
 
-Kind: TypeAlias = Literal["diagnostic", "assertion", "fatal error", "signal", "time"]
+DeathKind: TypeAlias = Literal["diagnostic", "assertion", "fatal error", "signal", "time"]
 PARTS = {  # what runs in a stage when no pass of MLIR does
     "llir": "LLVM",
     "ptx": "LLVM's code generator",
@@ -39,7 +39,7 @@ _MARK = struct.Struct("<qq200s")
 class Death:
     """How a compile ended early."""
 
-    kind: Kind
+    kind: DeathKind
     said: str  # one line
     part: str  # "tritongpu-pipeline", "LLVM", "ptxas"
     index: int | None  # of the pass of MLIR, if it is one
@@ -63,7 +63,7 @@ class Attempt:
 
 def attempt(
     compilation: Compilation,
-    place: Place,
+    place: ResumePoint,
     *,
     drop: Collection[int] = (),
     until: int | None = None,
@@ -103,7 +103,7 @@ def death_of(ended: Ended, part: str) -> Death:
 
 
 def _death(ended: Ended, part: str, index: int | None, stage: str) -> Death:
-    kind: Kind = "diagnostic"
+    kind: DeathKind = "diagnostic"
     said = ended.failure.splitlines()[0]
     if ended.timed_out:
         kind, said = "time", ended.failure

@@ -15,7 +15,7 @@ from typing import IO, Any
 import msgspec
 
 from tracing.compiler.child import Ended, in_child
-from tracing.compiler.resume import Place, resume, stages_of
+from tracing.compiler.resume import ResumePoint, resume, stages_of
 from tracing.compiler.steps import Pass
 from tracing.model import Compilation
 
@@ -40,26 +40,16 @@ class History:
     stages: tuple[str, ...]  # that it has, from its first one on
     ended: Ended
 
-    @property
-    def died_in(self) -> Ran | None:
-        """The pass that did not end; None if every pass ended."""
-        return self.passes[-1] if self.passes and self.passes[-1].after is None else None
-
-    @property
-    def died_at(self) -> str:
-        """The stage that did not end."""
-        return next((stage for stage in self.stages if stage not in self.artefacts), self.stages[-1])
-
-    def place(self, index: int) -> Place:
+    def place(self, index: int) -> ResumePoint:
         """The position before the pass of this index."""
         one = self.passes[index]
         first = next(other for other in self.passes if other.step.stage == one.step.stage)
-        return Place(one.before, one.step.stage, index, entered=first.before)
+        return ResumePoint(one.before, one.step.stage, index, entered=first.before)
 
 
-def start_of(compilation: Compilation, source: str) -> Place:
+def start_of(compilation: Compilation, source: str) -> ResumePoint:
     """The position at which a compilation begins; `source` is the text of what enters it."""
-    return Place(source, compilation.first, 0, locations=compilation.block_locations)
+    return ResumePoint(source, compilation.first, 0, locations=compilation.block_locations)
 
 
 def history(compilation: Compilation, source: str, *, last: str | None = None, seconds: float) -> History:

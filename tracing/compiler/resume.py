@@ -36,7 +36,7 @@ _HERE = re.compile(rf'loc\("[^"]*{_PREFIX}[^"]*":(\d+:\d+)\)')
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ResumePoint:
     """The position at which a compilation continues, and its IR."""
 
     ir: str  # the text that stands there
@@ -49,19 +49,21 @@ class Place:
     locations: Sequence[str] = ()  # of its block arguments, which the text lacks: `block_locations`
 
 
-def place_before(record: PassRecord, passes: Sequence[PassRecord], text: Callable[[Blob], str]) -> Place:
+def place_before(
+    record: PassRecord, passes: Sequence[PassRecord], text: Callable[[Blob], str]
+) -> ResumePoint:
     """The position before a recorded pass.
 
     passes -- of its compilation, in order
     text   -- the IR in a blob
     """
     first = next(one for one in passes if one.stage == record.stage)
-    return Place(text(record.before), record.stage, record.index, entered=text(first.before))
+    return ResumePoint(text(record.before), record.stage, record.index, entered=text(first.before))
 
 
 def resume(
     compilation: Compilation,
-    place: Place,
+    place: ResumePoint,
     *,
     last: str | None = None,
     drop: Collection[int] = (),
@@ -143,7 +145,7 @@ def _split(
     return names[names.index(compilation.first) : begin], names[begin:end]
 
 
-def _require_within(place: Place, begin: int, end: int) -> None:
+def _require_within(place: ResumePoint, begin: int, end: int) -> None:
     if not begin <= place.index <= end:
         raise Problem(
             f"pass {place.index} is not in stage {place.stage}",
@@ -203,7 +205,7 @@ def _module(text: str, backend: Any) -> Any:
     return module
 
 
-def _source(place: Place, backend: Any, begin: int, said: _Said) -> Any:
+def _source(place: ResumePoint, backend: Any, begin: int, said: _Said) -> Any:
     # what the stage, whose passes begin with `begin`, is called with
     try:
         module = _module(place.ir, backend)
@@ -226,7 +228,7 @@ def _passes_before(backend: Any, stages: Mapping[str, Any], names: list[str], me
     return steps.count
 
 
-def _entered(place: Place, whole: Callable[[], str]) -> Callable[[], str]:
+def _entered(place: ResumePoint, whole: Callable[[], str]) -> Callable[[], str]:
     # what the stage's own Python code gets when it asks for the IR that it was called with; others get what
     # is there
     def str_nodebug() -> str:

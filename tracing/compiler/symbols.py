@@ -7,18 +7,14 @@ is in the file's symbol table.
 from __future__ import annotations
 
 import ctypes
-import mmap
-import struct
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from triton._C import libtriton
 
+from tracing import elf
 from tracing.errors import Problem
 
-_SYMTAB = 2  # type of the section that has all symbols
-_SYMBOL = struct.Struct("<IBBHQQ")  # name, info, other, section, address, size
 _EXPORTED = "PyInit_libtriton"  # in every libtriton
 
 
@@ -39,26 +35,11 @@ def function(name: str, result: Any, *arguments: Any) -> Any:
 
 
 def _address(path: Path, name: str) -> int:
-    # in the file; the library is loaded somewhere else, as a whole
-    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-        for symbols, strings in _tables(data):
-            at = data.find(b"\0" + name.encode() + b"\0", *strings) + 1 - strings[0]
-            offset = data.find(struct.pack("<I", at), *symbols) if at > 0 else -1
-            while offset >= 0 and (offset - symbols[0]) % _SYMBOL.size:
-                offset = data.find(struct.pack("<I", at), offset + 1, symbols[1])
-            if offset >= 0:
-                return int(_SYMBOL.unpack_from(data, offset)[4])
+    # in the file; the loader moves the library as a whole
+    with elf.opened(path) as file:
+        if address := file.symbol(name):
+            return address
     raise Problem(
         f"this Triton has no symbol {name}, so LLVM's passes cannot be distinguished",
         "use a wheel of PyPI, which is not stripped, or a build of your own",
     )
-
-
-def _tables(data: mmap.mmap) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
-    # where the symbols are, and the names that they point into; ELF of 64 bits
-    sections, count = struct.unpack_from("<Q", data, 0x28)[0], struct.unpack_from("<H", data, 0x3C)[0]
-    heads = [struct.unpack_from("<IIQQQQII", data, sections + 64 * number) for number in range(count)]
-    for head in heads:
-        if head[1] == _SYMTAB:
-            names = heads[head[6]]
-            yield (head[4], head[4] + head[5]), (names[4], names[4] + names[5])

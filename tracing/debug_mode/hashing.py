@@ -1,4 +1,4 @@
-"""Hashes of tensors by a function that DebugMode's user chose, and how it failed."""
+"""Hashes tensors with the function that DebugMode's user chose, and notes its failures."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ by streams alone. What is computed to record is not recorded: it is hidden from 
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -26,11 +26,8 @@ from tracing.errors import Problem
 from tracing.launch import hooks
 from tracing.launch.launcher import Grid, Site
 from tracing.launch.on_stream import aside
-from tracing.model import Role
+from tracing.model import Role, may_read, may_write
 from tracing.record.user_hash import HashFn
-
-_WRITTEN: tuple[Role, ...] = ("out", "in_out", "unknown")
-_READ: tuple[Role, ...] = ("in", "in_out", "unknown")
 
 # Process-wide, as upstream's are: a backward on another thread is of the same program. The last one counts.
 _hashing: list[Hashing] = []
@@ -150,7 +147,7 @@ class DebugMode(TorchDebugMode):  # type: ignore[no-untyped-call, unused-ignore]
         call, site, tensors, hashing = token.call, token.site, token.tensors, token.hashing
         call.grid = call.grid or site.grid(token.values)
         roles = self._declared(site)
-        written = {i for i in tensors if _role_in(_WRITTEN, roles, call.arg_names[i])}
+        written = {i for i in tensors if _any_role(may_write, roles, call.arg_names[i])}
         with aside(token.stream, _all(tensors) if hashing or token.outputs else ()):
             if hashing:
                 call.post_hashes = hashing.of(tensors, token.values)
@@ -178,9 +175,9 @@ def _all(tensors: Mapping[int, list[torch.Tensor]]) -> list[torch.Tensor]:
     return [tensor for found in tensors.values() for tensor in found]
 
 
-def _role_in(wanted: tuple[Role, ...], roles: Mapping[str, Role], name: str) -> bool:
+def _any_role(test: Callable[[Role], bool], roles: Mapping[str, Role], name: str) -> bool:
     # members of a tuple `t` are called `t.0`, `t.1`
-    return any(role in wanted for key, role in roles.items() if key == name or key.startswith(f"{name}."))
+    return any(test(role) for key, role in roles.items() if key == name or key.startswith(f"{name}."))
 
 
 def _logged(call: TritonKernelCall, roles: Mapping[str, Role], hashing: Hashing) -> dict[str, Any]:
@@ -189,7 +186,7 @@ def _logged(call: TritonKernelCall, roles: Mapping[str, Role], hashing: Hashing)
         logged["input_hash"] = [
             found
             for i, found in call.pre_hashes.items()
-            if (_role_in(_READ, roles, call.arg_names[i]) if roles else i not in call.modified_args)
+            if (_any_role(may_read, roles, call.arg_names[i]) if roles else i not in call.modified_args)
         ]
     return logged | (hashing.failure() or {})
 

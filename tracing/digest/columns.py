@@ -131,24 +131,26 @@ def _batch(launches: Sequence[Digested]) -> DigestBatch:
     )
 
 
-def unpacked(batch: DigestBatch) -> Iterator[DigestLine]:
-    """The launches of one line; raises ValueError if its columns do not fit each other."""
-    columns = Columns(batch.bits, batch.tiles, batch.ranges, batch.l1, batch.special)
-    digests = iter(columns.digests())
-    needed = sum(len(positions) for number in batch.pattern for positions in batch.patterns[number])
-    if needed != len(batch.l1) or BITS * needed != len(batch.bits):
-        raise ValueError(f"{needed} digests are named, {len(batch.l1)} are there")
-    for launch, number in zip(batch.launches, batch.pattern, strict=True):
-        before, after = batch.patterns[number]
-        found = {position: next(digests) for position in before}
-        yield DigestLine(launch, found, {position: next(digests) for position in after})
+class RecordedBatch:
+    """A recorded batch, and its digests as objects, which are made when the first of them is asked for."""
+
+    def __init__(self, recorded: DigestBatch) -> None:
+        self.bits = recorded.bits
+        self.launches = recorded.launches
+        self._recorded = recorded
+
+    @functools.cached_property
+    def digests(self) -> Sequence[Digest]:
+        """All digests of the batch, in the order of `bits`."""
+        batch = self._recorded
+        return Columns(batch.bits, batch.tiles, batch.ranges, batch.l1, batch.special).digests()
 
 
 class Row(msgspec.Struct, gc=False):
     """One launch, its digests still in the columns in which they were written."""
 
     line: LaunchLine
-    batch: DigestBatch | None = None  # None: it has no digests
+    batch: RecordedBatch | None = None  # None: it has no digests
     before: Sequence[int] = ()  # argument positions
     after: Sequence[int] = ()
     first: int = 0  # its first digest in the batch
@@ -175,15 +177,14 @@ class Row(msgspec.Struct, gc=False):
         return self.bits(n, n + 1)
 
     def digests(self) -> DigestLine | None:
-        """Its digests as objects."""
+        """Its digests as objects; raises ValueError or IndexError where its batch has lost some."""
         if self.batch is None:
             return None
-        batch, behind = self.batch, self.first + len(self.before) + len(self.after)
-        columns = Columns(batch.bits, batch.tiles, batch.ranges, batch.l1, batch.special)
-        found = columns.part(self.first, behind).digests()
-        cut = len(self.before)
-        before = dict(zip(self.before, found[:cut], strict=True))
-        return DigestLine(self.line.index, before, dict(zip(self.after, found[cut:], strict=True)))
+        between = self.first + len(self.before)
+        digests = self.batch.digests
+        before = zip(self.before, digests[self.first : between], strict=True)
+        after = zip(self.after, digests[between : between + len(self.after)], strict=True)
+        return DigestLine(self.line.index, dict(before), dict(after))
 
 
 def rows(lines: Iterable[LaunchLine], batches: Iterable[DigestBatch]) -> Iterator[Row]:
@@ -194,7 +195,7 @@ def rows(lines: Iterable[LaunchLine], batches: Iterable[DigestBatch]) -> Iterato
     waiting = iter(lines)
     line = next(waiting, None)
     for batch in batches:
-        first = 0
+        first, columns = 0, RecordedBatch(batch)
         if len(batch.launches) != len(batch.pattern):
             raise ValueError(f"{len(batch.launches)} launches, {len(batch.pattern)} patterns")
         for launch, number in zip(batch.launches, batch.pattern, strict=True):
@@ -203,7 +204,7 @@ def rows(lines: Iterable[LaunchLine], batches: Iterable[DigestBatch]) -> Iterato
                 yield Row(line)
                 line = next(waiting, None)
             if line is not None and line.index == launch:
-                yield Row(line, batch, before, after, first)
+                yield Row(line, columns, before, after, first)
                 line = next(waiting, None)
             first += len(before) + len(after)
         if BITS * first != len(batch.bits) or first != len(batch.l1):

@@ -34,7 +34,7 @@ def source(kind: int) -> ASTSource:
     return ASTSource(digest_kernel, types | {"KIND": "constexpr"}, {"KIND": kind})
 
 
-class Compiled(NamedTuple):
+class CompiledDigest(NamedTuple):
     """A digest kernel on a device, and what launches it."""
 
     run: Any
@@ -44,12 +44,12 @@ class Compiled(NamedTuple):
 
 
 @functools.cache
-def _compiled(device: int, kind: int, num_warps: int) -> Compiled:
+def _compiled(device: int, kind: int, num_warps: int) -> CompiledDigest:
     with torch.cuda.device(device):
         target = triton.runtime.driver.active.get_current_target()
         kernel = triton.compile(source(kind), target=target, options={"num_warps": num_warps})
         kernel._init_handles()
-    return Compiled(kernel.run, kernel.function, kernel.packed_metadata, kernel)
+    return CompiledDigest(kernel.run, kernel.function, kernel.packed_metadata, kernel)
 
 
 @dataclass(frozen=True, slots=True)

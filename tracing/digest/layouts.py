@@ -20,7 +20,7 @@ _UNITS = 1 << 31  # of a tensor, and from its first to its last: both fit 31 bit
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class DigestLayout:
     """Where unit i = ((i0 * n1 + i1) * n2 + i2) * n3 + i3 lies: at i0 * s0 + i1 * s1 + i2 * s2 + i3 * s3."""
 
     unit: int  # bytes: 16, 4, 2; 0: contiguous
@@ -39,19 +39,19 @@ class Layout:
         return (self.unit or 16) - 1
 
 
-def layout(tensor: torch.Tensor) -> Layout | None:
+def layout(tensor: torch.Tensor) -> DigestLayout | None:
     """How to read a tensor of any strides; None: only a copy of it can be read."""
     if tensor.is_conj() or tensor.is_neg():
         return None
     if tensor.numel() == 0 or (tensor.is_contiguous() and not tensor.data_ptr() & 15):
-        return Layout(0)
+        return DigestLayout(0)
     itemsize, address = tensor.element_size(), tensor.data_ptr()
     for unit in (16, 4, 2):
         dims = _in_units(_merged(tensor.shape, tensor.stride()), itemsize, unit)
         span = max(tensor.numel() * itemsize // unit, sum((n - 1) * stride for n, stride in dims))
         if dims and len(dims) <= DIMS and not address % unit and span < _UNITS:
             padded = [(1, 0)] * (DIMS - len(dims)) + dims
-            return Layout(unit, tuple(n for n, _ in padded[1:]), tuple(stride for _, stride in padded))
+            return DigestLayout(unit, tuple(n for n, _ in padded[1:]), tuple(stride for _, stride in padded))
     return None
 
 

@@ -14,7 +14,7 @@ import torch
 
 from tracing.digest.columns import TILE_BYTES, block_tiles, blocks
 from tracing.digest.kernel import COLUMNS, PLAIN
-from tracing.digest.layouts import Layout, layout
+from tracing.digest.layouts import DigestLayout, layout
 from tracing.digest.statistics import KINDS
 
 WIDTH = 8  # tensors a launch
@@ -63,7 +63,7 @@ def _table(variant: int, tensors: Sequence[torch.Tensor]) -> Table:
     first = 0
     rows = []
     for tensor in tensors:
-        nbytes, found = tensor.numel() * tensor.element_size(), layout(tensor) or Layout(0)
+        nbytes, found = tensor.numel() * tensor.element_size(), layout(tensor) or DigestLayout(0)
         block, step, kind = block_tiles(nbytes), _step(nbytes), KINDS.get(tensor.dtype, 0)
         values = _values(tensor.dtype, tensor.device).data_ptr() if kind == 5 else 0
         rows.append(

@@ -28,6 +28,7 @@ from triton.experimental.gluon._runtime import GluonJITFunction
 from triton.runtime import interpreter as upstream
 
 from tracing.interpreter.builder import BUILDER, not_executable
+from tracing.interpreter.call_arguments import bound
 from tracing.interpreter.exclusion import LANGUAGE, compiles_wait
 from tracing.interpreter.guard import guarded
 from tracing.interpreter.language import interpreted, rewritten
@@ -59,12 +60,12 @@ def execute(source: Any, arguments: Sequence[object], grid: tuple[int, int, int]
     if isinstance(source.fn, GluonJITFunction):
         raise not_executable(f"the Gluon kernel {source.fn.__name__}")
     with LANGUAGE, interpreted(), _unobserved(), guarded(arguments), np.errstate(all="ignore"):
-        bound = _bind(source, arguments)
+        call = bound(source.fn.fn, _typed_arguments(source, arguments))
         program = rewritten(source.fn.fn)
         BUILDER.set_grid_dim(*grid)
         for index in _programs(*grid):
             BUILDER.set_grid_idx(*index)
-            program(**bound)
+            program(*call.args, **call.kwargs)
 
 
 def launch(
@@ -134,18 +135,18 @@ def _unobserved() -> Iterator[None]:
         yield
 
 
-def _bind(source: Any, arguments: Sequence[object]) -> dict[str, object]:
+def _typed_arguments(source: Any, arguments: Sequence[object]) -> dict[str, object]:
     function = source.fn
     constants = {
         function.arg_names[path[0]]: value for path, value in source.constants.items() if len(path) == 1
     }
-    bound = dict(zip(function.arg_names, arguments, strict=True))
+    values = dict(zip(function.arg_names, arguments, strict=True))
     for parameter in function.params:
         name = parameter.name
         # Inductor passes None for a constant that it has compiled in.
-        value = constants.get(name) if bound.get(name) is None else bound[name]
-        bound[name] = _typed(value, source.signature.get(name, "constexpr"))
-    return bound
+        value = constants.get(name) if values.get(name) is None else values[name]
+        values[name] = _typed(value, source.signature.get(name, "constexpr"))
+    return values
 
 
 def _typed(value: Any, type_name: Any) -> object:

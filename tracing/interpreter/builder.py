@@ -17,7 +17,7 @@ from tracing.interpreter import libdevice
 from tracing.interpreter.floats import FLOAT8, as_float8, is_bf16, rounded, through_float32, widened
 
 
-class Builder(upstream.InterpreterBuilder):  # type: ignore[misc, unused-ignore]
+class InterpreterBuilder(upstream.InterpreterBuilder):  # type: ignore[misc, unused-ignore]
     """Upstream's, where a GPU gives what it gives; overridden where not."""
 
     def __init__(self) -> None:
@@ -105,5 +105,5 @@ def not_executable(what: str) -> Problem:
     return Problem(problem, remedy)
 
 
-BUILDER = Builder()
+BUILDER = InterpreterBuilder()
 SEMANTIC = TritonSemantic(BUILDER)

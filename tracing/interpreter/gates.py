@@ -17,7 +17,7 @@ import numpy.typing as npt
 from triton._C.libtriton import interpreter as native
 from triton.runtime import interpreter as upstream
 
-from tracing.interpreter.builder import Builder
+from tracing.interpreter.builder import InterpreterBuilder
 from tracing.upstream.patch import replaced
 
 AccessKind: TypeAlias = Literal["load", "store"]
@@ -120,7 +120,7 @@ _GATES = (
         _allowed_cas,
     ),
     _Gate(  # through ctypes
-        Builder,
+        InterpreterBuilder,
         "atomic_add_bf16",
         _ATOMIC,
         lambda builder, pointer, value, mask: (pointer.data, mask.data, value.data.dtype),

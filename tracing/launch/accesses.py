@@ -18,7 +18,7 @@ from triton.runtime import interpreter as upstream
 import tracing
 from tracing import interpreter
 from tracing.interpreter.gates import AccessKind, Addresses
-from tracing.launch.memory_block import Argument, Block
+from tracing.launch.memory_block import AccessedArgument, MemoryBlock
 from tracing.launch.out_of_bounds import OutOfBoundsError, Outside
 from tracing.launch.storages import Reach
 from tracing.launch.tensors import tensor_meta
@@ -46,9 +46,9 @@ class Accesses:
         self.interrupted = False  # what it would have done besides is not known
         self._outside: dict[_Key, Outside] = {}
         self._blocks = _blocks(tensors)
-        self._arguments: dict[str, tuple[Argument, Block]] = {}
+        self._arguments: dict[str, tuple[AccessedArgument, MemoryBlock]] = {}
         for name, tensor in tensors.items():
-            argument = Argument.of(name, tensor_meta(tensor), tensor.data_ptr())
+            argument = AccessedArgument.of(name, tensor_meta(tensor), tensor.data_ptr())
             block = next((one for one in self._blocks if one.start <= argument.start < one.stop), None)
             if block is not None:  # else it has no memory
                 block.arguments.append(argument)
@@ -61,7 +61,7 @@ class Accesses:
         return self._names
 
     @property
-    def blocks(self) -> list[Block]:
+    def blocks(self) -> list[MemoryBlock]:
         """The blocks of memory that the arguments lie in, and those that addresses led to."""
         return self._blocks
 
@@ -70,7 +70,7 @@ class Accesses:
         """Accesses outside of arguments, one for each argument, kind and line, as they first came."""
         return list(self._outside.values())
 
-    def of(self, name: str) -> tuple[Argument, Block] | None:
+    def of(self, name: str) -> tuple[AccessedArgument, MemoryBlock] | None:
         """An argument and the block that it lies in; None: it has no elements."""
         return self._arguments.get(name)
 
@@ -104,7 +104,7 @@ class Accesses:
 
     def _scattered(self, kinds: Sequence[AccessKind], addresses: Addresses, size: int) -> None:
         # in several blocks, or in none
-        parts: list[tuple[Block, Addresses]] = []
+        parts: list[tuple[MemoryBlock, Addresses]] = []
         for block in self._blocks:
             inside = block.holds(addresses, size)
             if inside.any():
@@ -120,13 +120,13 @@ class Accesses:
                 block.note(kind, part, size)
 
     def _followed(
-        self, reach: Reach, addresses: Addresses, size: int, parts: list[tuple[Block, Addresses]]
+        self, reach: Reach, addresses: Addresses, size: int, parts: list[tuple[MemoryBlock, Addresses]]
     ) -> Addresses:
         # gives the addresses that lie in no memory that is known
         unknown = []
         while addresses.size:
             known = reach(int(addresses[0]))
-            block = Block(*known) if known is not None else None
+            block = MemoryBlock(*known) if known is not None else None
             if block is None or not block.holds(addresses[:1], size)[0]:
                 unknown.append(addresses[0])
                 addresses = addresses[1:]
@@ -137,14 +137,16 @@ class Accesses:
                 addresses = addresses[~inside]
         return np.array(unknown, np.int64)
 
-    def _beside(self, block: Block, kinds: Sequence[AccessKind], addresses: Addresses, size: int) -> None:
+    def _beside(
+        self, block: MemoryBlock, kinds: Sequence[AccessKind], addresses: Addresses, size: int
+    ) -> None:
         if block.arguments:  # else an address led there
             strange = block.strange(addresses, size)
             if strange.any():
                 self._report(kinds, addresses[strange], size, block)
 
     def _report(
-        self, kinds: Sequence[AccessKind], addresses: Addresses, size: int, block: Block | None
+        self, kinds: Sequence[AccessKind], addresses: Addresses, size: int, block: MemoryBlock | None
     ) -> None:
         # in the block, or outside of all of them
         where = _where()
@@ -160,11 +162,11 @@ class Accesses:
         if self.fatal and block is None:
             raise OutOfBoundsError(self.kernel, self._outside[key])
 
-    def _candidates(self, block: Block | None) -> list[Argument]:
+    def _candidates(self, block: MemoryBlock | None) -> list[AccessedArgument]:
         return [one for one, its_block in self._arguments.values() if block in (None, its_block)]
 
 
-def _blocks(tensors: Mapping[str, torch.Tensor]) -> list[Block]:
+def _blocks(tensors: Mapping[str, torch.Tensor]) -> list[MemoryBlock]:
     # storages of their own may share memory, as where two tensors were made of one NumPy array
     found: list[tuple[int, int, list[object]]] = []
     for name, tensor in tensors.items():
@@ -179,12 +181,12 @@ def _blocks(tensors: Mapping[str, torch.Tensor]) -> list[Block]:
             merged[-1] = (merged[-1][0], max(stop, merged[-1][1]), [*merged[-1][2], *owners])
         else:
             merged.append((start, stop, owners))
-    return [Block(*one) for one in merged]
+    return [MemoryBlock(*one) for one in merged]
 
 
 def _nearest(
-    addresses: Addresses, size: int, arguments: list[Argument]
-) -> Iterable[tuple[Argument | None, Addresses]]:
+    addresses: Addresses, size: int, arguments: list[AccessedArgument]
+) -> Iterable[tuple[AccessedArgument | None, Addresses]]:
     if not arguments:
         yield None, addresses
         return
@@ -196,7 +198,12 @@ def _nearest(
 
 
 def _outside(
-    argument: Argument | None, kind: AccessKind, addresses: Addresses, size: int, inside: bool, where: str
+    argument: AccessedArgument | None,
+    kind: AccessKind,
+    addresses: Addresses,
+    size: int,
+    inside: bool,
+    where: str,
 ) -> Outside:
     start, itemsize = (argument.start, argument.itemsize) if argument else (0, 1)
     return Outside(

@@ -22,7 +22,7 @@ from torch._inductor.codecache import PyCodeCache
 from tracing.launch import hooks
 from tracing.launch.accesses import Accesses
 from tracing.launch.hooks import Listener
-from tracing.launch.launcher import Compiled, FlatSite, Grid, Kind
+from tracing.launch.launcher import FlatSite, Grid, KernelArtefacts, KernelKind
 from tracing.launch.roles import Declared
 from tracing.model import Role
 
@@ -32,7 +32,7 @@ _Undo = list[tuple[dict[str, Any], str, Any]]
 class CppSite:
     """A C++ kernel of Inductor."""
 
-    kind: Kind = "cpp"
+    kind: KernelKind = "cpp"
     flat: FlatSite | None = None
     accesses: Accesses | None = None
     settled = True
@@ -50,8 +50,8 @@ class CppSite:
     def grid(self, values: Sequence[Any]) -> Grid:
         return 1, 1, 1
 
-    def compiled(self) -> Compiled:
-        return Compiled(
+    def compiled(self) -> KernelArtefacts:
+        return KernelArtefacts(
             hash=hashlib.blake2b((self._source or self.name).encode(), digest_size=16).hexdigest(),
             target="cpu",
             settings={},

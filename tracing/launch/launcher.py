@@ -15,11 +15,11 @@ from tracing.launch.accesses import Accesses
 from tracing.launch.roles import Declared
 
 Grid: TypeAlias = tuple[int, int, int]
-Kind: TypeAlias = Literal["triton", "interpreted", "cpp"]
+KernelKind: TypeAlias = Literal["triton", "interpreted", "cpp"]
 
 
 @dataclass(frozen=True, slots=True)
-class Compiled:
+class KernelArtefacts:
     """Hash, configuration, constants and artefacts of one kernel."""
 
     hash: str
@@ -34,7 +34,7 @@ class Compiled:
 class Site(Protocol):
     """A kernel at one launch point; its facts are asked for once, after the first launch."""
 
-    kind: Kind
+    kind: KernelKind
     name: str
     names: Sequence[str]  # of the values that a listener is given, in order; no constants
     flat: FlatSite | None  # of a kernel with arguments that are tuples
@@ -51,7 +51,7 @@ class Site(Protocol):
     def grid(self, values: Sequence[Any]) -> Grid:
         """The grid of a launch with these values."""
 
-    def compiled(self) -> Compiled:
+    def compiled(self) -> KernelArtefacts:
         """What was compiled."""
 
 
@@ -85,7 +85,7 @@ class FlatSite:
     def grid(self, values: Sequence[Any]) -> Grid:
         return self._site.grid(values)
 
-    def compiled(self) -> Compiled:
+    def compiled(self) -> KernelArtefacts:
         return self._site.compiled()
 
 

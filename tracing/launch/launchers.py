@@ -21,7 +21,7 @@ from triton.compiler import CompiledKernel
 from triton.runtime.interpreter import InterpretedFunction
 
 from tracing.launch.accesses import Accesses
-from tracing.launch.launcher import Compiled, FlatSite, Grid, Kind, on_host, tensor_of
+from tracing.launch.launcher import FlatSite, Grid, KernelArtefacts, KernelKind, on_host, tensor_of
 from tracing.launch.roles import Declared, declared
 from tracing.launch.tuple_arguments import flattened
 from tracing.model import Role
@@ -30,7 +30,7 @@ from tracing.model import Role
 class CompiledSite:
     """A compiled kernel that is launched by Triton itself."""
 
-    kind: Kind = "triton"
+    kind: KernelKind = "triton"
     settled = True
     scalars: Sequence[int] | None = None
     accesses: Accesses | None = None
@@ -52,14 +52,14 @@ class CompiledSite:
     def grid(self, values: Sequence[Any]) -> Grid:
         raise AssertionError("the launch names its grid")
 
-    def compiled(self) -> Compiled:
+    def compiled(self) -> KernelArtefacts:
         return describe(self._kernel)
 
 
 class InductorSite:
     """An Inductor autotuner, whichever launcher it uses."""
 
-    kind: Kind = "triton"
+    kind: KernelKind = "triton"
     flat: FlatSite | None = None  # Inductor launches no kernel with tuples
     accesses: Accesses | None = None
 
@@ -90,7 +90,7 @@ class InductorSite:
         x, y, z = (*args[self.count :], 1, 1, 1)[:3]
         return int(x), int(y), int(z)
 
-    def compiled(self) -> Compiled:
+    def compiled(self) -> KernelArtefacts:
         launcher = self._autotuner.launchers[0]
         scope = launcher.__globals__
         if isinstance(scope.get("bin"), CompiledKernel):
@@ -101,7 +101,7 @@ class InductorSite:
 class InterpretedSite:
     """A kernel under TRITON_INTERPRET=1: nothing is compiled, and what it touches is seen exactly."""
 
-    kind: Kind = "interpreted"
+    kind: KernelKind = "interpreted"
     settled = False  # what it touches is known when it has run; `accesses` is of one launch
     scalars: Sequence[int] | None = None
 
@@ -133,11 +133,11 @@ class InterpretedSite:
     def grid(self, values: Sequence[Any]) -> Grid:
         raise AssertionError("the launch names its grid")
 
-    def compiled(self) -> Compiled:
+    def compiled(self) -> KernelArtefacts:
         roles: dict[str, Role] = {name: self.accesses.role(name) for name in self.accesses.names}
         if self.accesses.interrupted:
             roles = dict.fromkeys(roles, "unknown")
-        return Compiled("", "interpreter", {}, {}, {}, lambda: Declared(roles), self._function)
+        return KernelArtefacts("", "interpreter", {}, {}, {}, lambda: Declared(roles), self._function)
 
 
 def bound(function: InterpretedFunction, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
@@ -160,7 +160,7 @@ def _constants(kernel: CompiledKernel) -> Mapping[Any, Any]:
     return constants
 
 
-def describe(kernel: CompiledKernel) -> Compiled:
+def describe(kernel: CompiledKernel) -> KernelArtefacts:
     """What a compiled kernel says of itself."""
     names = argument_names(kernel, 0)
     metadata = kernel.metadata
@@ -169,7 +169,7 @@ def describe(kernel: CompiledKernel) -> Compiled:
         # Triton addresses constants by path: (3,), or (3, 0) inside of a tuple argument
         return ".".join([names[key[0]], *map(str, key[1:])]) if isinstance(key, tuple) else str(key)
 
-    return Compiled(
+    return KernelArtefacts(
         hash=kernel.hash,
         target=f"{metadata.target.backend}:{metadata.target.arch}",
         settings={key: getattr(metadata, key) for key in ("num_warps", "num_stages", "num_ctas")},
@@ -180,7 +180,7 @@ def describe(kernel: CompiledKernel) -> Compiled:
     )
 
 
-def _static(autotuner: Any, launcher: Any) -> Compiled:
+def _static(autotuner: Any, launcher: Any) -> KernelArtefacts:
     # Inductor's static launcher keeps the cubin only; the rest is in Triton's cache, by the same hash
     folder = _cached(launcher.cache_hash)
     artefacts = {path.suffix[1:]: path.read_bytes() for path in folder.iterdir()} if folder else {}
@@ -192,7 +192,7 @@ def _static(autotuner: Any, launcher: Any) -> Compiled:
     config = launcher.config
     signature = autotuner.triton_meta["signature"]
     properties = autotuner.device_props
-    return Compiled(
+    return KernelArtefacts(
         hash=_digits(launcher.cache_hash),
         target=f"{properties.type}:{properties.cc}",
         settings={"num_warps": config.num_warps, "num_stages": config.num_stages, "num_ctas": 1},

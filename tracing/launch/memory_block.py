@@ -18,7 +18,7 @@ Bytes: TypeAlias = npt.NDArray[np.uint8]
 
 
 @dataclass(frozen=True, slots=True)
-class Argument:
+class AccessedArgument:
     """One tensor argument of a launch."""
 
     name: str
@@ -33,13 +33,13 @@ class Argument:
         return math.prod(self.meta.shape)
 
     @classmethod
-    def of(cls, name: str, meta: TensorMeta, address: int) -> Argument:
+    def of(cls, name: str, meta: TensorMeta, address: int) -> AccessedArgument:
         """A tensor whose first element has this address."""
         first, last = extent(meta)
         return cls(name, meta, address, address + last - first, element_bytes(meta.dtype))
 
 
-class Block:
+class MemoryBlock:
     """A block of memory in which arguments lie.
 
     What was read and written is kept by units, of as many bytes that each access began and ended with one.
@@ -50,7 +50,7 @@ class Block:
         owner       -- keeps the memory
         """
         self.start, self.stop = start, stop
-        self.arguments: list[Argument] = []
+        self.arguments: list[AccessedArgument] = []
         self._memory = memory(start, stop - start, owner)
         self._unit = 0  # bytes; 0: nothing was accessed
         self._read: Mask | None = None  # before it was written
@@ -114,24 +114,24 @@ class Block:
     def _count(self) -> int:
         return -(-(self.stop - self.start) // self._unit)
 
-    def _of(self, argument: Argument) -> Bytes:
+    def _of(self, argument: AccessedArgument) -> Bytes:
         return self._memory[argument.start - self.start : argument.stop - self.start]
 
     # ---- when it has run
 
-    def read(self, argument: Argument) -> Mask:
+    def read(self, argument: AccessedArgument) -> Mask:
         """[elements, parts of one] in logical order: which were read before they were written."""
         return self._parts(argument, self._read)
 
-    def written(self, argument: Argument) -> Mask:
+    def written(self, argument: AccessedArgument) -> Mask:
         """[elements, parts of one] in logical order: which were written."""
         return self._parts(argument, self._written)
 
-    def content(self, argument: Argument) -> Bytes:
+    def content(self, argument: AccessedArgument) -> Bytes:
         """[elements, bytes of one] in logical order, as they are now."""
         return logical(self._of(argument), argument.meta, 1)
 
-    def found(self, argument: Argument) -> Bytes:
+    def found(self, argument: AccessedArgument) -> Bytes:
         """[elements, bytes of one] in logical order, as they were before the launch."""
         before = self._before.get(argument.name)
         return self.content(argument) if before is None else logical(before, argument.meta, 1)
@@ -152,7 +152,7 @@ class Block:
         skipped = start - self.start - first * self._unit
         return whole[skipped : skipped + stop - start]
 
-    def _parts(self, argument: Argument, mask: Mask | None) -> Mask:
+    def _parts(self, argument: AccessedArgument, mask: Mask | None) -> Mask:
         if mask is None:
             return np.zeros((math.prod(argument.meta.shape), 1), np.bool_)
         first = (argument.start - self.start) // self._unit

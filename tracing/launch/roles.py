@@ -25,7 +25,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from tracing.launch.ttir import Module, Op, parse
+from tracing.launch.ttir import Op, TtirModule, parse
 from tracing.model import Role
 
 # Operand 0 of each of these is the address. Those with atomic_load, _poll and _store begin with Triton 3.9.
@@ -113,7 +113,7 @@ def declared(ttir: str, signature: Mapping[str, Any]) -> Declared:
     return Declared(roles, frozenset(names[k] for k in effects.addresses if k in names))
 
 
-def _given(module: Module, argument: int) -> Origins:
+def _given(module: TtirModule, argument: int) -> Origins:
     if argument in module.pointers:
         return frozenset({Origin(argument, "address")})
     return frozenset({Origin(argument, "word")} if argument in module.words else ())
@@ -127,7 +127,7 @@ def _members(signature: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, str]]:
             yield name, str(kind)
 
 
-def _integers(members: Sequence[tuple[str, str]], module: Module, count: int) -> dict[int, str]:
+def _integers(members: Sequence[tuple[str, str]], module: TtirModule, count: int) -> dict[int, str]:
     # behind a descriptor stand its shape and its strides
     positions, position = {}, 0
     for name, kind in members:
@@ -141,7 +141,7 @@ class Walk:
 
     def __init__(
         self,
-        module: Module,
+        module: TtirModule,
         effects: Effects,
         calls: dict[tuple[str, tuple[Origins, ...]], list[Origins]],  # what was followed before
         callers: tuple[str, ...],  # the entry first, this function last

@@ -17,7 +17,9 @@ _PLACES = 1 << 14  # whose numbers are remembered
 
 # Gives the block of memory that an address lies in, of those that are known: start, stop, and what keeps it.
 Reach: TypeAlias = Callable[[int], tuple[int, int, object] | None]
-Memory: TypeAlias = tuple[int, ...]  # of each tensor: address, address of its storage, bytes of its storage
+TouchedMemory: TypeAlias = tuple[
+    int, ...
+]  # of each tensor: address, address of its storage, bytes of its storage
 
 
 class Storages:
@@ -26,7 +28,7 @@ class Storages:
     def __init__(self, writer: RunWriter) -> None:
         self._writer = writer
         self._numbers: dict[tuple[int, int], int] = {}
-        self._places: dict[Memory, tuple[int, ...]] = {}
+        self._places: dict[TouchedMemory, tuple[int, ...]] = {}
         self._blocks: npt.NDArray[np.uint64] = np.empty((0, 2), np.uint64)  # sorted; see `_sorted`
 
     def number(self, address: int, nbytes: int) -> int:
@@ -37,7 +39,7 @@ class Storages:
             self._writer.append(Storage(number, address, nbytes))
         return number
 
-    def numbers(self, memory: Memory) -> tuple[int, ...]:
+    def numbers(self, memory: TouchedMemory) -> tuple[int, ...]:
         """The numbers of the blocks of several tensors; 0.2 µs where they are asked for again."""
         found = self._places.get(memory)
         if found is None:
@@ -90,7 +92,7 @@ def _around(address: int, blocks: Iterable[tuple[int, int, object]]) -> tuple[in
     return max(found, key=lambda block: block[1] - block[0], default=None)
 
 
-def memory_of(tensors: Iterable[torch.Tensor]) -> Memory:
+def memory_of(tensors: Iterable[torch.Tensor]) -> TouchedMemory:
     """Where tensors lie; 0.2 µs each."""
     found: list[int] = []
     for tensor in tensors:

@@ -21,7 +21,7 @@ class Op(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Module:
+class TtirModule:
     """The functions of one kernel."""
 
     entry: str  # the public function
@@ -32,7 +32,7 @@ class Module:
     blocks: Mapping[int, list[tuple[int, ...]]]  # region -> the arguments of each block, entry first
 
 
-def parse(ttir: str) -> Module:
+def parse(ttir: str) -> TtirModule:
     """Read the text of a module, in a context of its own.
 
     Raises ValueError if MLIR refuses it; the reason is on stderr.
@@ -49,7 +49,7 @@ def parse(ttir: str) -> Module:
     return _read(parsed)
 
 
-def _read(parsed: Any) -> Module:
+def _read(parsed: Any) -> TtirModule:
     functions: dict[str, int] = {}
     ops: dict[int, list[Op]] = {}
     blocks: dict[int, dict[int, tuple[int, ...]]] = {}
@@ -68,7 +68,7 @@ def _read(parsed: Any) -> Module:
 
     parsed.walk(read)  # the operations of a block in order, the blocks of a region in order
     entry = parsed.get_entry_func_name()
-    return Module(
+    return TtirModule(
         entry,
         _positions(parsed.get_function(entry), ("!tt.ptr<", "!tt.tensordesc<")),
         _positions(parsed.get_function(entry), ("i64",)),

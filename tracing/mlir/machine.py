@@ -15,7 +15,7 @@ import numpy as np
 
 from tracing.mlir.edits import functions
 from tracing.mlir.generic import Block, Module, Operation, split
-from tracing.mlir.memory import Memory
+from tracing.mlir.memory import ByteMemory
 from tracing.mlir.types import Unknown, integer, integers, type_of
 
 STEPS = 100_000  # operations that one evaluation may take
@@ -26,7 +26,7 @@ Evaluate = Callable[["Machine", Operation, list[Any]], Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Launch:
+class MachineLaunch:
     """The scalars that a kernel is launched with, and one of its programs."""
 
     scale: int  # scalars are about as large
@@ -37,10 +37,10 @@ class Launch:
 class Machine:
     """One evaluation of a module."""
 
-    def __init__(self, module: Module, launch: Launch, operations: Mapping[str, Evaluate]) -> None:
+    def __init__(self, module: Module, launch: MachineLaunch, operations: Mapping[str, Evaluate]) -> None:
         """Evaluate a module whose values have unique names."""
         self.launch = launch
-        self.memory = Memory()
+        self.memory = ByteMemory()
         self.aliases = module.aliases
         self.pending: list[list[Callable[[], None]]] = [[]]  # copies in flight, by group; the last is open
         self._functions = {one.properties["sym_name"].strip('"'): one for one in functions(module)}
@@ -109,7 +109,7 @@ class Machine:
         self._values.update(zip(one.results, results, strict=False))
 
 
-def _arguments(function: Operation, memory: Memory, launch: Launch) -> list[Any]:
+def _arguments(function: Operation, memory: ByteMemory, launch: MachineLaunch) -> list[Any]:
     attributes = split(function.properties.get("arg_attrs", "[]")[1:-1])
     made_up: list[Any] = []
     for number, (_, kind) in enumerate(function.regions[0][0].arguments):

@@ -18,7 +18,7 @@ MIDDLE = RANGE >> 1  # where a pointer points: an index may be negative
 _SIZES = {"i1": 1, "i8": 1, "i16": 2, "i32": 4, "i64": 8, "f16": 2, "bf16": 2, "f32": 4, "f64": 8}
 
 
-class Memory:
+class ByteMemory:
     """The memory of one evaluation."""
 
     def __init__(self) -> None:

@@ -1,1 +1,1 @@
-"""How far results are from what exact arithmetic gives, and how far rounding alone may take them."""
+"""How far results are from what exact arithmetic gives, and how far rounding may take them."""

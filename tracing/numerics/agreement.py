@@ -1,4 +1,4 @@
-"""Does what the compiled case gave and left agree with what eager gave and left?"""
+"""Compares the results and the state of the compiled case with those of eager."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ def _is_value(name: str, fact: Fact) -> bool:
     return number or isinstance(fact, torch.Tensor)
 
 
-def _detail(found: list[Disagreement]) -> str:
-    worst, *others = found
+def _detail(disagreements: list[Disagreement]) -> str:
+    worst, *others = disagreements
     also = f"; also {_some([one.name for one in others])}" if others else ""
     return f"{worst.name}: {worst.how}{also}"
 

@@ -44,8 +44,8 @@ class Referee:
         if judged.verdict == "compiled is off" and expected.drawn:
             other = self._with_eagers_numbers().get(name)
             if isinstance(other, torch.Tensor) and other.shape == compiled.shape:
-                again = judge(other, eager, expected)
-                return again if again.verdict == "compiled is off" else again.with_other_numbers()
+                second = judge(other, eager, expected)
+                return second if second.verdict == "compiled is off" else second.with_other_numbers()
         return judged
 
     def _reference(self) -> Mapping[str, Expected]:

@@ -1,4 +1,4 @@
-"""Rounding as noise: the unit in the last place of a dtype, and rounding up or down at random.
+"""Rounding as noise: the distance between neighbouring numbers of a dtype, and rounding up or down at random.
 
 Source: Monte Carlo arithmetic (D. S. Parker, 1997). Rounding every intermediate result at random shows how
 far rounding, in whatever order, may take the final result.

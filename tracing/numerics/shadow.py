@@ -6,7 +6,7 @@ in-place operators, mutated inputs, gradients and optimizers need no rules of th
 those that the program drew.
 
 With noise, each operator reads its inputs rounded at random to the program's dtype, and what enters is
-moved by up to one unit in the last place: such runs show how far rounding may take a result. A value is
+moved by up to the distance to the next number: such runs show how far rounding may take a result. A value is
 rounded anew at each use: in a fused kernel one use may see it unrounded, and another one rounded.
 
 Limits: a Triton kernel that the program launches, an operator without float64, numpy and other writes of the
@@ -79,7 +79,7 @@ class Shadow(OperatorMode):
         self._most = _MOST
 
     def of(self, tensor: torch.Tensor) -> torch.Tensor:
-        """[*] what exact arithmetic gives in the place of a tensor of the program."""
+        """[*] what exact arithmetic gives for a tensor of the program."""
         return self._view(tensor)
 
     def missing(self, tensor: torch.Tensor) -> frozenset[str]:
@@ -325,7 +325,7 @@ def _wide_dtype(leaf: Any) -> Any:
 
 
 def _reinterpreted(elements: torch.Tensor, size: int, tensor: torch.Tensor) -> tuple[torch.Tensor, bool]:
-    # complex numbers as pairs and pairs as complex numbers; of anything else the bits are read again
+    # complex numbers as pairs and pairs as complex numbers; for anything else the program's bits are read
     if elements.is_complex() and tensor.is_floating_point() and size == 2 * tensor.element_size():
         return torch.view_as_real(elements).reshape(-1), False
     if elements.dtype == torch.float64 and tensor.is_complex() and 2 * size == tensor.element_size():

@@ -1,7 +1,7 @@
 """Is a result off, or is it as near to exact arithmetic as rounding lets it be?
 
-The distance of an element from its exact value is measured in what rounding alone may do to it: the spread of
-runs with random roundings, the unit in the last place of its dtype, and, for elements that happen to be
+The distance of an element from its exact value is measured in what rounding may do to it: the spread of
+runs with random roundings, the distance to the next number of its dtype, and, for elements that happen to be
 small, a little of what the whole tensor has.
 """
 

@@ -18,13 +18,13 @@ from triton.runtime.autotuner import Autotuner
 
 from tracing.upstream.patch import Method, Wrapper, patched
 
-Choice: TypeAlias = Literal["slowest", "random"]
+TunerChoice: TypeAlias = Literal["slowest", "random"]
 
 
 class OtherWinners:
     """What is chosen while `active`, and how often that was."""
 
-    def __init__(self, choice: Choice, seed: int) -> None:
+    def __init__(self, choice: TunerChoice, seed: int) -> None:
         """choice -- "slowest", of equally slow ones the last; or "random", by `seed`."""
         self.choice = choice
         self.tuned: set[int] = set()  # the autotuners that measured, by id

@@ -1,4 +1,4 @@
-"""Where a case runs: on the GPU of this machine, or on a virtual one."""
+"""Chooses the device of a case: the GPU of this machine, or a virtual GPU."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tensors and the optimizers that a workload's function can reach: what a case may change.
+"""Finds the tensors and the optimizers that a workload's function can reach and so may change.
 
 They are looked for in modules, in the closures, defaults and globals of the user's functions, in the objects
 of bound methods and functools.partial, in lists, tuples, dicts, the fields of objects and of their classes,

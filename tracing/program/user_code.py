@@ -1,4 +1,4 @@
-"""Is code the user's own, or that of Python, an installed package, torch, Triton or this one?"""
+"""Decides whether code is the user's own, not that of Python, a package, torch, Triton or this project."""
 
 from __future__ import annotations
 

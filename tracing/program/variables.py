@@ -1,4 +1,4 @@
-"""Which environment variables does a case read? Its results may depend on them.
+"""Notes which environment variables a case reads: its results may depend on them.
 
 A read is seen where the user's own code makes it: `os.environ[...]`, `os.environ.get`, `in` and `os.getenv`,
 in the file of the case or in a module that it imports from outside of the installed packages. What reads all

@@ -1,4 +1,4 @@
-"""What repeats from launch to launch, each stored once: kernels, signatures, gaps."""
+"""Writes what repeats from launch to launch once: kernels, signatures, what is not covered."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import torch
 
 from tracing.digest.host import element_bytes
 from tracing.launch.kernel_module import kernel_module
-from tracing.launch.launcher import Compiled, Grid, Site, tensor_of
+from tracing.launch.launcher import Grid, KernelArtefacts, Site, tensor_of
 from tracing.launch.roles import Declared
 from tracing.launch.storages import Storages
 from tracing.launch.tensors import tensor_meta
@@ -94,7 +94,7 @@ class Catalogue:
             self._declared[number] = self._declared_by(site, compiled)
         return number, self._declared[number]
 
-    def _declared_by(self, site: Site, compiled: Compiled) -> Declared:
+    def _declared_by(self, site: Site, compiled: KernelArtefacts) -> Declared:
         try:
             return compiled.declared()
         except (KeyError, ValueError) as error:
@@ -103,7 +103,7 @@ class Catalogue:
             )
             return Declared({})
 
-    def _describe(self, number: int, site: Site, compiled: Compiled) -> Kernel:
+    def _describe(self, number: int, site: Site, compiled: KernelArtefacts) -> Kernel:
         function = compiled.function
         code = getattr(getattr(function, "fn", None), "__code__", None)
         source = getattr(function, "raw_src", None)

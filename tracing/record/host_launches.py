@@ -1,4 +1,4 @@
-"""What is known of launches on the host alone: their exact accesses, and memory that nobody has written."""
+"""Records launches on the host: their exact accesses, and reads of memory that nobody has written."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from tracing.launch.accesses import Accesses
 from tracing.launch.storages import Reach
 from tracing.launch.tensors import has_memory
 from tracing.operators.effects import Effect
-from tracing.record.launch_digests import Launch
-from tracing.record.launch_plans import Plan, plain_tensor
+from tracing.record.launch_digests import LaunchInFlight
+from tracing.record.launch_plans import LaunchPlan, plain_tensor
 from tracing.record.memory.exact_accesses import ExactAccesses, Watched
 from tracing.record.memory.fresh_memory import FreshMemory
 from tracing.record.memory.rereads import Rereads
@@ -29,7 +29,7 @@ def _interprets() -> bool:
     return not torch.cuda.is_available() or bool(triton.knobs.runtime.interpret)
 
 
-def _on_host(launch: Launch) -> bool:
+def _on_host(launch: LaunchInFlight) -> bool:
     return launch.watched is not None or launch.plan.site.kind == "cpp"
 
 
@@ -82,7 +82,7 @@ class HostLaunches:
         plain = tensor.is_cpu and tensor.layout is torch.strided and has_memory(tensor)
         return self._fresh.elements(tensor) if plain and self._follows_memory else None
 
-    def pass_over(self, index: int, plan: Plan, values: Sequence[Any]) -> None:
+    def pass_over(self, index: int, plan: LaunchPlan, values: Sequence[Any]) -> None:
         """A launch is about to be made that is not recorded: what it does to memory counts all the same."""
         watched = self._watch(index, plan, values, lambda: None)
         if watched is None:
@@ -91,7 +91,7 @@ class HostLaunches:
             ended = functools.partial(self._left_unrecorded, watched)
             watched.accesses.ended.append(ended)
 
-    def before(self, launch: Launch, failing: Callable[[], None]) -> None:
+    def before(self, launch: LaunchInFlight, failing: Callable[[], None]) -> None:
         """A launch is about to be made.
 
         failing -- called when it is about to access memory outside of every storage
@@ -111,7 +111,7 @@ class HostLaunches:
             if launch.watched is not None:
                 launch.watched.accesses.ended.append(functools.partial(self._left, launch.watched))
 
-    def after(self, launch: Launch) -> None:
+    def after(self, launch: LaunchInFlight) -> None:
         """It has run."""
         if not (self._digests and _on_host(launch)):
             return
@@ -130,7 +130,7 @@ class HostLaunches:
         self._recording.writer.extend(before + small)
 
     def _watch(
-        self, index: int, plan: Plan, values: Sequence[Any], failing: Callable[[], None]
+        self, index: int, plan: LaunchPlan, values: Sequence[Any], failing: Callable[[], None]
     ) -> Watched | None:
         site = plan.site
         tensors = {site.names[i]: plain_tensor(values[i]) for i in plan.positions}
@@ -151,7 +151,7 @@ class HostLaunches:
         self._exact.watch(watched, self._reach(plan, values), failing)
         return watched
 
-    def _reach(self, plan: Plan, values: Sequence[Any]) -> Reach | None:
+    def _reach(self, plan: LaunchPlan, values: Sequence[Any]) -> Reach | None:
         catalogue, storages = self._recording.catalogue, self._recording.storages
         interpreted = plan.site.kind == "interpreted"
         follows = any(map(catalogue.points, values)) if interpreted else plan.addresses

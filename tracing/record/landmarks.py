@@ -1,4 +1,4 @@
-"""Where the ranks of a job can be compared: at collectives, and at updates of parameters.
+"""Records points at which the ranks of a job can be compared: collectives, and updates of parameters.
 
 A collective is written down when it starts, so that in a job that hangs the last one is known, and the bits
 that it was given and has left follow. They are taken when it has ended:
@@ -125,7 +125,7 @@ class Landmarks:
                 found = tuple(map(digest, tensors))
         except (RuntimeError, NotImplementedError, TypeError) as error:  # sparse, or captured
             reason = str(error).splitlines()[0]
-            self._catalogue.not_covered(f"the bits of a collective or of parameters ({reason})", "none")
+            self._catalogue.not_covered(f"the bits of a collective or of parameters ({reason})", "")
         else:
             self._writer.append(LandmarkDigests(landmark, side, found))
 

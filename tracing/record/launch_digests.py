@@ -1,4 +1,4 @@
-"""The digests of what a launch finds and leaves: on the host at once, on a GPU behind the launch."""
+"""Takes the digests before and after each launch: on the host immediately, on a GPU in stream order."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from tracing.digest.gpu import Batch, Rows, StreamDigests
 from tracing.digest.host import digest
 from tracing.digest.tables import Call, calls, tables
 from tracing.launch import coverage, hooks
-from tracing.launch.storages import Memory
+from tracing.launch.storages import TouchedMemory
 from tracing.model import Digest, Reread, Values
 from tracing.record.catalogue import Catalogue
-from tracing.record.launch_plans import Place, Plan, Side, plain_tensor
+from tracing.record.launch_plans import DigestSlots, LaunchPlan, PlanSide, plain_tensor
 from tracing.record.memory.exact_accesses import Watched
 
 
 @dataclass(slots=True)
-class Launch:
+class LaunchInFlight:
     """A launch between its two hooks."""
 
     index: int
-    plan: Plan
+    plan: LaunchPlan
     values: Sequence[Any]
-    memory: Memory
-    place: Place
+    memory: TouchedMemory
+    place: DigestSlots
     stream: int
-    before: Side
+    before: PlanSide
     writers: dict[int, str]
     found: Mapping[int, Digest] = field(default_factory=dict)  # before it, on the host
     left: Mapping[int, Digest] = field(default_factory=dict)  # after it, likewise
@@ -56,14 +56,14 @@ class LaunchDigests:
         self._arrived = arrived
         self._streams: dict[tuple[torch.device, int], StreamDigests] = {}
 
-    def before(self, launch: Launch) -> None:
+    def before(self, launch: LaunchInFlight) -> None:
         """Take the digests of what a launch finds."""
         if launch.plan.device is None:
             launch.found = self._on_host(launch, launch.before)
         else:
             self._gpu_before(launch)
 
-    def after(self, launch: Launch) -> None:
+    def after(self, launch: LaunchInFlight) -> None:
         """Take the digests of what it left."""
         if launch.plan.device is None:
             self._host_after(launch)
@@ -77,12 +77,12 @@ class LaunchDigests:
 
     # ---- on the host
 
-    def _host_after(self, launch: Launch) -> None:
+    def _host_after(self, launch: LaunchInFlight) -> None:
         launch.left = self._on_host(launch, launch.plan.after)
         columns = Columns.of([*launch.found.values(), *launch.left.values()])
         self._arrived([Digested(launch.index, columns, 0, list(launch.found), list(launch.left))])
 
-    def _on_host(self, launch: Launch, side: Side) -> dict[int, Digest]:
+    def _on_host(self, launch: LaunchInFlight, side: PlanSide) -> dict[int, Digest]:
         found = {}
         for position in side.positions:
             tensor = plain_tensor(launch.values[position])
@@ -91,12 +91,12 @@ class LaunchDigests:
                     found[position] = digest(tensor)
             except (RuntimeError, NotImplementedError, TypeError) as error:
                 reason = f"{type(tensor).__name__}: {str(error).splitlines()[0]}"
-                self._catalogue.not_covered(f"the bits of a tensor argument ({reason})", "none")
+                self._catalogue.not_covered(f"the bits of a tensor argument ({reason})", "")
         return found
 
     # ---- on a GPU
 
-    def _gpu_before(self, launch: Launch) -> None:
+    def _gpu_before(self, launch: LaunchInFlight) -> None:
         if torch._C._cuda_isCurrentStreamCapturing():
             self._catalogue.not_covered("digests of launches captured into a CUDA graph", coverage.NO_GRAPHS)
             return
@@ -107,7 +107,7 @@ class LaunchDigests:
         ready = launch.place.before or self._copied(stream, launch, launch.before)
         stream.add(launch.batch, launch.slot, ready)
 
-    def _gpu_after(self, launch: Launch) -> None:
+    def _gpu_after(self, launch: LaunchInFlight) -> None:
         before, after = launch.before, launch.plan.after
         if launch.batch is None:
             self._arrived([Digested(launch.index, Columns.of([]), 0, (), ())])
@@ -118,7 +118,7 @@ class LaunchDigests:
         facts = (before.facts, after.facts)
         stream.ended(launch.batch, Rows(launch.index, launch.slot, before.positions, after.positions, facts))
 
-    def _copied(self, stream: StreamDigests, launch: Launch, side: Side) -> Sequence[Call]:
+    def _copied(self, stream: StreamDigests, launch: LaunchInFlight, side: PlanSide) -> Sequence[Call]:
         # what cannot be read where it lies is copied; freed in the order of its stream, so behind the digests
         with torch._C._DisableTorchDispatch(), stream.current():
             tensors = [plain_tensor(launch.values[position]) for position in side.positions]
@@ -131,7 +131,7 @@ class LaunchDigests:
             made = tables(tensors) if misaligned else side.tables
             return calls(made, [tensor.data_ptr() for tensor in tensors])
 
-    def _stream(self, launch: Launch) -> StreamDigests:
+    def _stream(self, launch: LaunchInFlight) -> StreamDigests:
         device = launch.plan.device
         assert device is not None
         known = self._streams.get((device, launch.stream))

@@ -1,4 +1,4 @@
-"""The lines of launches, written in launch order, whatever the order in which they become known."""
+"""Writes the lines of launches in launch order, whatever the order in which they become known."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import TypeAlias
 
 from tracing.digest.columns import Digested, packed
 from tracing.model import LaunchLine
-from tracing.record.launch_plans import Place, Plan
+from tracing.record.launch_plans import DigestSlots, LaunchPlan
 from tracing.store import RunWriter
 
 _FAILED = 1 << 16  # launches that wait for the digests of one before them: that one failed
 _LINES = 256  # launches on a GPU whose lines are held back at most
 
-_Held: TypeAlias = tuple[int, Plan, int, Place, Mapping[int, str], int, int]
+_Held: TypeAlias = tuple[int, LaunchPlan, int, DigestSlots, Mapping[int, str], int, int]
 
 
 class LaunchLines:
@@ -30,9 +30,9 @@ class LaunchLines:
     def hold(
         self,
         index: int,
-        plan: Plan,
+        plan: LaunchPlan,
         stream: int,
-        place: Place,
+        place: DigestSlots,
         writers: Mapping[int, str],
         site: int,
         thread: int,
@@ -80,6 +80,12 @@ class LaunchLines:
 
 
 def _line(
-    index: int, plan: Plan, stream: int, place: Place, writers: Mapping[int, str], site: int, thread: int
+    index: int,
+    plan: LaunchPlan,
+    stream: int,
+    place: DigestSlots,
+    writers: Mapping[int, str],
+    site: int,
+    thread: int,
 ) -> LaunchLine:
     return LaunchLine(index, plan.signature or 0, stream, place.storages, writers, site, thread)

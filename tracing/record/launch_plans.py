@@ -1,4 +1,4 @@
-"""What can be known of a launch from where it is made and on what: found once, then looked up.
+"""Plans what is recorded of a launch: worked out once per call site and layout, then looked up.
 
 A launch is made thousands of times. Its layouts, its signature and what its digests need on a GPU are one
 plan; the plan on the memory that an allocator gives step for step is a place.
@@ -20,11 +20,11 @@ from tracing.digest.gpu import StreamDigests
 from tracing.digest.layouts import layout
 from tracing.digest.tables import Call, Table, calls, facts, tables, variant
 from tracing.launch.launcher import Grid, Site, tensor_of
-from tracing.launch.storages import Memory, Storages
+from tracing.launch.storages import Storages, TouchedMemory
 from tracing.model import Phase, TensorMeta
 from tracing.record.catalogue import Catalogue
 
-Digests: TypeAlias = Literal["all", "declared", "none"]
+DigestedArguments: TypeAlias = Literal["all", "declared", "none"]
 
 # The functions of Inductor's generated modules: straight-line code for fixed layouts, so that the instruction
 # that launches, its scalars and one shape tell a launch's layouts.
@@ -33,7 +33,7 @@ _PLACES = 256  # of one plan that are remembered
 
 
 @dataclass(slots=True)
-class Side:
+class PlanSide:
     """The tensors that are digested before or after a launch."""
 
     positions: Sequence[int]
@@ -45,7 +45,7 @@ class Side:
 
 
 @dataclass(slots=True)
-class Plan:
+class LaunchPlan:
     """What is known of the launches made at one place in the program on tensors of one layout."""
 
     site: Site
@@ -55,23 +55,23 @@ class Plan:
     wrapped: bool  # some of them in a descriptor or reinterpretation
     offsets: tuple[int, ...]  # bytes from the start of their storages
     device: torch.device | None  # the GPU, None on the host
-    before: Side
-    after: Side
+    before: PlanSide
+    after: PlanSide
     reads: Sequence[int] = ()  # which of the plan's tensors
     writes: Sequence[int] = ()
     metas: Sequence[TensorMeta] = ()
     addresses: bool = True  # some arguments are used as addresses, or may be
     signature: int | None = None
-    places: dict[Memory, Place] = field(default_factory=dict)
+    places: dict[TouchedMemory, DigestSlots] = field(default_factory=dict)
     streams: dict[int, StreamDigests] = field(default_factory=dict)
-    shifted: dict[tuple[int, ...], Plan] = field(default_factory=dict)  # the same at other offsets
+    shifted: dict[tuple[int, ...], LaunchPlan] = field(default_factory=dict)  # the same at other offsets
 
 
 @dataclass(slots=True)
-class Place:
+class DigestSlots:
     """A plan on certain memory."""
 
-    plan: Plan
+    plan: LaunchPlan
     storages: tuple[int, ...]
     before: Sequence[Call] | None  # None: some tensors must be copied first
     after: Sequence[Call] | None
@@ -80,13 +80,13 @@ class Place:
 class Planner:
     """Finds the plan of a launch."""
 
-    def __init__(self, catalogue: Catalogue, storages: Storages, digests: Digests) -> None:
+    def __init__(self, catalogue: Catalogue, storages: Storages, digests: DigestedArguments) -> None:
         self._catalogue = catalogue
         self._storages = storages
         self._digests = digests
-        self._plans: dict[tuple[Any, ...], Plan] = {}
+        self._plans: dict[tuple[Any, ...], LaunchPlan] = {}
 
-    def plan(self, site: Site, values: Sequence[Any], grid: Grid | None) -> Plan:
+    def plan(self, site: Site, values: Sequence[Any], grid: Grid | None) -> LaunchPlan:
         """The plan of a launch; without a signature while an autotuner has not chosen."""
         key = _key(site, values, grid)
         plan = self._plans.get(key)
@@ -98,12 +98,12 @@ class Planner:
                 self._plans[key] = plan
         return plan
 
-    def _new_plan(self, site: Site, values: Sequence[Any], grid: Grid | None) -> Plan:
+    def _new_plan(self, site: Site, values: Sequence[Any], grid: Grid | None) -> LaunchPlan:
         positions = [i for i, value in enumerate(values) if tensor_of(value) is not None]
         tensors = [plain_tensor(values[i]) for i in positions]
         device = next((tensor.device for tensor in tensors if tensor.is_cuda), None)
         side = self._side(positions, positions, values, device)
-        return Plan(
+        return LaunchPlan(
             site=site,
             phase="backward" if torch._C._current_graph_task_id() != -1 else "forward",
             grid=grid,
@@ -115,13 +115,13 @@ class Planner:
             after=side,
         )
 
-    def settle(self, plan: Plan, values: Sequence[Any]) -> None:
+    def settle(self, plan: LaunchPlan, values: Sequence[Any]) -> None:
         """Give a plan its signature, and choose what is digested by what the kernel reads and writes."""
         grid = plan.grid or plan.site.grid(values)
         positions = plan.positions
         plan.signature, args = self._catalogue.signature(plan.site, values, grid, plan.phase)
-        read = [i for i in positions if args[i].declared in ("in", "in_out", "unknown")]
-        written = [i for i in positions if args[i].declared in ("out", "in_out", "unknown")]
+        read = [i for i in positions if args[i].reads]
+        written = [i for i in positions if args[i].writes]
         plan.reads, plan.writes = [positions.index(i) for i in read], [positions.index(i) for i in written]
         plan.metas = [meta for argument in args if (meta := argument.tensor)]
         plan.addresses = any(argument.addresses for argument in args)
@@ -138,7 +138,7 @@ class Planner:
         among: Sequence[int],
         values: Sequence[Any],
         device: torch.device | None,
-    ) -> Side:
+    ) -> PlanSide:
         if device is not None:
             positions = sorted(positions, key=lambda i: variant(plain_tensor(values[i])))
         tensors = [plain_tensor(values[i]) for i in positions]
@@ -147,12 +147,12 @@ class Planner:
         layouts = [layout(tensor) for tensor in tensors]
         copied = frozenset(i for i, found in zip(positions, layouts, strict=True) if found is None)
         bits = [found.misaligned if found else 15 for found in layouts]
-        return Side(positions, [among.index(i) for i in positions], made, facts(tensors), copied, bits)
+        return PlanSide(positions, [among.index(i) for i in positions], made, facts(tensors), copied, bits)
 
-    def place(self, plan: Plan, memory: Memory, values: Sequence[Any]) -> Place:
+    def place(self, plan: LaunchPlan, memory: TouchedMemory, values: Sequence[Any]) -> DigestSlots:
         """A plan on this memory; the place's own plan is another one where only the offsets are others."""
         addresses = memory[::3]
-        place = Place(
+        place = DigestSlots(
             self._shifted(plan, memory, values),
             self._storages.numbers(memory),
             _calls(plan.before, addresses),
@@ -164,7 +164,7 @@ class Planner:
             plan.places[memory] = place
         return place
 
-    def _shifted(self, plan: Plan, memory: Memory, values: Sequence[Any]) -> Plan:
+    def _shifted(self, plan: LaunchPlan, memory: TouchedMemory, values: Sequence[Any]) -> LaunchPlan:
         # generated code is made for the layouts of its inputs, and not for where in their storages they begin
         offsets = tuple(address - start for address, start in zip(memory[::3], memory[1::3], strict=True))
         if offsets == plan.offsets:
@@ -205,7 +205,7 @@ def _layout(value: Any) -> Any:
     return _layout(tensor) if tensor is not None else (type(value), value if plain else repr(value))
 
 
-def _calls(side: Side, addresses: Sequence[int]) -> Sequence[Call] | None:
+def _calls(side: PlanSide, addresses: Sequence[int]) -> Sequence[Call] | None:
     chosen = [addresses[i] for i in side.chosen]
     readable = not side.copied and not any(map(and_, chosen, side.misaligned))
     return calls(side.tables, chosen) if readable and side.tables else None

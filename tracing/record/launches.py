@@ -1,4 +1,4 @@
-"""Every launch of a run: what was launched on what, and the digests of what it found and left.
+"""Records every launch: kernel, arguments, and the digests before and after it.
 
 On a GPU digests are computed behind the launch on its own stream and arrive later, in batches; lines are
 written in launch order all the same. Nothing waits for the device before the end.
@@ -17,16 +17,16 @@ import torch
 from tracing.launch import coverage, hooks
 from tracing.launch import cpp_kernels as cpp
 from tracing.launch.launcher import Grid, Site
-from tracing.launch.storages import Memory, memory_of
+from tracing.launch.storages import TouchedMemory, memory_of
 from tracing.launch.threads import CurrentThread
 from tracing.model import Selection
 from tracing.operators import allocators
 from tracing.operators.dispatch import Operators
 from tracing.record.host_launches import HostLaunches
 from tracing.record.landmarks import Landmarks
-from tracing.record.launch_digests import Launch, LaunchDigests
+from tracing.record.launch_digests import LaunchDigests, LaunchInFlight
 from tracing.record.launch_lines import LaunchLines
-from tracing.record.launch_plans import Digests, Place, Plan, Planner, plain_tensor
+from tracing.record.launch_plans import DigestedArguments, DigestSlots, LaunchPlan, Planner, plain_tensor
 from tracing.record.memory.last_writers import LastWriters
 from tracing.record.operator_calls import OperatorCalls, OperatorFacts
 from tracing.record.outputs import Keep, OutputKeeper
@@ -43,7 +43,7 @@ class LaunchRecorder:
     def __init__(
         self,
         writer: RunWriter,
-        digests: Digests = "all",
+        digests: DigestedArguments = "all",
         *,
         operators: OperatorFacts = "writers",
         allow_out_of_bounds: bool = False,
@@ -144,7 +144,9 @@ class LaunchRecorder:
                 if beside is not None:
                     beside.close()
 
-    def before(self, site: Site, values: Sequence[Any], stream: int, grid: Grid | None) -> Launch | None:
+    def before(
+        self, site: Site, values: Sequence[Any], stream: int, grid: Grid | None
+    ) -> LaunchInFlight | None:
         """Note a launch and take the digests of what it finds."""
         flat = site.flat
         if flat is not None:
@@ -173,11 +175,11 @@ class LaunchRecorder:
                 self._lines.expect(index)
             elif plan.device is not None and plan.signature is not None and not self._beside:
                 return None
-            launch = Launch(index, plan, values, memory, place, stream, plan.before, writers)
+            launch = LaunchInFlight(index, plan, values, memory, place, stream, plan.before, writers)
             self._look_before(launch)
             return launch
 
-    def _new_place(self, plan: Plan, memory: Memory, values: Sequence[Any]) -> Place:
+    def _new_place(self, plan: LaunchPlan, memory: TouchedMemory, values: Sequence[Any]) -> DigestSlots:
         if self._mode is not None and self._recording.thread.seen and not self._mode.active():
             what = "operators inside of a custom operator that launches kernels: they count as that one"
             self._catalogue.not_covered(what, "a plain function in its place")
@@ -189,7 +191,7 @@ class LaunchRecorder:
             what = "operators outside of Triton on a thread that was running already when recording began"
             self._catalogue.not_covered(what, "a thread that the case starts, by Python's threading")
 
-    def _look_before(self, launch: Launch) -> None:
+    def _look_before(self, launch: LaunchInFlight) -> None:
         plan = launch.plan
         if self._hashes is not None:
             self._hashes.before(launch.index, plan.before.positions, launch.values, launch.stream)
@@ -206,7 +208,7 @@ class LaunchRecorder:
         if self._times is not None:
             self._times.start(launch.index, plan.device, launch.stream)
 
-    def after(self, launch: Launch | None) -> None:
+    def after(self, launch: LaunchInFlight | None) -> None:
         """Take the digests of what the launch left."""
         if launch is None:
             return
@@ -226,12 +228,12 @@ class LaunchRecorder:
             if _followed(plan):
                 self._host.after(launch)
 
-    def _settle(self, launch: Launch) -> None:
+    def _settle(self, launch: LaunchInFlight) -> None:
         self._planner.settle(launch.plan, launch.values)
         launch.place = self._planner.place(launch.plan, launch.memory, launch.values)
         launch.writers.update(self._writers.of(launch.place))  # the held line's own
 
-    def _sign(self, launch: Launch) -> None:
+    def _sign(self, launch: LaunchInFlight) -> None:
         # it may not return: its line is written while that can be done
         if launch.plan.signature is None:
             if launch.plan.site.accesses is not None:
@@ -243,12 +245,12 @@ class LaunchRecorder:
         self._lines.flush()
         self._calls.flush()
 
-    def _kept(self, launch: Launch, side: Literal["before", "after"], chosen: Sequence[int]) -> None:
+    def _kept(self, launch: LaunchInFlight, side: Literal["before", "after"], chosen: Sequence[int]) -> None:
         if self._keeper is not None:
             for position in (launch.plan.positions[i] for i in chosen):
                 self._keeper.keep(launch.index, position, side, plain_tensor(launch.values[position]))
 
 
-def _followed(plan: Plan) -> bool:
+def _followed(plan: LaunchPlan) -> bool:
     # on the host, or said not to be
     return plan.device is None or plan.site.kind == "interpreted"

@@ -1,4 +1,4 @@
-"""The calls of operators outside of Triton, as a run has them."""
+"""Records the calls of operators outside of Triton."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import torch
 from tracing.digest.host import digest
 from tracing.launch import hooks
 from tracing.launch.coverage import NO_GRAPHS
-from tracing.launch.storages import Memory, memory_of
+from tracing.launch.storages import TouchedMemory, memory_of
 from tracing.launch.tensors import has_memory
 from tracing.model import Digest, OperatorCall, OperatorDigests, OperatorSignature, TensorMeta
 from tracing.operators.effects import Effect
@@ -34,7 +34,7 @@ _NOT_TAKEN = Digest("")
 class _Before(NamedTuple):
     digests: tuple[Digest, ...] = ()
     meta: TensorMeta | None = None  # of what may be resized
-    memory: Memory = ()
+    memory: TouchedMemory = ()
 
 
 class _Known(NamedTuple):
@@ -118,7 +118,7 @@ class OperatorCalls:
         self,
         effect: Effect,
         known: _Known,
-        memory: Memory,
+        memory: TouchedMemory,
         writes: _Tensors,
         frame: FrameType,
         held: int = 0,
@@ -201,7 +201,7 @@ class OperatorCalls:
         try:
             return digest(tensor)
         except (RuntimeError, NotImplementedError, TypeError) as error:  # a quantized tensor
-            not_covered(f"the bits of a tensor of {effect.name} ({str(error).splitlines()[0]})", "none")
+            not_covered(f"the bits of a tensor of {effect.name} ({str(error).splitlines()[0]})", "")
             return _NOT_TAKEN
 
 
@@ -212,7 +212,7 @@ def _noted(
     reads: _Tensors,
     writes: _Tensors,
     usable: bool = False,
-) -> tuple[tuple[Any, ...], Memory] | None:
+) -> tuple[tuple[Any, ...], TouchedMemory] | None:
     # What a signature says, in a form that is found quickly, and where the tensors lie. None: one of them
     # has no memory or no strides, or is of a class whose tensors may have none
     key: list[Any] = [id(effect), len(reads)]

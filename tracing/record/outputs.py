@@ -1,4 +1,4 @@
-"""What exactly each launch found and left: its tensors, kept under a budget of memory and of disk.
+"""Keeps the tensors before and after each launch, under a budget of memory and of disk.
 
 Clones stay on their device until the memory budget is used up; then they are written to the run as
 safetensors, one file a tensor, and one line says whose it is. Keeping a tensor waits for nothing; the
@@ -19,7 +19,7 @@ import safetensors.torch
 import torch
 
 from tracing.launch.coverage import NO_GRAPHS
-from tracing.model import Blob, KeptTensor
+from tracing.model import KEPT_IN_MEMORY, KEPT_ON_DISK, Blob, KeptTensor
 from tracing.store import RunWriter
 
 # dtypes that safetensors 0.7 and later stores and loads; of another the bytes are stored
@@ -61,8 +61,8 @@ class Keep:
     """What is kept, and how much of it."""
 
     inputs: bool = False  # what a launch reads, too
-    memory: int = 1 << 30  # bytes
-    disk: int = 16 << 30
+    memory: int = KEPT_IN_MEMORY  # bytes
+    disk: int = KEPT_ON_DISK
     spill: Literal["oldest", "largest"] = "oldest"
 
 
@@ -74,13 +74,13 @@ class OutputKeeper:
         writer: RunWriter,
         not_covered: Callable[[str, str], None],
         *,
-        memory: int = 1 << 30,
-        disk: int = 16 << 30,
+        memory: int = KEPT_IN_MEMORY,
+        disk: int = KEPT_ON_DISK,
         spill: Literal["oldest", "largest"] = "oldest",
     ) -> None:
         """Keep tensors in the run of `writer`.
 
-        not_covered -- told what is not kept, and the setting that would keep it
+        not_covered -- receives what is not kept, and the setting that would keep it
         memory      -- of clones held at most, over all devices; beyond it they are written down to half of it
         disk        -- of files written at most, before compression; equal files are one
         spill       -- which clones are written first
@@ -184,7 +184,7 @@ class OutputKeeper:
 
     def _leave_out(self, launch: int, error: Exception) -> None:
         reason = next(iter(str(error).splitlines()), type(error).__name__)
-        setting = "--keep-memory" if _out_of_memory(error) else "none"
+        setting = "--keep-memory" if _out_of_memory(error) else ""
         self._not_covered(f"the content of tensors of launch {launch} ({reason})", setting)
 
     def _stop(self, what: str, setting: str) -> None:

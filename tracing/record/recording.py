@@ -1,4 +1,4 @@
-"""What the parts of one recording share."""
+"""Holds what the parts of one recording share: writer, catalogue, storages, call sites, thread."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One case, recorded again and again, each time in a process of its own.
+"""Records one case any number of times, each time in a process of its own.
 
 Each run is a fork of this process, which has imported torch and run nothing: globals, caches, patches and
 random generators of the case are as new in each, and a run that crashes ends nobody but itself. What the

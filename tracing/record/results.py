@@ -1,4 +1,4 @@
-"""Values of a case as a run holds them: tensors become digests."""
+"""Converts the values of a case into records: tensors become digests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which launches are recorded, from what was typed."""
+"""Parses the options that select which launches are recorded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long each launch takes: on the host, and on a GPU.
+"""Measures how long each launch takes, on the host and on a GPU.
 
 On a GPU two events stand around each launch on its own stream. They are read when the device is seen to have
 passed them; nothing waits for it before the end. Where the device has caught up with the host, it passes the

@@ -1,6 +1,6 @@
-"""The cache of `@triton.autotune`, which it asks for every launch and tells every choice.
+"""Replaces the cache of `@triton.autotune`, to observe and to fix its choices.
 
-In its place one can see what is chosen, and say what is to be taken: a key that is in the cache is not tuned.
+The autotuner asks the cache by tuning key before each launch: a key that is in the cache is not tuned.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from triton.runtime.autotuner import Config
 
 from tracing.model import Scalar, Winner
 
-Settings: TypeAlias = Mapping[str, Scalar]
+CacheSettings: TypeAlias = Mapping[str, Scalar]
 Frozen: TypeAlias = Callable[[str, str, tuple[str, ...]], Winner | None]
 How: TypeAlias = Literal["tuned", "cached", "frozen"]
 

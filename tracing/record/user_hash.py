@@ -1,4 +1,4 @@
-"""What a user's own hash_fn says of the tensors that each launch found and left."""
+"""Records what a user's hash_fn returns for the tensors before and after each launch."""
 
 from __future__ import annotations
 

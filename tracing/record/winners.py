@@ -1,9 +1,9 @@
-"""Which configuration each autotuner takes: written down, and taken from elsewhere where that is asked.
+"""Records which configuration each autotuner takes, and makes autotuners take given ones.
 
 Two autotuners choose by measuring, so what they choose may differ from run to run and from rank to rank:
 
-- `@triton.autotune`: it asks its cache, by tuning key, before it tunes. While active, the cache is one that
-  is told what was chosen, and that knows what is frozen;
+- `@triton.autotune`: it asks its cache, by tuning key, before it tunes. While active, the cache
+  records each choice and holds the frozen ones;
 - Inductor's `CachingAutotuner`: what is frozen is the only configuration that it compiles, in this process
   and in the compile workers, whatever its own cache on disk says, and it is not refined by coordinate
   descent, scaled reduction blocks or combo tuning afterwards.
@@ -29,7 +29,7 @@ from triton.runtime.autotuner import Autotuner
 
 from tracing.model import NotCovered, Winner
 from tracing.record.passes.workers import JOB
-from tracing.record.tuning_cache import How, Settings, TuningCache, settings, source_of
+from tracing.record.tuning_cache import CacheSettings, How, TuningCache, settings, source_of
 from tracing.store import RunWriter
 from tracing.store.winners import join
 from tracing.upstream.patch import patched, replaced
@@ -60,7 +60,7 @@ class Winners:
         self._matched: set[Any] = set()
         self._caches: list[TuningCache] = []
         self._measured = WeakSet[Any]()  # autotuners, since they chose last
-        self._candidates = WeakKeyDictionary[Any, tuple[Settings, ...]]()  # of Inductor's autotuners
+        self._candidates = WeakKeyDictionary[Any, tuple[CacheSettings, ...]]()  # of Inductor's autotuners
         self._lock = threading.RLock()
         self._exit = ExitStack()
 
@@ -170,7 +170,7 @@ class Winners:
 
         return tune
 
-    def _took(self, autotuner: Any, config: Settings, how: How) -> None:
+    def _took(self, autotuner: Any, config: CacheSettings, how: How) -> None:
         candidates = self._candidates.get(autotuner, ())
         key = _inductor_key(autotuner)
         source, name = source_of(autotuner.fn), autotuner.fn.__name__
@@ -204,7 +204,7 @@ def _inductor_key(autotuner: Any) -> tuple[str, ...]:
     )
 
 
-def _freeze(autotuner: Any, config: Settings, reload_kernel: Callable[[], Any] | None) -> None:
+def _freeze(autotuner: Any, config: CacheSettings, reload_kernel: Callable[[], Any] | None) -> None:
     # before it compiles; where a worker did, only what is frozen is kept
     autotuner.inductor_meta.update(_NO_TUNING)
     compiled = autotuner.compile_results

@@ -1,1 +1,1 @@
-"""Recorded launches executed again: by Triton's own launcher, by the interpreter, or as a given binary."""
+"""Executes recorded launches: by Triton's own launcher, by the interpreter, or as a given binary."""

@@ -29,7 +29,7 @@ class TensorLayout:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class LaunchLayout:
     """Where the tensors of one launch lie."""
 
     storages: Mapping[int, int]  # bytes of each: what the tensors need, and a page on either side
@@ -40,7 +40,7 @@ Tensors = dict[str, torch.Tensor]  # by argument
 Memory = dict[int, torch.Tensor]  # [bytes] uint8, by storage
 
 
-def layout_of(launch: KernelLaunch) -> Layout:
+def layout_of(launch: KernelLaunch) -> LaunchLayout:
     """Where the tensors of a launch lay; what is far from them in their storages is left out."""
     extents: dict[int, tuple[int, int]] = {}
     tensors: dict[str, TensorLayout] = {}
@@ -53,13 +53,13 @@ def layout_of(launch: KernelLaunch) -> Layout:
         extents[one.storage] = min(start, known[0]), max(stop, known[1])
         tensors[arg.name] = one
     bases = {storage: (start // _PAGE - 1) * _PAGE for storage, (start, _) in extents.items()}
-    return Layout(
+    return LaunchLayout(
         {storage: stop + _PAGE - bases[storage] for storage, (_, stop) in extents.items()},
         {name: _moved(one, bases[one.storage]) for name, one in tensors.items()},
     )
 
 
-def memory_of(layout: Layout, contents: Mapping[str, bytes], fill: int, device: str) -> Memory:
+def memory_of(layout: LaunchLayout, contents: Mapping[str, bytes], fill: int, device: str) -> Memory:
     """Allocate the storages of a launch.
 
     contents -- of arguments, as safetensors files
@@ -81,7 +81,7 @@ def memory_of(layout: Layout, contents: Mapping[str, bytes], fill: int, device: 
     return memory
 
 
-def tensors_in(layout: Layout, memory: Memory) -> Tensors:
+def tensors_in(layout: LaunchLayout, memory: Memory) -> Tensors:
     """The tensors of a launch, over storages that `memory_of` gave, or over copies of them."""
     tensors: Tensors = {}
     for name, one in layout.tensors.items():

@@ -1,4 +1,4 @@
-"""A recorded launch made with another build of its kernel: does it leave what is expected?"""
+"""Launches another build of a recorded kernel on the recorded inputs, and judges the results."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from tracing.replay.arguments import layout_of, memory_of, tensors_in
 from tracing.replay.cuda_binary import CudaBinary
 from tracing.store.recorded_launch import RecordedLaunch
 
-Tensors: TypeAlias = Mapping[str, torch.Tensor]
-Verdict: TypeAlias = Literal["good", "bad", "skip"]
+OutputTensors: TypeAlias = Mapping[str, torch.Tensor]
+BuildVerdict: TypeAlias = Literal["good", "bad", "skip"]
 
 _ELSE = "give `tracing bisect` a command that judges: `-- COMMAND`"
 
@@ -59,7 +59,7 @@ class BuildReplay:
     """A launch, and what it must leave within a tolerance."""
 
     def __init__(
-        self, recorded: RecordedLaunch, expected: Tensors, tolerance: Tolerance, device: str
+        self, recorded: RecordedLaunch, expected: OutputTensors, tolerance: Tolerance, device: str
     ) -> None:
         """Judge builds by one launch.
 
@@ -76,7 +76,7 @@ class BuildReplay:
         bits = [hashlib.blake2b(_bytes(one)).hexdigest() for one in self._expected.values()]
         return ["replay", f"launch {self._recorded.launch.index}", *bits, repr(self._tolerance), self._device]
 
-    def judged(self, build: CudaBinary) -> tuple[Verdict, str]:
+    def judged(self, build: CudaBinary) -> tuple[BuildVerdict, str]:
         """Launch a build, and say why; call it in a process of its own, for a fault spoils CUDA for good.
 
         A build that faults is bad; one that the driver does not load or launch is to be skipped.
@@ -93,7 +93,7 @@ class BuildReplay:
             return "bad", f"the kernel failed: {str(error).splitlines()[0]}"
         return self.compared({name: tensors[name].cpu() for name in self._expected})
 
-    def compared(self, actual: Tensors) -> tuple[Verdict, str]:
+    def compared(self, actual: OutputTensors) -> tuple[BuildVerdict, str]:
         """What is said of outputs, on the CPU."""
         atol, rtol = self._tolerance.atol, self._tolerance.rtol
         for name, expected in self._expected.items():

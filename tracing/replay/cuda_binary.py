@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import torch
 
-Values: TypeAlias = Mapping[str, torch.Tensor | int | float | bool | None]
+ParameterValues: TypeAlias = Mapping[str, torch.Tensor | int | float | bool | None]
 
 _PARAMETER = re.compile(r"\.param \.(\w+)[^,\n]*_param_\d+")
 _THREADS = re.compile(r"\.(?:req|max)ntid (\d+)")
@@ -31,7 +31,7 @@ class CudaBinary:
     cubin: bytes
     shared: int  # bytes of dynamic shared memory
 
-    def launch(self, values: Values, constants: Collection[str], grid: tuple[int, int, int]) -> str:
+    def launch(self, values: ParameterValues, constants: Collection[str], grid: tuple[int, int, int]) -> str:
         """Launch it; empty, or what the driver, or this launcher, does not accept. Waits for nothing.
 
         values    -- of all arguments, tensors on the GPU
@@ -46,7 +46,7 @@ class CudaBinary:
         return _launch(self.cubin, name[1], grid, int(threads[1]), self.shared, packed)
 
 
-def parameters(ptx: str, values: Values, constants: Collection[str]) -> list[Any] | str:
+def parameters(ptx: str, values: ParameterValues, constants: Collection[str]) -> list[Any] | str:
     """What the driver is given for each parameter of the kernel, as ctypes; or why it cannot be given."""
     entry = ptx[ptx.index(".entry") :]
     kinds = _PARAMETER.findall(entry[: entry.index("{")])

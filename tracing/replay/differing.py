@@ -1,4 +1,4 @@
-"""Which elements of tensors differ, bit by bit."""
+"""Finds the elements in which two tensors differ, bit by bit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One recorded launch executed several times on the inputs that it had: what does it leave?
+"""Executes one recorded launch several times on its recorded inputs, and compares the results.
 
 Each replay starts from the same bytes: contents that were kept, and zeros everywhere else. What it leaves is
 compared bit by bit with what the first left. Two more start with other bytes instead of the zeros: elements
@@ -21,7 +21,7 @@ from tracing.digest.host import digest
 from tracing.errors import Problem
 from tracing.interpreter import permuted
 from tracing.model import DifferingElements, Digest, ReplayResult, ReplaySeries, SeriesDifference, Side
-from tracing.replay.arguments import Layout, Memory, Tensors, copied, layout_of, memory_of, tensors_in
+from tracing.replay.arguments import LaunchLayout, Memory, Tensors, copied, layout_of, memory_of, tensors_in
 from tracing.replay.differing import Difference, elements
 from tracing.replay.loaded_kernel import LoadedKernel, load_kernel
 from tracing.store.recorded_launch import RecordedLaunch
@@ -30,7 +30,7 @@ _FILLS = (0xFF, 0x7B)  # bytes that differ in each float: NaN, large numbers
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ReplayRequest:
     """One launch on the contents of one run's inputs."""
 
     launched: Side
@@ -39,7 +39,7 @@ class Asked:
     given: RecordedLaunch  # whose contents; tensors of the same names, shapes and dtypes
 
 
-def replay(asked: Sequence[Asked], outputs: Sequence[str], times: int) -> ReplayResult:
+def replay(asked: Sequence[ReplayRequest], outputs: Sequence[str], times: int) -> ReplayResult:
     """Execute each launch `times` times in addition to the first.
 
     outputs -- the arguments that are compared
@@ -57,7 +57,7 @@ def replay(asked: Sequence[Asked], outputs: Sequence[str], times: int) -> Replay
     return ReplayResult(device, tuple(series for series, _ in done), tuple(differences))
 
 
-def _series(asked: Asked, outputs: Sequence[str], times: int) -> tuple[ReplaySeries, Tensors]:
+def _series(asked: ReplayRequest, outputs: Sequence[str], times: int) -> tuple[ReplaySeries, Tensors]:
     with load_kernel(asked.launch.module) as kernel:
         one = _Replays(asked, outputs, kernel)
         memory = one.memory(0x00)
@@ -79,10 +79,10 @@ def _series(asked: Asked, outputs: Sequence[str], times: int) -> tuple[ReplaySer
 class _Replays:
     # what the replays of one series have in common
 
-    def __init__(self, asked: Asked, outputs: Sequence[str], kernel: LoadedKernel) -> None:
+    def __init__(self, asked: ReplayRequest, outputs: Sequence[str], kernel: LoadedKernel) -> None:
         self.asked, self.kernel = asked, kernel
         self.outputs = [name for name in outputs if name in asked.launch.tensors]
-        self.layout: Layout = layout_of(asked.launch.launch)
+        self.layout: LaunchLayout = layout_of(asked.launch.launch)
         self.contents = asked.given.contents()
         self.values = asked.launch.values
 

@@ -1,13 +1,14 @@
-"""Launches of Triton kernels made otherwise than the program makes them.
+"""Replaces chosen launches of Triton kernels while a program runs.
 
-A kernel is launched from two places: `JITFunction.run`, which is `fn[grid](...)`, autotuned or by hand, and
+Two functions launch kernels: `JITFunction.run`, which is `fn[grid](...)`, autotuned or by hand, and
 `CachingAutotuner.run`, for what Inductor generates and for the kernels that it finds in a compiled function.
-At both a chosen launch is made with another function, constants, compiler options and grid on the same
+In both a chosen launch is made with another function, constants, compiler options and grid on the same
 arguments, or is executed by Triton's interpreter on copies of its tensors in host memory.
 """
 
 from __future__ import annotations
 
+import inspect
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,15 +22,16 @@ from triton.runtime.jit import JITFunction
 
 from tracing.errors import Problem
 from tracing.interpreter import compiles_wait
+from tracing.interpreter.call_arguments import bound
 from tracing.launch import hooks
-from tracing.launch.launcher import tensor_of
+from tracing.launch.launcher import Grid, tensor_of
 from tracing.launch.launchers import InductorSite
 from tracing.model import Replacement
-from tracing.replay.loaded_kernel import Grid, LoadedKernel, load_kernel
+from tracing.replay.loaded_kernel import Arguments, LoadedKernel, load_kernel
 from tracing.upstream.patch import patched
 
 Chosen: TypeAlias = Mapping[str, Mapping[int, Replacement]]  # by kernel, and by which of its launches, from 0
-Launch: TypeAlias = Callable[..., Any]
+LaunchFunction: TypeAlias = Callable[..., Any]
 
 
 class Swaps:
@@ -41,7 +43,9 @@ class Swaps:
         self._chosen: Chosen = {}
         self._lock = threading.Lock()  # CUDA's backward launches from autograd's own threads
         self._loaded: dict[str, LoadedKernel] = {}  # by the text of its module
-        self._launchers: dict[tuple[int, Replacement], tuple[Any, Launch]] = {}  # by autotuner, which is held
+        self._launchers: dict[
+            tuple[int, Replacement], tuple[Any, LaunchFunction]
+        ] = {}  # by autotuner, which is held
         self._exit = ExitStack()
 
     def __enter__(self) -> Swaps:
@@ -68,25 +72,27 @@ class Swaps:
             self.launched[kernel] += 1
         return self._chosen.get(kernel, {}).get(number)
 
-    def _around_function(self, original: Launch) -> Launch:
+    def _around_function(self, original: LaunchFunction) -> LaunchFunction:
         def run(function: JITFunction[Any], *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
             replacement = self._next(function.__name__) if hooks.shown() and not warmup else None
             if replacement is None:
                 return original(function, *args, grid=grid, warmup=warmup, **kwargs)
             with self._replacing(function.__name__):
-                given = {**dict(zip(function.arg_names, args, strict=False)), **kwargs}
+                given, options = _given(function, args, kwargs)
                 _require_own(replacement, function, _evaluated(function, grid, given))
                 kernel = self._kernel(replacement.module)
                 given |= _constants(kernel)
                 if replacement.eager:
                     return _interpreted(kernel, given, replacement)
-                options = {"num_ctas": 1, **kernel.options}
-                return original(kernel.function, grid=replacement.grid, warmup=False, **{**given, **options})
+                options = {"num_ctas": 1, **options, **kernel.options}
+                call = bound(kernel.function.fn, given)
+                fixed = {"grid": replacement.grid, "warmup": False}
+                return original(kernel.function, *call.args, **call.kwargs, **options, **fixed)
 
-        wrapped: Launch = torch._dynamo.disable(run)  # type: ignore[no-untyped-call]
+        wrapped: LaunchFunction = torch._dynamo.disable(run)  # type: ignore[no-untyped-call]
         return wrapped
 
-    def _around_inductor(self, original: Launch) -> Launch:
+    def _around_inductor(self, original: LaunchFunction) -> LaunchFunction:
         def run(autotuner: Any, *args: Any, stream: int, benchmark_run: bool = False, **kwargs: Any) -> Any:
             trial = benchmark_run or autotuner.triton_interpret or not hooks.shown()
             replacement = None if trial else self._next(autotuner.fn.__name__)
@@ -117,7 +123,7 @@ class Swaps:
                 self._loaded[module] = self._exit.enter_context(load_kernel(module))
             return self._loaded[module]
 
-    def _launcher(self, autotuner: Any, kernel: LoadedKernel, replacement: Replacement) -> Launch:
+    def _launcher(self, autotuner: Any, kernel: LoadedKernel, replacement: Replacement) -> LaunchFunction:
         key = id(autotuner), replacement
         if key not in self._launchers:
             self._launchers[key] = autotuner, _launcher(autotuner, kernel, replacement.grid)
@@ -131,7 +137,16 @@ def _own_grid(site: InductorSite, args: Sequence[Any]) -> Grid | None:
     return site.grid(args) if site.settled else None
 
 
-def _evaluated(function: JITFunction[Any], grid: Any, given: Mapping[str, Any]) -> Grid:
+def _given(
+    function: JITFunction[Any], args: Sequence[object], kwargs: Mapping[str, object]
+) -> tuple[dict[str, object], dict[str, object]]:
+    # the arguments of a launch by parameter, and the compiler options
+    own = {name: value for name, value in kwargs.items() if name in function.arg_names}
+    options = {name: value for name, value in kwargs.items() if name not in own}
+    return dict(inspect.signature(function.fn).bind_partial(*args, **own).arguments), options
+
+
+def _evaluated(function: JITFunction[Any], grid: Any, given: Mapping[str, object]) -> Grid:
     if callable(grid):
         grid = grid({p.name: p.default for p in function.params if p.has_default} | dict(given))
     x, y, z = (*grid, 1, 1)[:3]
@@ -147,14 +162,14 @@ def _require_own(replacement: Replacement, function: Any, grid: Grid | None) -> 
         raise Problem(f"run again, it has the grid {grid}, and {replacement.own_grid} was recorded")
 
 
-def _constants(kernel: LoadedKernel) -> dict[str, Any]:
+def _constants(kernel: LoadedKernel) -> dict[str, object]:
     # without what Triton made a constant of because of its value
     declared = [parameter.name for parameter in kernel.function.params if parameter.is_constexpr]
     return {name: kernel.constants[name] for name in declared if name in kernel.constants}
 
 
-def _launcher(autotuner: Any, kernel: LoadedKernel, grid: tuple[int, int, int]) -> Launch:
-    # as the autotuner makes its own, of a copy that has this function and this configuration alone
+def _launcher(autotuner: Any, kernel: LoadedKernel, grid: tuple[int, int, int]) -> LaunchFunction:
+    # as the autotuner makes its own, of a copy that has only this function and this configuration
     twin = object.__new__(type(autotuner))  # copy.copy would pickle it
     twin.__dict__.update(vars(autotuner))
     twin.fn = kernel.function
@@ -164,11 +179,11 @@ def _launcher(autotuner: Any, kernel: LoadedKernel, grid: tuple[int, int, int]) 
     twin._create_compile_options = lambda *args: {**compile_options(twin, *args), **kernel.options}
     warps_and_stages = {name: kernel.options[name] for name in ("num_warps", "num_stages")}
     config = triton.Config(_constants(kernel), **warps_and_stages)
-    launcher: Launch = twin._precompile_config(config).make_launcher()
+    launcher: LaunchFunction = twin._precompile_config(config).make_launcher()
     return launcher
 
 
-def _interpreted(kernel: LoadedKernel, given: Mapping[str, Any], replacement: Replacement) -> None:
+def _interpreted(kernel: LoadedKernel, given: Arguments, replacement: Replacement) -> None:
     defaults = {p.name: p.default for p in kernel.function.params if p.has_default}
     values = {**defaults, **{name: given[name] for name in kernel.function.arg_names if name in given}}
     with torch._C._DisableTorchDispatch(), _on_host(values) as copies:
@@ -176,16 +191,17 @@ def _interpreted(kernel: LoadedKernel, given: Mapping[str, Any], replacement: Re
 
 
 @contextmanager
-def _on_host(values: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    # The values with copies of their tensors in host memory; what was written there is copied back after it.
+def _on_host(values: Arguments) -> Iterator[Arguments]:
+    # The values with copies of their tensors in host memory; results are copied back.
     # Tensors that share a storage share its copy.
     storages: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
-    copies: dict[str, Any] = {}
-    for name, value in values.items():
+
+    def copied(name: str, value: object) -> object:
+        if isinstance(value, tuple):
+            return tuple(copied(f"{name}.{i}", member) for i, member in enumerate(value))
         tensor = tensor_of(value)
         if tensor is None:
-            copies[name] = value
-            continue
+            return value
         if tensor is not value:
             raise TypeError(f"argument {name} is a {type(value).__name__}, of which no copy is made")
         storage = tensor.untyped_storage()
@@ -194,7 +210,8 @@ def _on_host(values: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
             storages[storage.data_ptr()] = whole, whole.to("cpu", copy=True)
         copy = storages[storage.data_ptr()][1].untyped_storage()
         layout = tensor.storage_offset(), tensor.shape, tensor.stride()
-        copies[name] = torch.empty(0, dtype=tensor.dtype).set_(copy, *layout)
-    yield copies
+        return torch.empty(0, dtype=tensor.dtype).set_(copy, *layout)
+
+    yield {name: copied(name, value) for name, value in values.items()}
     for whole, host in storages.values():
         whole.copy_(host)

@@ -1,4 +1,4 @@
-"""A recorded kernel as a function, loaded from the text of its module, and one launch of it."""
+"""Loads a recorded kernel from the text of its module, and launches or interprets the kernel."""
 
 from __future__ import annotations
 
@@ -12,9 +12,13 @@ from typing import Any, TypeAlias
 from triton.runtime.jit import JITFunction
 
 from tracing import interpreter
+from tracing.interpreter.call_arguments import bound, nested
+from tracing.launch.launcher import Grid
 from tracing.program.case import import_file
 
-Grid: TypeAlias = tuple[int, int, int]
+Arguments: TypeAlias = Mapping[
+    str, object
+]  # tensors, numbers and constants, by parameter or member of a tuple
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,34 +26,24 @@ class LoadedKernel:
     """A kernel, and how it was launched."""
 
     function: JITFunction[Any]
-    constants: Mapping[str, Any]
+    constants: Mapping[str, object]  # tl.constexpr arguments and specialised values
     options: Mapping[str, Any]  # num_warps, ...
 
-    def launch(self, arguments: Mapping[str, Any], grid: Grid) -> None:
-        """Launch it on the GPU by Triton's own launcher; waits for nothing.
+    def launch(self, arguments: Arguments, grid: Grid) -> None:
+        """Launch the kernel on the GPU with Triton's own launcher; does not wait for the kernel.
 
-        arguments -- the values of the parameters except the constants, by name; of tuples as for `nested`
+        arguments -- the values of the parameters except the constants, by name; see `nested` for tuples
         """
         x, y, z = grid
-        self.function[x, y, z](**nested({**arguments, **self.constants}), **self.options)
+        call = bound(self.function.fn, self._values(arguments))
+        self.function[x, y, z](*call.args, **call.kwargs, **self.options)
 
-    def interpret(self, arguments: Mapping[str, Any], grid: Grid) -> None:
+    def interpret(self, arguments: Arguments, grid: Grid) -> None:
         """Execute one launch on CPU tensors, in place; as `launch`, and as `tracing.interpreter.launch`."""
-        interpreter.launch(self.function, nested({**arguments, **self.constants}), self.constants, grid)
+        interpreter.launch(self.function, self._values(arguments), self.constants, grid)
 
-
-def nested(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments with tuples in the place of their members: `t.0` and `t.1.0` make `t`."""
-    made = {name: value for name, value in values.items() if "." not in name}
-    members: dict[str, dict[str, Any]] = {}
-    for name, value in values.items():
-        root, _, rest = name.partition(".")
-        if root not in made:
-            members.setdefault(root, {})[rest] = value
-    for root, flat in members.items():
-        inner = nested(flat)
-        made[root] = tuple(inner[str(i)] for i in range(len(inner)))
-    return made
+    def _values(self, arguments: Arguments) -> dict[str, object]:
+        return nested({**arguments, **self.constants}, self.function.arg_names)
 
 
 @contextmanager

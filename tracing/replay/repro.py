@@ -1,4 +1,4 @@
-"""One recorded launch as a script of its own: kernel, inputs, configuration, and the digests it must leave.
+"""Writes one recorded launch as a script: kernel, inputs, configuration, and the digests it must leave.
 
 The script needs torch, Triton, NumPy and safetensors, and nothing else of this project: what executes the
 kernel where there is no GPU lies in its folder, as a copy. Of a run recorded without a GPU that leaves the
@@ -8,15 +8,14 @@ recorded bits; a GPU's own bits it leaves only where no rounding is involved.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from string import Template
-from typing import Any
 
 from tracing import errors, interpreter
 from tracing.replay.arguments import layout_of
-from tracing.store.recorded_launch import RecordedLaunch
+from tracing.store.recorded_launch import Number, RecordedLaunch
 from tracing.upstream import patch
 
 _TEMPLATE = Path(__file__).with_name("repro.py.in")
@@ -24,8 +23,34 @@ _INTERPRETER = "interpreter"  # the copy, as the script imports it
 
 
 @dataclass(frozen=True, slots=True)
+class TensorFacts:
+    """The layout of one tensor argument, as launch.json states it."""
+
+    storage: int
+    dtype: str  # torch's name without "torch."
+    shape: tuple[int, ...]
+    stride: tuple[int, ...]  # elements
+    offset: int  # elements from the start of the storage
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchFile:
+    """The content of launch.json."""
+
+    index: int
+    device: str
+    grid: tuple[int, int, int]
+    values: Mapping[str, Number]  # arguments that are neither tensors nor constants
+    storages: Mapping[int, int]  # bytes of each
+    contents: tuple[str, ...]  # arguments with a safetensors file
+    tensors: Mapping[str, TensorFacts]
+    read: Mapping[str, str]  # digests of the contents before the launch
+    expected: Mapping[str, str]  # digests of what the launch left
+
+
+@dataclass(frozen=True, slots=True)
 class Repro:
-    """What was written."""
+    """The files of a written repro."""
 
     script: Path
     files: tuple[Path, ...]
@@ -42,7 +67,7 @@ def write_repro(recorded: RecordedLaunch, folder: Path) -> Repro:
     files = {
         "repro.py": Template(_TEMPLATE.read_text()).substitute(names),
         "kernel.py": recorded.module,  # a file of its own: its names are not the script's
-        "launch.json": json.dumps(_facts(recorded), indent=1),
+        "launch.json": json.dumps(asdict(_launch_file(recorded)), indent=1),
         **{f"{name}.safetensors": content for name, content in recorded.contents().items()},
         **dict(_interpreter()),
     }
@@ -53,23 +78,25 @@ def write_repro(recorded: RecordedLaunch, folder: Path) -> Repro:
     return Repro(folder / "repro.py", tuple(folder / name for name in files))
 
 
-def _facts(recorded: RecordedLaunch) -> dict[str, Any]:
+def _launch_file(recorded: RecordedLaunch) -> LaunchFile:
     layout = layout_of(recorded.launch)
-    return {
-        "index": recorded.launch.index,
-        "device": recorded.run.info.environment.device,
-        "grid": recorded.launch.grid,
-        "values": recorded.values,
-        "storages": layout.storages,
-        "contents": list(recorded.inputs),
-        "tensors": {
-            name: {"storage": one.storage, "dtype": str(one.dtype).removeprefix("torch."),
-                   "shape": one.shape, "stride": one.stride, "offset": one.offset}
-            for name, one in layout.tensors.items()
-        },
-        "read": {name: bits for name, bits in recorded.read.items() if name in recorded.inputs},
-        "expected": {name: digest.bits for name, digest in recorded.expected.items()},
-    }  # fmt: skip
+    tensors = {
+        name: TensorFacts(
+            one.storage, str(one.dtype).removeprefix("torch."), one.shape, one.stride, one.offset
+        )
+        for name, one in layout.tensors.items()
+    }
+    return LaunchFile(
+        recorded.launch.index,
+        recorded.run.info.environment.device,
+        recorded.launch.grid,
+        recorded.values,
+        layout.storages,
+        tuple(recorded.inputs),
+        tensors,
+        {name: bits for name, bits in recorded.read.items() if name in recorded.inputs},
+        {name: digest.bits for name, digest in recorded.expected.items()},
+    )
 
 
 def _interpreter() -> Iterator[tuple[str, str]]:

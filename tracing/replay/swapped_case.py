@@ -1,4 +1,4 @@
-"""A case, run again and again in this process with some of its launches replaced."""
+"""Runs a case in this process, any number of times, with some of its launches replaced."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from rich.text import Text
 from tracing.analyze.compare.comparison import Comparison
 from tracing.analyze.compare.divergence import Divergence, argument_of
 from tracing.analyze.compare.verdict import ResultCause
-from tracing.analyze.runs.determinism import Table
+from tracing.analyze.runs.determinism import DifferenceTable
 from tracing.analyze.runs.results import ResultDiffers
 from tracing.model import RunInfo
 from tracing.report.divergence import cause_text
@@ -91,7 +91,7 @@ def equality_text(comparison: Comparison, alike: int, differing: Sequence[Result
     yield Text(f"{equal}: {', '.join([plural(notes.pairs, 'launch'), *parts])}")
 
 
-def table_text(table: Table, width: int = 110) -> Iterator[Text]:
+def table_text(table: DifferenceTable, width: int = 110) -> Iterator[Text]:
     """Kernel × run: what differed first in each kernel, `·`: nothing; results; what was perturbed, and how.
 
     width -- of a line; the runs that do not fit stand below

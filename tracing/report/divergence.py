@@ -10,7 +10,6 @@ from functools import singledispatch
 
 from rich.text import Text
 
-from tracing.analyze.compare.accused import accused
 from tracing.analyze.compare.divergence import (
     Cause,
     Divergence,
@@ -18,14 +17,15 @@ from tracing.analyze.compare.divergence import (
     InputDiffers,
     LaunchDiffers,
     OneSided,
-    Operator,
+    OperatorCause,
     OrderDiffers,
     OtherTensor,
     OutputDiffers,
     Overrun,
-    Stream,
+    ReadOutside,
+    StreamCause,
     Uninitialised,
-    Unknown,
+    UnknownCause,
     Writer,
     digests_of,
 )
@@ -167,7 +167,7 @@ def _(found: LaunchDiffers, names: Names) -> Iterator[str]:
         yield f"the kernel's code differs: its {what} is not the same"
     elif found.tuned:
         yield "an autotuner took another winner; nothing else differs"
-    elif found.changes and found.changes[0].name == "kernel":
+    elif found.other_kernel:
         yield "the program launches another kernel here"
     else:
         changed = ", ".join(change.name for change in found.changes)
@@ -187,8 +187,8 @@ def _(found: OrderDiffers, names: Names) -> Iterator[str]:
 
 @_explained.register
 def _(found: OutputDiffers, names: Names) -> Iterator[str]:
-    if found.doubt == "out of bounds":
-        yield f"all its arguments are equal, and it reads outside of {found.overrun}"
+    if isinstance(found.doubt, ReadOutside):
+        yield f"all its arguments are equal, and it reads outside of {found.doubt.argument}"
     elif found.doubt == "addresses":
         yield "cannot be decided: all its arguments are equal,"
         yield "and it reads memory through addresses, which is no argument"
@@ -209,14 +209,14 @@ def _(found: InputDiffers, names: Names) -> Iterator[str]:
 def cause_text(cause: Cause, names: Names) -> Iterator[str]:
     """Why something that was read differs, line by line."""
     passed = getattr(cause, "through", ())
-    if isinstance(cause, Operator):
+    if isinstance(cause, OperatorCause):
         yield from _operator(cause, names)
     elif isinstance(cause, Host):
         yield from _host(cause, names)
     elif isinstance(cause, OtherTensor):
         yield f"the program passes another tensor: {cause.a} wrote it in {names[0]},"
         yield f"{cause.b} in {names[1]}"
-    elif isinstance(cause, Stream):
+    elif isinstance(cause, StreamCause):
         yield f"{_writer_text(cause.writer, names)} left equal bits on another stream:"
         yield "does this launch wait for that one?"
     elif isinstance(cause, Uninitialised):
@@ -224,13 +224,13 @@ def cause_text(cause: Cause, names: Names) -> Iterator[str]:
     elif isinstance(cause, Overrun):
         where = "" if cause.runs == "ab" else f" in {_runs(cause.runs, names)}"
         yield f"{_writer_text(cause.writer, names)} overran its argument{where}, into this memory"
-    elif isinstance(cause, Unknown):
+    elif isinstance(cause, UnknownCause):
         yield f"cannot be decided: {cause.why}"
     if passed:
         yield f"passed on by {', then '.join(reversed(passed))}"
 
 
-def _operator(cause: Operator, names: Names) -> Iterator[str]:
+def _operator(cause: OperatorCause, names: Names) -> Iterator[str]:
     calls = [f"{name}({arguments})" for name, arguments in zip(cause.names, cause.arguments, strict=True)]
     if cause.not_deterministic:
         yield f"{calls[0]}: equal inputs, other results: this operator is not deterministic"
@@ -275,9 +275,3 @@ def _writer_text(writer: Writer, names: Names) -> str:
 
 def _runs(runs: str, names: Names) -> str:
     return names["ab".index(runs)] if runs in ("a", "b") else " and ".join(names)
-
-
-def accused_text(found: Divergence) -> str:
-    """`code of scale`, `operator aten::add_`: for a line in a table."""
-    one = accused(found)
-    return f"{one.kind} {one.name}".strip()

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from rich.text import Text
 
-from tracing.analyze.passes.pass_table import Step
+from tracing.analyze.passes.pass_table import PassStep
 from tracing.model import Compilation, LlvmPass, LlvmPasses
 from tracing.report.passes import Line, changes, columns
 from tracing.report.text import plural
@@ -33,7 +33,7 @@ def warning_text(found: LlvmPasses) -> Iterator[Line]:
         )
 
 
-def llvm_text(found: LlvmPasses, steps: Sequence[Step[LlvmPass]]) -> Iterator[Line]:
+def llvm_text(found: LlvmPasses, steps: Sequence[PassStep[LlvmPass]]) -> Iterator[Line]:
     """Some passes of LLVM, a line each, and their sum; such as cannot be left out only if they did something.
 
     steps -- of passes in `found`
@@ -55,7 +55,7 @@ def llvm_text(found: LlvmPasses, steps: Sequence[Step[LlvmPass]]) -> Iterator[Li
         yield Text(f"{' and '.join(stages)} came out as recorded, byte for byte")
 
 
-def _row(step: Step[LlvmPass], *, ended: bool) -> tuple[str, ...]:
+def _row(step: PassStep[LlvmPass], *, ended: bool) -> tuple[str, ...]:
     one = step.record
     index = "-" if one.index is None else str(one.index)
     before, after = str(sum(step.before.values())), str(sum(step.after.values()))
@@ -64,7 +64,7 @@ def _row(step: Step[LlvmPass], *, ended: bool) -> tuple[str, ...]:
     return index, one.stage, one.name, one.unit, "yes" if one.changed else "", before, after
 
 
-def llvm_pass_heading(compilation: Compilation, step: Step[LlvmPass]) -> Iterator[Text]:
+def llvm_pass_heading(compilation: Compilation, step: PassStep[LlvmPass]) -> Iterator[Text]:
     """Which pass it was, what it worked on, and what it did to the number of instructions."""
     one = step.record
     number = f"LLVM pass {one.index}" if one.index is not None else "LLVM pass that cannot be left out"

@@ -17,7 +17,7 @@ from rich.text import Text
 
 from tracing.analyze.passes.locations import Stack
 from tracing.analyze.passes.operations import without_locations
-from tracing.analyze.passes.pass_table import DIGITS, KernelPasses, P, Step, history, label
+from tracing.analyze.passes.pass_table import DIGITS, KernelPasses, P, PassStep, history, label
 from tracing.analyze.passes.renaming import renamed
 from tracing.analyze.passes.source_map import StageLines, Thread
 from tracing.model import Compilation, PassRecord
@@ -63,7 +63,7 @@ def kernel_heading(compilation: Compilation) -> Iterator[Line]:
     yield from (Text(f"    {line}") for line in _options(compilation))
 
 
-def passes_text(steps: Sequence[Step[PassRecord]]) -> Iterator[Line]:
+def passes_text(steps: Sequence[PassStep[PassRecord]]) -> Iterator[Line]:
     """Some passes of one kernel, a line each, and their sum."""
     rows = [("index", "stage", "pass", "changed", "before", "after", "ms"), *map(_pass_row, steps)]
     yield from columns(rows, "rlllrrr")
@@ -74,7 +74,7 @@ def passes_text(steps: Sequence[Step[PassRecord]]) -> Iterator[Line]:
     )
 
 
-def _pass_row(step: Step[PassRecord]) -> tuple[str, ...]:
+def _pass_row(step: PassStep[PassRecord]) -> tuple[str, ...]:
     one = step.record
     before = str(sum(step.before.values())) if one.before else "?"
     if one.after is None:
@@ -105,7 +105,7 @@ def reproducer_text(heading: Iterable[Text], before: str) -> Iterator[Text]:
     yield from map(Text, before.splitlines())
 
 
-def pass_heading(step: Step[PassRecord]) -> Iterator[Text]:
+def pass_heading(step: PassStep[PassRecord]) -> Iterator[Text]:
     """Which pass it was, who called it with what, and what it did to the number of operations."""
     one = step.record
     yield Text.assemble(
@@ -156,7 +156,7 @@ def diff_text(
 
 
 def history_text(
-    steps: Sequence[Step[P]], wanted: Collection[str], became: Mapping[tuple[int, str], Mapping[str, int]]
+    steps: Sequence[PassStep[P]], wanted: Collection[str], became: Mapping[tuple[int, str], Mapping[str, int]]
 ) -> Iterator[Line]:
     """The passes that change how often the wanted operations occur, and how often they do at both ends.
 
@@ -171,12 +171,12 @@ def history_text(
         yield Text(f"{name}: {first} before the first of these passes, {last} after the last")
 
 
-def _last(steps: Sequence[Step[P]]) -> Mapping[str, int]:
+def _last(steps: Sequence[PassStep[P]]) -> Mapping[str, int]:
     return next((step.after for step in reversed(steps) if step.record.after is not None), {})
 
 
 def _history_rows(
-    step: Step[P], became: Mapping[tuple[int, str], Mapping[str, int]]
+    step: PassStep[P], became: Mapping[tuple[int, str], Mapping[str, int]]
 ) -> Iterator[tuple[str, ...]]:
     one = step.record
     index = "-" if one.index is None else str(one.index)

@@ -21,9 +21,9 @@ from tracing.analyze.replay.replay_verdict import (
     NotReproduced,
     OwnRace,
     Recorded,
+    ReplayVerdict,
     Reproduced,
-    Undecided,
-    Verdict,
+    UndecidedReplay,
     left_as,
     rate,
     varies,
@@ -32,7 +32,7 @@ from tracing.model import DifferingElements, KernelLaunch, ReplayResult, ReplayS
 
 _OTHER = "memory whose content was not kept (unwritten, or outside of its arguments)"
 
-Names: TypeAlias = Mapping[Side, str]  # of the runs that were asked about
+RunNames: TypeAlias = Mapping[Side, str]  # of the runs that were asked about
 
 _KINDS = {
     OwnRace: "race",
@@ -44,16 +44,16 @@ _KINDS = {
     Reproduced: "reproduced",
     NotReproduced: "not reproduced",
     NothingRecorded: "nothing recorded",
-    Undecided: "undecided",
+    UndecidedReplay: "undecided",
 }
 
 
 def replay_text(
     result: ReplayResult,
-    said: Verdict,
+    said: ReplayVerdict,
     recorded: Recorded,
     launches: Mapping[Side, KernelLaunch],
-    names: Names,
+    names: RunNames,
 ) -> Iterator[str]:
     """The verdict, and of each series of replays how many differ, and how many left what was recorded.
 
@@ -79,7 +79,7 @@ def replay_text(
         yield f"  ({order}a race between threads of a program does not show in the interpreter)"
 
 
-def verdict_text(said: Verdict, names: Names) -> str:
+def verdict_text(said: ReplayVerdict, names: RunNames) -> str:
     """A verdict in a sentence."""
     match said:
         case OwnRace(series):
@@ -98,7 +98,7 @@ def verdict_text(said: Verdict, names: Names) -> str:
             return f"it needs its surroundings (streams, neighbours, memory outside of its arguments): {only}"
         case NeedsOtherMemory():
             return f"it needs its surroundings: elements depend on {_OTHER}"
-        case Undecided():
+        case UndecidedReplay():
             return f"cannot be decided: elements that depend on {_OTHER} hide the others"
         case Reproduced():
             return f"deterministic: every replay left what {' and '.join(names.values())} recorded"
@@ -123,7 +123,7 @@ def payload_text(payloads: ReplayResult) -> Iterator[str]:
 
 
 def replay_json(
-    result: ReplayResult, said: Verdict, recorded: Recorded, launches: Mapping[Side, KernelLaunch]
+    result: ReplayResult, said: ReplayVerdict, recorded: Recorded, launches: Mapping[Side, KernelLaunch]
 ) -> dict[str, Any]:
     """Keys: verdict, kernel, launch, device, series, differences; the series are those of `ReplayResult`."""
     series = [
@@ -148,7 +148,7 @@ def replay_json(
     }
 
 
-def _series_text(series: ReplaySeries, recorded: Recorded, names: Names) -> Iterator[str]:
+def _series_text(series: ReplaySeries, recorded: Recorded, names: RunNames) -> Iterator[str]:
     indent = "    " if len(names) > 1 else "  "
     yield f"{indent}{rate(series)} differ from the first"
     yield from _elements_text(series.varying, indent)

@@ -7,13 +7,13 @@ from math import prod
 
 from rich.text import Text
 
-from tracing.analyze.replay.swap_plan import Candidate, Plan
+from tracing.analyze.replay.swap_plan import Candidate, SwapPlan
 from tracing.report.text import plural
 
 _LISTED = 8  # launches whose numbers are written out
 
 
-def plan_text(planned: Plan) -> Iterator[Text]:
+def plan_text(planned: SwapPlan) -> Iterator[Text]:
     """The kernels that can be replaced, and with what; then those that cannot, and why."""
     yield from _aligned([row for one in planned.candidates for row in _rows(one)])
     if planned.alike:
@@ -22,7 +22,7 @@ def plan_text(planned: Plan) -> Iterator[Text]:
         yield not_covered(kernel, why)
 
 
-def interpreting_text(planned: Plan) -> str:
+def interpreting_text(planned: SwapPlan) -> str:
     """What it costs to interpret all that can be replaced."""
     programs = sum(prod(turn.replacement.grid) for one in planned.candidates for turn in one.turns)
     return f"{plural(programs, 'program')} to interpret in a run, of some 1 ms each"

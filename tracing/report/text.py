@@ -168,7 +168,8 @@ def out_of_bounds_text(run: Run) -> Iterator[str]:
 def uncovered_text(runs: Iterable[Run]) -> Iterator[str]:
     """What the recorder could not see in any of these runs, and the settings that would show it."""
     for record in dict.fromkeys(record for run in runs for record in run.records(NotCovered)):
-        yield f"[yellow]not covered[/]: {escape(record.what)}; to cover it: {escape(record.setting)}"
+        setting = f"to cover it: {escape(record.setting)}" if record.setting else "no setting covers it"
+        yield f"[yellow]not covered[/]: {escape(record.what)}; {setting}"
 
 
 def summary_text(run: Run) -> str:

@@ -16,7 +16,7 @@ class Blobs:
     """Reads the blobs of one run, which may still be recorded."""
 
     def __init__(self, folders: Sequence[Path]) -> None:
-        """Read those below `folders`: the run, then what was derived from it aside."""
+        """Read those below `folders`: the run, then what was derived from it and is not kept."""
         self._folders = folders
         self._where: dict[Blob, PackedBlob] | None = None
         self._pack: tuple[str, bytes] = ("", b"")  # the one read last: the next blob is mostly in it
@@ -24,9 +24,9 @@ class Blobs:
     def read(self, blob: Blob) -> bytes:
         """The content of a blob; raises Problem if it is missing or damaged."""
         path = self._file(blob)
-        if not path.exists() and (place := self._place(blob)):
-            end = place.start + place.size
-            return self._read_pack(place.pack, end)[place.start : end]
+        if not path.exists() and (packed := self._packed(blob)):
+            end = packed.start + packed.size
+            return self._read_pack(packed.pack, end)[packed.start : end]
         try:
             data = zstandard.decompress(path.read_bytes())
         except (OSError, zstandard.ZstdError) as error:
@@ -39,10 +39,10 @@ class Blobs:
         paths = [folder / "blobs" / f"{name}.zst" for folder in self._folders]
         return next((path for path in paths if path.exists()), paths[0])
 
-    def _place(self, blob: Blob) -> PackedBlob | None:
+    def _packed(self, blob: Blob) -> PackedBlob | None:
         if self._where is None or blob not in self._where:  # a run that is still recorded grows
             paths = [path for folder in self._folders for path in files(folder, PackedBlob)]
-            self._where = {place.blob: place for path in paths for place in lines(path, PackedBlob)}
+            self._where = {one.blob: one for path in paths for one in lines(path, PackedBlob)}
         return self._where.get(blob)
 
     def _read_pack(self, name: str, size: int) -> bytes:

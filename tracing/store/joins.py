@@ -1,10 +1,12 @@
-"""How a launch is put together from the records that tell of it."""
+"""Joins the records of one launch, or of one operator call, into one record."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Generic, TypeVar
 
+from tracing.digest.columns import Row
 from tracing.model import (
     CallSite,
     Digest,
@@ -23,25 +25,68 @@ from tracing.model import (
     TensorMeta,
     UserHash,
 )
+from tracing.store.lines import damaged
 
 L = TypeVar("L")
+T = TypeVar("T", bound=LaunchTime | UserHash)
 
 
-def join(
-    kernel: Kernel,
-    signature: Signature,
-    line: LaunchLine,
-    digests: DigestLine | None,
-    finished: bool,
-    time: LaunchTime | None = None,
-    hashes: UserHash | None = None,
-    site: CallSite | None = None,
-) -> KernelLaunch:
-    """One launch; a tensor without a digest behind the launch was left as it was found."""
+class LaunchJoiner:
+    """Joins launches of one process with everything that was recorded of them.
+
+    Memory does not grow with the launches. Launches that are asked for in launch order cost one pass over the
+    recorded times and hashes; a launch that comes before the last one costs another pass.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        signatures: Mapping[int, tuple[Kernel, Signature]],
+        sites: Mapping[int, CallSite],
+        times: Callable[[], Iterator[LaunchTime]],
+        hashes: Callable[[], Iterator[UserHash]],
+        digested: bool,
+    ) -> None:
+        """Join launches of one process of the run at `path`.
+
+        times, hashes -- read these records of the process from the beginning, in launch order
+        digested      -- whether the run has digests: a launch that lacks them did not finish
+        """
+        self._path, self._signatures, self._sites, self._digested = path, signatures, sites, digested
+        self._times, self._hashes = _ByLaunch(times), _ByLaunch(hashes)
+
+    def launch(self, row: Row) -> KernelLaunch:
+        """The launch of a row of the same process; raises Problem where the run is damaged."""
+        line = row.line
+        if line.signature not in self._signatures:
+            raise damaged(self._path, f"launch {line.index} has no signature {line.signature}")
+        kernel, signature = self._signatures[line.signature]
+        try:
+            digests = row.digests()
+        except (ValueError, IndexError) as error:
+            raise damaged(self._path, f"digests of launch {line.index}: {error}") from None
+        return KernelLaunch(
+            line.index,
+            kernel,
+            signature.grid,
+            line.stream,
+            signature.device,
+            signature.phase,
+            _arguments(signature, line, digests),
+            digests is not None or not self._digested,
+            self._times(line.index),
+            self._hashes(line.index),
+            self._sites.get(line.site),
+            line.thread,
+        )
+
+
+def _arguments(signature: Signature, line: LaunchLine, digests: DigestLine | None) -> tuple[KernelArg, ...]:
+    # a tensor that has a digest from before the launch only was not changed by the launch
     storages = iter(line.storages)
     before = digests.before if digests else {}
     after = digests.after if digests else {}
-    args = tuple(
+    return tuple(
         KernelArg(
             argument.name,
             argument.declared,
@@ -55,20 +100,25 @@ def join(
         )
         for position, argument in enumerate(signature.args)
     )
-    return KernelLaunch(
-        line.index,
-        kernel,
-        signature.grid,
-        line.stream,
-        signature.device,
-        signature.phase,
-        args,
-        finished,
-        time,
-        hashes,
-        site,
-        line.thread,
-    )
+
+
+class _ByLaunch(Generic[T]):
+    # looks records up by launch, in one pass as long as the numbers of the launches grow
+
+    def __init__(self, read: Callable[[], Iterator[T]]) -> None:
+        self._read: Callable[[], Iterator[T]] = read
+        self._last = -1
+        self._find: Callable[[int], T | None] | None = None
+
+    def __call__(self, launch: int) -> T | None:
+        if self._find is None or launch < self._last:
+            self._find = in_step(self._read(), _launch)
+        self._last = launch
+        return self._find(launch)
+
+
+def _launch(line: LaunchTime | UserHash) -> int:
+    return line.launch
 
 
 def join_operator(

@@ -1,4 +1,4 @@
-"""A recorded kernel as the text of a Python file that needs torch and Triton alone.
+"""A recorded kernel as the text of a Python file that needs only torch and Triton.
 
 The file defines KERNEL, the function; CONSTANTS, its tl.constexpr arguments and specialised values; and
 OPTIONS, with which it was compiled.
@@ -73,9 +73,11 @@ def configuration(run: Run, kernel: Kernel, source: str) -> str:
 def parameters(module: str) -> dict[str, bool]:
     """The parameters of the kernel of a module, by name, and whether each is declared tl.constexpr."""
     functions = [node for node in ast.parse(module).body if isinstance(node, ast.FunctionDef)]
-    return {  # the kernel is defined last
+    declared = functions[-1].args  # the kernel is defined last
+    variadic = [declared.vararg] if declared.vararg else []
+    return {
         one.arg: one.annotation is not None and "constexpr" in ast.unparse(one.annotation)
-        for one in functions[-1].args.args
+        for one in (*declared.posonlyargs, *declared.args, *variadic, *declared.kwonlyargs)
     }
 
 

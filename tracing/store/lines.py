@@ -1,4 +1,4 @@
-"""The files of a run: which record is in which, and how their lines are read."""
+"""Reads the files of a run, line by line, in constant memory."""
 
 from __future__ import annotations
 
@@ -10,83 +10,7 @@ import msgspec
 import zstandard
 
 from tracing.errors import Problem
-from tracing.model import (
-    Access,
-    CallSite,
-    Compilation,
-    Derivation,
-    DigestBatch,
-    KeptTensor,
-    Kernel,
-    Landmark,
-    LandmarkDigests,
-    LaunchLine,
-    LaunchTime,
-    LlvmPasses,
-    NotCovered,
-    OperatorCall,
-    OperatorDigests,
-    OperatorSignature,
-    Outcome,
-    OutOfBounds,
-    PackedBlob,
-    PassEnd,
-    PassIR,
-    PassStart,
-    Perturbed,
-    ReadVariable,
-    Record,
-    Reread,
-    Result,
-    Signature,
-    StageArtefact,
-    Start,
-    Storage,
-    UserHash,
-    Values,
-    Winner,
-)
-
-KINDS: dict[type[Record], str] = {
-    Kernel: "kernels",
-    Signature: "signatures",
-    LaunchLine: "launches",
-    DigestBatch: "digests",
-    Storage: "storages",
-    CallSite: "sites",
-    OperatorSignature: "operatorsignatures",
-    OperatorCall: "operators",
-    OperatorDigests: "operatordigests",
-    Access: "accesses",
-    OutOfBounds: "outofbounds",
-    Reread: "rereads",
-    Values: "values",
-    LaunchTime: "times",
-    UserHash: "hashes",
-    Compilation: "compilations",
-    PassStart: "passes",
-    PassEnd: "passends",
-    PassIR: "passir",
-    Derivation: "derivations",
-    StageArtefact: "artefacts",
-    LlvmPasses: "llvm",
-    PackedBlob: "packed",
-    KeptTensor: "outputs",
-    Winner: "winners",
-    Landmark: "landmarks",
-    LandmarkDigests: "landmarkdigests",
-    NotCovered: "uncovered",
-    Perturbed: "perturbed",
-    Outcome: "outcomes",
-    Start: "starts",
-    Result: "results",
-    ReadVariable: "variables",
-}
-# one line a launch, or a pass: compressed as they are written
-PACKED = {
-    "launches", "digests", "operators", "operatordigests", "accesses", "rereads", "values", "times", "hashes",
-    "passes", "passends", "passir", "llvm", "packed",
-}  # fmt: skip
+from tracing.model import Record, file_of
 
 PIECE = 1 << 17  # bytes that are read or unpacked at once
 R = TypeVar("R", bound=Record)
@@ -94,12 +18,12 @@ R = TypeVar("R", bound=Record)
 
 def files(run: Path, kind: type[Record]) -> list[Path]:
     """The files of a run with the records of one kind, one a process."""
-    return sorted(run.glob(f"{KINDS[kind]}-*.ndjson*"))
+    return sorted(run.glob(f"{file_of(kind).name}-*.ndjson*"))
 
 
-def damaged(place: object, how: object) -> Problem:
-    """To be raised where a run cannot be read on."""
-    return Problem(f"{place} is damaged: {how}", "copy the run again, or record it again")
+def damaged(path: object, how: object) -> Problem:
+    """The error for a run that cannot be read further."""
+    return Problem(f"{path} is damaged: {how}", "copy the run again, or record it again")
 
 
 def lines(path: Path, kind: type[R], skip: int = 0) -> Iterator[R]:
@@ -119,15 +43,15 @@ def lines(path: Path, kind: type[R], skip: int = 0) -> Iterator[R]:
                 block = block.split(b"\n", skip - number)[-1]
                 count, number = count + number - skip, skip
             try:
-                found = decoder.decode_lines(block)
+                records = decoder.decode_lines(block)
             except msgspec.MsgspecError:  # where in the block, and what stands before it
                 yield from _one_by_one(path, number, decoder, block)
             else:
-                yield from found
+                yield from records
             number += count
     except zstandard.ZstdError as error:
         raise Problem(
-            f"{path} is damaged behind line {number}: {error}", "copy the run again, or record it again"
+            f"{path} is damaged after line {number}: {error}", "copy the run again, or record it again"
         ) from None
 
 

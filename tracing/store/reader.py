@@ -1,4 +1,4 @@
-"""A recorded run, read from disk: its records, its blobs, and what is joined from them."""
+"""Reads a recorded run: its records, its blobs, and the launches, operators and passes joined from them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import msgspec
 
-from tracing.digest.columns import Row, rows, unpacked
+from tracing.digest.columns import Row, rows
 from tracing.errors import Problem
 from tracing.model import (
     SCHEMA,
@@ -20,7 +20,6 @@ from tracing.model import (
     Compilation,
     Derivation,
     DigestBatch,
-    DigestLine,
     Kernel,
     KernelLaunch,
     LaunchLine,
@@ -40,10 +39,11 @@ from tracing.model import (
     StageArtefact,
     Storage,
     UserHash,
+    file_of,
 )
 from tracing.store.blobs import Blobs
-from tracing.store.joins import in_step, join, join_operator
-from tracing.store.lines import KINDS, damaged, files, lines
+from tracing.store.joins import LaunchJoiner, in_step, join_operator
+from tracing.store.lines import damaged, files, lines
 
 R = TypeVar("R", bound=Record)
 
@@ -107,17 +107,19 @@ class Run:
         """
         for process in self.processes():
             if rank is None or rank_of(process) == rank:
-                yield from self._joined(process)
+                yield from map(self.joiner(process).launch, self.rows(process))
 
     def processes(self, kind: type[Record] = LaunchLine) -> list[str]:
         """The processes that launched something, each as "-<host>-<rank>-<pid>", in this order.
 
         kind -- those that wrote a record of this kind instead
         """
-        return [path.name.removeprefix(KINDS[kind]).split(".ndjson")[0] for path in files(self.path, kind)]
+        return [
+            path.name.removeprefix(file_of(kind).name).split(".ndjson")[0] for path in files(self.path, kind)
+        ]
 
     def signatures(self, process: str) -> dict[int, tuple[Kernel, Signature]]:
-        """The ways in which one process launched its kernels, by number."""
+        """The kernels and signatures with which one process launched, by number."""
         kernels = {kernel.id: kernel for kernel in self._written(process, Kernel)}
         found = {one.id: one for one in self._written(process, Signature)}
         return {number: (kernels[one.kernel], one) for number, one in found.items() if one.kernel in kernels}
@@ -127,7 +129,7 @@ class Run:
 
         skip -- how many at the beginning are left out
         """
-        paths = self.path.glob(f"{KINDS[kind]}{process}.ndjson*")
+        paths = self.path.glob(f"{file_of(kind).name}{process}.ndjson*")
         return (line for path in paths for line in lines(path, fields, skip))
 
     def rows(self, process: str, launches: int = 0, batches: int = 0) -> Iterator[Row]:
@@ -141,13 +143,19 @@ class Run:
         except (ValueError, IndexError) as error:
             raise damaged(self.path, f"digests of {process.strip('-')}: {error}") from None
 
-    def joined(self, row: Row, kernel: Kernel, signature: Signature) -> KernelLaunch:
-        """One launch of `rows` with its kernel, its signature and its digests."""
-        digests = row.digests()
-        return join(kernel, signature, row.line, digests, digests is not None)
+    def joiner(self, process: str) -> LaunchJoiner:
+        """Joins the `rows` of one process."""
+        return LaunchJoiner(
+            self.path,
+            self.signatures(process),
+            self.sites(process),
+            lambda: self._written(process, LaunchTime),
+            lambda: self._written(process, UserHash),
+            self.info.digests != "none",
+        )
 
     def sites(self, process: str) -> dict[int, CallSite]:
-        """The places in the program's own code from which one process launched or called, by number."""
+        """The lines of the program's own code from which one process launched or called, by number."""
         return {site.id: site for site in self._written(process, CallSite)}
 
     def storages(self, process: str) -> dict[int, Storage]:
@@ -217,15 +225,8 @@ class Run:
                 yield self._compiled(compilations, artefact.compilation), artefact
 
     def _written(self, process: str, kind: type[R], skip: int = 0) -> Iterator[R]:
-        paths = self.path.glob(f"{KINDS[kind]}{process}.ndjson*")  # one, or none
+        paths = self.path.glob(f"{file_of(kind).name}{process}.ndjson*")  # one, or none
         return (line for path in paths for line in lines(path, kind, skip))
-
-    def _digests(self, process: str) -> Iterator[DigestLine]:
-        for batch in self._written(process, DigestBatch):
-            try:
-                yield from unpacked(batch)
-            except (ValueError, IndexError, StopIteration) as error:
-                raise damaged(self.path, f"digests of launch {batch.launches[0]}: {error}") from None
 
     def _joined_passes(
         self, process: str, sides: Mapping[tuple[str, int, int, str], Blob]
@@ -233,8 +234,8 @@ class Run:
         compilations = {one.id: one for one in self._written(process, Compilation)}
         ends = {(end.compilation, end.index): end for end in self._written(process, PassEnd)}
         for start in self._written(process, PassStart):
-            place = (process[1:], start.compilation, start.index)
-            before, after = sides.get((*place, "before"), ""), sides.get((*place, "after"), "")
+            key = (process[1:], start.compilation, start.index)
+            before, after = sides.get((*key, "before"), ""), sides.get((*key, "after"), "")
             end = ends.get((start.compilation, start.index))
             fields = msgspec.structs.asdict(start) | {"before": before}
             fields["compilation"] = self._compiled(compilations, start.compilation)
@@ -246,27 +247,6 @@ class Run:
         if number not in compilations:
             raise damaged(self.path, f"there is no compilation {number}")
         return compilations[number]
-
-    def _joined(self, process: str) -> Iterator[KernelLaunch]:
-        # launches and what is told of them are in the same order, so one pass over all joins them
-        kernels = {kernel.id: kernel for kernel in self._written(process, Kernel)}
-        signatures = {signature.id: signature for signature in self._written(process, Signature)}
-        digests = in_step(self._digests(process), _launch)
-        times = in_step(self._written(process, LaunchTime), _launch)
-        hashes = in_step(self._written(process, UserHash), _launch)
-        sites = self.sites(process)
-        for launch in self._written(process, LaunchLine):
-            found = digests(launch.index)
-            signature = signatures.get(launch.signature)
-            if signature is None or signature.kernel not in kernels:
-                raise damaged(self.path, f"launch {launch.index} has no signature {launch.signature}")
-            finished = found is not None or self.info.digests == "none"
-            beside = (times(launch.index), hashes(launch.index), sites.get(launch.site))
-            yield join(kernels[signature.kernel], signature, launch, found, finished, *beside)
-
-
-def _launch(line: DigestLine | LaunchTime | UserHash) -> int:
-    return line.launch
 
 
 def _run_info(path: Path, content: bytes) -> RunInfo:

@@ -1,4 +1,4 @@
-"""One launch of a run, with all that is needed to execute it again: code, arguments, and what they held."""
+"""Collects what a replay of one launch needs: code, arguments, and the contents of the inputs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Number: TypeAlias = bool | int | float | None
 
 @dataclass(frozen=True, slots=True)
 class RecordedLaunch:
-    """One launch of a run, ready to be executed again."""
+    """One launch of a run, ready for a replay."""
 
     run: Run
     process: str
@@ -93,10 +93,7 @@ def find_launch(run: Run, index: int, rank: int | None = None) -> tuple[str, Ker
             f"{run.path} has no single launch {index}: {why}", f"{there}`tracing show {run.path}` lists them"
         )
     process, row = having[0]
-    signatures = run.signatures(process)
-    if row.line.signature not in signatures:
-        raise Problem(f"{run.path} is damaged: launch {index} has no signature", "record it again")
-    return process, run.joined(row, *signatures[row.line.signature])
+    return process, run.joiner(process).launch(row)
 
 
 def launches_of(run: Run, process: str, kernel: str) -> list[int]:

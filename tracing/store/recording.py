@@ -8,8 +8,7 @@ import socket
 from contextlib import suppress
 from pathlib import Path
 
-from tracing.model import Outcome
-from tracing.store.lines import KINDS
+from tracing.model import Outcome, file_of
 
 _RECORD = re.compile(r"[a-z]+-(?P<host>.+)-(?P<rank>\d+)-(?P<pid>\d+)\.ndjson(?:\.zst)?")
 
@@ -22,7 +21,7 @@ def being_recorded(run: Path) -> bool:
     """
     here = socket.gethostname()
     # a process that compiles for another one notes no end of its own
-    ended = {(host, rank) for host, rank, _ in _processes(run, KINDS[Outcome])}
+    ended = {(host, rank) for host, rank, _ in _processes(run, file_of(Outcome).name)}
     for host, rank, pid in _processes(run):
         if host != here and (host, rank) not in ended:
             return True

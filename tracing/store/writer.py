@@ -1,4 +1,4 @@
-"""A run being recorded: what one process appends to it."""
+"""Writes a run: the files that one process appends to."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ import msgspec
 import zstandard
 
 from tracing.errors import Problem
-from tracing.model import Blob, PackedBlob, Record, RunInfo
-from tracing.store.lines import KINDS, PACKED
+from tracing.model import Blob, PackedBlob, Record, RecordFile, RunInfo, file_of
 
 PACK_WINDOW = 23  # log2 of the bytes that a pack looks back: beyond the text before
 RESERVE = 64 << 20  # bytes of disk that must be free before a run starts
@@ -43,9 +42,9 @@ class RunWriter:
         self.path = path
         self.rank = rank
         self.process = f"{socket.gethostname()}-{rank}-{os.getpid()}"
-        self._files: dict[str, BinaryIO] = {}
+        self._files: dict[RecordFile, BinaryIO] = {}
         self._encoder = msgspec.json.Encoder()
-        self._packers: dict[str, zstandard.ZstdCompressionObj] = {}
+        self._compressors: dict[RecordFile, zstandard.ZstdCompressionObj] = {}
         self._lock = threading.RLock()  # kernels are compiled by several threads
         self._packed_blobs: set[Blob] = set()
         self._packs = 0
@@ -57,11 +56,11 @@ class RunWriter:
     def extend(self, records: Sequence[Record]) -> None:
         """Write records of one kind, a line each, with one call to the operating system."""
         if records:
-            kind = KINDS[type(records[0])]
+            kind = file_of(type(records[0]))
             lines = b"".join(self._encoder.encode(record.stored()) + b"\n" for record in records)
             with self._lock:
                 file = self._file(kind)
-                file.write(self._packed(kind, lines))
+                file.write(self._compressed(kind, lines) if kind.compressed else lines)
                 file.flush()
 
     def blob(self, content: str | bytes) -> Blob:
@@ -80,7 +79,7 @@ class RunWriter:
         return name
 
     def pack(self, level: int = 1) -> Pack:
-        """Start a pack: blobs that resemble one another, and take little beside one another.
+        """Start a pack: blobs that resemble each other, compressed together.
 
         level -- of zstd: 9 takes a fifth less than 1, and 20 times as long, some 20 ms a kernel
         """
@@ -89,33 +88,31 @@ class RunWriter:
             return Pack(self, f"{self.process}-{self._packs - 1}", level)
 
     def packed(self, record: PackedBlob) -> None:
-        """Note where a blob lies, so that it is not stored again."""
+        """Record the location of a blob, so that no other copy is stored."""
         self.append(record)
         self._packed_blobs.add(record.blob)
 
     def holds(self, blob: Blob) -> bool:
-        """Whether this process packed the blob already, or was told that another one has."""
+        """True if this process packed the blob, or knows that another process did."""
         return blob in self._packed_blobs
 
     def known(self, blobs: Iterable[Blob]) -> None:
-        """Blobs that lie in packs of other processes."""
+        """Note blobs that are in packs of other processes."""
         self._packed_blobs.update(blobs)
 
-    def _file(self, kind: str) -> BinaryIO:
+    def _file(self, kind: RecordFile) -> BinaryIO:
         file = self._files.get(kind)
         if file is None:
-            suffix = ".ndjson.zst" if kind in PACKED else ".ndjson"
-            file = self._files[kind] = (self.path / f"{kind}-{self.process}{suffix}").open("ab")
+            suffix = ".ndjson.zst" if kind.compressed else ".ndjson"
+            file = self._files[kind] = (self.path / f"{kind.name}-{self.process}{suffix}").open("ab")
         return file
 
-    def _packed(self, kind: str, lines: bytes) -> bytes:
-        # one frame a file, flushed: what repeats is found again, and every line so far can be unpacked
-        if kind not in PACKED:
-            return lines
-        if kind not in self._packers:
-            self._packers[kind] = zstandard.ZstdCompressor().compressobj()
-        packer = self._packers[kind]
-        return packer.compress(lines) + packer.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK)
+    def _compressed(self, kind: RecordFile, lines: bytes) -> bytes:
+        # one frame a file, so that lines refer to earlier ones; flushed: all lines so far are readable
+        if kind not in self._compressors:
+            self._compressors[kind] = zstandard.ZstdCompressor().compressobj()
+        compressor = self._compressors[kind]
+        return compressor.compress(lines) + compressor.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK)
 
     def close(self) -> None:
         """Close the files; what was appended is on disk already."""
@@ -127,15 +124,15 @@ class RunWriter:
 def reopened(path: Path) -> RunWriter:
     """A writer that appends to a recorded run, to files that nobody has written yet.
 
-    Processes are told apart by their numbers, which the operating system gives again: a file would then have
-    two ends, and what is behind the first would be lost.
+    File names have the number of the process, and the operating system reuses numbers: a second process would
+    append to a compressed frame that has ended, and readers stop at the end of a frame.
     """
     writers = (RunWriter(path, number) for number in itertools.count())
     return next(one for one in writers if not any(path.glob(f"*-{one.process}.ndjson*")))
 
 
 class Pack:
-    """Blobs compressed one behind the other in one frame; each is in the operating system's hands at once.
+    """Blobs compressed one after the other in one frame; each is handed to the operating system immediately.
 
     An IR that differs little from one before it takes a few bytes. Reading a blob unpacks those before it.
     """

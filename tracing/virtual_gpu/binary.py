@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import functools
 import struct
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import msgspec
 
-_SECTION = struct.Struct("<IIQQQQIIQQ")  # of 64-bit ELF: name, type, flags, address, offset, size, ...
+from tracing.elf import ElfFile, NotElf
+
 _SIZED = 4  # format of an attribute: size, then content; the others are four bytes in all
 _FRAME_SIZE, _REGISTERS = 0x11, 0x2F  # attributes: (symbol, value)
 THREADS = 1024  # of one program, on every NVIDIA GPU
@@ -32,21 +32,13 @@ class Resources:
 @functools.lru_cache(maxsize=1024)  # Triton asks before every launch
 def resources(kernel: bytes) -> Resources:
     """The resources of the one kernel in a cubin or an hsaco."""
-    if kernel[:4] != b"\x7fELF":
+    try:
+        file = ElfFile(kernel)
+    except NotElf:
         return Resources(None, 0, THREADS)
-    sections = dict(_sections(kernel))
-    if ".nv.info" in sections:
-        return _of_cubin(sections[".nv.info"])
-    return _of_hsaco(sections.get(".note", b""))
-
-
-def _sections(elf: bytes) -> Iterator[tuple[str, bytes]]:
-    start = struct.unpack_from("<Q", elf, 0x28)[0]
-    count, names = struct.unpack_from("<HH", elf, 0x3C)
-    heads = [_SECTION.unpack_from(elf, start + _SECTION.size * number) for number in range(count)]
-    for head in heads:
-        at = heads[names][4] + head[0]
-        yield elf[at : elf.index(b"\0", at)].decode(), elf[head[4] : head[4] + head[5]]
+    if information := file.section(".nv.info"):
+        return _of_cubin(file.content(information))
+    return _of_hsaco(file.content(file.section(".note")))
 
 
 def _of_cubin(info: bytes) -> Resources:

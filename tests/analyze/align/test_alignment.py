@@ -9,7 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tracing.analyze.align.alignment import Alignment, Pair, way_back
+from tracing.analyze.align.alignment import AlignedPair, Alignment, way_back
 from tracing.analyze.runs.digest_ranges import blame, differing_elements
 from tracing.digest.host import digest
 from tracing.model import Digest, TensorMeta
@@ -69,11 +69,11 @@ class Asked:
         return 0
 
 
-def aligned(a: list[Launch], b: list[Launch], window: int = 64) -> list[Pair[Launch]]:
+def aligned(a: list[Launch], b: list[Launch], window: int = 64) -> list[AlignedPair[Launch]]:
     return list(Alignment(iter(a), iter(b), Asked(), window=window))
 
 
-def text(pairs: list[Pair[Launch]]) -> list[str]:
+def text(pairs: list[AlignedPair[Launch]]) -> list[str]:
     return [f"{one.number if one else '-'}{other.number if other else '-'}" for one, other, _ in pairs]
 
 

@@ -14,26 +14,28 @@ from tracing.analyze.compare.divergence import (
     LaunchDiffers,
     LaunchPair,
     OneSided,
-    Operator,
+    OperatorCause,
     OrderDiffers,
     OtherTensor,
     OutputDiffers,
     Overrun,
-    Stream,
+    ReadOutside,
+    StreamCause,
     Uninitialised,
-    Unknown,
+    UnknownCause,
     Writer,
 )
 from tracing.analyze.compare.kernel_code import CodeDifference
-from tracing.analyze.compare.signature_pair import Change
+from tracing.analyze.compare.signature_pair import SettingChange
 
 A, B = (
     launch(index, arg("in_ptr", "in", "x"), arg("out_ptr", "out", "old", "y"), name="reader")
     for index in (4, 5)
 )
 PAIR = LaunchPair(0, A, B)
+OTHER = LaunchPair(0, A, launch(5, *B.args, name="other"))
 WRITER = Writer(1, 2, "writer", "out_ptr")
-BLOCK = (Change("BLOCK", "16", "64"),)
+BLOCK = (SettingChange("BLOCK", "16", "64"),)
 CODE = CodeDifference("source", ("-x", "+y"))
 
 
@@ -47,9 +49,12 @@ def reader(kind: str, argument: str | None = "in_ptr", **more: object) -> Accuse
         (LaunchDiffers(PAIR, BLOCK, None, False, ()), reader("configuration", None)),
         (LaunchDiffers(PAIR, BLOCK, None, True, ()), reader("winner", None)),
         (LaunchDiffers(PAIR, BLOCK, CODE, False, ()), reader("code", None)),
-        (LaunchDiffers(PAIR, (Change("kernel", "reader", "other"),), None, False, ()), reader("code", None)),
+        (
+            LaunchDiffers(OTHER, (SettingChange("kernel", "reader", "other"),), None, False, ()),
+            reader("code", None),
+        ),
         (OutputDiffers(PAIR, 1), reader("kernel", "out_ptr")),
-        (OutputDiffers(PAIR, 1, "out of bounds", "in_ptr"), reader("out of bounds", "in_ptr")),
+        (OutputDiffers(PAIR, 1, ReadOutside("in_ptr")), reader("out of bounds", "in_ptr")),
         (OutputDiffers(PAIR, 1, "unwritten"), reader("unknown", "out_ptr", certain=False)),
         (OutputDiffers(PAIR, 1, "untouched"), reader("unknown", "out_ptr", certain=False)),
         (OutputDiffers(PAIR, 1, "addresses"), reader("unknown", "out_ptr", certain=False)),
@@ -67,24 +72,24 @@ def test_a_launch_is_accused_of_what_it_did(found: Divergence, who: Accused) -> 
     ("cause", "who"),
     [
         (
-            Operator(("aten::mm", "aten::add"), ("", "1"), "ab", proven=True),
+            OperatorCause(("aten::mm", "aten::add"), ("", "1"), "ab", proven=True),
             Accused("operator", "aten::add"),
         ),
         (
-            Operator(("aten::mm", ""), ("", ""), "a", proven=True, through=("aten::relu",)),
+            OperatorCause(("aten::mm", ""), ("", ""), "a", proven=True, through=("aten::relu",)),
             Accused("operator", "aten::mm", runs="a", through=("aten::relu",)),
         ),
         (
-            Operator(("aten::mm", "aten::mm"), ("", ""), "ab", proven=False),
+            OperatorCause(("aten::mm", "aten::mm"), ("", ""), "ab", proven=False),
             Accused("operator", "aten::mm", certain=False),
         ),
         (Host("b", WRITER, through=("aten::mm",)), Accused("host", "", None, 1, 2, "b", True, ("aten::mm",))),
         (Host("", None, proven=False), Accused("host", "", runs="ab", certain=False)),
         (OtherTensor("launch #1 writer", "launch #2 other"), reader("configuration")),
-        (Stream(WRITER), Accused("order", "writer", "out_ptr", 1, 2)),
+        (StreamCause(WRITER), Accused("order", "writer", "out_ptr", 1, 2)),
         (Uninitialised(WRITER, through=("aten::mm",)), reader("uninitialised", through=("aten::mm",))),
         (Overrun(WRITER, "b"), Accused("out of bounds", "writer", "out_ptr", 1, 2, "b")),
-        (Unknown("it was not recorded"), reader("unknown", certain=False)),
+        (UnknownCause("it was not recorded"), reader("unknown", certain=False)),
     ],
     ids=lambda one: type(one).__name__,
 )

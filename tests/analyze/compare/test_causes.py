@@ -10,23 +10,23 @@ import pytest
 from planted_runs import Operators, digits, saved
 from records import META, arg, launch
 
-from tracing.analyze.compare.causes import Answer
+from tracing.analyze.compare.causes import CauseAnswer
 from tracing.analyze.compare.comparison import Comparison
 from tracing.analyze.compare.divergence import (
     Cause,
     Divergence,
     Host,
     InputDiffers,
-    Operator,
+    OperatorCause,
     OtherTensor,
     Overrun,
-    Stream,
+    StreamCause,
     Uninitialised,
-    Unknown,
+    UnknownCause,
     Writer,
     kind_of,
 )
-from tracing.analyze.compare.verdict import Verdict
+from tracing.analyze.compare.verdict import ComparisonVerdict
 from tracing.model import (
     Access,
     Digest,
@@ -93,7 +93,7 @@ def test_an_operator_that_one_run_alone_calls_did_it(why: Why) -> None:
 
     cause = why(([writer(0), reader(1, "y")], []), ([writer(0), reader(1, "z")], added.records))
 
-    assert cause == Operator(("", "aten::add_"), ("", "1"), "b", proven=True)
+    assert cause == OperatorCause(("", "aten::add_"), ("", "1"), "b", proven=True)
 
 
 def test_operators_that_differ_are_both_named(why: Why) -> None:
@@ -101,7 +101,7 @@ def test_operators_that_differ_are_both_named(why: Why) -> None:
 
     cause = why(([writer(0), reader(1, "y")], a), ([writer(0), reader(1, "z")], b))
 
-    assert cause == Operator(("aten::mul_", "aten::add_"), ("", ""), "ab", proven=True)
+    assert cause == OperatorCause(("aten::mul_", "aten::add_"), ("", ""), "ab", proven=True)
 
 
 def test_an_operator_that_both_runs_call_on_other_arguments_did_it(why: Why) -> None:
@@ -109,7 +109,7 @@ def test_an_operator_that_both_runs_call_on_other_arguments_did_it(why: Why) -> 
 
     cause = why(([writer(0), reader(1, "y")], a), ([writer(0), reader(1, "z")], b))
 
-    assert cause == Operator(("aten::add_",) * 2, ("1", "2"), "ab", proven=True)
+    assert cause == OperatorCause(("aten::add_",) * 2, ("1", "2"), "ab", proven=True)
 
 
 def test_an_operator_that_both_runs_call_on_equal_inputs_did_it_or_passed_it_on(why: Why) -> None:
@@ -117,7 +117,7 @@ def test_an_operator_that_both_runs_call_on_equal_inputs_did_it_or_passed_it_on(
 
     cause = why(*(([writer(0, "y", Y), reader(1, value)], mm) for value in "yz"))
 
-    assert cause == Operator(("aten::mm",) * 2, ("", ""), "ab", proven=False)
+    assert cause == OperatorCause(("aten::mm",) * 2, ("", ""), "ab", proven=False)
 
 
 def test_digests_prove_that_an_operator_is_not_deterministic(why: Why) -> None:
@@ -128,7 +128,7 @@ def test_digests_prove_that_an_operator_is_not_deterministic(why: Why) -> None:
 
     cause = why(*sides)
 
-    assert cause == Operator(("aten::mm",) * 2, ("", ""), "ab", proven=True, not_deterministic=True)
+    assert cause == OperatorCause(("aten::mm",) * 2, ("", ""), "ab", proven=True, not_deterministic=True)
 
 
 def test_what_an_operator_of_one_run_wrote_is_followed_through_those_that_passed_it_on(why: Why) -> None:
@@ -139,7 +139,7 @@ def test_what_an_operator_of_one_run_wrote_is_followed_through_those_that_passed
         ([writer(0, "y", Y), reader(1, "y")], a.records), ([writer(0, "y", Y), reader(1, "z")], b.records)
     )
 
-    assert cause == Operator(
+    assert cause == OperatorCause(
         ("", "aten::add_"), ("", ""), "b", proven=True, through=("aten::relu_", "aten::mm")
     )
 
@@ -242,7 +242,7 @@ def test_what_was_left_undigested_cannot_be_decided(why: Why) -> None:
 
     cause = why(([unread, reader(1, "y")], []), ([unread, reader(1, "z")], []))
 
-    assert cause == Unknown("what launch #0 writer left was not digested")
+    assert cause == UnknownCause("what launch #0 writer left was not digested")
 
 
 # ---- the program, and streams
@@ -261,7 +261,7 @@ def test_a_result_that_was_left_on_another_stream_may_come_too_late(why: Why) ->
     def run(value: str) -> Side:
         return [msgspec.structs.replace(writer(0), stream=1), reader(1, value)], []
 
-    assert why(run("y"), run("early")) == Stream(Writer(0, 0, "writer", "out_ptr"))
+    assert why(run("y"), run("early")) == StreamCause(Writer(0, 0, "writer", "out_ptr"))
 
 
 # ---- memory that nobody wrote, and out of bounds
@@ -311,6 +311,29 @@ def test_the_interpreter_names_the_elements_that_nobody_wrote(why: Why) -> None:
     assert why(run("one"), run("two")) == Uninitialised(None, elements=(2, 2))
 
 
+def test_the_operator_that_wrote_in_one_run_is_the_cause_if_only_the_other_run_read_uninitialised_elements(
+    why: Why,
+) -> None:
+    added = Operators().call(1, "aten::add_", [X], [X], arguments="1")
+    seen = Access(1, {0: digits("y")}, {1: digits("of y")}, uninitialised={0: (2, 2)})
+    other = Access(1, {0: digits("z")}, {1: digits("of z")})
+
+    cause = why(([writer(0), reader(1, "y")], [seen]), ([writer(0), reader(1, "z")], [*added.records, other]))
+
+    assert cause == OperatorCause(("", "aten::add_"), ("", "1"), "b", proven=True)
+
+
+def test_elements_that_were_uninitialised_in_one_run_are_named_if_no_other_write_was_seen(why: Why) -> None:
+    accesses = [Access(0, {0: digits(bits)}, {1: digits(bits)}) for bits in ("one", "two")]
+    accesses[1] = msgspec.structs.replace(accesses[1], uninitialised={0: (2, 2)})
+
+    cause = why(
+        *(([reader(0, bits)], [*EMPTY, seen]) for bits, seen in zip(("one", "two"), accesses, strict=True))
+    )
+
+    assert cause == Uninitialised(None, elements=(2, 2))
+
+
 def test_what_a_launch_read_equally_is_no_difference_whatever_lay_next_to_it(compared: Compare) -> None:
     seen = Access(0, {0: digits("seen")}, {1: digits("left")})
 
@@ -355,8 +378,8 @@ def result(bits: str, storage: int, **value: object) -> Result:
     return Result("output", msgspec.structs.replace(tensor, **value))
 
 
-def of_result(folder: Path, a: Side, b: Side) -> Answer:
-    verdict = Verdict.of(saved(folder / "a", *a), saved(folder / "b", *b), 64)
+def of_result(folder: Path, a: Side, b: Side) -> CauseAnswer:
+    verdict = ComparisonVerdict.of(saved(folder / "a", *a), saved(folder / "b", *b), 64)
     assert list(verdict) == []
     (found,) = verdict.results
     return verdict.comparison.cause_of(found)
@@ -373,7 +396,7 @@ def test_a_result_that_an_operator_of_one_run_wrote_last_is_the_operators(tmp_pa
     a = [writer(0)], [*ADDRESSES, result("y", X)]
     b = [writer(0)], [*ADDRESSES, *added, result("z", X)]
 
-    assert of_result(tmp_path, a, b) == Operator(("", "aten::add_"), ("", ""), "b", proven=True)
+    assert of_result(tmp_path, a, b) == OperatorCause(("", "aten::add_"), ("", ""), "b", proven=True)
 
 
 def test_a_result_with_elements_that_nobody_wrote_is_uninitialised(tmp_path: Path) -> None:

@@ -16,9 +16,9 @@ from test_causes import ADDRESSES, EMPTY, X, Y, overrun, reader, writer
 from typer.testing import CliRunner
 
 from tracing.analyze.compare.accused import AccusedKind
-from tracing.analyze.compare.divergence import InputDiffers, LaunchDiffers, LaunchPair, Unknown
+from tracing.analyze.compare.divergence import InputDiffers, LaunchDiffers, LaunchPair, UnknownCause
 from tracing.analyze.compare.kernel_code import CodeDifference
-from tracing.analyze.compare.signature_pair import Change
+from tracing.analyze.compare.signature_pair import SettingChange
 from tracing.analyze.runs.call_sites import Visit
 from tracing.cli import app
 from tracing.model import (
@@ -183,7 +183,7 @@ PAIR = LaunchPair(0, *(launch(index, arg("in_ptr", "in", "x")) for index in (0, 
 def test_a_call_site_has_file_line_and_iteration() -> None:
     site = Visit(CallSite(0, "case.py", 31, "fn"), 2, 9)
 
-    said = json_of(InputDiffers(PAIR, 0, Unknown("it was not recorded")), site=site)
+    said = json_of(InputDiffers(PAIR, 0, UnknownCause("it was not recorded")), site=site)
 
     assert (said["site"], said["iteration"]) == ("case.py:31", 2)
     assert said["evidence"] == ["cannot be decided: it was not recorded"]
@@ -192,6 +192,6 @@ def test_a_call_site_has_file_line_and_iteration() -> None:
 def test_another_launch_has_what_changed_on_both_sides_and_the_diff_of_its_code() -> None:
     code = CodeDifference("source", ("-x * 2", "+x * 3"))
 
-    said = json_of(LaunchDiffers(PAIR, (Change("grid", "1", "2"),), code, False, ()))
+    said = json_of(LaunchDiffers(PAIR, (SettingChange("grid", "1", "2"),), code, False, ()))
 
     assert (said["a"], said["b"], said["diff"]) == ({"grid": "1"}, {"grid": "2"}, ["-x * 2", "+x * 3"])

@@ -15,8 +15,8 @@ from tracing.analyze.compare.accused import accused
 from tracing.analyze.compare.comparison import Comparison
 from tracing.analyze.compare.divergence import (
     Divergence,
-    Operator,
-    Stream,
+    OperatorCause,
+    StreamCause,
     Uninitialised,
     argument_of,
     key_of,
@@ -127,7 +127,7 @@ def test_an_input_left_on_another_stream_is_said_to_be(compared) -> None:  # typ
 
     (found,), _ = compared(run("y"), run("early"))
 
-    assert isinstance(found.cause, Stream)
+    assert isinstance(found.cause, StreamCause)
     assert found.cause.writer.kernel_name == "writer"
 
 
@@ -137,7 +137,7 @@ def test_an_operator_that_only_one_run_has_is_named_with_that_run(compared) -> N
 
     (found,), _ = compared(run("y", None), run("z", "aten::add_.Tensor"))
 
-    assert found.cause == Operator(("", "aten::add_.Tensor"), ("", ""), "b", proven=True)
+    assert found.cause == OperatorCause(("", "aten::add_.Tensor"), ("", ""), "b", proven=True)
 
 
 def test_an_argument_declared_as_input_but_seen_to_change_is_an_output(compared) -> None:  # type: ignore[no-untyped-def]

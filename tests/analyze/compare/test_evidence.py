@@ -16,14 +16,15 @@ from tracing.analyze.compare.divergence import (
     LaunchDiffers,
     LaunchPair,
     OneSided,
-    Operator,
+    OperatorCause,
     OutputDiffers,
+    ReadOutside,
     Uninitialised,
     Writer,
 )
 from tracing.analyze.compare.evidence import evidence, float_atomics
-from tracing.analyze.compare.signature_pair import Change
-from tracing.analyze.compare.winners import Winners
+from tracing.analyze.compare.signature_pair import SettingChange
+from tracing.analyze.compare.winners import RecordedWinners
 from tracing.model import OutOfBounds, Record, Winner
 from tracing.store import Run, RunWriter
 
@@ -78,7 +79,7 @@ def test_a_reader_of_unwritten_memory_is_searched_for_loads_without_a_mask(tmp_p
 @pytest.mark.parametrize("names", [("aten::rand", "aten::rand"), ("", "aten::bernoulli_")])
 def test_a_random_generator_is_named(names: tuple[str, str], tmp_path: Path) -> None:
     planted = Planted(tmp_path)
-    cause = Operator(names, ("", ""), "ab", proven=False)
+    cause = OperatorCause(names, ("", ""), "ab", proven=False)
 
     told = planted.told(InputDiffers(planted.pair, 0, cause))
 
@@ -89,12 +90,13 @@ def test_an_operator_that_draws_nothing_is_no_random_generator(tmp_path: Path) -
     planted = Planted(tmp_path)
 
     assert (
-        planted.told(InputDiffers(planted.pair, 0, Operator(("aten::mm",) * 2, ("", ""), "ab", False))) == ""
+        planted.told(InputDiffers(planted.pair, 0, OperatorCause(("aten::mm",) * 2, ("", ""), "ab", False)))
+        == ""
     )
 
 
 def winner(pair: LaunchPair, outputs: tuple[str, ...], *, tuned: bool = True) -> LaunchDiffers:
-    return LaunchDiffers(pair, (Change("BLOCK", "16", "64"),), None, tuned, outputs)
+    return LaunchDiffers(pair, (SettingChange("BLOCK", "16", "64"),), None, tuned, outputs)
 
 
 def test_another_winner_is_said_to_add_otherwise_where_it_adds_at_all(tmp_path: Path) -> None:
@@ -128,7 +130,8 @@ def test_accesses_outside_of_an_argument_are_told_with_index_program_and_line(tm
     elsewhere = msgspec.structs.replace(outside, launch=7)
     planted = Planted(tmp_path, records=[outside, elsewhere])
 
-    told = planted.told(OutputDiffers(LaunchPair(0, planted.launch, planted.launch), 1, "out of bounds"))
+    pair = LaunchPair(0, planted.launch, planted.launch)
+    told = planted.told(OutputDiffers(pair, 1, ReadOutside("in_ptr")))
 
     assert told.splitlines() == [
         f"in {run} it stores out of bounds: out_ptr[64], 4 addresses, first in program (1, 0, 0), k.py:12"
@@ -169,20 +172,20 @@ def test_only_what_autotuners_of_both_runs_chose_is_another_winner(
     a = tuned(tmp_path / "a", {"BLOCK": 16, "num_warps": 4})
     b = tuned(tmp_path / "b", {"BLOCK": 64, "num_warps": 8})
 
-    assert Winners(a, b).explain("k", [Change(*one) for one in changes]) is explained
+    assert RecordedWinners(a, b).explain("k", [SettingChange(*one) for one in changes]) is explained
 
 
 def test_a_configuration_without_an_autotuner_is_the_programs_own(tmp_path: Path) -> None:
     a, b = (tuned(tmp_path / run) for run in "ab")
     only = tuned(tmp_path / "only", {"BLOCK": 64}, candidates=1)
-    change = [Change("BLOCK", "16", "64")]
+    change = [SettingChange("BLOCK", "16", "64")]
 
-    assert not Winners(a, b).explain("k", change)
-    assert not Winners(tuned(tmp_path / "of a", {"BLOCK": 16}), b).explain("k", change)
-    assert not Winners(tuned(tmp_path / "two", {"BLOCK": 16}), only).explain("k", change)
+    assert not RecordedWinners(a, b).explain("k", change)
+    assert not RecordedWinners(tuned(tmp_path / "of a", {"BLOCK": 16}), b).explain("k", change)
+    assert not RecordedWinners(tuned(tmp_path / "two", {"BLOCK": 16}), only).explain("k", change)
 
 
 def test_another_kernels_winner_explains_nothing(tmp_path: Path) -> None:
     a, b = tuned(tmp_path / "a", {"BLOCK": 16}), tuned(tmp_path / "b", {"BLOCK": 64})
 
-    assert not Winners(a, b).explain("other", [Change("BLOCK", "16", "64")])
+    assert not RecordedWinners(a, b).explain("other", [SettingChange("BLOCK", "16", "64")])

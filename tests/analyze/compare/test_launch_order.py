@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tracing.analyze.compare.launch_order import Exchange, LaunchOrder, Partners
-from tracing.analyze.compare.timeline import Step
+from tracing.analyze.compare.timeline import TimelineStep
 from tracing.digest.columns import Row
 from tracing.model import Argument, Kernel, LaunchLine, Role, Signature, TensorMeta
 
@@ -13,13 +13,13 @@ KERNEL = Kernel(0, "k", "hash", "cuda:90", 4, 3, 1, {}, {})
 Touched = tuple[str, Role, int, int]  # name, role, first byte, bytes
 
 
-def step(index: int, *touched: Touched) -> Step:
+def step(index: int, *touched: Touched) -> TimelineStep:
     args = tuple(
         Argument(name, role, TensorMeta((count,), (1,), "uint8", "cpu")) for name, role, _, count in touched
     )
     signature = Signature(0, 0, (1, 1, 1), "forward", "cpu", args)
     addresses = [start for _, _, start, _ in touched]
-    return Step(Row(LaunchLine(index, 0, 0, ())), KERNEL, signature, addresses, {})
+    return TimelineStep(Row(LaunchLine(index, 0, 0, ())), KERNEL, signature, addresses, {})
 
 
 def exchanges(

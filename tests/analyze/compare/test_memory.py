@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tracing.analyze.compare.memory import Left, Memory, Write
+from tracing.analyze.compare.memory import Left, MemoryWrites, Write
 from tracing.model import TensorMeta
 
 
@@ -20,13 +20,13 @@ def write(name: str, start: int, stop: int, *, whole: bool = True, changed: bool
     )
 
 
-def sources(memory: Memory, start: int, stop: int) -> list[str | None]:
+def sources(memory: MemoryWrites, start: int, stop: int) -> list[str | None]:
     return [one and one.name for one in memory.sources(start, stop, region(stop - start))]
 
 
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 12)), max_size=20), st.integers(0, 30))
 def test_each_byte_has_its_last_writer(writes: list[tuple[int, int]], at: int) -> None:
-    memory, expected = Memory(), dict[int, str]()
+    memory, expected = MemoryWrites(), dict[int, str]()
     for number, (start, length) in enumerate(writes):
         memory.write(start, start + length, write(str(number), start, start + length))
         expected.update(dict.fromkeys(range(start, start + length), str(number)))
@@ -37,7 +37,7 @@ def test_each_byte_has_its_last_writer(writes: list[tuple[int, int]], at: int) -
 
 
 def test_a_slice_does_not_hide_what_wrote_its_neighbour() -> None:
-    memory = Memory()
+    memory = MemoryWrites()
     memory.write(0, 16, write("all", 0, 16))
     memory.write(4, 8, write("slice", 4, 8))
 
@@ -46,7 +46,7 @@ def test_a_slice_does_not_hide_what_wrote_its_neighbour() -> None:
 
 
 def test_below_a_partial_write_lies_what_it_may_have_left() -> None:
-    memory = Memory()
+    memory = MemoryWrites()
     memory.write(0, 8, write("first", 0, 8))
     memory.write(0, 8, write("partial", 0, 8, whole=False))
 
@@ -54,14 +54,14 @@ def test_below_a_partial_write_lies_what_it_may_have_left() -> None:
 
 
 def test_a_partial_write_into_memory_that_nobody_wrote_leaves_it_so() -> None:
-    memory = Memory()
+    memory = MemoryWrites()
     memory.write(0, 8, write("partial", 0, 8, whole=False))
 
     assert sources(memory, 0, 8) == ["partial", None]
 
 
 def test_columns_of_a_matrix_have_their_own_writers() -> None:
-    memory, left = Memory(), TensorMeta((4, 2), (4, 1), "uint8", "cpu")
+    memory, left = MemoryWrites(), TensorMeta((4, 2), (4, 1), "uint8", "cpu")
     for start, name in ((0, "left"), (2, "right")):
         memory.write(start, start + 14, Write("launch", 0, 0, name, "", start, left, Left(start, left, "")))
 
@@ -70,7 +70,7 @@ def test_columns_of_a_matrix_have_their_own_writers() -> None:
 
 
 def test_what_nobody_wrote_is_filled_around_what_somebody_did() -> None:
-    memory = Memory()
+    memory = MemoryWrites()
     memory.write(4, 8, write("slice", 4, 8))
     memory.fill(0, 12, write("seen", 0, 12))
 
@@ -78,7 +78,7 @@ def test_what_nobody_wrote_is_filled_around_what_somebody_did() -> None:
 
 
 def test_the_order_of_partial_writes_is_kept_only_so_far() -> None:
-    memory = Memory()
+    memory = MemoryWrites()
     for number in range(100):
         memory.write(0, 8, write(str(number), 0, 8, whole=False))
 

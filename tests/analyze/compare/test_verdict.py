@@ -13,13 +13,13 @@ from tracing.analyze.compare.divergence import (
     Divergence,
     Host,
     InputDiffers,
-    Operator,
+    OperatorCause,
     OutputDiffers,
     Uninitialised,
-    Unknown,
+    UnknownCause,
     kind_of,
 )
-from tracing.analyze.compare.verdict import Verdict
+from tracing.analyze.compare.verdict import ComparisonVerdict
 from tracing.model import (
     Digest,
     KernelLaunch,
@@ -56,7 +56,7 @@ def tensor(word: str, address: int = 0) -> TensorValue:
     return TensorValue(META, Digest(digits(word)), address)
 
 
-Runs = Callable[..., tuple[Verdict, list[Divergence]]]
+Runs = Callable[..., tuple[ComparisonVerdict, list[Divergence]]]
 
 
 @pytest.fixture
@@ -65,9 +65,9 @@ def compared(tmp_path: Path) -> Runs:
 
     def compare(
         a: Iterable[Record] = (), b: Iterable[Record] = (), *, launches: tuple[object, object] | None = None
-    ) -> tuple[Verdict, list[Divergence]]:
+    ) -> tuple[ComparisonVerdict, list[Divergence]]:
         one, other = launches or (made(), made())
-        verdict = Verdict.of(_run(tmp_path / "a", one, a), _run(tmp_path / "b", other, b), 64)
+        verdict = ComparisonVerdict.of(_run(tmp_path / "a", one, a), _run(tmp_path / "b", other, b), 64)
         return verdict, list(verdict)
 
     return compare
@@ -173,7 +173,7 @@ def test_only_launches_that_both_runs_cover_are_compared_and_that_is_said(
         covered = [one for one in made() if selection.wants(one.index, one.kernel_name, "forward")]
         runs.append(saved(tmp_path / name, covered, selection=selection))
 
-    verdict = Verdict.of(runs[0], runs[1], 64)
+    verdict = ComparisonVerdict.of(runs[0], runs[1], 64)
 
     assert (list(verdict), verdict.comparison.notes.pairs, verdict.status) == ([], 1, status)
     assert told in verdict.comparison.notes.selected
@@ -183,10 +183,10 @@ def test_what_an_unrecorded_launch_may_have_written_accuses_nobody(tmp_path: Pat
     only = Selection(launches=(1, 2))
     a, b = (saved(tmp_path / value, made(value)[1:], selection=only) for value in "yz")
 
-    (found,) = Verdict.of(a, b, 64)
+    (found,) = ComparisonVerdict.of(a, b, 64)
 
     assert isinstance(found, InputDiffers)
-    assert found.cause == Unknown("only some launches were recorded")
+    assert found.cause == UnknownCause("only some launches were recorded")
 
 
 # ---- the start
@@ -236,7 +236,7 @@ def test_of_several_results_the_one_that_is_explained_best_is(compared: Runs) ->
     assert verdict.why is not None
     assert (verdict.why.result.name, verdict.why.cause) == (
         "output[1]",
-        Operator(("", "aten::add_"), ("", ""), "b", proven=True),
+        OperatorCause(("", "aten::add_"), ("", ""), "b", proven=True),
     )
 
 

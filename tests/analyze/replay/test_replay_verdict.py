@@ -16,7 +16,7 @@ from tracing.analyze.replay.replay_verdict import (
     NotReproduced,
     OwnRace,
     Reproduced,
-    Undecided,
+    UndecidedReplay,
     left_as,
     verdict,
 )
@@ -133,7 +133,7 @@ def test_where_all_ranges_depend_on_other_memory_nothing_is_known() -> None:
     hidden = series("xxx", unwritten=(ALL,), written={"y": ()})
 
     assert left_as(hidden, left("zzz")[0]) is None
-    assert verdict(result(hidden), recorded("zzz"), ()) == Undecided()
+    assert verdict(result(hidden), recorded("zzz"), ()) == UndecidedReplay()
     assert verdict(result(hidden), recorded("zzz", "yyy"), ()) == NeedsOtherMemory()
 
 

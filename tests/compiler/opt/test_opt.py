@@ -17,7 +17,7 @@ from tracing.compiler.adders import adder, new_context
 from tracing.compiler.opt.command_line import command
 from tracing.compiler.opt.diagnostics import Diagnostic, diagnostics, unmet, without_added
 from tracing.compiler.opt.pipeline_text import passes_in
-from tracing.compiler.opt.run import Settings, optimise
+from tracing.compiler.opt.run import OptSettings, optimise
 from tracing.errors import Problem
 
 LIT = TESTS / "lit"
@@ -221,7 +221,7 @@ def test_the_passes_that_a_reproducer_names_are_run() -> None:
 
 def test_a_file_that_is_no_reproducer_is_a_problem() -> None:
     with pytest.raises(Problem, match="no reproducer"):
-        optimise(MODULE, "f.mlir", Settings(run_reproducer=True))
+        optimise(MODULE, "f.mlir", OptSettings(run_reproducer=True))
 
 
 def test_a_diagnostic_that_nothing_expects_is_one_only_where_it_counts() -> None:
@@ -237,7 +237,7 @@ def test_a_diagnostic_that_nothing_expects_is_one_only_where_it_counts() -> None
 
 def test_a_chunk_that_fails_does_not_keep_the_others_and_lines_are_those_of_the_file() -> None:
     text = f"{MODULE}// -----\nnonsense\n// -----\n{MODULE}"
-    done = optimise(text, "many.mlir", Settings(split_input_file=True))
+    done = optimise(text, "many.mlir", OptSettings(split_input_file=True))
 
     assert not done.passed
     assert done.text.count("tt.func") == 2 and "many.mlir:7:1: error:" in done.stderr
@@ -245,7 +245,7 @@ def test_a_chunk_that_fails_does_not_keep_the_others_and_lines_are_those_of_the_
 
 def test_a_pass_nested_where_the_bindings_run_none_is_a_problem() -> None:
     with pytest.raises(Problem, match=r"nested in gpu\.module"):
-        optimise(MODULE, "f.mlir", Settings(passes_in("builtin.module(gpu.module(cse))")))
+        optimise(MODULE, "f.mlir", OptSettings(passes_in("builtin.module(gpu.module(cse))")))
 
 
 def test_what_crash_recovery_adds_is_left_out_of_diagnostics() -> None:

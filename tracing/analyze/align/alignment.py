@@ -25,14 +25,14 @@ from itertools import islice
 from typing import Generic, NamedTuple
 
 from tracing.analyze.align.launch_matching import Launches, Queue, T, first_in_order, matched
-from tracing.analyze.align.launch_queues import NEAR, QueuePartners, Side
+from tracing.analyze.align.launch_queues import NEAR, QueuePartners, QueueSide
 
 CONFIRM = 4  # launches in a row that must agree after a gap: layers of a model repeat single ones
 WINDOW = 1024
 _ALL = 1 << 62
 
 
-class Pair(NamedTuple, Generic[T]):
+class AlignedPair(NamedTuple, Generic[T]):
     """A launch of both runs, or of only one."""
 
     a: T | None
@@ -56,8 +56,8 @@ class Alignment(Generic[T]):
         queues -- of run a, and which of run b do the same work, as far as that is known
         """
         self._ask = launches
-        self._a = Side(a, lambda one: launches.kernel(one, 0))
-        self._b = Side(b, lambda one: launches.kernel(one, 1))
+        self._a = QueueSide(a, lambda one: launches.kernel(one, 0))
+        self._b = QueueSide(b, lambda one: launches.kernel(one, 1))
         self._partners = QueuePartners(self._a, self._b, launches, queues or {})
         self._window = window
 
@@ -65,7 +65,7 @@ class Alignment(Generic[T]):
         """True if no launch waits for its partner."""
         return not any(side.held or side.waiting for side in (self._a, self._b))
 
-    def __iter__(self) -> Iterator[Pair[T]]:
+    def __iter__(self) -> Iterator[AlignedPair[T]]:
         one, other = self._a, self._b
         while True:
             if not one.held and not other.held:
@@ -81,7 +81,7 @@ class Alignment(Generic[T]):
                     yield from self._only(1, other.take(strange))
             yield from self._overdue()
 
-    def _in_step(self) -> Iterator[Pair[T]]:
+    def _in_step(self) -> Iterator[AlignedPair[T]]:
         # as long as both runs launch the same; the first launches that do not are held back
         one, other = self._a, self._b
         for a in one.launches:
@@ -91,13 +91,13 @@ class Alignment(Generic[T]):
                 if b is not None:
                     other.hold(b)
                 return
-            yield Pair(a, b)
+            yield AlignedPair(a, b)
 
     def _go_together(self, a: T, b: T) -> bool:
         alike = self._a.kernel(a) == self._b.kernel(b) and self._partners.agree(a, b)
         return alike and not self._ask.permuted(a, b)
 
-    def _next(self, queue: Queue, partner: Queue) -> Iterator[Pair[T]]:
+    def _next(self, queue: Queue, partner: Queue) -> Iterator[AlignedPair[T]]:
         # the oldest launch of run a, or all up to where its queue is in step
         one, other = self._a, self._b
         if not other.queues.get(partner):
@@ -113,7 +113,7 @@ class Alignment(Generic[T]):
         elif self._ask.permuted(a, b):
             yield from self._same_kernel(queue, partner)
         else:
-            yield Pair(one.take(queue), other.take(partner))
+            yield AlignedPair(one.take(queue), other.take(partner))
 
     def _way_back(self, queue: Queue, partner: Queue) -> tuple[int, int]:
         # by the kernels' names over the window; where it is short, by all that is known of the launches
@@ -124,7 +124,7 @@ class Alignment(Generic[T]):
         near = [list(islice(side.queues[number], NEAR)) for side, number in ((one, queue), (other, partner))]
         return first_in_order(near[0], near[1], self._ask) or names
 
-    def _same_kernel(self, queue: Queue, partner: Queue) -> Iterator[Pair[T]]:
+    def _same_kernel(self, queue: Queue, partner: Queue) -> Iterator[AlignedPair[T]]:
         # the first launch of one of the runs, whose partner may wait, or come later
         one, other = self._a, self._b
         one.fill(NEAR)
@@ -141,25 +141,25 @@ class Alignment(Generic[T]):
         there = matches.get(first_a)
         here = next((n for n, m in matches.items() if m == first_b), None)
         if there is not None and there < first_b:
-            yield Pair(one.take(queue), other.waiting.take_at(kernel, there), True)
+            yield AlignedPair(one.take(queue), other.waiting.take_at(kernel, there), True)
         elif here is not None and here < first_a:
-            yield Pair(one.waiting.take_at(kernel, here), other.take(partner), True)
+            yield AlignedPair(one.waiting.take_at(kernel, here), other.take(partner), True)
         elif there is None:
             yield from self._only(0, one.take(queue))
         elif here is None:
             yield from self._only(1, other.take(partner))
         else:
             place = b[there - first_b][0]
-            yield Pair(one.take(queue), other.take(partner, place), place > 0)
+            yield AlignedPair(one.take(queue), other.take(partner, place), place > 0)
 
-    def _left_out(self, queue: Queue, partner: Queue, skipped: int, added: int) -> Iterator[Pair[T]]:
+    def _left_out(self, queue: Queue, partner: Queue, skipped: int, added: int) -> Iterator[AlignedPair[T]]:
         a = [self._a.take(queue) for _ in range(skipped)]
         b = [self._b.take(partner) for _ in range(added)]
         matches = matched(a, b, self._ask)
         if not matches and len(a) == len(b) < self._window and not self._elsewhere(a, b):
             matches = {n: n for n in range(len(a))}  # they replaced one another
         for n, m in matches.items():
-            yield Pair(a[n], b[m], n != m)
+            yield AlignedPair(a[n], b[m], n != m)
         for n in range(len(a)):
             if n not in matches:
                 yield from self._only(0, a[n])
@@ -177,45 +177,45 @@ class Alignment(Generic[T]):
 
     # ---- launches that may have changed their order over a distance
 
-    def _only(self, side: int, launch: T) -> Iterator[Pair[T]]:
+    def _only(self, side: int, launch: T) -> Iterator[AlignedPair[T]]:
         here, there = (self._a, self._b) if side == 0 else (self._b, self._a)
         partner = there.waiting.take(here.kernel(launch), lambda other: self._equal(side, launch, other))
         if partner is not None:
-            yield Pair(launch, partner, True) if side == 0 else Pair(partner, launch, True)
+            yield AlignedPair(launch, partner, True) if side == 0 else AlignedPair(partner, launch, True)
         elif self._comes(launch, here, there):
             here.waiting.add(here.kernel(launch), launch)
         else:
-            yield Pair(launch, None) if side == 0 else Pair(None, launch)
+            yield AlignedPair(launch, None) if side == 0 else AlignedPair(None, launch)
 
     def _equal(self, side: int, launch: T, other: T) -> bool:
         return self._ask.equal(launch, other) if side == 0 else self._ask.equal(other, launch)
 
-    def _comes(self, launch: T, here: Side[T], there: Side[T]) -> bool:
+    def _comes(self, launch: T, here: QueueSide[T], there: QueueSide[T]) -> bool:
         # whether the other run launches its kernel more often than this one from here on
         here.fill(self._window)
         there.fill(self._window)
         kernel = here.kernel(launch)
         return there.count(kernel) - here.count(kernel) > len(here.waiting.of(kernel))
 
-    def _overdue(self) -> Iterator[Pair[T]]:
+    def _overdue(self) -> Iterator[AlignedPair[T]]:
         # those that waited for longer than the window are missing
         for launch in self._a.waiting.before(self._a.reached - self._window):
-            yield Pair(launch, None)
+            yield AlignedPair(launch, None)
         for launch in self._b.waiting.before(self._b.reached - self._window):
-            yield Pair(None, launch)
+            yield AlignedPair(None, launch)
 
-    def _end(self) -> Iterator[Pair[T]]:
+    def _end(self) -> Iterator[AlignedPair[T]]:
         for launch in self._b.rest():
             yield from self._last(launch)
         for launch in self._a.waiting.before(_ALL):
-            yield Pair(launch, None)
+            yield AlignedPair(launch, None)
         for launch in self._b.waiting.before(_ALL):
-            yield Pair(None, launch)
+            yield AlignedPair(None, launch)
 
-    def _last(self, launch: T) -> Iterator[Pair[T]]:
+    def _last(self, launch: T) -> Iterator[AlignedPair[T]]:
         kernel = self._b.kernel(launch)
         partner = self._a.waiting.take(kernel, lambda one: self._ask.equal(one, launch))
-        yield Pair(partner, launch, partner is not None)
+        yield AlignedPair(partner, launch, partner is not None)
 
 
 def way_back(a: Sequence[str], b: Sequence[str]) -> tuple[int, int]:

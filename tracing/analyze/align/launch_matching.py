@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Hashable, Sequence
 from typing import Protocol, TypeAlias, TypeVar
 
-Queue: TypeAlias = tuple[int, int]
+Queue: TypeAlias = tuple[int, int]  # stream and thread; launches of one queue run in order
 
 
 class Launched(Protocol):

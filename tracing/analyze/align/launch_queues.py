@@ -50,7 +50,7 @@ class Waiting(Generic[T]):
         return sorted(earlier, key=lambda one: one.index)
 
 
-class Side(Generic[T]):
+class QueueSide(Generic[T]):
     """The launches of one run, of which some are held in their queues."""
 
     def __init__(self, launches: Iterator[T], kernel: Callable[[T], str]) -> None:
@@ -107,7 +107,9 @@ class Side(Generic[T]):
 class QueuePartners(Generic[T]):
     """Pairs the queues of two runs: partners begin with equal launches."""
 
-    def __init__(self, a: Side[T], b: Side[T], ask: Launches[T], known: Mapping[Queue, Queue]) -> None:
+    def __init__(
+        self, a: QueueSide[T], b: QueueSide[T], ask: Launches[T], known: Mapping[Queue, Queue]
+    ) -> None:
         self._a, self._b, self._ask = a, b, ask
         self._known = dict(known)
 

@@ -15,12 +15,12 @@ import numpy as np
 
 from tracing.analyze.bisect.search import Step
 from tracing.mlir.generic import parsed
-from tracing.mlir.machine import Launch, Machine
+from tracing.mlir.machine import Machine, MachineLaunch
 from tracing.mlir.names import make_unique
 from tracing.mlir.shared import OPERATIONS
 from tracing.mlir.types import Unknown
 
-LAUNCHES = (Launch(48, (0, 0, 0)), Launch(304, (1, 2, 0)))
+LAUNCHES = (MachineLaunch(48, (0, 0, 0)), MachineLaunch(304, (1, 2, 0)))
 RELATIVE = 2e-2  # of a stored value, and of the largest one: sums in another order, in half precision
 Stored: TypeAlias = Mapping[tuple[int, int, int], Any]  # by launch, argument and index
 

@@ -1,1 +1,1 @@
-"""Where two runs of one case differ, and who is to blame."""
+"""Finds where two runs of one case differ, and names the cause."""

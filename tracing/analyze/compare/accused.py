@@ -1,4 +1,4 @@
-"""Who did it: a divergence in one word, and a name."""
+"""Names the culprit of a divergence: its kind, and the kernel or operator."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from tracing.analyze.compare.divergence import (
     LaunchDiffers,
     LaunchPair,
     OneSided,
-    Operator,
+    OperatorCause,
     OrderDiffers,
     OtherTensor,
     Overrun,
+    ReadOutside,
     Runs,
-    Stream,
+    StreamCause,
     Uninitialised,
     Writer,
     argument_of,
@@ -50,15 +51,15 @@ def accused(found: Divergence) -> Accused:
     if isinstance(found, InputDiffers):
         return accused_of(found.cause, Accused("kernel", name, argument_of(found), *_indices(pair)))
     if isinstance(found, LaunchDiffers):
-        another = any(change.name == "kernel" for change in found.changes)
-        kind: AccusedKind = "code" if found.code or another else "winner" if found.tuned else "configuration"
+        new_code = found.code or found.other_kernel
+        kind: AccusedKind = "code" if new_code else "winner" if found.tuned else "configuration"
         return Accused(kind, name, None, *_indices(pair))
     if isinstance(found, OneSided):
         return Accused("missing", name, None, *_indices(pair), runs="b" if pair.a is None else "a")
     if isinstance(found, OrderDiffers):
         return Accused("order", name, found.argument, *_indices(pair))
-    if found.doubt == "out of bounds":
-        return Accused("out of bounds", name, found.overrun, *_indices(pair))
+    if isinstance(found.doubt, ReadOutside):
+        return Accused("out of bounds", name, found.doubt.argument, *_indices(pair))
     certain = not found.doubt
     return Accused(
         "kernel" if certain else "unknown", name, argument_of(found), *_indices(pair), certain=certain
@@ -70,7 +71,7 @@ def accused_of(cause: Cause | None, reader: Accused) -> Accused:
 
     reader -- what shows it, to be accused of what it does itself
     """
-    if isinstance(cause, Operator):
+    if isinstance(cause, OperatorCause):
         name = cause.names[1] or cause.names[0]
         return Accused("operator", name, runs=cause.runs, certain=cause.proven, through=cause.through)
     if isinstance(cause, Host):
@@ -84,7 +85,7 @@ def accused_of(cause: Cause | None, reader: Accused) -> Accused:
         return replace(reader, kind="uninitialised", through=cause.through)
     if isinstance(cause, Overrun):
         return _of_writer("out of bounds", cause.writer, cause.runs, cause.through)
-    if isinstance(cause, Stream):
+    if isinstance(cause, StreamCause):
         return _of_writer("order", cause.writer, "ab", ())
     return replace(reader, kind="unknown", certain=False)
 

@@ -1,4 +1,4 @@
-"""Why two partners read different bits: who wrote them last, in either run, and did it write the same?
+"""Finds why the two launches of a pair read different bits: the last writer in each run, compared.
 
 What a kernel reads is followed back through the operators that passed it on, until something is found that
 the two runs did differently, or a launch whose results are known to differ.
@@ -13,18 +13,18 @@ from typing import NamedTuple, TypeAlias
 from tracing.analyze.compare.divergence import (
     Cause,
     Host,
-    Operator,
+    OperatorCause,
     OtherTensor,
     Overrun,
     Runs,
-    Stream,
+    StreamCause,
     Uninitialised,
-    Unknown,
+    UnknownCause,
     Writer,
 )
 from tracing.analyze.compare.memory import Input, Write, span
 from tracing.analyze.compare.pairing import Pairing
-from tracing.analyze.compare.timeline import Step, Timeline
+from tracing.analyze.compare.timeline import Timeline, TimelineStep
 from tracing.analyze.compare.write_pairs import WritePair, WritePairs
 from tracing.model import TensorMeta, TensorValue
 from tracing.views import extent, same_digest
@@ -43,7 +43,7 @@ class Follows:
     """It differs because an earlier launch differs, or because only one run has it."""
 
 
-Answer: TypeAlias = Cause | Follows | None  # None: nothing is known to differ
+CauseAnswer: TypeAlias = Cause | Follows | None  # None: nothing is known to differ
 
 
 class _Read(NamedTuple):
@@ -53,12 +53,13 @@ class _Read(NamedTuple):
     bits: str  # empty: not known
     stream: int
     before: int  # the launches before this one were made
-    step: Step | None = None  # the launch that read it; None: an operator did, or it is a result
+    step: TimelineStep | None = None  # the launch that read it; None: an operator did, or it is a result
     written: bool = False  # the interpreter saw nothing uninitialised in it
     passed: bool = False  # an operator passed it on, and its bits are not known
 
 
 _Reads: TypeAlias = tuple[_Read, _Read]
+_Elements: TypeAlias = tuple[int, int] | None  # uninitialised ones: the first, and how many
 
 
 class Causes:
@@ -71,9 +72,9 @@ class Causes:
         self._timelines, self._pairing = (a, b), pairing
         self._unknown, self._unrecorded = unknown, unrecorded
         self._pairs = WritePairs(pairing)
-        self._followed: dict[object, Answer] = {}  # operators whose inputs were looked at
+        self._followed: dict[object, CauseAnswer] = {}  # operators whose inputs were looked at
 
-    def of(self, a: Step, b: Step, position: int) -> Cause | Follows:
+    def of(self, a: TimelineStep, b: TimelineStep, position: int) -> Cause | Follows:
         """Why an argument that two partners read differs."""
         reads = _read(a, position), _read(b, position)
         self._followed.clear()
@@ -82,27 +83,28 @@ class Causes:
             for read, step in zip(reads, (a, b), strict=True)
         ]
         answer = self._compared(given[:1], given[1:], reads)
-        if not isinstance(answer, Follows) and (elements := _uninitialised(a, b, position)):
+        seen = (_uninitialised(a, position), _uninitialised(b, position))
+        if not isinstance(answer, Follows) and any(seen) and not _written_otherwise(answer, seen):
             known = answer if isinstance(answer, Uninitialised) else Uninitialised(None)
-            return replace(known, elements=elements)
+            return replace(known, elements=seen[1] or seen[0])
         if self._unrecorded and not isinstance(answer, Follows):
-            return Unknown(self._unrecorded)
+            return UnknownCause(self._unrecorded)
         return answer or self._unseen()  # all that was seen to write it left equal bits
 
-    def of_result(self, a: TensorValue, b: TensorValue) -> Answer:
+    def of_result(self, a: TensorValue, b: TensorValue) -> CauseAnswer:
         """Why a result of the case differs that is a tensor; asked when all launches were compared."""
-        elements = b.uninitialised or a.uninitialised
-        if elements:
-            return Uninitialised(None, elements)
         sources, reads = [], []
         for timeline, value in zip(self._timelines, (a, b), strict=True):
             stop = value.address + extent(value.meta)[1]
             sources.append([Input(value.address, timeline.memory.sources(value.address, stop, value.meta))])
             reads.append(_Read(value.address, value.meta, value.digest.bits, 0, _END))
         answer = self._compared(sources[0], sources[1], (reads[0], reads[1]))
-        return Unknown(self._unrecorded) if self._unrecorded and answer else answer
+        seen = a.uninitialised, b.uninitialised
+        if any(seen) and not _written_otherwise(answer, seen):
+            return Uninitialised(None, seen[1] or seen[0])
+        return UnknownCause(self._unrecorded) if self._unrecorded and answer else answer
 
-    def _compared(self, a: Sequence[Input], b: Sequence[Input], reads: _Reads) -> Answer:
+    def _compared(self, a: Sequence[Input], b: Sequence[Input], reads: _Reads) -> CauseAnswer:
         latest = [
             max((one.order for read in side for one in read.sources if one is not None), default=0)
             for side in (a, b)
@@ -111,7 +113,7 @@ class Causes:
         found = [answer for answer in answers if answer is not None]
         return min(found, key=_rank, default=None)
 
-    def _answer(self, pair: WritePair, reads: _Reads, latest: Sequence[int]) -> Answer:
+    def _answer(self, pair: WritePair, reads: _Reads, latest: Sequence[int]) -> CauseAnswer:
         a, b, same = pair
         if a is None or b is None or not same:
             return self._unlike(a, b, reads) if a or b else self._unseen()
@@ -129,7 +131,7 @@ class Causes:
 
     # ---- writes that only one run has, or each another one
 
-    def _unlike(self, a: Write | None, b: Write | None, reads: _Reads) -> Answer:
+    def _unlike(self, a: Write | None, b: Write | None, reads: _Reads) -> CauseAnswer:
         writes = [(side, one) for side, one in enumerate((a, b)) if one is not None]
         if any(self._is_out_of_order(one, side, reads) for side, one in writes):
             return Follows()
@@ -158,7 +160,7 @@ class Causes:
         partner = self._pairs.partner(write, side)
         return partner is None or partner >= reads[1 - side].before
 
-    def _called(self, a: Write | None, b: Write | None, reads: _Reads) -> Operator | OtherTensor:
+    def _called(self, a: Write | None, b: Write | None, reads: _Reads) -> OperatorCause | OtherTensor:
         # an operator that the other run calls, too, wrote at another point of the program there
         one, other = (write if write is not None and write.kind == "operator" else None for write in (a, b))
         alone = [
@@ -183,12 +185,12 @@ class Causes:
         counts = [one.count(operator, read.before) for one, read in zip(self._timelines, reads, strict=True)]
         return counts[side] > counts[1 - side]
 
-    def _unseen(self) -> Unknown | Host:
-        return Unknown(self._unknown) if self._unknown else Host("", None, proven=False)
+    def _unseen(self) -> UnknownCause | Host:
+        return UnknownCause(self._unknown) if self._unknown else Host("", None, proven=False)
 
     # ---- the same write in both runs
 
-    def _operator(self, a: Write, b: Write, reads: _Reads, last: Sequence[bool]) -> Answer:
+    def _operator(self, a: Write, b: Write, reads: _Reads, last: Sequence[bool]) -> CauseAnswer:
         if self._is_other_call(a, b, reads):
             return _operator(a, b, "ab") if reads[0].passed else OtherTensor(_written(a), _written(b))
         if a.name.startswith(_CONSTANT):
@@ -203,7 +205,7 @@ class Causes:
             passed = _passed_to(a, reads[0]), _passed_to(b, reads[1])
             self._followed[key] = self._compared(a.reads, b.reads, passed)
         answer = self._followed[key]
-        if answer is None or isinstance(answer, Unknown):
+        if answer is None or isinstance(answer, UnknownCause):
             return replace(_operator(a, b, "ab"), proven=False)
         return _through(answer, a.name)
 
@@ -215,15 +217,17 @@ class Causes:
         ]
         return a.call != b.call and counts[0] == counts[1]
 
-    def _allocated(self, reads: _Reads) -> Answer:
+    def _allocated(self, reads: _Reads) -> CauseAnswer:
         if not all(read.written for read in reads):
             return Uninitialised(None)
-        return Unknown("it was allocated uninitialised, and then lent to the host, which may have written it")
+        return UnknownCause(
+            "it was allocated uninitialised, and then lent to the host, which may have written it"
+        )
 
-    def _changed(self, a: Write, b: Write, reads: _Reads, last: Sequence[bool]) -> Answer:
+    def _changed(self, a: Write, b: Write, reads: _Reads, last: Sequence[bool]) -> CauseAnswer:
         # both wrote the same; did it change before it was read, where nobody was seen to write after them?
         if not a.left.bits or not b.left.bits:
-            return Unknown(f"what launch #{a.number} {a.name} left was not digested")
+            return UnknownCause(f"what launch #{a.number} {a.name} left was not digested")
         changed = [
             _changed_since(write, read) if was_last else None
             for write, read, was_last in zip((a, b), reads, last, strict=True)
@@ -233,29 +237,37 @@ class Causes:
             return None
         writer = _writer(a, b) if a.kind == "launch" else None
         if writer and any(write.stream != read.stream for write, read in zip((a, b), reads, strict=True)):
-            return Stream(writer)
+            return StreamCause(writer)
         return Host(runs, writer, proven=not runs or None not in changed)
 
 
-def _rank(answer: Answer) -> int:
+def _rank(answer: CauseAnswer) -> int:
     # what explains most comes first
-    tests: tuple[Callable[[Answer], bool], ...] = (
+    tests: tuple[Callable[[CauseAnswer], bool], ...] = (
         lambda one: isinstance(one, Follows),
         lambda one: isinstance(one, Overrun) and one.runs != "ab",
-        lambda one: isinstance(one, (Operator, Host, OtherTensor)) and getattr(one, "proven", True),
+        lambda one: isinstance(one, (OperatorCause, Host, OtherTensor)) and getattr(one, "proven", True),
         lambda one: isinstance(one, Uninitialised),
         lambda one: isinstance(one, Overrun),
-        lambda one: not isinstance(one, Unknown),
+        lambda one: not isinstance(one, UnknownCause),
     )
     return next((n for n, test in enumerate(tests) if test(answer)), len(tests))
 
 
-def _uninitialised(a: Step, b: Step, position: int) -> tuple[int, int] | None:
-    seen = [one.access.uninitialised.get(position) for one in (b, a) if one.access is not None]
-    return next((elements for elements in seen if elements), None)
+def _uninitialised(step: TimelineStep, position: int) -> _Elements:
+    return step.access.uninitialised.get(position) if step.access is not None else None
 
 
-def _read(step: Step, position: int) -> _Read:
+def _written_otherwise(answer: CauseAnswer, uninitialised: tuple[_Elements, _Elements]) -> bool:
+    # Elements that were uninitialised in one run only were written in the other run: if that write was seen,
+    # it is the cause. Two runs that had written alike would both have read uninitialised elements.
+    proven = isinstance(answer, (OtherTensor, StreamCause, Overrun)) or (
+        isinstance(answer, (OperatorCause, Host)) and answer.proven
+    )
+    return proven and None in uninitialised
+
+
+def _read(step: TimelineStep, position: int) -> _Read:
     arg = step.signature.args[position]
     assert arg.tensor is not None
     start, _ = span(step.address(position), arg.tensor)
@@ -293,13 +305,13 @@ def _written(write: Write) -> str:
     return f"call {write.call + 1} of {write.name}"
 
 
-def _operator(a: Write | None, b: Write | None, runs: Runs) -> Operator:
+def _operator(a: Write | None, b: Write | None, runs: Runs) -> OperatorCause:
     names = a.name if a else "", b.name if b else ""
     arguments = a.argument if a else "", b.argument if b else ""
-    return Operator(names, arguments, runs, proven=True)
+    return OperatorCause(names, arguments, runs, proven=True)
 
 
 def _through(answer: Cause | Follows, operator: str) -> Cause | Follows:
-    if isinstance(answer, (Operator, Host, Uninitialised, Overrun)):
+    if isinstance(answer, (OperatorCause, Host, Uninitialised, Overrun)):
         return replace(answer, through=(operator, *answer.through))
     return answer

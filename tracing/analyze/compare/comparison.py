@@ -1,4 +1,4 @@
-"""Where two runs of one case differ: the first difference, then every other that does not follow from it.
+"""Compares two runs of one case: yields each difference that does not follow from an earlier one.
 
 Launches are paired (`alignment`). Of each pair the comparison asks:
 

@@ -1,4 +1,4 @@
-"""What is known of two runs when they were compared, besides what differs."""
+"""Collects what a comparison learns about two runs in addition to the differences."""
 
 from __future__ import annotations
 
@@ -74,6 +74,7 @@ class Notes:
         """What to look at first if results differ, and no launch was seen to make them do so."""
 
         def rank(found: Divergence) -> tuple[bool, bool]:
-            return not isinstance(found, InputDiffers), getattr(found, "doubt", "") == "untouched"
+            untouched = isinstance(found, OutputDiffers) and found.doubt == "untouched"
+            return not isinstance(found, InputDiffers), untouched
 
         return min(self.suspects, key=rank, default=self.first_consequence)

@@ -1,4 +1,4 @@
-"""What can differ between two runs, and who is accused of it."""
+"""The records of a comparison: what differs between two runs, and the cause."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from tracing.analyze.compare.kernel_code import CodeDifference
-from tracing.analyze.compare.signature_pair import Change
+from tracing.analyze.compare.signature_pair import SettingChange
 from tracing.model import Digest, KernelLaunch
 
 Runs: TypeAlias = Literal["", "a", "b", "ab"]
@@ -43,7 +43,7 @@ class Writer:
 
 
 @dataclass(frozen=True, slots=True)
-class Operator:
+class OperatorCause:
     """An operator outside of Triton wrote what was read."""
 
     names: tuple[str, str]  # in run a and in run b; empty: none wrote it there
@@ -73,7 +73,7 @@ class OtherTensor:
 
 
 @dataclass(frozen=True, slots=True)
-class Stream:
+class StreamCause:
     """The writer's result was equal, and the reader ran on another stream before it was there."""
 
     writer: Writer
@@ -98,13 +98,13 @@ class Overrun:
 
 
 @dataclass(frozen=True, slots=True)
-class Unknown:
+class UnknownCause:
     """Nobody was seen to write it."""
 
     why: str
 
 
-Cause: TypeAlias = Operator | Host | OtherTensor | Stream | Uninitialised | Overrun | Unknown
+Cause: TypeAlias = OperatorCause | Host | OtherTensor | StreamCause | Uninitialised | Overrun | UnknownCause
 
 
 # ---- what differs
@@ -115,10 +115,16 @@ class LaunchDiffers:
     """The kernel, its code, its configuration or its arguments differ."""
 
     pair: LaunchPair
-    changes: tuple[Change, ...]
+    changes: tuple[SettingChange, ...]
     code: CodeDifference | None
     tuned: bool  # an autotuner chose other values for all that differs
     outputs: tuple[str, ...]  # arguments that it left differently
+
+    @property
+    def other_kernel(self) -> bool:
+        """True if the two runs launched kernels of different names."""
+        a, b = self.pair.a, self.pair.b
+        return a is not None and b is not None and a.kernel_name != b.kernel_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,17 +137,22 @@ class InputDiffers:
 
 
 @dataclass(frozen=True, slots=True)
+class ReadOutside:
+    """The launch read memory outside of its arguments, and no digest covers that memory."""
+
+    argument: str  # the nearest argument
+
+
+@dataclass(frozen=True, slots=True)
 class OutputDiffers:
-    """A kernel left other bits although all that it read was equal."""
+    """A kernel left different bits although all its inputs were equal."""
 
     pair: LaunchPair
     position: int
-    doubt: Literal["", "out of bounds", "unwritten", "untouched", "addresses"] = ""
-    # "out of bounds": it read outside of its arguments;
-    # "unwritten": the memory held other bits before, and the launch may have left part of it unwritten;
-    # "untouched": likewise, and where it differs it holds what it held before;
-    # "addresses": it read through addresses, and what it read there is not known
-    overrun: str = ""  # the argument outside of which it read
+    doubt: ReadOutside | Literal["", "unwritten", "untouched", "addresses"] = ""
+    # "unwritten": the memory held different bits before, and the launch may have left part of it unwritten;
+    # "untouched": likewise, and the differing ranges hold what they held before;
+    # "addresses": the kernel followed pointers that it loaded, and no digest covers what it read there
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +221,7 @@ def key_of(found: Divergence) -> Key:
 
 
 def _names(cause: Cause) -> Key:
-    if isinstance(cause, Operator):
+    if isinstance(cause, OperatorCause):
         return (*cause.names, *cause.arguments)
     writer = getattr(cause, "writer", None)
     return (writer.kernel_name, writer.argument) if writer else ()

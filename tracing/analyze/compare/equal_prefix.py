@@ -1,4 +1,4 @@
-"""How far two processes launched the same and computed the same, found without looking at a single launch.
+"""Finds the equal beginning of two processes by whole columns of digests, not launch by launch.
 
 Digests lie in columns, hundreds of launches to a line. Where two runs have the same launches in the same
 lines, comparing them compares columns. The first line that differs in anything but what an uninitialised

@@ -1,4 +1,4 @@
-"""What speaks for the cause of a divergence: evidence, read in the kernel's IR and in the runs.
+"""Finds evidence for the cause of a divergence in the kernel's IR and in the runs.
 
 It names what *can* make a difference of this kind, and that it is there. That it did is for a replay to show.
 """
@@ -15,11 +15,11 @@ from tracing.analyze.compare.divergence import (
     LaunchDiffers,
     LaunchPair,
     OneSided,
-    Operator,
+    OperatorCause,
     OutputDiffers,
     Uninitialised,
 )
-from tracing.analyze.passes.operations import Operation, operations
+from tracing.analyze.passes.operations import PrintedOperation, operations
 from tracing.model import KernelLaunch, OutOfBounds
 from tracing.store import Run, rank_of
 
@@ -50,7 +50,7 @@ def evidence(runs: tuple[Run, Run], found: Divergence) -> Iterator[str]:
 
 def _of_input(run: Run, found: InputDiffers) -> Iterator[str]:
     cause = found.cause
-    if isinstance(cause, Operator) and any(map(_RANDOM.search, cause.names)):
+    if isinstance(cause, OperatorCause) and any(map(_RANDOM.search, cause.names)):
         yield f"{cause.names[0] or cause.names[1]} is a random generator: is it seeded alike in both runs?"
     if isinstance(cause, Uninitialised) and cause.elements is None:
         yield from _of_loads(_ttir(run, found.pair.launch))
@@ -87,16 +87,16 @@ def float_atomics(run: Run, launch: KernelLaunch) -> int:
     return sum(_adds_floats(one) for one in _ttir(run, launch))
 
 
-def _adds_floats(operation: Operation) -> bool:
+def _adds_floats(operation: PrintedOperation) -> bool:
     return operation.name == "tt.atomic_rmw" and _FLOAT_ADD.search(operation.text) is not None
 
 
-def _ttir(run: Run, launch: KernelLaunch) -> list[Operation]:
+def _ttir(run: Run, launch: KernelLaunch) -> list[PrintedOperation]:
     blob = launch.kernel.stages.get("ttir")
     return operations(run.text(blob)) if blob else []
 
 
-def _of_atomics(ir: list[Operation]) -> Iterator[str]:
+def _of_atomics(ir: list[PrintedOperation]) -> Iterator[str]:
     atomics = [one for one in ir if one.name in ("tt.atomic_rmw", "tt.atomic_cas")]
     adds = [one for one in atomics if _adds_floats(one)]
     if adds:
@@ -108,7 +108,7 @@ def _of_atomics(ir: list[Operation]) -> Iterator[str]:
         yield "its TTIR has no atomic operation: do programs, or threads, race for what plain stores write?"
 
 
-def _of_sums(ir: list[Operation]) -> Iterator[str]:
+def _of_sums(ir: list[PrintedOperation]) -> Iterator[str]:
     counts = Counter(one.name for one in ir if one.name in _ACROSS)
     told = ", ".join(f"{count} {name}" for name, count in counts.items())
     if told:
@@ -117,7 +117,7 @@ def _of_sums(ir: list[Operation]) -> Iterator[str]:
         yield "its TTIR combines no elements: another order of additions is not the reason"
 
 
-def _of_loads(ir: list[Operation]) -> Iterator[str]:
+def _of_loads(ir: list[PrintedOperation]) -> Iterator[str]:
     loads = [one for one in ir if one.name == "tt.load"]
     unmasked = [one for one in loads if _UNMASKED_LOAD.search(one.text)]
     if unmasked:

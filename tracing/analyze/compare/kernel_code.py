@@ -1,4 +1,4 @@
-"""Do two kernels compute by the same code? A kernel is its code, not its name.
+"""Compares the code of two kernels: a kernel is its code, not its name.
 
 Triton's `metadata.hash` changes with the line on which a kernel stands, so equal hashes prove equal code and
 unequal ones prove nothing. Then the compiled stages decide, without locations, names of values and alignment
@@ -137,11 +137,6 @@ def _by_name(run: Run) -> dict[str, list[Kernel]]:
         if all(kernel.hash != other.hash for other in found.setdefault(kernel.name, [])):
             found[kernel.name].append(kernel)
     return found
-
-
-def _identity(kernel: Kernel) -> tuple[object, ...]:
-    stages = tuple(kernel.stages.values())
-    return kernel.hash, kernel.source, kernel.module, stages, *_configured(kernel)
 
 
 def _configured(kernel: Kernel) -> tuple[object, ...]:

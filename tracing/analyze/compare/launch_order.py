@@ -1,4 +1,4 @@
-"""Launches that changed places: does one of them touch what the other writes?"""
+"""Finds pairs of launches in another order, of which one touches what the other writes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from tracing.analyze.compare.timeline import Step
+from tracing.analyze.compare.timeline import TimelineStep
 from tracing.views import relation
 
 _REMEMBERED = 2048  # partners before a launch that changed places
@@ -15,8 +15,8 @@ _REMEMBERED = 2048  # partners before a launch that changed places
 class Partners(NamedTuple):
     """One launch of both runs."""
 
-    a: Step
-    b: Step
+    a: TimelineStep
+    b: TimelineStep
     equal: bool  # it read and wrote equal bits
 
 
@@ -55,7 +55,7 @@ class LaunchOrder:
             self._moved.append(one)
 
 
-def _meet(first: Step, second: Step) -> str | None:
+def _meet(first: TimelineStep, second: TimelineStep) -> str | None:
     # the argument of the second launch that shares bytes with the first one, where one of them writes these
     for writes, address, meta, _ in first.ranges():
         for also_writes, its_address, its_meta, name in second.ranges():

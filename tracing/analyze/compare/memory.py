@@ -1,4 +1,4 @@
-"""Who wrote which bytes last, in one process of one run.
+"""Tracks the last writer of each byte in one process of one run.
 
 Memory is the address space of the process: slices, views, overlapping arguments and memory that an allocator
 gave out again are all ranges of addresses. Launches and operators write in the order in which they were made.
@@ -58,7 +58,7 @@ class Input(NamedTuple):
     sources: Sources
 
 
-class Memory:
+class MemoryWrites:
     """The writes that lie on top, as sorted ranges of addresses.
 
     Time: some 1 µs for a range that was written before, proportional to the number of ranges for a new one.

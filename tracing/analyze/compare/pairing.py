@@ -1,4 +1,4 @@
-"""Which launches of two processes are one another's partners, and whose results differ."""
+"""Keeps which launches of two processes form pairs, and which results differ."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One process of each of two runs, launch by launch: what differs, and what merely follows from that."""
+"""Compares one process of each run, launch by launch, and separates causes from consequences."""
 
 from __future__ import annotations
 
@@ -18,25 +18,32 @@ from tracing.analyze.compare.divergence import (
     LaunchDiffers,
     LaunchPair,
     OneSided,
-    Operator,
+    OperatorCause,
     OrderDiffers,
     OutputDiffers,
+    ReadOutside,
     Uninitialised,
-    Unknown,
+    UnknownCause,
 )
 from tracing.analyze.compare.equal_prefix import FIRST, Prefix, equal_prefix
 from tracing.analyze.compare.kernel_code import CodeDifference, KernelCodes
 from tracing.analyze.compare.launch_order import LaunchOrder, Partners
 from tracing.analyze.compare.pairing import Pairing, Status
-from tracing.analyze.compare.signature_pair import Change, SignaturePair, Slot, identities, signature_pair
-from tracing.analyze.compare.timeline import Position, Step, Timeline
-from tracing.analyze.compare.winners import Winners
+from tracing.analyze.compare.signature_pair import (
+    SettingChange,
+    SignaturePair,
+    Slot,
+    identities,
+    signature_pair,
+)
+from tracing.analyze.compare.timeline import Position, Timeline, TimelineStep
+from tracing.analyze.compare.winners import RecordedWinners
 from tracing.analyze.runs.digest_ranges import Blame, blame
 from tracing.analyze.runs.endings import cut_short, ending
 from tracing.errors import Problem
 from tracing.model import TensorValue
 
-Side = Literal[0, 1]
+RunIndex = Literal[0, 1]
 
 _PAUSES = 32  # how often a comparison goes on to compare columns
 
@@ -44,8 +51,8 @@ _PAUSES = 32  # how often a comparison goes on to compare columns
 @dataclass(slots=True)
 class _Gap:
     # launches in a row that only one run has
-    side: Side
-    first: Step
+    side: RunIndex
+    first: TimelineStep
     count: int = 0
     changed: bool = False
 
@@ -53,8 +60,8 @@ class _Gap:
 @dataclass(slots=True)
 class _Seen:
     # what differs in one pair of launches
-    a: Step
-    b: Step
+    a: TimelineStep
+    b: TimelineStep
     pair: SignaturePair
     inputs: list[Slot] = field(default_factory=list)
     outputs: list[Slot] = field(default_factory=list)
@@ -70,7 +77,7 @@ class _Pause:
         self.at: Position | None = None
         self._at_end = [False, False]
 
-    def count(self, side: Side, step: Step) -> None:
+    def count(self, side: RunIndex, step: TimelineStep) -> None:
         launches, lines = self.counts[side]
         self._at_end[side] = step.ends_line
         self.counts[side] = Position(launches + 1, lines + step.ends_line)
@@ -89,6 +96,7 @@ class ProcessPair:
         self._notes, self._rank, self._processes, self._codes = notes, rank, processes, codes
         self._runs = (notes.a, notes.b)
         self._known = (notes.a.signatures(processes[0]), notes.b.signatures(processes[1]))
+        self._joiners = (notes.a.joiner(processes[0]), notes.b.joiner(processes[1]))
         self._pairs: dict[object, SignaturePair] = {}
         self._timelines = tuple(
             Timeline(run, process, known)
@@ -104,11 +112,11 @@ class ProcessPair:
         self._identities = identities(self._known[0]), identities(self._known[1])
         shared = set(self._identities[0].values()) & set(self._identities[1].values())
         self._shared: dict[object, int] = {one: n for n, one in enumerate(shared)}
-        self._winners = Winners(notes.a, notes.b)
+        self._winners = RecordedWinners(notes.a, notes.b)
         self._order = LaunchOrder()
         self.unshown: OrderDiffers | None = None  # of launches that are each equal
         self._gap: _Gap | None = None
-        self._cut: set[Side] = set()  # runs that could not be read to their end
+        self._cut: set[RunIndex] = set()  # runs that could not be read to their end
 
     def differences(self) -> Iterator[Divergence]:
         """What differs, in launch order, without what follows from it; repetitions included."""
@@ -166,7 +174,7 @@ class ProcessPair:
             else:
                 yield from self._one_sided(a, b)
 
-    def _steps(self, side: Side, start: Position, pause: _Pause) -> Iterator[Step]:
+    def _steps(self, side: RunIndex, start: Position, pause: _Pause) -> Iterator[TimelineStep]:
         try:
             for step in self._timelines[side].steps(start, self._notes.covers):
                 pause.count(side, step)
@@ -179,11 +187,11 @@ class ProcessPair:
 
     # ---- what the alignment asks
 
-    def kernel(self, launch: Step, side: int) -> str:
+    def kernel(self, launch: TimelineStep, side: int) -> str:
         """The name of its kernel."""
         return launch.kernel.name
 
-    def exact(self, launch: Step, side: int) -> str:
+    def exact(self, launch: TimelineStep, side: int) -> str:
         """Equal for launches of equal code, configuration and arguments."""
         number = launch.row.line.signature
         known = self._keys[side].get(number)
@@ -194,7 +202,7 @@ class ProcessPair:
             known = self._keys[side][number] = f"{code} {self._shared[identity]}" if shared else own
         return known
 
-    def content(self, launch: Step) -> Hashable:
+    def content(self, launch: TimelineStep) -> Hashable:
         """The bits that it read and wrote."""
         if launch.access is not None:
             return tuple(sorted(launch.access.read.items())), tuple(sorted(launch.access.written.items()))
@@ -204,20 +212,20 @@ class ProcessPair:
             for n, arg in enumerate(launch.signature.args)
         )
 
-    def permuted(self, a: Step, b: Step) -> bool:
+    def permuted(self, a: TimelineStep, b: TimelineStep) -> bool:
         """Whether the program may have made these launches in another order."""
         seen = self._seen(a, b)
         if seen.pair.changes or self._code(seen) is not None:
             return True
         return any(not isinstance(self._causes.of(a, b, slot.position), Follows) for slot in seen.inputs)
 
-    def common(self, a: Step, b: Step) -> int:
+    def common(self, a: TimelineStep, b: TimelineStep) -> int:
         """How many inputs are equal; what a kernel only reads counts twice."""
         seen = self._seen(a, b)
         equal = [slot for slot in seen.pair.slots if slot.side == "before" and slot not in seen.inputs]
         return sum(1 if a.signature.args[slot.position].writes else 2 for slot in equal)
 
-    def equal(self, a: Step, b: Step) -> bool:
+    def equal(self, a: TimelineStep, b: TimelineStep) -> bool:
         """Whether they are launched alike, and read and wrote equal bits."""
         seen = self._seen(a, b)
         outputs = [slot for slot in seen.outputs if _touched_equally(slot, a, b) is not True]
@@ -225,7 +233,7 @@ class ProcessPair:
 
     # ---- two launches that may be equal
 
-    def _pair(self, a: Step, b: Step) -> SignaturePair:
+    def _pair(self, a: TimelineStep, b: TimelineStep) -> SignaturePair:
         key = (a.row.line.signature, *a.row.pattern, b.row.line.signature, *b.row.pattern)
         pair = self._pairs.get(key)
         if pair is None:
@@ -234,7 +242,7 @@ class ProcessPair:
             self._notes.addresses.update((a.kernel.name, name) for name in pair.addresses)
         return pair
 
-    def _seen(self, a: Step, b: Step) -> _Seen:
+    def _seen(self, a: TimelineStep, b: TimelineStep) -> _Seen:
         seen = _Seen(a, b, self._pair(a, b))
         for slot in seen.pair.differing(a.row, b.row):
             if slot.side == "before":
@@ -246,7 +254,7 @@ class ProcessPair:
 
     # ---- a pair of launches
 
-    def _compared(self, a: Step, b: Step, moved: bool) -> Iterator[Divergence]:
+    def _compared(self, a: TimelineStep, b: TimelineStep, moved: bool) -> Iterator[Divergence]:
         seen = self._seen(a, b)
         if a.row.batch is None or b.row.batch is None:
             self._notes.undigested += 1
@@ -305,7 +313,9 @@ class ProcessPair:
     def _input(self, launches: LaunchPair, slot: Slot, cause: Cause | Follows) -> Divergence | None:
         # None: it follows from what was reported, or may
         if isinstance(cause, Follows):
-            self._notes.follows(InputDiffers(launches, slot.position, Unknown("it follows from another one")))
+            self._notes.follows(
+                InputDiffers(launches, slot.position, UnknownCause("it follows from another one"))
+            )
             return None
         found = InputDiffers(launches, slot.position, cause)
         if (self._notes.reported or self._notes.started) and not _proven(cause):
@@ -313,16 +323,16 @@ class ProcessPair:
             return None
         return found
 
-    def _overlap(self, seen: _Seen) -> Change | None:
+    def _overlap(self, seen: _Seen) -> SettingChange | None:
         # two arguments that share other bytes than in the other run make another launch
         a, b = seen.a.overlaps(), seen.b.overlaps()
-        return Change("overlap of arguments", _overlap_text(a), _overlap_text(b)) if a != b else None
+        return SettingChange("overlap of arguments", _overlap_text(a), _overlap_text(b)) if a != b else None
 
     def _outputs(self, launches: LaunchPair, seen: _Seen, whose: dict[Slot, _Whose]) -> Iterator[Divergence]:
         accused = [slot for slot, one in whose.items() if one == "launch"]
         overruns = [one for step in (seen.b, seen.a) for one in step.out_of_bounds if one.access == "load"]
         if accused and overruns:
-            yield OutputDiffers(launches, accused[0].position, "out of bounds", overruns[0].argument)
+            yield OutputDiffers(launches, accused[0].position, ReadOutside(overruns[0].argument))
             self._mark(seen, accused, "differs")
             return
         if accused and seen.pair.addresses:
@@ -370,17 +380,17 @@ class ProcessPair:
             if changed and arg.writes and (position not in compared or arg.name in changed):
                 self._pairing.mark(seen.a.index, position, status)
 
-    def _launches(self, a: Step | None, b: Step | None) -> LaunchPair:
+    def _launches(self, a: TimelineStep | None, b: TimelineStep | None) -> LaunchPair:
         joined = [
-            run.joined(step.row, step.kernel, step.signature) if step is not None else None
-            for run, step in zip(self._runs, (a, b), strict=True)
+            joiner.launch(step.row) if step is not None else None
+            for joiner, step in zip(self._joiners, (a, b), strict=True)
         ]
         return LaunchPair(self._rank, joined[0], joined[1])
 
     # ---- launches that only one run has
 
-    def _one_sided(self, a: Step | None, b: Step | None) -> Iterator[Divergence]:
-        side: Side = 0 if a is not None else 1
+    def _one_sided(self, a: TimelineStep | None, b: TimelineStep | None) -> Iterator[Divergence]:
+        side: RunIndex = 0 if a is not None else 1
         step = a or b
         assert step is not None
         if self._gap and self._gap.side != side:
@@ -399,7 +409,7 @@ class ProcessPair:
 
     def _end(self) -> Iterator[Divergence]:
         # one run goes on where the other has ended; no difference if that one is not whole
-        sides: tuple[Side, Side] = (0, 1)
+        sides: tuple[RunIndex, RunIndex] = (0, 1)
         for side in sides:
             run = self._runs[side]
             if early := ending(run, self._rank):
@@ -409,11 +419,11 @@ class ProcessPair:
         self._notes.swapped += self._order.independent
         if not self._gap:
             return
-        ended: Side = 1 if self._gap.side == 0 else 0
+        ended: RunIndex = 1 if self._gap.side == 0 else 0
         if ended not in self._cut and not self._lost(ended):
             yield self._ended_gap(last=True)
 
-    def _lost(self, side: Side) -> bool:
+    def _lost(self, side: RunIndex) -> bool:
         run, process = self._runs[side], self._processes[side]
         lost = cut_short(run, process)
         if lost:
@@ -424,7 +434,7 @@ class ProcessPair:
 _Whose = Literal["launch", "untouched", "open", "same"]
 
 
-def _touched_equally(slot: Slot, a: Step, b: Step) -> bool | None:
+def _touched_equally(slot: Slot, a: TimelineStep, b: TimelineStep) -> bool | None:
     # whether both launches read or wrote the same bytes; None: only whole arguments were digested
     if a.access is None or b.access is None:
         return None
@@ -446,10 +456,10 @@ def _overlap_text(overlaps: Sequence[tuple[str, str, int]]) -> str:
 
 
 def _proven(cause: Cause) -> bool:
-    return cause.proven if isinstance(cause, (Operator, Host)) else not isinstance(cause, Unknown)
+    return cause.proven if isinstance(cause, (OperatorCause, Host)) else not isinstance(cause, UnknownCause)
 
 
-def _changed(step: Step) -> bool:
+def _changed(step: TimelineStep) -> bool:
     # whether a launch left anything other than it found, as far as it was digested
     written = [n for n, arg in enumerate(step.signature.args) if arg.writes]
     bits = [(step.row.digest(n, "before"), step.row.digest(n, "after")) for n in written]

@@ -1,4 +1,4 @@
-"""What there is to compare of two launches, worked out once for each pair of signatures."""
+"""Works out what to compare of two launches, once for each pair of signatures."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tracing.store import Run
 Signatures: TypeAlias = Mapping[int, tuple[Kernel, Signature]]  # of one process, by number
 
 
-class Change(NamedTuple):
+class SettingChange(NamedTuple):
     """One setting of a launch that differs."""
 
     name: str  # "grid", "num_warps", a constant or an argument
@@ -55,7 +55,7 @@ class Slot:
 class SignaturePair:
     """A launch of run a and one of run b, without their bits and storages."""
 
-    changes: tuple[Change, ...]  # how they are launched differently
+    changes: tuple[SettingChange, ...]  # how they are launched differently
     slots: tuple[Slot, ...]
     addresses: tuple[str, ...] = ()  # arguments that hold addresses, which no two runs have in common
 
@@ -131,13 +131,13 @@ def _contents(arg: Argument) -> object:
     return arg.tensor and (arg.tensor.dtype, arg.tensor.shape)
 
 
-def _changes(kernel_a: Kernel, one: Signature, kernel_b: Kernel, other: Signature) -> Iterator[Change]:
+def _changes(kernel_a: Kernel, one: Signature, kernel_b: Kernel, other: Signature) -> Iterator[SettingChange]:
     a, b = _settings(kernel_a, one), _settings(kernel_b, other)
     addresses = {arg.name for signature in (one, other) for arg in signature.args if arg.addresses}
     for name in a | b:
         theirs, ours = a.get(name, "absent"), b.get(name, "absent")
         if theirs != ours and name not in addresses:
-            yield Change(name, theirs, ours)
+            yield SettingChange(name, theirs, ours)
 
 
 def identities(known: Signatures) -> dict[int, tuple[tuple[str, str], ...]]:

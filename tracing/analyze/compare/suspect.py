@@ -1,4 +1,4 @@
-"""Which launch a divergence accuses, so that it can be replayed."""
+"""Finds the launch that a divergence accuses, so that it can be replayed."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from tracing.analyze.compare.divergence import (
     Host,
     InputDiffers,
     OneSided,
-    Operator,
+    OperatorCause,
     OtherTensor,
     Overrun,
-    Stream,
+    StreamCause,
     Uninitialised,
 )
 from tracing.errors import Problem
@@ -26,14 +26,14 @@ def suspect(found: Divergence, runs: tuple[Run, Run]) -> tuple[int, int]:
     if not isinstance(found, InputDiffers) or isinstance(found.cause, Uninitialised):
         return pair.a.index, pair.b.index
     cause = found.cause
-    if isinstance(cause, Operator):
+    if isinstance(cause, OperatorCause):
         operator = cause.names[1] or cause.names[0]
         raise Problem(f"what differs was written by {operator}, which is no kernel of Triton")
     if isinstance(cause, Host):
         raise Problem("no kernel wrote what differs: it comes from outside of Triton")
     if isinstance(cause, OtherTensor):
         raise Problem("the program passes another tensor to this kernel")
-    if not isinstance(cause, (Overrun, Stream)):
+    if not isinstance(cause, (Overrun, StreamCause)):
         raise Problem(cause.why)
     return _partners(cause.writer.a, cause.writer.b, found.pair.rank, runs)
 

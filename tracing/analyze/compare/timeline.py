@@ -1,4 +1,4 @@
-"""One process of one run in the order in which it happened: launches, and what memory held before each."""
+"""Reads one process in launch order: each launch, and the writes that its inputs come from."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import NamedTuple, TypeAlias, TypeVar
 
-from tracing.analyze.compare.memory import Input, Left, Memory, Sources, Write, WriteKind, span
+from tracing.analyze.align.launch_matching import Queue
+from tracing.analyze.compare.memory import Input, Left, MemoryWrites, Sources, Write, WriteKind, span
 from tracing.analyze.compare.signature_pair import Signatures, signature_of
 from tracing.digest.columns import Row
 from tracing.model import (
@@ -41,11 +42,10 @@ class Position(NamedTuple):
 
 
 Covers: TypeAlias = Callable[[int, str, str, int], bool]
-Queue: TypeAlias = tuple[int, int]  # stream and thread: what is launched there runs in order
 
 
 @dataclass(slots=True)
-class Step:
+class TimelineStep:
     """A launch, and where what it reads came from."""
 
     row: Row
@@ -100,7 +100,7 @@ class Timeline:
 
     def __init__(self, run: Run, process: str, known: Signatures) -> None:
         self._run, self._process, self._known = run, process, known
-        self.memory = Memory()
+        self.memory = MemoryWrites()
         self._addresses = {one.id: one.address for one in run.view(process, Storage, Storage)}
         self._writes = 0
         self._plans: dict[object, _Plan] = {}
@@ -116,7 +116,7 @@ class Timeline:
             index = row.line.index
         return index + 1
 
-    def steps(self, start: Position, covers: Covers | None = None) -> Iterator[Step]:
+    def steps(self, start: Position, covers: Covers | None = None) -> Iterator[TimelineStep]:
         """The launches from a position on.
 
         covers -- asked for each with its index, kernel, phase and rank: one that it refuses is left out
@@ -141,11 +141,7 @@ class Timeline:
         """The digests of an operator's call, if they were taken."""
         return self._operators.digests(operator.number)
 
-    def operators_since(self, index: int) -> list[tuple[OperatorCall, OperatorSignature]]:
-        """The operators that were called when `index` launches had been made, or later."""
-        return [(one, self._operators.signatures[one.signature]) for one in self._operators.all(index)]
-
-    def _advance(self, row: Row, *, look: bool) -> Step:
+    def _advance(self, row: Row, *, look: bool) -> TimelineStep:
         for call in self._operators.before(row.line.index):
             self._apply(call)
         kernel, signature = signature_of(row, self._known, self._run)
@@ -158,7 +154,7 @@ class Timeline:
                 found = self._sources(touched, addresses[touched.tensor], row, kernel)
                 sources[touched.position] = found
         rereads = tuple(one for one in rereads if look and self._is_on_top(one, sources))
-        step = Step(row, kernel, signature, addresses, sources, access, outside, rereads)
+        step = TimelineStep(row, kernel, signature, addresses, sources, access, outside, rereads)
         self._launched(step, plan)
         return step
 
@@ -201,7 +197,7 @@ class Timeline:
 
     # ---- writes
 
-    def _launched(self, step: Step, plan: _Plan) -> None:
+    def _launched(self, step: TimelineStep, plan: _Plan) -> None:
         for touched in plan.writes:
             if touched.tensor < len(step.addresses):
                 self._wrote(step, touched, step.addresses[touched.tensor])
@@ -215,7 +211,7 @@ class Timeline:
                     step.row.line.stream, whole=False, out_of_bounds=True, order=self._writes,
                 ))  # fmt: skip
 
-    def _wrote(self, step: Step, touched: _Touched, address: int) -> None:
+    def _wrote(self, step: TimelineStep, touched: _Touched, address: int) -> None:
         row, access, position = step.row, step.access, touched.position
         start, stop = address + touched.start, address + touched.stop
         after = row.bits(touched.after, touched.after + 1)
@@ -284,10 +280,6 @@ class _Operators:
 
     def count(self, name: str, arguments: str, launch: int) -> int:
         return bisect_right(self._called.get((name, arguments), ()), launch)
-
-    def all(self, launch: int) -> Iterator[OperatorCall]:
-        calls = self._run.view(self._process, OperatorCall, OperatorCall)
-        return (one for one in calls if one.launch >= launch and one.signature in self.signatures)
 
     def digests(self, call: int) -> OperatorDigests | None:
         return self._digests.get(call)

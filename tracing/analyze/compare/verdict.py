@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from tracing.analyze.compare.causes import Follows
 from tracing.analyze.compare.comparison import Comparison
-from tracing.analyze.compare.divergence import Cause, Divergence, Unknown
+from tracing.analyze.compare.divergence import Cause, Divergence, UnknownCause
 from tracing.analyze.runs.coverage import coverage
 from tracing.analyze.runs.results import (
     ResultDiffers,
@@ -30,7 +30,7 @@ class ResultCause:
 
 
 @dataclass(slots=True)
-class Verdict:
+class ComparisonVerdict:
     """Two runs being compared: iterate over the launches that differ; the rest is complete afterwards."""
 
     comparison: Comparison
@@ -43,7 +43,7 @@ class Verdict:
     _runs: tuple[Run, ...] = field(default=())
 
     @classmethod
-    def of(cls, a: Run, b: Run, window: int) -> Verdict:
+    def of(cls, a: Run, b: Run, window: int) -> ComparisonVerdict:
         """Compare two runs, with launches that only one run has looked for `window` launches ahead."""
         comparison = Comparison(a, b, window)
         notes, both = comparison.notes, coverage(a.info, b.info)
@@ -80,4 +80,4 @@ class Verdict:
 
 
 def _certainty(found: ResultCause) -> bool:
-    return isinstance(found.cause, Unknown) or not getattr(found.cause, "proven", True)
+    return isinstance(found.cause, UnknownCause) or not getattr(found.cause, "proven", True)

@@ -1,16 +1,16 @@
-"""Does a change of configuration come from an autotuner?"""
+"""Decides whether a change of configuration comes from an autotuner."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
 
-from tracing.analyze.compare.signature_pair import Change
+from tracing.analyze.compare.signature_pair import SettingChange
 from tracing.model import Winner
 from tracing.store import Run
 
 
-class Winners:
+class RecordedWinners:
     """What autotuners chose in two runs, by kernel."""
 
     def __init__(self, a: Run, b: Run) -> None:
@@ -23,7 +23,7 @@ class Winners:
                 found[one.kernel].append({name: str(value) for name, value in one.config.items()})
         return found
 
-    def explain(self, kernel: str, changes: Sequence[Change]) -> bool:
+    def explain(self, kernel: str, changes: Sequence[SettingChange]) -> bool:
         """True if autotuners of both runs chose exactly these values; the grid follows from them."""
         named = [change for change in changes if change.name != "grid"]
         return bool(named) and all(

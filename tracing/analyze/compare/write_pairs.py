@@ -1,4 +1,4 @@
-"""Which write of run a is the same write in run b, of those that a tensor comes from."""
+"""Pairs the writes that a tensor comes from in run a with those in run b."""
 
 from __future__ import annotations
 

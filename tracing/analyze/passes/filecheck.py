@@ -15,7 +15,7 @@ _ANY = "{{[^ ]+}}"
 
 
 @dataclass(slots=True)
-class Names:
+class ValueNames:
     """The FileCheck variables of one part."""
 
     aliases: Mapping[str, str]  # of attributes -> variable
@@ -24,7 +24,7 @@ class Names:
     bound: set[str] = field(default_factory=set)  # SSA names whose variable has their value here
 
 
-def general(line: str, names: Names) -> str:
+def general(line: str, names: ValueNames) -> str:
     """The pattern for one line, and in `names` what it binds.
 
     line -- without indentation; its results are left out where no other line asks for them
@@ -54,7 +54,7 @@ def defined(line: str) -> set[str]:
     return {*inside, *re.findall(r"%[\w$.-]+", results_of(line.strip())[0])}
 
 
-def _token(token: str, operation: str, names: Names, new: Collection[str]) -> str:
+def _token(token: str, operation: str, names: ValueNames, new: Collection[str]) -> str:
     if token[0] == "#":
         return f"#[[{names.aliases[token[1:]]}]]" if token[1:] in names.aliases else token
     if token[0] == "^":

@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
-from tracing.analyze.passes.filecheck import TOKEN, Names, defined, general, results_of
+from tracing.analyze.passes.filecheck import TOKEN, ValueNames, defined, general, results_of
 from tracing.analyze.passes.operations import counts, operations, without_locations
 from tracing.errors import Problem
 
@@ -163,7 +163,7 @@ def _checks(source: _Module, result: _Module, limit: int | None, only: str | Non
     choices = [one for one in choices if one.lines]
     used = _reached([one.part.lines[at] for one in choices for at in one.lines], result.aliases)
     aliases = {name: f"${name.upper()}" for name in used}
-    names = Names(aliases, frozenset())
+    names = ValueNames(aliases, frozenset())
     for name, value in result.aliases.items():
         if name in used:
             yield f"// CHECK: #[[{aliases[name]}:.+]] = {general(value, names)}"
@@ -224,7 +224,7 @@ def _with_constants(part: _Part, lines: Collection[int]) -> set[int]:
 
 def _part_checks(choice: _Choice, aliases: Mapping[str, str]) -> Iterator[str]:
     part, chosen = choice.part, set(choice.lines)
-    names = Names(aliases, _shared(choice) if choice.names else frozenset())
+    names = ValueNames(aliases, _shared(choice) if choice.names else frozenset())
     for at, line in enumerate(part.lines):
         if at == 0 and part.label:
             yield f"// CHECK-LABEL: {part.label}"
@@ -244,7 +244,7 @@ def _shared(choice: _Choice) -> frozenset[str]:
     return frozenset(token for token, number in times.items() if number > 1)
 
 
-def _head(line: str, names: Names, changed: bool) -> Iterator[str]:
+def _head(line: str, names: ValueNames, changed: bool) -> Iterator[str]:
     # arguments, up to the last one that a later line names; attributes if they are new
     arguments = list(re.finditer(r"(%[\w$.-]+): ([^,{})]*[^,{}) ])", line))
     while arguments and arguments[-1][1] not in names.needed:

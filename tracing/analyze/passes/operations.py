@@ -24,7 +24,7 @@ _BRACE = re.compile(rf"{_STRING}|[{{}}]")
 
 
 @dataclass(frozen=True, slots=True)
-class Operation:
+class PrintedOperation:
     """One operation of an IR text."""
 
     line: int  # of the text, from 1, where the operation begins
@@ -39,12 +39,12 @@ def counts(text: str) -> Counter[str]:
     return Counter(match["name"] for match in matches if match)
 
 
-def operations(text: str) -> list[Operation]:
+def operations(text: str) -> list[PrintedOperation]:
     """The operations of a module in order, each with its location.
 
     The location of an operation with regions stands after the last of them, lines below its name.
     """
-    listed: list[Operation] = []
+    listed: list[PrintedOperation] = []
     owners: list[int] = []  # for each open region, the operation it belongs to; -1: the module
     latest = {0: -1}  # at each depth the last operation, for lines that go on with it: `default {`
     for number, line in enumerate(text.splitlines(), 1):
@@ -55,7 +55,7 @@ def operations(text: str) -> list[Operation]:
             owner = owners.pop()
         if match := _OPERATION.match(body):
             owner = latest[len(owners)] = len(listed)
-            listed.append(Operation(number, match["name"], body.strip()))
+            listed.append(PrintedOperation(number, match["name"], body.strip()))
         if location and owner >= 0:
             listed[owner] = replace(listed[owner], location=location)
         owners += [latest.get(len(owners), -1)] * opened

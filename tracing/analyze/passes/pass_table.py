@@ -182,7 +182,7 @@ def find_pass(passes: Sequence[P], which: str, stage: str | None = None) -> P:
 
 
 @dataclass(frozen=True, slots=True)
-class Step(Generic[P]):
+class PassStep(Generic[P]):
     """One pass, and the operations of interest before and after it."""
 
     record: P
@@ -190,7 +190,9 @@ class Step(Generic[P]):
     after: Mapping[str, int]  # empty where the pass did not end
 
 
-def steps(run: Run, passes: Sequence[P], count: Callable[[str], Mapping[str, int]] = counts) -> list[Step[P]]:
+def steps(
+    run: Run, passes: Sequence[P], count: Callable[[str], Mapping[str, int]] = counts
+) -> list[PassStep[P]]:
     """The passes of one compilation with all their operations; reads each distinct IR once.
 
     count -- the operations in a text
@@ -198,15 +200,15 @@ def steps(run: Run, passes: Sequence[P], count: Callable[[str], Mapping[str, int
     known: dict[Blob, Mapping[str, int]] = {}
     for blob in {blob for one in passes for blob in (one.before, one.after) if blob}:
         known[blob] = count(run.text(blob))
-    return [Step(one, known.get(one.before, {}), known.get(one.after or "", {})) for one in passes]
+    return [PassStep(one, known.get(one.before, {}), known.get(one.after or "", {})) for one in passes]
 
 
-def history(steps: Sequence[Step[P]], wanted: Collection[str]) -> list[Step[P]]:
+def history(steps: Sequence[PassStep[P]], wanted: Collection[str]) -> list[PassStep[P]]:
     """The steps that change how often some operations occur, with only those operations in them.
 
     A pass that did not end changes nothing that is known.
     """
-    only = [Step(one.record, _only(one.before, wanted), _only(one.after, wanted)) for one in steps]
+    only = [PassStep(one.record, _only(one.before, wanted), _only(one.after, wanted)) for one in steps]
     return [one for one in only if one.record.after is not None and one.before != one.after]
 
 

@@ -12,13 +12,13 @@ from collections.abc import Collection, Mapping, Sequence
 
 from tracing.analyze.passes.locations import Located, Stack, located
 from tracing.analyze.passes.operations import operations
-from tracing.analyze.passes.pass_table import Step, history
+from tracing.analyze.passes.pass_table import PassStep, history
 from tracing.model import PassRecord
 from tracing.store import Run
 
 
 def replacements(
-    run: Run, steps: Sequence[Step[PassRecord]], wanted: Collection[str]
+    run: Run, steps: Sequence[PassStep[PassRecord]], wanted: Collection[str]
 ) -> dict[tuple[int, str], Mapping[str, int]]:
     """Which operations replaced those that passes removed.
 

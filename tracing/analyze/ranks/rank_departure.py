@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
-from tracing.analyze.ranks.rank_events import Event
+from tracing.analyze.ranks.rank_events import RankEvent
 
-Kind: TypeAlias = Literal["launch", "lacking", "more", "collective", "altered", "update", "output"]
+DepartureKind: TypeAlias = Literal["launch", "lacking", "more", "collective", "altered", "update", "output"]
 Groups: TypeAlias = tuple[tuple[tuple[int, ...], str], ...]  # ranks and what they have, the most ranks first
 
 
@@ -17,8 +17,8 @@ Groups: TypeAlias = tuple[tuple[tuple[int, ...], str], ...]  # ranks and what th
 class Parting:
     """The event at which ranks that did the same no longer do."""
 
-    kind: Kind
-    event: Event  # of the first rank that has it
+    kind: DepartureKind
+    event: RankEvent  # of the first rank that has it
     groups: Groups
     argument: str = ""  # of a launch; which tensor, of a landmark
     before: Mapping[int, tuple[str, ...]] = field(default_factory=dict)  # what those that left did, in order

@@ -24,7 +24,7 @@ from tracing.store import Run, rank_of
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class RankEvent:
     """One launch, or one landmark, of one rank."""
 
     name: str  # of the kernel, the collective, the update
@@ -43,7 +43,7 @@ class Event:
         return f"{self.name} #{self.ordinal}, before launch #{self.launch}"
 
 
-Step: TypeAlias = Mapping[int, Event]  # by rank: what is the same event on all of these
+RankStep: TypeAlias = Mapping[int, RankEvent]  # by rank: what is the same event on all of these
 
 
 class RankEvents:
@@ -53,7 +53,7 @@ class RankEvents:
         self.rank = rank_of(process)
         self._run, self._process = run, process
 
-    def __iter__(self) -> Iterator[Event]:
+    def __iter__(self) -> Iterator[RankEvent]:
         known = self._run.signatures(self._process)
         marks = landmarks(self._run, self._process)
         waiting = next(marks, None)
@@ -63,13 +63,13 @@ class RankEvents:
                 yield waiting
                 waiting = next(marks, None)
             if way := known.get(row.line.signature):
-                yield Event(way[0].name, index, 0, row, way, rank=self.rank)
+                yield RankEvent(way[0].name, index, 0, row, way, rank=self.rank)
         while waiting is not None:
             yield waiting
             waiting = next(marks, None)
 
 
-def landmarks(run: Run, process: str) -> Iterator[Event]:
+def landmarks(run: Run, process: str) -> Iterator[RankEvent]:
     """The landmarks of one process of a run with their digests; holds all digests in memory."""
     bits: dict[tuple[int, str], tuple[str, ...]] = {}
     for line in run.view(process, LandmarkDigests, LandmarkDigests):
@@ -78,7 +78,7 @@ def landmarks(run: Run, process: str) -> Iterator[Event]:
     counts = Counter[str]()
     for one in run.view(process, Landmark, Landmark):
         sides = bits.get((one.index, "inputs")), bits.get((one.index, "results"))
-        yield Event(one.name, one.launch, counts[one.name], None, None, one, *sides, rank_of(process))
+        yield RankEvent(one.name, one.launch, counts[one.name], None, None, one, *sides, rank_of(process))
         counts[one.name] += 1
 
 
@@ -96,7 +96,7 @@ def ranks_of(run: Run) -> tuple[list[RankEvents], list[str]]:
     return [RankEvents(run, processes[0]) for _, processes in sorted(by_rank.items())], notes
 
 
-def side_by_side(ranks: list[RankEvents]) -> Iterator[tuple[Step, Mapping[int, str]]]:
+def side_by_side(ranks: list[RankEvents]) -> Iterator[tuple[RankStep, Mapping[int, str]]]:
     """Aligns the events of several ranks: each event, the ranks that have it, and what the others have.
 
     Of ranks that have it not, it is given what they do next: the text is empty at an end.
@@ -116,9 +116,9 @@ def side_by_side(ranks: list[RankEvents]) -> Iterator[tuple[Step, Mapping[int, s
 class _Ahead:
     # one rank, looked at ahead
 
-    def __init__(self, events: Iterator[Event]) -> None:
+    def __init__(self, events: Iterator[RankEvent]) -> None:
         self._events = events
-        self.held = deque[Event]()
+        self.held = deque[RankEvent]()
         self.lacks = 0  # how many of the coming events of most ranks it does not have
         self.instead = 0  # for how many of them it has others, as many
 
@@ -130,7 +130,7 @@ class _Ahead:
         self._fill(WINDOW)
         return [event.name for event in islice(self.held, WINDOW)]
 
-    def take(self) -> Event:
+    def take(self) -> RankEvent:
         self._fill(1)
         return self.held.popleft()
 
@@ -139,7 +139,7 @@ class _Ahead:
             self.held.extend(islice(self._events, count - len(self.held)))
 
 
-def _out_of_step(ahead: dict[int, _Ahead]) -> Iterator[tuple[Step, Mapping[int, str]]]:
+def _out_of_step(ahead: dict[int, _Ahead]) -> Iterator[tuple[RankStep, Mapping[int, str]]]:
     # one event of most ranks, after all that others have more
     here = {rank: one for rank, one in ahead.items() if not one.lacks and one.name() is not None}
     if not here:  # those that lacked what was there are all that go on

@@ -20,8 +20,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from tracing.analyze.compare.signature_pair import SignaturePair, Slot, signature_pair
-from tracing.analyze.ranks.rank_departure import Kind, Parting, groups_of, joined
-from tracing.analyze.ranks.rank_events import Event, RankEvents, Step, ranks_of, side_by_side
+from tracing.analyze.ranks.rank_departure import DepartureKind, Parting, groups_of, joined
+from tracing.analyze.ranks.rank_events import RankEvent, RankEvents, RankStep, ranks_of, side_by_side
 from tracing.store import Run
 
 MEMORY = 3  # events that are reported before one that differs
@@ -74,11 +74,11 @@ class RankComparison:
             for rank, event in step.items():
                 done[rank].append(str(event))
 
-    def _at(self, step: Step, absent: Mapping[int, str]) -> Iterator[Parting]:
+    def _at(self, step: RankStep, absent: Mapping[int, str]) -> Iterator[Parting]:
         first = next(iter(step.values()))
         if absent:
             # what is lacking on most ranks is more on the others
-            kind: Kind = "lacking" if len(step) >= len(absent) else "more"
+            kind: DepartureKind = "lacking" if len(step) >= len(absent) else "more"
             told = {rank: event.name for rank, event in step.items()}
             told |= {rank: name or "its end" for rank, name in absent.items()}
             yield Parting(kind, first, groups_of(told))
@@ -96,7 +96,7 @@ class RankComparison:
 
     # ---- launches
 
-    def _launches(self, step: Step) -> Iterator[Parting]:
+    def _launches(self, step: RankStep) -> Iterator[Parting]:
         first = next(iter(step.values()))
         lowest = next(iter(step))
         ways = {rank: self._way((lowest, first), (rank, event)) for rank, event in step.items()}
@@ -122,7 +122,7 @@ class RankComparison:
                     groups = groups_of(_bits(slot, step, ways))
                     yield Parting("output", first, groups, slot_name(first, slot))
 
-    def _way(self, one: tuple[int, Event], other: tuple[int, Event]) -> SignaturePair:
+    def _way(self, one: tuple[int, RankEvent], other: tuple[int, RankEvent]) -> SignaturePair:
         (rank_a, a), (rank_b, b) = one, other
         assert a.row and b.row and a.way and b.way
         patterns = (a.row.before, a.row.after, b.row.before, b.row.after)
@@ -133,7 +133,7 @@ class RankComparison:
         return way
 
     def _altered(
-        self, step: Step, ways: Mapping[int, SignaturePair], unequal: Sequence[Slot]
+        self, step: RankStep, ways: Mapping[int, SignaturePair], unequal: Sequence[Slot]
     ) -> Iterator[Parting]:
         # what a collective left alike on all ranks, and nothing should have written since
         first = next(iter(step.values()))
@@ -161,13 +161,13 @@ class RankComparison:
 
     # ---- landmarks
 
-    def _collective(self, step: Step) -> Iterator[Parting]:
+    def _collective(self, step: RankStep) -> Iterator[Parting]:
         first = next(iter(step.values()))
         if not leaves_alike(first.name):
             self.other_collectives += 1
             return
         self.collectives += 1
-        by_members: dict[tuple[int, ...], dict[int, Event]] = defaultdict(dict)
+        by_members: dict[tuple[int, ...], dict[int, RankEvent]] = defaultdict(dict)
         for rank, event in step.items():
             assert event.landmark is not None
             by_members[event.landmark.ranks][rank] = event
@@ -180,7 +180,7 @@ class RankComparison:
                 self._spoilt.add(first.name)
                 yield Parting("collective", first, groups_of(told), f"result {number}")
 
-    def _update(self, step: Step) -> Iterator[Parting]:
+    def _update(self, step: RankStep) -> Iterator[Parting]:
         first = next(iter(step.values()))
         assert first.landmark is not None
         self.updates += 1
@@ -211,13 +211,13 @@ def leaves_alike(name: str) -> bool:
     return library in ("c10d", "_c10d_functional") and operator.startswith(_ALIKE)
 
 
-def slot_name(event: Event, slot: Slot) -> str:
+def slot_name(event: RankEvent, slot: Slot) -> str:
     """The name of a slot's argument."""
     assert event.way is not None
     return event.way[1].args[slot.position].name
 
 
-def _unequal(step: Step) -> Iterator[tuple[int, dict[int, str]]]:
+def _unequal(step: RankStep) -> Iterator[tuple[int, dict[int, str]]]:
     # the results of a landmark that differ between ranks: which, and the bits of each
     for number in range(min(len(event.results or ()) for event in step.values())):
         told = {rank: (event.results or ())[number] for rank, event in step.items()}
@@ -225,7 +225,7 @@ def _unequal(step: Step) -> Iterator[tuple[int, dict[int, str]]]:
             yield number, told
 
 
-def _bits(slot: Slot, step: Step, ways: Mapping[int, SignaturePair]) -> dict[int, str]:
+def _bits(slot: Slot, step: RankStep, ways: Mapping[int, SignaturePair]) -> dict[int, str]:
     # of one digest on every rank; where it stands may differ between them
     told = {}
     for rank, event in step.items():
@@ -234,7 +234,7 @@ def _bits(slot: Slot, step: Step, ways: Mapping[int, SignaturePair]) -> dict[int
     return told
 
 
-def _outputs(first: Event, step: Step, ways: Mapping[int, SignaturePair]) -> list[Slot]:
+def _outputs(first: RankEvent, step: RankStep, ways: Mapping[int, SignaturePair]) -> list[Slot]:
     # what the launch left differently on some rank
     slots: dict[int, Slot] = {}
     for rank, event in step.items():
@@ -245,7 +245,7 @@ def _outputs(first: Event, step: Step, ways: Mapping[int, SignaturePair]) -> lis
     return list(slots.values())
 
 
-def _held_other_bits(slot: Slot, step: Step, ways: Mapping[int, SignaturePair]) -> bool:
+def _held_other_bits(slot: Slot, step: RankStep, ways: Mapping[int, SignaturePair]) -> bool:
     first = next(iter(step.values())).row
     return any(
         one.held_other_bits(first, event.row)
@@ -255,6 +255,6 @@ def _held_other_bits(slot: Slot, step: Step, ways: Mapping[int, SignaturePair]) 
     )
 
 
-def _offsets(slot: Slot, step: Step) -> int:
+def _offsets(slot: Slot, step: RankStep) -> int:
     metas = [event.way[1].args[slot.position].tensor for event in step.values() if event.way]
     return len({meta.offset for meta in metas if meta})

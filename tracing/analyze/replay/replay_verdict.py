@@ -80,11 +80,11 @@ class NothingRecorded:
 
 
 @dataclass(frozen=True, slots=True)
-class Undecided:
+class UndecidedReplay:
     """Elements that depend on memory whose content was not kept hide whether the others are as recorded."""
 
 
-Verdict: TypeAlias = (
+ReplayVerdict: TypeAlias = (
     OwnRace
     | CodeDiffers
     | InputsDiffer
@@ -94,13 +94,13 @@ Verdict: TypeAlias = (
     | Reproduced
     | NotReproduced
     | NothingRecorded
-    | Undecided
+    | UndecidedReplay
 )
 
 
 def verdict(
     result: ReplayResult, recorded: Recorded, other_inputs: Sequence[str], changed_inputs: Sequence[str] = ()
-) -> Verdict:
+) -> ReplayVerdict:
     """What the replays say.
 
     recorded       -- of each run that was asked about
@@ -156,7 +156,7 @@ def _alike(left: Digest, recorded: Digest, written: Sequence[int] | None) -> boo
     return all(a == b for a, b in ranges) if ranges else None
 
 
-def _of_one_result(left: Mapping[Side, int | None], recorded: Recorded) -> Verdict:
+def _of_one_result(left: Mapping[Side, int | None], recorded: Recorded) -> ReplayVerdict:
     # all replays left one result; left: how many of them left that of each run
     if not left:
         return NothingRecorded()
@@ -168,7 +168,7 @@ def _of_one_result(left: Mapping[Side, int | None], recorded: Recorded) -> Verdi
         return NotReproduced()
     if _differ(recorded):
         return NeedsOtherMemory()
-    return Undecided() if None in left.values() else Reproduced()
+    return UndecidedReplay() if None in left.values() else Reproduced()
 
 
 def _differ(recorded: Recorded) -> bool:

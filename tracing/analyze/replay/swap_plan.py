@@ -40,7 +40,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class SwapPlan:
     """What a swap test can replace."""
 
     candidates: tuple[Candidate, ...]  # in the order of their first launches
@@ -56,7 +56,7 @@ def results(run: Run) -> dict[str, str]:
     return bits
 
 
-def plan(a: Run, b: Run, version: Version | None) -> Plan:
+def plan(a: Run, b: Run, version: Version | None) -> SwapPlan:
     """What of run b can be replaced.
 
     version -- with what; None: with a's source and configuration, whatever of them differs
@@ -75,7 +75,7 @@ def plan(a: Run, b: Run, version: Version | None) -> Plan:
             alike.append(kernel)
         else:
             candidates.append(candidate)
-    return Plan(tuple(candidates), tuple(alike), not_covered)
+    return SwapPlan(tuple(candidates), tuple(alike), not_covered)
 
 
 def each_launch(candidates: Sequence[Candidate]) -> list[Candidate]:

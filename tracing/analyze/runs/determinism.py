@@ -54,7 +54,7 @@ class Rate:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class DifferenceTable:
     """Which kernels and results differed in which run, and what was perturbed there."""
 
     runs: Sequence[int]
@@ -79,7 +79,7 @@ def rate(repeats: Sequence[Repeat]) -> Rate:
     return Rate(sum(one.differs for one in repeats), len(repeats))
 
 
-def table(repeats: Sequence[Repeat]) -> Table:
+def table(repeats: Sequence[Repeat]) -> DifferenceTable:
     """Kernel × run, and below it result × run and perturbation × run."""
     kernels: dict[str, dict[int, str]] = {}
     results: dict[str, dict[int, str]] = {}
@@ -99,4 +99,4 @@ def table(repeats: Sequence[Repeat]) -> Table:
                 perturbed.setdefault(one.what, {})[repeat.index] = one.how
             else:
                 unperturbed[one.what] = one.why_not
-    return Table([one.index for one in repeats], kernels, results, perturbed, unperturbed)
+    return DifferenceTable([one.index for one in repeats], kernels, results, perturbed, unperturbed)

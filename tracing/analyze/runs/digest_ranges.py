@@ -13,12 +13,12 @@ from tracing.digest.columns import RANGE, TILE_BYTES, block_tiles
 from tracing.model import Digest, TensorMeta
 from tracing.views import element_bytes
 
-Pair: TypeAlias = tuple[Digest, Digest]
+DigestPair: TypeAlias = tuple[Digest, Digest]
 Blame: TypeAlias = Literal["launch", "untouched", "open"]
 
 
 def differing_elements(
-    meta: TensorMeta, a: Digest, b: Digest, before: Pair | None = None
+    meta: TensorMeta, a: Digest, b: Digest, before: DigestPair | None = None
 ) -> list[tuple[int, int]]:
     """Ranges START:STOP of elements, in logical order, in which two tensors of one layout differ.
 
@@ -38,7 +38,7 @@ def differing_elements(
     return ranges
 
 
-def blame(before: Pair, after: Pair) -> Blame:
+def blame(before: DigestPair, after: DigestPair) -> Blame:
     """Decide whether two launches caused a difference in memory that may have differed before.
 
     before, after -- the digests of one argument in both runs
@@ -59,6 +59,6 @@ def blame(before: Pair, after: Pair) -> Blame:
     return "open" if any(changed) else "untouched"
 
 
-def _differ(pair: Pair, start: int) -> bool:
+def _differ(pair: DigestPair, start: int) -> bool:
     a, b = pair
     return a.tiles[start : start + RANGE] != b.tiles[start : start + RANGE]

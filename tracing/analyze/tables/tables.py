@@ -17,7 +17,6 @@ from tracing.analyze.compare.divergence import (
     kind_of,
     settings_of,
 )
-from tracing.analyze.compare.signature_pair import signature_of
 from tracing.analyze.ranks.rank_events import landmarks
 from tracing.analyze.runs.results import value_text
 from tracing.model import (
@@ -34,7 +33,7 @@ from tracing.model import (
 )
 from tracing.store import Run, rank_of
 
-Rows: TypeAlias = Iterator[Mapping[str, object]]
+TableRows: TypeAlias = Iterator[Mapping[str, object]]
 _OF_TENSOR = ("dtype", "shape", "stride", "bits", "l1", "nan", "inf")  # columns of results
 
 COLUMNS: Mapping[str, Mapping[str, str]] = {
@@ -80,7 +79,7 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
 }  # fmt: skip
 
 
-def _launches(runs: Sequence[Run]) -> Rows:
+def _launches(runs: Sequence[Run]) -> TableRows:
     for run, rank, launch in _all(runs):
         kernel = launch.kernel
         yield {
@@ -92,11 +91,11 @@ def _launches(runs: Sequence[Run]) -> Rows:
         }  # fmt: skip
 
 
-def _arguments(runs: Sequence[Run]) -> Rows:
+def _arguments(runs: Sequence[Run]) -> TableRows:
     for run, rank, launch in _all(runs):
         for position, arg in enumerate(launch.args):
-            place = {"run": run.name, "rank": rank, "launch": launch.index, "position": position}
-            yield place | _argument(arg)
+            key = {"run": run.name, "rank": rank, "launch": launch.index, "position": position}
+            yield key | _argument(arg)
 
 
 def _argument(arg: KernelArg) -> dict[str, object]:
@@ -112,14 +111,14 @@ def _argument(arg: KernelArg) -> dict[str, object]:
     }  # fmt: skip
 
 
-def _times(runs: Sequence[Run]) -> Rows:
+def _times(runs: Sequence[Run]) -> TableRows:
     for run, rank, process in _processes(runs, LaunchTime):
         for one in run.view(process, LaunchTime, LaunchTime):
-            place = {"run": run.name, "rank": rank, "launch": one.launch}
-            yield place | {"wall_us": one.wall_us, "device_us": one.device_us}
+            key = {"run": run.name, "rank": rank, "launch": one.launch}
+            yield key | {"wall_us": one.wall_us, "device_us": one.device_us}
 
 
-def _passes(runs: Sequence[Run]) -> Rows:
+def _passes(runs: Sequence[Run]) -> TableRows:
     for run in runs:
         for one in run.passes():
             compiled = one.compilation
@@ -131,7 +130,7 @@ def _passes(runs: Sequence[Run]) -> Rows:
             }  # fmt: skip
 
 
-def _divergences(runs: Sequence[Run]) -> Rows:
+def _divergences(runs: Sequence[Run]) -> TableRows:
     for run in runs[1:]:
         for found in Comparison(runs[0], run):
             launch, who, sides = found.pair.launch, accused(found), _sides(found)
@@ -155,7 +154,7 @@ def _sides(found: Divergence) -> tuple[str | None, str | None]:
     return None, None
 
 
-def _results(runs: Sequence[Run]) -> Rows:
+def _results(runs: Sequence[Run]) -> TableRows:
     for run, rank, process in _processes(runs, Result):
         for one in run.view(process, Result, Result):
             yield {"run": run.name, "rank": rank, "name": one.name} | _value(one.value)
@@ -169,7 +168,7 @@ def _value(value: Value) -> dict[str, object]:
     return {"type": "Tensor", "value": None} | dict(zip(_OF_TENSOR, found, strict=True))
 
 
-def _winners(runs: Sequence[Run]) -> Rows:
+def _winners(runs: Sequence[Run]) -> TableRows:
     for run, rank, process in _processes(runs, Winner):
         for one in run.view(process, Winner, Winner):
             yield {
@@ -180,7 +179,7 @@ def _winners(runs: Sequence[Run]) -> Rows:
             }  # fmt: skip
 
 
-def _landmarks(runs: Sequence[Run]) -> Rows:
+def _landmarks(runs: Sequence[Run]) -> TableRows:
     for run, rank, process in _processes(runs, Landmark):
         for event in landmarks(run, process):
             assert event.landmark is not None
@@ -197,12 +196,11 @@ def _processes(runs: Sequence[Run], kind: type[Record]) -> Iterator[tuple[Run, i
 
 def _all(runs: Sequence[Run]) -> Iterator[tuple[Run, int, KernelLaunch]]:
     for run, rank, process in _processes(runs, LaunchLine):
-        known = run.signatures(process)
-        for row in run.rows(process):
-            yield run, rank, run.joined(row, *signature_of(row, known, run))
+        for launch in map(run.joiner(process).launch, run.rows(process)):
+            yield run, rank, launch
 
 
-ROWS: Mapping[str, Callable[[Sequence[Run]], Rows]] = {
+ROWS: Mapping[str, Callable[[Sequence[Run]], TableRows]] = {
     "launches": _launches, "arguments": _arguments, "times": _times, "passes": _passes,
     "divergences": _divergences, "results": _results, "winners": _winners, "landmarks": _landmarks,
 }  # fmt: skip

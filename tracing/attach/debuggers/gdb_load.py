@@ -1,6 +1,7 @@
 """Load the commands of `help triton` into gdb, with gdb's `source`.
 
-Runs in gdb's own Python, which knows nothing of this project: its folder is put on the path.
+Runs in gdb's own Python, which does not know this project: this folder, and the one with the package
+`tracing`, are put on the path.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from pathlib import Path
 import gdb
 
 HERE = Path(__file__).resolve().parent
-sys.path.append(str(HERE))
+sys.path += [str(HERE), str(HERE.parents[2])]
 
 import gdb_commands  # noqa: E402  # its path is known from here on
 import gdb_passes  # noqa: E402

@@ -16,7 +16,7 @@ from tracing.compiler.child import Ended, in_child
 from tracing.compiler.codegen import llvm, ptxas
 from tracing.compiler.death import Death, attempt
 from tracing.compiler.history import History, history, start_of
-from tracing.compiler.resume import Place, options_of, resume
+from tracing.compiler.resume import ResumePoint, options_of, resume
 from tracing.compiler.steps import StageEnds
 from tracing.model import Compilation
 from tracing.report import crash as report
@@ -97,14 +97,14 @@ class _Crash:
         self._provoked_in_llvm(death, place, ran, last.index if last else None)
 
     def _provoked_in_llvm(
-        self, death: Death, place: Place, ran: Sequence[llvm.LlvmPass], number: int | None
+        self, death: Death, place: ResumePoint, ran: Sequence[llvm.PrintedPass], number: int | None
     ) -> None:
         # number -- of the pass that dies; None: LLVM never leaves it out
         before = [one for one in ran if number is None or one.index < number]
         itself = next((one for one in ran if one.index == number), None)
 
         def verdict(on: int) -> Verdict:
-            seen: list[llvm.LlvmPass] = []
+            seen: list[llvm.PrintedPass] = []
 
             def run(call: Callable[[], Any], seconds: float) -> Ended:
                 found = llvm.limited(call, on, also=number, seconds=seconds)
@@ -181,7 +181,7 @@ class _Crash:
 
     def _attempt(
         self,
-        place: Place,
+        place: ResumePoint,
         death: Death,
         dropped: Dropped = frozenset(),
         run: Callable[[Callable[[], Any], float], Ended] = in_child,
@@ -196,7 +196,7 @@ class _Crash:
             run=run,
         ).death
 
-    def _start(self) -> Place:
+    def _start(self) -> ResumePoint:
         return start_of(self.chosen, self.run.text(self.chosen.source))
 
 

@@ -14,7 +14,7 @@ from tracing.compiler.child import in_child
 from tracing.compiler.death import Death
 from tracing.compiler.one_pass import Made, run_passes
 from tracing.compiler.opt.pipeline_text import PassText, passes_in
-from tracing.compiler.resume import Place, resume, stages_of
+from tracing.compiler.resume import ResumePoint, resume, stages_of
 from tracing.errors import Problem
 from tracing.model import Compilation, PassRecord
 
@@ -180,7 +180,7 @@ class CompilesBad(Predicate):
     def _verdict(self, text: str, drop: Collection[int]) -> str:
         # "" where nothing comes of it
         record = self._record
-        place = Place(text, record.stage, record.index, entered=self._entered)
+        place = ResumePoint(text, record.stage, record.index, entered=self._entered)
         last = max(self._judge.stages, key=STAGES.index)
         ended = in_child(lambda: resume(record.compilation, place, last=last, drop=drop), self._seconds)
         if ended.failure:

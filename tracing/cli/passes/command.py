@@ -22,7 +22,7 @@ from tracing.cli.app import RUNS, Runs, app, err, out
 from tracing.cli.passes.derived import open_derived
 from tracing.cli.passes.failure import unfinished
 from tracing.cli.passes.llvm import derived_llvm
-from tracing.cli.passes.one_pass import Side, print_ir, print_llvm_pass, print_pass, side_asked_for
+from tracing.cli.passes.one_pass import PassSide, print_ir, print_llvm_pass, print_pass, side_asked_for
 from tracing.cli.passes.pass_pairs import Asked, print_pairs
 from tracing.errors import Problem
 from tracing.model import Compilation, LlvmPasses
@@ -121,10 +121,10 @@ class _Question:
     grep: str | None
     op: str | None
     locations: bool
-    side: Side | None  # the IR of this side of the pass is asked for, not its diff
+    side: PassSide | None  # the IR of this side of the pass is asked for, not its diff
     output: Path | None
 
-    def among(self, steps: Sequence[analysis.Step[P]]) -> list[analysis.Step[P]]:
+    def among(self, steps: Sequence[analysis.PassStep[P]]) -> list[analysis.PassStep[P]]:
         return [step for step in steps if step.record.changed or not self.changed]
 
 
@@ -201,7 +201,7 @@ def _of_stage(records: Sequence[P], stage: str | None) -> list[P]:
     return found
 
 
-def _wanted(steps: Sequence[analysis.Step[P]], grep: str | None, op: str | None) -> set[str] | None:
+def _wanted(steps: Sequence[analysis.PassStep[P]], grep: str | None, op: str | None) -> set[str] | None:
     # the operations whose history is asked for, None: no such question
     if grep is None and op is None:
         return None

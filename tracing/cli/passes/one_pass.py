@@ -16,10 +16,10 @@ from tracing.model import Compilation, LlvmPass, LlvmPasses, PassRecord
 from tracing.report import llvm as llvm_report
 from tracing.report import passes as report
 
-Side: TypeAlias = Literal["before", "after"]
+PassSide: TypeAlias = Literal["before", "after"]
 
 
-def side_asked_for(which: str | None, before: bool, after: bool, output: Path | None) -> Side | None:
+def side_asked_for(which: str | None, before: bool, after: bool, output: Path | None) -> PassSide | None:
     """The side of a pass whose IR is asked for; None: its diff. Raises Problem where options do not fit."""
     if before and after:
         raise Problem("--before and --after are two texts", "ask for one at a time")
@@ -30,7 +30,7 @@ def side_asked_for(which: str | None, before: bool, after: bool, output: Path | 
     return "before" if before else "after" if after else None
 
 
-def print_ir(run: store.Run, one: analysis.AnyPass, side: Side, output: Path | None) -> None:
+def print_ir(run: store.Run, one: analysis.AnyPass, side: PassSide, output: Path | None) -> None:
     """Write the IR on one side of a pass to a file, or to standard output, as it was recorded."""
     blob = one.before if side == "before" else one.after
     if blob is None:

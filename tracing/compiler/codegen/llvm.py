@@ -30,7 +30,7 @@ _PRINTING = (f"-opt-bisect-limit={ALL}", "-opt-bisect-verbose", "-print-after-al
 
 
 @dataclass(frozen=True, slots=True)
-class LlvmPass:
+class PrintedPass:
     """One pass that LLVM may leave out."""
 
     index: int  # as opt-bisect-limit counts, from 1
@@ -44,7 +44,7 @@ class Limited:
     """A compile with some of LLVM's passes left out."""
 
     ended: Ended
-    passes: tuple[LlvmPass, ...]
+    passes: tuple[PrintedPass, ...]
 
 
 def limited(
@@ -74,7 +74,7 @@ def limited(
     options = (which, "-opt-bisect-verbose", "-filter-print-funcs=none", *without)
     ended = _compiled(compile, options, seconds)
     lines = _LINE.findall(ended.stderr)
-    return Limited(ended, tuple(LlvmPass(int(n), name, unit, not off) for off, n, name, unit in lines))
+    return Limited(ended, tuple(PrintedPass(int(n), name, unit, not off) for off, n, name, unit in lines))
 
 
 def _up_to(limit: int) -> str:

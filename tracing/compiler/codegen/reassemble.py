@@ -7,19 +7,18 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from tracing import elf
 from tracing.compiler.codegen.ptxas import assemble
 from tracing.compiler.resume import options_of
 
 _DEBUG = (".debug", ".rela.debug", ".rel.debug", ".nv_debug")
-_NOBITS = 8  # a section that takes no room in the file
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class CubinDifference:
     """Why two cubins of one PTX differ."""
 
     assembler: bool  # whether it was seen to be the assembler's doing
@@ -28,7 +27,7 @@ class Difference:
 
 def difference(
     ptx: str, recorded: bytes, made: bytes, *, target: str, options: Mapping[str, str], tries: int = 6
-) -> Difference:
+) -> CubinDifference:
     """Explain two different cubins of one PTX, assembled anew where more than debug data differs.
 
     target, options -- those of the `Compilation`
@@ -38,14 +37,14 @@ def difference(
     parts = differing_sections(recorded, made)
     if parts and all(name.startswith(_DEBUG) for name in parts):
         reason = f"only {', '.join(parts)}: ptxas notes there when source files were changed"
-        return Difference(True, reason)
+        return CubinDifference(True, reason)
     arch = int(target.removeprefix("cuda:"))
     again = [assemble(ptx, arch, options=options_of(options)) for _ in range(tries)]
     cubins = {made, *again}
     if len(cubins) > 1 or recorded in cubins:
-        return Difference(True, f"ptxas is not deterministic: {tries + 1} times, {len(cubins)} cubins")
+        return CubinDifference(True, f"ptxas is not deterministic: {tries + 1} times, {len(cubins)} cubins")
     reason = f"ptxas gave this one {tries + 1} times, and never the recorded one: another version of ptxas?"
-    return Difference(False, reason)
+    return CubinDifference(False, reason)
 
 
 def differing_sections(a: bytes, b: bytes) -> list[str]:
@@ -54,15 +53,6 @@ def differing_sections(a: bytes, b: bytes) -> list[str]:
     return [name for name in first | second if first.get(name) != second.get(name)]
 
 
-def _sections(elf: bytes) -> dict[str, bytes]:
-    # of a 64-bit ELF file; Source: the ELF-64 object file format, e_shoff, e_shentsize, e_shnum, e_shstrndx
-    (table,) = struct.unpack_from("<Q", elf, 0x28)
-    size, count, names = struct.unpack_from("<HHH", elf, 0x3A)
-    headers = [struct.unpack_from("<IIQQQQ", elf, table + i * size) for i in range(count)]
-    strings = headers[names][4]
-    sections = {}
-    for name, kind, _, _, offset, length in headers:
-        start = strings + name
-        text = elf[start : elf.index(b"\0", start)].decode()
-        sections[text] = b"" if kind == _NOBITS else elf[offset : offset + length]
-    return sections
+def _sections(data: bytes) -> dict[str, bytes]:
+    file = elf.ElfFile(data)
+    return {section.name: file.content(section) for section in file.sections}

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tracing.compiler.opt.pipeline_text import PassText, options_in, passes_in
-from tracing.compiler.opt.run import Settings
+from tracing.compiler.opt.run import OptSettings
 from tracing.errors import Problem
 
 _FLAGS = {  # triton-opt's flag -> field of Settings
@@ -56,17 +56,17 @@ _FALSE = ("0", "false", "False", "FALSE")
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class OptCommand:
     """One call of `tracing opt`."""
 
     file: str  # "-": standard input
     output: str  # "-": standard output
-    settings: Settings
+    settings: OptSettings
     list_passes: bool = False
     stand_in: bool = False  # never a real triton-opt
 
 
-def command(arguments: Sequence[str]) -> Command:
+def command(arguments: Sequence[str]) -> OptCommand:
     """Read a command line; raises Problem for what triton-opt takes and this does not, and for two files."""
     files: list[str] = []
     values: dict[str, str] = {}  # of every flag that was given
@@ -95,7 +95,7 @@ def command(arguments: Sequence[str]) -> Command:
     if printer and "mlir-print-debuginfo" in values:  # what Triton's bindings ask for overrides the printer's
         del values["mlir-print-debuginfo"]
         printer.append("-mlir-print-debuginfo")
-    settings = Settings(
+    settings = OptSettings(
         tuple(passes),
         printer=tuple(printer),
         only_expected=values.get("verify-diagnostics") == "only-expected",
@@ -106,7 +106,7 @@ def command(arguments: Sequence[str]) -> Command:
         verify_each=values.get("verify-each") != "0",
         **{field: name in values for name, field in _FLAGS.items()},
     )
-    return Command(
+    return OptCommand(
         file=files[0] if files else "-",
         output=values.get("o", "-"),
         settings=settings,

@@ -31,7 +31,7 @@ _MODULE = ("any", "builtin.module")
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class OptSettings:
     """The options of a run, in triton-opt's terms."""
 
     passes: tuple[PassText, ...] = ()
@@ -65,7 +65,7 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class OptOutcome:
     """The result of a run on a file."""
 
     text: str  # the modules that came through
@@ -73,7 +73,7 @@ class Outcome:
     passed: bool
 
 
-def optimise(text: str, name: str, settings: Settings) -> Outcome:
+def optimise(text: str, name: str, settings: OptSettings) -> OptOutcome:
     """Run passes over MLIR text.
 
     text -- one module, or several with `// -----` between them if `settings` split it
@@ -97,13 +97,13 @@ def optimise(text: str, name: str, settings: Settings) -> Outcome:
         if settings.crash_reproducer and Path(settings.crash_reproducer).exists():
             said += f"{name}: error: a reproducer has been generated in `{settings.crash_reproducer}`\n"
         if ended.result is None:
-            return Outcome("", f"{said}{name}: the compiler failed: {ended.failure}\n", False)
+            return OptOutcome("", f"{said}{name}: the compiler failed: {ended.failure}\n", False)
         output = _renamed("// -----\n".join(filter(None, ended.result)), folder, name)
     stderr, dump = without_added(said), _pipeline(manager, settings)
     if not settings.verify_diagnostics:
-        return Outcome(output, dump + stderr, None not in ended.result)
+        return OptOutcome(output, dump + stderr, None not in ended.result)
     missed = unmet(text, diagnostics(stderr, name), name, surplus=not settings.only_expected)
-    return Outcome(output, dump + "".join(f"{line}\n" for line in missed), not missed)
+    return OptOutcome(output, dump + "".join(f"{line}\n" for line in missed), not missed)
 
 
 def flags(passes: Sequence[PassText]) -> str:
@@ -111,7 +111,7 @@ def flags(passes: Sequence[PassText]) -> str:
     return " ".join(adder(one.name).flag(one.options) for one in passes)
 
 
-def _require_one_run(settings: Settings) -> None:
+def _require_one_run(settings: OptSettings) -> None:
     # of one pass manager, and what must happen between passes has a manager each
     between = [
         flag
@@ -138,7 +138,7 @@ def _check(one: PassText, manager: ir.pass_manager) -> None:
     adder(one.name).add(manager, one.options)
 
 
-def _pipeline(manager: ir.pass_manager, settings: Settings) -> str:
+def _pipeline(manager: ir.pass_manager, settings: OptSettings) -> str:
     if not settings.dump_pass_pipeline:
         return ""
     return f"Pass Manager with {len(settings.passes)} passes:\n{manager.get_pipeline_str()}\n"
@@ -159,14 +159,14 @@ def _renamed(text: str, folder: str, name: str) -> str:
     return re.sub(re.escape(folder) + r"/\d+\.mlir", lambda _: name, text)
 
 
-def _all(chunks: Sequence[Path], folder: Path, settings: Settings) -> list[str | None]:
+def _all(chunks: Sequence[Path], folder: Path, settings: OptSettings) -> list[str | None]:
     # in the child; None: a chunk that failed
     show_diagnostics(folder / "reproducer.mlir", settings.debug_only, debug=settings.debug)
     printing.set_options(settings.printer)
     return [_one(path, settings) for path in chunks]
 
 
-def _one(path: Path, settings: Settings) -> str | None:
+def _one(path: Path, settings: OptSettings) -> str | None:
     context = new_context()
     context.printOpOnDiagnostic(not settings.verify_diagnostics)
     if settings.allow_unregistered_dialect:
@@ -188,7 +188,7 @@ def _one(path: Path, settings: Settings) -> str | None:
         del handler  # before the context that it serves
 
 
-def _run_each(module: Any, settings: Settings) -> None:
+def _run_each(module: Any, settings: OptSettings) -> None:
     if settings.crash_reproducer and not settings.local_reproducer:
         _write_reproducer(settings.passes, module, settings)
     for one in settings.passes:
@@ -208,7 +208,7 @@ def _run_each(module: Any, settings: Settings) -> None:
             _dump(f"After {one.name}", after)
 
 
-def _run(passes: Sequence[PassText], module: Any, settings: Settings) -> None:
+def _run(passes: Sequence[PassText], module: Any, settings: OptSettings) -> None:
     manager = _manager(passes, module.context)
     if not settings.verify_each:
         printing.verify_nothing(manager)
@@ -226,7 +226,7 @@ def _manager(passes: Sequence[PassText], context: Any) -> Any:
     return manager
 
 
-def _write_reproducer(passes: Sequence[PassText], module: Any, settings: Settings) -> None:
+def _write_reproducer(passes: Sequence[PassText], module: Any, settings: OptSettings) -> None:
     # on disk before the passes run: one of them may take the process down
     pipeline = _manager(passes, module.context).get_pipeline_str().replace('"', '\\"')
     resource = (
@@ -236,12 +236,12 @@ def _write_reproducer(passes: Sequence[PassText], module: Any, settings: Setting
     Path(settings.crash_reproducer).write_text(f"{_printed(module, settings)}\n{resources}")
 
 
-def _discard_reproducer(settings: Settings) -> None:
+def _discard_reproducer(settings: OptSettings) -> None:
     if settings.crash_reproducer:
         Path(settings.crash_reproducer).unlink(missing_ok=True)
 
 
-def _printed(module: Any, settings: Settings) -> str:
+def _printed(module: Any, settings: OptSettings) -> str:
     text: str = module.str() if settings.print_debuginfo else module.str_nodebug()
     return text if text.endswith("\n") else f"{text}\n"
 

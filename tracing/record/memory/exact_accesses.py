@@ -1,4 +1,4 @@
-"""What exactly each launch touched that the interpreter executed, as a run has it."""
+"""Records exactly what each launch touched that the interpreter executed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import torch
 from tracing.digest.host import bits_of
 from tracing.interpreter.gates import AccessKind, Mask
 from tracing.launch.accesses import Accesses
-from tracing.launch.memory_block import Argument, Block, Bytes, logical
+from tracing.launch.memory_block import AccessedArgument, Bytes, MemoryBlock, logical
 from tracing.launch.out_of_bounds import Outside
 from tracing.launch.storages import Reach
 from tracing.model import Access, Digest, OutOfBounds
@@ -146,7 +146,7 @@ def _bits(content: Bytes, mask: Mask) -> str:
     return bits_of(np.concatenate([(content * touched).reshape(-1), np.packbits(touched)]))[0]
 
 
-def _ranges(block: Block, argument: Argument, *, written: bool) -> tuple[int, ...]:
+def _ranges(block: MemoryBlock, argument: AccessedArgument, *, written: bool) -> tuple[int, ...]:
     # of its own bytes, in the order of their addresses
     between = block.written_bytes if written else block.read_bytes
     mask = between(argument.start, argument.stop)

@@ -1,4 +1,4 @@
-"""Host memory that was allocated without being initialised, and that nobody has written since."""
+"""Tracks host memory that was allocated uninitialised and that nobody has written since."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 
 from tracing.digest.host import memory
 from tracing.interpreter.gates import Mask
-from tracing.launch.memory_block import Block, Bytes, logical, strided
+from tracing.launch.memory_block import Bytes, MemoryBlock, logical, strided
 from tracing.launch.tensors import has_memory, tensor_meta
 from tracing.upstream.patch import Method, replaced
 
@@ -106,7 +106,7 @@ class FreshMemory:
         found = np.flatnonzero(unwritten.all(axis=1))
         return (int(found[0]), found.size) if found.size else None
 
-    def launched(self, blocks: Iterable[Block]) -> None:
+    def launched(self, blocks: Iterable[MemoryBlock]) -> None:
         """Note what a launch wrote."""
         for block in blocks:
             for fresh in list(self._fresh.values()):

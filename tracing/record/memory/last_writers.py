@@ -1,4 +1,4 @@
-"""Which operator outside of Triton wrote last what a launch reads."""
+"""Tracks which operator outside of Triton last wrote what a launch reads."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from tracing.model import TensorMeta
-from tracing.record.launch_plans import Place
+from tracing.record.launch_plans import DigestSlots
 from tracing.views import Relation, element_bytes, relation
 
 _WRITES = 32  # of one storage that are remembered, the last ones
@@ -33,7 +33,7 @@ class LastWriters:
         for storage in storages:
             self._writes.pop(storage, None)
 
-    def of(self, place: Place) -> dict[int, str]:
+    def of(self, place: DigestSlots) -> dict[int, str]:
         """The operators that wrote last what a launch there reads, by argument position.
 
         What it writes is its own from now on. Of a tensor that several wrote, it is the last of them.

@@ -1,4 +1,4 @@
-"""What launches left in memory, looked at once more when a launch reads it through another view.
+"""Digests a writer's view once more when a launch reads the same memory through another view.
 
 The digest before a launch is of the view that it reads. Where the last launch that wrote there used another
 one, the two digests say nothing of each other: whether somebody wrote in between shows in the writer's view.

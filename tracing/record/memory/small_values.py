@@ -1,4 +1,4 @@
-"""The elements of small tensors, as a run has them."""
+"""Records the elements of small tensors."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The compiler passes of a run while it is recorded."""
+"""Records the compiler passes of a run."""

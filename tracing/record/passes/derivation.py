@@ -1,4 +1,4 @@
-"""The IR between the passes of a recorded run: its compilations run once more, and print it.
+"""Derives the IR between the passes of a recorded run: repeats its compilations and prints the IR.
 
 MLIR takes nearly as long to print a kernel's IR after every pass as to compile the kernel. So a recording
 keeps what enters a compilation and what each stage gives, and the rest is derived when the program has ended:
@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from tracing.compiler.child import Ended, in_child
-from tracing.compiler.resume import Place, resume
+from tracing.compiler.resume import ResumePoint, resume
 from tracing.compiler.steps import Pass
 from tracing.errors import Problem
 from tracing.model import Blob, Compilation, Derivation, PackedBlob, PassEnd, PassIR, PassStart, StageArtefact
@@ -200,7 +200,7 @@ def _differs(run: Run, writer: RunWriter, one: _Waiting) -> str:
     # runs the passes, and says what came out otherwise than in the recording
     ir = _Following(one, PassIRWriter(writer, writer.pack(LEVEL), one.process, one.compilation.id))
     known = one.compilation
-    place = Place(run.text(known.source), known.first, 0, locations=known.block_locations)
+    place = ResumePoint(run.text(known.source), known.first, 0, locations=known.block_locations)
     try:
         given = resume(known, place, last=one.starts[-1].stage, observer=ir)
     except _Reached:

@@ -1,4 +1,4 @@
-"""The IR before and after each pass of one compilation, written as the passes run.
+"""Writes the IR before and after each pass of one compilation, as the passes run.
 
 The IR before a pass is in the operating system's hands before the pass runs: one that takes the process down
 leaves it. IR is printed once a pass, as what one pass leaves is what the next one finds.

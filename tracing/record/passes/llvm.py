@@ -1,4 +1,4 @@
-"""LLVM's passes of a recorded kernel: its half of the compilation runs once more, and prints each.
+"""Derives LLVM's passes of a recorded kernel: repeats LLVM's half of the compilation and prints each pass.
 
 LLVM gets the recorded IR, so nothing more need be recorded. What a stage gives then must be what it gave, bit
 for bit; where it is not, the run says so.
@@ -13,7 +13,7 @@ from typing import Any
 from tracing.compiler.child import Ended
 from tracing.compiler.codegen import llvm
 from tracing.compiler.codegen.llvm_text import Printed
-from tracing.compiler.resume import Place, resume
+from tracing.compiler.resume import ResumePoint, resume
 from tracing.compiler.steps import StageEnds
 from tracing.errors import Problem
 from tracing.model import Blob, Compilation, LlvmPass, LlvmPasses, PackedBlob
@@ -24,7 +24,7 @@ _DEATH = re.compile(r"^(?:LLVM ERROR: |.*\bAssertion `).*", re.MULTILINE)
 
 
 def derive_llvm(
-    run: Run, compilation: Compilation, place: Place, artefacts: Mapping[str, Blob], *, seconds: float
+    run: Run, compilation: Compilation, place: ResumePoint, artefacts: Mapping[str, Blob], *, seconds: float
 ) -> LlvmPasses:
     """Run LLVM's half of one compilation again, and write what each pass did to the run.
 

@@ -1,4 +1,4 @@
-"""Every compiler pass of a run: what it was called with, how long it took, and what each stage gave.
+"""Records every compiler pass: its arguments, how long it took, and the artefact of each stage.
 
 The line that names a pass is in the operating system's hands before the pass runs: one that takes the
 process down leaves it. The IR between the passes is derived later (`tracing.record.passes.derivation`), as

@@ -1,4 +1,4 @@
-"""Kernels that Inductor compiles in other processes: each of them records into the same run.
+"""Records kernels that Inductor compiles in other processes: each process writes to the same run.
 
 Inductor hands a kernel's source to a pool: a process that it starts (`compile_worker`), which forks workers.
 The pool may be older than the run and outlive it, so what is changed is the job: the worker runs it under a

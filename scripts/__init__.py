@@ -1,0 +1,1 @@
+"""The environment: standard library only, because these scripts run before anything is installed."""

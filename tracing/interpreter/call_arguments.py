@@ -1,0 +1,30 @@
+"""Builds the call of a kernel from recorded arguments, which name each member of a tuple."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+
+def nested(values: Mapping[str, Any], parameters: Iterable[str]) -> dict[str, Any]:
+    """Build the arguments of a kernel: the members `t.0` and `t.1.0` make the tuple `t`.
+
+    parameters -- names of all parameters of the kernel; a parameter without a value is an empty tuple, for
+                  only an empty tuple has no recorded member
+    """
+    made = {name: value for name, value in values.items() if "." not in name}
+    members: dict[str, dict[str, Any]] = {}
+    for name, value in values.items():
+        root, _, rest = name.partition(".")
+        if root not in made:
+            members.setdefault(root, {})[rest] = value
+    for root, flat in members.items():
+        indices = [int(name.partition(".")[0]) for name in flat]
+        made[root] = tuple(nested(flat, map(str, range(max(indices) + 1))).values())
+    return {name: made.get(name, ()) for name in parameters}
+
+
+def bound(function: Callable[..., Any], values: Mapping[str, Any]) -> inspect.BoundArguments:
+    """The values as `args` and `kwargs` of a call; a parameter `*args` takes a tuple apart."""
+    return inspect.BoundArguments(inspect.signature(function), dict(values))

@@ -1,0 +1,1 @@
+"""Writes what VSCode reads, for this machine."""
