@@ -1,8 +1,9 @@
-"""Imports point one way: the table of the architecture, and nothing beside it."""
+"""Imports point one way, and only `tracing/upstream` touches private objects of torch and Triton."""
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -96,3 +97,149 @@ def test_only_the_environment_module_reads_environment_variables() -> None:
     readers = {layer(m) for m in MODULES if names(m) & {"environ", "environb", "getenv", "getenvb"}}
 
     assert readers == {"environment"}
+
+
+# Triton has no leading underscores for what it does not promise: these packages are not in its documentation.
+PRIVATE_PACKAGES = ("triton.backends", "triton.compiler", "triton.knobs", "triton.runtime")
+# What still names private objects; a file that no longer does has to leave this list.
+PRIVATE_ALLOWED: frozenset[str] = frozenset(
+    {
+        "attach/stop.py",
+        "compiler/adders.py",
+        "compiler/block_locations.py",
+        "compiler/codegen/llvm_tools.py",
+        "compiler/codegen/ptxas.py",
+        "compiler/generic_text.py",
+        "compiler/identity.py",
+        "compiler/one_pass.py",
+        "compiler/opt/printing.py",
+        "compiler/opt/run.py",
+        "compiler/pass_manager.py",
+        "compiler/pipeline.py",
+        "compiler/resume.py",
+        "compiler/symbols.py",
+        "debug_mode/hashing.py",
+        "debug_mode/kernel_call.py",
+        "debug_mode/mode.py",
+        "digest/gpu.py",
+        "digest/tables.py",
+        "interpreter/__init__.py",
+        "interpreter/builder.py",
+        "interpreter/exclusion.py",
+        "interpreter/floats.py",
+        "interpreter/gates.py",
+        "interpreter/guard.py",
+        "interpreter/language.py",
+        "interpreter/reductions.py",
+        "launch/accesses.py",
+        "launch/call_sites.py",
+        "launch/coverage.py",
+        "launch/cpp_kernels.py",
+        "launch/hooks.py",
+        "launch/kernel_module.py",
+        "launch/launchers.py",
+        "launch/on_stream.py",
+        "launch/tensors.py",
+        "launch/ttir.py",
+        "launch/unseen.py",
+        "operators/allocators.py",
+        "operators/dispatch.py",
+        "operators/effects.py",
+        "operators/mode.py",
+        "perturb/autotuner_times.py",
+        "perturb/delays.py",
+        "perturb/perturbation.py",
+        "program/device.py",
+        "program/plain_run.py",
+        "record/catalogue.py",
+        "record/host_launches.py",
+        "record/landmarks.py",
+        "record/launch_digests.py",
+        "record/launch_plans.py",
+        "record/operator_calls.py",
+        "record/outputs.py",
+        "record/passes/workers.py",
+        "record/repeat.py",
+        "record/timing.py",
+        "record/tuning_cache.py",
+        "record/user_hash.py",
+        "record/winners.py",
+        "replay/fpsan.py",
+        "replay/launch_swaps.py",
+        "replay/loaded_kernel.py",
+        "replay/swapped_case.py",
+        "virtual_gpu/__init__.py",
+        "virtual_gpu/benchmarks.py",
+        "virtual_gpu/blas.py",
+        "virtual_gpu/chips.py",
+        "virtual_gpu/driver.py",
+        "virtual_gpu/inductor.py",
+        "virtual_gpu/placement.py",
+        "virtual_gpu/queries.py",
+        "virtual_gpu/self_test.py",
+    }
+)
+
+
+def is_private(name: str) -> bool:
+    """True for "torch._C.ir" and "triton.runtime.jit"; False for "torch.__path__"."""
+    parts = name.split(".")
+    if parts[0] not in ("torch", "triton"):
+        return False
+    hidden = any(part.startswith("_") and not part.startswith("__") for part in parts)
+    return hidden or any(name == package or name.startswith(f"{package}.") for package in PRIVATE_PACKAGES)
+
+
+def qualified_names(tree: ast.AST) -> set[str]:
+    """Imported names, attributes of imported modules, and strings that are the dotted name of a module."""
+    nodes = list(ast.walk(tree))
+    origins: dict[str, str] = {}
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            origins |= {a.asname or a.name.split(".")[0]: a.name if a.asname else a.name.split(".")[0]
+                        for a in node.names}  # fmt: skip
+        elif isinstance(node, ast.ImportFrom):
+            origins |= {a.asname or a.name: f"{node.module}.{a.name}" for a in node.names}
+    result = set(origins.values())
+    result |= {a.name for node in nodes if isinstance(node, ast.Import) for a in node.names}
+    for node in nodes:
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            if re.fullmatch(r"(torch|triton)(\.\w+)+\.?", node.value):
+                result.add(node.value)
+        elif isinstance(node, ast.Attribute):
+            root, _, rest = ast.unparse(node).partition(".")
+            if root in origins:
+                result.add(f"{origins[root]}.{rest}")
+    return result
+
+
+@pytest.mark.parametrize(
+    ("code", "name"),
+    [
+        ("from torch._C import ir", "torch._C.ir"),
+        ("import torch._dynamo", "torch._dynamo"),
+        ("import torch\ntorch._C.x()", "torch._C.x"),
+        ("import torch as t\nt.cuda._sleep(1)", "torch.cuda._sleep"),
+        ("import triton\ntriton.knobs.runtime", "triton.knobs.runtime"),
+        ("replaced('triton.runtime.autotuner', 1)", "triton.runtime.autotuner"),
+    ],
+)
+def test_a_private_object_is_recognised_however_it_is_named(code: str, name: str) -> None:
+    assert name in filter(is_private, qualified_names(ast.parse(code)))
+
+
+def test_public_objects_are_not_private() -> None:
+    code = "import torch, triton\nself._x; torch.__path__; triton.Config; torch.cuda.is_available"
+
+    assert not [*filter(is_private, qualified_names(ast.parse(code)))]
+
+
+def test_private_objects_of_torch_and_triton_are_named_in_upstream_only() -> None:
+    private = {
+        str(module)
+        for module in MODULES
+        if layer(module) != "upstream"
+        and any(map(is_private, qualified_names(ast.parse((PACKAGE / module).read_text()))))
+    }
+
+    assert private == PRIVATE_ALLOWED
