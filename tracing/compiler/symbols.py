@@ -13,9 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from triton._C import libtriton
-
 from tracing.errors import Problem
+from tracing.upstream.libtriton import libtriton
 
 _SYMTAB = 2  # type of the section that has all symbols
 _SYMBOL = struct.Struct("<IBBHQQ")  # name, info, other, section, address, size

@@ -28,6 +28,7 @@ from tracing.launch.launcher import Grid, Site
 from tracing.launch.on_stream import aside
 from tracing.model import Role
 from tracing.record.user_hash import HashFn
+from tracing.upstream.dynamo import untraced
 
 _WRITTEN: tuple[Role, ...] = ("out", "in_out", "unknown")
 _READ: tuple[Role, ...] = ("in", "in_out", "unknown")
@@ -125,7 +126,7 @@ class DebugMode(TorchDebugMode):  # type: ignore[no-untyped-call, unused-ignore]
 
     # ---- tracing.launch.hooks.Listener ----
 
-    @torch._dynamo.disable  # type: ignore[untyped-decorator, unused-ignore]
+    @untraced
     def before(self, site: Site, values: Sequence[Any], stream: int, grid: Grid | None) -> _Launched:
         call = TritonKernelCall(site.name, site.names, values, self.call_depth + 1)
         tensors = {i: found for i, value in enumerate(values) if (found := tensors_of(value))}
@@ -145,7 +146,7 @@ class DebugMode(TorchDebugMode):  # type: ignore[no-untyped-call, unused-ignore]
         self.operators.append(call)
         return _Launched(call, site, values, tensors, stream, hashing, outputs)
 
-    @torch._dynamo.disable  # type: ignore[untyped-decorator, unused-ignore]
+    @untraced
     def after(self, token: _Launched) -> None:
         call, site, tensors, hashing = token.call, token.site, token.tensors, token.hashing
         call.grid = call.grid or site.grid(token.values)

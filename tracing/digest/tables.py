@@ -16,6 +16,7 @@ from tracing.digest.columns import TILE_BYTES, block_tiles, blocks
 from tracing.digest.kernel import COLUMNS, PLAIN
 from tracing.digest.layouts import Layout, layout
 from tracing.digest.statistics import KINDS
+from tracing.upstream.dispatch_modes import dispatch_disabled
 
 WIDTH = 8  # tensors a launch
 TILES = 32  # tiles a program reads at most: one addition to global memory for 256 KiB
@@ -83,7 +84,7 @@ def _table(variant: int, tensors: Sequence[torch.Tensor]) -> Table:
         first += -(-nbytes // (TILE_BYTES * step))
     rest = WIDTH - len(tensors)
     nothing = [first, 0, 1, 0, 1, *[0] * (COLUMNS - 5)]
-    with torch._C._DisableTorchDispatch():
+    with dispatch_disabled():
         made = torch.tensor(rows + [nothing] * rest, device=tensors[0].device)
     # few warps read faster, many start faster
     num_warps = 2 if variant == PLAIN and first >= PROGRAMS else 4
@@ -93,7 +94,7 @@ def _table(variant: int, tensors: Sequence[torch.Tensor]) -> Table:
 @functools.cache
 def _values(dtype: torch.dtype, device: torch.device) -> torch.Tensor:
     # [256] what each byte stands for
-    with torch._C._DisableTorchDispatch():
+    with dispatch_disabled():
         return torch.arange(256, dtype=torch.uint8).view(dtype).float().to(device)
 
 

@@ -31,6 +31,7 @@ from tracing.interpreter.builder import BUILDER, not_executable
 from tracing.interpreter.exclusion import LANGUAGE, compiles_wait
 from tracing.interpreter.guard import guarded
 from tracing.interpreter.language import interpreted, rewritten
+from tracing.upstream.dispatch_modes import dispatch_disabled, functions_disabled
 from tracing.upstream.patch import replaced
 
 __all__ = ["compiles_wait", "execute", "forget", "launch", "permuted"]
@@ -130,7 +131,7 @@ def forget() -> None:
 @contextmanager
 def _unobserved() -> Iterator[None]:
     # libdevice runs torch operators; they are the interpreter's, not the program's, so no mode may see them.
-    with torch._C._DisableTorchDispatch(), torch._C.DisableTorchFunction(), torch.no_grad():
+    with dispatch_disabled(), functions_disabled(), torch.no_grad():
         yield
 
 

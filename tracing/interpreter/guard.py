@@ -13,10 +13,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import torch
-import torch._dynamo
 from triton.runtime.interpreter import InterpretedFunction
 
 from tracing.interpreter.gates import AccessKind, Addresses, Mask, is_watched, watched
+from tracing.upstream.dynamo import untraced
 from tracing.upstream.patch import Method, patched
 
 Span: TypeAlias = tuple[int, int]  # addresses, from the first to behind the last
@@ -76,8 +76,7 @@ def _guarded(original: Method) -> Method:
             return original(function, *args, **kwargs)
 
     # Dynamo would trace into it
-    wrapped: Method = torch._dynamo.disable(run)  # type: ignore[no-untyped-call]
-    return wrapped
+    return untraced(run)
 
 
 def tensors_in_use() -> Iterator[torch.Tensor]:

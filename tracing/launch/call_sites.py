@@ -16,6 +16,7 @@ from torch._inductor.runtime.cache_dir_utils import cache_dir
 import tracing
 from tracing.model import CallSite
 from tracing.store import RunWriter
+from tracing.upstream.autograd import NO_BACKWARD, backward_pass
 
 UNKNOWN = -1
 
@@ -56,8 +57,8 @@ class CallSites:
         found = self._walked(frame)
         if found is not None:
             return found
-        task = torch._C._current_graph_task_id()
-        return UNKNOWN if task == -1 else self._caller_of_backward(task)
+        task = backward_pass()
+        return UNKNOWN if task == NO_BACKWARD else self._caller_of_backward(task)
 
     def _walked(self, frame: FrameType | None) -> int | None:
         # None: the stack has none of the user's frames, and none of what runs a case

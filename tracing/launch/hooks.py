@@ -23,7 +23,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any, Protocol
 
-import torch
 import triton
 from torch._inductor.codegen.multi_kernel import MultiKernelCall
 from torch._inductor.compile_fx import _InProcessFxCompile
@@ -41,6 +40,8 @@ from tracing.launch.launchers import CompiledSite, InductorSite, InterpretedSite
 from tracing.launch.out_of_bounds import OutOfBoundsError
 from tracing.launch.tuple_arguments import nesting
 from tracing.launch.unseen import Unseen, own_frames_skipped
+from tracing.upstream.dispatch_modes import dispatch_disabled
+from tracing.upstream.dynamo import untraced
 from tracing.upstream.patch import Method, Wrapper, patched
 
 
@@ -245,7 +246,7 @@ def _around_interpreted(original: Method) -> Method:
         told = announce(site, given, 0, site.evaluated(grid, values))
         watching.watch(site.accesses)
         try:
-            with hidden(), torch._C._DisableTorchDispatch(), watching.executing():
+            with hidden(), dispatch_disabled(), watching.executing():
                 result = original(function, *args, grid=grid, warmup=warmup, **kwargs)
         except InterpreterError as error:
             if isinstance(error.__cause__, OutOfBoundsError):
@@ -254,8 +255,7 @@ def _around_interpreted(original: Method) -> Method:
         conclude(told)
         return result
 
-    wrapped: Method = torch._dynamo.disable(run)  # type: ignore[no-untyped-call]
-    return wrapped
+    return untraced(run)
 
 
 def _around_execution(original: Method) -> Method:

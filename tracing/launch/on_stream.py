@@ -8,6 +8,7 @@ from contextlib import contextmanager
 import torch
 
 from tracing.launch import hooks
+from tracing.upstream.dispatch_modes import dispatch_disabled, functions_disabled
 from tracing.upstream.streams import stream_of
 
 
@@ -21,7 +22,7 @@ def aside(stream: int, tensors: Iterable[torch.Tensor]) -> Iterator[bool]:
     Gives whether that stream is being captured into a graph. Otherwise the current stream waits for it at
     the end, as what was computed is used there.
     """
-    unseen = torch._C._DisableTorchDispatch(), torch._C.DisableTorchFunction(), torch.no_grad()
+    unseen = dispatch_disabled(), functions_disabled(), torch.no_grad()
     with hooks.hidden(), unseen[0], unseen[1], unseen[2]:
         device = next((tensor.device for tensor in tensors if tensor.is_cuda), None)
         if device is None:

@@ -13,13 +13,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 
-from torch.utils._python_dispatch import _get_current_dispatch_mode_stack, _pop_mode, _push_mode
-
 from tracing.launch import hooks
 from tracing.launch.tensors import has_memory, takes_itself_apart, tensors_in
 from tracing.launch.unseen import Unseen
 from tracing.operators.effects import Effect, effect_of
-from tracing.operators.mode import OperatorMode
+from tracing.upstream.dispatch_modes import OperatorMode, is_active, pushed
 from tracing.upstream.patch import Method, patched
 
 
@@ -93,7 +91,7 @@ class Operators(OperatorMode):
 
     def active(self) -> bool:
         """Whether this thread is in the mode; False inside of an operator that is written in Python."""
-        return self in _get_current_dispatch_mode_stack()
+        return is_active(self)
 
     @contextmanager
     def carried(self) -> Iterator[None]:
@@ -104,11 +102,8 @@ class Operators(OperatorMode):
                 run = thread.run
 
                 def run_in_mode() -> None:
-                    _push_mode(self)  # not `with self`: that sets flags of the whole process
-                    try:
+                    with pushed(self):
                         run()
-                    finally:
-                        _pop_mode()
 
                 thread.run = run_in_mode  # type: ignore[method-assign]
                 original(thread)

@@ -26,7 +26,7 @@ import torch
 
 from tracing.launch import hooks
 from tracing.launch.launcher import Grid, Site
-from tracing.operators.mode import OperatorMode
+from tracing.upstream.dispatch_modes import OperatorMode
 from tracing.upstream.streams import stream_of
 
 HELD_MS = 20.0  # of a stream, each time the program turns to it

@@ -14,10 +14,10 @@ import torch
 
 from tracing.interpreter import permuted
 from tracing.model import Perturbed
-from tracing.operators.mode import OperatorMode
 from tracing.perturb.autotuner_times import OtherWinners
 from tracing.perturb.delays import Delays
 from tracing.store import RunWriter
+from tracing.upstream.dispatch_modes import OperatorMode, dispatch_disabled
 
 # bytes of which uninitialised memory consists: zeros, NaN in every floating dtype, large numbers, small ones
 PATTERNS = (0x00, 0xFF, 0x7B, 0x01)
@@ -103,7 +103,7 @@ class Perturbation:
 
     def _fill(self, tensor: torch.Tensor) -> torch.Tensor:
         # the whole storage, gaps between strides too; no operator of the program wrote this
-        with torch._C._DisableTorchDispatch():
+        with dispatch_disabled():
             if tensor.device.type != "meta" and tensor.untyped_storage().nbytes():
                 torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(tensor.untyped_storage()).fill_(
                     self._pattern

@@ -33,6 +33,7 @@ from tracing.model import Landmark, LandmarkDigests
 from tracing.operators.collectives import FUNCTIONAL, TWO_SIDED
 from tracing.record.catalogue import Catalogue
 from tracing.store import RunWriter
+from tracing.upstream.dispatch_modes import dispatch_disabled
 
 PATIENCE = 30.0  # seconds
 
@@ -121,7 +122,7 @@ class Landmarks:
         try:
             if any(tensor.is_cuda for tensor in tensors) and torch.cuda.is_current_stream_capturing():
                 raise NotImplementedError("captured into a CUDA graph")
-            with torch._C._DisableTorchDispatch():
+            with dispatch_disabled():
                 found = tuple(map(digest, tensors))
         except (RuntimeError, NotImplementedError, TypeError) as error:  # sparse, or captured
             reason = str(error).splitlines()[0]

@@ -23,6 +23,8 @@ from tracing.launch.launcher import Grid, Site, tensor_of
 from tracing.launch.storages import Memory, Storages
 from tracing.model import Phase, TensorMeta
 from tracing.record.catalogue import Catalogue
+from tracing.upstream.autograd import NO_BACKWARD, backward_pass
+from tracing.upstream.cuda_graphs import is_capturing
 
 Digests: TypeAlias = Literal["all", "declared", "none"]
 
@@ -105,7 +107,7 @@ class Planner:
         side = self._side(positions, positions, values, device)
         return Plan(
             site=site,
-            phase="backward" if torch._C._current_graph_task_id() != -1 else "forward",
+            phase="backward" if backward_pass() != NO_BACKWARD else "forward",
             grid=grid,
             positions=positions,
             wrapped=not all(isinstance(values[i], torch.Tensor) for i in positions),
@@ -181,7 +183,7 @@ class Planner:
 
 def _capturing(device: torch.device | None) -> bool:
     # into a CUDA graph: nothing may be copied to the device now
-    return device is not None and torch._C._cuda_isCurrentStreamCapturing()
+    return device is not None and is_capturing()
 
 
 def _key(site: Site, values: Sequence[Any], grid: Grid | None) -> tuple[Any, ...]:
@@ -192,7 +194,7 @@ def _key(site: Site, values: Sequence[Any], grid: Grid | None) -> tuple[Any, ...
         if frame.f_code.co_name in _GENERATED:
             shape = values[0].shape if isinstance(values[0], torch.Tensor) else None
             return (id(site), id(frame.f_code), frame.f_lasti, shape, *[values[i] for i in site.scalars])
-    backward = torch._C._current_graph_task_id() != -1
+    backward = backward_pass() != NO_BACKWARD
     return (id(site), grid, backward, *map(_layout, values))
 
 

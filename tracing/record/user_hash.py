@@ -20,6 +20,7 @@ from tracing.launch.on_stream import aside
 from tracing.model import Scalar, UserHash
 from tracing.program.case import describe, import_file
 from tracing.store import RunWriter
+from tracing.upstream.dynamo import untraced
 
 HashFn: TypeAlias = Callable[[torch.Tensor], Any]
 
@@ -47,7 +48,7 @@ class UserHashes:
         self.failure = ""
         self._writer = writer
         # not traced, where the program that launches is being compiled
-        self._hash_fn: HashFn = torch._dynamo.disable(hash_fn)  # type: ignore[no-untyped-call]
+        self._hash_fn: HashFn = untraced(hash_fn)
         code = getattr(inspect.unwrap(hash_fn), "__code__", None)
         self._file = Path(code.co_filename if code is not None else "")
         self._not_covered = not_covered

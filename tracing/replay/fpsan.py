@@ -14,9 +14,9 @@ from contextlib import contextmanager
 
 import torch
 import triton
-from triton._C import libtriton
 
 from tracing.errors import Problem
+from tracing.upstream.libtriton import libtriton
 from tracing.upstream.patch import replaced
 
 

@@ -26,6 +26,8 @@ from tracing.launch.launcher import tensor_of
 from tracing.launch.launchers import InductorSite
 from tracing.model import Replacement
 from tracing.replay.loaded_kernel import Grid, LoadedKernel, load_kernel
+from tracing.upstream.dispatch_modes import dispatch_disabled
+from tracing.upstream.dynamo import untraced
 from tracing.upstream.patch import patched
 
 Chosen: TypeAlias = Mapping[str, Mapping[int, Replacement]]  # by kernel, and by which of its launches, from 0
@@ -83,8 +85,7 @@ class Swaps:
                 options = {"num_ctas": 1, **kernel.options}
                 return original(kernel.function, grid=replacement.grid, warmup=False, **{**given, **options})
 
-        wrapped: Launch = torch._dynamo.disable(run)  # type: ignore[no-untyped-call]
-        return wrapped
+        return untraced(run)
 
     def _around_inductor(self, original: Launch) -> Launch:
         def run(autotuner: Any, *args: Any, stream: int, benchmark_run: bool = False, **kwargs: Any) -> Any:
@@ -171,7 +172,7 @@ def _launcher(autotuner: Any, kernel: LoadedKernel, grid: tuple[int, int, int]) 
 def _interpreted(kernel: LoadedKernel, given: Mapping[str, Any], replacement: Replacement) -> None:
     defaults = {p.name: p.default for p in kernel.function.params if p.has_default}
     values = {**defaults, **{name: given[name] for name in kernel.function.arg_names if name in given}}
-    with torch._C._DisableTorchDispatch(), _on_host(values) as copies:
+    with dispatch_disabled(), _on_host(values) as copies:
         kernel.interpret(copies, replacement.grid)
 
 

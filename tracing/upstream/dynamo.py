@@ -1,11 +1,35 @@
-"""Keep Dynamo away from code that is not the program's."""
+"""Keep Dynamo away from code that is not the program's, and clear what it compiled."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any, TypeVar
 
+import torch._dynamo
+from torch._C._dynamo.eval_frame import set_eval_frame
 from torch._dynamo import trace_rules
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+__all__ = ["constant_result", "forget_compiled", "frames_skipped", "set_eval_frame", "untraced"]
+
+
+def untraced(function: _Function) -> _Function:
+    """The function as one that Dynamo calls and does not trace; usable as a decorator."""
+    wrapped: _Function = torch._dynamo.disable(function)  # type: ignore[no-untyped-call, unused-ignore]
+    return wrapped
+
+
+def constant_result(function: _Function) -> _Function:
+    """The function as one whose result Dynamo takes for a constant of the traced code."""
+    wrapped: _Function = torch._dynamo.assume_constant_result(function)  # type: ignore[no-untyped-call, unused-ignore]
+    return wrapped
+
+
+def forget_compiled() -> None:
+    """Drop everything that Dynamo compiled in this process: the next call of each function compiles anew."""
+    torch._dynamo.reset()
 
 
 @contextmanager

@@ -19,9 +19,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from triton.backends.compiler import GPUTarget
-
 from tracing.interpreter.guard import functions_guarded
+from tracing.upstream.backends import GPUTarget
 from tracing.upstream.dynamo import frames_skipped
 from tracing.virtual_gpu import blas, driver, half, inductor, placement, queries
 from tracing.virtual_gpu.chips import DEFAULT_TARGET, parse_target

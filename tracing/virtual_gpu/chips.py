@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from triton.backends.compiler import GPUTarget
-
 from tracing.errors import Problem
+from tracing.upstream.backends import GPUTarget
 
 DEFAULT_TARGET = "sm_90"
 

@@ -7,12 +7,12 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
-import torch._dynamo
-from triton.backends.compiler import GPUTarget
 from triton.runtime.driver import driver
 
 from tracing import interpreter
 from tracing.errors import Problem
+from tracing.upstream.backends import GPUTarget
+from tracing.upstream.dynamo import untraced
 from tracing.virtual_gpu import benchmarks
 from tracing.virtual_gpu.binary import resources
 from tracing.virtual_gpu.chips import CHIPS, device_index
@@ -80,7 +80,7 @@ class _Launcher:
         self.source = source
 
     # Dynamo would trace into the interpreter, as it is called in the frames of a compiled function.
-    @torch._dynamo.disable  # type: ignore[untyped-decorator, unused-ignore]
+    @untraced
     def __call__(
         self,
         x: int,

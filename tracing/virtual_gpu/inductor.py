@@ -14,8 +14,8 @@ from torch._inductor.runtime import triton_helpers
 from torch._inductor.runtime.hints import DeviceProperties
 from torch._inductor.runtime.triton_heuristics import CachingAutotuner
 from torch.utils import _triton as torch_triton
-from triton.backends.compiler import GPUTarget
 
+from tracing.upstream.backends import GPUTarget
 from tracing.upstream.patch import replaced
 from tracing.virtual_gpu.chips import CHIPS, device_index
 

@@ -9,10 +9,10 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
-import torch._dynamo
 import torch.cuda.nvtx
-from triton.backends.compiler import GPUTarget
 
+from tracing.upstream.backends import GPUTarget
+from tracing.upstream.dynamo import constant_result
 from tracing.upstream.patch import Method, patched, replaced
 from tracing.virtual_gpu import streams
 from tracing.virtual_gpu.asker import program_asks
@@ -119,8 +119,6 @@ def _constant(answer: Callable[..., Any]) -> Callable[[Method], Method]:
     # Dynamo asks while it traces, and takes what it is told for good
     def wrapper(original: Method) -> Method:
         asked = _for_the_program(answer)(original)
-        constant: Any = torch._dynamo.assume_constant_result
-        marked: Method = constant(functools.wraps(original)(asked))
-        return marked
+        return constant_result(functools.wraps(original)(asked))
 
     return wrapper
