@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch.utils._debug_mode import DebugMode as TorchDebugMode
 
 from tracing.debug_mode.hashing import Hashing, hash_fn_of
 from tracing.debug_mode.kernel_call import TritonKernelCall, tensors_of
@@ -28,6 +27,7 @@ from tracing.launch.launcher import Grid, Site
 from tracing.launch.on_stream import aside
 from tracing.model import Role
 from tracing.record.user_hash import HashFn
+from tracing.upstream.debug_mode import DebugMode as TorchDebugMode
 from tracing.upstream.dynamo import untraced
 
 _WRITTEN: tuple[Role, ...] = ("out", "in_out", "unknown")

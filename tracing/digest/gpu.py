@@ -17,13 +17,15 @@ import numpy as np
 import numpy.typing as npt
 import torch
 import triton
-from triton.compiler import ASTSource
 
 from tracing.digest.columns import Columns, Digested
 from tracing.digest.host import finish, rounded
 from tracing.digest.kernel import FIELDS, digest_kernel
 from tracing.digest.tables import Call
-from tracing.upstream.streams import stream_of
+from tracing.upstream.compiled_kernel import load_binary
+from tracing.upstream.driver import current_target
+from tracing.upstream.jit import ASTSource
+from tracing.upstream.streams import current_handle, stream_of
 
 SLOTS = 4096  # results a buffer holds
 
@@ -46,9 +48,9 @@ class Compiled(NamedTuple):
 @functools.cache
 def _compiled(device: int, kind: int, num_warps: int) -> Compiled:
     with torch.cuda.device(device):
-        target = triton.runtime.driver.active.get_current_target()
+        target = current_target()
         kernel = triton.compile(source(kind), target=target, options={"num_warps": num_warps})
-        kernel._init_handles()
+        load_binary(kernel)
     return Compiled(kernel.run, kernel.function, kernel.packed_metadata, kernel)
 
 
@@ -156,7 +158,7 @@ class StreamDigests:
     @contextmanager
     def current(self) -> Iterator[None]:
         """While active, torch works on this stream; nothing to do where it does already."""
-        if torch._C._cuda_getCurrentRawStream(self._device.index or 0) == self._handle:
+        if current_handle(self._device.index or 0) == self._handle:
             yield
         else:
             with torch.cuda.stream(self.stream):

@@ -24,14 +24,14 @@ from typing import Any
 import numpy as np
 import torch
 import triton.language as tl
-from triton.experimental.gluon._runtime import GluonJITFunction
-from triton.runtime import interpreter as upstream
 
 from tracing.interpreter.builder import BUILDER, not_executable
 from tracing.interpreter.exclusion import LANGUAGE, compiles_wait
 from tracing.interpreter.guard import guarded
 from tracing.interpreter.language import interpreted, rewritten
 from tracing.upstream.dispatch_modes import dispatch_disabled, functions_disabled
+from tracing.upstream.interpreter import TensorHandle, implicit_tensor, numpy_dtype
+from tracing.upstream.jit import GluonJITFunction
 from tracing.upstream.patch import replaced
 
 __all__ = ["compiles_wait", "execute", "forget", "launch", "permuted"]
@@ -158,6 +158,6 @@ def _typed(value: Any, type_name: Any) -> object:
         return make(*items) if hasattr(value, "_fields") else tuple(items)
     if isinstance(value, (int, float)) and type_name != "u1":
         dtype = tl.str_to_ty(type_name, None)
-        data = np.array([value]).astype(upstream._get_np_dtype(dtype))
-        return tl.tensor(upstream.TensorHandle(data, dtype), dtype)
-    return upstream._implicit_cvt(value)
+        data = np.array([value]).astype(numpy_dtype(dtype))
+        return tl.tensor(TensorHandle(data, dtype), dtype)
+    return implicit_tensor(value)

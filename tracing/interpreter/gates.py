@@ -14,10 +14,9 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from triton._C.libtriton import interpreter as native
-from triton.runtime import interpreter as upstream
 
 from tracing.interpreter.builder import Builder
+from tracing.upstream.interpreter import TensorHandle, native_interpreter
 from tracing.upstream.patch import replaced
 
 AccessKind: TypeAlias = Literal["load", "store"]
@@ -83,28 +82,28 @@ def _allowed_cas(function: Any, allowed: Mask, pointers: Any, old: Any, new: Any
 
 
 def _allowed_bf16(function: Any, allowed: Mask, builder: Any, pointer: Any, value: Any, mask: Any) -> Any:
-    chosen = upstream.TensorHandle(np.broadcast_to(mask.data, allowed.shape) & allowed, mask.dtype)
+    chosen = TensorHandle(np.broadcast_to(mask.data, allowed.shape) & allowed, mask.dtype)
     return function(builder, pointer, value, chosen)
 
 
 _ATOMIC: tuple[AccessKind, ...] = ("load", "store")
 _GATES = (
     _Gate(
-        native,
+        native_interpreter,
         "load",
         ("load",),
         lambda pointers, mask, other, dtype: (pointers, mask, dtype),
         lambda function, allowed, pointers, mask, *rest: function(pointers, mask & allowed, *rest),
     ),
     _Gate(
-        native,
+        native_interpreter,
         "store",
         ("store",),
         lambda pointers, value, mask: (pointers, mask, value.dtype),
         lambda function, allowed, pointers, value, mask: function(pointers, value, mask & allowed),
     ),
     _Gate(
-        native,
+        native_interpreter,
         "atomic_rmw",
         _ATOMIC,
         lambda operation, pointers, value, mask, _: (pointers, mask, value.dtype),
@@ -113,7 +112,7 @@ _GATES = (
         ),
     ),
     _Gate(
-        native,
+        native_interpreter,
         "atomic_cas",
         _ATOMIC,
         lambda pointers, old, new, _: (pointers, True, new.dtype),

@@ -13,11 +13,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import torch
-from triton.runtime.interpreter import InterpretedFunction
 
 from tracing.interpreter.gates import AccessKind, Addresses, Mask, is_watched, watched
 from tracing.upstream.dynamo import untraced
-from tracing.upstream.patch import Method, patched
+from tracing.upstream.interpreter import InterpretedFunction, around_launches
+from tracing.upstream.patch import Method
 
 Span: TypeAlias = tuple[int, int]  # addresses, from the first to behind the last
 
@@ -66,7 +66,7 @@ def guarded(arguments: Sequence[object]) -> Iterator[None]:
 @contextmanager
 def functions_guarded() -> Iterator[None]:
     """While active, so are launches of functions decorated under TRITON_INTERPRET=1."""
-    with patched(InterpretedFunction, "run", _guarded):
+    with around_launches(_guarded):
         yield
 
 

@@ -13,7 +13,6 @@ from typing import TypeAlias
 import numpy as np
 import torch
 import triton
-from triton.runtime import interpreter as upstream
 
 import tracing
 from tracing import interpreter
@@ -23,6 +22,7 @@ from tracing.launch.out_of_bounds import OutOfBoundsError, Outside
 from tracing.launch.storages import Reach
 from tracing.launch.tensors import tensor_meta
 from tracing.model import Role
+from tracing.upstream.interpreter import program_index
 
 _Key: TypeAlias = tuple[str, AccessKind, str, bool]
 
@@ -229,9 +229,7 @@ _NOT_KERNELS = tuple(f"{folder}{os.sep}" for folder in _FOLDERS)
 
 
 def _program() -> tuple[int, int, int]:
-    # the virtual GPU puts a builder of its own here while it executes
-    x, y, z = upstream.interpreter_builder.grid_idx
-    return x, y, z
+    return program_index()
 
 
 def _where() -> str:

@@ -11,12 +11,12 @@ from typing import Literal, TypeAlias
 
 import torch
 import triton
-from torch._inductor.runtime.cache_dir_utils import cache_dir
 
 import tracing
 from tracing.model import CallSite
 from tracing.store import RunWriter
 from tracing.upstream.autograd import NO_BACKWARD, backward_pass
+from tracing.upstream.inductor_code import cache_dir
 
 UNKNOWN = -1
 

@@ -16,15 +16,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from torch._inductor.async_compile import AsyncCompile
-from torch._inductor.codecache import PyCodeCache
-
 from tracing.launch import hooks
 from tracing.launch.accesses import Accesses
 from tracing.launch.hooks import Listener
 from tracing.launch.launcher import Compiled, FlatSite, Grid, Kind
 from tracing.launch.roles import Declared
 from tracing.model import Role
+from tracing.upstream.inductor_code import around_loading, generated_modules
+from tracing.upstream.patch import Method
 
 _Undo = list[tuple[dict[str, Any], str, Any]]
 
@@ -73,19 +72,20 @@ def installed(listener: Listener) -> Iterator[None]:
     max-autotune chooses C++ templates.
     """
     undo: _Undo = []
-    wait = AsyncCompile.wait
 
-    def wait_and_wrap(compiler: AsyncCompile, scope: dict[str, Any]) -> None:
-        wait(compiler, scope)  # until here a kernel may be a future
-        _wrap(scope, listener, undo)
+    def loading(wait: Method) -> Method:
+        def wait_and_wrap(compiler: Any, scope: dict[str, Any]) -> None:
+            wait(compiler, scope)  # until here a kernel may be a future
+            _wrap(scope, listener, undo)
 
-    AsyncCompile.wait = wait_and_wrap  # type: ignore[method-assign, assignment]
+        return wait_and_wrap
+
     try:
-        for module in list(PyCodeCache.modules):
-            _wrap(vars(module), listener, undo)
-        yield
+        with around_loading(loading):
+            for module in generated_modules():
+                _wrap(vars(module), listener, undo)
+            yield
     finally:
-        AsyncCompile.wait = wait  # type: ignore[method-assign]
         for scope, name, kernel in reversed(undo):
             scope[name] = kernel
 
@@ -103,7 +103,7 @@ def _shown(name: str, kernel: Callable[..., Any], listener: Listener) -> Callabl
     @functools.wraps(kernel)
     def launch(*values: Any) -> Any:
         nonlocal site
-        if hooks._thread.hidden:
+        if not hooks.shown():
             return kernel(*values)
         if site is None:
             site = CppSite(name, kernel, len(values))

@@ -21,11 +21,11 @@ from typing import Any
 import torch
 import triton
 import triton.language as tl
-from torch._inductor.runtime import triton_helpers
 from triton.language.extra import libdevice
-from triton.runtime.jit import ConstexprFunction, JITFunction
 
 from tracing.interpreter.exclusion import LANGUAGE
+from tracing.upstream.inductor_code import triton_helpers
+from tracing.upstream.jit import ConstexprFunction, JITFunction
 
 _PACKAGES = tuple(Path(str(package.__file__)).parent for package in (torch, triton))
 _OURS: Mapping[str, object] = dict.fromkeys(("KERNEL", "CONSTANTS", "OPTIONS"), ...)  # no kernel's names

@@ -14,17 +14,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import torch
-import triton
-from torch._inductor.runtime.cache_dir_utils import triton_cache_dir
-from triton.compiler import CompiledKernel
-from triton.runtime.interpreter import InterpretedFunction
-
 from tracing.launch.accesses import Accesses
 from tracing.launch.launcher import Compiled, FlatSite, Grid, Kind, on_host, tensor_of
 from tracing.launch.roles import Declared, declared
 from tracing.launch.tuple_arguments import flattened
 from tracing.model import Role
+from tracing.upstream.compiled_kernel import CompiledKernel
+from tracing.upstream.inductor_code import kernel_folders
+from tracing.upstream.interpreter import InterpretedFunction
 
 
 class CompiledSite:
@@ -225,5 +222,4 @@ def _digits(key: str) -> str:
 
 
 def _cached(key: str) -> Path | None:
-    folders = (Path(triton.knobs.cache.dir), Path(triton_cache_dir(torch.cuda.current_device())))
-    return next((folder / key for folder in folders if (folder / key).is_dir()), None)
+    return next((folder / key for folder in kernel_folders() if (folder / key).is_dir()), None)

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensor
 
 from tracing.model import TensorMeta
+from tracing.upstream.tensor_subclasses import dispatches, is_fake
 
 
 def tensor_meta(tensor: torch.Tensor) -> TensorMeta:
@@ -24,13 +24,12 @@ def tensor_meta(tensor: torch.Tensor) -> TensorMeta:
 
 def takes_itself_apart(kind: Any) -> bool:
     """True for a class of tensors whose operators come back as operators on the tensors inside."""
-    plain = kind.__torch_dispatch__ is torch._C._disabled_torch_dispatch_impl
-    return not (plain or issubclass(kind, FakeTensor))
+    return dispatches(kind) and not is_fake(kind)
 
 
 def has_memory(tensor: torch.Tensor) -> bool:
     """False for fake and meta tensors, and for those that are made of others."""
-    return not (isinstance(tensor, FakeTensor) or tensor.is_meta or takes_itself_apart(type(tensor)))
+    return not (is_fake(type(tensor)) or tensor.is_meta or takes_itself_apart(type(tensor)))
 
 
 def tensors_in(value: Any) -> Iterator[torch.Tensor]:

@@ -76,7 +76,7 @@ class Operators(OperatorMode):
             effect = self._effects[func]
         except KeyError:
             effect = self._effects[func] = effect_of(func)
-        if effect is None or hooks._thread.hidden or self._closed:
+        if effect is None or self._closed or not hooks.shown():
             return func(*args, **kwargs)
         with Unseen():
             before = self._listener.before(effect, args, kwargs)

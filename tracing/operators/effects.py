@@ -13,6 +13,8 @@ import torch
 
 from tracing.launch.tensors import tensors_in
 from tracing.operators.collectives import TWO_SIDED, is_collective
+from tracing.upstream.operator_schemas import is_composite, is_operator, schema_of
+from tracing.upstream.tensor_subclasses import has_storage, storage_number
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +95,10 @@ _READING_COLLECTIVES = ("c10d::send", "c10d::barrier", "c10d::monitored_barrier_
 
 def effect_of(func: Any) -> Effect | None:
     """What an operator does to memory; None: it neither writes nor allocates, as far as can be known."""
-    if not isinstance(func, torch._ops.OpOverload):
+    if not is_operator(func):
         return None  # a higher order operator
     name: str = func.name()  # type: ignore[no-untyped-call, unused-ignore]
-    parameters = tuple(argument.name for argument in func._schema.arguments)
+    parameters = tuple(argument.name for argument in schema_of(func).arguments)
     if name.startswith(_EMPTY):
         new = not name.endswith(("out", "_"))  # empty.out may allocate, and cannot be told from what it was
         return Effect(name, outputs=(0,), allocates=True, parameters=parameters) if new else None
@@ -117,13 +119,13 @@ def effect_of(func: Any) -> Effect | None:
 
 
 def _by_schema(name: str, func: Any, parameters: tuple[str, ...]) -> Effect | None:
-    schema = func._schema
+    schema = schema_of(func)
     mutated = [(i, a) for i, a in enumerate(schema.arguments) if a.alias_info and a.alias_info.is_write]
     positions = tuple(i for i, a in mutated if not a.kwarg_only)
     keywords = tuple(a.name for _, a in mutated if a.kwarg_only)
     # In inference mode composite operators are not taken apart: `reshape` may have copied, `dropout` not.
     # Operators of other libraries may return what they were given (_c10d_functional::wait_tensor).
-    composite = torch._C._dispatch_has_kernel_for_dispatch_key(name, "CompositeImplicitAutograd")
+    composite = is_composite(name)
     check = name != _NEW and (composite or not name.startswith("aten::") or name.startswith(_VIEWS))
     outputs = tuple(
         i
@@ -165,4 +167,4 @@ def _unshared(
 
 def _storage(tensor: torch.Tensor) -> int:
     # sparse tensors have none
-    return tensor.untyped_storage()._cdata if torch._C._has_storage(tensor) else id(tensor)
+    return storage_number(tensor) if has_storage(tensor) else id(tensor)

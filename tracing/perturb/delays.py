@@ -27,7 +27,7 @@ import torch
 from tracing.launch import hooks
 from tracing.launch.launcher import Grid, Site
 from tracing.upstream.dispatch_modes import OperatorMode
-from tracing.upstream.streams import stream_of
+from tracing.upstream.streams import hold, stream_of
 
 HELD_MS = 20.0  # of a stream, each time the program turns to it
 SHORT_MS = 2.0  # of one launch, at most
@@ -102,7 +102,7 @@ class Delays:
         if stream is not None:
             device, handle = stream
             with torch.cuda.stream(stream_of(handle, torch.device("cuda", device))):
-                torch.cuda._sleep(int(ms * CLOCK_KHZ))  # type: ignore[no-untyped-call, unused-ignore]
+                hold(int(ms * CLOCK_KHZ))
 
 
 def _on_gpu() -> bool:

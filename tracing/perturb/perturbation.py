@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
-from unittest import mock
 
 import torch
 
@@ -18,6 +17,7 @@ from tracing.perturb.autotuner_times import OtherWinners
 from tracing.perturb.delays import Delays
 from tracing.store import RunWriter
 from tracing.upstream.dispatch_modes import OperatorMode, dispatch_disabled
+from tracing.upstream.inductor_code import allocators_replaced
 
 # bytes of which uninitialised memory consists: zeros, NaN in every floating dtype, large numbers, small ones
 PATTERNS = (0x00, 0xFF, 0x7B, 0x01)
@@ -28,7 +28,7 @@ _EMPTY = {
     torch.ops.aten.new_empty.default,
     torch.ops.aten.new_empty_strided.default,
 }
-_ALLOCATORS = ("_empty_strided_cpu", "_empty_strided_cuda", "_empty_strided_xpu")
+_ALLOCATORS = ("empty_strided_cpu", "empty_strided_cuda", "empty_strided_xpu")
 
 
 class Perturbation:
@@ -66,10 +66,7 @@ class Perturbation:
             if self._run:
                 stack.callback(lambda: self._writer.extend(list(self._changes())))
             # generated code keeps the allocators that it found when it was loaded: they are replaced before
-            guards = torch._C._dynamo.guards
-            for name in _ALLOCATORS:
-                if allocate := getattr(guards, name, None):
-                    stack.enter_context(mock.patch.object(guards, name, self._poisoning(allocate)))
+            stack.enter_context(allocators_replaced(_ALLOCATORS, lambda name: self._poisoning))
             stack.enter_context(_Poison(self._fill))
             if self._run:
                 stack.enter_context(permuted(self._run))

@@ -8,7 +8,6 @@ from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import torch
-import triton
 
 from tracing.launch import hooks, watching
 from tracing.launch.accesses import Accesses
@@ -23,11 +22,12 @@ from tracing.record.memory.rereads import Rereads
 from tracing.record.memory.small_values import small_values
 from tracing.record.recording import Recording
 from tracing.upstream.dispatch_modes import dispatch_disabled
+from tracing.upstream.knobs import triton_interprets
 
 
 def _interprets() -> bool:
     # whether launches are executed by the interpreter, or may be
-    return not torch.cuda.is_available() or bool(triton.knobs.runtime.interpret)
+    return not torch.cuda.is_available() or bool(triton_interprets())
 
 
 def _on_host(launch: Launch) -> bool:

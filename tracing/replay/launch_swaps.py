@@ -17,7 +17,6 @@ from typing import Any, TypeAlias
 import torch
 import triton
 from torch._inductor.runtime.triton_heuristics import CachingAutotuner
-from triton.runtime.jit import JITFunction
 
 from tracing.errors import Problem
 from tracing.interpreter import compiles_wait
@@ -28,6 +27,7 @@ from tracing.model import Replacement
 from tracing.replay.loaded_kernel import Grid, LoadedKernel, load_kernel
 from tracing.upstream.dispatch_modes import dispatch_disabled
 from tracing.upstream.dynamo import untraced
+from tracing.upstream.jit import JITFunction
 from tracing.upstream.patch import patched
 
 Chosen: TypeAlias = Mapping[str, Mapping[int, Replacement]]  # by kernel, and by which of its launches, from 0

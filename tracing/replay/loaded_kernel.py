@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from triton.runtime.jit import JITFunction
-
 from tracing import interpreter
 from tracing.program.case import import_file
+from tracing.upstream.jit import JITFunction
 
 Grid: TypeAlias = tuple[int, int, int]
 

@@ -1,0 +1,37 @@
+"""The driver through which Triton compiles for a device, loads kernels and launches them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from triton.runtime.driver import driver
+
+from tracing.upstream.backends import GPUTarget
+
+
+def current_target() -> GPUTarget:
+    """The target of the active driver. Raises RuntimeError if there is no GPU."""
+    return driver.active.get_current_target()
+
+
+def active_driver() -> Any:
+    """The driver that is active; None if Triton has not looked for a GPU yet."""
+    return driver._active  # `active` would look for a GPU
+
+
+def benchmarker() -> Any:
+    """The function with which the active driver measures a call."""
+    return driver.active.get_benchmarker()
+
+
+@contextmanager
+def driven_by(replacement: object) -> Iterator[None]:
+    """While active, Triton compiles and launches with this driver, which has the methods of DriverBase."""
+    previous = driver._active  # None, not looked for yet, is restored as None
+    driver.set_active(replacement)
+    try:
+        yield
+    finally:
+        driver.set_active(previous)

@@ -1,0 +1,44 @@
+"""Inductor's compiler: the compile of one graph, its worker processes, and its choice among kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+
+from torch._inductor import async_compile
+from torch._inductor.compile_fx import _InProcessFxCompile
+from torch._inductor.select_algorithm import AlgorithmSelectorCache
+
+from tracing.upstream.patch import Wrapper, patched, replaced
+
+Job = Callable[..., Any]
+
+_JOB = "_worker_compile_triton"  # the function of async_compile that a worker runs, in torch 2.11 to 2.15
+
+
+def around_codegen(wrapper: Wrapper) -> AbstractContextManager[None]:
+    """While active, each compile of a graph calls `wrapper(original)`. It may launch kernels as trials."""
+    return patched(_InProcessFxCompile, "codegen_and_compile", wrapper)
+
+
+def around_selection(wrapper: Wrapper) -> AbstractContextManager[None]:
+    """While active, each choice among templates and libraries calls `wrapper(original)`.
+
+    The arguments are: cache, name of the operation, choices, ...
+    """
+    return patched(AlgorithmSelectorCache, "__call__", wrapper)
+
+
+@contextmanager
+def worker_jobs(wrapper: Callable[[Job], Job]) -> Iterator[bool]:
+    """While active, compile workers run `wrapper(job)`, which has to be picklable, for each kernel.
+
+    Gives False if this torch has no such job: then nothing is wrapped.
+    """
+    job = getattr(async_compile, _JOB, None)
+    if job is None:
+        yield False
+        return
+    with replaced(async_compile, _JOB, wrapper(job)):
+        yield True

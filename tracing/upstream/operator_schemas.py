@@ -1,0 +1,22 @@
+"""Operators of torch's dispatcher: which objects they are, and which are composite."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+
+def is_operator(func: Any) -> bool:
+    """False for higher order operators (cond, flex_attention), which have no schema."""
+    return isinstance(func, torch._ops.OpOverload)
+
+
+def schema_of(func: Any) -> Any:
+    """The schema of an operator: `arguments` and `returns`, each with its `alias_info`."""
+    return func._schema
+
+
+def is_composite(name: str) -> bool:
+    """True for an operator that is made of others: "aten::reshape"."""
+    return bool(torch._C._dispatch_has_kernel_for_dispatch_key(name, "CompositeImplicitAutograd"))

@@ -1,0 +1,31 @@
+"""Which tensors have memory of their own: fake tensors and subclasses that wrap others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensor
+from torch.utils._pytree import tree_leaves, tree_map_only
+
+__all__ = ["dispatches", "has_storage", "is_fake", "tree_leaves", "tree_map_only"]
+
+
+def dispatches(kind: Any) -> bool:
+    """True for a class of tensors with a `__torch_dispatch__` of its own, fake tensors included."""
+    return kind.__torch_dispatch__ is not torch._C._disabled_torch_dispatch_impl
+
+
+def is_fake(kind: type) -> bool:
+    """True for the class of the tensors with which torch.compile traces."""
+    return issubclass(kind, FakeTensor)
+
+
+def has_storage(tensor: torch.Tensor) -> bool:
+    """False for sparse tensors."""
+    return bool(torch._C._has_storage(tensor))
+
+
+def storage_number(tensor: torch.Tensor) -> int:
+    """A number that two live tensors share if and only if they share a storage."""
+    return int(tensor.untyped_storage()._cdata)
