@@ -18,20 +18,12 @@ hooks of others stay where they are.
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from types import CodeType
 from typing import Any, Protocol
-
-import triton
-from torch._inductor.codegen.multi_kernel import MultiKernelCall
-from torch._inductor.compile_fx import _InProcessFxCompile
-from torch._inductor.runtime.triton_heuristics import CachingAutotuner
-from triton.compiler import CompiledKernel
-from triton.knobs import HookChain
-from triton.runtime.autotuner import Autotuner
-from triton.runtime.errors import InterpreterError
-from triton.runtime.interpreter import InterpretedFunction
 
 from tracing import interpreter
 from tracing.launch import watching
@@ -40,9 +32,15 @@ from tracing.launch.launchers import CompiledSite, InductorSite, InterpretedSite
 from tracing.launch.out_of_bounds import OutOfBoundsError
 from tracing.launch.tuple_arguments import nesting
 from tracing.launch.unseen import Unseen, own_frames_skipped
+from tracing.upstream import compiled_kernel, inductor_autotuner, triton_autotuner
+from tracing.upstream import interpreter as upstream_interpreter
+from tracing.upstream.compiled_kernel import CompiledKernel
 from tracing.upstream.dispatch_modes import dispatch_disabled
 from tracing.upstream.dynamo import untraced
-from tracing.upstream.patch import Method, Wrapper, patched
+from tracing.upstream.inductor_compiler import around_codegen
+from tracing.upstream.interpreter import InterpretedFunction, InterpreterError
+from tracing.upstream.knobs import LaunchExitHook
+from tracing.upstream.patch import Method, patched
 
 
 class Listener(Protocol):
@@ -57,6 +55,7 @@ class Listener(Protocol):
 
 class _Thread(threading.local):
     hidden = 0
+    caller: tuple[CodeType, int] | None = None
 
 
 _thread = _Thread()
@@ -95,37 +94,42 @@ def installed(listener: Listener) -> Iterator[None]:
 
 
 def _patch() -> None:
-    points: tuple[tuple[Any, str, Wrapper], ...] = (
-        (CachingAutotuner, "run", _around_inductor),
-        (CompiledKernel, "launch_metadata", _around_compiled),
-        (InterpretedFunction, "run", _around_interpreted),
-        (interpreter, "execute", _around_execution),
-    )
     _patches.enter_context(own_frames_skipped())
-    for owner, name, wrapper in points:
-        _patches.enter_context(patched(owner, name, wrapper))
+    _patches.enter_context(around_inductor_launches(_inductor_launch()))
+    _patches.enter_context(compiled_kernel.around_launches(_around_compiled))
+    _patches.enter_context(upstream_interpreter.around_launches(_around_interpreted))
+    _patches.enter_context(patched(interpreter, "execute", _around_execution))
     _patches.enter_context(trials_hidden())
-    _patches.callback(_leave_exit_hooks)
+    _patches.callback(_exit_hook.leave)
 
 
 @contextmanager
 def trials_hidden() -> Iterator[None]:
     """While active, launches by which an autotuner or the compiler tries kernels are hidden."""
-    points: tuple[tuple[type, str], ...] = (
-        (Autotuner, "_bench"),
-        (CachingAutotuner, "bench"),
-        (MultiKernelCall, "benchmark_sub_kernels"),
-        (_InProcessFxCompile, "codegen_and_compile"),  # which tries kernels, and fused ones
-    )
     with ExitStack() as stack:
-        for owner, name in points:
-            stack.enter_context(patched(owner, name, _unseen))
+        stack.enter_context(triton_autotuner.around_trials(_unseen))
+        stack.enter_context(inductor_autotuner.around_trials(_unseen))
+        stack.enter_context(inductor_autotuner.around_multi_kernel_trials(_unseen))
+        stack.enter_context(around_codegen(_unseen))  # which tries kernels, and fused ones
         yield
+
+
+def around_inductor_launches(launch: inductor_autotuner.Launch) -> AbstractContextManager[None]:
+    """While active, `launch` makes the launches of Inductor's kernels that are shown to listeners."""
+    return inductor_autotuner.around_launches(launch, _thread)
 
 
 def shown() -> bool:
     """Whether launches of this thread are shown to listeners."""
     return not _thread.hidden
+
+
+def caller() -> tuple[CodeType, int] | None:
+    """The code, and the instruction in it, that launched Inductor's last kernel on this thread.
+
+    It is that of the launch that is being announced, if that is one of Inductor's Triton kernels.
+    """
+    return _thread.caller
 
 
 def announce(site: Site, values: Sequence[Any], stream: int, grid: Grid | None) -> list[tuple[Listener, Any]]:
@@ -145,16 +149,17 @@ def conclude(told: list[tuple[Listener, Any]]) -> None:
             listener.after(token)
 
 
-def _around_inductor(original: Method) -> Method:
+def _inductor_launch() -> inductor_autotuner.Launch:
     sites: dict[int, InductorSite] = {}
 
-    def run(autotuner: Any, *args: Any, stream: int, benchmark_run: bool = False, **kwargs: Any) -> Any:
-        if _thread.hidden or benchmark_run or autotuner.triton_interpret:
-            extra = {"benchmark_run": True} if benchmark_run else {}
-            return original(autotuner, *args, stream=stream, **extra, **kwargs)
+    def launch(
+        original: Method, autotuner: Any, args: tuple[Any, ...], stream: int, kwargs: dict[str, Any], /
+    ) -> Any:
         site = sites.get(id(autotuner))
         if site is None:
             site = sites[id(autotuner)] = InductorSite(autotuner)
+        frame = sys._getframe(2)
+        _thread.caller = frame.f_code, frame.f_lasti
         if len(args) == site.count:
             told = announce(site, args, stream, None)
         else:  # behind the arguments of a user's kernel stands its grid
@@ -167,7 +172,7 @@ def _around_inductor(original: Method) -> Method:
         conclude(told)
         return result
 
-    return run
+    return launch
 
 
 def _around_compiled(original: Method) -> Method:
@@ -181,7 +186,7 @@ def _around_compiled(original: Method) -> Method:
         if site is None:
             site = sites[id(compiled)] = CompiledSite(compiled, args)
         x, y, z = (*grid, 1, 1)[:3]
-        _join_exit_hooks()
+        _exit_hook.join()
         told = announce(site, [args[i] for i in site.positions], int(stream or 0), (x, y, z))
         _started.setdefault((threading.get_ident(), id(metadata)), []).append((metadata, told))
         return metadata
@@ -204,32 +209,7 @@ def _finish_compiled(metadata: object) -> None:
         conclude(told)
 
 
-# chains of exit hooks that we are in, and what stood in the place of those that we made
-_chains: list[tuple[HookChain[Any], Any]] = []
-
-
-def _join_exit_hooks() -> None:
-    # Triton reads the exit hook after the launch's metadata. Other tools add to its chain or, as of old,
-    # assign a function or None over it, at any time.
-    runtime = triton.knobs.runtime
-    hook = runtime.launch_exit_hook
-    if _chains and hook is _chains[-1][0]:
-        return
-    chain = hook
-    if not isinstance(hook, HookChain):
-        chain = runtime.launch_exit_hook = HookChain(reversed=True)
-        if hook is not None:
-            chain.add(hook)
-    chain.add(_finish_compiled)
-    _chains.append((chain, hook))
-
-
-def _leave_exit_hooks() -> None:
-    for chain, hook in reversed(_chains):
-        chain.remove(_finish_compiled)
-        if triton.knobs.runtime.launch_exit_hook is chain:
-            triton.knobs.runtime.launch_exit_hook = hook
-    _chains.clear()
+_exit_hook = LaunchExitHook(_finish_compiled)
 
 
 def _around_interpreted(original: Method) -> Method:

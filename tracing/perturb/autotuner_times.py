@@ -13,10 +13,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any, Literal, TypeAlias
 
-from torch._inductor.runtime.triton_heuristics import CachingAutotuner
-from triton.runtime.autotuner import Autotuner
-
-from tracing.upstream.patch import Method, Wrapper, patched
+from tracing.upstream import inductor_autotuner, triton_autotuner
+from tracing.upstream.patch import Method
 
 Choice: TypeAlias = Literal["slowest", "random"]
 
@@ -35,18 +33,14 @@ class OtherWinners:
     @contextmanager
     def active(self) -> Iterator[None]:
         """Inside, autotuners choose otherwise; afterwards @triton.autotune has its earlier choices again."""
-        points: tuple[tuple[type, str, Wrapper], ...] = (
-            (CachingAutotuner, "bench", self._around_bench),
-            (Autotuner, "_bench", self._around_bench),
-            (Autotuner, "run", self._around_run),
-        )
         with ExitStack() as stack:
             stack.callback(self._remember)
-            for owner, name, wrapper in points:
-                stack.enter_context(patched(owner, name, wrapper))
+            stack.enter_context(inductor_autotuner.around_trials(self._around_trial))
+            stack.enter_context(triton_autotuner.around_trials(self._around_trial))
+            stack.enter_context(triton_autotuner.around_launches(self._around_launch))
             yield
 
-    def _around_bench(self, original: Method) -> Method:
+    def _around_trial(self, original: Method) -> Method:
         def bench(autotuner: Any, *args: Any, **kwargs: Any) -> Any:
             found = original(autotuner, *args, **kwargs)
             self.tuned.add(id(autotuner))
@@ -62,7 +56,7 @@ class OtherWinners:
             return self._random.random()
         return (1 / time if time else 1e9) * (1 - 1e-9 * self._measured)
 
-    def _around_run(self, original: Method) -> Method:
+    def _around_launch(self, original: Method) -> Method:
         def run(autotuner: Any, *args: Any, **kwargs: Any) -> Any:
             if id(autotuner) not in self._chosen:
                 self._chosen[id(autotuner)] = autotuner, dict(autotuner.cache)

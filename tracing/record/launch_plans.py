@@ -6,7 +6,6 @@ plan; the plan on the memory that an allocator gives step for step is a place.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from operator import and_
@@ -19,6 +18,7 @@ import torch
 from tracing.digest.gpu import StreamDigests
 from tracing.digest.layouts import layout
 from tracing.digest.tables import Call, Table, calls, facts, tables, variant
+from tracing.launch import hooks
 from tracing.launch.launcher import Grid, Site, tensor_of
 from tracing.launch.storages import Memory, Storages
 from tracing.model import Phase, TensorMeta
@@ -187,13 +187,11 @@ def _capturing(device: torch.device | None) -> bool:
 
 
 def _key(site: Site, values: Sequence[Any], grid: Grid | None) -> tuple[Any, ...]:
-    if site.scalars is not None:
-        frame = sys._getframe(
-            5
-        )  # what called the launcher: _key, _plan, before, announce and run lie between
-        if frame.f_code.co_name in _GENERATED:
+    if site.scalars is not None and (launched := hooks.caller()):
+        code, instruction = launched
+        if code.co_name in _GENERATED and site.kind == "triton":
             shape = values[0].shape if isinstance(values[0], torch.Tensor) else None
-            return (id(site), id(frame.f_code), frame.f_lasti, shape, *[values[i] for i in site.scalars])
+            return (id(site), id(code), instruction, shape, *[values[i] for i in site.scalars])
     backward = backward_pass() != NO_BACKWARD
     return (id(site), grid, backward, *map(_layout, values))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
@@ -11,8 +12,6 @@ from torch._inductor.compile_fx import _InProcessFxCompile
 from torch._inductor.select_algorithm import AlgorithmSelectorCache
 
 from tracing.upstream.patch import Wrapper, patched, replaced
-
-Job = Callable[..., Any]
 
 _JOB = "_worker_compile_triton"  # the function of async_compile that a worker runs, in torch 2.11 to 2.15
 
@@ -31,14 +30,16 @@ def around_selection(wrapper: Wrapper) -> AbstractContextManager[None]:
 
 
 @contextmanager
-def worker_jobs(wrapper: Callable[[Job], Job]) -> Iterator[bool]:
-    """While active, compile workers run `wrapper(job)`, which has to be picklable, for each kernel.
+def worker_jobs(run: Callable[..., Any], *settings: Any) -> Iterator[bool]:
+    """While active, compile workers call `run(*settings, job, *args)` for each kernel, not `job(*args)`.
 
-    Gives False if this torch has no such job: then nothing is wrapped.
+    run, settings -- have to be picklable
+
+    Gives False if this torch has no such job: then nothing is replaced.
     """
     job = getattr(async_compile, _JOB, None)
     if job is None:
         yield False
         return
-    with replaced(async_compile, _JOB, wrapper(job)):
+    with replaced(async_compile, _JOB, functools.partial(run, *settings, job)):
         yield True

@@ -18,9 +18,9 @@ from typing import Any
 import triton.testing
 
 from tracing.upstream.patch import Method, patched, replaced
+from tracing.upstream.triton_autotuner import is_autotuner
 
 MILLISECONDS = 1.0
-_AUTOTUNER = "triton.runtime.autotuner"
 
 
 class _Trial(threading.local):
@@ -55,7 +55,7 @@ def _once(is_virtual: Callable[[], bool]) -> Callable[[Method], Method]:
         def do_bench(call: Callable[[], object], *arguments: Any, **options: Any) -> Any:
             if not is_virtual():
                 return original(call, *arguments, **options)
-            if sys._getframe(1).f_globals.get("__name__") == _AUTOTUNER:
+            if is_autotuner(sys._getframe(1)):
                 return tried(call, quantiles=options.get("quantiles"))
             call()
             return _times(options.get("quantiles"), options.get("return_mode"))

@@ -7,11 +7,11 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
-from triton.runtime.driver import driver
 
 from tracing import interpreter
 from tracing.errors import Problem
 from tracing.upstream.backends import GPUTarget
+from tracing.upstream.driver import active_driver, benchmarker, driven_by
 from tracing.upstream.dynamo import untraced
 from tracing.virtual_gpu import benchmarks
 from tracing.virtual_gpu.binary import resources
@@ -26,16 +26,14 @@ def installed(name: str, target: GPUTarget, *, execute: bool) -> Iterator[None]:
 
     Raises Problem if it does so already.
     """
-    if isinstance(driver._active, _Driver):
-        found = f"a virtual GPU ({driver._active.name}) is active already"
+    if isinstance(active_driver(), _Driver):
+        found = f"a virtual GPU ({active_driver().name}) is active already"
         raise Problem(found, "leave it before entering another")
     with ExitStack() as stack:
         stack.callback(interpreter.forget)
-        # `active` would look for a GPU; None, not looked for yet, is restored as None.
-        stack.callback(driver.set_active, driver._active)
-        driver.set_active(_Driver(name, target, execute))
+        stack.enter_context(driven_by(_Driver(name, target, execute)))
         stack.enter_context(interpreter.compiles_wait())
-        stack.enter_context(benchmarks.installed(lambda: isinstance(driver._active, _Driver)))
+        stack.enter_context(benchmarks.installed(lambda: isinstance(active_driver(), _Driver)))
         yield
 
 
@@ -96,7 +94,7 @@ class _Launcher:
     ) -> None:
         if enter is not None:
             enter(metadata)
-        if driver._active.execute and not benchmarks.TRIAL.active:
+        if active_driver().execute and not benchmarks.TRIAL.active:
             interpreter.execute(self.source, arguments, (x, y, z))
         if leave is not None:
             leave(metadata)
@@ -141,6 +139,6 @@ class _Driver:
 
 def _benchmark(call: Callable[[], object], *arguments: Any, **options: Any) -> Any:
     # triton.autotune keeps its benchmarker for good, also after the virtual GPU is gone.
-    if not isinstance(driver._active, _Driver):
-        return driver.active.get_benchmarker()(call, *arguments, **options)
+    if not isinstance(active_driver(), _Driver):
+        return benchmarker()(call, *arguments, **options)
     return benchmarks.tried(call, *arguments, **options)

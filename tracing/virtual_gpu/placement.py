@@ -21,21 +21,24 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
-from torch._dynamo.output_graph import SubgraphTracer
-from torch._dynamo.variables.tensor import TensorVariable
-from torch._dynamo.variables.torch_function import SymbolicTorchFunctionState
 from torch.overrides import TorchFunctionMode
-from torch.utils import _pytree as pytree
-from torch.utils._device import DeviceContext
 from torch.utils.weak import WeakIdKeyDictionary
 
+from tracing.upstream.dynamo_tracing import (
+    around_default_device,
+    around_device_attributes,
+    around_graph_calls,
+    around_mode_stack,
+)
 from tracing.upstream.patch import Method, patched, replaced
+from tracing.upstream.tensor_subclasses import tree_map_only
 from tracing.virtual_gpu.asker import is_program, program_asks
 
 HOST = torch.device("cpu")
 DEVICE = torch.device("cuda", 0)
 _PLAIN = (torch.Tensor, torch.nn.Parameter)  # not the fake ones that a compiler traces with
 _TENSOR: Any = torch.Tensor
+_GENERATOR = torch.Generator  # while this is active, torch's name is another's
 _DEVICE_OF, _IS_CUDA, _IS_CPU = (getattr(_TENSOR, name).__get__ for name in ("device", "is_cuda", "is_cpu"))
 
 
@@ -61,11 +64,10 @@ def on_host(device: Any) -> Any:
 def installed() -> Iterator[None]:
     """Inside, "cuda" is a device on which this thread can make tensors."""
     with ExitStack() as stack:
-        stack.enter_context(patched(SymbolicTorchFunctionState, "__init__", _without_placement))
-        stack.enter_context(patched(SubgraphTracer, "create_proxy", _on_host_in_graphs))
-        stack.enter_context(patched(TensorVariable, "method_attr_device", _traced_as_on_device))
-        stack.enter_context(patched(TensorVariable, "method_attr_is_cuda", _traced_as_on_device))
-        stack.enter_context(patched(DeviceContext, "__init__", _with_device(1)))
+        stack.enter_context(around_mode_stack(_without_placement))
+        stack.enter_context(around_graph_calls(_on_host_in_graphs))
+        stack.enter_context(around_device_attributes(_traced_as_on_device))
+        stack.enter_context(around_default_device(_with_device(1)))
         stack.enter_context(patched(torch, "load", _with_map_location))
         stack.enter_context(patched(torch.amp.autocast, "__init__", _autocast_on_host))
         stack.enter_context(replaced(torch, "Generator", _Generator))
@@ -180,10 +182,10 @@ def _autocast_on_host(original: Method) -> Method:
 
 class _GeneratorType(type):
     def __instancecheck__(cls, instance: object) -> bool:
-        return isinstance(instance, torch._C.Generator)
+        return isinstance(instance, _GENERATOR)
 
     def __call__(cls, device: Any = None) -> torch.Generator:
-        return torch._C.Generator(on_host(device) or HOST)
+        return _GENERATOR(on_host(device) or HOST)
 
 
 class _Generator(metaclass=_GeneratorType):
@@ -222,7 +224,7 @@ def _on_host_in_graphs(original: Method) -> Method:
     ) -> Any:
         if kind == "call_method" and target == "cuda":
             target, args, kwargs = "to", (args[0], DEVICE), {}
-        args, kwargs = pytree.tree_map_only(torch.device, on_host, (args, kwargs))
+        args, kwargs = tree_map_only(torch.device, on_host, (args, kwargs))
         if kwargs and kwargs.get("device") is not None:
             kwargs = {**kwargs, "device": on_host(kwargs["device"])}
         if kind == "call_method" and target == "to" and len(args) > 1 and isinstance(args[1], (str, int)):
