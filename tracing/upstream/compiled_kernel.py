@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager
 
 from triton.compiler import CompiledKernel
 
+from tracing.upstream.contract import require_methods, require_parameters
 from tracing.upstream.patch import Wrapper, patched
 
 __all__ = ["CompiledKernel", "around_launches", "load_binary"]
@@ -23,3 +24,9 @@ def around_launches(wrapper: Wrapper) -> AbstractContextManager[None]:
 def load_binary(kernel: CompiledKernel) -> None:
     """Load the binary onto the current device, which sets `kernel.function`; a launch would do it as well."""
     kernel._init_handles()
+
+
+def contract() -> None:
+    """Raise Broken or another error if torch or Triton has changed what this file relies on."""
+    require_methods(CompiledKernel, "launch_metadata", "_init_handles")
+    require_parameters(CompiledKernel.launch_metadata, "grid", "stream", "args")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import torch
 from torch.utils._debug_mode import DebugMode
+
+from tracing.upstream.contract import require, require_methods, require_parameters
 
 try:
     from torch.utils._debug_mode._calls import _TritonKernelCall as TritonKernelCall
@@ -21,3 +24,15 @@ except ImportError:  # torch < 2.13: _debug_mode is one file, not a package
     )
 
 __all__ = ["DebugMode", "TritonKernelCall", "argument_text", "hash_tensor_fn", "norm_hash_fn"]
+
+
+def contract() -> None:
+    """Raise Broken or another error if torch or Triton has changed what this file relies on."""
+    require_methods(DebugMode, "record_triton_kernel", "debug_string", "log_tensor_hashes", "record_outputs")
+    require_parameters(DebugMode.log_tensor_hashes, "hash_fn", "hash_inputs")
+    require_parameters(DebugMode.dispatch_hooks, "log_hook")
+    require_parameters(TritonKernelCall.__init__, "kernel_name", "kwargs", "call_depth")
+    x = torch.ones(2)
+    require("f32[2]" in str(argument_text(x, [], None)), "the text of a tensor with its dtype and shape")
+    for function in (hash_tensor_fn, norm_hash_fn):
+        require(isinstance(function(x, use_scalar=True), (int, float)), f"a number of {function.__name__}")

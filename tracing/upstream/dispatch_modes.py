@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 from torch.utils._python_dispatch import (
@@ -12,6 +13,8 @@ from torch.utils._python_dispatch import (
     _pop_mode,
     _push_mode,
 )
+
+from tracing.upstream.contract import require
 
 # Context managers that cost 0.2 µs each. While one is entered, this thread's calls pass none of:
 dispatch_disabled = torch._C._DisableTorchDispatch  # dispatch modes and __torch_dispatch__
@@ -47,3 +50,22 @@ def pushed(mode: TorchDispatchMode) -> Iterator[None]:
         yield
     finally:
         _pop_mode()
+
+
+def contract() -> None:
+    """Raise Broken or another error if torch or Triton has changed what this file relies on."""
+    seen: list[str] = []
+
+    class Seeing(OperatorMode):  # type: ignore[no-untyped-call, unused-ignore]
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            seen.append(func.name())
+            return func(*args, **(kwargs or {}))
+
+    x, mode = torch.ones(1), Seeing()  # type: ignore[no-untyped-call, unused-ignore]
+    with pushed(mode):
+        require(is_active(mode), "a mode on the stack while it is pushed")
+        x + 1
+        with dispatch_disabled(), functions_disabled(), functorch_disabled():
+            x + 1
+    require(seen == ["aten::add.Tensor"], f"one operator seen by the mode, not {seen}")
+    require(not is_active(mode), "an empty stack afterwards")

@@ -9,6 +9,7 @@ from typing import Any
 from triton.runtime.driver import driver
 
 from tracing.upstream.backends import GPUTarget
+from tracing.upstream.contract import require
 
 
 def current_target() -> GPUTarget:
@@ -35,3 +36,11 @@ def driven_by(replacement: object) -> Iterator[None]:
         yield
     finally:
         driver.set_active(previous)
+
+
+def contract() -> None:
+    """Raise Broken or another error if torch or Triton has changed what this file relies on."""
+    previous, ours = active_driver(), object()
+    with driven_by(ours):
+        require(active_driver() is ours, "the driver that was set")
+    require(active_driver() is previous, "the previous driver afterwards, without a search for a GPU")

@@ -10,6 +10,7 @@ from torch._dynamo.variables.tensor import TensorVariable
 from torch._dynamo.variables.torch_function import SymbolicTorchFunctionState
 from torch.utils._device import DeviceContext
 
+from tracing.upstream.contract import require_methods, require_parameters
 from tracing.upstream.patch import Wrapper, patched
 
 
@@ -47,3 +48,13 @@ def around_default_device(wrapper: Wrapper) -> AbstractContextManager[None]:
     The arguments are: context, device.
     """
     return patched(DeviceContext, "__init__", wrapper)
+
+
+def contract() -> None:
+    """Raise Broken or another error if torch or Triton has changed what this file relies on."""
+    require_methods(SymbolicTorchFunctionState, "__init__")
+    require_parameters(SymbolicTorchFunctionState.__init__, "py_stack")
+    require_methods(SubgraphTracer, "create_proxy")
+    require_parameters(SubgraphTracer.create_proxy, "kind", "target", "args", "kwargs")
+    require_methods(TensorVariable, "method_attr_device", "method_attr_is_cuda")
+    require_parameters(DeviceContext.__init__, "device")

@@ -10,6 +10,7 @@ import triton
 from torch._inductor.codegen.multi_kernel import MultiKernelCall
 from torch._inductor.runtime.triton_heuristics import CachingAutotuner, config_from_dict
 
+from tracing.upstream.contract import require, require_methods, require_parameters
 from tracing.upstream.patch import Method, Wrapper, patched, replaced
 
 __all__ = [
@@ -147,3 +148,15 @@ def launcher_of(
     config = triton.Config(dict(constants), **warps_and_stages)
     launcher: Callable[..., Any] = twin._precompile_config(config).make_launcher()
     return launcher
+
+
+def contract() -> None:
+    """Raise Broken or another error if torch or Triton has changed what this file relies on."""
+    require_methods(CachingAutotuner, "run", "bench", "precompile", "get_device_interface", *_TUNERS[:2])
+    require_methods(CachingAutotuner, "_create_compile_options", "_precompile_config")
+    require_methods(CachingAutotuner, "_interpret_args_grid")
+    require_methods(MultiKernelCall, "benchmark_sub_kernels")
+    require_parameters(CachingAutotuner.run, "stream", "benchmark_run")
+    require_parameters(CachingAutotuner.bench, "launcher")
+    config = config_from_dict({"BLOCK": 8, "num_warps": 4, "num_stages": 2})
+    require((config.kwargs, config.num_warps) == ({"BLOCK": 8}, 4), "a configuration made of a dictionary")

@@ -15,6 +15,7 @@ from torch._inductor.output_code import CompiledFxGraph
 from torch._inductor.runtime import triton_helpers
 from torch._inductor.runtime.cache_dir_utils import cache_dir, triton_cache_dir
 
+from tracing.upstream.contract import require, require_methods, require_parameters
 from tracing.upstream.patch import Wrapper, patched
 
 __all__ = [
@@ -85,3 +86,17 @@ def allocators_replaced(names: tuple[str, ...], wrapper: Callable[[str], Wrapper
             if hasattr(guards, f"_{name}"):
                 stack.enter_context(patched(guards, f"_{name}", wrapper(name)))
         yield
+
+
+def contract() -> None:
+    """Raise Broken or another error if torch or Triton has changed what this file relies on."""
+    require_parameters(AsyncCompile.wait, "scope")
+    require_methods(CompiledFxGraph, "__call__")
+    require(isinstance(PyCodeCache.modules, list), "the list of generated modules")
+    require(vars(torch._C._aoti), "the runners of AOTInductor packages")
+    require(Path(cache_dir()).is_absolute(), "the folder of generated code")
+    made: list[str] = []
+    name = "empty_strided_cpu"
+    with allocators_replaced((name,), lambda name: lambda original: lambda *args: made.append(name)):
+        vars(torch._C._dynamo.guards)[f"_{name}"]((2,), (1,), torch.float32)
+    require(made == [name], "an allocator that generated code reads when it is loaded")

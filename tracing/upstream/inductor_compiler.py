@@ -11,6 +11,7 @@ from torch._inductor import async_compile
 from torch._inductor.compile_fx import _InProcessFxCompile
 from torch._inductor.select_algorithm import AlgorithmSelectorCache
 
+from tracing.upstream.contract import require, require_methods, require_parameters
 from tracing.upstream.patch import Wrapper, patched, replaced
 
 _JOB = "_worker_compile_triton"  # the function of async_compile that a worker runs, in torch 2.11 to 2.15
@@ -43,3 +44,11 @@ def worker_jobs(run: Callable[..., Any], *settings: Any) -> Iterator[bool]:
         return
     with replaced(async_compile, _JOB, functools.partial(run, *settings, job)):
         yield True
+
+
+def contract() -> None:
+    """Raise Broken or another error if torch or Triton has changed what this file relies on."""
+    require_methods(_InProcessFxCompile, "codegen_and_compile")
+    require_parameters(AlgorithmSelectorCache.__call__, "name", "choices")
+    with worker_jobs(print) as wrapped:
+        require(wrapped, f"torch._inductor.async_compile.{_JOB}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import torch
 import torch._inductor.config as _inductor
 
+from tracing.upstream.contract import require
 from tracing.upstream.patch import replaced
 
 
@@ -41,3 +43,18 @@ def _change(stack: ExitStack, config: Any, settings: Mapping[str, object]) -> No
     stack.enter_context(config.patch(settings))
     for name, value in settings.items():
         stack.enter_context(replaced(config._config[name], "default", value))
+
+
+def contract() -> None:
+    """Raise Broken or another error if torch or Triton has changed what this file relies on."""
+    before = setting("cpu_backend")
+    other = "triton" if before != "triton" else "cpp"
+    with settings_changed({"cpu_backend": other}):
+        require(setting("cpu_backend") == other, "a setting that is changed")
+    seen: list[object] = []
+    with settings_changed_everywhere({"cpu_backend": other}, "contract"):
+        thread = threading.Thread(target=lambda: seen.append(setting("cpu_backend")))
+        thread.start()
+        thread.join()
+    require(seen == [other], "a setting that other threads see")
+    require(setting("cpu_backend") == before, "the previous setting afterwards")

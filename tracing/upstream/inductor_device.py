@@ -11,9 +11,17 @@ from torch._inductor.runtime import triton_helpers
 from torch._inductor.runtime.hints import DeviceProperties
 from torch.utils import _triton as torch_triton
 
+from tracing.upstream.contract import require, require_methods, require_parameters
 from tracing.upstream.dynamo import forget_compiled
 from tracing.upstream.inductor_autotuner import device_interface_is
 from tracing.upstream.patch import replaced
+
+# functions that remember what they find out about Triton's driver
+_DRIVER_ANSWERS = (
+    torch_triton.has_triton,
+    torch_triton.triton_backend,
+    torch_triton.triton_hash_with_backend,
+)
 
 
 class HostInterface(CpuInterface):
@@ -68,9 +76,19 @@ def driver_forgotten() -> Iterator[None]:
     Dynamo's guards do not see the driver: code compiled for the CPU would run inside, and ours afterwards.
     torch keeps its answers about the driver for the process, and puts them into the keys of kernels.
     """
-    answers = (torch_triton.has_triton, torch_triton.triton_backend, torch_triton.triton_hash_with_backend)
     with ExitStack() as stack:
-        for clear in (forget_compiled, *(answer.cache_clear for answer in answers)):
+        for clear in (forget_compiled, *(answer.cache_clear for answer in _DRIVER_ANSWERS)):
             clear()
             stack.callback(clear)
         yield
+
+
+def contract() -> None:
+    """Raise Broken or another error if torch or Triton has changed what this file relies on."""
+    fields = ("type", "index", "multi_processor_count", "cc", "major", "regs_per_multiprocessor")
+    require_parameters(DeviceProperties, *fields, "max_threads_per_multi_processor", "warp_size")
+    require_methods(DeviceProperties, "create")
+    for setter in ("set_driver_to_gpu", "set_driver_to_cpu"):
+        require(hasattr(triton_helpers, setter), f"{setter} of Inductor's helpers")
+    for answer in _DRIVER_ANSWERS:
+        require(hasattr(answer, "cache_clear"), f"a cache of {answer.__name__}() that can be cleared")

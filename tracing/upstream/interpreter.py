@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
+import triton.language as tl
 from triton.runtime import interpreter as _interpreter
 from triton.runtime.errors import InterpreterError
 from triton.runtime.interpreter import (
@@ -19,6 +22,7 @@ from triton.runtime.interpreter import (
     TensorHandle,
 )
 
+from tracing.upstream.contract import require, require_methods, require_parameters
 from tracing.upstream.libtriton import native_interpreter
 from tracing.upstream.patch import Wrapper, patched, replaced
 
@@ -102,3 +106,20 @@ def around_launches(wrapper: Wrapper) -> AbstractContextManager[None]:
     The arguments are those of InterpretedFunction.run: function, *args, grid=, warmup=, **kwargs.
     """
     return patched(InterpretedFunction, "run", wrapper)
+
+
+def contract() -> None:
+    """Raise Broken or another error if torch or Triton has changed what this file relies on."""
+    require(numpy_dtype(tl.bfloat16) == np.uint16, "bfloat16 in arrays of uint16")
+    for name in ("load", "store", "atomic_rmw", "atomic_cas"):
+        require(hasattr(native_interpreter, name), f"{name} of the native interpreter")
+    for name in ("interpreter_builder", "interpreter_semantic", "ReduceOps", "ScanOps"):
+        require(hasattr(_interpreter, name), f"{name} of Triton's interpreter")
+    require_methods(InterpreterBuilder, "create_dot", "cast_impl", "create_fp_to_fp", "create_atomic_rmw")
+    require_methods(FunctionRewriter, "_compile_and_exec", "rewrite_ast")
+    require_methods(ReduceScanOpInterface, "apply_impl")
+    require_parameters(InterpretedFunction.run, "grid", "warmup")
+    handle = TensorHandle(np.zeros(1, np.float32), tl.float32)
+    require((handle.data.size, handle.dtype) == (1, tl.float32), "a handle of an array and its dtype")
+    scope = language_patched(SimpleNamespace(__globals__={"tl": tl, "core": tl.core}))
+    scope.restore()

@@ -10,6 +10,7 @@ from triton.compiler.compiler import ASTSource
 from triton.experimental.gluon._runtime import GluonASTSource, GluonJITFunction
 from triton.runtime.jit import ConstexprFunction, JITFunction
 
+from tracing.upstream.contract import require, require_methods, require_parameters
 from tracing.upstream.patch import Wrapper, patched, replaced
 
 __all__ = [
@@ -57,3 +58,14 @@ def callable_helpers(call: Callable[..., Any], bind: Callable[..., Any]) -> Iter
     """
     with replaced(JITFunction, "__call__", call), replaced(JITFunction, "__get__", bind):
         yield
+
+
+def contract() -> None:
+    """Raise Broken or another error if torch or Triton has changed what this file relies on."""
+    require_methods(JITFunction, "run")
+    require_parameters(JITFunction.run, "grid", "warmup")
+    hashed = [base for base in JITFunction.__mro__ if "cache_key" in vars(base)]
+    require(hashed and isinstance(vars(hashed[0])["cache_key"], property), "the hash of a function")
+    for source in (ASTSource, GluonASTSource):
+        require_methods(source, "make_ir")
+    require_parameters(ASTSource.__init__, "fn", "signature", "constexprs")

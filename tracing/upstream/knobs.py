@@ -11,6 +11,7 @@ import triton
 from triton import knobs
 from triton.knobs import HookChain
 
+from tracing.upstream.contract import require
 from tracing.upstream.libtriton import libtriton
 from tracing.upstream.patch import replaced
 
@@ -93,3 +94,19 @@ class LaunchExitHook:
             if triton.knobs.runtime.launch_exit_hook is chain:
                 triton.knobs.runtime.launch_exit_hook = hook
         self._chains.clear()
+
+
+def contract() -> None:
+    """Raise Broken or another error if torch or Triton has changed what this file relies on."""
+    runtime, ended = triton.knobs.runtime, list[object]()
+    before = runtime.launch_exit_hook
+    hook = LaunchExitHook(ended.append)
+    hook.join()
+    hook.join()
+    runtime.launch_exit_hook("metadata")
+    hook.leave()
+    require(ended == ["metadata"], "an exit hook that calls each function of its chain once")
+    require(runtime.launch_exit_hook is before, "the previous exit hook afterwards")
+    with replaced(knobs.compilation, "instrumentation_mode", ""), knobs.nvidia.scope():
+        knobs.nvidia.ptxas = ""
+    require(isinstance(triton_interprets(), bool), "knobs.runtime.interpret")

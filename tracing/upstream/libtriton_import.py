@@ -8,10 +8,13 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
+
+from tracing.upstream.contract import require
 
 _LIBRARY = "triton._C.libtriton"
 
@@ -55,3 +58,10 @@ def _patch(reached: Callable[..., None], library: Any) -> None:
         return original(manager, module, *tag)
 
     library.ir.pass_manager.run = run
+
+
+def contract() -> None:
+    """Raise Broken or another error if torch or Triton has changed what this file relies on."""
+    require(find_spec(_LIBRARY) is not None, f"the module {_LIBRARY}")
+    manager = import_module(_LIBRARY).ir.pass_manager
+    require("run" in vars(manager), "a pass manager whose run() can be replaced")

@@ -6,6 +6,8 @@ from typing import Any
 
 import torch
 
+from tracing.upstream.contract import require
+
 
 def is_operator(func: Any) -> bool:
     """False for higher order operators (cond, flex_attention), which have no schema."""
@@ -20,3 +22,12 @@ def schema_of(func: Any) -> Any:
 def is_composite(name: str) -> bool:
     """True for an operator that is made of others: "aten::reshape"."""
     return bool(torch._C._dispatch_has_kernel_for_dispatch_key(name, "CompositeImplicitAutograd"))
+
+
+def contract() -> None:
+    """Raise Broken or another error if torch or Triton has changed what this file relies on."""
+    add = torch.ops.aten.add_.Tensor
+    require(is_operator(add) and not is_operator(torch.add), "operators that are known as such")
+    mutated = [argument.name for argument in schema_of(add).arguments if argument.alias_info]
+    require(mutated == ["self"], "the argument that add_ writes")
+    require(is_composite("aten::reshape") and not is_composite("aten::add.Tensor"), "composite operators")

@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 import torch
 
+from tracing.upstream.contract import require
+
 
 def stream_of(handle: int, device: torch.device) -> torch.cuda.Stream:
     """The CUDA or HIP stream with this handle.
@@ -26,3 +28,16 @@ current_handle: Callable[[int], int] = getattr(torch._C, "_cuda_getCurrentRawStr
 def hold(clocks: int) -> None:
     """Let the current stream do nothing for a number of clocks of its GPU; returns at once."""
     torch.cuda._sleep(clocks)  # type: ignore[no-untyped-call, unused-ignore]
+
+
+def contract() -> None:
+    """Raise Broken or another error if torch or Triton has changed what this file relies on."""
+    require(callable(stream_of), "streams by handle")
+    if torch.version.cuda:
+        require(current_handle is not None and hasattr(torch.cuda, "_sleep"), "the handle of a stream")
+    if torch.cuda.is_available():
+        device = torch.device("cuda", torch.cuda.current_device())
+        stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call, unused-ignore]
+        with torch.cuda.stream(stream):
+            require(current_handle(device.index) == stream.cuda_stream, "the handle of the current stream")
+        require(stream_of(stream.cuda_stream, device) == stream, "the stream of a handle")

@@ -8,6 +8,8 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._pytree import tree_leaves, tree_map_only
 
+from tracing.upstream.contract import require
+
 __all__ = ["dispatches", "has_storage", "is_fake", "tree_leaves", "tree_map_only"]
 
 
@@ -29,3 +31,12 @@ def has_storage(tensor: torch.Tensor) -> bool:
 def storage_number(tensor: torch.Tensor) -> int:
     """A number that two live tensors share if and only if they share a storage."""
     return int(tensor.untyped_storage()._cdata)
+
+
+def contract() -> None:
+    """Raise Broken or another error if torch or Triton has changed what this file relies on."""
+    dense, sparse = torch.ones(2), torch.ones(2).to_sparse()
+    require(has_storage(dense) and not has_storage(sparse), "storages of dense tensors")
+    require(storage_number(dense) == storage_number(dense[1:]), "one number for each storage")
+    require(not dispatches(torch.Tensor) and dispatches(FakeTensor), "fake tensors that dispatch")
+    require(is_fake(FakeTensor) and not is_fake(torch.nn.Parameter), "fake tensors that are known as such")

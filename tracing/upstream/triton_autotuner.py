@@ -7,6 +7,7 @@ from types import FrameType
 
 from triton.runtime.autotuner import Autotuner
 
+from tracing.upstream.contract import require_methods, require_parameters
 from tracing.upstream.patch import Wrapper, patched
 
 
@@ -31,3 +32,10 @@ def around_trials(wrapper: Wrapper) -> AbstractContextManager[None]:
 def is_autotuner(frame: FrameType) -> bool:
     """True for a frame of the autotuner's own code."""
     return bool(frame.f_globals.get("__name__") == Autotuner.__module__)
+
+
+def contract() -> None:
+    """Raise Broken or another error if torch or Triton has changed what this file relies on."""
+    require_methods(Autotuner, "run", "_bench")
+    require_parameters(Autotuner._bench, "config")
+    require_parameters(Autotuner.__init__, "fn", "configs", "key")
