@@ -38,8 +38,9 @@ help: ## this list
 	@echo "of llvm and triton: LLVM=source|prebuilt|system LLVM_PROFILE=Debug|RelWithDebInfo|line-tables"
 	@echo "  TRITON_SRC= and LLVM_SRC=folder or archive, TOOLCHAIN=$(TOOLCHAIN) JOBS= COMPILER_LAUNCHER= LIT=1"
 
-doctor: ## what this machine lacks, and the command that supplies it
+doctor: ## what this machine lacks, and which features work with the installed torch and Triton
 	@$(PYTHON) scripts/doctor.py --venv $(VENV) || [ $$? -eq 1 ]  # 1: warnings only
+	@if [ -x $(VENV)/bin/tracing ]; then $(VENV)/bin/tracing doctor || [ $$? -eq 1 ]; fi  # 1: a feature is off
 
 venv: $(STAMP) ## the Python environment: torch, Triton and this project
 	@$(if $(filter-out 0,$(SOURCE)),$(PYTHON) scripts/wheel_source.py --venv $(VENV) --toolchain $(TOOLCHAIN))

@@ -36,7 +36,8 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="One JSON object
             out.print(_line(feature))
     off = sum(bool(feature.failure) for feature in checked)
     if as_json:
-        out.print(json.dumps({**versions, "features": [asdict(feature) for feature in checked]}), markup=False)
+        rows = [asdict(feature) for feature in checked]
+        out.print(Text(json.dumps({**versions, "features": rows})))
     else:
         with_versions = f"with torch {versions['torch']} and Triton {versions['triton']}"
         out.print(Text(f"{len(checked) - off} of {len(checked)} features work {with_versions}"))

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 
 from tracing.launch.launcher import tensor_of
-from tracing.upstream.debug_mode import TritonKernelCall as UpstreamKernelCall
-from tracing.upstream.debug_mode import argument_text
+from tracing.upstream.torch_debug_mode import TritonKernelCall as UpstreamKernelCall
+from tracing.upstream.torch_debug_mode import argument_text
 
 
 class TritonKernelCall(UpstreamKernelCall):

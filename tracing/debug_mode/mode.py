@@ -27,8 +27,8 @@ from tracing.launch.launcher import Grid, Site
 from tracing.launch.on_stream import aside
 from tracing.model import Role
 from tracing.record.user_hash import HashFn
-from tracing.upstream.debug_mode import DebugMode as TorchDebugMode
 from tracing.upstream.dynamo import untraced
+from tracing.upstream.torch_debug_mode import DebugMode as TorchDebugMode
 
 _WRITTEN: tuple[Role, ...] = ("out", "in_out", "unknown")
 _READ: tuple[Role, ...] = ("in", "in_out", "unknown")

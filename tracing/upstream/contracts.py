@@ -12,7 +12,7 @@ FEATURES: Mapping[str, str] = {
     "backends": "compiling for a chosen target",
     "compiled_kernel": "recording launches by Triton",
     "cuda_graphs": "recording while a CUDA graph is captured",
-    "debug_mode": "DebugMode with whole kernel calls",
+    "torch_debug_mode": "DebugMode with whole kernel calls",
     "dispatch_modes": "recording operators outside of Triton",
     "driver": "the virtual GPU in Triton",
     "dynamo": "recording compiled programs",
