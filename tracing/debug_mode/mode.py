@@ -29,6 +29,7 @@ from tracing.model import Role
 from tracing.record.user_hash import HashFn
 from tracing.upstream.dynamo import untraced
 from tracing.upstream.torch_debug_mode import DebugMode as TorchDebugMode
+from tracing.upstream.torch_debug_mode import tensor_memo
 
 _WRITTEN: tuple[Role, ...] = ("out", "in_out", "unknown")
 _READ: tuple[Role, ...] = ("in", "in_out", "unknown")
@@ -139,9 +140,7 @@ class DebugMode(TorchDebugMode):  # type: ignore[no-untyped-call, unused-ignore]
             if hashing:
                 call.pre_hashes = hashing.of(tensors, values)
             if not self.store_original_args:
-                call.stringify_args(
-                    self.record_tensor_attributes, self._tensor_memo if self.record_ids else None
-                )
+                call.stringify_args(self.record_tensor_attributes, tensor_memo(self))
         call.grid = grid or ()
         self.operators.append(call)
         return _Launched(call, site, values, tensors, stream, hashing, outputs)

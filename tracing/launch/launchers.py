@@ -20,6 +20,7 @@ from tracing.launch.roles import Declared, declared
 from tracing.launch.tuple_arguments import flattened
 from tracing.model import Role
 from tracing.upstream.compiled_kernel import CompiledKernel
+from tracing.upstream.inductor_autotuner import grid_of, reloaded_function
 from tracing.upstream.inductor_code import kernel_folders
 from tracing.upstream.interpreter import InterpretedFunction
 
@@ -79,8 +80,7 @@ class InductorSite:
 
     def grid(self, values: Sequence[Any]) -> Grid:
         launcher = self._autotuner.launchers[0]
-        x, y, z = self._autotuner._interpret_args_grid(tuple(values), launcher.config)[1]
-        return int(x), int(y), int(z)
+        return grid_of(self._autotuner, launcher, values)
 
     def trailing_grid(self, args: Sequence[Any]) -> Grid:
         """The grid of a user's kernel, which its caller computes and hands over behind the arguments."""
@@ -211,9 +211,9 @@ def _text(value: object) -> str:
 def _function(autotuner: Any) -> Any:
     # A function that a worker compiled came back without its module. Most of Inductor's use what every module
     # of its has; its templates and a user's are loaded again, as Inductor does to compile one once more.
-    found, reload = autotuner.fn, getattr(autotuner, "_reload_kernel", None)
-    known = found.__name__.startswith("triton_") and not found.__name__.startswith("triton_tem_")
-    return reload().fn if found.fn is None and reload and not known else found
+    function = autotuner.fn
+    known = function.__name__.startswith("triton_") and not function.__name__.startswith("triton_tem_")
+    return function if known or function.fn is not None else reloaded_function(autotuner)
 
 
 def _digits(key: str) -> str:

@@ -14,7 +14,7 @@ import torch
 from tracing.launch.tensors import tensors_in
 from tracing.operators.collectives import TWO_SIDED, is_collective
 from tracing.upstream.operator_schemas import is_composite, is_operator, schema_of
-from tracing.upstream.tensor_subclasses import has_storage, storage_number
+from tracing.upstream.tensor_subclasses import has_storage, storage_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,4 +167,4 @@ def _unshared(
 
 def _storage(tensor: torch.Tensor) -> int:
     # sparse tensors have none
-    return storage_number(tensor) if has_storage(tensor) else id(tensor)
+    return storage_key(tensor.untyped_storage()) if has_storage(tensor) else id(tensor)

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from tracing.operators.effects import Effect
+from tracing.upstream.operator_schemas import script_class
 
 # Their text is their value's, and they can be compared: with their class beside them, as True equals 1.
 _VALUES = {bool, int, str, type(None), torch.dtype, torch.device, torch.layout, torch.memory_format}
@@ -47,7 +48,7 @@ def text_of(value: Any) -> str:
     if isinstance(value, torch.Generator):
         return f"generator of {value.device}"
     if isinstance(value, torch.ScriptObject):
-        return str(value._type().qualified_name()).rpartition(".")[2]  # type: ignore[no-untyped-call, unused-ignore]
+        return script_class(value)
     if type(value) in _VALUES or isinstance(value, (float, complex)):
         return repr(value)
     text = repr(value)

@@ -27,6 +27,7 @@ FEATURES: Mapping[str, str] = {
     "knobs": "the end of launches by Triton",
     "libtriton": "compiling pass by pass",
     "libtriton_import": "stopping at a pass",
+    "modules": "names of parameters and buffers",
     "operator_schemas": "what operators read and write",
     "process_groups": "recording collectives",
     "streams": "digests on the GPU",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any, Protocol
 
@@ -20,8 +20,10 @@ __all__ = [
     "around_trials",
     "around_tuning",
     "config_from_dict",
+    "grid_of",
     "launcher_of",
     "not_measured",
+    "reloaded_function",
     "trial_method",
 ]
 
@@ -119,6 +121,21 @@ def around_tuning(wrapper: Wrapper) -> Iterator[None]:
 def device_interface_is(interface: type) -> AbstractContextManager[None]:
     """While active, autotuners ask this class for the current device and stream."""
     return replaced(CachingAutotuner, "get_device_interface", lambda autotuner: interface)
+
+
+def grid_of(autotuner: Any, launcher: Any, args: Sequence[Any]) -> tuple[int, int, int]:
+    """The grid on which a launcher launches its kernel with these arguments."""
+    x, y, z = autotuner._interpret_args_grid(tuple(args), launcher.config)[1]
+    return int(x), int(y), int(z)
+
+
+def reloaded_function(autotuner: Any) -> Any:
+    """The JITFunction of a kernel that a worker compiled, with the module that it was defined in.
+
+    Without a source to load, the function as it came from the worker: its `fn` is None.
+    """
+    reload = getattr(autotuner, "_reload_kernel", None)
+    return reload().fn if reload else autotuner.fn
 
 
 def launcher_of(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -28,15 +30,17 @@ def has_storage(tensor: torch.Tensor) -> bool:
     return bool(torch._C._has_storage(tensor))
 
 
-def storage_number(tensor: torch.Tensor) -> int:
-    """A number that two live tensors share if and only if they share a storage."""
-    return int(tensor.untyped_storage()._cdata)
+# (storage) -> int: equal for two live objects if and only if they are the same storage
+storage_key: Callable[[torch.UntypedStorage], int] = operator.attrgetter("_cdata")
 
 
 def contract() -> None:
     """Raise Broken or another error if torch or Triton has changed what this file relies on."""
     dense, sparse = torch.ones(2), torch.ones(2).to_sparse()
     require(has_storage(dense) and not has_storage(sparse), "storages of dense tensors")
-    require(storage_number(dense) == storage_number(dense[1:]), "one number for each storage")
+    require(
+        storage_key(dense.untyped_storage()) == storage_key(dense[1:].untyped_storage()),
+        "one number for each storage",
+    )
     require(not dispatches(torch.Tensor) and dispatches(FakeTensor), "fake tensors that dispatch")
     require(is_fake(FakeTensor) and not is_fake(torch.nn.Parameter), "fake tensors that are known as such")

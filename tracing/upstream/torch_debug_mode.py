@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch.utils._debug_mode import DebugMode
 
@@ -23,7 +25,12 @@ except ImportError:  # torch < 2.13: _debug_mode is one file, not a package
         norm_hash_fn,
     )
 
-__all__ = ["DebugMode", "TritonKernelCall", "argument_text", "hash_tensor_fn", "norm_hash_fn"]
+__all__ = ["DebugMode", "TritonKernelCall", "argument_text", "hash_tensor_fn", "norm_hash_fn", "tensor_memo"]
+
+
+def tensor_memo(mode: DebugMode) -> Any:
+    """The numbers that a mode gives to tensors, for `argument_text`; None if it shows none."""
+    return mode._tensor_memo if mode.record_ids else None
 
 
 def contract() -> None:
@@ -32,6 +39,8 @@ def contract() -> None:
     require_parameters(DebugMode.log_tensor_hashes, "hash_fn", "hash_inputs")
     require_parameters(DebugMode.dispatch_hooks, "log_hook")
     require_parameters(TritonKernelCall.__init__, "kernel_name", "kwargs", "call_depth")
+    mode = DebugMode(record_ids=True)  # type: ignore[no-untyped-call, unused-ignore]
+    require(tensor_memo(mode) is not None, "the numbers of tensors")
     x = torch.ones(2)
     require("f32[2]" in str(argument_text(x, [], None)), "the text of a tensor with its dtype and shape")
     for function in (hash_tensor_fn, norm_hash_fn):
