@@ -24,7 +24,7 @@ from tracing.debug_mode.kernel_call import TritonKernelCall, tensors_of
 from tracing.errors import Problem
 from tracing.launch import hooks
 from tracing.launch.launcher import Grid, Site
-from tracing.launch.on_stream import aside
+from tracing.launch.on_stream import unrecorded
 from tracing.model import Role
 from tracing.record.user_hash import HashFn
 from tracing.upstream.dynamo import untraced
@@ -133,7 +133,7 @@ class DebugMode(TorchDebugMode):  # type: ignore[no-untyped-call, unused-ignore]
         tensors = {i: found for i, value in enumerate(values) if (found := tensors_of(value))}
         hashing = _hashing[-1] if _hashing else None
         outputs = bool(_recording_outputs)
-        with aside(stream, _all(tensors) if hashing or outputs else ()) as capturing:
+        with unrecorded(stream, _all(tensors) if hashing or outputs else ()) as capturing:
             if capturing:  # a graph runs nothing now, and waiting would end its capture
                 call.log["not_recorded"] = "a CUDA graph was being captured"
                 hashing, outputs = None, False
@@ -151,7 +151,7 @@ class DebugMode(TorchDebugMode):  # type: ignore[no-untyped-call, unused-ignore]
         call.grid = call.grid or site.grid(token.values)
         roles = self._declared(site)
         written = {i for i in tensors if _role_in(_WRITTEN, roles, call.arg_names[i])}
-        with aside(token.stream, _all(tensors) if hashing or token.outputs else ()):
+        with unrecorded(token.stream, _all(tensors) if hashing or token.outputs else ()):
             if hashing:
                 call.post_hashes = hashing.of(tensors, token.values)
                 # by repr, in which a NaN is a NaN

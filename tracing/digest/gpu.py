@@ -1,7 +1,7 @@
 """Digests on a GPU, in the order of a stream, without ever waiting for it.
 
 The sums of each tensor go to a slot of a buffer on the device; a full buffer is copied to pinned memory
-behind the work of its stream, and read when that copy is seen to have ended.
+after the work of its stream, and read once that copy has ended.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def _compiled(device: int, kind: int, num_warps: int) -> Compiled:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """The slots of one launch: the tensors digested before it stand in front of those digested after it."""
+    """The slots of one launch: the tensors digested before it come before those digested after it."""
 
     launch: int
     first: int
@@ -75,13 +75,13 @@ class Batch:
         self.under_way = 0  # launches that took slots and have not ended
         self.rows: list[Rows] = []  # of those that have
         self.host: torch.Tensor | None = None  # the slots in pinned memory
-        self.copied: Any = None  # a torch.cuda.Event behind the copy
+        self.copied: Any = None  # a torch.cuda.Event after the copy
 
 
 class StreamDigests:
     """Digests of tensors on one stream; never waits for the device before `drain`.
 
-    Memory: 0.4 MB on the device and as much pinned for each 4096 tensors under way.
+    Memory: 0.4 MB on the device and as much pinned for each 4096 tensors in flight.
     """
 
     def __init__(self, device: torch.device, stream: int, arrived: Callable[[list[Digested]], None]) -> None:
@@ -107,7 +107,7 @@ class StreamDigests:
         return batch, first
 
     def add(self, batch: Batch, slot: int, calls: Sequence[Call]) -> None:
-        """Launch the digests of tensors, which go to this slot and those behind it."""
+        """Launch the digests of tensors, which go to this slot and the following ones."""
         for table, arguments in calls:
             if table.programs:
                 run, function, packed, _ = _compiled(self._device.index or 0, table.kind, table.num_warps)
@@ -118,7 +118,7 @@ class StreamDigests:
             slot += table.count
 
     def ended(self, batch: Batch, rows: Rows) -> None:
-        """A launch has ended, and its digests are under way."""
+        """A launch has ended, and its digests have been launched."""
         batch.rows.append(rows)
         batch.under_way -= 1
         if batch is not self._batch and not batch.under_way:
@@ -136,7 +136,7 @@ class StreamDigests:
             self._deliver(self._leaving.pop(0))
 
     def _copy(self, batch: Batch) -> None:
-        # to the host, behind the work of the stream
+        # to the host, after the work of the stream
         with torch.cuda.stream(self.stream):
             batch.host = torch.empty(batch.slots.shape, dtype=torch.int64, pin_memory=True)
             batch.host.copy_(batch.slots, non_blocking=True)

@@ -56,7 +56,7 @@ def layout(tensor: torch.Tensor) -> Layout | None:
 
 
 def _merged(shape: Sequence[int], stride: Sequence[int]) -> list[tuple[int, int]]:
-    # (size, stride) of the dimensions, outermost first, those that lie behind one another made one
+    # (size, stride) of the dimensions, outermost first; contiguous neighbours are merged
     def merge(dims: list[tuple[int, int]], dim: tuple[int, int]) -> list[tuple[int, int]]:
         size, step = dim
         if dims and dims[-1][1] == size * step:

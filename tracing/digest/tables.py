@@ -1,4 +1,4 @@
-"""What the digest kernel is told of tensors: found once for each way in which a kernel is launched."""
+"""Sizes, dtypes and layouts of tensors as the digest kernel reads them, built once a launch layout."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PROGRAMS = 1024  # that read a tensor if it is large enough: an H100 runs about 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """What a digest launch needs to know of up to eight tensors beside their addresses."""
+    """What a digest launch needs to know of up to eight tensors in addition to their addresses."""
 
     programs: int
     count: int
@@ -38,14 +38,14 @@ class Table:
 
 def variant(tensor: torch.Tensor) -> int:
     """The KIND of the kernel that reads a tensor; tensors of one side of a launch are sorted by it."""
-    found, kind = layout(tensor), KINDS.get(tensor.dtype, 0)
-    return PLAIN if kind < 5 and (found is None or not found.unit) else kind
+    strides, kind = layout(tensor), KINDS.get(tensor.dtype, 0)
+    return PLAIN if kind < 5 and (strides is None or not strides.unit) else kind
 
 
 def tables(tensors: Sequence[torch.Tensor]) -> list[Table]:
     """One table a launch for tensors of these sizes, dtypes and layouts, on their device.
 
-    Cost: a copy to the device, once for each way in which a kernel is launched.
+    Cost: a copy to the device, once for each layout of a launch.
     """
     made = []
     for kind, group in groupby(tensors, variant):

@@ -1,15 +1,15 @@
 """Execute one launch of a compiled Triton kernel on CPU tensors.
 
 The work is done by Triton's own interpreter (`triton.runtime.interpreter`), which is built for functions
-decorated under TRITON_INTERPRET=1. Here it is given ordinary `JITFunction`s, and what it computes wrongly or
-slowly is replaced:
+decorated under TRITON_INTERPRET=1. This package gives it ordinary `JITFunction`s, and replaces what
+it computes wrongly or slowly:
 
 - bfloat16: upstream adds the bit patterns and truncates; here it is float32, rounded to nearest even;
 - libdevice: upstream's functions have no bodies and return None; here they are torch's CPU functions;
 - reductions and scans with any combine function: upstream loops over elements; here they are vectorised;
 - the patched language: restored after each launch, so that the next compile in this process works.
 
-All of it is private to Triton and holds for 3.6 to 3.9; nothing else in this project relies on it.
+It relies on `tracing.upstream.interpreter`, with Triton 3.6 to 3.9.
 """
 
 from __future__ import annotations
@@ -115,9 +115,9 @@ def permuted(seed: int) -> Iterator[None]:
     """Inside, the programs of each launch run in another order: of a GPU's, no order is promised."""
 
     def programs(*grid: int) -> Iterable[tuple[int, ...]]:
-        found = list(np.ndindex(*grid))
-        random.Random(seed).shuffle(found)
-        return found
+        indices = list(np.ndindex(*grid))
+        random.Random(seed).shuffle(indices)
+        return indices
 
     with replaced(sys.modules[__name__], "_programs", programs):
         yield

@@ -24,7 +24,7 @@ from tracing.upstream.interpreter import (
 
 
 class Builder(InterpreterBuilder):  # type: ignore[misc, unused-ignore]
-    """Upstream's, where a GPU gives what it gives; overridden where not."""
+    """Triton's builder, overridden where a GPU computes something else."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -107,7 +107,7 @@ def _dense(value: Any) -> Any:
 def not_executable(what: str) -> Problem:
     """To be raised where a kernel comes to what only a device can do."""
     problem = f"{what} can be compiled but not executed without a GPU"
-    remedy = "run this kernel on the device, or compile and record it alone: `tracing run --compile-only`"
+    remedy = "run this kernel on the device, or only compile and record it: `tracing run --compile-only`"
     return Problem(problem, remedy)
 
 

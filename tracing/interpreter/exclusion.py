@@ -1,4 +1,4 @@
-"""Keep what Triton's compiler reads of its language apart from what the interpreter puts in its place.
+"""Keep Triton's compiler from reading the language that the interpreter has patched.
 
 While a launch is interpreted, `triton.language` computes with NumPy, for the whole process. A compile on
 another thread would find that language instead of the one that builds IR: it must wait, and so must the

@@ -17,7 +17,7 @@ FLOAT8: Mapping[Any, torch.dtype] = {tl.float8e4nv: torch.float8_e4m3fn, tl.floa
 
 def is_bf16(value: object) -> bool:
     """Whether a handle holds the bit patterns of bfloat16."""
-    # A comparison keeps the dtype of its operands beside boolean data: ask both.
+    # The result of a comparison has boolean data and the dtype of the operands: check both.
     if not isinstance(value, TensorHandle):
         return False
     return bool(value.data.dtype == np.uint16 and value.dtype.scalar == tl.bfloat16)

@@ -1,8 +1,8 @@
-"""How every load and store of Triton's interpreter is seen on its way to memory.
+"""Watch every load and store of Triton's interpreter.
 
 All memory operations of the interpreter (masked or not, block pointers, tensor descriptors with gather and
-scatter, atomics) end in four native functions, here watched on their way in. The only other way to memory is
-our own atomic addition of bfloat16. A compare-and-swap that did not swap counts as a write.
+scatter, atomics) end in four native functions, whose calls are watched here. The only other access to memory
+is our own atomic addition of bfloat16. A compare-and-swap that did not swap counts as a write.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Mask: TypeAlias = npt.NDArray[np.bool_]
 
 
 class Watcher(Protocol):
-    """Is told of accesses of one thread before they happen."""
+    """Receives the accesses of one thread before they happen."""
 
     thread: int
 
@@ -60,7 +60,7 @@ def watched(watchers: Sequence[Watcher]) -> Iterator[None]:
 
 
 def is_watched() -> bool:
-    """Whether somebody watches this thread."""
+    """True if a watcher watches this thread."""
     thread = threading.get_ident()
     return any(one.thread == thread for one in tuple(_WATCHERS))
 
@@ -76,9 +76,9 @@ class _Gate(NamedTuple):
 
 
 def _allowed_cas(function: Any, allowed: Mask, pointers: Any, old: Any, new: Any, order: Any) -> Any:
-    found = np.zeros_like(new)
-    found[allowed] = function(pointers[allowed], old[allowed], new[allowed], order)
-    return found
+    loaded = np.zeros_like(new)
+    loaded[allowed] = function(pointers[allowed], old[allowed], new[allowed], order)
+    return loaded
 
 
 def _allowed_bf16(function: Any, allowed: Mask, builder: Any, pointer: Any, value: Any, mask: Any) -> Any:

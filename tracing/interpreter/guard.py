@@ -19,7 +19,7 @@ from tracing.upstream.dynamo import untraced
 from tracing.upstream.interpreter import InterpretedFunction, around_launches
 from tracing.upstream.patch import Method
 
-Span: TypeAlias = tuple[int, int]  # addresses, from the first to behind the last
+Span: TypeAlias = tuple[int, int]  # addresses start:stop
 
 
 class Guard:

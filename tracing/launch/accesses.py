@@ -57,7 +57,7 @@ class Accesses:
 
     @property
     def names(self) -> list[str]:
-        """The arguments that are told apart."""
+        """The names of the arguments that do not share memory."""
         return self._names
 
     @property
@@ -222,7 +222,7 @@ def _joined(known: Outside, new: Outside) -> Outside:
     )
 
 
-# ---- the place of an access ----
+# ---- the program and the line of an access ----
 
 _FOLDERS = (*triton.__path__, *interpreter.__path__, str(Path(tracing.__file__).parent))
 _NOT_KERNELS = tuple(f"{folder}{os.sep}" for folder in _FOLDERS)

@@ -1,8 +1,8 @@
-"""What the hooks cannot see: launches that no Python makes.
+"""Report launches that the hooks cannot see, because no Python code makes them.
 
-Each is noticed when it happens, whenever it was compiled. Not noticed is a program that keeps the innermost
-launcher of a kernel and calls that: `CompiledKernel.run`, or, where Inductor's static launcher is used, a
-`CachingAutotuner.run` that was bound before recording started. Nothing in torch or Triton does.
+Each is reported when it happens, whenever it was compiled. Not reported is a program that keeps the innermost
+launcher of a kernel and calls it: `CompiledKernel.run`, or, with Inductor's static launcher, a
+`CachingAutotuner.run` that was bound before recording started. Nothing in torch or Triton does that.
 """
 
 from __future__ import annotations
@@ -56,16 +56,16 @@ def watched(not_covered: _NotCovered) -> Iterator[None]:
     with ExitStack() as stack:
         _watching.append(not_covered)
         stack.callback(_watching.remove, not_covered)
-        stack.enter_context(patched(torch.cuda.CUDAGraph, "replay", _telling(replayed)))
-        stack.enter_context(around_graphs(_telling(compiled)))
-        stack.enter_context(around_packages(_telling(packaged)))
+        stack.enter_context(patched(torch.cuda.CUDAGraph, "replay", _reporting(replayed)))
+        stack.enter_context(around_graphs(_reporting(compiled)))
+        stack.enter_context(around_packages(_reporting(packaged)))
         yield
 
 
-def _telling(tell: Callable[[Any], None]) -> Wrapper:
+def _reporting(report: Callable[[Any], None]) -> Wrapper:
     def wrapper(original: Method) -> Method:
         def called(self: Any, *args: Any, **kwargs: Any) -> Any:
-            tell(self)
+            report(self)
             return original(self, *args, **kwargs)
 
         return called

@@ -1,18 +1,18 @@
-"""Where kernels are launched, and how to stand there.
+"""Intercept every kernel launch of this process.
 
-A listener is told of every launch just before and just after it, whichever way it is made:
+A listener's `before` and `after` are called around each launch, however it is made:
 
 - `CachingAutotuner.run`: Inductor's Triton kernels, above its normal, static and cached launchers;
 - `CompiledKernel.launch_metadata` and the launch exit hook: every other compiled launch, `fn[grid](...)`,
-  autotuned or by hand, with its final grid and stream;
+  autotuned or not, with its final grid and stream;
 - `InterpretedFunction.run`: `@triton.jit` under TRITON_INTERPRET=1.
 
-What a launch accesses that the interpreter executes, there or on the virtual GPU, is noted for listeners that
-`watching.watch` it.
+If the interpreter executes a launch, under TRITON_INTERPRET=1 or on the virtual GPU, listeners that call
+`watching.watch` also receive its memory accesses.
 
-Launches by which an autotuner, a multi-kernel or the compiler tries kernels are not the program's and are
-left out. Everything patched is a class attribute, wrapped while `installed` and restored after it; launch
-hooks of others stay where they are.
+Launches by which an autotuner, a multi-kernel or the compiler tries kernels are left out: they are not the
+program's. Every patch replaces an attribute of a class while a listener is `installed`, and is undone after
+it; launch hooks of other tools stay in effect.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ from tracing.upstream.patch import Method, patched
 
 
 class Listener(Protocol):
-    """Somebody who is told of launches; `before` gives what `after` is handed back."""
+    """Receives launch callbacks. The value returned by `before` is passed to `after`."""
 
     def before(self, site: Site, values: Sequence[Any], stream: int, grid: Grid | None) -> Any:
-        """A launch comes: its values by `site.names`; `grid` is None where `site.grid` must be asked."""
+        """A kernel is about to be launched with values named by `site.names`; grid None: call `site.grid`."""
 
     def after(self, token: Any) -> None:
-        """It was handed to the device, or has been executed."""
+        """The kernel was handed to the device, or the interpreter has executed it."""
 
 
 class _Thread(threading.local):
@@ -75,10 +75,10 @@ os.register_at_fork(after_in_child=_hide_in_child)
 
 @contextmanager
 def installed(listener: Listener) -> Iterator[None]:
-    """While active, `listener` is told of every launch in this process that can be seen.
+    """While active, `listener` receives every launch of this process.
 
-    A process that forks meanwhile is another one: there nothing is shown from then on.
-    Several may be installed; the one installed last is told last before a launch and first after it.
+    A process that is forked meanwhile reports no launch.
+    Of several listeners the last one is called last before a launch and first after it.
     """
     with _lock:
         if not _listeners:
@@ -133,19 +133,19 @@ def caller() -> tuple[CodeType, int] | None:
 
 
 def announce(site: Site, values: Sequence[Any], stream: int, grid: Grid | None) -> list[tuple[Listener, Any]]:
-    """Tell every listener that a launch comes; what it gives is for `conclude`."""
-    told = []
+    """Call `before` of every listener; pass the result to `conclude` after the launch."""
+    announced = []
     with Unseen():
         watching.forget()
         for listener in _listeners:
-            told.append((listener, listener.before(site, values, stream, grid)))
-    return told
+            announced.append((listener, listener.before(site, values, stream, grid)))
+    return announced
 
 
-def conclude(told: list[tuple[Listener, Any]]) -> None:
-    """Tell the same listeners that it was made."""
+def conclude(announced: list[tuple[Listener, Any]]) -> None:
+    """Call `after` of the listeners that `announce` called."""
     with Unseen():
-        for listener, token in reversed(told):
+        for listener, token in reversed(announced):
             listener.after(token)
 
 
@@ -161,15 +161,15 @@ def _inductor_launch() -> inductor_autotuner.Launch:
         frame = sys._getframe(2)
         _thread.caller = frame.f_code, frame.f_lasti
         if len(args) == site.count:
-            told = announce(site, args, stream, None)
-        else:  # behind the arguments of a user's kernel stands its grid
-            told = announce(site, args[: site.count], stream, site.trailing_grid(args))
+            announced = announce(site, args, stream, None)
+        else:  # a user's kernel: its grid follows its arguments
+            announced = announce(site, args[: site.count], stream, site.trailing_grid(args))
         _thread.hidden += 1  # not a context manager: this is done for every launch
         try:
             result = original(autotuner, *args, stream=stream, **kwargs)
         finally:
             _thread.hidden -= 1
-        conclude(told)
+        conclude(announced)
         return result
 
     return launch
@@ -187,8 +187,8 @@ def _around_compiled(original: Method) -> Method:
             site = sites[id(compiled)] = CompiledSite(compiled, args)
         x, y, z = (*grid, 1, 1)[:3]
         _exit_hook.join()
-        told = announce(site, [args[i] for i in site.positions], int(stream or 0), (x, y, z))
-        _started.setdefault((threading.get_ident(), id(metadata)), []).append((metadata, told))
+        announced = announce(site, [args[i] for i in site.positions], int(stream or 0), (x, y, z))
+        _started.setdefault((threading.get_ident(), id(metadata)), []).append((metadata, announced))
         return metadata
 
     return launch_metadata
@@ -203,10 +203,10 @@ def _finish_compiled(metadata: object) -> None:
     key = (threading.get_ident(), id(metadata))
     started = _started.get(key)
     if started:
-        _, told = started.pop()
+        _, announced = started.pop()
         if not started:
             del _started[key]
-        conclude(told)
+        conclude(announced)
 
 
 _exit_hook = LaunchExitHook(_finish_compiled)
@@ -223,7 +223,7 @@ def _around_interpreted(original: Method) -> Method:
         if key not in sites:
             sites[key] = InterpretedSite(function, values)
         site, given = sites[key].launched(values)
-        told = announce(site, given, 0, site.evaluated(grid, values))
+        announced = announce(site, given, 0, site.evaluated(grid, values))
         watching.watch(site.accesses)
         try:
             with hidden(), dispatch_disabled(), watching.executing():
@@ -232,14 +232,14 @@ def _around_interpreted(original: Method) -> Method:
             if isinstance(error.__cause__, OutOfBoundsError):
                 raise error.__cause__ from None
             raise
-        conclude(told)
+        conclude(announced)
         return result
 
     return untraced(run)
 
 
 def _around_execution(original: Method) -> Method:
-    # a launch on the virtual GPU, of whichever kind: its listeners were told when it was announced
+    # a launch on the virtual GPU: one of the hooks above has announced it
     def execute(*args: Any) -> None:
         with watching.executing():
             original(*args)
@@ -249,7 +249,7 @@ def _around_execution(original: Method) -> Method:
 
 @contextmanager
 def hidden() -> Iterator[None]:
-    """While active, launches of this thread are not shown to listeners: they are part of another, or ours."""
+    """While active, listeners receive no launch of this thread: launches of the recorder, or of a trial."""
     _thread.hidden = _thread.hidden + 1
     try:
         yield

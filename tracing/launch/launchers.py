@@ -1,4 +1,4 @@
-"""What is launched: a kernel at one launch point, and what was compiled for it.
+"""A kernel at each kind of launch point, and what was compiled for it.
 
 A site is made at its first launch and asked for its facts once. Names come from the launcher itself, never
 from the position in a signature: constants may stand anywhere between the arguments.
@@ -44,7 +44,7 @@ class CompiledSite:
             i for i, name in enumerate(self._names) if i not in constants and name not in constants
         ]
         self.names: Sequence[str] = [self._names[i] for i in self.positions]
-        types = getattr(kernel.src, "signature", {})  # a kernel is compiled for one way to nest tuples
+        types = getattr(kernel.src, "signature", {})  # a kernel is compiled for one nesting of tuples
         self.flat = flattened(self, [args[i] for i in self.positions], types)
 
     def grid(self, values: Sequence[Any]) -> Grid:
@@ -83,7 +83,7 @@ class InductorSite:
         return grid_of(self._autotuner, launcher, values)
 
     def trailing_grid(self, args: Sequence[Any]) -> Grid:
-        """The grid of a user's kernel, which its caller computes and hands over behind the arguments."""
+        """The grid of a user's kernel, which its caller computes and passes after the arguments."""
         x, y, z = (*args[self.count :], 1, 1, 1)[:3]
         return int(x), int(y), int(z)
 
@@ -210,7 +210,7 @@ def _text(value: object) -> str:
 
 def _function(autotuner: Any) -> Any:
     # A function that a worker compiled came back without its module. Most of Inductor's use what every module
-    # of its has; its templates and a user's are loaded again, as Inductor does to compile one once more.
+    # of its has; its templates and a user's are reloaded, as Inductor does before it recompiles one.
     function = autotuner.fn
     known = function.__name__.startswith("triton_") and not function.__name__.startswith("triton_tem_")
     return function if known or function.fn is not None else reloaded_function(autotuner)

@@ -24,7 +24,7 @@ class Argument:
     name: str
     meta: TensorMeta
     start: int  # address of its first element
-    stop: int  # behind its last
+    stop: int  # exclusive
     itemsize: int
 
     @property

@@ -16,7 +16,7 @@ argument. What it cannot see:
 - aliasing: a role is about access through that argument, and two arguments may share memory;
 - what an address leads to that is passed as an integer, or loaded: it belongs to no argument;
 - a loaded integer that inline assembly takes for an address;
-- dialects beside those of `ir.load_dialects`: TTIR with their operations is refused.
+- dialects other than those of `ir.load_dialects`: TTIR with their operations is refused.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _READS = {"tt.load", "tt.descriptor_load", "tt.descriptor_gather", "tt.atomic_lo
 _WRITES = {"tt.store", "tt.descriptor_store", "tt.descriptor_scatter", "tt.atomic_store"}
 _READS_AND_WRITES = {"tt.atomic_rmw", "tt.atomic_cas", "tt.descriptor_reduce"}
 
-# Operations that access nothing, with the operands whose addresses come out again.
+# Operations that access nothing, with the operands whose addresses they return.
 _ALL, _FIRST, _NONE = slice(None), slice(1), slice(0)
 _CARRIED = {
     **dict.fromkeys(("tt.splat", "tt.unsplat", "tt.broadcast", "tt.expand_dims", "tt.reshape"), _ALL),
@@ -43,7 +43,7 @@ _CARRIED = {
     **dict.fromkeys(("arith.cmpi", "arith.cmpf", "tt.print", "tt.assert"), _NONE),
     "arith.select": slice(1, None),
 }
-# An integer that is an address is one still behind these, and behind what moves it about in tensors.
+# An integer that is an address is still one after these, and after operations that rearrange tensors.
 _KEEP_ADDRESSES = {"arith.addi", "arith.subi", "arith.andi", "arith.ori", "arith.select"}
 
 
@@ -128,7 +128,7 @@ def _members(signature: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, str]]:
 
 
 def _integers(members: Sequence[tuple[str, str]], module: Module, count: int) -> dict[int, str]:
-    # behind a descriptor stand its shape and its strides
+    # a descriptor is followed by its shape and its strides
     positions, position = {}, 0
     for name, kind in members:
         positions[position] = name

@@ -1,4 +1,4 @@
-"""The blocks of memory behind tensors, by number."""
+"""The blocks of memory in which tensors lie, by number."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ class Storages:
         return number
 
     def numbers(self, memory: Memory) -> tuple[int, ...]:
-        """The numbers of the blocks of several tensors; 0.2 µs where they are asked for again."""
-        found = self._places.get(memory)
-        if found is None:
+        """The numbers of the blocks of several tensors; 0.2 µs for blocks that were numbered before."""
+        numbers = self._places.get(memory)
+        if numbers is None:
             if len(self._places) >= _PLACES:
                 self._places.clear()
-            found = self._places[memory] = tuple(map(self.number, memory[1::3], memory[2::3]))
-        return found
+            numbers = self._places[memory] = tuple(map(self.number, memory[1::3], memory[2::3]))
+        return numbers
 
     def hold(self, addresses: npt.NDArray[np.uint64]) -> bool:
         """Whether [n] integers that are not 0 all are addresses in blocks, past ones included."""

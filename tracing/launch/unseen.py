@@ -16,13 +16,13 @@ from tracing.upstream.autograd import set_grad_enabled
 from tracing.upstream.dispatch_modes import dispatch_disabled, functions_disabled, functorch_disabled
 from tracing.upstream.dynamo import frames_skipped, set_eval_frame
 
-# The virtual GPU stands for a device, and its answers are the program's.
+# The virtual GPU stands for a device: Dynamo has to see its answers.
 _PACKAGES = ("launch", "digest", "operators", "program", "perturb", "debug_mode", "record", "compiler")
 _DIRECTORIES = tuple(f"{Path(__file__).parents[1] / name}/" for name in _PACKAGES)
 
 
 class Unseen:
-    """While entered, nothing of the program sees what this thread computes. Costs 1 µs; is entered once."""
+    """While entered, nothing of the program sees what this thread computes. Costs 1 µs; enter it once."""
 
     __slots__ = ("_callback", "_grad", "_guards")
 

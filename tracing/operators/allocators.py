@@ -1,7 +1,7 @@
 """The allocators of Inductor's generated code, which pass no dispatcher.
 
-A generated module keeps those that it found when it was loaded: while they are watched, functions of ours
-stand in their place, in every module.
+A generated module copies the allocators into its globals when it is loaded. While they are watched, functions
+of this module replace them in every generated module.
 """
 
 from __future__ import annotations

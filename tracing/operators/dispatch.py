@@ -2,7 +2,7 @@
 
 What a Triton kernel reads may come from a matrix product of a library, an all-reduce or a `copy_` of the
 host program. All of them pass torch's dispatcher, also out of Inductor's compiled code. Collectives are
-landmarks besides, at which the ranks of a job are compared.
+also landmarks, at which the ranks of a job are compared.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class OperatorListener(Protocol):
     def after(
         self, effect: Effect, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any, before: Any
     ) -> None:
-        """It was issued, and gave `result`."""
+        """An operator was issued and returned `result`."""
 
 
 class CollectiveRecorder(Protocol):

@@ -10,13 +10,13 @@ import torch
 from tracing.operators.effects import Effect
 from tracing.upstream.operator_schemas import script_class
 
-# Their text is their value's, and they can be compared: with their class beside them, as True equals 1.
+# Their text is their value's, and they are compared together with their class, because True equals 1.
 _VALUES = {bool, int, str, type(None), torch.dtype, torch.device, torch.layout, torch.memory_format}
 _TENSOR = "t"
 
 
 def structure(values: Iterable[Any], key: list[Any]) -> None:
-    """Append what tells these arguments from others, tensors left out, to a key of a dictionary."""
+    """Append these arguments, without tensors, to a key that differs for other arguments."""
     for value in values:
         kind = type(value)
         if isinstance(value, torch.Tensor):

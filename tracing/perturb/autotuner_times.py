@@ -1,8 +1,8 @@
-"""Autotuners that are told other times than were measured, so that another configuration wins.
+"""Falsify autotuning measurements so that another configuration wins.
 
-Both kinds are: `@triton.autotune`, which forgets for the time being what it chose before, and Inductor's. A
-configuration that does not run at all still loses. Inductor's own setting for this,
-`test_configs.distort_benchmarking_result`, is read when its module is imported, and so is no use here.
+Applies to `@triton.autotune`, whose earlier choices are dropped for that time, and to Inductor's autotuner. A
+configuration that does not run still loses. Inductor's own setting for this,
+`test_configs.distort_benchmarking_result`, has no effect here: Inductor reads it when its module is imported.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Choice: TypeAlias = Literal["slowest", "random"]
 
 
 class OtherWinners:
-    """What is chosen while `active`, and how often that was."""
+    """Chooses configurations while `active`, and counts the autotuners that measured."""
 
     def __init__(self, choice: Choice, seed: int) -> None:
         """choice -- "slowest", of equally slow ones the last; or "random", by `seed`."""
@@ -32,9 +32,9 @@ class OtherWinners:
 
     @contextmanager
     def active(self) -> Iterator[None]:
-        """Inside, autotuners choose otherwise; afterwards @triton.autotune has its earlier choices again."""
+        """While active, autotuners choose other configurations; then the earlier choices are restored."""
         with ExitStack() as stack:
-            stack.callback(self._remember)
+            stack.callback(self._restore)
             stack.enter_context(inductor_autotuner.around_trials(self._around_trial))
             stack.enter_context(triton_autotuner.around_trials(self._around_trial))
             stack.enter_context(triton_autotuner.around_launches(self._around_launch))
@@ -42,13 +42,15 @@ class OtherWinners:
 
     def _around_trial(self, original: Method) -> Method:
         def bench(autotuner: Any, *args: Any, **kwargs: Any) -> Any:
-            found = original(autotuner, *args, **kwargs)
+            times = original(autotuner, *args, **kwargs)
             self.tuned.add(id(autotuner))
-            return [self._told(found[0])] * len(found) if isinstance(found, list) else self._told(found)
+            if isinstance(times, list):
+                return [self._falsified(times[0])] * len(times)
+            return self._falsified(times)
 
         return bench
 
-    def _told(self, time: float) -> float:
+    def _falsified(self, time: float) -> float:
         self._measured += 1
         if not math.isfinite(time):
             return time
@@ -65,7 +67,7 @@ class OtherWinners:
 
         return run
 
-    def _remember(self) -> None:
+    def _restore(self) -> None:
         for autotuner, cache in self._chosen.values():
             autotuner.cache.clear()
             autotuner.cache.update(cache)

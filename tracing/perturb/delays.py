@@ -9,7 +9,7 @@ and a program that waits where it should computes the same.
 
 Limits. A missing `wait_stream` shows if the other stream's work is issued within HELD_MS. What is compiled or
 tuned in between takes longer. Work that the program issues neither through Triton nor through torch's
-dispatcher is not held back itself, only what it stands behind.
+dispatcher is not delayed itself; the work that it waits for is.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What no program may rely on, changed on purpose, so that a fault which rests on it shows at once.
+"""Change on purpose what no program may rely on, so that a fault that relies on it shows at once.
 
-What was changed in a run is written into it, and why something could not be.
+The run records each change, and the reason for each change that was not possible.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Perturbation:
         run     -- its number in the series; 0 is as it comes
         virtual -- it is on the virtual GPU, where one thing is done after the other
         streams -- how many run 0 used
-        writer  -- is told what was changed
+        writer  -- receives a record of each change
         """
         self._run, self._virtual, self._writer = run, virtual, writer
         self._held = (run - 1) % streams if run and streams > 1 else None
@@ -65,7 +65,7 @@ class Perturbation:
         with contextlib.ExitStack() as stack:
             if self._run:
                 stack.callback(lambda: self._writer.extend(list(self._changes())))
-            # generated code keeps the allocators that it found when it was loaded: they are replaced before
+            # before generated code is loaded: it copies the allocators into its globals
             stack.enter_context(allocators_replaced(_ALLOCATORS, lambda name: self._poisoning))
             stack.enter_context(_Poison(self._fill))
             if self._run:

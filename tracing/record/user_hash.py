@@ -16,7 +16,7 @@ import torch
 from tracing.errors import Problem
 from tracing.launch.coverage import NO_GRAPHS
 from tracing.launch.launcher import tensor_of
-from tracing.launch.on_stream import aside
+from tracing.launch.on_stream import unrecorded
 from tracing.model import Scalar, UserHash
 from tracing.program.case import describe, import_file
 from tracing.store import RunWriter
@@ -85,7 +85,7 @@ class UserHashes:
     ) -> dict[int, Scalar]:
         tensors = {i: tensor for i in positions if (tensor := tensor_of(values[i])) is not None}
         found: dict[int, Scalar] = {}
-        with aside(hashed.stream, tensors.values()) as capturing:
+        with unrecorded(hashed.stream, tensors.values()) as capturing:
             if capturing:
                 self._not_covered("hash_fn of launches captured into a CUDA graph", NO_GRAPHS)
                 return found

@@ -8,7 +8,7 @@ from importlib import import_module
 
 # A file of this folder -> the feature that is off if its contract is broken.
 FEATURES: Mapping[str, str] = {
-    "autograd": "forward and backward launches told apart",
+    "autograd": "the phase of a launch: forward or backward",
     "backends": "compiling for a chosen target",
     "compiled_kernel": "recording launches by Triton",
     "cuda_graphs": "recording while a CUDA graph is captured",

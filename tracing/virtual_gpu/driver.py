@@ -1,4 +1,4 @@
-"""What Triton asks of a driver and of a device, answered without either."""
+"""A driver for Triton that needs no device."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def installed(name: str, target: GPUTarget, *, execute: bool) -> Iterator[None]:
     Raises Problem if it does so already.
     """
     if isinstance(active_driver(), _Driver):
-        found = f"a virtual GPU ({active_driver().name}) is active already"
-        raise Problem(found, "leave it before entering another")
+        problem = f"a virtual GPU ({active_driver().name}) is active already"
+        raise Problem(problem, "leave it before entering another")
     with ExitStack() as stack:
         stack.callback(interpreter.forget)
         stack.enter_context(driven_by(_Driver(name, target, execute)))
@@ -46,7 +46,7 @@ class _Utilities:
 
     def get_device_properties(self, device: int | None) -> dict[str, Any]:
         chip, amd = CHIPS[self.name], self.target.backend == "hip"
-        found: dict[str, Any] = {
+        answers: dict[str, Any] = {
             "max_shared_mem": chip.shared_bytes,
             "multiprocessor_count": chip.processors,
             # of CDNA's registers HIP counts half: the others are those of its matrix units
@@ -57,16 +57,16 @@ class _Utilities:
             "mem_bus_width": chip.memory_bits,
         }
         if amd:
-            found |= {"arch": self.name, "max_threads_per_sm": chip.threads, "cooperativeLaunch": 0}
-        return found
+            answers |= {"arch": self.name, "max_threads_per_sm": chip.threads, "cooperativeLaunch": 0}
+        return answers
 
     # Module, function, registers (None: the binary does not say), spilled registers, threads of a program.
     # A module would be unloaded by the driver active when the kernel is collected, perhaps a real one.
     def load_binary(
         self, name: str, kernel: bytes, shared: int, device: int
     ) -> tuple[None, int, int | None, int, int]:
-        found = resources(kernel)
-        return None, 1, found.registers, found.spills, found.threads
+        used = resources(kernel)
+        return None, 1, used.registers, used.spills, used.threads
 
     def set_printf_fifo_size(self, size: int) -> None: ...
 

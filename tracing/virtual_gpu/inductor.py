@@ -1,4 +1,4 @@
-"""What Inductor asks of a GPU, answered for tensors on the CPU."""
+"""Let Inductor generate a target's Triton kernels for tensors on the CPU."""
 
 from __future__ import annotations
 

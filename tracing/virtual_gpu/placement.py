@@ -2,8 +2,8 @@
 
 One function mode below all others maps devices in calls: `torch.empty(n, device="cuda")`, `x.to("cuda:0")`,
 `module.cuda()`, `torch.set_default_device("cuda")`. Every dense tensor of the host answers the program's
-`x.device` and `x.is_cuda` as one of the device would: which of them a program means for the host cannot be
-told after an operator. torch's own code, and this project's, gets the truth.
+`x.device` and `x.is_cuda` as one of the device would: after an operator nothing shows which of
+them the program means to be on the host. torch's own code, and this project's, gets the truth.
 
 `x.cpu()` is a copy, as on a GPU, so what a kernel does afterwards is not seen in it. So is `x.cuda()`, unless
 the program made `x` on the device.
@@ -104,9 +104,9 @@ class Placement(TorchFunctionMode):
             args = [on_host(value) if isinstance(value, torch.device) else value for value in args]
         if kwargs.get("device") is None:
             return func(*args, **kwargs)
-        place = on_host(kwargs["device"])
-        result = func(*args, **{**kwargs, "device": place})
-        return self._asked_for(result) if place is HOST else result
+        device = on_host(kwargs["device"])
+        result = func(*args, **{**kwargs, "device": device})
+        return self._asked_for(result) if device is HOST else result
 
     def _asked_for(self, tensor: Any) -> Any:
         if type(tensor) in _PLAIN:
@@ -120,23 +120,23 @@ class Placement(TorchFunctionMode):
         device = kwargs.get("device")
         if device is None:
             return func(x, *args, **kwargs)
-        place = on_host(device)
-        kwargs["device"] = place
-        kwargs["copy"] = kwargs.get("copy") or self._leaves(x, place)
+        target = on_host(device)
+        kwargs["device"] = target
+        kwargs["copy"] = kwargs.get("copy") or self._leaves(x, target)
         result = func(x, *args, **kwargs)
-        return self._asked_for(result) if place is HOST else result
+        return self._asked_for(result) if target is HOST else result
 
     def _cuda(self, func: Method, x: torch.Tensor, device: Any = None, **kwargs: Any) -> Any:
-        place = on_host(DEVICE if device is None else device)
-        return self._asked_for(x.to(place, copy=True)) if self._leaves(x, place) else x
+        target = on_host(DEVICE if device is None else device)
+        return self._asked_for(x.to(target, copy=True)) if self._leaves(x, target) else x
 
     def _cpu(self, func: Method, x: torch.Tensor, **kwargs: Any) -> Any:
         return x.to("cpu", copy=True) if self._leaves(x, "cpu") else func(x, **kwargs)
 
-    def _leaves(self, x: torch.Tensor, place: Any) -> bool:
+    def _leaves(self, x: torch.Tensor, target: Any) -> bool:
         # whether a GPU would copy what the program moves; depth: this method, its caller, and the mode
-        at_home = place is HOST and x in self._made
-        moved = type(x) in _PLAIN and torch.device(place).type == "cpu" and not at_home
+        at_home = target is HOST and x in self._made
+        moved = type(x) in _PLAIN and torch.device(target).type == "cpu" and not at_home
         return moved and program_asks(triton=False, depth=3)
 
 

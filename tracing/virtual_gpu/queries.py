@@ -1,4 +1,4 @@
-"""What a program asks of `torch.cuda`, answered for the target."""
+"""Answer a program's calls of `torch.cuda` as the target's device would."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _Answers = Mapping[str, Callable[..., Any]]
 
 @contextmanager
 def installed(name: str, target: GPUTarget) -> Iterator[None]:
-    """Inside, the program finds one CUDA device, which is the target; torch's own code finds none."""
+    """While active, the program sees one CUDA device, the target; torch's own code sees none."""
     with ExitStack() as stack:
         stack.callback(streams.set_stream, streams.DEFAULT)
         for question, answer in _facts(name, target).items():
@@ -116,7 +116,7 @@ def _for_the_program(answer: Callable[..., Any]) -> Callable[[Method], Method]:
 
 
 def _constant(answer: Callable[..., Any]) -> Callable[[Method], Method]:
-    # Dynamo asks while it traces, and takes what it is told for good
+    # Dynamo asks while it traces, and keeps the answer in the compiled code
     def wrapper(original: Method) -> Method:
         asked = _for_the_program(answer)(original)
         return constant_result(functools.wraps(original)(asked))

@@ -1,4 +1,4 @@
-"""Does the virtual GPU work with this torch and this Triton? It rests on private parts of both."""
+"""Check that the virtual GPU works with the installed torch and Triton."""
 
 from __future__ import annotations
 
@@ -21,9 +21,8 @@ def self_test() -> list[str]:
     Compiles three small kernels: some 10 s with cold caches.
     """
     checks = (_check_direct_launch, _check_compiled, _check_restored)
-    return [
-        f"{check.__name__.removeprefix('_check_')}: {found}" for check in checks if (found := _failure(check))
-    ]
+    failures = {check.__name__.removeprefix("_check_"): _failure(check) for check in checks}
+    return [f"{name}: {failure}" for name, failure in failures.items() if failure]
 
 
 @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
