@@ -117,7 +117,9 @@ def contract() -> None:
         require(hasattr(_interpreter, name), f"{name} of Triton's interpreter")
     require_methods(InterpreterBuilder, "create_dot", "cast_impl", "create_fp_to_fp", "create_atomic_rmw")
     require_methods(FunctionRewriter, "_compile_and_exec", "rewrite_ast")
-    require_methods(ReduceScanOpInterface, "apply_impl")
+    require(issubclass(ReduceOps, ReduceScanOpInterface), "reductions with a common base class")
+    for operation in (ReduceOps, ScanOps):
+        require_methods(operation, "apply_impl")
     require_parameters(InterpretedFunction.run, "grid", "warmup")
     handle = TensorHandle(np.zeros(1, np.float32), tl.float32)
     require((handle.data.size, handle.dtype) == (1, tl.float32), "a handle of an array and its dtype")
