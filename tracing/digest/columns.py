@@ -1,7 +1,7 @@
 """Digests of many launches, column by column: how they are written and how they are read.
 
-A launch has about five digests of random digits. Kept as columns, one line for hundreds of launches, they
-cost neither names nor quotes on disk, and are written without an object for each.
+A launch has about five digests of random digits. As columns, one line for hundreds of launches, they need
+neither names nor quotes on disk, and no object for each digest.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class Columns:
 
 @dataclass(frozen=True, slots=True)
 class Digested:
-    """Where the digests of one launch stand in columns: first those before it, then those after it."""
+    """The position of one launch's digests in columns: first those before it, then those after it."""
 
     launch: int
     columns: Columns
@@ -103,7 +103,7 @@ class Digested:
 
 
 def packed(launches: Sequence[Digested]) -> Iterator[DigestBatch]:
-    """The lines that hold these launches, one for each stretch that stands together."""
+    """The lines that hold these launches, one for each run of launches that are adjacent in columns."""
     start = 0
     for end in range(1, len(launches) + 1):
         if end == len(launches) or not _adjacent(launches[end - 1], launches[end]):
@@ -140,8 +140,8 @@ def unpacked(batch: DigestBatch) -> Iterator[DigestLine]:
         raise ValueError(f"{needed} digests are named, {len(batch.l1)} are there")
     for launch, number in zip(batch.launches, batch.pattern, strict=True):
         before, after = batch.patterns[number]
-        found = {position: next(digests) for position in before}
-        yield DigestLine(launch, found, {position: next(digests) for position in after})
+        first = {position: next(digests) for position in before}
+        yield DigestLine(launch, first, {position: next(digests) for position in after})
 
 
 class Row(msgspec.Struct, gc=False):

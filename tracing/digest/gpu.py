@@ -157,7 +157,7 @@ class StreamDigests:
 
     @contextmanager
     def current(self) -> Iterator[None]:
-        """While active, torch works on this stream; nothing to do where it does already."""
+        """While active, torch works on this stream; does nothing if it does so already."""
         if current_handle(self._device.index or 0) == self._handle:
             yield
         else:

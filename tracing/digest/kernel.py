@@ -1,6 +1,6 @@
-"""The digest of `digest.py` as a Triton kernel: up to eight tensors in one launch, one read of memory.
+"""The digest of `host.py` as a Triton kernel: up to eight tensors in one launch, one read of memory.
 
-A program reads some tiles of one tensor and adds what it finds to that tensor's slot. Additions of integers
+A program reads some tiles of one tensor and adds their sums to that tensor's slot. Additions of integers
 commute, so the order in which programs finish does not matter; the L1 norm is a sum of float64 in that
 order, and its last digits may vary.
 """
@@ -95,7 +95,7 @@ def _read(  # type: ignore[no-untyped-def]
     address, begin, count, nbytes, row, here, block, KIND: tl.constexpr, PARTS: tl.constexpr,
     ANY: tl.constexpr,
 ):  # fmt: skip
-    """Add the sums and the statistics of tiles begin ... begin + count - 1 of a tensor to its slot."""
+    """Add the sums and the statistics of tiles begin:begin+count of a tensor to its slot."""
     keys = _keys()
     layout = layout_of(row)
     values = tl.load(row + 9).to(tl.pointer_type(tl.uint32))

@@ -1,4 +1,4 @@
-"""How the digest's GPU kernel finds the elements of a tensor in their logical order.
+"""The layout by which the GPU kernel reads the elements of a tensor in logical order.
 
 A contiguous tensor at a multiple of 16 bytes is read as it lies. Any other with up to four dimensions that
 cannot be merged is read through its strides, in units of 16, four or two bytes; the few that are left (bytes

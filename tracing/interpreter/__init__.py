@@ -50,9 +50,9 @@ def execute(source: Any, arguments: Sequence[object], grid: tuple[int, int, int]
     One launch at a time: the language is patched process-wide, and a backward pass may have its own thread.
     `compiles_wait` keeps compiles on other threads out of it.
 
-    What lies outside of the storages of the arguments, and of every tensor in use, is not accessed: loads
-    give zeros, and stores do nothing. Where the thread is watched (`tracing.interpreter.gates`), the watchers
-    decide instead.
+    Memory outside of the storages of the arguments and of all tensors in use is not accessed: loads give
+    zeros, and stores do nothing. If watchers watch the thread (`tracing.interpreter.gates`), they decide
+    instead.
 
     Raises Problem for what can be compiled but not executed here: Gluon, inline assembly, rare functions of
     libdevice.
@@ -112,7 +112,7 @@ def _programs(*grid: int) -> Iterable[tuple[int, ...]]:
 
 @contextmanager
 def permuted(seed: int) -> Iterator[None]:
-    """Inside, the programs of each launch run in another order: of a GPU's, no order is promised."""
+    """While active, the programs of each launch run in another order: no GPU promises one."""
 
     def programs(*grid: int) -> Iterable[tuple[int, ...]]:
         indices = list(np.ndindex(*grid))

@@ -1,8 +1,8 @@
 """Keep Triton's compiler from reading the language that the interpreter has patched.
 
-While a launch is interpreted, `triton.language` computes with NumPy, for the whole process. A compile on
-another thread would find that language instead of the one that builds IR: it must wait, and so must the
-launch until the compile has read the language.
+While a launch is interpreted, `triton.language` computes with NumPy in the whole process. A compile on
+another thread needs the language that builds IR, so it waits for the launch, and a launch waits for a compile
+that reads the language.
 """
 
 from __future__ import annotations

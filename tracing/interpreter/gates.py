@@ -34,8 +34,8 @@ class Watcher(Protocol):
 
         addresses -- [lanes], at least one
 
-        Gives [lanes] True where that must not happen: there zeros are loaded, and nothing is stored. None:
-        all of it may happen.
+        Returns [lanes] True for each lane that must not access memory: it loads zero and stores nothing. Or
+        None: every lane may.
         """
 
 

@@ -1,6 +1,6 @@
-"""Keep a kernel from memory that belongs to none of its arguments.
+"""Keep a kernel from accessing memory that belongs to none of its arguments.
 
-On a GPU such an access may go unnoticed, or end the kernel; here it would end the process.
+On a GPU such an access may go unnoticed, or end the kernel; in the interpreter it would end the process.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Guard:
         self._looked = False
 
     def note(self, kinds: Sequence[AccessKind], addresses: Addresses, size: int) -> Mask | None:
-        """[lanes] True where there is no storage; None: everywhere is one."""
+        """[lanes] True for addresses outside of every storage; None: there is none."""
         low, high = int(addresses.min()), int(addresses.max()) + size
         if any(start <= low and high <= stop for start, stop in self._spans):
             return None
@@ -51,10 +51,10 @@ class Guard:
 
 @contextmanager
 def guarded(arguments: Sequence[object]) -> Iterator[None]:
-    """While active, a launch on this thread accesses only memory of its arguments, and of tensors in use.
+    """While active, a launch on this thread accesses only memory of its arguments and of tensors in use.
 
-    What it would store besides is not stored, and what it would load are zeros. Where somebody watches this
-    thread, they decide instead.
+    A store to other memory does nothing, and a load from it gives zeros. If watchers watch this thread, they
+    decide instead.
     """
     if is_watched():
         yield
@@ -65,7 +65,7 @@ def guarded(arguments: Sequence[object]) -> Iterator[None]:
 
 @contextmanager
 def functions_guarded() -> Iterator[None]:
-    """While active, so are launches of functions decorated under TRITON_INTERPRET=1."""
+    """While active, launches of functions decorated under TRITON_INTERPRET=1 are guarded."""
     with around_launches(_guarded):
         yield
 
@@ -88,7 +88,7 @@ def tensors_in_use() -> Iterator[torch.Tensor]:
 
 
 def spans_of(tensors: Iterable[torch.Tensor]) -> list[Span]:
-    """Where the storages of tensors lie."""
+    """The addresses start:stop of the storages of tensors, sorted."""
     storages = [tensor.untyped_storage() for tensor in tensors]
     return sorted({(one.data_ptr(), one.data_ptr() + one.nbytes()) for one in storages if one.nbytes()})
 

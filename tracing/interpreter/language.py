@@ -1,4 +1,4 @@
-"""`triton.language` as a kernel finds it while the interpreter executes it."""
+"""Patch `triton.language` for a kernel that the interpreter executes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from tracing.upstream.jit import callable_helpers
 
 @contextmanager
 def interpreted() -> Iterator[None]:
-    """Inside, the language computes with this package's builder, however a kernel reaches it."""
+    """While active, the language computes with this package's builder, however a kernel imports it."""
     with ExitStack() as stack:
         stack.enter_context(with_classes(BUILDER, SEMANTIC, Reduce, Scan))
         # Helpers called inside a kernel are JITFunctions, which refuse to be called outside of a compile.

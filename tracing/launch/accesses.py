@@ -31,7 +31,7 @@ class Accesses:
     """What happened so far to each tensor argument of a launch.
 
     Exact: every load and store without the masked-off lanes. An access counts for each argument that has
-    elements there, as nobody knows which one an address was made from.
+    elements at that address, because the argument that the address came from is not known.
     """
 
     def __init__(self, kernel: str, tensors: Mapping[str, torch.Tensor]) -> None:
@@ -86,11 +86,11 @@ class Accesses:
         return "out" if written else "none"
 
     def note(self, kinds: Sequence[AccessKind], addresses: Addresses, size: int) -> None:
-        """Take account of one load or store of `size` bytes at each address, which is about to happen.
+        """Record one load or store of `size` bytes at each address, which is about to happen.
 
         addresses -- [lanes], at least one
 
-        Raises OutOfBoundsError where it must not.
+        Raises OutOfBoundsError if it is out of bounds and not allowed.
         """
         low, high = int(addresses.min()), int(addresses.max()) + size
         for block in self._blocks:

@@ -141,9 +141,9 @@ def bound(function: InterpretedFunction, args: Sequence[Any], kwargs: Mapping[st
     """The values of a launch under TRITON_INTERPRET=1 by name, constants and defaults included."""
     signature = inspect.signature(function.fn)
     known = {name: value for name, value in kwargs.items() if name in signature.parameters}
-    found = signature.bind(*args, **known)
-    found.apply_defaults()
-    return dict(found.arguments)
+    arguments = signature.bind(*args, **known)
+    arguments.apply_defaults()
+    return dict(arguments.arguments)
 
 
 def argument_names(kernel: CompiledKernel, count: int) -> list[str]:

@@ -3,13 +3,13 @@
 The answer is what the kernel's TTIR declares: a role for every pointer and tensor descriptor, over all
 paths, whether a launch takes them or not. MLIR parses the text, in a context of its own; then each value
 is given the arguments that it may point into, or was loaded from, until nothing changes. A call is
-followed anew for each set of arguments that it is made with.
+followed once for each set of arguments.
 
 An argument holds addresses if its value, or what is loaded from it, becomes a pointer. What is added to a
 pointer that is an argument is an offset. Of two integers that are added before they become a pointer, both
 count, unless one of them is a product.
 
-It errs towards more access: an address that goes where it cannot be followed (an unknown operation,
+It errs towards more access: an address whose use cannot be followed (an unknown operation,
 memory, recursion) makes its argument `unknown`, as does an address that was itself loaded from the
 argument. What it cannot see:
 
@@ -91,8 +91,8 @@ def declared(ttir: str, signature: Mapping[str, Any]) -> Declared:
                   `compiled.src.signature`. Members of a tuple `t` are called `t.0`, `t.1`
 
     "none": never accessed. "unknown": see above; take it as read and written. The names in the text are
-    not used: `q = x` in a kernel renames the argument `x` to `q` there. Which integers hold addresses is not
-    found out where a tensor descriptor's shape has another form than today's.
+    not used: `q = x` in a kernel renames the argument `x` to `q` there. Integers that hold
+    addresses are unknown if the shape of a tensor descriptor has another form than in Triton 3.6 to 3.9.
 
     Cost: about 1.5 ms, and 15 µs an operation.
 

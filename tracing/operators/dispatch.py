@@ -1,7 +1,7 @@
 """Operators outside of Triton as they are called: ATen, collectives, custom operators.
 
 What a Triton kernel reads may come from a matrix product of a library, an all-reduce or a `copy_` of the
-host program. All of them pass torch's dispatcher, also out of Inductor's compiled code. Collectives are
+host program. All of them pass torch's dispatcher, also those that Inductor's code calls. Collectives are
 also landmarks, at which the ranks of a job are compared.
 """
 
@@ -50,10 +50,10 @@ class Operators(OperatorMode):
     collectives -- issues collectives and waits for them; None: they are operators like others
 
     Autograd carries the mode to the threads of a backward pass, and `carried` to those that the program
-    starts. torch.compile still compiles. A tensor subclass is not passed on, but the operators on the plain
-    tensors inside of it. Nor is anything under `hooks.hidden()`, as an autotuner restoring what its trial
-    launches spoilt, or under `torch._C._DisableTorchDispatch`.
-    Cost: what any dispatch mode costs is 4 to 7 µs an operator; 1 µs more, and the listener's.
+    starts. torch.compile still compiles. Operators on a tensor subclass are not passed on; those on the plain
+    tensors inside of it are. Operators under `hooks.hidden()`, as of an autotuner that restores what its
+    trials overwrote, or under `dispatch_disabled()` are not passed on.
+    Cost: 4 to 7 µs an operator, as of any dispatch mode, and 1 µs in addition to the listener's time.
 
     Not covered: threads that were started before, Inductor's cpp_wrapper and AOTInductor code, branches of
     control flow operators that run in eager mode, and CUDA graph replays.
@@ -90,12 +90,12 @@ class Operators(OperatorMode):
         return result
 
     def active(self) -> bool:
-        """Whether this thread is in the mode; False inside of an operator that is written in Python."""
+        """True if this thread is in the mode; False inside of an operator that is written in Python."""
         return is_active(self)
 
     @contextmanager
     def carried(self) -> Iterator[None]:
-        """While active, threads that the program starts are in this mode, too."""
+        """While active, threads that the program starts are also in this mode."""
 
         def starting(original: Method) -> Method:
             def start(thread: threading.Thread) -> None:

@@ -32,20 +32,21 @@ _ALLOCATORS = ("empty_strided_cpu", "empty_strided_cuda", "empty_strided_xpu")
 
 
 class Perturbation:
-    """Entered around one run of a series; gives what is to be entered around the launches that matter.
+    """A context manager for one run of a series; it returns a second one for the launches that matter.
 
-    Launches are delayed and, where there is no GPU, programs reordered in each run; of several streams that
-    run 0 used, each run holds back another. Uninitialised memory differs from run 0's in odd runs, where
-    autotuners choose for themselves: in the others, no result that differs can have been left unwritten.
-    There they choose the slowest configuration and a random one in turn.
+    In each run launches are delayed and, without a GPU, the programs of a launch reordered. If run 0 used
+    several streams, each later run delays another one of them. In odd runs uninitialised memory has other
+    contents than in run 0 and autotuners choose by measuring. In even runs the contents are those of run 0,
+    so unwritten memory explains no difference, and autotuners choose the slowest or a random configuration
+    in turn.
     """
 
     def __init__(self, run: int, virtual: bool, streams: int, writer: RunWriter) -> None:
         """Change what belongs to a run.
 
-        run     -- its number in the series; 0 is as it comes
-        virtual -- it is on the virtual GPU, where one thing is done after the other
-        streams -- how many run 0 used
+        run     -- the number of the run in the series; run 0 is not perturbed
+        virtual -- True on the virtual GPU, which executes launches one after another
+        streams -- the number of streams that run 0 used
         writer  -- receives a record of each change
         """
         self._run, self._virtual, self._writer = run, virtual, writer

@@ -23,7 +23,7 @@ _WITH_OUT = ("mm", "bmm", "addmm", "baddbmm", "addmv")
 
 @contextmanager
 def installed() -> Iterator[None]:
-    """Inside, these operators of every thread compute in float32 what they are given in half precision."""
+    """While active, these operators compute half-precision inputs in float32, on every thread."""
     with implementations("aten") as library:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that kernels of torch's own are replaced

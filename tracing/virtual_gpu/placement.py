@@ -1,12 +1,12 @@
-"""Tensors that a program asks for on "cuda" lie in the memory of the host, and say that they are on "cuda:0".
+"""Put tensors that a program makes on "cuda" into host memory, and let them report the device "cuda:0".
 
 One function mode below all others maps devices in calls: `torch.empty(n, device="cuda")`, `x.to("cuda:0")`,
 `module.cuda()`, `torch.set_default_device("cuda")`. Every dense tensor of the host answers the program's
 `x.device` and `x.is_cuda` as one of the device would: after an operator nothing shows which of
 them the program means to be on the host. torch's own code, and this project's, gets the truth.
 
-`x.cpu()` is a copy, as on a GPU, so what a kernel does afterwards is not seen in it. So is `x.cuda()`, unless
-the program made `x` on the device.
+`x.cpu()` is a copy, as on a GPU, so later writes of a kernel do not change it. `x.cuda()` is a copy, too,
+unless the program made `x` on the device.
 
 Dynamo does not trace the mode: it is taken from the stack that Dynamo sees, and devices are mapped where
 Dynamo adds a call to a graph.
@@ -62,7 +62,7 @@ def on_host(device: Any) -> Any:
 
 @contextmanager
 def installed() -> Iterator[None]:
-    """Inside, "cuda" is a device on which this thread can make tensors."""
+    """While active, this thread can make tensors on "cuda"."""
     with ExitStack() as stack:
         stack.enter_context(around_mode_stack(_without_placement))
         stack.enter_context(around_graph_calls(_on_host_in_graphs))

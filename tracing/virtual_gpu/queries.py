@@ -42,19 +42,19 @@ def installed(name: str, target: GPUTarget) -> Iterator[None]:
 
 
 def _facts(name: str, target: GPUTarget) -> _Answers:
-    found = properties(name, target)
+    device_properties = properties(name, target)
     return {
         "is_available": lambda: True,
         "is_initialized": lambda: True,
         "device_count": lambda: 1,
         "current_device": lambda: 0,
-        "get_device_name": lambda device=None: found.name,
+        "get_device_name": lambda device=None: device_properties.name,
         "get_device_capability": lambda device=None: capability(name, target),
-        "get_device_properties": lambda device=None: found,
+        "get_device_properties": lambda device=None: device_properties,
         "get_arch_list": lambda: [name],
         "is_bf16_supported": lambda including_emulation=True: True,
         "is_tf32_supported": lambda: target.backend == "cuda",
-        "mem_get_info": lambda device=None: (found.total_memory, found.total_memory),
+        "mem_get_info": lambda device=None: (device_properties.total_memory,) * 2,
     }
 
 
