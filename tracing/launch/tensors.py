@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from tracing.model import TensorMeta
-from tracing.upstream.tensor_subclasses import dispatches, is_fake
+from tracing.upstream.tensor_subclasses import NO_DISPATCH, FakeTensor
 
 
 def tensor_meta(tensor: torch.Tensor) -> TensorMeta:
@@ -24,12 +24,13 @@ def tensor_meta(tensor: torch.Tensor) -> TensorMeta:
 
 def takes_itself_apart(kind: Any) -> bool:
     """True for a class of tensors whose operators come back as operators on the tensors inside."""
-    return dispatches(kind) and not is_fake(kind)
+    plain = kind.__torch_dispatch__ is NO_DISPATCH
+    return not (plain or issubclass(kind, FakeTensor))
 
 
 def has_memory(tensor: torch.Tensor) -> bool:
     """False for fake and meta tensors, and for those that are made of others."""
-    return not (is_fake(type(tensor)) or tensor.is_meta or takes_itself_apart(type(tensor)))
+    return not (isinstance(tensor, FakeTensor) or tensor.is_meta or takes_itself_apart(type(tensor)))
 
 
 def tensors_in(value: Any) -> Iterator[torch.Tensor]:

@@ -12,17 +12,12 @@ from torch.utils._pytree import tree_leaves, tree_map_only
 
 from tracing.upstream.contract import require
 
-__all__ = ["dispatches", "has_storage", "is_fake", "tree_leaves", "tree_map_only"]
+__all__ = ["NO_DISPATCH", "FakeTensor", "has_storage", "storage_key", "tree_leaves", "tree_map_only"]
 
 
-def dispatches(kind: Any) -> bool:
-    """True for a class of tensors with a `__torch_dispatch__` of its own, fake tensors included."""
-    return kind.__torch_dispatch__ is not torch._C._disabled_torch_dispatch_impl
-
-
-def is_fake(kind: type) -> bool:
-    """True for the class of the tensors with which torch.compile traces."""
-    return issubclass(kind, FakeTensor)
+# The `__torch_dispatch__` of a class of tensors that has none of its own. A constant, and FakeTensor the class
+# itself, because they are compared for every tensor of every operator.
+NO_DISPATCH = torch._C._disabled_torch_dispatch_impl
 
 
 def has_storage(tensor: torch.Tensor) -> bool:
@@ -42,5 +37,9 @@ def contract() -> None:
         storage_key(dense.untyped_storage()) == storage_key(dense[1:].untyped_storage()),
         "one number for each storage",
     )
-    require(not dispatches(torch.Tensor) and dispatches(FakeTensor), "fake tensors that dispatch")
-    require(is_fake(FakeTensor) and not is_fake(torch.nn.Parameter), "fake tensors that are known as such")
+    kinds: tuple[Any, ...] = (torch.Tensor, torch.nn.Parameter)
+    require(
+        all(kind.__torch_dispatch__ is NO_DISPATCH for kind in kinds), "plain tensors that do not dispatch"
+    )
+    fake: Any = FakeTensor
+    require(fake.__torch_dispatch__ is not NO_DISPATCH, "fake tensors that dispatch")
