@@ -15,14 +15,13 @@ from tracing.upstream.contract import require
 __all__ = ["NO_DISPATCH", "FakeTensor", "has_storage", "storage_key", "tree_leaves", "tree_map_only"]
 
 
-# The `__torch_dispatch__` of a class of tensors that has none of its own. A constant, and FakeTensor the class
-# itself, because they are compared for every tensor of every operator.
+# The `__torch_dispatch__` of a class of tensors that has none of its own. This is a constant, and FakeTensor
+# the class itself, because the recorder compares both for every tensor of every operator.
 NO_DISPATCH = torch._C._disabled_torch_dispatch_impl
 
 
-def has_storage(tensor: torch.Tensor) -> bool:
-    """False for sparse tensors."""
-    return bool(torch._C._has_storage(tensor))
+# (tensor) -> bool: False for sparse tensors
+has_storage: Callable[[torch.Tensor], bool] = torch._C._has_storage
 
 
 # (storage) -> int: equal for two live objects if and only if they are the same storage
