@@ -38,8 +38,9 @@ help: ## list the targets and variables
 	@echo "variables of llvm and triton: LLVM=source|prebuilt|system LLVM_PROFILE=Debug|RelWithDebInfo|line-tables"
 	@echo "  TRITON_SRC= and LLVM_SRC=folder or archive, TOOLCHAIN=$(TOOLCHAIN) JOBS= COMPILER_LAUNCHER= LIT=1"
 
-doctor: ## list what this machine lacks, and the command that supplies it
+doctor: ## what this machine lacks, and which features work with the installed torch and Triton
 	@$(PYTHON) -m scripts.doctor --venv $(VENV) || [ $$? -eq 1 ]  # 1: warnings only
+	@if [ -x $(VENV)/bin/tracing ]; then $(VENV)/bin/tracing doctor || [ $$? -eq 1 ]; fi  # 1: a feature is off
 
 venv: $(STAMP) ## set up the Python environment: torch, Triton and this project
 	@$(if $(filter-out 0,$(SOURCE)),$(PYTHON) -m scripts.wheel_source --venv $(VENV) --toolchain $(TOOLCHAIN))

@@ -1,8 +1,9 @@
-"""Imports point in one direction: the table of layers in docs/architecture.md."""
+"""Imports point in one direction, and only `tracing/upstream` names private objects of torch and Triton."""
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -38,7 +39,7 @@ LAYERS |= {
     "replay": {*BASE, *EXECUTION, "numerics", "record", "replay"},
     "analyze": {"errors", "model", "views", "digest.columns", "store", "mlir", "analyze"},
     "report": {"errors", "model", "store", "analyze", "report"},
-    "attach": {"errors", "elf", "model", "store", "environment", "compiler", "attach"},
+    "attach": {"errors", "elf", "model", "store", "upstream", "environment", "compiler", "attach"},
     "cli": {*BASE, *EXECUTION, "mlir", "record", "replay", "analyze", "report", "attach", "cli"},
     "__main__": {"cli"},
     "__init__": {"model"},
@@ -96,3 +97,93 @@ def test_only_the_environment_module_reads_environment_variables() -> None:
     readers = {layer(m) for m in MODULES if names(m) & {"environ", "environb", "getenv", "getenvb"}}
 
     assert readers == {"environment"}
+
+
+# Triton has no leading underscores for what it does not promise: these packages are not in its documentation.
+PRIVATE_PACKAGES = ("triton.backends", "triton.compiler", "triton.knobs", "triton.runtime")
+
+
+def is_private(name: str) -> bool:
+    """True for "torch._C.ir" and "triton.runtime.jit"; False for "torch.__path__"."""
+    parts = name.split(".")
+    if parts[0] not in ("torch", "triton"):
+        return False
+    hidden = any(part.startswith("_") and not part.startswith("__") for part in parts)
+    return hidden or any(name == package or name.startswith(f"{package}.") for package in PRIVATE_PACKAGES)
+
+
+def qualified_names(tree: ast.AST) -> set[str]:
+    """Imported names, attributes of imported modules, and strings that are the dotted name of a module."""
+    nodes = list(ast.walk(tree))
+    origins: dict[str, str] = {}
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            origins |= {a.asname or a.name.split(".")[0]: a.name if a.asname else a.name.split(".")[0]
+                        for a in node.names}  # fmt: skip
+        elif isinstance(node, ast.ImportFrom):
+            origins |= {a.asname or a.name: f"{node.module}.{a.name}" for a in node.names}
+    result = set(origins.values())
+    result |= {a.name for node in nodes if isinstance(node, ast.Import) for a in node.names}
+    for node in nodes:
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            if re.fullmatch(r"(torch|triton)(\.\w+)+\.?", node.value):
+                result.add(node.value)
+        elif isinstance(node, ast.Attribute):
+            root, _, rest = ast.unparse(node).partition(".")
+            if root in origins:
+                result.add(f"{origins[root]}.{rest}")
+    return result
+
+
+@pytest.mark.parametrize(
+    ("code", "name"),
+    [
+        ("from torch._C import ir", "torch._C.ir"),
+        ("import torch._dynamo", "torch._dynamo"),
+        ("import torch\ntorch._C.x()", "torch._C.x"),
+        ("import torch as t\nt.cuda._sleep(1)", "torch.cuda._sleep"),
+        ("import triton\ntriton.knobs.runtime", "triton.knobs.runtime"),
+        ("replaced('triton.runtime.autotuner', 1)", "triton.runtime.autotuner"),
+    ],
+)
+def test_a_private_object_is_recognised_however_it_is_named(code: str, name: str) -> None:
+    assert name in filter(is_private, qualified_names(ast.parse(code)))
+
+
+def test_public_objects_are_not_private() -> None:
+    code = "import torch, triton\nself._x; torch.__path__; triton.Config; torch.cuda.is_available"
+
+    assert not [*filter(is_private, qualified_names(ast.parse(code)))]
+
+
+def test_private_objects_of_torch_and_triton_are_named_in_upstream_only() -> None:
+    private = {
+        str(module)
+        for module in MODULES
+        if layer(module) != "upstream"
+        and any(map(is_private, qualified_names(ast.parse((PACKAGE / module).read_text()))))
+    }
+
+    assert not private
+
+
+# Private by their name, and documented by Python: named tuples, frames, the end of a process.
+DOCUMENTED = {"_replace", "_fields", "_getframe", "_current_frames", "_exit", "_asdict"}
+
+
+def test_private_attributes_of_torch_and_triton_are_read_in_upstream_only() -> None:
+    read: set[str] = set()
+    defined: set[str] = set()
+    for module in MODULES:
+        if layer(module) == "upstream":
+            continue
+        for node in ast.walk(ast.parse((PACKAGE / module).read_text())):
+            if isinstance(node, ast.Attribute):
+                (defined if isinstance(node.ctx, ast.Store) else read).add(node.attr)
+            elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                defined.add(node.id)
+            elif isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+                defined.add(node.name)
+
+    private = {name for name in read if re.match("_[^_]", name)}
+    assert private <= defined | DOCUMENTED

@@ -34,7 +34,7 @@ def together(lines: list[DigestLine]) -> list[Digested]:
     launches = []
     for line in lines:
         launches.append(Digested(line.launch, columns, first, list(line.before), list(line.after)))
-        first = launches[-1].behind
+        first = launches[-1].stop
     return launches
 
 

@@ -13,18 +13,15 @@ from __future__ import annotations
 
 import atexit
 import ctypes
-import functools
 import os
 import re
 import shutil
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
-from importlib.machinery import ModuleSpec
-from importlib.util import find_spec
+from collections.abc import Sequence
 from pathlib import Path
-from types import FrameType, ModuleType
+from types import FrameType
 from typing import Any
 
 import msgspec
@@ -35,8 +32,8 @@ from tracing.attach.session import request
 from tracing.compiler.opt.pipeline_text import passes_in
 from tracing.environment import StopSettings, stop_settings
 from tracing.errors import Problem
+from tracing.upstream.libtriton_import import call_before_passes
 
-_LIBRARY = "triton._C.libtriton"
 _LIBRARIES = re.compile(r"/(libtriton\.so|libMLIR[^/]*)$")  # the latter where MLIR is a distribution's
 _POLL = 0.1  # seconds
 _AGAIN_SECONDS = 2  # gdb may fail to attach, so the request is repeated
@@ -54,42 +51,9 @@ def switch_on() -> None:
     except Problem as problem:
         _say(f"TRACING_STOP: {problem.problem}, so nothing stops\n  {problem.remedy}")
         return
-    sys.meta_path.insert(0, _Finder(functools.partial(_patch, settings=settings, wanted=wanted)))
+    call_before_passes(Stop(settings, wanted).reached)
     if settings.owner:
         atexit.register(_conclude, settings.folder, wanted, os.getpid())
-
-
-class _Finder:
-    # finds libtriton as Python would, and is gone then
-
-    def __init__(self, imported: Callable[[ModuleType], None]) -> None:
-        self.imported = imported
-
-    def find_spec(self, name: str, path: Sequence[str] | None, target: Any = None) -> ModuleSpec | None:
-        if name != _LIBRARY:
-            return None
-        sys.meta_path.remove(self)
-        spec = find_spec(name)
-        if spec is not None and spec.loader is not None:
-            execute = spec.loader.exec_module
-
-            def exec_module(module: ModuleType) -> None:
-                execute(module)
-                self.imported(module)
-
-            spec.loader.exec_module = exec_module  # type: ignore[method-assign]
-        return spec
-
-
-def _patch(library: Any, settings: StopSettings, wanted: Wanted) -> None:
-    original, stop = library.ir.pass_manager.run, Stop(settings, wanted)
-
-    @functools.wraps(original)
-    def run(manager: Any, module: Any, *tag: Any) -> Any:
-        stop.reached(manager, module, *tag)
-        return original(manager, module, *tag)
-
-    library.ir.pass_manager.run = run
 
 
 class Stop:

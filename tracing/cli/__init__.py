@@ -9,6 +9,7 @@ from tracing.cli import (  # noqa: F401  # each registers its commands with the 
     bisect,
     compare,
     debug,
+    doctor,
     execute,
     export,
     lit,

@@ -5,12 +5,11 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Sequence
 
-from triton._C.libtriton import ir
-
 from tracing.compiler.adders import new_context
 from tracing.compiler.child import in_child
 from tracing.compiler.opt import printing
 from tracing.errors import Problem
+from tracing.upstream.libtriton import ir
 
 GENERIC = "-mlir-print-op-generic"
 

@@ -15,10 +15,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import msgspec
-from triton.backends import backends
 
 from tracing.compiler.codegen.ptxas import tools
 from tracing.environment import compiler_settings
+from tracing.upstream.backends import backends
 
 
 def identity() -> str:

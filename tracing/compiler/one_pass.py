@@ -8,14 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from triton._C.libtriton import ir
-
 from tracing.compiler.adders import adder, new_context
 from tracing.compiler.child import in_child
 from tracing.compiler.death import Death, death_of
 from tracing.compiler.generic_text import GENERIC
 from tracing.compiler.opt import printing
 from tracing.compiler.opt.pipeline_text import PassText
+from tracing.upstream.libtriton import ir
 
 _BEGINS = b"tracing: the pass begins\n"
 

@@ -10,11 +10,9 @@ from dataclasses import dataclass
 from types import FrameType, ModuleType
 from typing import Any
 
-from triton._C import libtriton
-from triton._C.libtriton import ir
-
 from tracing.compiler.opt.pipeline_text import passes_in
 from tracing.compiler.steps import Pass, Steps, current
+from tracing.upstream.libtriton import ir, libtriton
 from tracing.upstream.patch import Method, patched, replaced
 
 _BLOCK = ""  # the adder of passes that no Python function added

@@ -21,11 +21,10 @@ from dataclasses import fields
 from types import CodeType
 from typing import Any, TypeAlias
 
-from triton.backends import backends
-
 from tracing.compiler.pass_manager import stepping
 from tracing.compiler.steps import Observer, Steps, current
 from tracing.model import Compilation
+from tracing.upstream.backends import backends
 from tracing.upstream.patch import patched
 
 # Receives a compilation that starts, and what enters its first stage: a module, or text; gives an

@@ -18,20 +18,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from triton._C.libtriton import ir
-from triton.backends.compiler import GPUTarget, Language
-from triton.compiler.compiler import make_backend
-
 from tracing.compiler.block_locations import set_block_locations
 from tracing.compiler.pipeline import stepwise
 from tracing.compiler.stderr import collected, errors_in
 from tracing.compiler.steps import Observer, Steps
 from tracing.errors import Problem
 from tracing.model import Blob, Compilation, PassRecord
+from tracing.upstream.backends import PACKAGE, GPUTarget, Language, make_backend
+from tracing.upstream.libtriton import ir
 
 _KERNEL = "module { tt.func public @kernel() { tt.return } }"  # the smallest that every stage takes
 _PREFIX = "tracing-resume-"
-_BACKENDS = "triton.backends."
 _HERE = re.compile(rf'loc\("[^"]*{_PREFIX}[^"]*":(\d+:\d+)\)')
 
 
@@ -232,7 +229,7 @@ def _entered(place: ResumePoint, whole: Callable[[], str]) -> Callable[[], str]:
     # what the stage's own Python code gets when it asks for the IR that it was called with; others get what
     # is there
     def str_nodebug() -> str:
-        if not sys._getframe(1).f_globals["__name__"].startswith(_BACKENDS):
+        if not sys._getframe(1).f_globals["__name__"].startswith(PACKAGE):
             return whole()
         if place.entered is None:
             raise Problem(

@@ -10,10 +10,9 @@ import ctypes
 from pathlib import Path
 from typing import Any
 
-from triton._C import libtriton
-
 from tracing import elf
 from tracing.errors import Problem
+from tracing.upstream.libtriton import libtriton
 
 _EXPORTED = "PyInit_libtriton"  # in every libtriton
 

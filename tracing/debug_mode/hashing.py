@@ -12,14 +12,7 @@ import torch
 
 from tracing.digest import host as digest
 from tracing.record.user_hash import HashFn
-
-try:
-    from torch.utils._debug_mode._utils import hash_tensor_fn, norm_hash_fn
-except ImportError:  # torch < 2.13: _debug_mode is one file, not a package
-    from torch.utils._debug_mode import (  # type: ignore[attr-defined, no-redef, unused-ignore]
-        hash_tensor_fn,
-        norm_hash_fn,
-    )
+from tracing.upstream.torch_debug_mode import hash_tensor_fn, norm_hash_fn
 
 
 @dataclass(frozen=True, slots=True)

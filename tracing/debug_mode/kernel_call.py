@@ -9,18 +9,11 @@ from typing import Any
 import torch
 
 from tracing.launch.launcher import tensor_of
-
-try:
-    from torch.utils._debug_mode._calls import _TritonKernelCall
-    from torch.utils._debug_mode._utils import _arg_to_str
-except ImportError:  # torch < 2.13: _debug_mode is one file, not a package
-    from torch.utils._debug_mode import (  # type: ignore[attr-defined, no-redef, unused-ignore]
-        _arg_to_str,
-        _TritonKernelCall,
-    )
+from tracing.upstream.torch_debug_mode import TritonKernelCall as UpstreamKernelCall
+from tracing.upstream.torch_debug_mode import argument_text
 
 
-class TritonKernelCall(_TritonKernelCall):
+class TritonKernelCall(UpstreamKernelCall):
     """One launch of a Triton kernel; indices are positions in `args`.
 
     grid           -- programs in x, y and z; empty if the launch failed
@@ -104,5 +97,5 @@ def _text(value: object, attributes: list[str], memo: Any = None) -> str:
     tensor = tensor_of(value)
     if tensor is None:
         return str(value)
-    text = str(_arg_to_str(tensor, attributes, memo))
+    text = str(argument_text(tensor, attributes, memo))
     return text if tensor is value else f"{type(value).__name__}({text})"  # a descriptor of the tensor

@@ -18,16 +18,18 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch.utils._debug_mode import DebugMode as TorchDebugMode
 
 from tracing.debug_mode.hashing import Hashing, hash_fn_of
 from tracing.debug_mode.kernel_call import TritonKernelCall, tensors_of
 from tracing.errors import Problem
 from tracing.launch import hooks
 from tracing.launch.launcher import Grid, Site
-from tracing.launch.on_stream import aside
+from tracing.launch.on_stream import unrecorded
 from tracing.model import Role, may_read, may_write
 from tracing.record.user_hash import HashFn
+from tracing.upstream.dynamo import untraced
+from tracing.upstream.torch_debug_mode import DebugMode as TorchDebugMode
+from tracing.upstream.torch_debug_mode import tensor_memo
 
 # Process-wide, as upstream's are: a backward on another thread is of the same program. The last one counts.
 _hashing: list[Hashing] = []
@@ -122,33 +124,31 @@ class DebugMode(TorchDebugMode):  # type: ignore[no-untyped-call, unused-ignore]
 
     # ---- tracing.launch.hooks.Listener ----
 
-    @torch._dynamo.disable  # type: ignore[untyped-decorator, unused-ignore]
+    @untraced
     def before(self, site: Site, values: Sequence[Any], stream: int, grid: Grid | None) -> _Launched:
         call = TritonKernelCall(site.name, site.names, values, self.call_depth + 1)
         tensors = {i: found for i, value in enumerate(values) if (found := tensors_of(value))}
         hashing = _hashing[-1] if _hashing else None
         outputs = bool(_recording_outputs)
-        with aside(stream, _all(tensors) if hashing or outputs else ()) as capturing:
+        with unrecorded(stream, _all(tensors) if hashing or outputs else ()) as capturing:
             if capturing:  # a graph runs nothing now, and waiting would end its capture
                 call.log["not_recorded"] = "a CUDA graph was being captured"
                 hashing, outputs = None, False
             if hashing:
                 call.pre_hashes = hashing.of(tensors, values)
             if not self.store_original_args:
-                call.stringify_args(
-                    self.record_tensor_attributes, self._tensor_memo if self.record_ids else None
-                )
+                call.stringify_args(self.record_tensor_attributes, tensor_memo(self))
         call.grid = grid or ()
         self.operators.append(call)
         return _Launched(call, site, values, tensors, stream, hashing, outputs)
 
-    @torch._dynamo.disable  # type: ignore[untyped-decorator, unused-ignore]
+    @untraced
     def after(self, token: _Launched) -> None:
         call, site, tensors, hashing = token.call, token.site, token.tensors, token.hashing
         call.grid = call.grid or site.grid(token.values)
         roles = self._declared(site)
         written = {i for i in tensors if _any_role(may_write, roles, call.arg_names[i])}
-        with aside(token.stream, _all(tensors) if hashing or token.outputs else ()):
+        with unrecorded(token.stream, _all(tensors) if hashing or token.outputs else ()):
             if hashing:
                 call.post_hashes = hashing.of(tensors, token.values)
                 # by repr, in which a NaN is a NaN

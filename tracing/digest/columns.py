@@ -1,7 +1,7 @@
 """Digests of many launches, column by column: how they are written and how they are read.
 
-A launch has about five digests of random digits. Kept as columns, one line for hundreds of launches, they
-cost neither names nor quotes on disk, and are written without an object for each.
+A launch has about five digests of random digits. As columns, one line for hundreds of launches, they need
+neither names nor quotes on disk, and no object for each digest.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tracing.model import Digest, DigestBatch, DigestLine, LaunchLine
 BITS = 32  # hexadecimal digits of a digest
 RANGE = 3  # of one range of its elements
 TILE_BYTES = 8192
-RANGES = 8  # in which a difference between two tensors can be told apart without the tensors
+RANGES = 8  # of tiles: a difference between two tensors is located without the tensors
 
 
 @functools.lru_cache(4096)
@@ -58,17 +58,17 @@ class Columns:
             {i: found for i, found in counts.items() if any(found)},
         )
 
-    def part(self, first: int, behind: int) -> Columns:
-        """Digests first ... behind - 1."""
-        if (first, behind) == (0, len(self.ranges)):
+    def part(self, first: int, stop: int) -> Columns:
+        """The digests first:stop."""
+        if (first, stop) == (0, len(self.ranges)):
             return self
-        start, count = sum(self.ranges[:first]), sum(self.ranges[first:behind])
+        start, count = sum(self.ranges[:first]), sum(self.ranges[first:stop])
         return Columns(
-            self.bits[BITS * first : BITS * behind],
+            self.bits[BITS * first : BITS * stop],
             self.tiles[RANGE * start : RANGE * (start + count)],
-            self.ranges[first:behind],
-            self.l1[first:behind],
-            {i - first: found for i, found in self.special.items() if first <= i < behind},
+            self.ranges[first:stop],
+            self.l1[first:stop],
+            {i - first: special for i, special in self.special.items() if first <= i < stop},
         )
 
     def digests(self) -> list[Digest]:
@@ -88,7 +88,7 @@ class Columns:
 
 @dataclass(frozen=True, slots=True)
 class Digested:
-    """Where the digests of one launch stand in columns: first those before it, then those after it."""
+    """The position of one launch's digests in columns: first those before it, then those after it."""
 
     launch: int
     columns: Columns
@@ -97,13 +97,13 @@ class Digested:
     after: Sequence[int]
 
     @property
-    def behind(self) -> int:
-        """The place behind its last digest."""
+    def stop(self) -> int:
+        """The index after its last digest."""
         return self.first + len(self.before) + len(self.after)
 
 
 def packed(launches: Sequence[Digested]) -> Iterator[DigestBatch]:
-    """The lines that hold these launches, one for each stretch that stands together."""
+    """The lines that hold these launches, one for each run of launches that are adjacent in columns."""
     start = 0
     for end in range(1, len(launches) + 1):
         if end == len(launches) or not _adjacent(launches[end - 1], launches[end]):
@@ -112,11 +112,11 @@ def packed(launches: Sequence[Digested]) -> Iterator[DigestBatch]:
 
 
 def _adjacent(one: Digested, following: Digested) -> bool:
-    return one.columns is following.columns and one.behind == following.first
+    return one.columns is following.columns and one.stop == following.first
 
 
 def _batch(launches: Sequence[Digested]) -> DigestBatch:
-    columns = launches[0].columns.part(launches[0].first, launches[-1].behind)
+    columns = launches[0].columns.part(launches[0].first, launches[-1].stop)
     known: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = {}
     pattern = [known.setdefault((tuple(one.before), tuple(one.after)), len(known)) for one in launches]
     return DigestBatch(
@@ -155,11 +155,11 @@ class Row(msgspec.Struct, gc=False):
     after: Sequence[int] = ()
     first: int = 0  # its first digest in the batch
 
-    def bits(self, start: int, behind: int) -> str:
-        """The bits of its digests `start` ... `behind` - 1, one behind the other; none for start = -1."""
+    def bits(self, start: int, stop: int) -> str:
+        """The bits of its digests start:stop, concatenated; empty for start = -1."""
         if self.batch is None or start < 0:
             return ""
-        return self.batch.bits[BITS * (self.first + start) : BITS * (self.first + behind)]
+        return self.batch.bits[BITS * (self.first + start) : BITS * (self.first + stop)]
 
     @property
     def pattern(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -188,7 +188,7 @@ class Row(msgspec.Struct, gc=False):
 
 
 def rows(lines: Iterable[LaunchLine], batches: Iterable[DigestBatch]) -> Iterator[Row]:
-    """Launches beside their digests, both of one process and in launch order.
+    """Each launch with its digests; both are of one process and in launch order.
 
     Raises ValueError or IndexError where the columns of a batch do not fit each other.
     """

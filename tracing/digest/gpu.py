@@ -1,7 +1,7 @@
 """Digests on a GPU, in the order of a stream, without ever waiting for it.
 
 The sums of each tensor go to a slot of a buffer on the device; a full buffer is copied to pinned memory
-behind the work of its stream, and read when that copy is seen to have ended.
+after the work of its stream, and read once that copy has ended.
 """
 
 from __future__ import annotations
@@ -17,13 +17,15 @@ import numpy as np
 import numpy.typing as npt
 import torch
 import triton
-from triton.compiler import ASTSource
 
 from tracing.digest.columns import Columns, Digested
 from tracing.digest.host import finish, rounded
 from tracing.digest.kernel import FIELDS, digest_kernel
 from tracing.digest.tables import Call
-from tracing.upstream.streams import stream_of
+from tracing.upstream.compiled_kernel import load_binary
+from tracing.upstream.driver import current_target
+from tracing.upstream.jit import ASTSource
+from tracing.upstream.streams import current_handle, stream_of
 
 SLOTS = 4096  # results a buffer holds
 
@@ -46,15 +48,15 @@ class CompiledDigest(NamedTuple):
 @functools.cache
 def _compiled(device: int, kind: int, num_warps: int) -> CompiledDigest:
     with torch.cuda.device(device):
-        target = triton.runtime.driver.active.get_current_target()
+        target = current_target()
         kernel = triton.compile(source(kind), target=target, options={"num_warps": num_warps})
-        kernel._init_handles()
+        load_binary(kernel)
     return CompiledDigest(kernel.run, kernel.function, kernel.packed_metadata, kernel)
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """The slots of one launch: the tensors digested before it stand in front of those digested after it."""
+    """The slots of one launch: the tensors digested before it come before those digested after it."""
 
     launch: int
     first: int
@@ -73,13 +75,13 @@ class Batch:
         self.under_way = 0  # launches that took slots and have not ended
         self.rows: list[Rows] = []  # of those that have
         self.host: torch.Tensor | None = None  # the slots in pinned memory
-        self.copied: Any = None  # a torch.cuda.Event behind the copy
+        self.copied: Any = None  # a torch.cuda.Event after the copy
 
 
 class StreamDigests:
     """Digests of tensors on one stream; never waits for the device before `drain`.
 
-    Memory: 0.4 MB on the device and as much pinned for each 4096 tensors under way.
+    Memory: 0.4 MB on the device and as much pinned for each 4096 tensors in flight.
     """
 
     def __init__(self, device: torch.device, stream: int, arrived: Callable[[list[Digested]], None]) -> None:
@@ -105,7 +107,7 @@ class StreamDigests:
         return batch, first
 
     def add(self, batch: Batch, slot: int, calls: Sequence[Call]) -> None:
-        """Launch the digests of tensors, which go to this slot and those behind it."""
+        """Launch the digests of tensors, which go to this slot and the following ones."""
         for table, arguments in calls:
             if table.programs:
                 run, function, packed, _ = _compiled(self._device.index or 0, table.kind, table.num_warps)
@@ -116,7 +118,7 @@ class StreamDigests:
             slot += table.count
 
     def ended(self, batch: Batch, rows: Rows) -> None:
-        """A launch has ended, and its digests are under way."""
+        """A launch has ended, and its digests have been launched."""
         batch.rows.append(rows)
         batch.under_way -= 1
         if batch is not self._batch and not batch.under_way:
@@ -134,7 +136,7 @@ class StreamDigests:
             self._deliver(self._leaving.pop(0))
 
     def _copy(self, batch: Batch) -> None:
-        # to the host, behind the work of the stream
+        # to the host, after the work of the stream
         with torch.cuda.stream(self.stream):
             batch.host = torch.empty(batch.slots.shape, dtype=torch.int64, pin_memory=True)
             batch.host.copy_(batch.slots, non_blocking=True)
@@ -155,8 +157,8 @@ class StreamDigests:
 
     @contextmanager
     def current(self) -> Iterator[None]:
-        """While active, torch works on this stream; nothing to do where it does already."""
-        if torch._C._cuda_getCurrentRawStream(self._device.index or 0) == self._handle:
+        """While active, torch works on this stream; does nothing if it does so already."""
+        if current_handle(self._device.index or 0) == self._handle:
             yield
         else:
             with torch.cuda.stream(self.stream):

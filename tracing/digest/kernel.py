@@ -1,6 +1,6 @@
-"""The digest of `digest.py` as a Triton kernel: up to eight tensors in one launch, one read of memory.
+"""The digest of `host.py` as a Triton kernel: up to eight tensors in one launch, one read of memory.
 
-A program reads some tiles of one tensor and adds what it finds to that tensor's slot. Additions of integers
+A program reads some tiles of one tensor and adds their sums to that tensor's slot. Additions of integers
 commute, so the order in which programs finish does not matter; the L1 norm is a sum of float64 in that
 order, and its last digits may vary.
 """
@@ -70,7 +70,7 @@ def _recount(  # type: ignore[no-untyped-def]
     address, begin, count, nbytes, layout, values, here, KIND: tl.constexpr, PARTS: tl.constexpr,
     ANY: tl.constexpr,
 ):  # fmt: skip
-    """Read tiles again and add the counts of NaN, inf and -0.0 to a slot; returns the sum of the rest."""
+    """Reread tiles and add the counts of NaN, inf and -0.0 to a slot; returns the sum of the rest."""
     WIDE: tl.constexpr = _STEP // 2 if KIND == 4 else _STEP
     l1 = tl.zeros((WIDE,), tl.float64)
     counts = tl.zeros((WIDE,), tl.int32)
@@ -95,7 +95,7 @@ def _read(  # type: ignore[no-untyped-def]
     address, begin, count, nbytes, row, here, block, KIND: tl.constexpr, PARTS: tl.constexpr,
     ANY: tl.constexpr,
 ):  # fmt: skip
-    """Add the sums and the statistics of tiles begin ... begin + count - 1 of a tensor to its slot."""
+    """Add the sums and the statistics of tiles begin:begin+count of a tensor to its slot."""
     keys = _keys()
     layout = layout_of(row)
     values = tl.load(row + 9).to(tl.pointer_type(tl.uint32))
@@ -118,7 +118,7 @@ def _read(  # type: ignore[no-untyped-def]
     tl.atomic_add(here, total1.to(tl.int64, bitcast=True), sem="relaxed")
     if KIND > 0:
         norm = tl.sum(l1, 0).to(tl.float64)
-        # NaN, inf, a sum that overflows and -0.0 are looked at again
+        # NaN, inf, a sum that overflows and -0.0 need a second reading
         if (norm != norm) | (norm == float("inf")) | (tl.min(low, 0) == _LEAST):
             norm = _recount(address, begin, count, nbytes, layout, values, here, KIND, PARTS, ANY)
         tl.atomic_add((here + 1).to(tl.pointer_type(tl.float64)), norm, sem="relaxed")

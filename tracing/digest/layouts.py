@@ -1,4 +1,4 @@
-"""How the digest's GPU kernel finds the elements of a tensor in their logical order.
+"""The layout by which the GPU kernel reads the elements of a tensor in logical order.
 
 A contiguous tensor at a multiple of 16 bytes is read as it lies. Any other with up to four dimensions that
 cannot be merged is read through its strides, in units of 16, four or two bytes; the few that are left (bytes
@@ -56,7 +56,7 @@ def layout(tensor: torch.Tensor) -> DigestLayout | None:
 
 
 def _merged(shape: Sequence[int], stride: Sequence[int]) -> list[tuple[int, int]]:
-    # (size, stride) of the dimensions, outermost first, those that lie behind one another made one
+    # (size, stride) of the dimensions, outermost first; contiguous neighbours are merged
     def merge(dims: list[tuple[int, int]], dim: tuple[int, int]) -> list[tuple[int, int]]:
         size, step = dim
         if dims and dims[-1][1] == size * step:

@@ -1,4 +1,4 @@
-"""What the digest kernel is told of tensors: found once for each way in which a kernel is launched."""
+"""Sizes, dtypes and layouts of tensors as the digest kernel reads them, built once a launch layout."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from tracing.digest.columns import TILE_BYTES, block_tiles, blocks
 from tracing.digest.kernel import COLUMNS, PLAIN
 from tracing.digest.layouts import DigestLayout, layout
 from tracing.digest.statistics import KINDS
+from tracing.upstream.dispatch_modes import dispatch_disabled
 
 WIDTH = 8  # tensors a launch
 TILES = 32  # tiles a program reads at most: one addition to global memory for 256 KiB
@@ -24,7 +25,7 @@ PROGRAMS = 1024  # that read a tensor if it is large enough: an H100 runs about 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """What a digest launch needs to know of up to eight tensors beside their addresses."""
+    """What a digest launch needs to know of up to eight tensors in addition to their addresses."""
 
     programs: int
     count: int
@@ -37,14 +38,14 @@ class Table:
 
 def variant(tensor: torch.Tensor) -> int:
     """The KIND of the kernel that reads a tensor; tensors of one side of a launch are sorted by it."""
-    found, kind = layout(tensor), KINDS.get(tensor.dtype, 0)
-    return PLAIN if kind < 5 and (found is None or not found.unit) else kind
+    strides, kind = layout(tensor), KINDS.get(tensor.dtype, 0)
+    return PLAIN if kind < 5 and (strides is None or not strides.unit) else kind
 
 
 def tables(tensors: Sequence[torch.Tensor]) -> list[Table]:
     """One table a launch for tensors of these sizes, dtypes and layouts, on their device.
 
-    Cost: a copy to the device, once for each way in which a kernel is launched.
+    Cost: a copy to the device, once for each layout of a launch.
     """
     made = []
     for kind, group in groupby(tensors, variant):
@@ -83,7 +84,7 @@ def _table(variant: int, tensors: Sequence[torch.Tensor]) -> Table:
         first += -(-nbytes // (TILE_BYTES * step))
     rest = WIDTH - len(tensors)
     nothing = [first, 0, 1, 0, 1, *[0] * (COLUMNS - 5)]
-    with torch._C._DisableTorchDispatch():
+    with dispatch_disabled():
         made = torch.tensor(rows + [nothing] * rest, device=tensors[0].device)
     # few warps read faster, many start faster
     num_warps = 2 if variant == PLAIN and first >= PROGRAMS else 4
@@ -93,7 +94,7 @@ def _table(variant: int, tensors: Sequence[torch.Tensor]) -> Table:
 @functools.cache
 def _values(dtype: torch.dtype, device: torch.device) -> torch.Tensor:
     # [256] what each byte stands for
-    with torch._C._DisableTorchDispatch():
+    with dispatch_disabled():
         return torch.arange(256, dtype=torch.uint8).view(dtype).float().to(device)
 
 

@@ -75,7 +75,7 @@ def _by_two(address, first, nbytes, layout, COUNT: tl.constexpr):  # type: ignor
 
 @triton.jit  # type: ignore[untyped-decorator]
 def scattered_words(address, first, nbytes, layout, COUNT: tl.constexpr):  # type: ignore[no-untyped-def]
-    """COUNT words from word `first` of a tensor that is read through its strides, zeros behind it."""
+    """COUNT words from word `first` of a tensor that is read through its strides, zeros after its end."""
     unit = layout[0]
     if unit == 4:
         words = _by_sixteen(address, first, nbytes, layout, COUNT)
@@ -88,7 +88,7 @@ def scattered_words(address, first, nbytes, layout, COUNT: tl.constexpr):  # typ
 
 @triton.jit
 def last_words(address, at, nbytes):  # type: ignore[no-untyped-def]
-    """Words `at` of a tensor that ends inside of this tile: zeros behind it, and its last bytes as a word."""
+    """Words `at` of a tensor that ends in this tile: zeros after its end, and its last bytes as a word."""
     whole = nbytes // 4
     words = tl.load(address.to(tl.pointer_type(tl.uint32)) + at, mask=at < whole, other=0)
     bytes_ = address.to(tl.pointer_type(tl.uint8)) + whole * 4

@@ -1,15 +1,15 @@
 """Execute one launch of a compiled Triton kernel on CPU tensors.
 
 The work is done by Triton's own interpreter (`triton.runtime.interpreter`), which is built for functions
-decorated under TRITON_INTERPRET=1. Here it is given ordinary `JITFunction`s, and what it computes wrongly or
-slowly is replaced:
+decorated under TRITON_INTERPRET=1. This package gives it ordinary `JITFunction`s, and replaces what
+it computes wrongly or slowly:
 
 - bfloat16: upstream adds the bit patterns and truncates; here it is float32, rounded to nearest even;
 - libdevice: upstream's functions have no bodies and return None; here they are torch's CPU functions;
 - reductions and scans with any combine function: upstream loops over elements; here they are vectorised;
 - the patched language: restored after each launch, so that the next compile in this process works.
 
-All of it is private to Triton and holds for 3.6 to 3.9; nothing else in this project relies on it.
+It relies on `tracing.upstream.interpreter`, with Triton 3.6 to 3.9.
 """
 
 from __future__ import annotations
@@ -24,14 +24,15 @@ from typing import Any
 import numpy as np
 import torch
 import triton.language as tl
-from triton.experimental.gluon._runtime import GluonJITFunction
-from triton.runtime import interpreter as upstream
 
 from tracing.interpreter.builder import BUILDER, not_executable
 from tracing.interpreter.call_arguments import bound
 from tracing.interpreter.exclusion import LANGUAGE, compiles_wait
 from tracing.interpreter.guard import guarded
 from tracing.interpreter.language import interpreted, rewritten
+from tracing.upstream.dispatch_modes import dispatch_disabled, functions_disabled
+from tracing.upstream.interpreter import TensorHandle, implicit_tensor, numpy_dtype
+from tracing.upstream.jit import GluonJITFunction
 from tracing.upstream.patch import replaced
 
 __all__ = ["compiles_wait", "execute", "forget", "launch", "permuted"]
@@ -50,9 +51,9 @@ def execute(source: Any, arguments: Sequence[object], grid: tuple[int, int, int]
     One launch at a time: the language is patched process-wide, and a backward pass may have its own thread.
     `compiles_wait` keeps compiles on other threads out of it.
 
-    What lies outside of the storages of the arguments, and of every tensor in use, is not accessed: loads
-    give zeros, and stores do nothing. Where the thread is watched (`tracing.interpreter.gates`), the watchers
-    decide instead.
+    Memory outside of the storages of the arguments and of all tensors in use is not accessed: loads give
+    zeros, and stores do nothing. If watchers watch the thread (`tracing.interpreter.gates`), they decide
+    instead.
 
     Raises Problem for what can be compiled but not executed here: Gluon, inline assembly, rare functions of
     libdevice.
@@ -112,12 +113,12 @@ def _programs(*grid: int) -> Iterable[tuple[int, ...]]:
 
 @contextmanager
 def permuted(seed: int) -> Iterator[None]:
-    """Inside, the programs of each launch run in another order: of a GPU's, no order is promised."""
+    """While active, the programs of each launch run in another order: no GPU promises one."""
 
     def programs(*grid: int) -> Iterable[tuple[int, ...]]:
-        found = list(np.ndindex(*grid))
-        random.Random(seed).shuffle(found)
-        return found
+        indices = list(np.ndindex(*grid))
+        random.Random(seed).shuffle(indices)
+        return indices
 
     with replaced(sys.modules[__name__], "_programs", programs):
         yield
@@ -131,7 +132,7 @@ def forget() -> None:
 @contextmanager
 def _unobserved() -> Iterator[None]:
     # libdevice runs torch operators; they are the interpreter's, not the program's, so no mode may see them.
-    with torch._C._DisableTorchDispatch(), torch._C.DisableTorchFunction(), torch.no_grad():
+    with dispatch_disabled(), functions_disabled(), torch.no_grad():
         yield
 
 
@@ -158,6 +159,6 @@ def _typed(value: Any, type_name: Any) -> object:
         return make(*items) if hasattr(value, "_fields") else tuple(items)
     if isinstance(value, (int, float)) and type_name != "u1":
         dtype = tl.str_to_ty(type_name, None)
-        data = np.array([value]).astype(upstream._get_np_dtype(dtype))
-        return tl.tensor(upstream.TensorHandle(data, dtype), dtype)
-    return upstream._implicit_cvt(value)
+        data = np.array([value]).astype(numpy_dtype(dtype))
+        return tl.tensor(TensorHandle(data, dtype), dtype)
+    return implicit_tensor(value)

@@ -10,15 +10,21 @@ import numpy as np
 import torch
 import triton.language as tl
 from triton.language.semantic import TritonSemantic
-from triton.runtime import interpreter as upstream
 
 from tracing.errors import Problem
 from tracing.interpreter import libdevice
 from tracing.interpreter.floats import FLOAT8, as_float8, is_bf16, rounded, through_float32, widened
+from tracing.upstream.interpreter import (
+    ATOMIC_OP,
+    ROUNDING_MODE,
+    InterpreterBuilder,
+    TensorHandle,
+    numpy_dtype,
+)
 
 
-class InterpreterBuilder(upstream.InterpreterBuilder):  # type: ignore[misc, unused-ignore]
-    """Upstream's, where a GPU gives what it gives; overridden where not."""
+class DeviceBuilder(InterpreterBuilder):  # type: ignore[misc, unused-ignore]
+    """Triton's builder, overridden where a GPU computes something else."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -27,12 +33,12 @@ class InterpreterBuilder(upstream.InterpreterBuilder):  # type: ignore[misc, unu
         options: Any = self.options  # type: ignore[has-type, unused-ignore]
         self.options = dataclasses.replace(options, sanitize_overflow=False)
 
-    binary_op = through_float32(upstream.InterpreterBuilder.binary_op)
-    unary_op = through_float32(upstream.InterpreterBuilder.unary_op)
-    ternary_op = through_float32(upstream.InterpreterBuilder.ternary_op)
-    create_fma = through_float32(upstream.InterpreterBuilder.create_fma)
-    create_erf = through_float32(upstream.InterpreterBuilder.create_erf)
-    create_rsqrt = through_float32(upstream.InterpreterBuilder.create_rsqrt)
+    binary_op = through_float32(InterpreterBuilder.binary_op)
+    unary_op = through_float32(InterpreterBuilder.unary_op)
+    ternary_op = through_float32(InterpreterBuilder.ternary_op)
+    create_fma = through_float32(InterpreterBuilder.create_fma)
+    create_erf = through_float32(InterpreterBuilder.create_erf)
+    create_rsqrt = through_float32(InterpreterBuilder.create_rsqrt)
 
     def get_bf16(self, value: float) -> Any:  # upstream since 3.9
         return rounded(self.get_fp32(value))
@@ -48,19 +54,19 @@ class InterpreterBuilder(upstream.InterpreterBuilder):  # type: ignore[misc, unu
 
     def create_fp_to_fp(self, src: Any, dst_type: Any, rounding_mode: Any) -> Any:
         dtype = dst_type.scalar
-        if rounding_mode not in (None, upstream._ir.ROUNDING_MODE.RTNE):
+        if rounding_mode not in (None, ROUNDING_MODE.RTNE):
             return super().create_fp_to_fp(src, dst_type, rounding_mode)
         if dtype == tl.bfloat16 and src.dtype.scalar == tl.float32:
             return self.cast_impl(src, dst_type)
         if dtype in FLOAT8 and src.dtype.primitive_bitwidth > 8:
             wide = self.cast_impl(src, tl.float32)
-            return upstream.TensorHandle(as_float8(wide.data, FLOAT8[dtype]), dtype)
+            return TensorHandle(as_float8(wide.data, FLOAT8[dtype]), dtype)
         return super().create_fp_to_fp(src, dst_type, rounding_mode)
 
     def create_atomic_rmw(self, operation: Any, ptr: Any, val: Any, mask: Any, *options: Any) -> Any:
         if not is_bf16(val):
             return super().create_atomic_rmw(operation, _dense(ptr), _dense(val), _dense(mask), *options)
-        if operation != upstream._ir.ATOMIC_OP.FADD:
+        if operation != ATOMIC_OP.FADD:
             raise not_executable(f"the atomic {operation} on bfloat16")
         return self.atomic_add_bf16(ptr, val, mask)
 
@@ -74,10 +80,10 @@ class InterpreterBuilder(upstream.InterpreterBuilder):  # type: ignore[misc, unu
             where = tuple(index)
             cell = ctypes.c_uint16.from_address(int(ptr.data[where]))
             before[where] = cell.value
-            old = upstream.TensorHandle(before[where], tl.bfloat16)
-            new = upstream.TensorHandle(val.data[where], tl.bfloat16)
+            old = TensorHandle(before[where], tl.bfloat16)
+            new = TensorHandle(val.data[where], tl.bfloat16)
             cell.value = self.binary_op(old, new, np.add).data.item()
-        return upstream.TensorHandle(before, tl.bfloat16)
+        return TensorHandle(before, tl.bfloat16)
 
     def create_extern_elementwise(
         self, library: str, path: str, symbol: str, operands: list[Any], result_type: Any, is_pure: bool
@@ -87,7 +93,7 @@ class InterpreterBuilder(upstream.InterpreterBuilder):  # type: ignore[misc, unu
             raise not_executable(f"the libdevice function {symbol}")
         result = function(*(torch.from_numpy(np.array(operand.data)) for operand in operands)).numpy()
         dtype = result_type.scalar
-        return upstream.TensorHandle(result.astype(upstream._get_np_dtype(dtype)), dtype)
+        return TensorHandle(result.astype(numpy_dtype(dtype)), dtype)
 
     def create_inline_asm(self, assembly: str, *options: object) -> Any:
         raise not_executable(f"inline assembly {assembly!r}")
@@ -95,13 +101,13 @@ class InterpreterBuilder(upstream.InterpreterBuilder):  # type: ignore[misc, unu
 
 def _dense(value: Any) -> Any:
     # The interpreter's C++ atomics read an array that numpy broadcast, one value at stride 0, past its end.
-    return upstream.TensorHandle(np.ascontiguousarray(value.data), value.dtype)
+    return TensorHandle(np.ascontiguousarray(value.data), value.dtype)
 
 
 def not_executable(what: str) -> Problem:
     """To be raised where a kernel comes to what only a device can do."""
     problem = f"{what} can be compiled but not executed without a GPU"
-    remedy = "run this kernel on the device, or compile and record it alone: `tracing run --compile-only`"
+    remedy = "run this kernel on the device, or only compile and record it: `tracing run --compile-only`"
     return Problem(problem, remedy)
 
 

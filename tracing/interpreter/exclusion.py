@@ -1,22 +1,18 @@
-"""Keep what Triton's compiler reads of its language apart from what the interpreter puts in its place.
+"""Keep Triton's compiler from reading the language that the interpreter has patched.
 
-While a launch is interpreted, `triton.language` computes with NumPy, for the whole process. A compile on
-another thread would find that language instead of the one that builds IR: it must wait, and so must the
-launch until the compile has read the language.
+While a launch is interpreted, `triton.language` computes with NumPy in the whole process. A compile on
+another thread needs the language that builds IR, so it waits for the launch, and a launch waits for a compile
+that reads the language.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import Any
 
-from triton.compiler.compiler import ASTSource
-from triton.experimental.gluon._runtime import GluonASTSource
-from triton.runtime.jit import JITFunction
-
-from tracing.upstream.patch import patched, replaced
+from tracing.upstream.jit import around_language_reads
 
 LANGUAGE = threading.RLock()  # held by whoever needs the language as it is now, or parses Python
 
@@ -25,15 +21,9 @@ LANGUAGE = threading.RLock()  # held by whoever needs the language as it is now,
 def compiles_wait() -> Iterator[None]:
     """While active, compiles on any thread wait for launches that are interpreted, and launches for compiles.
 
-    Two steps of a compile read the language: hashing a function with all that it uses, and making IR of it.
-    Everything after that is C++. Cost: a lock for each of the two.
+    Cost: a lock for each of the two steps of a compile that read the language.
     """
-    keyed = next(one for one in JITFunction.__mro__ if "cache_key" in vars(one))
-    cache_key = property(_waiting(vars(keyed)["cache_key"].fget))
-    with ExitStack() as stack:
-        for source in (ASTSource, GluonASTSource):
-            stack.enter_context(patched(source, "make_ir", _waiting))
-        stack.enter_context(replaced(keyed, "cache_key", cache_key))
+    with around_language_reads(_waiting):
         yield
 
 

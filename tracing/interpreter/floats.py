@@ -9,15 +9,16 @@ from typing import Any
 import numpy as np
 import torch
 import triton.language as tl
-from triton.runtime import interpreter as upstream
+
+from tracing.upstream.interpreter import TensorHandle
 
 FLOAT8: Mapping[Any, torch.dtype] = {tl.float8e4nv: torch.float8_e4m3fn, tl.float8e5: torch.float8_e5m2}
 
 
 def is_bf16(value: object) -> bool:
     """Whether a handle holds the bit patterns of bfloat16."""
-    # A comparison keeps the dtype of its operands beside boolean data: ask both.
-    if not isinstance(value, upstream.TensorHandle):
+    # The result of a comparison has boolean data and the dtype of the operands: check both.
+    if not isinstance(value, TensorHandle):
         return False
     return bool(value.data.dtype == np.uint16 and value.dtype.scalar == tl.bfloat16)
 
@@ -27,7 +28,7 @@ def widened(value: Any) -> Any:
     if not is_bf16(value):
         return value
     bits = value.data.astype(np.uint32) << np.uint32(16)
-    return upstream.TensorHandle(bits.view(np.float32), tl.float32)
+    return TensorHandle(bits.view(np.float32), tl.float32)
 
 
 def rounded(value: Any) -> Any:
@@ -38,9 +39,7 @@ def rounded(value: Any) -> Any:
     bits = data.view(np.uint32).astype(np.uint64)
     nearest_even = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
     quiet_nan = (bits >> 16) | 0x40
-    return upstream.TensorHandle(
-        np.where(np.isnan(data), quiet_nan, nearest_even).astype(np.uint16), tl.bfloat16
-    )
+    return TensorHandle(np.where(np.isnan(data), quiet_nan, nearest_even).astype(np.uint16), tl.bfloat16)
 
 
 def through_float32(operation: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,8 +1,8 @@
-"""How every load and store of Triton's interpreter is seen on its way to memory.
+"""Watch every load and store of Triton's interpreter.
 
 All memory operations of the interpreter (masked or not, block pointers, tensor descriptors with gather and
-scatter, atomics) end in four native functions, here watched on their way in. The only other way to memory is
-our own atomic addition of bfloat16. A compare-and-swap that did not swap counts as a write.
+scatter, atomics) end in four native functions, whose calls are watched here. The only other access to memory
+is our own atomic addition of bfloat16. A compare-and-swap that did not swap counts as a write.
 """
 
 from __future__ import annotations
@@ -14,10 +14,9 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from triton._C.libtriton import interpreter as native
-from triton.runtime import interpreter as upstream
 
-from tracing.interpreter.builder import InterpreterBuilder
+from tracing.interpreter.builder import DeviceBuilder
+from tracing.upstream.interpreter import TensorHandle, native_interpreter
 from tracing.upstream.patch import replaced
 
 AccessKind: TypeAlias = Literal["load", "store"]
@@ -26,7 +25,7 @@ Mask: TypeAlias = npt.NDArray[np.bool_]
 
 
 class Watcher(Protocol):
-    """Is told of accesses of one thread before they happen."""
+    """Receives the accesses of one thread before they happen."""
 
     thread: int
 
@@ -35,8 +34,8 @@ class Watcher(Protocol):
 
         addresses -- [lanes], at least one
 
-        Gives [lanes] True where that must not happen: there zeros are loaded, and nothing is stored. None:
-        all of it may happen.
+        Returns [lanes] True for each lane that must not access memory: it loads zero and stores nothing. Or
+        None: every lane may.
         """
 
 
@@ -61,7 +60,7 @@ def watched(watchers: Sequence[Watcher]) -> Iterator[None]:
 
 
 def is_watched() -> bool:
-    """Whether somebody watches this thread."""
+    """True if a watcher watches this thread."""
     thread = threading.get_ident()
     return any(one.thread == thread for one in tuple(_WATCHERS))
 
@@ -77,34 +76,34 @@ class _Gate(NamedTuple):
 
 
 def _allowed_cas(function: Any, allowed: Mask, pointers: Any, old: Any, new: Any, order: Any) -> Any:
-    found = np.zeros_like(new)
-    found[allowed] = function(pointers[allowed], old[allowed], new[allowed], order)
-    return found
+    loaded = np.zeros_like(new)
+    loaded[allowed] = function(pointers[allowed], old[allowed], new[allowed], order)
+    return loaded
 
 
 def _allowed_bf16(function: Any, allowed: Mask, builder: Any, pointer: Any, value: Any, mask: Any) -> Any:
-    chosen = upstream.TensorHandle(np.broadcast_to(mask.data, allowed.shape) & allowed, mask.dtype)
+    chosen = TensorHandle(np.broadcast_to(mask.data, allowed.shape) & allowed, mask.dtype)
     return function(builder, pointer, value, chosen)
 
 
 _ATOMIC: tuple[AccessKind, ...] = ("load", "store")
 _GATES = (
     _Gate(
-        native,
+        native_interpreter,
         "load",
         ("load",),
         lambda pointers, mask, other, dtype: (pointers, mask, dtype),
         lambda function, allowed, pointers, mask, *rest: function(pointers, mask & allowed, *rest),
     ),
     _Gate(
-        native,
+        native_interpreter,
         "store",
         ("store",),
         lambda pointers, value, mask: (pointers, mask, value.dtype),
         lambda function, allowed, pointers, value, mask: function(pointers, value, mask & allowed),
     ),
     _Gate(
-        native,
+        native_interpreter,
         "atomic_rmw",
         _ATOMIC,
         lambda operation, pointers, value, mask, _: (pointers, mask, value.dtype),
@@ -113,14 +112,14 @@ _GATES = (
         ),
     ),
     _Gate(
-        native,
+        native_interpreter,
         "atomic_cas",
         _ATOMIC,
         lambda pointers, old, new, _: (pointers, True, new.dtype),
         _allowed_cas,
     ),
     _Gate(  # through ctypes
-        InterpreterBuilder,
+        DeviceBuilder,
         "atomic_add_bf16",
         _ATOMIC,
         lambda builder, pointer, value, mask: (pointer.data, mask.data, value.data.dtype),

@@ -1,6 +1,6 @@
-"""Keep a kernel from memory that belongs to none of its arguments.
+"""Keep a kernel from accessing memory that belongs to none of its arguments.
 
-On a GPU such an access may go unnoticed, or end the kernel; here it would end the process.
+On a GPU such an access may go unnoticed, or end the kernel; in the interpreter it would end the process.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import torch
-import torch._dynamo
-from triton.runtime.interpreter import InterpretedFunction
 
 from tracing.interpreter.gates import AccessKind, Addresses, Mask, is_watched, watched
-from tracing.upstream.patch import Method, patched
+from tracing.upstream.dynamo import untraced
+from tracing.upstream.interpreter import InterpretedFunction, around_launches
+from tracing.upstream.patch import Method
 
-Span: TypeAlias = tuple[int, int]  # addresses, from the first to behind the last
+Span: TypeAlias = tuple[int, int]  # addresses start:stop
 
 
 class Guard:
@@ -31,7 +31,7 @@ class Guard:
         self._looked = False
 
     def note(self, kinds: Sequence[AccessKind], addresses: Addresses, size: int) -> Mask | None:
-        """[lanes] True where there is no storage; None: everywhere is one."""
+        """[lanes] True for addresses outside of every storage; None: there is none."""
         low, high = int(addresses.min()), int(addresses.max()) + size
         if any(start <= low and high <= stop for start, stop in self._spans):
             return None
@@ -51,10 +51,10 @@ class Guard:
 
 @contextmanager
 def guarded(arguments: Sequence[object]) -> Iterator[None]:
-    """While active, a launch on this thread accesses only memory of its arguments, and of tensors in use.
+    """While active, a launch on this thread accesses only memory of its arguments and of tensors in use.
 
-    What it would store besides is not stored, and what it would load are zeros. Where somebody watches this
-    thread, they decide instead.
+    A store to other memory does nothing, and a load from it gives zeros. If watchers watch this thread, they
+    decide instead.
     """
     if is_watched():
         yield
@@ -65,8 +65,8 @@ def guarded(arguments: Sequence[object]) -> Iterator[None]:
 
 @contextmanager
 def functions_guarded() -> Iterator[None]:
-    """While active, so are launches of functions decorated under TRITON_INTERPRET=1."""
-    with patched(InterpretedFunction, "run", _guarded):
+    """While active, launches of functions decorated under TRITON_INTERPRET=1 are guarded."""
+    with around_launches(_guarded):
         yield
 
 
@@ -76,8 +76,7 @@ def _guarded(original: Method) -> Method:
             return original(function, *args, **kwargs)
 
     # Dynamo would trace into it
-    wrapped: Method = torch._dynamo.disable(run)  # type: ignore[no-untyped-call]
-    return wrapped
+    return untraced(run)
 
 
 def tensors_in_use() -> Iterator[torch.Tensor]:
@@ -89,7 +88,7 @@ def tensors_in_use() -> Iterator[torch.Tensor]:
 
 
 def spans_of(tensors: Iterable[torch.Tensor]) -> list[Span]:
-    """Where the storages of tensors lie."""
+    """The addresses start:stop of the storages of tensors, sorted."""
     storages = [tensor.untyped_storage() for tensor in tensors]
     return sorted({(one.data_ptr(), one.data_ptr() + one.nbytes()) for one in storages if one.nbytes()})
 

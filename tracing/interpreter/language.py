@@ -1,4 +1,4 @@
-"""`triton.language` as a kernel finds it while the interpreter executes it."""
+"""Patch `triton.language` for a kernel that the interpreter executes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import functools
 import inspect
 import operator
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from types import SimpleNamespace
 from typing import Any
@@ -17,32 +17,28 @@ import triton.language as tl
 from triton.language.extra import libdevice as libdevice_stubs
 from triton.language.extra.cuda import libdevice as libdevice_nvidia
 from triton.language.extra.hip import libdevice as libdevice_amd
-from triton.runtime import interpreter as upstream
-from triton.runtime.jit import JITFunction
 
 from tracing.interpreter.builder import BUILDER, SEMANTIC, not_executable
 from tracing.interpreter.reductions import Reduce, Scan
-from tracing.upstream.patch import replaced
-
-_REPLACEMENTS: Mapping[str, object] = {
-    "interpreter_builder": BUILDER,
-    "interpreter_semantic": SEMANTIC,
-    "ReduceOps": Reduce,
-    "ScanOps": Scan,
-}
+from tracing.upstream.interpreter import (
+    FunctionRewriter,
+    language_patched,
+    module_names,
+    patch_builtins,
+    with_classes,
+)
+from tracing.upstream.jit import callable_helpers
 
 
 @contextmanager
 def interpreted() -> Iterator[None]:
-    """Inside, the language computes with this package's builder, however a kernel reaches it."""
+    """While active, the language computes with this package's builder, however a kernel imports it."""
     with ExitStack() as stack:
-        for name, value in _REPLACEMENTS.items():
-            stack.enter_context(replaced(upstream, name, value))
+        stack.enter_context(with_classes(BUILDER, SEMANTIC, Reduce, Scan))
         # Helpers called inside a kernel are JITFunctions, which refuse to be called outside of a compile.
-        stack.enter_context(replaced(JITFunction, "__call__", _call_helper))
-        stack.enter_context(replaced(JITFunction, "__get__", _bind_method))
+        stack.enter_context(callable_helpers(_call_helper, _bind_method))
         # Upstream looks for these modules in the kernel's globals; tl.standard needs both of them.
-        scope = upstream._patch_lang(SimpleNamespace(__globals__={"tl": tl, "core": tl.core}))
+        scope = language_patched(SimpleNamespace(__globals__={"tl": tl, "core": tl.core}))
         stack.callback(scope.restore)
         # Triton 3.6 has int(array of one element) here, an error since NumPy 2.4.
         scope.set_attr(tl.tensor, "__index__", lambda self: int(self.handle.data.item()))
@@ -53,7 +49,7 @@ def interpreted() -> Iterator[None]:
 
 def _patch_libdevice(scope: Any) -> None:
     for module in (libdevice_nvidia, libdevice_amd):
-        upstream._patch_builtin(module, BUILDER, scope)
+        patch_builtins(module, BUILDER, scope)
     # The stubs have no bodies: Triton's compiler maps them to the functions of the target by name.
     for name, _ in inspect.getmembers(libdevice_stubs, inspect.isfunction):
         implementation = getattr(libdevice_nvidia, name, None) or getattr(libdevice_amd, name, None)
@@ -64,12 +60,12 @@ def _missing_stub(name: str, *arguments: object, **keywords: object) -> object:
     raise not_executable(f"libdevice.{name}")
 
 
-class _Rewriter(upstream.FunctionRewriter):  # type: ignore[misc, unused-ignore]
+class _Rewriter(FunctionRewriter):  # type: ignore[misc, unused-ignore]
     # Upstream executes into the globals of the user's module, leaves its own names there, and loses closures.
     def _compile_and_exec(self, transformed_ast: Any) -> Any:
         outer = {**self.fn.__globals__, **inspect.getclosurevars(self.fn).nonlocals}
         members = {name: _language_member(value) for name, value in outer.items()}
-        namespace = {**vars(upstream), "range": _device_range, **members}
+        namespace = {**module_names(), "range": _device_range, **members}
         exec(compile(transformed_ast, self.filename, "exec"), namespace)
         return namespace[self.fn.__name__]
 

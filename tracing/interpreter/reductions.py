@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import triton.language as tl
-from triton.runtime import interpreter as upstream
 
 from tracing.interpreter.builder import SEMANTIC
+from tracing.upstream.interpreter import ReduceOps, ReduceScanOpInterface, ScanOps
 
 
-class _Combining(upstream.ReduceScanOpInterface):  # type: ignore[misc, unused-ignore]
+class _Combining(ReduceScanOpInterface):  # type: ignore[misc, unused-ignore]
     def combine(self, left: list[Any], right: list[Any], dtypes: list[Any]) -> list[Any]:
         operands = [self.to_tensor(data, dtype) for data, dtype in zip(left + right, dtypes * 2, strict=True)]
         results = self.combine_fn(*operands)
@@ -33,7 +33,7 @@ class _Combining(upstream.ReduceScanOpInterface):  # type: ignore[misc, unused-i
         raise NotImplementedError
 
 
-class Reduce(_Combining, upstream.ReduceOps):  # type: ignore[misc, unused-ignore]
+class Reduce(_Combining, ReduceOps):  # type: ignore[misc, unused-ignore]
     """Neighbours are combined, log2(n) times: the order is kept, so the function need not be commutative."""
 
     def generic(self, tensors: tuple[Any, ...]) -> list[Any]:
@@ -55,7 +55,7 @@ class Reduce(_Combining, upstream.ReduceOps):  # type: ignore[misc, unused-ignor
     generic_reduce = generic
 
 
-class Scan(_Combining, upstream.ScanOps):  # type: ignore[misc, unused-ignore]
+class Scan(_Combining, ScanOps):  # type: ignore[misc, unused-ignore]
     """Hillis and Steele: after step k every element covers 2**k predecessors. Shapes stay powers of two."""
 
     def generic(self, tensors: tuple[Any, ...]) -> list[Any]:

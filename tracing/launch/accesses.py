@@ -13,7 +13,6 @@ from typing import TypeAlias
 import numpy as np
 import torch
 import triton
-from triton.runtime import interpreter as upstream
 
 import tracing
 from tracing import interpreter
@@ -23,6 +22,7 @@ from tracing.launch.out_of_bounds import OutOfBoundsError, Outside
 from tracing.launch.storages import Reach
 from tracing.launch.tensors import tensor_meta
 from tracing.model import Role
+from tracing.upstream.interpreter import program_index
 
 _Key: TypeAlias = tuple[str, AccessKind, str, bool]
 
@@ -31,7 +31,7 @@ class Accesses:
     """What happened so far to each tensor argument of a launch.
 
     Exact: every load and store without the masked-off lanes. An access counts for each argument that has
-    elements there, as nobody knows which one an address was made from.
+    elements at that address, because the argument that the address came from is not known.
     """
 
     def __init__(self, kernel: str, tensors: Mapping[str, torch.Tensor]) -> None:
@@ -57,7 +57,7 @@ class Accesses:
 
     @property
     def names(self) -> list[str]:
-        """The arguments that are told apart."""
+        """The names of the arguments that do not share memory."""
         return self._names
 
     @property
@@ -86,11 +86,11 @@ class Accesses:
         return "out" if written else "none"
 
     def note(self, kinds: Sequence[AccessKind], addresses: Addresses, size: int) -> None:
-        """Take account of one load or store of `size` bytes at each address, which is about to happen.
+        """Record one load or store of `size` bytes at each address, which is about to happen.
 
         addresses -- [lanes], at least one
 
-        Raises OutOfBoundsError where it must not.
+        Raises OutOfBoundsError if it is out of bounds and not allowed.
         """
         low, high = int(addresses.min()), int(addresses.max()) + size
         for block in self._blocks:
@@ -229,16 +229,14 @@ def _joined(known: Outside, new: Outside) -> Outside:
     )
 
 
-# ---- the place of an access ----
+# ---- the program and the line of an access ----
 
 _FOLDERS = (*triton.__path__, *interpreter.__path__, str(Path(tracing.__file__).parent))
 _NOT_KERNELS = tuple(f"{folder}{os.sep}" for folder in _FOLDERS)
 
 
 def _program() -> tuple[int, int, int]:
-    # the virtual GPU puts a builder of its own here while it executes
-    x, y, z = upstream.interpreter_builder.grid_idx
-    return x, y, z
+    return program_index()
 
 
 def _where() -> str:

@@ -1,8 +1,8 @@
-"""What the hooks cannot see: launches that no Python makes.
+"""Report launches that the hooks cannot see, because no Python code makes them.
 
-Each is noticed when it happens, whenever it was compiled. Not noticed is a program that keeps the innermost
-launcher of a kernel and calls that: `CompiledKernel.run`, or, where Inductor's static launcher is used, a
-`CachingAutotuner.run` that was bound before recording started. Nothing in torch or Triton does.
+Each is reported when it happens, whenever it was compiled. Not reported is a program that keeps the innermost
+launcher of a kernel and calls it: `CompiledKernel.run`, or, with Inductor's static launcher, a
+`CachingAutotuner.run` that was bound before recording started. Nothing in torch or Triton does that.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from contextlib import ExitStack, contextmanager
 from typing import Any, TypeAlias
 
 import torch
-from torch._inductor.output_code import CompiledFxGraph
 
+from tracing.upstream.inductor_code import around_graphs, around_packages, has_cpp_wrapper
 from tracing.upstream.patch import Method, Wrapper, patched
 
 NO_GRAPHS = "torch._inductor.config.triton.cudagraphs = False, and no torch.cuda.CUDAGraph"
@@ -49,31 +49,23 @@ def watched(not_covered: _NotCovered) -> Iterator[None]:
     def packaged(runner: Any) -> None:
         not_covered("launches by an AOTInductor package", NO_PACKAGE)
 
-    def compiled(graph: CompiledFxGraph) -> None:
-        if graph.fx_kwargs.get("cpp_wrapper"):
+    def compiled(graph: Any) -> None:
+        if has_cpp_wrapper(graph):
             not_covered("launches by Inductor's C++ wrapper", NO_CPP_WRAPPER)
 
     with ExitStack() as stack:
         _watching.append(not_covered)
         stack.callback(_watching.remove, not_covered)
-        stack.enter_context(patched(torch.cuda.CUDAGraph, "replay", _telling(replayed)))
-        stack.enter_context(patched(CompiledFxGraph, "__call__", _telling(compiled)))
-        for runner in _package_runners():
-            for name in {"run", "boxed_run"} & vars(runner).keys():
-                stack.enter_context(patched(runner, name, _telling(packaged)))
+        stack.enter_context(patched(torch.cuda.CUDAGraph, "replay", _reporting(replayed)))
+        stack.enter_context(around_graphs(_reporting(compiled)))
+        stack.enter_context(around_packages(_reporting(packaged)))
         yield
 
 
-def _package_runners() -> list[type]:
-    # a class for each device that torch was built for, and the loader of packages
-    members = vars(torch._C._aoti).values()
-    return [member for member in members if isinstance(member, type) and hasattr(member, "run")]
-
-
-def _telling(tell: Callable[[Any], None]) -> Wrapper:
+def _reporting(report: Callable[[Any], None]) -> Wrapper:
     def wrapper(original: Method) -> Method:
         def called(self: Any, *args: Any, **kwargs: Any) -> Any:
-            tell(self)
+            report(self)
             return original(self, *args, **kwargs)
 
         return called

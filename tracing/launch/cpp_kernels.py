@@ -1,8 +1,8 @@
 """Inductor's C++ kernels on the CPU, as a launch point like Triton's.
 
-A generated module looks its kernels up by name whenever it calls them, so a function of that name stands in
-front of each while `installed`. What a kernel does with its arguments is read from the C++ text that Inductor
-keeps beside the shared object.
+A generated module looks up its kernels by name at each call, so while `installed` a function of that name
+replaces each kernel. The roles of the arguments are read from the C++ text that Inductor stores next to the
+shared object.
 """
 
 from __future__ import annotations
@@ -16,15 +16,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from torch._inductor.async_compile import AsyncCompile
-from torch._inductor.codecache import PyCodeCache
-
 from tracing.launch import hooks
 from tracing.launch.accesses import Accesses
 from tracing.launch.hooks import Listener
 from tracing.launch.launcher import FlatSite, Grid, KernelArtefacts, KernelKind
 from tracing.launch.roles import Declared
 from tracing.model import Role
+from tracing.upstream.inductor_code import around_loading, generated_modules
+from tracing.upstream.patch import Method
 
 _Undo = list[tuple[dict[str, Any], str, Any]]
 
@@ -67,25 +66,26 @@ class CppSite:
 
 @contextmanager
 def installed(listener: Listener) -> Iterator[None]:
-    """While active, `listener` is told of every C++ kernel of Inductor, compiled before or meanwhile.
+    """While active, `listener` receives every launch of Inductor's C++ kernels, compiled before or meanwhile.
 
     Not covered: kernels that are called from C++ (cpp_wrapper, AOTInductor), and the trial runs by which
     max-autotune chooses C++ templates.
     """
     undo: _Undo = []
-    wait = AsyncCompile.wait
 
-    def wait_and_wrap(compiler: AsyncCompile, scope: dict[str, Any]) -> None:
-        wait(compiler, scope)  # until here a kernel may be a future
-        _wrap(scope, listener, undo)
+    def loading(wait: Method) -> Method:
+        def wait_and_wrap(compiler: Any, scope: dict[str, Any]) -> None:
+            wait(compiler, scope)  # until here a kernel may be a future
+            _wrap(scope, listener, undo)
 
-    AsyncCompile.wait = wait_and_wrap  # type: ignore[method-assign, assignment]
+        return wait_and_wrap
+
     try:
-        for module in list(PyCodeCache.modules):
-            _wrap(vars(module), listener, undo)
-        yield
+        with around_loading(loading):
+            for module in generated_modules():
+                _wrap(vars(module), listener, undo)
+            yield
     finally:
-        AsyncCompile.wait = wait  # type: ignore[method-assign]
         for scope, name, kernel in reversed(undo):
             scope[name] = kernel
 
@@ -103,7 +103,7 @@ def _shown(name: str, kernel: Callable[..., Any], listener: Listener) -> Callabl
     @functools.wraps(kernel)
     def launch(*values: Any) -> Any:
         nonlocal site
-        if hooks._thread.hidden:
+        if not hooks.shown():
             return kernel(*values)
         if site is None:
             site = CppSite(name, kernel, len(values))
@@ -147,11 +147,11 @@ def _parameters(source: str) -> dict[str, str]:
 
 
 def declared_roles(source: str) -> dict[str, Role]:
-    """What a C++ kernel of Inductor does with the memory behind each of its pointers, in their order.
+    """What a C++ kernel of Inductor does with the memory of each of its pointers, in their order.
 
     source -- the C++ text, with one function `kernel`
 
-    "in": a pointer to const. "out": the first statement that names the pointer stores to a place that no
+    "in": a pointer to const. "out": the first statement that names the pointer stores to an element that no
     loaded value chooses; what is loaded later is what was stored, as Inductor orders a kernel's loops by
     dependence. "in_out": all else, so also a pointer that is only handed on (templates, atomics).
     "none": not named in the body.
@@ -185,16 +185,16 @@ def _statement_start(body: str, position: int) -> int:
 
 
 def _only_stores(statement: str, name: str) -> bool:
-    # a place chosen by a loaded value (`tmp`) may be one of a few: the others keep what was there
+    # an index that is a loaded value (`tmp`) may leave out elements: those keep what they held
     patterns = (
-        rf"\s*{name}\[(?P<place>.*?)\] = (?P<value>.*)",
-        rf"\s*(?P<value>.*)\.store\({name}(?: \+ (?P<place>.*))?\)\s*",
+        rf"\s*{name}\[(?P<index>.*?)\] = (?P<value>.*)",
+        rf"\s*(?P<value>.*)\.store\({name}(?: \+ (?P<index>.*))?\)\s*",
         rf"\s*(?:at::vec::)?transpose_mxn<[^>]*\bfalse>"
-        rf"\((?P<value>tmp\w*), [^,]*, {name}(?: \+ (?P<place>.*))?\)\s*",
+        rf"\((?P<value>tmp\w*), [^,]*, {name}(?: \+ (?P<index>.*))?\)\s*",
     )
     for pattern in patterns:
-        found = re.fullmatch(pattern, statement, re.DOTALL)
-        if found:
-            named = re.search(rf"\b{name}\b", found["value"])
-            return named is None and "tmp" not in (found["place"] or "")
+        matched = re.fullmatch(pattern, statement, re.DOTALL)
+        if matched:
+            named = re.search(rf"\b{name}\b", matched["value"])
+            return named is None and "tmp" not in (matched["index"] or "")
     return False

@@ -1,38 +1,29 @@
-"""Where kernels are launched, and how to stand there.
+"""Intercept every kernel launch of this process.
 
-A listener is told of every launch just before and just after it, whichever way it is made:
+A listener's `before` and `after` are called around each launch, however it is made:
 
 - `CachingAutotuner.run`: Inductor's Triton kernels, above its normal, static and cached launchers;
 - `CompiledKernel.launch_metadata` and the launch exit hook: every other compiled launch, `fn[grid](...)`,
-  autotuned or by hand, with its final grid and stream;
+  autotuned or not, with its final grid and stream;
 - `InterpretedFunction.run`: `@triton.jit` under TRITON_INTERPRET=1.
 
-What a launch accesses that the interpreter executes, there or on the virtual GPU, is noted for listeners that
-`watching.watch` it.
+If the interpreter executes a launch, under TRITON_INTERPRET=1 or on the virtual GPU, listeners that call
+`watching.watch` also receive its memory accesses.
 
-Launches by which an autotuner, a multi-kernel or the compiler tries kernels are not the program's and are
-left out. Everything patched is a class attribute, wrapped while `installed` and restored after it; launch
-hooks of others stay where they are.
+Launches by which an autotuner, a multi-kernel or the compiler tries kernels are left out: they are not the
+program's. Every patch replaces an attribute of a class while a listener is `installed`, and is undone after
+it; launch hooks of other tools stay in effect.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from types import CodeType
 from typing import Any, Protocol
-
-import torch
-import triton
-from torch._inductor.codegen.multi_kernel import MultiKernelCall
-from torch._inductor.compile_fx import _InProcessFxCompile
-from torch._inductor.runtime.triton_heuristics import CachingAutotuner
-from triton.compiler import CompiledKernel
-from triton.knobs import HookChain
-from triton.runtime.autotuner import Autotuner
-from triton.runtime.errors import InterpreterError
-from triton.runtime.interpreter import InterpretedFunction
 
 from tracing import interpreter
 from tracing.launch import watching
@@ -41,21 +32,30 @@ from tracing.launch.launchers import CompiledSite, InductorSite, InterpretedSite
 from tracing.launch.out_of_bounds import OutOfBoundsError
 from tracing.launch.tuple_arguments import nesting
 from tracing.launch.unseen import Unseen, own_frames_skipped
-from tracing.upstream.patch import Method, Wrapper, patched
+from tracing.upstream import compiled_kernel, inductor_autotuner, triton_autotuner
+from tracing.upstream import interpreter as upstream_interpreter
+from tracing.upstream.compiled_kernel import CompiledKernel
+from tracing.upstream.dispatch_modes import dispatch_disabled
+from tracing.upstream.dynamo import untraced
+from tracing.upstream.inductor_compiler import around_codegen
+from tracing.upstream.interpreter import InterpretedFunction, InterpreterError
+from tracing.upstream.knobs import LaunchExitHook
+from tracing.upstream.patch import Method, patched
 
 
 class Listener(Protocol):
-    """Somebody who is told of launches; `before` gives what `after` is handed back."""
+    """Receives launch callbacks. The value returned by `before` is passed to `after`."""
 
     def before(self, site: Site, values: Sequence[Any], stream: int, grid: Grid | None) -> Any:
-        """A launch comes: its values by `site.names`; `grid` is None where `site.grid` must be asked."""
+        """A kernel is about to be launched with values named by `site.names`; grid None: call `site.grid`."""
 
     def after(self, token: Any) -> None:
-        """It was handed to the device, or has been executed."""
+        """The kernel was handed to the device, or the interpreter has executed it."""
 
 
 class _Thread(threading.local):
     hidden = 0
+    caller: tuple[CodeType, int] | None = None
 
 
 _thread = _Thread()
@@ -75,10 +75,10 @@ os.register_at_fork(after_in_child=_hide_in_child)
 
 @contextmanager
 def installed(listener: Listener) -> Iterator[None]:
-    """While active, `listener` is told of every launch in this process that can be seen.
+    """While active, `listener` receives every launch of this process.
 
-    A process that forks meanwhile is another one: there nothing is shown from then on.
-    Several may be installed; the one installed last is told last before a launch and first after it.
+    A process that is forked meanwhile reports no launch.
+    Of several listeners the last one is called last before a launch and first after it.
     """
     with _lock:
         if not _listeners:
@@ -94,32 +94,29 @@ def installed(listener: Listener) -> Iterator[None]:
 
 
 def _patch() -> None:
-    points: tuple[tuple[Any, str, Wrapper], ...] = (
-        (CachingAutotuner, "run", _around_inductor),
-        (CompiledKernel, "launch_metadata", _around_compiled),
-        (InterpretedFunction, "run", _around_interpreted),
-        (interpreter, "execute", _around_execution),
-    )
     _patches.enter_context(own_frames_skipped())
-    for owner, name, wrapper in points:
-        _patches.enter_context(patched(owner, name, wrapper))
+    _patches.enter_context(around_inductor_launches(_inductor_launch()))
+    _patches.enter_context(compiled_kernel.around_launches(_around_compiled))
+    _patches.enter_context(upstream_interpreter.around_launches(_around_interpreted))
+    _patches.enter_context(patched(interpreter, "execute", _around_execution))
     _patches.enter_context(trials_hidden())
-    _patches.callback(_leave_exit_hooks)
+    _patches.callback(_exit_hook.leave)
 
 
 @contextmanager
 def trials_hidden() -> Iterator[None]:
     """While active, launches by which an autotuner or the compiler tries kernels are hidden."""
-    points: tuple[tuple[type, str], ...] = (
-        (Autotuner, "_bench"),
-        (CachingAutotuner, "bench"),
-        (MultiKernelCall, "benchmark_sub_kernels"),
-        (_InProcessFxCompile, "codegen_and_compile"),  # which tries kernels, and fused ones
-    )
     with ExitStack() as stack:
-        for owner, name in points:
-            stack.enter_context(patched(owner, name, _unseen))
+        stack.enter_context(triton_autotuner.around_trials(_unseen))
+        stack.enter_context(inductor_autotuner.around_trials(_unseen))
+        stack.enter_context(inductor_autotuner.around_multi_kernel_trials(_unseen))
+        stack.enter_context(around_codegen(_unseen))  # which tries kernels, and fused ones
         yield
+
+
+def around_inductor_launches(launch: inductor_autotuner.Launch) -> AbstractContextManager[None]:
+    """While active, `launch` makes the launches of Inductor's kernels that are shown to listeners."""
+    return inductor_autotuner.around_launches(launch, _thread)
 
 
 def shown() -> bool:
@@ -127,46 +124,55 @@ def shown() -> bool:
     return not _thread.hidden
 
 
+def caller() -> tuple[CodeType, int] | None:
+    """The code, and the instruction in it, that launched Inductor's last kernel on this thread.
+
+    It is that of the launch that is being announced, if that is one of Inductor's Triton kernels.
+    """
+    return _thread.caller
+
+
 def announce(site: Site, values: Sequence[Any], stream: int, grid: Grid | None) -> list[tuple[Listener, Any]]:
-    """Tell every listener that a launch comes; what it gives is for `conclude`."""
-    told = []
+    """Call `before` of every listener; pass the result to `conclude` after the launch."""
+    announced = []
     with Unseen():
         watching.forget()
         for listener in _listeners:
-            told.append((listener, listener.before(site, values, stream, grid)))
-    return told
+            announced.append((listener, listener.before(site, values, stream, grid)))
+    return announced
 
 
-def conclude(told: list[tuple[Listener, Any]]) -> None:
-    """Tell the same listeners that it was made."""
+def conclude(announced: list[tuple[Listener, Any]]) -> None:
+    """Call `after` of the listeners that `announce` called."""
     with Unseen():
-        for listener, token in reversed(told):
+        for listener, token in reversed(announced):
             listener.after(token)
 
 
-def _around_inductor(original: Method) -> Method:
+def _inductor_launch() -> inductor_autotuner.Launch:
     sites: dict[int, InductorSite] = {}
 
-    def run(autotuner: Any, *args: Any, stream: int, benchmark_run: bool = False, **kwargs: Any) -> Any:
-        if _thread.hidden or benchmark_run or autotuner.triton_interpret:
-            extra = {"benchmark_run": True} if benchmark_run else {}
-            return original(autotuner, *args, stream=stream, **extra, **kwargs)
+    def launch(
+        original: Method, autotuner: Any, args: tuple[Any, ...], stream: int, kwargs: dict[str, Any], /
+    ) -> Any:
         site = sites.get(id(autotuner))
         if site is None:
             site = sites[id(autotuner)] = InductorSite(autotuner)
+        frame = sys._getframe(2)
+        _thread.caller = frame.f_code, frame.f_lasti
         if len(args) == site.count:
-            told = announce(site, args, stream, None)
-        else:  # behind the arguments of a user's kernel stands its grid
-            told = announce(site, args[: site.count], stream, site.trailing_grid(args))
+            announced = announce(site, args, stream, None)
+        else:  # a user's kernel: its grid follows its arguments
+            announced = announce(site, args[: site.count], stream, site.trailing_grid(args))
         _thread.hidden += 1  # not a context manager: this is done for every launch
         try:
             result = original(autotuner, *args, stream=stream, **kwargs)
         finally:
             _thread.hidden -= 1
-        conclude(told)
+        conclude(announced)
         return result
 
-    return run
+    return launch
 
 
 def _around_compiled(original: Method) -> Method:
@@ -180,9 +186,9 @@ def _around_compiled(original: Method) -> Method:
         if site is None:
             site = sites[id(compiled)] = CompiledSite(compiled, args)
         x, y, z = (*grid, 1, 1)[:3]
-        _join_exit_hooks()
-        told = announce(site, [args[i] for i in site.positions], int(stream or 0), (x, y, z))
-        _started.setdefault((threading.get_ident(), id(metadata)), []).append((metadata, told))
+        _exit_hook.join()
+        announced = announce(site, [args[i] for i in site.positions], int(stream or 0), (x, y, z))
+        _started.setdefault((threading.get_ident(), id(metadata)), []).append((metadata, announced))
         return metadata
 
     return launch_metadata
@@ -197,38 +203,13 @@ def _finish_compiled(metadata: object) -> None:
     key = (threading.get_ident(), id(metadata))
     started = _started.get(key)
     if started:
-        _, told = started.pop()
+        _, announced = started.pop()
         if not started:
             del _started[key]
-        conclude(told)
+        conclude(announced)
 
 
-# chains of exit hooks that we are in, and what stood in the place of those that we made
-_chains: list[tuple[HookChain[Any], Any]] = []
-
-
-def _join_exit_hooks() -> None:
-    # Triton reads the exit hook after the launch's metadata. Other tools add to its chain or, as of old,
-    # assign a function or None over it, at any time.
-    runtime = triton.knobs.runtime
-    hook = runtime.launch_exit_hook
-    if _chains and hook is _chains[-1][0]:
-        return
-    chain = hook
-    if not isinstance(hook, HookChain):
-        chain = runtime.launch_exit_hook = HookChain(reversed=True)
-        if hook is not None:
-            chain.add(hook)
-    chain.add(_finish_compiled)
-    _chains.append((chain, hook))
-
-
-def _leave_exit_hooks() -> None:
-    for chain, hook in reversed(_chains):
-        chain.remove(_finish_compiled)
-        if triton.knobs.runtime.launch_exit_hook is chain:
-            triton.knobs.runtime.launch_exit_hook = hook
-    _chains.clear()
+_exit_hook = LaunchExitHook(_finish_compiled)
 
 
 def _around_interpreted(original: Method) -> Method:
@@ -242,24 +223,23 @@ def _around_interpreted(original: Method) -> Method:
         if key not in sites:
             sites[key] = InterpretedSite(function, values)
         site, given = sites[key].launched(values)
-        told = announce(site, given, 0, site.evaluated(grid, values))
+        announced = announce(site, given, 0, site.evaluated(grid, values))
         watching.watch(site.accesses)
         try:
-            with hidden(), torch._C._DisableTorchDispatch(), watching.executing():
+            with hidden(), dispatch_disabled(), watching.executing():
                 result = original(function, *args, grid=grid, warmup=warmup, **kwargs)
         except InterpreterError as error:
             if isinstance(error.__cause__, OutOfBoundsError):
                 raise error.__cause__ from None
             raise
-        conclude(told)
+        conclude(announced)
         return result
 
-    wrapped: Method = torch._dynamo.disable(run)  # type: ignore[no-untyped-call]
-    return wrapped
+    return untraced(run)
 
 
 def _around_execution(original: Method) -> Method:
-    # a launch on the virtual GPU, of whichever kind: its listeners were told when it was announced
+    # a launch on the virtual GPU: one of the hooks above has announced it
     def execute(*args: Any) -> None:
         with watching.executing():
             original(*args)
@@ -269,7 +249,7 @@ def _around_execution(original: Method) -> Method:
 
 @contextmanager
 def hidden() -> Iterator[None]:
-    """While active, launches of this thread are not shown to listeners: they are part of another, or ours."""
+    """While active, listeners receive no launch of this thread: launches of the recorder, or of a trial."""
     _thread.hidden = _thread.hidden + 1
     try:
         yield

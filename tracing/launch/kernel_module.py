@@ -1,4 +1,4 @@
-"""A kernel and what it uses of its module, as one Python file that needs torch and Triton alone.
+"""A kernel and what it uses of its module, as one Python file that imports nothing but torch and Triton.
 
 What comes from torch, Triton or the standard library is imported. Constants are written as what they are,
 functions that the kernel calls as their source, with what they use in turn. What has no such text, an object
@@ -21,11 +21,11 @@ from typing import Any
 import torch
 import triton
 import triton.language as tl
-from torch._inductor.runtime import triton_helpers
 from triton.language.extra import libdevice
-from triton.runtime.jit import ConstexprFunction, JITFunction
 
 from tracing.interpreter.exclusion import LANGUAGE
+from tracing.upstream.inductor_code import triton_helpers
+from tracing.upstream.jit import ConstexprFunction, JITFunction
 
 _PACKAGES = tuple(Path(str(package.__file__)).parent for package in (torch, triton))
 _OURS: Mapping[str, object] = dict.fromkeys(("KERNEL", "CONSTANTS", "OPTIONS"), ...)  # no kernel's names
@@ -137,7 +137,7 @@ def _decorator(function: Any, node: ast.FunctionDef) -> str:
 
 
 def _import(name: str, value: Any) -> str:
-    # "" if that is no way to get at it
+    # "" if that import would not give the value
     if isinstance(value, ModuleType):
         where = value.__name__
         return f"import {where}{f' as {name}' if name != where else ''}" if _everywhere(where) else ""

@@ -1,4 +1,4 @@
-"""What is launched: a kernel at one launch point."""
+"""A kernel at one launch point, as the recorder sees it."""
 
 from __future__ import annotations
 
@@ -32,21 +32,21 @@ class KernelArtefacts:
 
 
 class Site(Protocol):
-    """A kernel at one launch point; its facts are asked for once, after the first launch."""
+    """A kernel at one launch point; the recorder reads its facts once, after the first launch."""
 
     kind: KernelKind
     name: str
-    names: Sequence[str]  # of the values that a listener is given, in order; no constants
+    names: Sequence[str]  # of the values that a listener receives, in order; no constants
     flat: FlatSite | None  # of a kernel with arguments that are tuples
     scalars: Sequence[int] | None  # where generated code launches: the positions that are no tensors
 
     @property
     def accesses(self) -> Accesses | None:
-        """What is noted of a launch under TRITON_INTERPRET=1; None of others."""
+        """The memory accesses of a launch under TRITON_INTERPRET=1; None for other launches."""
 
     @property
     def settled(self) -> bool:
-        """Whether the configuration is chosen; before an autotuner's first launch it is not."""
+        """True once the configuration is chosen: an autotuner chooses at its first launch."""
 
     def grid(self, values: Sequence[Any]) -> Grid:
         """The grid of a launch with these values."""
@@ -90,7 +90,7 @@ class FlatSite:
 
 
 def tensor_of(value: object) -> torch.Tensor | None:
-    """The tensor behind a kernel argument: itself, or what a descriptor or reinterpretation wraps."""
+    """The tensor of a kernel argument: itself, or the one that a descriptor or reinterpretation wraps."""
     if isinstance(value, torch.Tensor):
         return value
     base = getattr(value, "base", None)

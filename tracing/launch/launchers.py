@@ -1,4 +1,4 @@
-"""What is launched: a kernel at one launch point, and what was compiled for it.
+"""A kernel at each kind of launch point, and what was compiled for it.
 
 A site is made at its first launch and asked for its facts once. Names come from the launcher itself, never
 from the position in a signature: constants may stand anywhere between the arguments.
@@ -14,17 +14,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import torch
-import triton
-from torch._inductor.runtime.cache_dir_utils import triton_cache_dir
-from triton.compiler import CompiledKernel
-from triton.runtime.interpreter import InterpretedFunction
-
 from tracing.launch.accesses import Accesses
 from tracing.launch.launcher import FlatSite, Grid, KernelArtefacts, KernelKind, on_host, tensor_of
 from tracing.launch.roles import Declared, declared
 from tracing.launch.tuple_arguments import flattened
 from tracing.model import Role
+from tracing.upstream.compiled_kernel import CompiledKernel
+from tracing.upstream.inductor_autotuner import grid_of, reloaded_function
+from tracing.upstream.inductor_code import kernel_folders
+from tracing.upstream.interpreter import InterpretedFunction
 
 
 class CompiledSite:
@@ -46,7 +44,7 @@ class CompiledSite:
             i for i, name in enumerate(self._names) if i not in constants and name not in constants
         ]
         self.names: Sequence[str] = [self._names[i] for i in self.positions]
-        types = getattr(kernel.src, "signature", {})  # a kernel is compiled for one way to nest tuples
+        types = getattr(kernel.src, "signature", {})  # a kernel is compiled for one nesting of tuples
         self.flat = flattened(self, [args[i] for i in self.positions], types)
 
     def grid(self, values: Sequence[Any]) -> Grid:
@@ -82,11 +80,10 @@ class InductorSite:
 
     def grid(self, values: Sequence[Any]) -> Grid:
         launcher = self._autotuner.launchers[0]
-        x, y, z = self._autotuner._interpret_args_grid(tuple(values), launcher.config)[1]
-        return int(x), int(y), int(z)
+        return grid_of(self._autotuner, launcher, values)
 
     def trailing_grid(self, args: Sequence[Any]) -> Grid:
-        """The grid of a user's kernel, which its caller computes and hands over behind the arguments."""
+        """The grid of a user's kernel, which its caller computes and passes after the arguments."""
         x, y, z = (*args[self.count :], 1, 1, 1)[:3]
         return int(x), int(y), int(z)
 
@@ -144,9 +141,9 @@ def bound(function: InterpretedFunction, args: Sequence[Any], kwargs: Mapping[st
     """The values of a launch under TRITON_INTERPRET=1 by name, constants and defaults included."""
     signature = inspect.signature(function.fn)
     known = {name: value for name, value in kwargs.items() if name in signature.parameters}
-    found = signature.bind(*args, **known)
-    found.apply_defaults()
-    return dict(found.arguments)
+    arguments = signature.bind(*args, **known)
+    arguments.apply_defaults()
+    return dict(arguments.arguments)
 
 
 def argument_names(kernel: CompiledKernel, count: int) -> list[str]:
@@ -213,10 +210,10 @@ def _text(value: object) -> str:
 
 def _function(autotuner: Any) -> Any:
     # A function that a worker compiled came back without its module. Most of Inductor's use what every module
-    # of its has; its templates and a user's are loaded again, as Inductor does to compile one once more.
-    found, reload = autotuner.fn, getattr(autotuner, "_reload_kernel", None)
-    known = found.__name__.startswith("triton_") and not found.__name__.startswith("triton_tem_")
-    return reload().fn if found.fn is None and reload and not known else found
+    # of its has; its templates and a user's are reloaded, as Inductor does before it recompiles one.
+    function = autotuner.fn
+    known = function.__name__.startswith("triton_") and not function.__name__.startswith("triton_tem_")
+    return function if known or function.fn is not None else reloaded_function(autotuner)
 
 
 def _digits(key: str) -> str:
@@ -225,5 +222,4 @@ def _digits(key: str) -> str:
 
 
 def _cached(key: str) -> Path | None:
-    folders = (Path(triton.knobs.cache.dir), Path(triton_cache_dir(torch.cuda.current_device())))
-    return next((folder / key for folder in folders if (folder / key).is_dir()), None)
+    return next((folder / key for folder in kernel_folders() if (folder / key).is_dir()), None)

@@ -24,7 +24,7 @@ class AccessedArgument:
     name: str
     meta: TensorMeta
     start: int  # address of its first element
-    stop: int  # behind its last
+    stop: int  # exclusive
     itemsize: int
 
     @property
@@ -42,7 +42,7 @@ class AccessedArgument:
 class MemoryBlock:
     """A block of memory in which arguments lie.
 
-    What was read and written is kept by units, of as many bytes that each access began and ended with one.
+    Reads and writes are kept by units: the most bytes at whose multiples all accesses begin and end.
     """
 
     def __init__(self, start: int, stop: int, owner: object) -> None:
@@ -82,7 +82,7 @@ class MemoryBlock:
         return ~inside
 
     def note(self, kind: AccessKind, addresses: Addresses, size: int) -> None:
-        """Take account of one load or store of `size` bytes at each address, which is about to happen."""
+        """Record one load or store of `size` bytes at each address, which is about to happen."""
         at = self._units(addresses, size)
         if kind == "store":
             if self._written is None:

@@ -1,4 +1,4 @@
-"""How to compute something beside the program that is recorded: unseen, and on the stream of a launch."""
+"""Compute on the stream of a launch without being recorded."""
 
 from __future__ import annotations
 
@@ -8,20 +8,21 @@ from contextlib import contextmanager
 import torch
 
 from tracing.launch import hooks
+from tracing.upstream.dispatch_modes import dispatch_disabled, functions_disabled
 from tracing.upstream.streams import stream_of
 
 
 @contextmanager
-def aside(stream: int, tensors: Iterable[torch.Tensor]) -> Iterator[bool]:
+def unrecorded(stream: int, tensors: Iterable[torch.Tensor]) -> Iterator[bool]:
     """While active, what this thread computes is seen neither by modes nor by hooks, and has no gradient.
 
     stream  -- the handle on which the launch is made
-    tensors -- what is computed on; none of them on a GPU: the stream plays no part
+    tensors -- what is computed on; if none of them is on a GPU, `stream` is ignored
 
-    Gives whether that stream is being captured into a graph. Otherwise the current stream waits for it at
-    the end, as what was computed is used there.
+    Yields True if that stream is being captured into a graph. If not, the current stream waits for it at the
+    end, because the results are used there.
     """
-    unseen = torch._C._DisableTorchDispatch(), torch._C.DisableTorchFunction(), torch.no_grad()
+    unseen = dispatch_disabled(), functions_disabled(), torch.no_grad()
     with hooks.hidden(), unseen[0], unseen[1], unseen[2]:
         device = next((tensor.device for tensor in tensors if tensor.is_cuda), None)
         if device is None:

@@ -17,7 +17,7 @@ class Outside:
     count: int  # elements that the argument has
     program: tuple[int, int, int]  # the first that did it
     start: int  # the lowest address
-    stop: int  # behind the highest
+    stop: int  # exclusive
     accesses: int  # addresses, over all programs
     inside: bool  # within the argument's storage
     where: str  # "file.py:12" of the kernel; empty if unknown
@@ -27,12 +27,12 @@ class OutOfBoundsError(Exception):
     """A kernel was about to access memory that belongs to none of its arguments; it has not done so."""
 
     def __init__(self, kernel: str, outside: Outside) -> None:
-        place = f"program {outside.program}" + (f", {outside.where}" if outside.where else "")
+        position = f"program {outside.program}" + (f", {outside.where}" if outside.where else "")
         what = f"{outside.kind}s {outside.argument}[{outside.element}] of {outside.count} elements"
         if not outside.argument:
             what = f"{outside.kind}s memory, and has no tensor"
         super().__init__(
-            f"{kernel} {what}, outside of its storage ({place}); "
+            f"{kernel} {what}, outside of its storage ({position}); "
             "`tracing run --allow-out-of-bounds` performs such accesses"
         )
         self.kernel, self.outside = kernel, outside

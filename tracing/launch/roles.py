@@ -3,20 +3,20 @@
 The answer is what the kernel's TTIR declares: a role for every pointer and tensor descriptor, over all
 paths, whether a launch takes them or not. MLIR parses the text, in a context of its own; then each value
 is given the arguments that it may point into, or was loaded from, until nothing changes. A call is
-followed anew for each set of arguments that it is made with.
+followed once for each set of arguments.
 
 An argument holds addresses if its value, or what is loaded from it, becomes a pointer. What is added to a
 pointer that is an argument is an offset. Of two integers that are added before they become a pointer, both
 count, unless one of them is a product.
 
-It errs towards more access: an address that goes where it cannot be followed (an unknown operation,
+It errs towards more access: an address whose use cannot be followed (an unknown operation,
 memory, recursion) makes its argument `unknown`, as does an address that was itself loaded from the
 argument. What it cannot see:
 
 - aliasing: a role is about access through that argument, and two arguments may share memory;
 - what an address leads to that is passed as an integer, or loaded: it belongs to no argument;
 - a loaded integer that inline assembly takes for an address;
-- dialects beside those of `ir.load_dialects`: TTIR with their operations is refused.
+- dialects other than those of `ir.load_dialects`: TTIR with their operations is refused.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _READS = {"tt.load", "tt.descriptor_load", "tt.descriptor_gather", "tt.atomic_lo
 _WRITES = {"tt.store", "tt.descriptor_store", "tt.descriptor_scatter", "tt.atomic_store"}
 _READS_AND_WRITES = {"tt.atomic_rmw", "tt.atomic_cas", "tt.descriptor_reduce"}
 
-# Operations that access nothing, with the operands whose addresses come out again.
+# Operations that access nothing, with the operands whose addresses they return.
 _ALL, _FIRST, _NONE = slice(None), slice(1), slice(0)
 _CARRIED = {
     **dict.fromkeys(("tt.splat", "tt.unsplat", "tt.broadcast", "tt.expand_dims", "tt.reshape"), _ALL),
@@ -43,7 +43,7 @@ _CARRIED = {
     **dict.fromkeys(("arith.cmpi", "arith.cmpf", "tt.print", "tt.assert"), _NONE),
     "arith.select": slice(1, None),
 }
-# An integer that is an address is one still behind these, and behind what moves it about in tensors.
+# An integer that is an address is still one after these, and after operations that rearrange tensors.
 _KEEP_ADDRESSES = {"arith.addi", "arith.subi", "arith.andi", "arith.ori", "arith.select"}
 
 
@@ -91,8 +91,8 @@ def declared(ttir: str, signature: Mapping[str, Any]) -> Declared:
                   `compiled.src.signature`. Members of a tuple `t` are called `t.0`, `t.1`
 
     "none": never accessed. "unknown": see above; take it as read and written. The names in the text are
-    not used: `q = x` in a kernel renames the argument `x` to `q` there. Which integers hold addresses is not
-    found out where a tensor descriptor's shape has another form than today's.
+    not used: `q = x` in a kernel renames the argument `x` to `q` there. Integers that hold
+    addresses are unknown if the shape of a tensor descriptor has another form than in Triton 3.6 to 3.9.
 
     Cost: about 1.5 ms, and 15 µs an operation.
 
@@ -128,7 +128,7 @@ def _members(signature: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, str]]:
 
 
 def _integers(members: Sequence[tuple[str, str]], module: TtirModule, count: int) -> dict[int, str]:
-    # behind a descriptor stand its shape and its strides
+    # a descriptor is followed by its shape and its strides
     positions, position = {}, 0
     for name, kind in members:
         positions[position] = name

@@ -1,4 +1,4 @@
-"""The blocks of memory behind tensors, by number."""
+"""The blocks of memory in which tensors lie, by number."""
 
 from __future__ import annotations
 
@@ -40,16 +40,16 @@ class Storages:
         return number
 
     def numbers(self, memory: TouchedMemory) -> tuple[int, ...]:
-        """The numbers of the blocks of several tensors; 0.2 µs where they are asked for again."""
-        found = self._places.get(memory)
-        if found is None:
+        """The numbers of the blocks of several tensors; 0.2 µs for blocks that were numbered before."""
+        numbers = self._places.get(memory)
+        if numbers is None:
             if len(self._places) >= _PLACES:
                 self._places.clear()
-            found = self._places[memory] = tuple(map(self.number, memory[1::3], memory[2::3]))
-        return found
+            numbers = self._places[memory] = tuple(map(self.number, memory[1::3], memory[2::3]))
+        return numbers
 
     def hold(self, addresses: npt.NDArray[np.uint64]) -> bool:
-        """Whether [n] integers that are not 0 all are addresses in blocks, past ones included."""
+        """True if all of [n] integers except 0 are addresses in blocks, freed ones included."""
         pointers = addresses[addresses != 0]
         if not pointers.size:
             return False
@@ -60,7 +60,7 @@ class Storages:
     def reach(self) -> Reach:
         """Gives, for an address, the largest block on the host that it lies in, of those seen or in use.
 
-        Of those that were seen it is not known whether they are still there. Cost: at the first address that
+        A block that was seen earlier may have been freed. Cost: at the first address that
         lies in none of these, a look at every object that Python knows.
         """
         in_use: list[tuple[int, int, object]] | None = None
@@ -93,7 +93,7 @@ def _around(address: int, blocks: Iterable[tuple[int, int, object]]) -> tuple[in
 
 
 def memory_of(tensors: Iterable[torch.Tensor]) -> TouchedMemory:
-    """Where tensors lie; 0.2 µs each."""
+    """Addresses and sizes of tensors and their storages; 0.2 µs each."""
     found: list[int] = []
     for tensor in tensors:
         storage = tensor.untyped_storage()

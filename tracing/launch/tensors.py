@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensor
 
 from tracing.model import TensorMeta
+from tracing.upstream.tensor_subclasses import NO_DISPATCH, FakeTensor
 
 
 def tensor_meta(tensor: torch.Tensor) -> TensorMeta:
@@ -24,7 +24,7 @@ def tensor_meta(tensor: torch.Tensor) -> TensorMeta:
 
 def takes_itself_apart(kind: Any) -> bool:
     """True for a class of tensors whose operators come back as operators on the tensors inside."""
-    plain = kind.__torch_dispatch__ is torch._C._disabled_torch_dispatch_impl
+    plain = kind.__torch_dispatch__ is NO_DISPATCH
     return not (plain or issubclass(kind, FakeTensor))
 
 

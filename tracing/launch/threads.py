@@ -1,4 +1,4 @@
-"""What a run says of the current thread."""
+"""The number and the state of the current thread in a run."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import threading
 
 
 class CurrentThread(threading.local):
-    """What each thread finds here is its own.
+    """Attributes with a value for each thread.
 
-    number -- threads are numbered in the order in which they first look
-    seen   -- whether its operators are seen; None: not known yet
+    number -- threads are numbered in the order of their first access
+    seen   -- True if the operators of the thread are seen; None: not known yet
     """
 
     def __init__(self, numbers: itertools.count[int]) -> None:

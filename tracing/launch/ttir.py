@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from triton._C.libtriton import ir
+from tracing.upstream.libtriton import ir
 
 
 class Op(NamedTuple):

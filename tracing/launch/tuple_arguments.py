@@ -11,7 +11,7 @@ from tracing.launch.launcher import FlatSite, Site
 
 
 def flattened(site: Site, values: Sequence[Any], types: Mapping[str, Any]) -> FlatSite | None:
-    """The site with members in the place of tuples, constants left out; None where no value is a tuple.
+    """The site with the members of tuples for the tuples, without constants; None if there is no tuple.
 
     types -- by name, what the values were compiled as; a tuple of types for a tuple
     """
@@ -33,6 +33,6 @@ def flattened(site: Site, values: Sequence[Any], types: Mapping[str, Any]) -> Fl
 
 
 def nesting(values: Iterable[Any]) -> tuple[Any, ...]:
-    """What tells values with tuples among them from others; the same for all that have none."""
-    found = tuple(nesting(value) if isinstance(value, tuple) else None for value in values)
-    return found if any(one is not None for one in found) else (None,) * len(found)
+    """A key that differs for values whose tuples are nested differently."""
+    nested = tuple(nesting(value) if isinstance(value, tuple) else None for value in values)
+    return nested if any(one is not None for one in nested) else (None,) * len(nested)

@@ -11,34 +11,35 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 import torch
-from torch._C._dynamo.eval_frame import set_eval_frame
 
-from tracing.upstream.dynamo import frames_skipped
+from tracing.upstream.autograd import set_grad_enabled
+from tracing.upstream.dispatch_modes import dispatch_disabled, functions_disabled, functorch_disabled
+from tracing.upstream.dynamo import frames_skipped, set_eval_frame
 
-# The virtual GPU stands for a device, and its answers are the program's.
+# The virtual GPU stands for a device: Dynamo has to see its answers.
 _PACKAGES = ("launch", "digest", "operators", "program", "perturb", "debug_mode", "record", "compiler")
 _DIRECTORIES = tuple(f"{Path(__file__).parents[1] / name}/" for name in _PACKAGES)
 
 
 class Unseen:
-    """While entered, nothing of the program sees what this thread computes. Costs 1 µs; is entered once."""
+    """While entered, nothing of the program sees what this thread computes. Costs 1 µs; enter it once."""
 
     __slots__ = ("_callback", "_grad", "_guards")
 
     def __enter__(self) -> None:
         self._callback = set_eval_frame(None)
         self._guards = (
-            torch._C.DisableTorchFunction(),  # first: modes see how gradients are switched off, too
-            torch._C._DisableTorchDispatch(),
-            torch._C._DisableFuncTorch(),
+            functions_disabled(),  # first: modes see how gradients are switched off, too
+            dispatch_disabled(),
+            functorch_disabled(),
         )
         for guard in self._guards:
             guard.__enter__()
         self._grad = torch.is_grad_enabled()
-        torch._C._set_grad_enabled(False)
+        set_grad_enabled(False)
 
     def __exit__(self, *exception: object) -> None:
-        torch._C._set_grad_enabled(self._grad)
+        set_grad_enabled(self._grad)
         for guard in reversed(self._guards):
             guard.__exit__(None, None, None)
         set_eval_frame(self._callback)

@@ -1,4 +1,4 @@
-"""Who notes what the next launch on this thread accesses, where the interpreter executes it."""
+"""Watch the memory accesses of the next launch on this thread, if the interpreter executes it."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _thread = _Thread()
 
 
 def watch(accesses: Accesses) -> None:
-    """Note what the launch accesses that was announced on this thread."""
+    """Note the accesses of the launch that was announced on this thread."""
     _thread.waiting = (*_thread.waiting, accesses)
 
 
 def forget() -> None:
-    """Another launch is announced: one before it may have raised before it ran."""
+    """Drop the watchers of an earlier launch, which may have raised before it ran."""
     _thread.waiting = ()
 
 

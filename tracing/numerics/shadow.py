@@ -22,12 +22,12 @@ from typing import Any
 
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves, tree_map
 
-from tracing.numerics.decompositions import decomposition
 from tracing.numerics.rounding import Noise, perturbed, rounded_at_random, wide
-from tracing.operators.mode import OperatorMode
+from tracing.upstream.decompositions import decomposition
+from tracing.upstream.dispatch_modes import OperatorMode
+from tracing.upstream.operator_schemas import is_operator, schema_of
+from tracing.upstream.pytrees import tree_leaves, tree_map
 
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 _EMPTY = ("aten::empty", "aten::new_empty", "aten::_empty")
@@ -68,7 +68,7 @@ class _Storage:
     origin: _Origin
 
 
-class Shadow(OperatorMode):
+class Shadow(OperatorMode):  # type: ignore[no-untyped-call, unused-ignore]
     """While active, follows what the program computes on this thread and in its backward passes."""
 
     def __init__(self, noise: Noise | None = None) -> None:
@@ -101,7 +101,7 @@ class Shadow(OperatorMode):
         self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
         kwargs = kwargs or {}
-        if not isinstance(func, torch._ops.OpOverload):  # a higher order operator, as flex_attention
+        if not is_operator(func):  # a higher order operator, as flex_attention
             return self._as_it_is(func, args, kwargs)
         if _gives_views(func) or not _all_plain((args, kwargs)):
             return func(*args, **kwargs)
@@ -152,7 +152,7 @@ class Shadow(OperatorMode):
         args, kwargs = tree_map(_wide_dtype, given)
         if name in ("aten::_softmax", "aten::_log_softmax"):
             args = (*args[:2], False)  # half_to_float
-        if self._noise is None or func._schema.is_mutable:
+        if self._noise is None or schema_of(func).is_mutable:
             return func(*args, **kwargs)
         if name.startswith(_REDUCING):
             args = tree_map(self._moved, args)
@@ -179,7 +179,7 @@ class Shadow(OperatorMode):
 
     def _given(self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, Any]:
         # the shadows of an operator's arguments; of those that it writes, views
-        arguments = func._schema.arguments
+        arguments = schema_of(func).arguments
         positional = zip(arguments, args, strict=False)
         named = {one.name: one for one in arguments}
         return (
@@ -221,7 +221,7 @@ class Shadow(OperatorMode):
     def _known(self, tensor: Any) -> _Storage | None:
         if not isinstance(tensor, torch.Tensor) or tensor.layout != torch.strided:
             return None
-        known = self._storages.get(tensor.untyped_storage()._cdata)
+        known = self._storages.get(tensor.untyped_storage().data_ptr())
         if known is None or _gone(known):
             return None
         count = tensor.untyped_storage().nbytes() // known.size
@@ -255,11 +255,11 @@ class Shadow(OperatorMode):
         if len(self._storages) > self._most:
             self._storages = {key: one for key, one in self._storages.items() if not _gone(one)}
             self._most = max(_MOST, 2 * len(self._storages))
-        self._storages[storage._cdata] = shadow
+        self._storages[storage.data_ptr()] = shadow
         return shadow
 
 
-class _Roundings(TorchDispatchMode):
+class _Roundings(OperatorMode):  # type: ignore[no-untyped-call, unused-ignore]
     """Rounds what every part of an operator gives at random to float32, in which kernels compute."""
 
     def __init__(self, noise: Noise) -> None:
@@ -270,7 +270,7 @@ class _Roundings(TorchDispatchMode):
         self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
         result = func(*args, **(kwargs or {}))
-        if not isinstance(func, torch._ops.OpOverload) or func._schema.is_mutable or _gives_views(func):
+        if not is_operator(func) or schema_of(func).is_mutable or _gives_views(func):
             return result
         return tree_map(self._rounded, result)
 
@@ -303,7 +303,7 @@ def _all_plain(given: Any) -> bool:
 
 
 def _gives_views(func: Any) -> bool:
-    returns = func._schema.returns
+    returns = schema_of(func).returns
     return bool(returns) and all(one.alias_info and not one.alias_info.is_write for one in returns)
 
 
@@ -313,7 +313,7 @@ def _is_written(argument: Any) -> bool:
 
 def _written(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[torch.Tensor]:
     written: list[torch.Tensor] = []
-    for position, argument in enumerate(func._schema.arguments):
+    for position, argument in enumerate(schema_of(func).arguments):
         if _is_written(argument):
             value = args[position] if position < len(args) else kwargs.get(argument.name)
             written += _tensors(value)

@@ -1,23 +1,23 @@
 """The allocators of Inductor's generated code, which pass no dispatcher.
 
-A generated module keeps those that it found when it was loaded: while they are watched, functions of ours
-stand in their place, in every module.
+A generated module copies the allocators into its globals when it is loaded. While they are watched, functions
+of this module replace them in every generated module.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import Any, TypeAlias
 
 import torch
-from torch._inductor.codecache import PyCodeCache
 
 from tracing.launch import hooks
 from tracing.launch.unseen import Unseen
 from tracing.operators.dispatch import OperatorListener
 from tracing.operators.effects import Effect
-from tracing.upstream.patch import Method, patched
+from tracing.upstream.inductor_code import allocators_replaced, generated_modules
+from tracing.upstream.patch import Method
 
 Allocate: TypeAlias = Callable[..., torch.Tensor]
 
@@ -44,23 +44,21 @@ def watched(listener: OperatorListener) -> Iterator[None]:
 
         return wrapper
 
-    with ExitStack() as stack:
+    for scope in map(vars, generated_modules()):
         for name in _NAMES:
-            for scope in [vars(module) for module in PyCodeCache.modules]:
-                if name in scope:
-                    scope[name] = seen(name)(scope[name])
-            if hasattr(torch._C._dynamo.guards, f"_{name}"):
-                stack.enter_context(patched(torch._C._dynamo.guards, f"_{name}", seen(name)))
-        try:
+            if name in scope:
+                scope[name] = seen(name)(scope[name])
+    try:
+        with allocators_replaced(_NAMES, seen):
             yield
-        finally:
-            _restore(originals)
+    finally:
+        _restore(originals)
 
 
 def _seen(allocate: Allocate, effect: Effect, listener: OperatorListener) -> Allocate:
     def allocated(*args: Any) -> torch.Tensor:
         made = allocate(*args)
-        if not hooks._thread.hidden:
+        if hooks.shown():
             with Unseen():
                 listener.after(effect, args, {}, made, None)
         return made
@@ -69,7 +67,7 @@ def _seen(allocate: Allocate, effect: Effect, listener: OperatorListener) -> All
 
 
 def _restore(originals: dict[int, tuple[Allocate, Allocate]]) -> None:
-    for scope in [vars(module) for module in PyCodeCache.modules]:
+    for scope in [vars(module) for module in generated_modules()]:
         for name in _NAMES:
             if id(scope.get(name)) in originals:
                 scope[name] = originals[id(scope[name])][1]

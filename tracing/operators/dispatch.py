@@ -1,8 +1,8 @@
 """Operators outside of Triton as they are called: ATen, collectives, custom operators.
 
 What a Triton kernel reads may come from a matrix product of a library, an all-reduce or a `copy_` of the
-host program. All of them pass torch's dispatcher, also out of Inductor's compiled code. Collectives are
-landmarks besides, at which the ranks of a job are compared.
+host program. All of them pass torch's dispatcher, also those that Inductor's code calls. Collectives are
+also landmarks, at which the ranks of a job are compared.
 """
 
 from __future__ import annotations
@@ -13,13 +13,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 
-from torch.utils._python_dispatch import _get_current_dispatch_mode_stack, _pop_mode, _push_mode
-
 from tracing.launch import hooks
 from tracing.launch.tensors import has_memory, takes_itself_apart, tensors_in
 from tracing.launch.unseen import Unseen
 from tracing.operators.effects import Effect, effect_of
-from tracing.operators.mode import OperatorMode
+from tracing.upstream.dispatch_modes import OperatorMode, is_active, pushed
 from tracing.upstream.patch import Method, patched
 
 
@@ -32,7 +30,7 @@ class OperatorListener(Protocol):
     def after(
         self, effect: Effect, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any, before: Any
     ) -> None:
-        """It was issued, and gave `result`."""
+        """An operator was issued and returned `result`."""
 
 
 class CollectiveRecorder(Protocol):
@@ -52,10 +50,10 @@ class Operators(OperatorMode):
     collectives -- issues collectives and waits for them; None: they are operators like others
 
     Autograd carries the mode to the threads of a backward pass, and `carried` to those that the program
-    starts. torch.compile still compiles. A tensor subclass is not passed on, but the operators on the plain
-    tensors inside of it. Nor is anything under `hooks.hidden()`, as an autotuner restoring what its trial
-    launches spoilt, or under `torch._C._DisableTorchDispatch`.
-    Cost: what any dispatch mode costs is 4 to 7 µs an operator; 1 µs more, and the listener's.
+    starts. torch.compile still compiles. Operators on a tensor subclass are not passed on; those on the plain
+    tensors inside of it are. Operators under `hooks.hidden()`, as of an autotuner that restores what its
+    trials overwrote, or under `dispatch_disabled()` are not passed on.
+    Cost: 4 to 7 µs an operator, as of any dispatch mode, and 1 µs in addition to the listener's time.
 
     Not covered: threads that were started before, Inductor's cpp_wrapper and AOTInductor code, branches of
     control flow operators that run in eager mode, and CUDA graph replays.
@@ -78,7 +76,7 @@ class Operators(OperatorMode):
             effect = self._effects[func]
         except KeyError:
             effect = self._effects[func] = effect_of(func)
-        if effect is None or hooks._thread.hidden or self._closed:
+        if effect is None or self._closed or not hooks.shown():
             return func(*args, **kwargs)
         with Unseen():
             before = self._listener.before(effect, args, kwargs)
@@ -92,23 +90,20 @@ class Operators(OperatorMode):
         return result
 
     def active(self) -> bool:
-        """Whether this thread is in the mode; False inside of an operator that is written in Python."""
-        return self in _get_current_dispatch_mode_stack()
+        """True if this thread is in the mode; False inside of an operator that is written in Python."""
+        return is_active(self)
 
     @contextmanager
     def carried(self) -> Iterator[None]:
-        """While active, threads that the program starts are in this mode, too."""
+        """While active, threads that the program starts are also in this mode."""
 
         def starting(original: Method) -> Method:
             def start(thread: threading.Thread) -> None:
                 run = thread.run
 
                 def run_in_mode() -> None:
-                    _push_mode(self)  # not `with self`: that sets flags of the whole process
-                    try:
+                    with pushed(self):
                         run()
-                    finally:
-                        _pop_mode()
 
                 thread.run = run_in_mode  # type: ignore[method-assign]
                 original(thread)

@@ -1,6 +1,6 @@
-"""What an operator outside of Triton reads, writes and allocates, as far as its schema says it.
+"""What an operator outside of Triton reads, writes and allocates.
 
-Where schemas are silent or wrong, the tables are here.
+The schema of the operator says so; the tables of this module correct the schemas that are silent or wrong.
 """
 
 from __future__ import annotations
@@ -13,11 +13,13 @@ import torch
 
 from tracing.launch.tensors import tensors_in
 from tracing.operators.collectives import TWO_SIDED, is_collective
+from tracing.upstream.operator_schemas import is_composite, is_operator, schema_of
+from tracing.upstream.tensor_subclasses import has_storage, storage_key
 
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """Where a dispatch mode finds the tensors that an operator reads and writes."""
+    """Which arguments and results of an operator it reads and writes."""
 
     name: str
     positions: tuple[int, ...] = ()  # of the arguments that it writes
@@ -35,28 +37,28 @@ class Effect:
 
     def read(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[torch.Tensor]:
         """The tensors that it reads, in the order of its arguments; before it runs."""
-        found: list[torch.Tensor] = []
+        read: list[torch.Tensor] = []
         if self.allocates:
-            return found
+            return read
         if self.unread:
             args = [value for position, value in enumerate(args) if position not in self.unread]
-        _collect(args, found)
+        _collect(args, read)
         if kwargs:
-            _collect([value for name, value in kwargs.items() if name not in self.keywords], found)
-        return found
+            _collect([value for name, value in kwargs.items() if name not in self.keywords], read)
+        return read
 
     def written(self, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> list[torch.Tensor]:
         """The tensors that it has written: mutated arguments, then outputs that are no views of inputs."""
-        found: list[torch.Tensor] = []
+        written: list[torch.Tensor] = []
         if self.positions and (self.training is None or args[self.training]):
-            _collect([args[position] for position in self.positions if position < len(args)], found)
+            _collect([args[position] for position in self.positions if position < len(args)], written)
         if self.keywords:
-            _collect([kwargs.get(keyword) for keyword in self.keywords], found)
+            _collect([kwargs.get(keyword) for keyword in self.keywords], written)
         if self.outputs:
             new: list[torch.Tensor] = []
             _collect((result,) if self.only else [result[i] for i in self.outputs], new)
-            found += _unshared(new, args, kwargs) if self.check else new
-        return found
+            written += _unshared(new, args, kwargs) if self.check else new
+        return written
 
 
 # Their result is not initialised.
@@ -66,7 +68,7 @@ _METADATA = ("aten::record_stream", "aten::requires_grad_", "aten::set_", "aten:
 _RESIZE = ("aten::resize_", "aten::resize_as_")
 # Their outputs are views, or may be the input itself, though the schema does not say so.
 _VIEWS = ("aten::_unsafe_view", "aten::unsafe_", "aten::lift", "aten::conj_physical")
-# torch.tensor([1, 2]) passes the dispatcher here alone: its result is its argument, which is new.
+# The only operator of torch.tensor([1, 2]): its result is its argument, which is new.
 _NEW = "aten::lift_fresh"
 # They replace every element of their first argument.
 _REPLACES = {
@@ -74,7 +76,7 @@ _REPLACES = {
     for name in ("copy", "fill", "zero", "normal", "uniform", "random", "bernoulli", "exponential", "cauchy",
                  "geometric", "log_normal", "_foreach_copy", "_foreach_zero")
 }  # fmt: skip
-# Of their first argument they take the layout alone.
+# Of their first argument they read the layout and no element.
 _LIKE = {
     f"aten::{name}"
     for name in ("zeros_like", "ones_like", "full_like", "rand_like", "randn_like", "randint_like",
@@ -93,12 +95,12 @@ _READING_COLLECTIVES = ("c10d::send", "c10d::barrier", "c10d::monitored_barrier_
 
 def effect_of(func: Any) -> Effect | None:
     """What an operator does to memory; None: it neither writes nor allocates, as far as can be known."""
-    if not isinstance(func, torch._ops.OpOverload):
+    if not is_operator(func):
         return None  # a higher order operator
     name: str = func.name()  # type: ignore[no-untyped-call, unused-ignore]
-    parameters = tuple(argument.name for argument in func._schema.arguments)
+    parameters = tuple(argument.name for argument in schema_of(func).arguments)
     if name.startswith(_EMPTY):
-        new = not name.endswith(("out", "_"))  # empty.out may allocate, and cannot be told from what it was
+        new = not name.endswith(("out", "_"))  # empty.out may allocate; nothing shows if it did
         return Effect(name, outputs=(0,), allocates=True, parameters=parameters) if new else None
     if name in _RESIZE:
         return Effect(name, positions=(0,), resizes=True, parameters=parameters)
@@ -117,13 +119,13 @@ def effect_of(func: Any) -> Effect | None:
 
 
 def _by_schema(name: str, func: Any, parameters: tuple[str, ...]) -> Effect | None:
-    schema = func._schema
+    schema = schema_of(func)
     mutated = [(i, a) for i, a in enumerate(schema.arguments) if a.alias_info and a.alias_info.is_write]
     positions = tuple(i for i, a in mutated if not a.kwarg_only)
     keywords = tuple(a.name for _, a in mutated if a.kwarg_only)
     # In inference mode composite operators are not taken apart: `reshape` may have copied, `dropout` not.
     # Operators of other libraries may return what they were given (_c10d_functional::wait_tensor).
-    composite = torch._C._dispatch_has_kernel_for_dispatch_key(name, "CompositeImplicitAutograd")
+    composite = is_composite(name)
     check = name != _NEW and (composite or not name.startswith("aten::") or name.startswith(_VIEWS))
     outputs = tuple(
         i
@@ -148,12 +150,12 @@ def _by_schema(name: str, func: Any, parameters: tuple[str, ...]) -> Effect | No
     )
 
 
-def _collect(values: Iterable[Any], found: list[torch.Tensor]) -> None:
+def _collect(values: Iterable[Any], tensors: list[torch.Tensor]) -> None:
     for value in values:
         if isinstance(value, torch.Tensor):
-            found.append(value)
+            tensors.append(value)
         elif isinstance(value, (list, tuple)):
-            _collect(value, found)
+            _collect(value, tensors)
 
 
 def _unshared(
@@ -165,4 +167,4 @@ def _unshared(
 
 def _storage(tensor: torch.Tensor) -> int:
     # sparse tensors have none
-    return tensor.untyped_storage()._cdata if torch._C._has_storage(tensor) else id(tensor)
+    return storage_key(tensor.untyped_storage()) if has_storage(tensor) else id(tensor)

@@ -8,14 +8,15 @@ from typing import Any
 import torch
 
 from tracing.operators.effects import Effect
+from tracing.upstream.operator_schemas import script_class
 
-# Their text is their value's, and they can be compared: with their class beside them, as True equals 1.
+# Their text is their value's, and they are compared together with their class, because True equals 1.
 _VALUES = {bool, int, str, type(None), torch.dtype, torch.device, torch.layout, torch.memory_format}
 _TENSOR = "t"
 
 
 def structure(values: Iterable[Any], key: list[Any]) -> None:
-    """Append what tells these arguments from others, tensors left out, to a key of a dictionary."""
+    """Append these arguments, without tensors, to a key that differs for other arguments."""
     for value in values:
         kind = type(value)
         if isinstance(value, torch.Tensor):
@@ -47,7 +48,7 @@ def text_of(value: Any) -> str:
     if isinstance(value, torch.Generator):
         return f"generator of {value.device}"
     if isinstance(value, torch.ScriptObject):
-        return str(value._type().qualified_name()).rpartition(".")[2]  # type: ignore[no-untyped-call, unused-ignore]
+        return script_class(value)
     if type(value) in _VALUES or isinstance(value, (float, complex)):
         return repr(value)
     text = repr(value)

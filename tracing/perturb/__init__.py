@@ -1,1 +1,1 @@
-"""Changes, on purpose, of what no program may rely on: order, memory contents, autotuning times."""
+"""Change on purpose what no program may rely on: order, contents of new memory, autotuning times."""

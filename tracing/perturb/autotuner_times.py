@@ -1,8 +1,8 @@
-"""Autotuners that are told other times than were measured, so that another configuration wins.
+"""Falsify autotuning measurements so that another configuration wins.
 
-Both kinds are: `@triton.autotune`, which forgets for the time being what it chose before, and Inductor's. A
-configuration that does not run at all still loses. Inductor's own setting for this,
-`test_configs.distort_benchmarking_result`, is read when its module is imported, and so is no use here.
+Applies to `@triton.autotune`, whose earlier choices are dropped for that time, and to Inductor's autotuner. A
+configuration that does not run still loses. Inductor's own setting for this,
+`test_configs.distort_benchmarking_result`, has no effect here: Inductor reads it when its module is imported.
 """
 
 from __future__ import annotations
@@ -13,16 +13,14 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any, Literal, TypeAlias
 
-from torch._inductor.runtime.triton_heuristics import CachingAutotuner
-from triton.runtime.autotuner import Autotuner
-
-from tracing.upstream.patch import Method, Wrapper, patched
+from tracing.upstream import inductor_autotuner, triton_autotuner
+from tracing.upstream.patch import Method
 
 TunerChoice: TypeAlias = Literal["slowest", "random"]
 
 
 class OtherWinners:
-    """What is chosen while `active`, and how often that was."""
+    """Chooses configurations while `active`, and counts the autotuners that measured."""
 
     def __init__(self, choice: TunerChoice, seed: int) -> None:
         """choice -- "slowest", of equally slow ones the last; or "random", by `seed`."""
@@ -34,27 +32,25 @@ class OtherWinners:
 
     @contextmanager
     def active(self) -> Iterator[None]:
-        """Inside, autotuners choose otherwise; afterwards @triton.autotune has its earlier choices again."""
-        points: tuple[tuple[type, str, Wrapper], ...] = (
-            (CachingAutotuner, "bench", self._around_bench),
-            (Autotuner, "_bench", self._around_bench),
-            (Autotuner, "run", self._around_run),
-        )
+        """While active, autotuners choose other configurations; then the earlier choices are restored."""
         with ExitStack() as stack:
-            stack.callback(self._remember)
-            for owner, name, wrapper in points:
-                stack.enter_context(patched(owner, name, wrapper))
+            stack.callback(self._restore)
+            stack.enter_context(inductor_autotuner.around_trials(self._around_trial))
+            stack.enter_context(triton_autotuner.around_trials(self._around_trial))
+            stack.enter_context(triton_autotuner.around_launches(self._around_launch))
             yield
 
-    def _around_bench(self, original: Method) -> Method:
+    def _around_trial(self, original: Method) -> Method:
         def bench(autotuner: Any, *args: Any, **kwargs: Any) -> Any:
-            found = original(autotuner, *args, **kwargs)
+            times = original(autotuner, *args, **kwargs)
             self.tuned.add(id(autotuner))
-            return [self._told(found[0])] * len(found) if isinstance(found, list) else self._told(found)
+            if isinstance(times, list):
+                return [self._falsified(times[0])] * len(times)
+            return self._falsified(times)
 
         return bench
 
-    def _told(self, time: float) -> float:
+    def _falsified(self, time: float) -> float:
         self._measured += 1
         if not math.isfinite(time):
             return time
@@ -62,7 +58,7 @@ class OtherWinners:
             return self._random.random()
         return (1 / time if time else 1e9) * (1 - 1e-9 * self._measured)
 
-    def _around_run(self, original: Method) -> Method:
+    def _around_launch(self, original: Method) -> Method:
         def run(autotuner: Any, *args: Any, **kwargs: Any) -> Any:
             if id(autotuner) not in self._chosen:
                 self._chosen[id(autotuner)] = autotuner, dict(autotuner.cache)
@@ -71,7 +67,7 @@ class OtherWinners:
 
         return run
 
-    def _remember(self) -> None:
+    def _restore(self) -> None:
         for autotuner, cache in self._chosen.values():
             autotuner.cache.clear()
             autotuner.cache.update(cache)

@@ -9,7 +9,7 @@ and a program that waits where it should computes the same.
 
 Limits. A missing `wait_stream` shows if the other stream's work is issued within HELD_MS. What is compiled or
 tuned in between takes longer. Work that the program issues neither through Triton nor through torch's
-dispatcher is not held back itself, only what it stands behind.
+dispatcher is not delayed itself; the work that it waits for is.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ import torch
 
 from tracing.launch import hooks
 from tracing.launch.launcher import Grid, Site
-from tracing.operators.mode import OperatorMode
-from tracing.upstream.streams import stream_of
+from tracing.upstream.dispatch_modes import OperatorMode
+from tracing.upstream.streams import hold, stream_of
 
 HELD_MS = 20.0  # of a stream, each time the program turns to it
 SHORT_MS = 2.0  # of one launch, at most
@@ -102,7 +102,7 @@ class Delays:
         if stream is not None:
             device, handle = stream
             with torch.cuda.stream(stream_of(handle, torch.device("cuda", device))):
-                torch.cuda._sleep(int(ms * CLOCK_KHZ))  # type: ignore[no-untyped-call, unused-ignore]
+                hold(int(ms * CLOCK_KHZ))
 
 
 def _on_gpu() -> bool:

@@ -1,6 +1,6 @@
-"""What no program may rely on, changed on purpose, so that a fault which rests on it shows at once.
+"""Change on purpose what no program may rely on, so that a fault that relies on it shows at once.
 
-What was changed in a run is written into it, and why something could not be.
+The run records each change, and the reason for each change that was not possible.
 """
 
 from __future__ import annotations
@@ -8,16 +8,16 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
-from unittest import mock
 
 import torch
 
 from tracing.interpreter import permuted
 from tracing.model import Perturbed
-from tracing.operators.mode import OperatorMode
 from tracing.perturb.autotuner_times import OtherWinners
 from tracing.perturb.delays import Delays
 from tracing.store import RunWriter
+from tracing.upstream.dispatch_modes import OperatorMode, dispatch_disabled
+from tracing.upstream.inductor_code import allocators_replaced
 
 # bytes of which uninitialised memory consists: zeros, NaN in every floating dtype, large numbers, small ones
 PATTERNS = (0x00, 0xFF, 0x7B, 0x01)
@@ -28,25 +28,26 @@ _EMPTY = {
     torch.ops.aten.new_empty.default,
     torch.ops.aten.new_empty_strided.default,
 }
-_ALLOCATORS = ("_empty_strided_cpu", "_empty_strided_cuda", "_empty_strided_xpu")
+_ALLOCATORS = ("empty_strided_cpu", "empty_strided_cuda", "empty_strided_xpu")
 
 
 class Perturbation:
-    """Entered around one run of a series; gives what is to be entered around the launches that matter.
+    """A context manager for one run of a series; it returns a second one for the launches that matter.
 
-    Launches are delayed and, where there is no GPU, programs reordered in each run; of several streams that
-    run 0 used, each run holds back another. Uninitialised memory differs from run 0's in odd runs, where
-    autotuners choose for themselves: in the others, no result that differs can have been left unwritten.
-    There they choose the slowest configuration and a random one in turn.
+    In each run launches are delayed and, without a GPU, the programs of a launch reordered. If run 0 used
+    several streams, each later run delays another one of them. In odd runs uninitialised memory has other
+    contents than in run 0 and autotuners choose by measuring. In even runs the contents are those of run 0,
+    so unwritten memory explains no difference, and autotuners choose the slowest or a random configuration
+    in turn.
     """
 
     def __init__(self, run: int, virtual: bool, streams: int, writer: RunWriter) -> None:
         """Change what belongs to a run.
 
-        run     -- its number in the series; 0 is as it comes
-        virtual -- it is on the virtual GPU, where one thing is done after the other
-        streams -- how many run 0 used
-        writer  -- is told what was changed
+        run     -- the number of the run in the series; run 0 is not perturbed
+        virtual -- True on the virtual GPU, which executes launches one after another
+        streams -- the number of streams that run 0 used
+        writer  -- receives a record of each change
         """
         self._run, self._virtual, self._writer = run, virtual, writer
         self._held = (run - 1) % streams if run and streams > 1 else None
@@ -65,11 +66,8 @@ class Perturbation:
         with contextlib.ExitStack() as stack:
             if self._run:
                 stack.callback(lambda: self._writer.extend(list(self._changes())))
-            # generated code keeps the allocators that it found when it was loaded: they are replaced before
-            guards = torch._C._dynamo.guards
-            for name in _ALLOCATORS:
-                if allocate := getattr(guards, name, None):
-                    stack.enter_context(mock.patch.object(guards, name, self._poisoning(allocate)))
+            # before generated code is loaded: it copies the allocators into its globals
+            stack.enter_context(allocators_replaced(_ALLOCATORS, lambda name: self._poisoning))
             stack.enter_context(_Poison(self._fill))
             if self._run:
                 stack.enter_context(permuted(self._run))
@@ -103,7 +101,7 @@ class Perturbation:
 
     def _fill(self, tensor: torch.Tensor) -> torch.Tensor:
         # the whole storage, gaps between strides too; no operator of the program wrote this
-        with torch._C._DisableTorchDispatch():
+        with dispatch_disabled():
             if tensor.device.type != "meta" and tensor.untyped_storage().nbytes():
                 torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(tensor.untyped_storage()).fill_(
                     self._pattern

@@ -6,11 +6,12 @@ import contextlib
 from collections.abc import Callable, Iterator
 
 import torch
-import torch._inductor.config as inductor
 
 from tracing.environment import environment, fresh_caches, local_rank
 from tracing.model import Case, Environment
 from tracing.program.case import load_case
+from tracing.upstream.dynamo import forget_compiled
+from tracing.upstream.inductor_config import settings_changed
 from tracing.virtual_gpu import virtual_gpu
 from tracing.virtual_gpu.chips import parse_target
 
@@ -60,8 +61,8 @@ class Device:
             if self.virtual:
                 stack.enter_context(virtual_gpu(self.target, execute=self.execute))
             # launches out of CUDA graphs and out of C++ pass no Python, and so no hook
-            stack.enter_context(inductor.patch({"triton.cudagraphs": False, "cpp_wrapper": False}))
-            torch._dynamo.reset()  # code compiled before, without the hooks, must not be reused
+            stack.enter_context(settings_changed({"triton.cudagraphs": False, "cpp_wrapper": False}))
+            forget_compiled()  # code compiled before, without the hooks, must not be reused
             yield
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import torch
-from torch.utils._pytree import tree_leaves
 
 from tracing.model import Case
 from tracing.program.case import build
 from tracing.program.device import Device
+from tracing.upstream.tensor_subclasses import tree_leaves
 
 
 def execute(case: Case, device: Device, seed: int) -> None:

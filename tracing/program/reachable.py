@@ -23,6 +23,7 @@ import torch
 from tracing.model import Workload
 from tracing.program.structure import fields_of, is_plain, key_text
 from tracing.program.user_code import is_users
+from tracing.upstream.modules import COMPILED, buffers_of, parameters_of, submodules_of
 
 MOST = 100_000  # objects that are looked at
 _OWN = frozenset(torch.nn.Module().__dict__)  # torch's fields of a module: tensors by name, and hooks
@@ -96,7 +97,7 @@ def reachable(workload: Workload) -> Reached:
 
 def _own_tensors(found: Reached, path: str, module: torch.nn.Module, seen: dict[int, object]) -> None:
     kinds: tuple[tuple[str, Mapping[str, torch.Tensor | None]], ...] = (
-        ("parameter", module._parameters), ("buffer", module._buffers),
+        ("parameter", parameters_of(module)), ("buffer", buffers_of(module)),
     )  # fmt: skip
     for kind, tensors in kinds:
         for name, tensor in tensors.items():
@@ -107,8 +108,8 @@ def _own_tensors(found: Reached, path: str, module: torch.nn.Module, seen: dict[
 
 def _members(path: str, value: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(value, torch.nn.Module):
-        for name, module in value._modules.items():
-            yield (path if name == "_orig_mod" else _below(path, name)), module  # of torch.compile
+        for name, module in submodules_of(value).items():
+            yield (path if name == COMPILED else _below(path, name)), module  # of torch.compile
         yield from ((_below(path, name), one) for name, one in vars(value).items() if name not in _OWN)
         yield from _of_class(path, value)
     elif isinstance(value, functools.partial):

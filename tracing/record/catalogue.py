@@ -17,6 +17,7 @@ from tracing.launch.storages import Storages
 from tracing.launch.tensors import tensor_meta
 from tracing.model import Argument, Kernel, NotCovered, Phase, Scalar, Signature, TensorMeta
 from tracing.store import RunWriter
+from tracing.upstream.dispatch_modes import dispatch_disabled
 
 
 class Catalogue:
@@ -76,7 +77,7 @@ class Catalogue:
         """Whether a value looks like addresses: it leads to memory that was seen, as do all its elements."""
         tensor = tensor_of(value)
         if tensor is not None and tensor.dtype in (torch.int64, torch.uint64) and tensor.device.type == "cpu":
-            with torch._C._DisableTorchDispatch():
+            with dispatch_disabled():
                 return self._storages.hold(element_bytes(tensor).view(np.uint64))
         plain = isinstance(value, int) and not isinstance(value, bool) and 0 < value < 1 << 64
         return plain and self._storages.hold(np.array([value], np.uint64))

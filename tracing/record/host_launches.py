@@ -8,7 +8,6 @@ from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import torch
-import triton
 
 from tracing.launch import hooks, watching
 from tracing.launch.accesses import Accesses
@@ -22,11 +21,13 @@ from tracing.record.memory.fresh_memory import FreshMemory
 from tracing.record.memory.rereads import Rereads
 from tracing.record.memory.small_values import small_values
 from tracing.record.recording import Recording
+from tracing.upstream.dispatch_modes import dispatch_disabled
+from tracing.upstream.knobs import triton_interprets
 
 
 def _interprets() -> bool:
     # whether launches are executed by the interpreter, or may be
-    return not torch.cuda.is_available() or bool(triton.knobs.runtime.interpret)
+    return not torch.cuda.is_available() or bool(triton_interprets())
 
 
 def _on_host(launch: LaunchInFlight) -> bool:
@@ -101,7 +102,7 @@ class HostLaunches:
         if self._digests and _on_host(launch):
             known = plan.signature is not None  # else what it reads is known when it has run
             read = launch.tensors(plan.reads if known else range(len(plan.positions)))
-            with hooks.hidden(), torch._C._DisableTorchDispatch():
+            with hooks.hidden(), dispatch_disabled():
                 if self._follows_memory:
                     launch.rereads = self._rereads.read(launch.index, read)
                 launch.small = small_values(launch.index, "before", read)
@@ -123,7 +124,7 @@ class HostLaunches:
             read, written = launch.tensors(plan.reads), launch.tensors(plan.writes)
             self._rereads.wrote(launch.index, written)
         positions = {position for position, _ in read}
-        with hooks.hidden(), torch._C._DisableTorchDispatch():
+        with hooks.hidden(), dispatch_disabled():
             small = small_values(launch.index, "after", written)
         before = [one for one in launch.small if one.position in positions]
         self._recording.writer.extend([one for one in launch.rereads if one.position in positions])

@@ -33,6 +33,8 @@ from tracing.model import Landmark, LandmarkDigests
 from tracing.operators.collectives import FUNCTIONAL, TWO_SIDED
 from tracing.record.catalogue import Catalogue
 from tracing.store import RunWriter
+from tracing.upstream.dispatch_modes import dispatch_disabled
+from tracing.upstream.process_groups import group_named
 
 PATIENCE = 30.0  # seconds
 
@@ -121,7 +123,7 @@ class Landmarks:
         try:
             if any(tensor.is_cuda for tensor in tensors) and torch.cuda.is_current_stream_capturing():
                 raise NotImplementedError("captured into a CUDA graph")
-            with torch._C._DisableTorchDispatch():
+            with dispatch_disabled():
                 found = tuple(map(digest, tensors))
         except (RuntimeError, NotImplementedError, TypeError) as error:  # sparse, or captured
             reason = str(error).splitlines()[0]
@@ -185,13 +187,11 @@ def _sides(name: str, args: Sequence[Any]) -> tuple[list[torch.Tensor], list[tor
 
 def _members(args: Sequence[Any]) -> tuple[int, ...]:
     # functional operators name their group, behind everything else; since torch 2.15 they may be given it
-    from torch._C._distributed_c10d import _resolve_process_group  # not in every build of torch
-
     boxed = [arg for arg in args if isinstance(arg, torch.ScriptObject)]  # the group, then the reduction
     groups = [dist.ProcessGroup.unbox(arg) for arg in boxed[:1]]
     groups += [arg for arg in args if isinstance(arg, dist.ProcessGroup)]
     names = [arg for arg in args if isinstance(arg, str)]
-    groups += [_resolve_process_group(name) for name in names[-1:]]  # type: ignore[arg-type, unused-ignore]
+    groups += [group_named(name) for name in names[-1:]]
     return tuple(dist.get_process_group_ranks(groups[0])) if groups else ()
 
 

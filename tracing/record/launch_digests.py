@@ -19,6 +19,8 @@ from tracing.model import Digest, Reread, Values
 from tracing.record.catalogue import Catalogue
 from tracing.record.launch_plans import DigestSlots, LaunchPlan, PlanSide, plain_tensor
 from tracing.record.memory.exact_accesses import Watched
+from tracing.upstream.cuda_graphs import is_capturing
+from tracing.upstream.dispatch_modes import dispatch_disabled
 
 
 @dataclass(slots=True)
@@ -87,7 +89,7 @@ class LaunchDigests:
         for position in side.positions:
             tensor = plain_tensor(launch.values[position])
             try:
-                with torch._C._DisableTorchDispatch():
+                with dispatch_disabled():
                     found[position] = digest(tensor)
             except (RuntimeError, NotImplementedError, TypeError) as error:
                 reason = f"{type(tensor).__name__}: {str(error).splitlines()[0]}"
@@ -97,7 +99,7 @@ class LaunchDigests:
     # ---- on a GPU
 
     def _gpu_before(self, launch: LaunchInFlight) -> None:
-        if torch._C._cuda_isCurrentStreamCapturing():
+        if is_capturing():
             self._catalogue.not_covered("digests of launches captured into a CUDA graph", coverage.NO_GRAPHS)
             return
         plan = launch.plan
@@ -120,7 +122,7 @@ class LaunchDigests:
 
     def _copied(self, stream: StreamDigests, launch: LaunchInFlight, side: PlanSide) -> Sequence[Call]:
         # what cannot be read where it lies is copied; freed in the order of its stream, so behind the digests
-        with torch._C._DisableTorchDispatch(), stream.current():
+        with dispatch_disabled(), stream.current():
             tensors = [plain_tensor(launch.values[position]) for position in side.positions]
             misaligned = any(map(and_, [tensor.data_ptr() for tensor in tensors], side.misaligned))
             for n, position in enumerate(side.positions):
@@ -136,7 +138,7 @@ class LaunchDigests:
         assert device is not None
         known = self._streams.get((device, launch.stream))
         if known is None:
-            with hooks.hidden(), torch._C._DisableTorchDispatch():
+            with hooks.hidden(), dispatch_disabled():
                 known = StreamDigests(device, launch.stream, self._arrived)
             self._streams[device, launch.stream] = known
         launch.plan.streams[launch.stream] = known

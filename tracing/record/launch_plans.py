@@ -6,7 +6,6 @@ plan; the plan on the memory that an allocator gives step for step is a place.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from operator import and_
@@ -19,10 +18,13 @@ import torch
 from tracing.digest.gpu import StreamDigests
 from tracing.digest.layouts import layout
 from tracing.digest.tables import Call, Table, calls, facts, tables, variant
+from tracing.launch import hooks
 from tracing.launch.launcher import Grid, Site, tensor_of
 from tracing.launch.storages import Storages, TouchedMemory
 from tracing.model import Phase, TensorMeta
 from tracing.record.catalogue import Catalogue
+from tracing.upstream.autograd import NO_BACKWARD, backward_pass
+from tracing.upstream.cuda_graphs import is_capturing
 
 DigestedArguments: TypeAlias = Literal["all", "declared", "none"]
 
@@ -105,7 +107,7 @@ class Planner:
         side = self._side(positions, positions, values, device)
         return LaunchPlan(
             site=site,
-            phase="backward" if torch._C._current_graph_task_id() != -1 else "forward",
+            phase="backward" if backward_pass() != NO_BACKWARD else "forward",
             grid=grid,
             positions=positions,
             wrapped=not all(isinstance(values[i], torch.Tensor) for i in positions),
@@ -181,18 +183,16 @@ class Planner:
 
 def _capturing(device: torch.device | None) -> bool:
     # into a CUDA graph: nothing may be copied to the device now
-    return device is not None and torch._C._cuda_isCurrentStreamCapturing()
+    return device is not None and is_capturing()
 
 
 def _key(site: Site, values: Sequence[Any], grid: Grid | None) -> tuple[Any, ...]:
-    if site.scalars is not None:
-        frame = sys._getframe(
-            5
-        )  # what called the launcher: _key, _plan, before, announce and run lie between
-        if frame.f_code.co_name in _GENERATED:
+    if site.scalars is not None and (launched := hooks.caller()):
+        code, instruction = launched
+        if code.co_name in _GENERATED and site.kind == "triton":
             shape = values[0].shape if isinstance(values[0], torch.Tensor) else None
-            return (id(site), id(frame.f_code), frame.f_lasti, shape, *[values[i] for i in site.scalars])
-    backward = torch._C._current_graph_task_id() != -1
+            return (id(site), id(code), instruction, shape, *[values[i] for i in site.scalars])
+    backward = backward_pass() != NO_BACKWARD
     return (id(site), grid, backward, *map(_layout, values))
 
 

@@ -21,6 +21,8 @@ from tracing.operators.text import arguments_text, structure
 from tracing.record.host_launches import HostLaunches
 from tracing.record.memory.last_writers import LastWriters
 from tracing.record.recording import Recording
+from tracing.upstream.cuda_graphs import is_capturing
+from tracing.upstream.dispatch_modes import dispatch_disabled
 
 OperatorFacts: TypeAlias = Literal["digests", "writers", "none"]
 _Tensors: TypeAlias = list[torch.Tensor]
@@ -188,14 +190,14 @@ class OperatorCalls:
         self._recording.catalogue.not_covered(what, "dense tensors")
 
     def _digested(self, effect: Effect, tensors: _Tensors) -> tuple[Digest, ...]:
-        with torch._C._DisableTorchDispatch(), hooks.hidden():
+        with dispatch_disabled(), hooks.hidden():
             return tuple(self._digest(effect, tensor) for tensor in tensors)
 
     def _digest(self, effect: Effect, tensor: torch.Tensor) -> Digest:
         if effect.collective and effect.name.startswith("_c10d_functional::"):
             return _NOT_TAKEN  # it may be under way: the bits are its landmark's
         not_covered = self._recording.catalogue.not_covered
-        if tensor.is_cuda and torch._C._cuda_isCurrentStreamCapturing():
+        if tensor.is_cuda and is_capturing():
             not_covered("digests of operators captured into a CUDA graph", NO_GRAPHS)
             return _NOT_TAKEN
         try:

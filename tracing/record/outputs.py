@@ -21,6 +21,7 @@ import torch
 from tracing.launch.coverage import NO_GRAPHS
 from tracing.model import KEPT_IN_MEMORY, KEPT_ON_DISK, Blob, KeptTensor
 from tracing.store import RunWriter
+from tracing.upstream.dispatch_modes import dispatch_disabled
 
 # dtypes that safetensors 0.7 and later stores and loads; of another the bytes are stored
 _STORED = {
@@ -113,7 +114,7 @@ class OutputKeeper:
         Costs a copy on the device; waits for the device only when the memory budget is used up, or if the
         tensor alone is larger than it. A quantized tensor is kept as its integers.
         """
-        with self._lock, torch._C._DisableTorchDispatch():
+        with self._lock, dispatch_disabled():
             if self._stopped:
                 return
             if tensor.is_cuda and torch.cuda.is_current_stream_capturing():
@@ -127,7 +128,7 @@ class OutputKeeper:
 
     def close(self) -> None:
         """Write everything that is still held; waits for the device."""
-        with self._lock, torch._C._DisableTorchDispatch():
+        with self._lock, dispatch_disabled():
             self._spill(-1)
 
     def _keep(self, found: _Held) -> None:

@@ -16,9 +16,8 @@ from typing import Any
 
 import msgspec
 import numpy as np
-import torch._inductor.compile_fx  # noqa: F401  # imported once, for all runs
-import torch._inductor.config as inductor
 
+import tracing.upstream.inductor_compiler  # noqa: F401  # imported once, for all runs
 from tracing import store
 from tracing.compiler.child import Ended, in_child, opened_gpu, respond, tell
 from tracing.environment import fresh_caches
@@ -30,6 +29,7 @@ from tracing.program.experiment import Experiment
 from tracing.program.variables import Reads
 from tracing.record.launches import LaunchRecorder
 from tracing.record.run import PassIRWhen, record
+from tracing.upstream.inductor_config import settings_changed
 
 # what Inductor has against results that depend on timing: no choice by benchmarks
 DETERMINISTIC = {"deterministic": True, "test_configs.force_filter_reduction_configs": True}
@@ -147,7 +147,7 @@ def _recorded(series: Series, index: int, streams: int) -> int:
         if not (series.fresh_caches or series.perturb):
             device.caches = contextlib.nullcontext
         if series.deterministic:
-            stack.enter_context(inductor.patch(DETERMINISTIC))
+            stack.enter_context(settings_changed(DETERMINISTIC))
         info = RunInfo(
             SCHEMA, case.name, str(case.path), series.argv, series.seed, store.now(), device.environment()
         )

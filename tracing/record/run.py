@@ -13,8 +13,6 @@ from collections.abc import Callable, Iterator
 from typing import Literal, TypeAlias
 
 import torch
-import torch._dynamo
-import torch._inductor.config as inductor
 
 from tracing.errors import Problem
 from tracing.launch.out_of_bounds import OutOfBoundsError
@@ -33,6 +31,8 @@ from tracing.record.passes.workers import recorded_in_workers
 from tracing.record.results import values
 from tracing.record.winners import Winners
 from tracing.store import Run, RunWriter
+from tracing.upstream.dynamo import forget_compiled
+from tracing.upstream.inductor_config import settings_changed
 from tracing.virtual_gpu.self_test import self_test
 
 _COMPILING = "compiling and running"
@@ -136,8 +136,8 @@ def _referee(experiment: Experiment, progress: Callable[[str], None]) -> Referee
         return experiment.results(experiment.workload(), lambda fn: fn)
 
     def compiled() -> Facts:
-        torch._dynamo.reset()
-        with inductor.patch(fallback_random=True):
+        forget_compiled()
+        with settings_changed({"fallback_random": True}):
             return experiment.results(experiment.workload(), torch.compile)
 
     return Referee(eager, compiled, progress)

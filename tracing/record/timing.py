@@ -16,6 +16,7 @@ import torch
 
 from tracing.model import LaunchTime
 from tracing.store import RunWriter
+from tracing.upstream.cuda_graphs import is_capturing
 from tracing.upstream.streams import stream_of
 
 _LINES = 256  # launches whose times are written with one call
@@ -67,7 +68,7 @@ class LaunchTimes:
         """
         timer = self._running[launch] = _Timer(launch)
         self._timers.append(timer)
-        if device is None or not torch._C._cuda_isCurrentStreamCapturing():
+        if device is None or not is_capturing():
             if len(self._timers) >= self._due:
                 self._write()
                 self._due = len(self._timers) + _LINES

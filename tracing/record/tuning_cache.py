@@ -10,7 +10,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, TypeAlias
 
-from triton.runtime.autotuner import Config
+from triton import Config
 
 from tracing.model import Scalar, Winner
 

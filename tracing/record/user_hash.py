@@ -16,10 +16,11 @@ import torch
 from tracing.errors import Problem
 from tracing.launch.coverage import NO_GRAPHS
 from tracing.launch.launcher import tensor_of
-from tracing.launch.on_stream import aside
+from tracing.launch.on_stream import unrecorded
 from tracing.model import Scalar, UserHash
 from tracing.program.case import describe, import_file
 from tracing.store import RunWriter
+from tracing.upstream.dynamo import untraced
 
 HashFn: TypeAlias = Callable[[torch.Tensor], Any]
 
@@ -47,7 +48,7 @@ class UserHashes:
         self.failure = ""
         self._writer = writer
         # not traced, where the program that launches is being compiled
-        self._hash_fn: HashFn = torch._dynamo.disable(hash_fn)  # type: ignore[no-untyped-call]
+        self._hash_fn: HashFn = untraced(hash_fn)
         code = getattr(inspect.unwrap(hash_fn), "__code__", None)
         self._file = Path(code.co_filename if code is not None else "")
         self._not_covered = not_covered
@@ -84,7 +85,7 @@ class UserHashes:
     ) -> dict[int, Scalar]:
         tensors = {i: tensor for i in positions if (tensor := tensor_of(values[i])) is not None}
         found: dict[int, Scalar] = {}
-        with aside(hashed.stream, tensors.values()) as capturing:
+        with unrecorded(hashed.stream, tensors.values()) as capturing:
             if capturing:
                 self._not_covered("hash_fn of launches captured into a CUDA graph", NO_GRAPHS)
                 return found

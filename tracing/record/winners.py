@@ -15,24 +15,18 @@ kernel, not another configuration; it is said in the run.
 
 from __future__ import annotations
 
-import functools
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
-from torch._inductor import async_compile
-from torch._inductor.runtime.triton_heuristics import CachingAutotuner, config_from_dict
-from torch._inductor.select_algorithm import AlgorithmSelectorCache
-from triton.runtime.autotuner import Autotuner
-
 from tracing.model import NotCovered, Winner
-from tracing.record.passes.workers import JOB
 from tracing.record.tuning_cache import CacheSettings, How, TuningCache, settings, source_of
 from tracing.store import RunWriter
 from tracing.store.winners import join
-from tracing.upstream.patch import patched, replaced
+from tracing.upstream import inductor_autotuner, triton_autotuner
+from tracing.upstream.inductor_compiler import around_selection, worker_jobs
 
 # what else Inductor tries when a kernel's configurations are compiled, or measured
 _NO_TUNING = {
@@ -41,9 +35,7 @@ _NO_TUNING = {
     "dynamic_disable_pipelining": False,
     "combo_tuning_groups": None,
 }
-# each gives, or leaves as the only launcher, what it found to be fastest; not all are in torch 2.11
-_TUNERS = ("autotune_to_one_config", "coordinate_descent_tuning", "_combo_sequential_autotune")
-# set where the latter two did something: they pass by the kernels of templates
+# set where coordinate descent or combo tuning did something: they pass by the kernels of templates
 _REFINED = ("found_by_coordesc", "found_by_combo_autotune")
 
 
@@ -72,16 +64,13 @@ class Winners:
     def __enter__(self) -> Winners:
         with ExitStack() as stack:
             stack.callback(self._finish)
-            points = [(Autotuner, "run", self._around_run), (Autotuner, "_bench", self._around_bench)]
-            points += [(CachingAutotuner, "precompile", self._around_precompile)]
-            points += [(CachingAutotuner, name, self._around_tuner) for name in _TUNERS]
-            points += [(AlgorithmSelectorCache, "__call__", self._around_selection)]
-            for owner, name, wrapper in points:
-                if name in vars(owner):
-                    stack.enter_context(patched(owner, name, wrapper))
-            if self._frozen and hasattr(async_compile, JOB):
-                job = functools.partial(frozen_job, tuple(self._frozen.values()), getattr(async_compile, JOB))
-                stack.enter_context(replaced(async_compile, JOB, job))
+            stack.enter_context(triton_autotuner.around_launches(self._around_run))
+            stack.enter_context(triton_autotuner.around_trials(self._around_bench))
+            stack.enter_context(inductor_autotuner.around_precompile(self._around_precompile))
+            stack.enter_context(inductor_autotuner.around_tuning(self._around_tuner))
+            stack.enter_context(around_selection(self._around_selection))
+            if self._frozen:
+                stack.enter_context(worker_jobs(frozen_job, tuple(self._frozen.values())))
             self._exit = stack.pop_all()
         return self
 
@@ -214,4 +203,4 @@ def _freeze(autotuner: Any, config: CacheSettings, reload_kernel: Callable[[], A
         autotuner.fn = reload_kernel().fn
     autotuner.compile_results, autotuner.launchers = same[:1], []
     if not same:
-        autotuner.configs = [config_from_dict(dict(config))]
+        autotuner.configs = [inductor_autotuner.config_from_dict(dict(config))]

@@ -14,10 +14,9 @@ from contextlib import contextmanager
 
 import torch
 import triton
-from triton._C import libtriton
 
 from tracing.errors import Problem
-from tracing.upstream.patch import replaced
+from tracing.upstream.knobs import fpsan_enabled, has_fpsan
 
 
 def require_fpsan() -> None:
@@ -31,11 +30,11 @@ def require_fpsan() -> None:
 
 def available() -> bool:
     """Whether this Triton has the sanitizer; the first release that has it is 3.8."""
-    return hasattr(libtriton.passes.ttgpuir, "add_fp_sanitizer")
+    return has_fpsan()
 
 
 @contextmanager
 def instrumented() -> Iterator[None]:
     """Inside, kernels are compiled with FpSan, where this Triton has it."""
-    with replaced(triton.knobs.compilation, "instrumentation_mode", "fpsan"):
+    with fpsan_enabled():
         yield

@@ -16,9 +16,6 @@ from contextlib import ExitStack, contextmanager
 from typing import Any, TypeAlias
 
 import torch
-import triton
-from torch._inductor.runtime.triton_heuristics import CachingAutotuner
-from triton.runtime.jit import JITFunction
 
 from tracing.errors import Problem
 from tracing.interpreter import compiles_wait
@@ -28,7 +25,10 @@ from tracing.launch.launcher import Grid, tensor_of
 from tracing.launch.launchers import InductorSite
 from tracing.model import Replacement
 from tracing.replay.loaded_kernel import Arguments, LoadedKernel, load_kernel
-from tracing.upstream.patch import patched
+from tracing.upstream.dispatch_modes import dispatch_disabled
+from tracing.upstream.dynamo import untraced
+from tracing.upstream.inductor_autotuner import launcher_of
+from tracing.upstream.jit import JITFunction, around_launches
 
 Chosen: TypeAlias = Mapping[str, Mapping[int, Replacement]]  # by kernel, and by which of its launches, from 0
 LaunchFunction: TypeAlias = Callable[..., Any]
@@ -52,8 +52,8 @@ class Swaps:
         with ExitStack() as stack:
             stack.enter_context(hooks.trials_hidden())
             stack.enter_context(compiles_wait())  # an eager launch may meet a compile of another thread
-            stack.enter_context(patched(JITFunction, "run", self._around_function))
-            stack.enter_context(patched(CachingAutotuner, "run", self._around_inductor))
+            stack.enter_context(around_launches(self._around_function))
+            stack.enter_context(hooks.around_inductor_launches(self._inductor_launch))
             self._exit = stack.pop_all()
         return self
 
@@ -89,25 +89,28 @@ class Swaps:
                 fixed = {"grid": replacement.grid, "warmup": False}
                 return original(kernel.function, *call.args, **call.kwargs, **options, **fixed)
 
-        wrapped: LaunchFunction = torch._dynamo.disable(run)  # type: ignore[no-untyped-call]
-        return wrapped
+        return untraced(run)
 
-    def _around_inductor(self, original: LaunchFunction) -> LaunchFunction:
-        def run(autotuner: Any, *args: Any, stream: int, benchmark_run: bool = False, **kwargs: Any) -> Any:
-            trial = benchmark_run or autotuner.triton_interpret or not hooks.shown()
-            replacement = None if trial else self._next(autotuner.fn.__name__)
-            if replacement is None:
-                extra = {"benchmark_run": True} if benchmark_run else {}
-                return original(autotuner, *args, stream=stream, **extra, **kwargs)
-            with self._replacing(autotuner.fn.__name__):
-                site = InductorSite(autotuner)
-                _require_own(replacement, autotuner.fn, _own_grid(site, args))
-                kernel = self._kernel(replacement.module)
-                if replacement.eager:
-                    return _interpreted(kernel, dict(zip(site.names, args, strict=False)), replacement)
-                return self._launcher(autotuner, kernel, replacement)(*args, stream=stream, **kwargs)
-
-        return run
+    def _inductor_launch(
+        self,
+        original: LaunchFunction,
+        autotuner: Any,
+        args: tuple[Any, ...],
+        stream: int,
+        kwargs: dict[str, Any],
+        /,
+    ) -> Any:
+        kernel_name = autotuner.fn.__name__
+        replacement = self._next(kernel_name)
+        if replacement is None:
+            return original(autotuner, *args, stream=stream, **kwargs)
+        with self._replacing(kernel_name):
+            site = InductorSite(autotuner)
+            _require_own(replacement, autotuner.fn, _own_grid(site, args))
+            kernel = self._kernel(replacement.module)
+            if replacement.eager:
+                return _interpreted(kernel, dict(zip(site.names, args, strict=False)), replacement)
+            return self._launcher(autotuner, kernel, replacement)(*args, stream=stream, **kwargs)
 
     @contextmanager
     def _replacing(self, kernel: str) -> Iterator[None]:
@@ -126,7 +129,10 @@ class Swaps:
     def _launcher(self, autotuner: Any, kernel: LoadedKernel, replacement: Replacement) -> LaunchFunction:
         key = id(autotuner), replacement
         if key not in self._launchers:
-            self._launchers[key] = autotuner, _launcher(autotuner, kernel, replacement.grid)
+            made = launcher_of(
+                autotuner, kernel.function, _constants(kernel), kernel.options, replacement.grid
+            )
+            self._launchers[key] = autotuner, made
         return self._launchers[key][1]
 
 
@@ -168,25 +174,10 @@ def _constants(kernel: LoadedKernel) -> dict[str, object]:
     return {name: kernel.constants[name] for name in declared if name in kernel.constants}
 
 
-def _launcher(autotuner: Any, kernel: LoadedKernel, grid: tuple[int, int, int]) -> LaunchFunction:
-    # as the autotuner makes its own, of a copy that has only this function and this configuration
-    twin = object.__new__(type(autotuner))  # copy.copy would pickle it
-    twin.__dict__.update(vars(autotuner))
-    twin.fn = kernel.function
-    fixed = {"grid_type": "FixedGrid", "fixed_grid": [str(size) for size in grid]}
-    twin.inductor_meta = {**autotuner.inductor_meta, **fixed}
-    compile_options = type(autotuner)._create_compile_options
-    twin._create_compile_options = lambda *args: {**compile_options(twin, *args), **kernel.options}
-    warps_and_stages = {name: kernel.options[name] for name in ("num_warps", "num_stages")}
-    config = triton.Config(_constants(kernel), **warps_and_stages)
-    launcher: LaunchFunction = twin._precompile_config(config).make_launcher()
-    return launcher
-
-
 def _interpreted(kernel: LoadedKernel, given: Arguments, replacement: Replacement) -> None:
     defaults = {p.name: p.default for p in kernel.function.params if p.has_default}
     values = {**defaults, **{name: given[name] for name in kernel.function.arg_names if name in given}}
-    with torch._C._DisableTorchDispatch(), _on_host(values) as copies:
+    with dispatch_disabled(), _on_host(values) as copies:
         kernel.interpret(copies, replacement.grid)
 
 

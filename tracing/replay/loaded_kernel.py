@@ -9,12 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from triton.runtime.jit import JITFunction
-
 from tracing import interpreter
 from tracing.interpreter.call_arguments import bound, nested
 from tracing.launch.launcher import Grid
 from tracing.program.case import import_file
+from tracing.upstream.jit import JITFunction
 
 Arguments: TypeAlias = Mapping[
     str, object

@@ -8,15 +8,15 @@ recorded bits; a GPU's own bits it leaves only where no rounding is involved.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from string import Template
 
-from tracing import errors, interpreter
+from tracing import errors, interpreter, upstream
 from tracing.replay.arguments import layout_of
 from tracing.store.recorded_launch import Number, RecordedLaunch
-from tracing.upstream import patch
 
 _TEMPLATE = Path(__file__).with_name("repro.py.in")
 _INTERPRETER = "interpreter"  # the copy, as the script imports it
@@ -73,7 +73,7 @@ def write_repro(recorded: RecordedLaunch, folder: Path) -> Repro:
     }
     for name, content in files.items():
         path = folder / name
-        path.parent.mkdir(exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content.encode() if isinstance(content, str) else content)
     return Repro(folder / "repro.py", tuple(folder / name for name in files))
 
@@ -100,12 +100,25 @@ def _launch_file(recorded: RecordedLaunch) -> LaunchFile:
 
 
 def _interpreter() -> Iterator[tuple[str, str]]:
-    # a package of the same modules, and of the two that they use
-    modules = sorted(Path(str(interpreter.__file__)).parent.glob("*.py"))
-    for path in (*modules, Path(str(errors.__file__)), Path(str(patch.__file__))):
-        text = (
-            path.read_text()
-            .replace("tracing.interpreter", _INTERPRETER)
-            .replace("tracing.upstream", "tracing")
-        )
-        yield f"{_INTERPRETER}/{path.name}", text.replace("from tracing.", f"from {_INTERPRETER}.")
+    # a package of the same modules, with the modules of `errors` and `upstream` that they import
+    folder, upstream_folder = (Path(str(package.__file__)).parent for package in (interpreter, upstream))
+    for path in (*sorted(folder.glob("*.py")), Path(str(errors.__file__))):
+        yield f"{_INTERPRETER}/{path.name}", _copied(path)
+    waiting, copied = ["__init__", *_upstream_modules(folder.glob("*.py"))], set[str]()
+    while waiting:
+        name = waiting.pop()
+        if name not in copied:
+            copied.add(name)
+            path = upstream_folder / f"{name}.py"
+            waiting += _upstream_modules([path])
+            yield f"{_INTERPRETER}/upstream/{path.name}", _copied(path)
+
+
+def _upstream_modules(paths: Iterable[Path]) -> Iterator[str]:
+    for path in paths:
+        yield from re.findall(r"^from tracing\.upstream\.(\w+) import", path.read_text(), re.MULTILINE)
+
+
+def _copied(path: Path) -> str:
+    text = path.read_text().replace("tracing.interpreter", _INTERPRETER)
+    return text.replace("from tracing.", f"from {_INTERPRETER}.")

@@ -17,6 +17,7 @@ from tracing.program.structure import Facts
 from tracing.record.results import values
 from tracing.record.winners import Winners
 from tracing.replay.launch_swaps import Chosen, Swaps
+from tracing.upstream.dynamo import forget_compiled
 
 
 class SwappedCase:
@@ -57,7 +58,7 @@ class SwappedCase:
 
     def run(self, chosen: Chosen) -> Rerun:
         """What the case gives with these launches replaced; a case that raises has failed."""
-        torch._dynamo.reset()  # of the run before nothing is reused but kernels
+        forget_compiled()  # of the run before nothing is reused but kernels
         self._swaps.choose(chosen)
         try:
             actual = self._experiment.results(self._experiment.workload(), torch.compile)

@@ -1,11 +1,38 @@
-"""Keep Dynamo away from code that is not the program's."""
+"""Keep Dynamo away from code that is not the program's, and clear what it compiled."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any, TypeVar
 
+import torch
+import torch._dynamo
+from torch._C._dynamo.eval_frame import set_eval_frame
 from torch._dynamo import trace_rules
+
+from tracing.upstream.contract import require
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+__all__ = ["constant_result", "forget_compiled", "frames_skipped", "set_eval_frame", "untraced"]
+
+
+def untraced(function: _Function) -> _Function:
+    """The function as one that Dynamo calls and does not trace; usable as a decorator."""
+    wrapped: _Function = torch._dynamo.disable(function)  # type: ignore[no-untyped-call, unused-ignore]
+    return wrapped
+
+
+def constant_result(function: _Function) -> _Function:
+    """The function as one whose result Dynamo takes for a constant of the traced code."""
+    wrapped: _Function = torch._dynamo.assume_constant_result(function)  # type: ignore[no-untyped-call, unused-ignore]
+    return wrapped
+
+
+def forget_compiled() -> None:
+    """Drop everything that Dynamo compiled in this process: the next call of each function compiles anew."""
+    torch._dynamo.reset()
 
 
 @contextmanager
@@ -22,3 +49,27 @@ def frames_skipped(paths: Sequence[str]) -> Iterator[None]:
         for path in paths:
             trace_rules.SKIP_DIRS.remove(path)
         trace_rules._recompile_re()
+
+
+def contract() -> None:
+    """Raise Broken or another error if torch or Triton has changed what this file relies on."""
+    require(untraced(len)([1]) == 1, "a function that still returns its result")
+    callback = set_eval_frame(None)
+    set_eval_frame(callback)
+
+    def traced(x: torch.Tensor) -> torch.Tensor:
+        return x + 1
+
+    graphs: list[object] = []
+
+    def backend(graph: torch.fx.GraphModule, inputs: object) -> Callable[..., Any]:
+        graphs.append(graph)
+        return graph.forward
+
+    compiled = torch.compile(traced, backend=backend)
+    with frames_skipped([__file__]):
+        compiled(torch.ones(1))
+    require(not graphs, "a skipped file whose frames are not compiled")
+    forget_compiled()
+    compiled(torch.ones(1))
+    require(len(graphs) == 1, "a frame that is compiled once its file is no longer skipped")

@@ -1,8 +1,12 @@
-"""The stream of a launch, by the handle that the launch names."""
+"""Streams of a GPU by the handles that launches name, and waiting on one."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
+
+from tracing.upstream.contract import require
 
 
 def stream_of(handle: int, device: torch.device) -> torch.cuda.Stream:
@@ -14,3 +18,26 @@ def stream_of(handle: int, device: torch.device) -> torch.cuda.Stream:
     if handle == 0:
         return torch.cuda.default_stream(device)
     return torch.cuda.ExternalStream(handle, device=device)  # type: ignore[no-untyped-call, unused-ignore]
+
+
+# (index of a device) -> the handle of its current stream, without the 2 µs of torch.cuda.current_stream().
+# None: torch was built for CPUs.
+current_handle: Callable[[int], int] = getattr(torch._C, "_cuda_getCurrentRawStream", None)  # type: ignore[assignment]
+
+
+def hold(clocks: int) -> None:
+    """Let the current stream do nothing for a number of clocks of its GPU; returns at once."""
+    torch.cuda._sleep(clocks)  # type: ignore[no-untyped-call, unused-ignore]
+
+
+def contract() -> None:
+    """Raise Broken or another error if torch or Triton has changed what this file relies on."""
+    require(callable(stream_of), "streams by handle")
+    if torch.version.cuda:
+        require(current_handle is not None and hasattr(torch.cuda, "_sleep"), "the handle of a stream")
+    if torch.cuda.is_available():
+        device = torch.device("cuda", torch.cuda.current_device())
+        stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call, unused-ignore]
+        with torch.cuda.stream(stream):
+            require(current_handle(device.index) == stream.cuda_stream, "the handle of the current stream")
+        require(stream_of(stream.cuda_stream, device) == stream, "the stream of a handle")

@@ -5,8 +5,6 @@ Inductor's Triton kernels, `fn[grid](...)`, autotuners, `CompiledKernel.asm` dow
 and their metadata. Two things differ: a launch is executed by Triton's interpreter, and nothing is measured,
 so an autotuner takes its first configuration that fits the target. The values are right, there are no times.
 
-This package is the one place that knows which private parts of torch and Triton must answer for a device.
-
 Caches: what Triton's cache holds afterwards are true kernels of the target. Inductor's graphs carry a cache
 key tag of their own, and its kernels a device index that no machine has, so neither is taken for a real
 device's, nor one target's for another's; autotuning results are not written.
@@ -19,9 +17,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from triton.backends.compiler import GPUTarget
-
 from tracing.interpreter.guard import functions_guarded
+from tracing.upstream.backends import GPUTarget
 from tracing.upstream.dynamo import frames_skipped
 from tracing.virtual_gpu import blas, driver, half, inductor, placement, queries
 from tracing.virtual_gpu.chips import DEFAULT_TARGET, parse_target

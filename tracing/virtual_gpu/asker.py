@@ -1,7 +1,7 @@
 """Who asks about the device: the program, which gets the target's answer, or torch, which gets the truth.
 
-torch was built for the CPU. Where its own code believed in a CUDA device it would look for a driver, or
-compile CUDA code for what lies in the memory of the host.
+torch may be built for CPUs. If its own code saw a CUDA device, it would look for a driver, or compile CUDA
+code for tensors in host memory.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ _FOR_THE_PROGRAM = "invoke_and_store_as_constant"  # a function of Dynamo's, for
 
 
 def program_asks(*, triton: bool, depth: int = 1) -> bool:
-    """Whether a function is called by the program.
+    """True if the program calls a function.
 
-    triton -- whether Triton's own code counts as the program's
+    triton -- True: Triton's own code counts as the program's
     depth  -- how many frames lie between this function's caller and the asker
     """
     frame = sys._getframe(depth + 1)
@@ -26,6 +26,6 @@ def program_asks(*, triton: bool, depth: int = 1) -> bool:
 
 
 def is_program(module: str, *, triton: bool) -> bool:
-    """Whether code of this module is the program's."""
+    """True if code of this module belongs to the program."""
     root = module.partition(".")[0]
     return triton if root == _TRITON else root not in (*_TORCH, _OURS)

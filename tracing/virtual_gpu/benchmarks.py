@@ -1,9 +1,9 @@
-"""Benchmarks on a device where nothing can be measured: what they run is run once, and every time is equal.
+"""Benchmarks on a device where nothing can be measured: each runs once, and every time is equal.
 
 - An autotuner's trial launches are compiled and checked against the target, not executed: the first
   configuration that fits wins.
-- `triton.testing.do_bench` and its kin call what they are given once, and it is executed.
-- `triton.testing.perf_report` runs each of its lines at the first size alone: the others would give the same
+- `triton.testing.do_bench` and its variants call their function once, and its launches are executed.
+- `triton.testing.perf_report` runs each of its lines at the first size only: the others would give the same
   times. It needs neither pandas nor matplotlib, and writes no table.
 """
 
@@ -18,9 +18,9 @@ from typing import Any
 import triton.testing
 
 from tracing.upstream.patch import Method, patched, replaced
+from tracing.upstream.triton_autotuner import is_autotuner
 
 MILLISECONDS = 1.0
-_AUTOTUNER = "triton.runtime.autotuner"
 
 
 class _Trial(threading.local):
@@ -34,7 +34,7 @@ TRIAL = _Trial()
 
 @contextmanager
 def installed(is_virtual: Callable[[], bool]) -> Iterator[None]:
-    """Inside, Triton's benchmarks measure nothing; `is_virtual` tells whether the active driver is ours."""
+    """Inside, Triton's benchmarks measure nothing; `is_virtual` returns True if the active driver is ours."""
     with ExitStack() as stack:
         for name in [name for name in vars(triton.testing) if name.startswith("do_bench")]:
             stack.enter_context(patched(triton.testing, name, _once(is_virtual)))
@@ -43,7 +43,7 @@ def installed(is_virtual: Callable[[], bool]) -> Iterator[None]:
 
 
 def tried(call: Callable[[], object], *arguments: Any, quantiles: Any = None, **options: Any) -> Any:
-    """What Triton's autotuner measures a configuration with; raises what launching it raises."""
+    """Measure one configuration for Triton's autotuner; raises what launching it raises."""
     with replaced(TRIAL, "active", True):
         call()
     return _times(quantiles)
@@ -55,7 +55,7 @@ def _once(is_virtual: Callable[[], bool]) -> Callable[[Method], Method]:
         def do_bench(call: Callable[[], object], *arguments: Any, **options: Any) -> Any:
             if not is_virtual():
                 return original(call, *arguments, **options)
-            if sys._getframe(1).f_globals.get("__name__") == _AUTOTUNER:
+            if is_autotuner(sys._getframe(1)):
                 return tried(call, quantiles=options.get("quantiles"))
             call()
             return _times(options.get("quantiles"), options.get("return_mode"))

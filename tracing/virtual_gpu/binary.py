@@ -1,4 +1,4 @@
-"""What a driver finds out when it loads a kernel: registers, spills, and how many threads a program may have.
+"""What a driver reads when it loads a kernel: registers, spills, and how many threads a program may have.
 
 Read from the binary itself. A cubin has a section `.nv.info` of attributes, an hsaco a note of MessagePack.
 Sources: NVIDIA's cuobjdump --dump-resource-usage, with which the tests compare; LLVM's "User Guide for AMDGPU

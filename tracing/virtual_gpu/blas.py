@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 import torch
-from triton._C.libtriton import amd, nvidia
 
 from tracing.interpreter.builder import not_executable
+from tracing.upstream.libtriton import amd, nvidia
 from tracing.upstream.patch import replaced
 
 

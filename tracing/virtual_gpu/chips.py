@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from triton.backends.compiler import GPUTarget
-
 from tracing.errors import Problem
+from tracing.upstream.backends import GPUTarget
 
 DEFAULT_TARGET = "sm_90"
 
@@ -59,8 +58,8 @@ def parse_target(text: str) -> GPUTarget:
     Raises Problem for a name that is not in the table of known chips.
     """
     if text not in CHIPS:
-        found = f"unknown target {text!r}: known are {', '.join(CHIPS)}"
-        raise Problem(found, "use sm_90 for an H100, gfx942 for an MI300X")
+        problem = f"unknown target {text!r}: known are {', '.join(CHIPS)}"
+        raise Problem(problem, "use sm_90 for an H100, gfx942 for an MI300X")
     if number := re.fullmatch(r"sm_(\d+)", text):
         return GPUTarget("cuda", int(number[1]), 32)
     # CDNA (gfx9) runs 64 threads in lockstep, RDNA (gfx10 and later) 32.

@@ -1,4 +1,4 @@
-"""What Triton asks of a driver and of a device, answered without either."""
+"""A driver for Triton that needs no device."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
-import torch._dynamo
-from triton.backends.compiler import GPUTarget
-from triton.runtime.driver import driver
 
 from tracing import interpreter
 from tracing.errors import Problem
+from tracing.upstream.backends import GPUTarget
+from tracing.upstream.driver import active_driver, benchmarker, driven_by
+from tracing.upstream.dynamo import untraced
 from tracing.virtual_gpu import benchmarks
 from tracing.virtual_gpu.binary import resources
 from tracing.virtual_gpu.chips import CHIPS, device_index
@@ -26,16 +26,14 @@ def installed(name: str, target: GPUTarget, *, execute: bool) -> Iterator[None]:
 
     Raises Problem if it does so already.
     """
-    if isinstance(driver._active, _Driver):
-        found = f"a virtual GPU ({driver._active.name}) is active already"
-        raise Problem(found, "leave it before entering another")
+    if isinstance(active_driver(), _Driver):
+        problem = f"a virtual GPU ({active_driver().name}) is active already"
+        raise Problem(problem, "leave it before entering another")
     with ExitStack() as stack:
         stack.callback(interpreter.forget)
-        # `active` would look for a GPU; None, not looked for yet, is restored as None.
-        stack.callback(driver.set_active, driver._active)
-        driver.set_active(_Driver(name, target, execute))
+        stack.enter_context(driven_by(_Driver(name, target, execute)))
         stack.enter_context(interpreter.compiles_wait())
-        stack.enter_context(benchmarks.installed(lambda: isinstance(driver._active, _Driver)))
+        stack.enter_context(benchmarks.installed(lambda: isinstance(active_driver(), _Driver)))
         yield
 
 
@@ -48,7 +46,7 @@ class _Utilities:
 
     def get_device_properties(self, device: int | None) -> dict[str, Any]:
         chip, amd = CHIPS[self.name], self.target.backend == "hip"
-        found: dict[str, Any] = {
+        answers: dict[str, Any] = {
             "max_shared_mem": chip.shared_bytes,
             "multiprocessor_count": chip.processors,
             # of CDNA's registers HIP counts half: the others are those of its matrix units
@@ -59,16 +57,16 @@ class _Utilities:
             "mem_bus_width": chip.memory_bits,
         }
         if amd:
-            found |= {"arch": self.name, "max_threads_per_sm": chip.threads, "cooperativeLaunch": 0}
-        return found
+            answers |= {"arch": self.name, "max_threads_per_sm": chip.threads, "cooperativeLaunch": 0}
+        return answers
 
     # Module, function, registers (None: the binary does not say), spilled registers, threads of a program.
     # A module would be unloaded by the driver active when the kernel is collected, perhaps a real one.
     def load_binary(
         self, name: str, kernel: bytes, shared: int, device: int
     ) -> tuple[None, int, int | None, int, int]:
-        found = resources(kernel)
-        return None, 1, found.registers, found.spills, found.threads
+        used = resources(kernel)
+        return None, 1, used.registers, used.spills, used.threads
 
     def set_printf_fifo_size(self, size: int) -> None: ...
 
@@ -80,7 +78,7 @@ class _Launcher:
         self.source = source
 
     # Dynamo would trace into the interpreter, as it is called in the frames of a compiled function.
-    @torch._dynamo.disable  # type: ignore[untyped-decorator, unused-ignore]
+    @untraced
     def __call__(
         self,
         x: int,
@@ -96,7 +94,7 @@ class _Launcher:
     ) -> None:
         if enter is not None:
             enter(metadata)
-        if driver._active.execute and not benchmarks.TRIAL.active:
+        if active_driver().execute and not benchmarks.TRIAL.active:
             interpreter.execute(self.source, arguments, (x, y, z))
         if leave is not None:
             leave(metadata)
@@ -141,6 +139,6 @@ class _Driver:
 
 def _benchmark(call: Callable[[], object], *arguments: Any, **options: Any) -> Any:
     # triton.autotune keeps its benchmarker for good, also after the virtual GPU is gone.
-    if not isinstance(driver._active, _Driver):
-        return driver.active.get_benchmarker()(call, *arguments, **options)
+    if not isinstance(active_driver(), _Driver):
+        return benchmarker()(call, *arguments, **options)
     return benchmarks.tried(call, *arguments, **options)

@@ -14,6 +14,8 @@ from typing import Any
 
 import torch
 
+from tracing.upstream.operator_schemas import implementations
+
 _HALF = (torch.float16, torch.bfloat16)
 _PRODUCTS = ("mm", "bmm", "addmm", "baddbmm", "addmv", "dot")
 _WITH_OUT = ("mm", "bmm", "addmm", "baddbmm", "addmv")
@@ -21,16 +23,13 @@ _WITH_OUT = ("mm", "bmm", "addmm", "baddbmm", "addmv")
 
 @contextmanager
 def installed() -> Iterator[None]:
-    """Inside, these operators of every thread compute in float32 what they are given in half precision."""
-    library: Any = torch.library.Library("aten", "IMPL")  # type: ignore[no-untyped-call, unused-ignore]
-    try:
+    """While active, these operators compute half-precision inputs in float32, on every thread."""
+    with implementations("aten") as library:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that kernels of torch's own are replaced
             for name, made in _overrides():
                 library.impl(name, made, "CPU", with_keyset=True, allow_override=True)
         yield
-    finally:
-        library._destroy()
 
 
 def _overrides() -> Iterator[tuple[str, Callable[..., Any]]]:

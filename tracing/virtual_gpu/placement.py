@@ -1,12 +1,12 @@
-"""Tensors that a program asks for on "cuda" lie in the memory of the host, and say that they are on "cuda:0".
+"""Put tensors that a program makes on "cuda" into host memory, and let them report the device "cuda:0".
 
 One function mode below all others maps devices in calls: `torch.empty(n, device="cuda")`, `x.to("cuda:0")`,
 `module.cuda()`, `torch.set_default_device("cuda")`. Every dense tensor of the host answers the program's
-`x.device` and `x.is_cuda` as one of the device would: which of them a program means for the host cannot be
-told after an operator. torch's own code, and this project's, gets the truth.
+`x.device` and `x.is_cuda` as one of the device would: after an operator nothing shows which of
+them the program means to be on the host. torch's own code, and this project's, gets the truth.
 
-`x.cpu()` is a copy, as on a GPU, so what a kernel does afterwards is not seen in it. So is `x.cuda()`, unless
-the program made `x` on the device.
+`x.cpu()` is a copy, as on a GPU, so later writes of a kernel do not change it. `x.cuda()` is a copy, too,
+unless the program made `x` on the device.
 
 Dynamo does not trace the mode: it is taken from the stack that Dynamo sees, and devices are mapped where
 Dynamo adds a call to a graph.
@@ -21,21 +21,24 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
-from torch._dynamo.output_graph import SubgraphTracer
-from torch._dynamo.variables.tensor import TensorVariable
-from torch._dynamo.variables.torch_function import SymbolicTorchFunctionState
 from torch.overrides import TorchFunctionMode
-from torch.utils import _pytree as pytree
-from torch.utils._device import DeviceContext
 from torch.utils.weak import WeakIdKeyDictionary
 
+from tracing.upstream.dynamo_tracing import (
+    around_default_device,
+    around_device_attributes,
+    around_graph_calls,
+    around_mode_stack,
+)
 from tracing.upstream.patch import Method, patched, replaced
+from tracing.upstream.tensor_subclasses import tree_map_only
 from tracing.virtual_gpu.asker import is_program, program_asks
 
 HOST = torch.device("cpu")
 DEVICE = torch.device("cuda", 0)
 _PLAIN = (torch.Tensor, torch.nn.Parameter)  # not the fake ones that a compiler traces with
 _TENSOR: Any = torch.Tensor
+_GENERATOR = torch.Generator  # while this is active, torch's name is another's
 _DEVICE_OF, _IS_CUDA, _IS_CPU = (getattr(_TENSOR, name).__get__ for name in ("device", "is_cuda", "is_cpu"))
 
 
@@ -59,13 +62,12 @@ def on_host(device: Any) -> Any:
 
 @contextmanager
 def installed() -> Iterator[None]:
-    """Inside, "cuda" is a device on which this thread can make tensors."""
+    """While active, this thread can make tensors on "cuda"."""
     with ExitStack() as stack:
-        stack.enter_context(patched(SymbolicTorchFunctionState, "__init__", _without_placement))
-        stack.enter_context(patched(SubgraphTracer, "create_proxy", _on_host_in_graphs))
-        stack.enter_context(patched(TensorVariable, "method_attr_device", _traced_as_on_device))
-        stack.enter_context(patched(TensorVariable, "method_attr_is_cuda", _traced_as_on_device))
-        stack.enter_context(patched(DeviceContext, "__init__", _with_device(1)))
+        stack.enter_context(around_mode_stack(_without_placement))
+        stack.enter_context(around_graph_calls(_on_host_in_graphs))
+        stack.enter_context(around_device_attributes(_traced_as_on_device))
+        stack.enter_context(around_default_device(_with_device(1)))
         stack.enter_context(patched(torch, "load", _with_map_location))
         stack.enter_context(patched(torch.amp.autocast, "__init__", _autocast_on_host))
         stack.enter_context(replaced(torch, "Generator", _Generator))
@@ -102,9 +104,9 @@ class Placement(TorchFunctionMode):
             args = [on_host(value) if isinstance(value, torch.device) else value for value in args]
         if kwargs.get("device") is None:
             return func(*args, **kwargs)
-        place = on_host(kwargs["device"])
-        result = func(*args, **{**kwargs, "device": place})
-        return self._asked_for(result) if place is HOST else result
+        device = on_host(kwargs["device"])
+        result = func(*args, **{**kwargs, "device": device})
+        return self._asked_for(result) if device is HOST else result
 
     def _asked_for(self, tensor: Any) -> Any:
         if type(tensor) in _PLAIN:
@@ -118,23 +120,23 @@ class Placement(TorchFunctionMode):
         device = kwargs.get("device")
         if device is None:
             return func(x, *args, **kwargs)
-        place = on_host(device)
-        kwargs["device"] = place
-        kwargs["copy"] = kwargs.get("copy") or self._leaves(x, place)
+        target = on_host(device)
+        kwargs["device"] = target
+        kwargs["copy"] = kwargs.get("copy") or self._leaves(x, target)
         result = func(x, *args, **kwargs)
-        return self._asked_for(result) if place is HOST else result
+        return self._asked_for(result) if target is HOST else result
 
     def _cuda(self, func: Method, x: torch.Tensor, device: Any = None, **kwargs: Any) -> Any:
-        place = on_host(DEVICE if device is None else device)
-        return self._asked_for(x.to(place, copy=True)) if self._leaves(x, place) else x
+        target = on_host(DEVICE if device is None else device)
+        return self._asked_for(x.to(target, copy=True)) if self._leaves(x, target) else x
 
     def _cpu(self, func: Method, x: torch.Tensor, **kwargs: Any) -> Any:
         return x.to("cpu", copy=True) if self._leaves(x, "cpu") else func(x, **kwargs)
 
-    def _leaves(self, x: torch.Tensor, place: Any) -> bool:
+    def _leaves(self, x: torch.Tensor, target: Any) -> bool:
         # whether a GPU would copy what the program moves; depth: this method, its caller, and the mode
-        at_home = place is HOST and x in self._made
-        moved = type(x) in _PLAIN and torch.device(place).type == "cpu" and not at_home
+        at_home = target is HOST and x in self._made
+        moved = type(x) in _PLAIN and torch.device(target).type == "cpu" and not at_home
         return moved and program_asks(triton=False, depth=3)
 
 
@@ -180,10 +182,10 @@ def _autocast_on_host(original: Method) -> Method:
 
 class _GeneratorType(type):
     def __instancecheck__(cls, instance: object) -> bool:
-        return isinstance(instance, torch._C.Generator)
+        return isinstance(instance, _GENERATOR)
 
     def __call__(cls, device: Any = None) -> torch.Generator:
-        return torch._C.Generator(on_host(device) or HOST)
+        return _GENERATOR(on_host(device) or HOST)
 
 
 class _Generator(metaclass=_GeneratorType):
@@ -222,7 +224,7 @@ def _on_host_in_graphs(original: Method) -> Method:
     ) -> Any:
         if kind == "call_method" and target == "cuda":
             target, args, kwargs = "to", (args[0], DEVICE), {}
-        args, kwargs = pytree.tree_map_only(torch.device, on_host, (args, kwargs))
+        args, kwargs = tree_map_only(torch.device, on_host, (args, kwargs))
         if kwargs and kwargs.get("device") is not None:
             kwargs = {**kwargs, "device": on_host(kwargs["device"])}
         if kind == "call_method" and target == "to" and len(args) > 1 and isinstance(args[1], (str, int)):

@@ -1,4 +1,4 @@
-"""What a program asks of `torch.cuda`, answered for the target."""
+"""Answer a program's calls of `torch.cuda` as the target's device would."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
-import torch._dynamo
 import torch.cuda.nvtx
-from triton.backends.compiler import GPUTarget
 
+from tracing.upstream.backends import GPUTarget
+from tracing.upstream.dynamo import constant_result
 from tracing.upstream.patch import Method, patched, replaced
 from tracing.virtual_gpu import streams
 from tracing.virtual_gpu.asker import program_asks
@@ -23,7 +23,7 @@ _Answers = Mapping[str, Callable[..., Any]]
 
 @contextmanager
 def installed(name: str, target: GPUTarget) -> Iterator[None]:
-    """Inside, the program finds one CUDA device, which is the target; torch's own code finds none."""
+    """While active, the program sees one CUDA device, the target; torch's own code sees none."""
     with ExitStack() as stack:
         stack.callback(streams.set_stream, streams.DEFAULT)
         for question, answer in _facts(name, target).items():
@@ -42,19 +42,19 @@ def installed(name: str, target: GPUTarget) -> Iterator[None]:
 
 
 def _facts(name: str, target: GPUTarget) -> _Answers:
-    found = properties(name, target)
+    device_properties = properties(name, target)
     return {
         "is_available": lambda: True,
         "is_initialized": lambda: True,
         "device_count": lambda: 1,
         "current_device": lambda: 0,
-        "get_device_name": lambda device=None: found.name,
+        "get_device_name": lambda device=None: device_properties.name,
         "get_device_capability": lambda device=None: capability(name, target),
-        "get_device_properties": lambda device=None: found,
+        "get_device_properties": lambda device=None: device_properties,
         "get_arch_list": lambda: [name],
         "is_bf16_supported": lambda including_emulation=True: True,
         "is_tf32_supported": lambda: target.backend == "cuda",
-        "mem_get_info": lambda device=None: (found.total_memory, found.total_memory),
+        "mem_get_info": lambda device=None: (device_properties.total_memory,) * 2,
     }
 
 
@@ -116,11 +116,9 @@ def _for_the_program(answer: Callable[..., Any]) -> Callable[[Method], Method]:
 
 
 def _constant(answer: Callable[..., Any]) -> Callable[[Method], Method]:
-    # Dynamo asks while it traces, and takes what it is told for good
+    # Dynamo asks while it traces, and keeps the answer in the compiled code
     def wrapper(original: Method) -> Method:
         asked = _for_the_program(answer)(original)
-        constant: Any = torch._dynamo.assume_constant_result
-        marked: Method = constant(functools.wraps(original)(asked))
-        return marked
+        return constant_result(functools.wraps(original)(asked))
 
     return wrapper

@@ -1,16 +1,17 @@
-"""Does the virtual GPU work with this torch and this Triton? It rests on private parts of both."""
+"""Check that the virtual GPU works with the installed torch and Triton."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 import torch
-import torch._inductor.config as inductor_config
 import triton
 import triton.language as tl
-from torch._inductor.runtime.triton_heuristics import CachingAutotuner
-from triton.runtime.driver import driver
 
+from tracing.upstream.driver import active_driver
+from tracing.upstream.inductor_autotuner import trial_method
+from tracing.upstream.inductor_config import setting
+from tracing.upstream.knobs import LaunchExitHook
 from tracing.virtual_gpu import virtual_gpu
 
 
@@ -20,9 +21,8 @@ def self_test() -> list[str]:
     Compiles three small kernels: some 10 s with cold caches.
     """
     checks = (_check_direct_launch, _check_compiled, _check_restored)
-    return [
-        f"{check.__name__.removeprefix('_check_')}: {found}" for check in checks if (found := _failure(check))
-    ]
+    failures = {check.__name__.removeprefix("_check_"): _failure(check) for check in checks}
+    return [f"{name}: {failure}" for name, failure in failures.items() if failure]
 
 
 @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
@@ -53,11 +53,12 @@ def _check_compiled() -> str:
     launched: list[object] = []
     x = torch.randn(8, 40)
     with virtual_gpu():
-        triton.knobs.runtime.launch_exit_hook.add(launched.append)
+        hook = LaunchExitHook(launched.append)
+        hook.join()
         try:
             actual = torch.compile(lambda x: torch.softmax(x, -1).exp())(x)
         finally:
-            triton.knobs.runtime.launch_exit_hook.remove(launched.append)
+            hook.leave()
     if not launched:
         return "torch.compile launched no Triton kernel that calls the launch hooks"
     return (
@@ -66,8 +67,8 @@ def _check_compiled() -> str:
 
 
 def _check_restored() -> str:
-    before = inductor_config.cpu_backend, driver._active, vars(CachingAutotuner)["bench"]
+    before = setting("cpu_backend"), active_driver(), trial_method()
     with virtual_gpu():
         pass
-    after = inductor_config.cpu_backend, driver._active, vars(CachingAutotuner)["bench"]
+    after = setting("cpu_backend"), active_driver(), trial_method()
     return "" if before == after else "the patches were not undone"

@@ -27,7 +27,7 @@ _JUDGES: tuple[tuple[Any, str, Any], ...] = (
 
 @contextmanager
 def results_not_judged() -> Iterator[None]:
-    """Inside, the program's comparisons of values hold: its kernels have written nothing."""
+    """While active, the program's comparisons of tensors succeed: its kernels have written nothing."""
     with ExitStack() as stack:
         for owner, name, answer in _JUDGES:
             if hasattr(owner, name):

@@ -15,13 +15,12 @@ import tempfile
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from triton._C.libtriton import ir, llvm
-
 from tracing.compiler.adders import new_context
 from tracing.compiler.child import in_child
 from tracing.compiler.opt import printing
 from tracing.compiler.symbols import function
 from tracing.errors import Problem
+from tracing.upstream.libtriton import ir, llvm
 
 _SECONDS = 86400.0  # its user stops it
 _EMPTY = "module {}"

@@ -16,16 +16,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from triton import knobs
-from triton.backends.compiler import GPUTarget
-from triton.backends.nvidia import compiler
-from triton.compiler.compiler import make_backend
-from triton.runtime.errors import PTXASError
-
 from tracing.errors import Problem
+from tracing.upstream.backends import GPUTarget, PTXASError, default_assembler, make_backend
+from tracing.upstream.knobs import assembled_by, assembler_tools, ptxas_options
 
 LEVELS = (0, 1, 2, 3)
-_KNOBS = {"ptxas": "ptxas", "ptxas-blackwell": "ptxas_blackwell"}  # name of the binary -> attribute
 _DEFAULTS: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -40,13 +35,9 @@ class Assembler:
 
 def assemblers(arch: int) -> list[Assembler]:
     """The assemblers that Triton uses, that for this architecture first; may be empty."""
-    levels = []
-    for name, attribute in _KNOBS.items():
-        with contextlib.suppress(RuntimeError):  # raised by the knob where no such binary runs
-            tool = getattr(knobs.nvidia, attribute)
-            levels.append(Assembler(name, tool.version, Path(tool.path)))
-    default = compiler.get_ptxas(arch).path if levels else ""
-    return sorted(levels, key=lambda one: str(one.path) != default)
+    known = [Assembler(*tool) for tool in assembler_tools()]
+    default = default_assembler(arch) if known else None
+    return sorted(known, key=lambda one: one.path != default)
 
 
 def tools() -> list[Path]:
@@ -75,7 +66,7 @@ def assemble(
     """
     backend = make_backend(GPUTarget("cuda", arch, 32))
     level = [] if opt is None else ["--opt-level", str(opt)]
-    extra = [options.get("ptx_options") or knobs.nvidia.ptxas_options or "", *level]
+    extra = [options.get("ptx_options") or ptxas_options(), *level]
     parsed = backend.parse_options({**options, "ptx_options": " ".join(extra).strip() or None})
     with _assembler(assembler, arch), contextlib.redirect_stdout(io.StringIO()):  # it prints PTX that fails
         try:
@@ -87,16 +78,13 @@ def assemble(
 
 @contextlib.contextmanager
 def _assembler(name: str | None, arch: int) -> Iterator[None]:
-    # the backend asks one of two knobs, by architecture; the border differs from release to release
     if name is None:
         yield
         return
     known = {one.name: one for one in assemblers(arch)}
     if name not in known:
         raise Problem(f"there is no assembler {name}", f"this installation has {', '.join(known) or 'none'}")
-    with knobs.nvidia.scope():
-        for attribute in _KNOBS.values():
-            setattr(knobs.nvidia, attribute, str(known[name].path))
+    with assembled_by(known[name].path):
         yield
 
 

@@ -10,10 +10,9 @@ import ctypes
 from collections.abc import Sequence
 from typing import Any
 
-from triton._C import libtriton
-
 from tracing.compiler.symbols import function
 from tracing.errors import Problem
+from tracing.upstream.libtriton import libtriton
 
 _ALLOW = "_ZN4mlir11MLIRContext25allowUnregisteredDialectsEb"
 _ALLOWED = "_ZN4mlir11MLIRContext26allowsUnregisteredDialectsEv"

@@ -15,8 +15,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from triton._C.libtriton import ir, llvm
-
 from tracing.compiler.adders import adder, new_context
 from tracing.compiler.child import in_child
 from tracing.compiler.opt import printing
@@ -24,6 +22,7 @@ from tracing.compiler.opt.diagnostics import diagnostics, unmet, without_added
 from tracing.compiler.opt.pipeline_text import PassText, reproducer_passes
 from tracing.environment import show_diagnostics
 from tracing.errors import Problem
+from tracing.upstream.libtriton import ir, llvm
 
 _SPLIT = re.compile(r"^// -----[ \t]*\n", re.MULTILINE)
 _DAY = 86400.0  # seconds: a pass is stopped by its user

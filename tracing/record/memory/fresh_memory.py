@@ -17,6 +17,7 @@ from tracing.interpreter.gates import Mask
 from tracing.launch.memory_block import Bytes, MemoryBlock, logical, strided
 from tracing.launch.tensors import has_memory, tensor_meta
 from tracing.upstream.patch import Method, replaced
+from tracing.upstream.tensor_subclasses import storage_key
 
 BYTES = 1 << 30  # of storages that are watched
 _STORAGES = 64
@@ -71,14 +72,14 @@ class FreshMemory:
         """
         storage = tensor.untyped_storage()
         unwritten = np.ones(storage.nbytes(), np.bool_)
-        earlier = self._drop(storage._cdata)
+        earlier = self._drop(storage_key(storage))
         unwritten[:nbytes] = earlier.unwritten[:nbytes] if earlier else False
         self._watch(storage, unwritten)
 
     def wrote(self, tensors: Iterable[torch.Tensor]) -> None:
         """Note that an operator wrote these tensors."""
         for tensor in tensors:
-            fresh = self._fresh.get(tensor.untyped_storage()._cdata)
+            fresh = self._fresh.get(storage_key(tensor.untyped_storage()))
             if fresh is not None:
                 start = tensor.storage_offset() * tensor.element_size()
                 strided(fresh.unwritten[start:], tensor_meta(tensor), 1)[...] = False
@@ -87,12 +88,12 @@ class FreshMemory:
     def of(self, tensor: torch.Tensor) -> Fresh | None:
         """What is not written of a tensor's storage; None: all of it is."""
         storage = tensor.untyped_storage()
-        fresh = self._fresh.get(storage._cdata)
+        fresh = self._fresh.get(storage_key(storage))
         if fresh is None:
             return None
         moved = fresh.address != storage.data_ptr() or len(fresh.copy) != storage.nbytes()
         if moved or fresh.changed():
-            self._drop(storage._cdata)
+            self._drop(storage_key(storage))
             return None
         return fresh
 
@@ -126,7 +127,7 @@ class FreshMemory:
             @functools.wraps(original)
             def called(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
                 if has_memory(tensor) and tensor.layout is torch.strided:
-                    self._drop(tensor.untyped_storage()._cdata)
+                    self._drop(storage_key(tensor.untyped_storage()))
                 return original(tensor, *args, **kwargs)
 
             return called

@@ -15,6 +15,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from tracing.digest.host import bits
 from tracing.launch.tensors import tensor_meta
 from tracing.model import Reread, TensorMeta
+from tracing.upstream.tensor_subclasses import storage_key
 from tracing.views import element_bytes, relation
 
 _BYTES = 16 << 20  # of a view that is digested again
@@ -60,7 +61,7 @@ class Rereads:
         ]
 
     def _again(self, tensor: torch.Tensor) -> Iterator[tuple[_Write, str]]:
-        known = self._storages.get(tensor.untyped_storage()._cdata)
+        known = self._storages.get(storage_key(tensor.untyped_storage()))
         meta = tensor_meta(tensor) if known else None
         for write in known.writes if known else ():
             if meta is None or write.meta == meta or _between(write.meta, meta) == "disjoint":
@@ -79,16 +80,17 @@ class Rereads:
         self.overwritten([tensor for _, tensor in tensors])
         for position, tensor in tensors:
             storage = tensor.untyped_storage()
-            if storage._cdata not in self._storages:
+            key = storage_key(storage)
+            if key not in self._storages:
                 self._sweep()
                 reference = StorageWeakRef(storage)  # type: ignore[no-untyped-call]
-                self._storages[storage._cdata] = _Storage(reference, storage.data_ptr(), storage.nbytes(), [])
-            self._storages[storage._cdata].writes.append(_Write(launch, position, tensor_meta(tensor)))
+                self._storages[key] = _Storage(reference, storage.data_ptr(), storage.nbytes(), [])
+            self._storages[key].writes.append(_Write(launch, position, tensor_meta(tensor)))
 
     def overwritten(self, tensors: Iterable[torch.Tensor]) -> None:
         """Note that somebody wrote these: what launches left there is gone."""
         for tensor in tensors:
-            known = self._storages.get(tensor.untyped_storage()._cdata)
+            known = self._storages.get(storage_key(tensor.untyped_storage()))
             if known is not None and known.writes:
                 meta = tensor_meta(tensor)
                 known.writes[:] = [one for one in known.writes if _between(one.meta, meta) == "disjoint"]

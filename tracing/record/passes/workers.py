@@ -7,36 +7,28 @@ recorder of its own, whose files lie beside those of this process.
 
 from __future__ import annotations
 
-import functools
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from torch._inductor import async_compile
-
 from tracing.model import NotCovered
 from tracing.record.passes.recorder import PassRecorder
 from tracing.store import RunWriter
-from tracing.upstream.patch import replaced
+from tracing.upstream.inductor_compiler import worker_jobs
 
-JOB = "_worker_compile_triton"  # by this name, in async_compile, in torch 2.11 to 2.15
 _recorders: dict[tuple[str, int], PassRecorder] = {}  # of this worker, by run and process
 
 
 @contextmanager
 def recorded_in_workers(writer: RunWriter, *, print_ir: bool = False) -> Iterator[None]:
     """While active, kernels that Inductor compiles in worker processes are recorded into the run, too."""
-    original = getattr(async_compile, JOB, None)
-    if original is None:
-        what = "compiler passes in Inductor's compile workers, which this torch starts in another way"
-        writer.append(NotCovered(what, "TORCHINDUCTOR_COMPILE_THREADS=1"))
-        yield
-        return
     path = str(writer.path.resolve())
-    job = functools.partial(recorded_job, path, writer.rank, print_ir, original)
-    with replaced(async_compile, JOB, job):
+    with worker_jobs(recorded_job, path, writer.rank, print_ir) as replaced:
+        if not replaced:
+            what = "compiler passes in Inductor's compile workers, which this torch starts in another way"
+            writer.append(NotCovered(what, "TORCHINDUCTOR_COMPILE_THREADS=1"))
         yield
 
 

@@ -1,0 +1,55 @@
+"""All contracts together, as `tracing doctor` checks them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tracing import upstream
+from tracing.upstream import contracts, inductor_autotuner
+
+FILES = {path.stem for path in Path(str(upstream.__file__)).parent.glob("*.py")}
+WITHOUT = {"__init__", "contract", "contracts", "patch"}  # these name nothing of torch or Triton
+
+
+def test_every_file_has_a_contract_and_a_test() -> None:
+    tests = {path.stem.removeprefix("test_") for path in Path(__file__).parent.glob("test_*.py")}
+
+    assert contracts.FEATURES.keys() == FILES - WITHOUT
+    assert tests >= FILES - WITHOUT
+
+
+def test_every_feature_works_with_the_installed_versions() -> None:
+    assert [feature for feature in contracts.features() if feature.failure] == []
+
+
+def test_a_renamed_method_switches_one_feature_off_and_says_what_is_missing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delattr(inductor_autotuner.CachingAutotuner, "bench")
+
+    off = [feature for feature in contracts.features() if feature.failure]
+
+    assert [feature.module for feature in off] == ["inductor_autotuner"]
+    assert "CachingAutotuner with bench" in off[0].failure
+
+
+def test_a_file_that_cannot_be_imported_switches_its_feature_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(contracts.FEATURES, "no_such_file", "nothing")
+
+    *_, last = contracts.features()
+
+    assert last.failure.startswith("ModuleNotFoundError")
+
+
+def test_the_doctor_prints_each_feature_and_exits_with_0() -> None:
+    command = [sys.executable, "-m", "tracing", "doctor", "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+
+    found = json.loads(done.stdout)
+    assert done.returncode == 0
+    assert {feature["module"] for feature in found["features"]} == FILES - WITHOUT

@@ -1,0 +1,50 @@
+"""`tracing doctor`: which features work with the installed torch and Triton."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from importlib.metadata import version
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from tracing.cli.app import app, out
+from tracing.upstream.contracts import Feature, features
+
+
+@app.command()
+def doctor(as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False) -> None:
+    """Check which features work with the installed torch and Triton.
+
+    Recording rests on private objects of torch and Triton, which each release may change. Every
+    feature checks the objects that it uses. Launches no kernel and needs no GPU.
+
+    Exit status: 0 if every feature works, 1 if one is off.
+
+    Example: tracing doctor --json | jq '.features[] | select(.failure != "")'
+
+    Keys of --json: torch, triton (versions), features (name, module, failure; failure is empty if
+    the feature works, and module is the file of tracing/upstream that needs a change).
+    """
+    versions = {package: version(package) for package in ("torch", "triton")}
+    checked = []
+    for feature in features():
+        checked.append(feature)
+        if not as_json:
+            out.print(_line(feature))
+    off = sum(bool(feature.failure) for feature in checked)
+    if as_json:
+        rows = [asdict(feature) for feature in checked]
+        out.print(Text(json.dumps({**versions, "features": rows})))
+    else:
+        with_versions = f"with torch {versions['torch']} and Triton {versions['triton']}"
+        out.print(Text(f"{len(checked) - off} of {len(checked)} features work {with_versions}"))
+    raise typer.Exit(1 if off else 0)
+
+
+def _line(feature: Feature) -> Text:
+    if not feature.failure:
+        return Text(f"ok   {feature.name}")
+    return Text(f"off  {feature.name}\n     {feature.failure}\n     tracing/upstream/{feature.module}.py")

@@ -1,0 +1,23 @@
+"""Whether a CUDA graph is being captured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+
+from tracing.upstream.contract import require
+
+# () -> bool: True while the current stream is captured into a graph: nothing may wait for the device then.
+# torch.cuda.is_current_stream_capturing() asks the same, but the virtual GPU answers it. A torch that was
+# built for CPUs has no native function, and its public function returns False.
+is_capturing: Callable[[], bool] = getattr(
+    torch._C, "_cuda_isCurrentStreamCapturing", torch.cuda.is_current_stream_capturing
+)
+
+
+def contract() -> None:
+    """Raise Broken or another error if torch or Triton has changed what this file relies on."""
+    require(callable(is_capturing), "a function that says whether a graph is captured")
+    if torch.cuda.is_available():
+        require(is_capturing() is False, "False while no graph is captured")

@@ -1,0 +1,54 @@
+"""Inductor's compiler: the compile of one graph, its worker processes, and its choice among kernels."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+
+from torch._inductor import async_compile
+from torch._inductor.compile_fx import _InProcessFxCompile
+from torch._inductor.select_algorithm import AlgorithmSelectorCache
+
+from tracing.upstream.contract import require, require_methods, require_parameters
+from tracing.upstream.patch import Wrapper, patched, replaced
+
+_JOB = "_worker_compile_triton"  # the function of async_compile that a worker runs, in torch 2.11 to 2.15
+
+
+def around_codegen(wrapper: Wrapper) -> AbstractContextManager[None]:
+    """While active, each compile of a graph calls `wrapper(original)`. It may launch kernels as trials."""
+    return patched(_InProcessFxCompile, "codegen_and_compile", wrapper)
+
+
+def around_selection(wrapper: Wrapper) -> AbstractContextManager[None]:
+    """While active, each choice among templates and libraries calls `wrapper(original)`.
+
+    The arguments are: cache, name of the operation, choices, ...
+    """
+    return patched(AlgorithmSelectorCache, "__call__", wrapper)
+
+
+@contextmanager
+def worker_jobs(run: Callable[..., Any], *settings: Any) -> Iterator[bool]:
+    """While active, compile workers call `run(*settings, job, *args)` for each kernel, not `job(*args)`.
+
+    run, settings -- have to be picklable
+
+    Gives False if this torch has no such job: then nothing is replaced.
+    """
+    job = getattr(async_compile, _JOB, None)
+    if job is None:
+        yield False
+        return
+    with replaced(async_compile, _JOB, functools.partial(run, *settings, job)):
+        yield True
+
+
+def contract() -> None:
+    """Raise Broken or another error if torch or Triton has changed what this file relies on."""
+    require_methods(_InProcessFxCompile, "codegen_and_compile")
+    require_parameters(AlgorithmSelectorCache.__call__, "name", "choices")
+    with worker_jobs(print) as wrapped:
+        require(wrapped, f"torch._inductor.async_compile.{_JOB}")

@@ -1,0 +1,71 @@
+"""Functions that Triton compiles, and the sources from which it makes IR of them. Imports no torch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from typing import Any
+
+from triton.compiler.compiler import ASTSource
+from triton.experimental.gluon._runtime import GluonASTSource, GluonJITFunction
+from triton.runtime.jit import ConstexprFunction, JITFunction
+
+from tracing.upstream.contract import require, require_methods, require_parameters
+from tracing.upstream.patch import Wrapper, patched, replaced
+
+__all__ = [
+    "ASTSource",
+    "ConstexprFunction",
+    "GluonJITFunction",
+    "JITFunction",
+    "around_language_reads",
+    "around_launches",
+    "callable_helpers",
+]
+
+
+def around_launches(wrapper: Wrapper) -> AbstractContextManager[None]:
+    """While active, each launch `fn[grid](...)` calls `wrapper(original)`.
+
+    The arguments are those of JITFunction.run: function, *args, grid=, warmup=, **kwargs. A launch under
+    TRITON_INTERPRET=1 and a launch by Inductor's generated code do not pass here.
+    """
+    return patched(JITFunction, "run", wrapper)
+
+
+@contextmanager
+def around_language_reads(wrapper: Wrapper) -> Iterator[None]:
+    """While active, the two steps of a compile that read `triton.language` call `wrapper(original)`.
+
+    They are the hash of a function with all that it uses, and making IR of it; all later steps are C++.
+    """
+    # The class of the hash is private and has another name in other releases: JITCallable in 3.6 to 3.8.
+    hashed = next(base for base in JITFunction.__mro__ if "cache_key" in vars(base))
+    cache_key = property(wrapper(vars(hashed)["cache_key"].fget))
+    with ExitStack() as stack:
+        for source in (ASTSource, GluonASTSource):
+            stack.enter_context(patched(source, "make_ir", wrapper))
+        stack.enter_context(replaced(hashed, "cache_key", cache_key))
+        yield
+
+
+@contextmanager
+def callable_helpers(call: Callable[..., Any], bind: Callable[..., Any]) -> Iterator[None]:
+    """While active, a JITFunction can be called outside of a compile, by `call`, and is bound by `bind`.
+
+    call -- as __call__; Triton's raises an error
+    bind -- as __get__; Triton's functions are no descriptors
+    """
+    with replaced(JITFunction, "__call__", call), replaced(JITFunction, "__get__", bind):
+        yield
+
+
+def contract() -> None:
+    """Raise Broken or another error if torch or Triton has changed what this file relies on."""
+    require_methods(JITFunction, "run")
+    require_parameters(JITFunction.run, "grid", "warmup")
+    hashed = [base for base in JITFunction.__mro__ if "cache_key" in vars(base)]
+    require(hashed and isinstance(vars(hashed[0])["cache_key"], property), "the hash of a function")
+    for source in (ASTSource, GluonASTSource):
+        require_methods(source, "make_ir")
+    require_parameters(ASTSource.__init__, "fn", "signature", "constexprs")

@@ -1,0 +1,52 @@
+"""Operators of torch's dispatcher: which objects they are, and which are composite."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+from tracing.upstream.contract import require
+
+
+def is_operator(func: Any) -> bool:
+    """False for higher order operators (cond, flex_attention), which have no schema."""
+    return isinstance(func, torch._ops.OpOverload)
+
+
+def schema_of(func: Any) -> Any:
+    """The schema of an operator: `arguments` and `returns`, each with its `alias_info`."""
+    return func._schema
+
+
+def is_composite(name: str) -> bool:
+    """True for an operator that is made of others: "aten::reshape"."""
+    return bool(torch._C._dispatch_has_kernel_for_dispatch_key(name, "CompositeImplicitAutograd"))
+
+
+@contextmanager
+def implementations(namespace: str) -> Iterator[Any]:
+    """While active, the torch.library.Library that it gives replaces implementations of operators."""
+    library = torch.library.Library(namespace, "IMPL")  # type: ignore[no-untyped-call, unused-ignore]
+    try:
+        yield library
+    finally:
+        library._destroy()  # type: ignore[no-untyped-call, unused-ignore]
+
+
+def script_class(value: torch.ScriptObject) -> str:
+    """The name of the class of an object that C++ defines: "ProcessGroup"."""
+    return str(value._type().qualified_name()).rpartition(".")[2]  # type: ignore[no-untyped-call, unused-ignore]
+
+
+def contract() -> None:
+    """Raise Broken or another error if torch or Triton has changed what this file relies on."""
+    add = torch.ops.aten.add_.Tensor
+    require(is_operator(add) and not is_operator(torch.add), "operators that are known as such")
+    mutated = [argument.name for argument in schema_of(add).arguments if argument.alias_info]
+    require(mutated == ["self"], "the argument that add_ writes")
+    with implementations("aten") as library:
+        require(hasattr(library, "impl"), "a library that replaces implementations")
+    require(is_composite("aten::reshape") and not is_composite("aten::add.Tensor"), "composite operators")

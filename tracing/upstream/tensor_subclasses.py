@@ -1,0 +1,44 @@
+"""Which tensors have memory of their own: fake tensors and subclasses that wrap others."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensor
+from torch.utils._pytree import tree_leaves, tree_map_only
+
+from tracing.upstream.contract import require
+
+__all__ = ["NO_DISPATCH", "FakeTensor", "has_storage", "storage_key", "tree_leaves", "tree_map_only"]
+
+
+# The `__torch_dispatch__` of a class of tensors that has none of its own. This is a constant, and FakeTensor
+# the class itself, because the recorder compares both for every tensor of every operator.
+NO_DISPATCH = torch._C._disabled_torch_dispatch_impl
+
+
+# (tensor) -> bool: False for sparse tensors
+has_storage: Callable[[torch.Tensor], bool] = torch._C._has_storage
+
+
+# (storage) -> int: equal for two live objects if and only if they are the same storage
+storage_key: Callable[[torch.UntypedStorage], int] = operator.attrgetter("_cdata")
+
+
+def contract() -> None:
+    """Raise Broken or another error if torch or Triton has changed what this file relies on."""
+    dense, sparse = torch.ones(2), torch.ones(2).to_sparse()
+    require(has_storage(dense) and not has_storage(sparse), "storages of dense tensors")
+    require(
+        storage_key(dense.untyped_storage()) == storage_key(dense[1:].untyped_storage()),
+        "one number for each storage",
+    )
+    kinds: tuple[Any, ...] = (torch.Tensor, torch.nn.Parameter)
+    require(
+        all(kind.__torch_dispatch__ is NO_DISPATCH for kind in kinds), "plain tensors that do not dispatch"
+    )
+    fake: Any = FakeTensor
+    require(fake.__torch_dispatch__ is not NO_DISPATCH, "fake tensors that dispatch")
