@@ -58,7 +58,7 @@ def test_of_a_job_the_rank_is_named(tmp_path: Path) -> None:
 def racing(tmp_path_factory: pytest.TempPathFactory) -> tuple[store.Run, list[str]]:
     """The first run of data/racing.py, with its passes, and the commands below the race that another has."""
     runs = tmp_path_factory.mktemp("runs")
-    done = tracing("compare", str(DATA / "racing.py"), "--repeat", "2", "--perturb", runs=runs)
+    done = tracing("repeat", str(DATA / "racing.py"), "--times", "2", "--perturb", runs=runs)
     assert done.returncode == 1, done.stderr
     printed = [line.split("next")[1].strip() for line in done.stdout.splitlines() if "    next" in line]
     return store.Run(store.recorded(runs)[0]), printed

@@ -11,13 +11,13 @@ from tracing.attach import permission
 from tracing.attach.compiling import Wanted, wanted_of
 from tracing.attach.processes import Compiler, compilers
 from tracing.attach.terminal import Gdb, foreground
-from tracing.cli.app import app, out
+from tracing.cli.app import DEBUG, app, out
 from tracing.errors import Problem
 
 _START = "start one with `tracing debug CASE --pass NAME`, or with TRACING_STOP=kernel:stage:pass"
 
 
-@app.command()
+@app.command(rich_help_panel=DEBUG)
 def attach(
     pid: Annotated[int | None, typer.Argument(help="The process; without one, the one that waits.")] = None,
     which: Annotated[str, typer.Option("--pass", help="Go on to this pass; a glob.")] = "",

@@ -16,7 +16,7 @@ from tracing import environment, store
 from tracing.analyze.passes import pass_table as analysis
 from tracing.attach.compiling import Wanted, wanted_of
 from tracing.attach.terminal import Gdb, debugged, foreground
-from tracing.cli.app import RUNS, Runs, app, err
+from tracing.cli.app import DEBUG, RUNS, Runs, app, err
 from tracing.cli.passes.derived import open_derived
 from tracing.errors import Problem
 from tracing.program.case import known_cases
@@ -24,7 +24,7 @@ from tracing.program.case import known_cases
 GENERATOR = Path(__file__).parents[2] / "vscode" / "generate.py"
 
 
-@app.command()
+@app.command(rich_help_panel=DEBUG)
 def debug(
     what: Annotated[str, typer.Argument(metavar="RUN|CASE", help="A recorded run, or a case to run now.")],
     which: Annotated[

@@ -8,11 +8,11 @@ from typing import Annotated
 import typer
 
 from tracing.analyze.tables.export import write_parquet
-from tracing.cli.app import RUNS, Runs, app, out
+from tracing.cli.app import RUNS, SHARE, Runs, app, out
 from tracing.cli.passes.derived import open_derived
 
 
-@app.command()
+@app.command(rich_help_panel=SHARE)
 def export(
     names: Annotated[list[str], typer.Argument(metavar="RUN...")],
     parquet: Annotated[Path, typer.Option("--parquet", metavar="DIR", help="Write a Parquet file a table.")],

@@ -144,7 +144,7 @@ def _below(run: store.Run) -> list[str]:
 
 def of_results(a: store.Run, b: store.Run) -> str:
     """How the kernels are found that make the results of two runs differ."""
-    return f"tracing compare {quote(str(a.path))} {quote(str(b.path))} --swap{_anyway(a, b)}"
+    return f"tracing swap {quote(str(a.path))} {quote(str(b.path))}{_anyway(a, b)}"
 
 
 def _anyway(a: store.Run, b: store.Run) -> str:
@@ -153,7 +153,7 @@ def _anyway(a: store.Run, b: store.Run) -> str:
 
 def of_unwritten(run: store.Run) -> str:
     """How results that may be unwritten in part are told from those of a kernel that is not deterministic."""
-    words = [*with_variables(run), "tracing", "compare", "--repeat", "3", "--perturb", case_of(run.info)]
+    words = [*with_variables(run), "tracing", "repeat", case_of(run.info), "--times", "3", "--perturb"]
     return join(words)
 
 

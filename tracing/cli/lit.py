@@ -10,7 +10,7 @@ import typer
 from tracing import store
 from tracing.analyze.passes.lit import LIMIT, LitTest, lit_test, survival_test
 from tracing.analyze.passes.pass_table import compilation, find_pass, passes_of
-from tracing.cli.app import RUNS, Runs, app, err
+from tracing.cli.app import NARROW, RUNS, Runs, app, err
 from tracing.cli.passes.derived import open_derived
 from tracing.errors import Problem
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tracing.model import PassRecord
 
 
-@app.command()
+@app.command(rich_help_panel=NARROW)
 def lit(
     name: Annotated[str, typer.Argument(metavar="RUN", help='A run by path or name, or "latest".')],
     kernel: Annotated[str, typer.Option(help="The kernel: its name, NAME#2, or the digits of its hash.")],

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from tracing.cli.app import app
+from tracing.cli.app import NARROW, app
 from tracing.cli.tool_errors import as_a_tool
 from tracing.errors import Problem
 
@@ -36,7 +36,7 @@ class _Call:
             sys.stdout.buffer.write(made)
 
 
-@app.command("mlir-translate", context_settings=_RAW)
+@app.command("mlir-translate", context_settings=_RAW, rich_help_panel=NARROW)
 def mlir_translate(arguments: Arguments = []) -> None:  # noqa: B006  (typer's way of "none")
     """Make LLVM IR of MLIR's LLVM dialect, as `mlir-translate --mlir-to-llvmir` does."""
     with as_a_tool():
@@ -48,7 +48,7 @@ def mlir_translate(arguments: Arguments = []) -> None:  # noqa: B006  (typer's w
         call.write(translated(call.text))
 
 
-@app.command("llvm-opt", context_settings=_RAW)
+@app.command("llvm-opt", context_settings=_RAW, rich_help_panel=NARROW)
 def llvm_opt(arguments: Arguments = []) -> None:  # noqa: B006
     """Run a default pipeline of LLVM's over LLVM IR, as opt does: -O0 to -O3, or -passes='default<O1>'."""
     with as_a_tool():
@@ -58,7 +58,7 @@ def llvm_opt(arguments: Arguments = []) -> None:  # noqa: B006
         call.write(optimised(call.text, _level(call.flags)))
 
 
-@app.command("llc", context_settings=_RAW)
+@app.command("llc", context_settings=_RAW, rich_help_panel=NARROW)
 def llc(arguments: Arguments = []) -> None:  # noqa: B006
     """Compile LLVM IR, as llc does: -mtriple, -mcpu, -mattr, -filetype=asm or obj."""
     with as_a_tool():

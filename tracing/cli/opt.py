@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tracing.cli.app import app
+from tracing.cli.app import NARROW, app
 from tracing.cli.tool_errors import as_a_tool
 from tracing.errors import Problem
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tracing.compiler.opt.command_line import Command
 
 
-@app.command(context_settings={"ignore_unknown_options": True})
+@app.command(context_settings={"ignore_unknown_options": True}, rich_help_panel=NARROW)
 def opt(
     arguments: Annotated[
         list[str], typer.Argument(metavar="FILE|- [-PASS[=OPTIONS] | --pass-pipeline=TEXT | FLAG]...")

@@ -1,20 +1,41 @@
-"""`tracing compare --ranks`: which rank of a job left the others first."""
+"""`tracing ranks`: which rank of a distributed job diverged first, and at which launch or collective."""
 
 from __future__ import annotations
+
+from typing import Annotated
+
+import typer
 
 from tracing import store
 from tracing.analyze.ranks.rank_events import Event
 from tracing.analyze.ranks.ranks import RankComparison
 from tracing.analyze.runs.winners import choices
 from tracing.cli import hints
-from tracing.cli.app import out
+from tracing.cli.app import COMPARE, RUNS, Runs, app, out
 from tracing.errors import Problem
 from tracing.report.ranks import parting_text, summary_text
 from tracing.report.text import plural
 
 
-def ranks_compared(run: store.Run, limit: int) -> int:
-    """Compare the ranks of one run and print what was found; the status, as of `tracing compare`."""
+@app.command(rich_help_panel=COMPARE)
+def ranks(
+    name: Annotated[str, typer.Argument(metavar="RUN", help='A run by path or name, or "latest".')],
+    limit: Annotated[int, typer.Option(min=1, help="Show at most this many partings.")] = 10,
+    runs: Runs = RUNS,
+) -> None:
+    """Find the rank of a distributed job that diverged first from the others.
+
+    Names the launch, the collective or the optimizer step at which it did, and the autotuners that chose
+    different configurations.
+
+    Example: tracing ranks latest
+
+    Exit status: 0 if the ranks agree, 1 if one diverged, 2 if the ranks could be compared in part only.
+    """
+    raise typer.Exit(_ranks_compared(store.open_run(name, runs), limit))
+
+
+def _ranks_compared(run: store.Run, limit: int) -> int:
     comparison = RankComparison(run)
     count = 0
     for count, found in enumerate(comparison, 1):

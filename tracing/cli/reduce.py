@@ -11,15 +11,16 @@ import typer
 from tracing import store
 from tracing.analyze.bisect.reduction import reduced, size
 from tracing.analyze.passes.pass_table import compilation, find_pass, passes_of
-from tracing.cli.app import RUNS, Runs, app, err
+from tracing.cli.app import NARROW, RUNS, Runs, app, err
 from tracing.cli.bisect.reduce_predicate import Predicate, predicate
 from tracing.cli.passes.derived import open_derived
-from tracing.environment import installed, use_inductors_ptxas
+from tracing.cli.same_triton import require_same_triton
+from tracing.environment import use_inductors_ptxas
 from tracing.errors import Problem
 from tracing.model import Compilation, PassRecord
 
 
-@app.command()
+@app.command(rich_help_panel=NARROW)
 def reduce(
     name: Annotated[str, typer.Argument(metavar="RUN", help='A run by path or name, or "latest".')],
     command: Annotated[
@@ -51,7 +52,7 @@ def reduce(
     chosen = compilation(run, kernel)
     passes = passes_of(run, chosen)
     record = find_pass(passes, _required(which, name), stage)
-    _require_same_triton(run)
+    require_same_triton(run, "reduce it")
     use_inductors_ptxas()
     holds = predicate(run, chosen, passes, record, command, seconds)
     search = _Reduction(run, chosen, record, holds, command or [])
@@ -107,12 +108,3 @@ def _required(which: str, name: str) -> str:
     if not which:
         raise Problem("which pass is not said", f"`tracing passes {name}` lists them: `--pass NAME`")
     return which
-
-
-def _require_same_triton(run: store.Run) -> None:
-    recorded, here = run.info.environment.triton, installed("triton")
-    if recorded != here:
-        raise Problem(
-            f"{run.path} was recorded with Triton {recorded}, and this is {here}",
-            f"reduce it with Triton {recorded}, or record it again here",
-        )

@@ -1,4 +1,4 @@
-"""`tracing compare --repeat`: is a case deterministic, and if not, which kernel is to blame?"""
+"""`tracing repeat`: is a case deterministic, and if not, which kernel is to blame?"""
 
 from __future__ import annotations
 
@@ -6,19 +6,22 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Annotated
 
+import typer
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
 from tracing import environment, store
+from tracing.analyze.align.alignment import WINDOW
 from tracing.analyze.compare.divergence import Divergence
 from tracing.analyze.compare.verdict import Verdict
 from tracing.analyze.runs.determinism import Repeat, rate, table, unasked
 from tracing.analyze.runs.results import ResultDiffers, uncomparable_results
 from tracing.cli import hints
-from tracing.cli.app import err, out
-from tracing.cli.compare import print_divergence
+from tracing.cli.app import COMPARE, RUNS, Runs, app, err, out
+from tracing.cli.divergence import print_divergence
 from tracing.errors import Problem
 from tracing.model import Outcome, Perturbed
 from tracing.report import comparison as report
@@ -38,10 +41,49 @@ class Settings:
     deterministic: bool
     perturb: bool
     limit: int
-    window: int
 
 
-def repeated(case: str, runs: Path, settings: Settings) -> int:
+@app.command(rich_help_panel=COMPARE)
+def repeat(
+    case: Annotated[str, typer.Argument(metavar="CASE", help="A case, with its options: NAME:key=value,...")],
+    times: Annotated[int, typer.Option(min=2, help="How many runs to record.")] = 10,
+    perturb: Annotated[
+        bool,
+        typer.Option(
+            "--perturb",
+            help="Change in each run what no program may rely on: uninitialised memory, the winners of "
+            "autotuning (in turn: record at least 3 runs), when launches start, on a GPU the order of "
+            "streams, and without a GPU that of programs.",
+        ),
+    ] = False,
+    fresh_caches: Annotated[
+        bool, typer.Option("--fresh-caches", help="Compile every kernel in each run.")
+    ] = False,
+    deterministic: Annotated[
+        bool,
+        typer.Option(
+            "--deterministic", help="If runs differ, repeat under Inductor's deterministic settings."
+        ),
+    ] = False,
+    seed: Annotated[int, typer.Option(help="Seed of torch's random generators.")] = 0,
+    target: Annotated[str, typer.Option(help="Without a GPU: the target to compile for.")] = "sm_90",
+    limit: Annotated[int, typer.Option(min=1, help="Show at most this many divergences of a run.")] = 10,
+    runs: Runs = RUNS,
+) -> None:
+    """Find out whether a case is deterministic, and if not, which kernel is to blame.
+
+    Records the case several times, each run in a process of its own, and compares each run with the first.
+
+    Example: tracing repeat silu --times 20 --perturb
+
+    Exit status: 0 if all runs are equal, 1 if one differs or fails, or if they differ from eager, 2 if no
+    run could be compared.
+    """
+    settings = Settings(times, seed, target, fresh_caches, deterministic, perturb, limit)
+    raise typer.Exit(_repeated(case, runs, settings))
+
+
+def _repeated(case: str, runs: Path, settings: Settings) -> int:
     """Record a case several times, compare each run with the first and print what was found; the status."""
     environment.require_compiler()
     series = _Series(settings)
@@ -130,7 +172,7 @@ class _Series:
 
     def _compared(self, first: tuple[int, store.Run], index: int, run: store.Run, outcome: Outcome) -> Repeat:
         number, reference = first
-        verdict = Verdict.of(reference, run, self.settings.window)
+        verdict = Verdict.of(reference, run, WINDOW)
         perturbed = tuple(run.records(Perturbed))
         everything = tuple(verdict)
         found = unasked(everything, perturbed)

@@ -12,13 +12,13 @@ import typer
 
 from tracing import store
 from tracing.analyze.runs.rerecording import recording
-from tracing.cli.app import RUNS, Runs, app, err, out
+from tracing.cli.app import NARROW, RUNS, Runs, app, err, out
 from tracing.cli.launch_options import Kernel, LaunchNumber, Rank, chosen_launch
 from tracing.errors import Problem
 from tracing.store.recorded_launch import RecordedLaunch
 
 
-@app.command()
+@app.command(rich_help_panel=NARROW)
 def repro(
     name: Annotated[str, typer.Argument(metavar="RUN", help='A run by path or name, or "latest".')],
     launch: LaunchNumber,

@@ -12,7 +12,7 @@ import typer
 from tracing import store
 from tracing.analyze.passes.pass_table import compilation, find_pass, passes_of
 from tracing.analyze.passes.spelling import same as same_but
-from tracing.cli.app import RUNS, Runs, app, err, out
+from tracing.cli.app import NARROW, RUNS, Runs, app, err, out
 from tracing.cli.passes.derived import open_derived
 from tracing.environment import use_inductors_ptxas
 from tracing.errors import Problem
@@ -22,7 +22,7 @@ _OTHER_PTXAS = "torch brings a ptxas of its own: name it in TRITON_PTXAS_PATH, o
 Artefacts = Mapping[str, bytes | str]
 
 
-@app.command()
+@app.command(rich_help_panel=NARROW)
 def resume(
     name: Annotated[str, typer.Argument(metavar="RUN", help='A run by path or name, or "latest".')],
     which: Annotated[str, typer.Option("--pass", help="A pass by index, by name, or NAME#2.")],

@@ -14,7 +14,7 @@ import typer
 from rich.status import Status
 
 from tracing import store
-from tracing.cli.app import RUNS, Runs, app, err
+from tracing.cli.app import RECORD, RUNS, Runs, app, err
 from tracing.cli.show import print_run
 from tracing.cli.winners import print_taken
 from tracing.errors import Problem
@@ -141,7 +141,7 @@ CompileOnly = Annotated[
 Show = Annotated[bool, typer.Option("--show", help="Show the run when it has ended.")]
 
 
-@app.command()
+@app.command(rich_help_panel=RECORD)
 def run(
     case: CaseName,
     target: Target = "sm_90",

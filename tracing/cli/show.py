@@ -11,7 +11,7 @@ from tracing import store
 from tracing.analyze.passes.pass_table import KernelPasses, kernel_passes, label
 from tracing.analyze.runs.call_sites import visit
 from tracing.cli import hints
-from tracing.cli.app import RUNS, Runs, app, out
+from tracing.cli.app import LOOK, RUNS, Runs, app, out
 from tracing.cli.passes.derived import open_derived
 from tracing.cli.passes.failure import unfinished
 from tracing.errors import Problem
@@ -21,7 +21,7 @@ from tracing.report.launch import compiled_text, launch_in_full
 from tracing.report.passes import unfinished_text
 
 
-@app.command()
+@app.command(rich_help_panel=LOOK)
 def show(
     name: Annotated[str, typer.Argument(metavar="RUN", help='A run by path or name, or "latest".')],
     launch: Annotated[
@@ -76,7 +76,7 @@ def _print_compilation(run: store.Run, known: Sequence[KernelPasses], kernel_has
         out.print(f"    next        {command}", markup=False)
 
 
-@app.command("list")
+@app.command("list", rich_help_panel=LOOK)
 def list_runs(runs: Runs = RUNS) -> None:
     """List the recorded runs, oldest first."""
     for path in store.recorded(runs):

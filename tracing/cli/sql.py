@@ -9,13 +9,13 @@ from typing import Annotated
 import typer
 
 from tracing.analyze.tables.export import query
-from tracing.cli.app import RUNS, Runs, app
+from tracing.cli.app import RUNS, SHARE, Runs, app
 from tracing.cli.passes.derived import open_derived
 from tracing.errors import Problem
 from tracing.store.remote import fetched, holds, is_remote
 
 
-@app.command()
+@app.command(rich_help_panel=SHARE)
 def sql(
     words: Annotated[list[str], typer.Argument(metavar='RUN|DIR|ADDRESS... "SELECT ..."')],
     runs: Runs = RUNS,

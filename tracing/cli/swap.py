@@ -1,4 +1,4 @@
-"""`tracing compare A B --swap`: which kernels of b, launched as a launched them, give a's results?"""
+"""`tracing swap`: which kernels of b, launched as a launched them, give a's results?"""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from tracing import environment, store
 from tracing.analyze.bisect import delta_debugging as delta
@@ -16,7 +18,8 @@ from tracing.analyze.replay.swap_cache import RerunCache
 from tracing.analyze.replay.swap_plan import Candidate
 from tracing.analyze.runs.rerecording import case_of, is_virtual, target_of, variables
 from tracing.cli import hints
-from tracing.cli.app import err, out, progress
+from tracing.cli.app import NARROW, RUNS, Runs, app, err, out, progress
+from tracing.cli.run_pair import Anyway, First, Second, open_pair
 from tracing.errors import Problem
 from tracing.model import Outcome, Rerun, Winner
 from tracing.report import swap as report
@@ -26,7 +29,7 @@ from tracing.store.recorded_launch import find_launch
 if TYPE_CHECKING:
     from tracing.replay.swapped_case import SwappedCase
 
-_AGAIN = "`tracing compare --repeat 5 CASE` says whether it is deterministic; if so, record it again here"
+_AGAIN = "`tracing repeat CASE` says whether it is deterministic; if so, record it again here"
 
 
 class Version(str, Enum):
@@ -35,6 +38,36 @@ class Version(str, Enum):
     source = "source"
     configuration = "configuration"
     eager = "eager"
+
+
+@app.command(rich_help_panel=NARROW)
+def swap(
+    a: First,
+    b: Second,
+    version: Annotated[
+        Version | None,
+        typer.Option(
+            "--with",
+            help="Replace a kernel with the source of A, or with its configuration (constants, num_warps, "
+            "grid), not with both; or, on a GPU, with Triton's interpreter.",
+        ),
+    ] = None,
+    each_launch: Annotated[
+        bool, typer.Option("--each-launch", help="Find the launches of these kernels, too.")
+    ] = False,
+    anyway: Anyway = False,
+    runs: Runs = RUNS,
+) -> None:
+    """Find the kernels of run B that must be launched as run A launched them to give the results of A.
+
+    Runs the case of B repeatedly, each time with other kernels replaced. Interrupted, the same command
+    continues the search.
+
+    Example: tracing swap silu-20261121-021546 latest --with configuration
+
+    Exit status: 0 if the results are equal, 1 if kernels are to blame, 2 if the cause is outside of them.
+    """
+    raise typer.Exit(swapped(*open_pair(a, b, runs, anyway=anyway), version, each_launch))
 
 
 def swapped(a: store.Run, b: store.Run, version: Version | None, each_launch: bool) -> int:

@@ -10,7 +10,7 @@ import typer
 
 from tracing import store
 from tracing.analyze.runs.winners import Choice, choices
-from tracing.cli.app import RUNS, Runs, app, err, out
+from tracing.cli.app import COMPARE, RUNS, Runs, app, err, out
 from tracing.errors import Problem
 from tracing.model import Environment, Winner
 from tracing.report.text import plural
@@ -18,7 +18,7 @@ from tracing.report.winners import choice_text, ranks_text
 from tracing.store.winners import WinnersFile, write_winners
 
 
-@app.command()
+@app.command(rich_help_panel=COMPARE)
 def winners(
     name: Annotated[str, typer.Argument(metavar="RUN", help='A run by path or name, or "latest".')],
     output: Annotated[

@@ -10,12 +10,13 @@ from tracing import environment, store
 from tracing.analyze.bisect.judge import STAGES, CommandJudge
 from tracing.analyze.bisect.probes import Judge
 from tracing.analyze.passes.pass_table import compilation
-from tracing.cli.app import RUNS, Runs, app
+from tracing.cli.app import NARROW, RUNS, Runs, app
+from tracing.cli.same_triton import require_same_triton
 from tracing.errors import Problem
 from tracing.model import Compilation
 
 
-@app.command()
+@app.command(rich_help_panel=NARROW)
 def bisect(
     name: Annotated[str, typer.Argument(metavar="RUN", help='A run by path or name, or "latest".')],
     command: Annotated[
@@ -64,7 +65,7 @@ def bisect(
     Exit status 0 if the full pipeline is good, 1 if a first bad step was found, 2 if there is no answer.
     """
     run = store.open_run(name, runs)
-    _require_its_triton(run)
+    require_same_triton(run, "bisect it")
     chosen = compilation(run, kernel)
     environment.use_inductors_ptxas()
     try:
@@ -103,13 +104,3 @@ def _judge(
     from tracing.compiler.resume import stages_of
 
     return CommandJudge(command, [one for one in stages_of(chosen) if one in STAGES], seconds)
-
-
-def _require_its_triton(run: store.Run) -> None:
-    # passes are known by their number in the pipeline, which is another in another release
-    recorded, here = run.info.environment.triton, environment.installed("triton")
-    if recorded != here:
-        raise Problem(
-            f"{run.path} was recorded with Triton {recorded}, and this is {here}",
-            f"bisect it with Triton {recorded}, or record it again here",
-        )

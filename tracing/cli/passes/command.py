@@ -18,7 +18,7 @@ from tracing.analyze.passes.pass_table import P
 from tracing.analyze.passes.replacements import replacements
 from tracing.analyze.passes.source_map import follow, stage_lines
 from tracing.cli import hints
-from tracing.cli.app import RUNS, Runs, app, err, out
+from tracing.cli.app import LOOK, RUNS, Runs, app, err, out
 from tracing.cli.passes.derived import open_derived
 from tracing.cli.passes.failure import unfinished
 from tracing.cli.passes.llvm import derived_llvm
@@ -30,7 +30,7 @@ from tracing.report import llvm as llvm_report
 from tracing.report import passes as report
 
 
-@app.command()
+@app.command(rich_help_panel=LOOK)
 def passes(
     name: Annotated[str, typer.Argument(metavar="RUN", help='A run by path or name, or "latest".')],
     other: Annotated[
