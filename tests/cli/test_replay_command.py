@@ -1,4 +1,4 @@
-"""`tracing replay`: a launch, or the one that a divergence accuses, executed again in a process of its own."""
+"""`tracing replay`: a launch, or the one that a divergence accuses, executed in a process of its own."""
 
 from __future__ import annotations
 

@@ -24,6 +24,12 @@ _GROUPS = (RECORD, LOOK, COMPARE, NARROW, VALIDATE, DEBUG, SHARE)
 
 
 class _Grouped(TyperGroup):
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for command in self.commands.values():  # typer keeps the line breaks of a docstring
+            paragraphs = (command.help or "").split("\n\n")
+            command.help = "\n\n".join(" ".join(one.split()) for one in paragraphs)
+
     def list_commands(self, ctx: Any) -> list[str]:
         # in the order of the groups, not of imports
         groups = {name: getattr(command, "rich_help_panel", None) for name, command in self.commands.items()}

@@ -26,9 +26,13 @@ def attach(
         typer.Option("--ex", metavar="COMMAND", help="A gdb command at the stop; gdb then leaves by itself."),
     ] = None,
 ) -> None:
-    """Attach gdb to a process that has Triton loaded; without a number, to the one that waits for it.
+    """Attach gdb to a process that has Triton loaded; without PID, to the one that waits for gdb.
 
-    Says what each such process compiles. A refusal by the system is explained.
+    Prints what each such process compiles, and why the system refuses, if it does.
+
+    Example: tracing attach 4711
+
+    Exit status: 0, or 2 if gdb could not attach.
     """
     found = compilers()
     if pid is None:

@@ -44,10 +44,14 @@ def debug(
     ] = False,
     runs: Runs = RUNS,
 ) -> None:
-    """Stop in the C++ of a compiler pass, with gdb, at its first instruction.
+    """Stop gdb at the first instruction of a compiler pass, in its C++.
 
-    Of a run, the recorded IR goes through that pass alone; a case is run, and stops wherever it compiles.
-    At the stop: `print-op`, `pass-info`, `py-where`; `help triton` lists all.
+    Of a run, only that pass is executed, on its recorded IR; a case is run, and stops wherever it
+    compiles. At the stop: `print-op`, `pass-info`, `py-where`; `help triton` lists all.
+
+    Example: tracing debug latest --kernel softmax --pass tritongpu-coalesce
+
+    Exit status: 0, or 2 if the pass was not reached.
     """
     is_case = what in known_cases() or what.endswith(".py")
     if is_case:

@@ -18,6 +18,11 @@ def export(
     parquet: Annotated[Path, typer.Option("--parquet", metavar="DIR", help="Write a Parquet file a table.")],
     runs: Runs = RUNS,
 ) -> None:
-    """Write runs as Parquet: a file for each of the tables that `tracing sql` asks, of all runs."""
+    """Write runs as Parquet: one file for each table of `tracing sql`, of all runs.
+
+    Example: tracing export silu-20261121-021546 latest --parquet tables
+
+    Exit status: 0, or 2 if a run cannot be read.
+    """
     for file in write_parquet([open_derived(name, runs) for name in names], parquet):
         out.print(str(file), markup=False)

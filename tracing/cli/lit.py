@@ -37,9 +37,13 @@ def lit(
 ) -> None:
     """Write a lit test of one recorded pass, for triton-opt and `tracing opt` alike.
 
-    The input is the IR before the pass; what is checked is what the pass did to it. Before it is written, the
-    test is run: it must pass, and it must fail when the pass is left out. Of a pass that dies the test says
-    that it does not: it fails until the pass is mended.
+    The input is the IR before the pass; the test checks what the pass did. It is executed before it is
+    written: it must pass, and must fail without the pass. Of a pass that dies, the test fails until the
+    pass is mended.
+
+    Example: tracing lit latest --kernel softmax --pass tritongpu-coalesce -o coalesce.mlir
+
+    Exit status: 0 if the test was written, 2 if there is none that tells the pass from its absence.
     """
     run = open_derived(name, runs)
     record = find_pass(passes_of(run, compilation(run, kernel)), which)

@@ -37,16 +37,19 @@ def reduce(
     fresh: Annotated[bool, typer.Option("--fresh", help="Begin with the whole IR again.")] = False,
     runs: Runs = RUNS,
 ) -> None:
-    """Make the IR before a pass as small as it can be, while the pass still goes wrong on it.
+    """Make the IR before a pass as small as possible, while the pass still fails on it.
 
-    Without COMMAND it goes wrong if it dies as it does on the whole: the same diagnostic, assertion or
-    signal, or longer than --seconds. With one, COMMAND says so by its exit status, as for `tracing bisect`: 1
-    to 127 that it is wrong, 0 that it is not. {before} and {after} in it become the paths of the IR before
-    and after the pass; {ttgir}, {llir}, {ptx}, ... those of what is compiled on from there. It must be wrong
-    with the pass and not without it.
+    Without COMMAND the failure is how the pass dies: the same diagnostic, assertion or signal, or more
+    than --seconds. COMMAND judges as for `tracing bisect`: {before} and {after} in it become the paths of
+    the IR before and after the pass; {ttgir}, {llir}, {ptx}, ... those of the later artefacts. It must
+    judge bad with the pass, and good without it.
 
-    Interrupted, the same command goes on with the smallest so far. `tracing lit --ir FILE` makes a test of
+    Interrupted, the same command continues from the smallest IR. `tracing lit --ir FILE` makes a test of
     it.
+
+    Example: tracing reduce latest --kernel softmax --pass tritongpu-coalesce -o small.mlir
+
+    Exit status: 0 if the IR was reduced, 2 if the pass does not fail on it.
     """
     run = open_derived(name, runs)
     chosen = compilation(run, kernel)

@@ -47,7 +47,7 @@ def replay(
     as_json: Annotated[bool, typer.Option("--json", help="Print the answer as one JSON object.")] = False,
     runs: Runs = RUNS,
 ) -> None:
-    """Execute a launch on its recorded inputs: is it a race, its code, or its inputs?
+    """Execute a launch on its recorded inputs, and decide between a race, its code and its inputs.
 
     Replays launch --launch, or the first launch of --kernel. With --against and neither of the two, replays
     the launch that the first divergence of the two runs accuses. Records inputs that were not kept.

@@ -29,12 +29,14 @@ def repro(
     seconds: Annotated[float, typer.Option(help="What trying it may take.")] = 300.0,
     runs: Runs = RUNS,
 ) -> None:
-    """Write a launch as a script with its inputs, and run that in a process of its own.
+    """Write a launch and its inputs as a script that needs no run, and execute the script once.
 
-    Wants a run recorded with --keep-inputs. Exit status 0 if the script leaves the recorded bits every time,
-    1 if it leaves others, 2 if it does not run, or the launch is of another kernel.
+    Needs a run recorded with --keep-inputs.
 
     Example: tracing repro latest --launch 7 --kernel triton_poi_fused_mul_0
+
+    Exit status: 0 if the script leaves the recorded bits every time, 1 if it leaves others, 2 if it does
+    not run, or the launch is of another kernel.
     """
     run = store.open_run(name, runs)
     recorded = chosen_launch(run, launch, rank, kernel)

@@ -39,12 +39,14 @@ def resume(
     seconds: Annotated[float, typer.Option(help="What the compile may take.")] = 300.0,
     runs: Runs = RUNS,
 ) -> None:
-    """Compile on from the IR before or after a pass, and compare with what was recorded.
+    """Continue a recorded compilation from the IR before or after a pass, and compare the artefacts.
 
-    Exit status 0 if every artefact says what the recorded one says, 1 if one differs, 2 if there is nothing
-    to compare with. Where only names of values, the order of a phi's incoming values or locations are others,
-    that is said; text holds less of them than the compiler knows. So is it where the PTX is equal and the
-    cubin is not: ptxas made another one of it.
+    Reports as equal what differs only in names of values, in the order of a phi's incoming values, or in
+    locations, and names a difference that ptxas made of equal PTX.
+
+    Example: tracing resume latest --kernel softmax --pass tritongpu-coalesce --ir edited.mlir
+
+    Exit status: 0 if every artefact is as recorded, 1 if one differs, 2 if none can be compared.
     """
     run = open_derived(name, runs)
     chosen = compilation(run, kernel)

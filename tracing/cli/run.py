@@ -168,10 +168,14 @@ def run(
     show: Show = False,
     runs: Runs = RUNS,
 ) -> None:
-    """Run a case under recording hooks, and check it against eager.
+    """Run a program and record every kernel launch; check its results against eager.
 
-    Exit status 1 if the compiled result differs from eager, 2 if the case failed. With --compile-only nothing
-    is compared, and comparisons that the case itself makes hold.
+    The run is a folder: launches with arguments and digests, kernels, compiler passes with their IR,
+    results. With --compile-only nothing is executed, and nothing is checked.
+
+    Example: tracing run silu --keep-inputs
+
+    Exit status: 0 if the results agree with eager, 1 if they differ, 2 if the case failed.
     """
     from tracing import environment
 

@@ -29,7 +29,12 @@ def show(
     ] = None,
     runs: Runs = RUNS,
 ) -> None:
-    """Show what ran where: versions, kernels, every launch with its arguments and digests."""
+    """Show what a run holds: versions, kernels, and every launch with its arguments and digests.
+
+    Example: tracing show latest --launch 7
+
+    Exit status: 0; 2 if there is no such run or launch.
+    """
     if launch is None:
         print_run(store.open_run(name, runs))
     else:
@@ -78,7 +83,12 @@ def _print_compilation(run: store.Run, known: Sequence[KernelPasses], kernel_has
 
 @app.command("list", rich_help_panel=LOOK)
 def list_runs(runs: Runs = RUNS) -> None:
-    """List the recorded runs, oldest first."""
+    """List the recorded runs, oldest first.
+
+    Example: tracing list
+
+    Exit status: 0.
+    """
     for path in store.recorded(runs):
         try:
             out.print(text.summary_text(store.Run(path)))

@@ -27,10 +27,14 @@ def winners(
     ] = None,
     runs: Runs = RUNS,
 ) -> None:
-    """List the configurations that autotuners chose: kernel, tuning key, rank; freeze them into a file.
+    """List the configurations that autotuners chose, by kernel, tuning key and rank.
 
-    Of @triton.autotune and of Inductor. Exit status 1 if ranks chose differently: the file then has what the
-    lowest rank chose. A winners file is JSON, and may be edited.
+    Of @triton.autotune and of Inductor. With --output, writes them as JSON for `tracing run --winners`; if
+    ranks chose differently, the file holds what the lowest rank chose.
+
+    Example: tracing winners latest --output winners.json
+
+    Exit status: 0; 1 if ranks chose differently; 2 if there is no such run.
     """
     run = store.open_run(name, runs)
     found = choices(run)

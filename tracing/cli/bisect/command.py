@@ -43,26 +43,20 @@ def bisect(
     fresh: Annotated[bool, typer.Option("--fresh", help="Forget what was built and judged before.")] = False,
     runs: Runs = RUNS,
 ) -> None:
-    """Find the pass with which a kernel's result turns bad: of MLIR, of LLVM, or of ptxas.
+    """Find the compiler pass with which a kernel's result turns bad: of MLIR, of LLVM, or of ptxas.
 
-    COMMAND is run once for each build that is tried. {ttir}, {ttgir}, {llir}, {ptx}, {cubin}, {amdgcn} and
-    {hsaco} in it become the paths of the build's artefacts, {dir} that of their folder. Its exit status 0
-    means good, 125 that it cannot be told, 1 to 127 bad; what is above ends the search. 124, and a COMMAND
-    that takes too long, cannot be told either. Without COMMAND, on a GPU, the kernel is launched again on its
-    recorded inputs, and compared with what Triton's interpreter makes of them.
+    COMMAND judges each build: exit status 0 means good, 125 unknown, any other up to 127 bad. {ttir},
+    {ttgir}, {llir}, {ptx}, {cubin}, {amdgcn} and {hsaco} in COMMAND become the paths of the build's
+    artefacts, {dir} that of their folder, {ir} and {stage} the path and the language of the IR after a
+    single pass. Without COMMAND, on a GPU, replays a launch of each build and compares it with Triton's
+    interpreter.
 
-    Passes that nothing can be built without are told apart by looking at the IR that each pass leaves: {ir}
-    becomes the path of that, or of a build's PTX or amdgcn, and {stage} its language: ttir, ttgir, mlir (its
-    LLVM dialect), llir, mir (machine code), ptx or amdgcn. COMMAND ends with 125 for those that it does not
-    read. A COMMAND with {ttir}, {ttgir} or {llir} alone is given all IR of that language, too.
+    --crash needs no COMMAND: it finds the pass in which the compiler dies, and the earlier pass that
+    provokes it. Interrupted, the same command continues the search. docs/bisect.md has the details.
 
-    --crash needs no COMMAND: it says in which pass a compile dies, also inside of LLVM and ptxas, and which
-    earlier pass provokes it.
+    Example: tracing bisect latest --kernel softmax -- ./is-good.sh {ptx}
 
-    Every search begins with a compile from the source, by the compiler as it is now, and its answer is
-    confirmed by compiles from the source. Interrupted, the same command goes on where it stopped. What is
-    found is a suspect, not proof.
-    Exit status 0 if the full pipeline is good, 1 if a first bad step was found, 2 if there is no answer.
+    Exit status: 0 if the full pipeline is good, 1 if a pass is accused, 2 if there is no answer.
     """
     run = store.open_run(name, runs)
     require_same_triton(run, "bisect it")

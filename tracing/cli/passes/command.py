@@ -67,18 +67,18 @@ def passes(
     seconds: Annotated[float, typer.Option(help="With --llvm: what deriving its passes may take.")] = 300.0,
     runs: Runs = RUNS,
 ) -> None:
-    """Show what each compiler pass did: to the run's kernels, to one kernel, or by one pass.
+    """Show what each compiler pass did to the kernels of a run, or where the passes of two runs differ.
 
-    With two runs, of two versions of Triton, two targets, other options or another build: the passes of both
-    side by side, the first after which the IR differs, and the diff there. Exit status 1 if it differs.
+    Of two runs (two versions of Triton, two targets, other options), shows the passes of both, the first
+    after which the IR differs, and the diff there. With --llvm, shows LLVM's passes, code generator
+    included: the first such question compiles the kernel once more, and the run keeps the answer.
 
-    A pass that did not end is said first, with what the compiler says of it. `before` and `after` count
-    operations. The IR of --before and --after has its locations; triton-opt and `tracing opt` read it.
+    A pass that did not end comes first. `before` and `after` count operations. The output of --before and
+    --after has its locations; triton-opt and `tracing opt` read it.
 
-    --llvm shows LLVM's passes, from the IR that MLIR leaves to the end of the code generator, numbered as
-    `tracing bisect` numbers them. The first such question runs LLVM's half again, in a child process, and
-    the run keeps what it prints; recordings need no switch for it, as LLVM's input and its output are in
-    every run, and the output is compared bit for bit.
+    Example: tracing passes latest --kernel softmax --pass tritongpu-coalesce
+
+    Exit status: 0; of two runs 1 if the IR differs; 2 if there is no answer.
     """
     if other is not None:
         refused = {
