@@ -49,6 +49,7 @@ out = Console(soft_wrap=True, highlight=False)
 err = Console(stderr=True, soft_wrap=True, highlight=False)
 
 Runs = Annotated[Path, typer.Option("--runs", help="Folder that holds the runs.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the answer as one JSON object: docs/json.md.")]
 RUNS = Path("runs")
 
 

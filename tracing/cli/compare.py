@@ -13,7 +13,7 @@ from tracing.analyze.align.alignment import WINDOW
 from tracing.analyze.compare.accused import Accused, accused_of
 from tracing.analyze.compare.verdict import ResultCause, Verdict
 from tracing.cli import hints
-from tracing.cli.app import COMPARE, RUNS, Runs, app, out
+from tracing.cli.app import COMPARE, RUNS, Json, Runs, app, out
 from tracing.cli.divergence import as_json as divergence_as_json
 from tracing.cli.divergence import print_divergence
 from tracing.cli.run_pair import Anyway, First, RunPair, Second, open_pair
@@ -35,7 +35,7 @@ def compare(
     anyway: Anyway = False,
     limit: Limit = 10,
     window: Window = WINDOW,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the answer as one JSON object.")] = False,
+    as_json: Json = False,
     runs: Runs = RUNS,
 ) -> None:
     """Find the first launch at which two runs differ, and what caused the difference.

@@ -13,7 +13,7 @@ from tracing.analyze.align.alignment import WINDOW
 from tracing.analyze.compare.suspect import suspect
 from tracing.analyze.compare.verdict import Verdict
 from tracing.analyze.replay.replay_verdict import NothingRecorded, Reproduced, Undecided
-from tracing.cli.app import NARROW, RUNS, Runs, app, out
+from tracing.cli.app import NARROW, RUNS, Json, Runs, app, out
 from tracing.cli.divergence import print_divergence
 from tracing.cli.launch_options import Kernel, Rank, chosen_launch, first_launch
 from tracing.cli.replay_answer import Answer, Replaying, answered
@@ -44,7 +44,7 @@ def replay(
         bool,
         typer.Option("--fpsan", help="On a GPU: replay under Triton's FpSan, too. Rounding or bug?"),
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the answer as one JSON object.")] = False,
+    as_json: Json = False,
     runs: Runs = RUNS,
 ) -> None:
     """Execute a launch on its recorded inputs, and decide between a race, its code and its inputs.
