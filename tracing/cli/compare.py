@@ -11,6 +11,7 @@ from rich.text import Text
 
 from tracing.analyze.align.alignment import WINDOW
 from tracing.analyze.compare.accused import Accused, accused_of
+from tracing.analyze.compare.divergence import LaunchDiffers
 from tracing.analyze.compare.verdict import ResultCause, Verdict
 from tracing.cli import hints
 from tracing.cli.app import COMPARE, RUNS, Json, Runs, app, out
@@ -56,7 +57,9 @@ def _print_compared(runs: RunPair, verdict: Verdict, limit: int) -> int:
     for one in verdict.start:
         out.print(Text.assemble(("✗ start", "bold red"), f": {one.title} differs: {one.a} | {one.b}"))
     typed: list[str] = []  # the commands below the first divergence
+    launches = False  # some are made differently, so they can be swapped
     for count, found in enumerate(verdict, 1):
+        launches |= isinstance(found, LaunchDiffers)
         if count <= limit:
             typed += print_divergence(found, runs, ("a", "b"), first=count == 1)
     for one in (*verdict.results, *verdict.outcomes):
@@ -64,19 +67,20 @@ def _print_compared(runs: RunPair, verdict: Verdict, limit: int) -> int:
     if verdict.found > limit:
         more = text.plural(verdict.found - limit, "divergence")
         out.print(f"{more} more: `--limit {verdict.found}` shows them")
-    for line in _conclusion(runs, verdict, typed):
+    for line in _conclusion(runs, verdict, typed if launches else None):
         out.print(line)
     return verdict.status
 
 
-def _conclusion(runs: RunPair, verdict: Verdict, typed: list[str]) -> Iterator[Text]:
+def _conclusion(runs: RunPair, verdict: Verdict, typed: list[str] | None) -> Iterator[Text]:
+    # typed -- the commands that were printed; None: no launch differs, so no swap can help
     if verdict.why is not None and not (verdict.start or verdict.outcomes):
         yield from report.why_text(verdict.why, _deciding(verdict.why, runs))
     yield from report.summary_text(verdict.comparison, hints.of_unwritten(runs[1]))
     if not (verdict.found or verdict.start or verdict.outcomes):
         yield from report.equality_text(verdict.comparison, verdict.equal_results, verdict.results)
         yield from map(Text.from_markup, text.uncovered_text(runs))
-    elif verdict.found and verdict.results and (swap := hints.of_results(*runs)) not in typed:
+    elif typed is not None and verdict.results and (swap := hints.of_results(*runs)) not in typed:
         yield Text(f"which kernels make the results differ: `{swap}`")
 
 

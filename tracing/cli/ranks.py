@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 
 from tracing import store
-from tracing.analyze.ranks.rank_events import Event
 from tracing.analyze.ranks.ranks import RankComparison
 from tracing.analyze.runs.winners import choices
 from tracing.cli import hints
@@ -42,7 +41,7 @@ def _ranks_compared(run: store.Run, limit: int) -> int:
         if count <= limit:
             for line in parting_text(found, first=count == 1):
                 out.print(line)
-            for command in _next(run, found.event) if count == 1 else ():
+            for command in hints.of_parting(run, found) if count == 1 else ():
                 out.print(f"    next      {command}", markup=False)
     if len(comparison.ranks) < 2:
         raise Problem(
@@ -62,9 +61,3 @@ def _ranks_compared(run: store.Run, limit: int) -> int:
     whole = "" if not comparison.notes else " as far as they go"
     out.print(f"the ranks went together{whole}")
     return 2 if comparison.notes else 0
-
-
-def _next(run: store.Run, event: Event) -> list[str]:
-    if event.row is None or event.way is None:
-        return []
-    return hints.of_launch(run, run.joined(event.row, *event.way), event.rank)
