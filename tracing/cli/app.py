@@ -54,6 +54,16 @@ RUNS = Path("runs")
 
 
 @contextmanager
+def silent() -> Iterator[None]:
+    """Inside, `out` prints nothing: standard output is for one JSON object."""
+    out.quiet = True
+    try:
+        yield
+    finally:
+        out.quiet = False
+
+
+@contextmanager
 def progress(what: str, total: int) -> Iterator[Callable[[], None]]:
     """A bar on a terminal's standard error; what is given advances it by one."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Annotated
 
 import typer
@@ -10,9 +11,9 @@ from tracing import store
 from tracing.analyze.ranks.ranks import RankComparison
 from tracing.analyze.runs.winners import choices
 from tracing.cli import hints
-from tracing.cli.app import COMPARE, RUNS, Runs, app, out
+from tracing.cli.app import COMPARE, RUNS, Json, Runs, app, out
 from tracing.errors import Problem
-from tracing.report.ranks import parting_text, summary_text
+from tracing.report.ranks import parting_text, ranks_json, summary_text
 from tracing.report.text import plural
 
 
@@ -20,6 +21,7 @@ from tracing.report.text import plural
 def ranks(
     name: Annotated[str, typer.Argument(metavar="RUN", help='A run by path or name, or "latest".')],
     limit: Annotated[int, typer.Option(min=1, help="Show at most this many partings.")] = 10,
+    as_json: Json = False,
     runs: Runs = RUNS,
 ) -> None:
     """Find the rank of a distributed job that diverged first from the others.
@@ -31,7 +33,8 @@ def ranks(
 
     Exit status: 0 if the ranks agree, 1 if one diverged, 2 if the ranks could be compared in part only.
     """
-    raise typer.Exit(_ranks_compared(store.open_run(name, runs), limit))
+    run = store.open_run(name, runs)
+    raise typer.Exit(_print_json(run) if as_json else _ranks_compared(run, limit))
 
 
 def _ranks_compared(run: store.Run, limit: int) -> int:
@@ -43,11 +46,7 @@ def _ranks_compared(run: store.Run, limit: int) -> int:
                 out.print(line)
             for command in hints.of_parting(run, found) if count == 1 else ():
                 out.print(f"    next      {command}", markup=False)
-    if len(comparison.ranks) < 2:
-        raise Problem(
-            f"{run.path} has {plural(len(comparison.ranks), 'rank')} that recorded something: two are needed",
-            "`torchrun --nproc-per-node 2 -m tracing run CASE --rank-aware`",
-        )
+    _require_two(comparison)
     if count > limit:
         out.print(f"{plural(count - limit, 'parting')} more: `--limit {count}` shows them")
     for line in summary_text(comparison):
@@ -61,3 +60,23 @@ def _ranks_compared(run: store.Run, limit: int) -> int:
     whole = "" if not comparison.notes else " as far as they go"
     out.print(f"the ranks went together{whole}")
     return 2 if comparison.notes else 0
+
+
+def _require_two(comparison: RankComparison) -> None:
+    if len(comparison.ranks) < 2:
+        ranks = plural(len(comparison.ranks), "rank")
+        raise Problem(
+            f"{comparison.run.path} has {ranks} that recorded something: two are needed",
+            "`torchrun --nproc-per-node 2 -m tracing run CASE --rank-aware`",
+        )
+
+
+def _print_json(run: store.Run) -> int:
+    comparison = RankComparison(run)
+    partings = list(comparison)
+    _require_two(comparison)
+    status = 1 if partings else 2 if comparison.notes else 0
+    commands = hints.of_parting(run, partings[0]) if partings else []
+    unlike = [choice.first.kernel for choice in choices(run) if not choice.agreed]
+    print(json.dumps(ranks_json(comparison, status, partings, commands, unlike), indent=2))
+    return status

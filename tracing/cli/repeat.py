@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
@@ -20,7 +21,8 @@ from tracing.analyze.compare.verdict import Verdict
 from tracing.analyze.runs.determinism import Repeat, rate, table, unasked
 from tracing.analyze.runs.results import ResultDiffers, uncomparable_results
 from tracing.cli import hints
-from tracing.cli.app import COMPARE, RUNS, Runs, app, err, out
+from tracing.cli.app import COMPARE, RUNS, Json, Runs, app, err, out, silent
+from tracing.cli.divergence import as_json as divergence_as_json
 from tracing.cli.divergence import print_divergence
 from tracing.errors import Problem
 from tracing.model import Outcome, Perturbed
@@ -68,6 +70,7 @@ def repeat(
     seed: Annotated[int, typer.Option(help="Seed of torch's random generators.")] = 0,
     target: Annotated[str, typer.Option(help="Without a GPU: the target to compile for.")] = "sm_90",
     limit: Annotated[int, typer.Option(min=1, help="Show at most this many divergences of a run.")] = 10,
+    as_json: Json = False,
     runs: Runs = RUNS,
 ) -> None:
     """Find out whether a case is deterministic, and if not, which kernel is to blame.
@@ -80,22 +83,56 @@ def repeat(
     run could be compared.
     """
     settings = Settings(times, seed, target, fresh_caches, deterministic, perturb, limit)
-    raise typer.Exit(_repeated(case, runs, settings))
+    if not as_json:
+        raise typer.Exit(_repeated(case, runs, settings)[0])
+    with silent():
+        status, series = _repeated(case, runs, settings)
+    print(json.dumps(_as_json(case, status, series), indent=2))
+    raise typer.Exit(status)
 
 
-def _repeated(case: str, runs: Path, settings: Settings) -> int:
-    """Record a case several times, compare each run with the first and print what was found; the status."""
+def _repeated(case: str, runs: Path, settings: Settings) -> tuple[int, list[_Series]]:
+    # the exit status; a second series is that under the deterministic settings
     environment.require_compiler()
-    series = _Series(settings)
+    every = [series := _Series(settings)]
     series.record(case, runs, deterministic=False)
     if settings.deterministic and not series.differing:
         out.print("the deterministic settings were not tried: no run differed")
     elif settings.deterministic:
         out.print("\nunder Inductor's deterministic settings:")
-        again = _Series(settings)
+        every.append(again := _Series(settings))
         again.record(case, runs, deterministic=True)
         _cured(again.differing, rate(series.repeats).interval()[0], len(again.repeats))
-    return 1 if series.differing or series.unlike_eager else 0
+    return int(series.differing or bool(series.unlike_eager)), every
+
+
+def _as_json(case: str, status: int, every: Sequence[_Series]) -> dict[str, Any]:
+    series, deterministic = every[0], every[1] if len(every) > 1 else None
+    first = series.first
+    return {
+        "case": case,
+        "status": status,
+        "first": str(first[1].path) if first else None,
+        "runs": [_repeat_json(series, one) for one in series.repeats],
+        "rate": report.rate_json(series.repeats),
+        "unlike_eager": {str(index): detail for index, detail in series.unlike_eager.items()},
+        "deterministic": report.rate_json(deterministic.repeats) if deterministic else None,
+    }
+
+
+def _repeat_json(series: _Series, one: Repeat) -> dict[str, Any]:
+    run = series.runs[one.index]
+    pair = (series.first[1], run) if series.first else None
+    return {
+        "index": one.index,
+        "run": str(run.path),
+        "differs": one.differs,
+        "failure": one.failure or None,
+        "pairs": one.pairs,
+        "divergences": [divergence_as_json(found, pair) for found in one.found] if pair else [],
+        "results": list(one.results),
+        "perturbed": {each.what: each.how for each in one.perturbed if each.how},
+    }
 
 
 def _cured(still: bool, least: float, count: int) -> None:
@@ -114,6 +151,7 @@ class _Series:
     settings: Settings
     first: tuple[int, store.Run] | None = None
     repeats: list[Repeat] = field(default_factory=list)
+    runs: dict[int, store.Run] = field(default_factory=dict)  # by their number
     unlike_eager: dict[int, str] = field(default_factory=dict)  # by run: how it differs from eager
     known: set[int] = field(
         default_factory=set
@@ -151,6 +189,7 @@ class _Series:
         self._conclude()
 
     def _add(self, index: int, run: store.Run, outcome: Outcome) -> None:
+        self.runs[index] = run
         if outcome.status == "differs":
             self.unlike_eager[index] = outcome.detail
         if self.first is not None:

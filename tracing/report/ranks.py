@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from rich.markup import escape
 
@@ -75,3 +76,43 @@ def _uncovered(comparison: RankComparison) -> Iterator[str]:
     if comparison.undigested:
         yield f"{plural(comparison.undigested, 'collective')} or updates without digests"
     yield from comparison.notes
+
+
+def ranks_json(
+    comparison: RankComparison,
+    status: int,
+    partings: Sequence[Parting],
+    commands: Sequence[str],
+    winners: Sequence[str],
+) -> dict[str, Any]:
+    """A comparison of ranks as data; keys as in docs/json.md.
+
+    winners -- kernels of which autotuners of the ranks chose different configurations
+    """
+    return {
+        "run": str(comparison.run.path),
+        "status": status,
+        "ranks": list(comparison.ranks),
+        "partings": [_parting_json(one) for one in partings],
+        "next": list(commands),
+        "winners_differ": list(winners),
+        "launches": comparison.launches,
+        "collectives": comparison.collectives,
+        "updates": comparison.updates,
+        "repeats": comparison.repeated,
+        "not_compared": list(_uncovered(comparison)),
+    }
+
+
+def _parting_json(one: Parting) -> dict[str, Any]:
+    return {
+        "kind": one.kind,
+        "name": one.event.name,
+        "launch": one.event.launch,
+        "argument": one.argument or None,
+        "left": list(one.left),
+        "groups": [{"ranks": list(ranks), "has": has} for ranks, has in one.groups],
+        "before": {str(rank): list(events) for rank, events in one.before.items()},
+        "outputs": list(one.outputs),
+        "count": one.count,
+    }
