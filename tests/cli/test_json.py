@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -136,3 +138,53 @@ def test_swap(pair: tuple[store.Run, store.Run]) -> None:
 
     require_documented(done.stdout, "## `tracing swap`")
     assert [one["kernel"] for one in json.loads(done.stdout)["to_blame"]] == ["scale"]
+
+
+# ---- what compiles
+
+
+@pytest.fixture(scope="module")
+def compiled_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    runs = tmp_path_factory.mktemp("compiled")
+    assert tracing("run", "silu", "--keep-inputs", runs=runs).returncode == 0
+    return store.recorded(runs)[0]
+
+
+def test_lit_and_resume(compiled_run: Path) -> None:
+    passes = json.loads(tracing("passes", str(compiled_run), "--json", runs=compiled_run.parent).stdout)
+    kernel = passes["kernels"][0]
+    name = next(one["name"] for one in kernel["passes"] if one["stage"] == "ttgir" and one["changed"])
+    options = (str(compiled_run), "--kernel", kernel["hash"][:12], "--pass", name, "--json")
+
+    lit = tracing("lit", *options, runs=compiled_run.parent)
+    resume = tracing("resume", *options, "--to", "llir", runs=compiled_run.parent)
+
+    require_documented(lit.stdout, "## `tracing lit`")
+    require_documented(resume.stdout, "## `tracing resume`")
+
+
+def test_repro(compiled_run: Path, tmp_path: Path) -> None:
+    options = (str(compiled_run), "--launch", "0", "--to", str(tmp_path / "repro"), "--json")
+
+    require_documented(tracing("repro", *options, runs=compiled_run.parent).stdout, "## `tracing repro`")
+
+
+@pytest.mark.parametrize(("judge", "status"), [("true", 0), ("false", 2)])
+def test_bisect(judge: str, status: int, compiled_run: Path) -> None:
+    (kernel, *_) = {one.kernel.hash for one in store.Run(compiled_run).launches()}
+    options = ("--kernel", kernel[:12], "--json")
+    command = ("bisect", str(compiled_run), *options, "--", judge, "{ttgir}")
+    done = tracing_before_command(*command, runs=compiled_run.parent)
+
+    require_documented(done.stdout, "## `tracing bisect`", *(LAYERS if status == 0 else ()))
+    assert done.returncode == json.loads(done.stdout)["status"] == status
+
+
+LAYERS = ("layers[].layer", "layers[].answer", "layers[].step.*", "layers[].because")
+
+
+def tracing_before_command(*words: str, runs: Path) -> subprocess.CompletedProcess[str]:
+    """As `tracing`, for commands that pass on what follows `--`."""
+    at = words.index("--")
+    line = [sys.executable, "-m", "tracing", *words[:at], "--runs", str(runs), *words[at:]]
+    return subprocess.run(line, capture_output=True, text=True, check=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,7 +11,7 @@ import typer
 from tracing import store
 from tracing.analyze.passes.lit import LIMIT, LitTest, lit_test, survival_test
 from tracing.analyze.passes.pass_table import compilation, find_pass, passes_of
-from tracing.cli.app import NARROW, RUNS, Runs, app, err
+from tracing.cli.app import NARROW, RUNS, Json, Runs, app, err
 from tracing.cli.passes.derived import open_derived
 from tracing.errors import Problem
 
@@ -33,6 +34,7 @@ def lit(
     ir: Annotated[
         Path | None, typer.Option(help="The IR before the pass, as `tracing reduce` leaves it.")
     ] = None,
+    as_json: Json = False,
     runs: Runs = RUNS,
 ) -> None:
     """Write a lit test of one recorded pass, for triton-opt and `tracing opt` alike.
@@ -52,10 +54,16 @@ def lit(
         test, said = survival(run, record, before), "the test fails, until the pass is mended"
     else:
         test, said = verified(run, record, before, after, grep), "the test passes, and fails without the pass"
-    if output is None:
-        print(test.text, end="")
-    else:
+    if output is not None:
         output.write_text(test.text)
+    if as_json:
+        answer = {
+            "run": str(run.path), "status": 0, "pass": record.index, "name": record.name,
+            "dies": after is None, "file": str(output) if output else None, "test": test.text,
+        }  # fmt: skip
+        print(json.dumps(answer, indent=2))
+    elif output is None:
+        print(test.text, end="")
     err.print(said)
 
 

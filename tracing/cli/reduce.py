@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from pathlib import Path
 from typing import Annotated
@@ -11,7 +12,7 @@ import typer
 from tracing import store
 from tracing.analyze.bisect.reduction import reduced, size
 from tracing.analyze.passes.pass_table import compilation, find_pass, passes_of
-from tracing.cli.app import NARROW, RUNS, Runs, app, err
+from tracing.cli.app import NARROW, RUNS, Json, Runs, app, err
 from tracing.cli.bisect.reduce_predicate import Predicate, predicate
 from tracing.cli.passes.derived import open_derived
 from tracing.cli.same_triton import require_same_triton
@@ -35,6 +36,7 @@ def reduce(
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write the IR here.")] = None,
     seconds: Annotated[float, typer.Option(help="What one try of the pass, or of COMMAND, may take.")] = 20.0,
     fresh: Annotated[bool, typer.Option("--fresh", help="Begin with the whole IR again.")] = False,
+    as_json: Json = False,
     runs: Runs = RUNS,
 ) -> None:
     """Make the IR before a pass as small as possible, while the pass still fails on it.
@@ -64,10 +66,19 @@ def reduce(
     text, whole = search.smallest(), search.whole
     err.print(f"{size(whole)[0]} operations became {size(text)[0]}, by {holds.asked} tries", markup=False)
     pretty = holds.pretty(text)
-    if output is None:
+    if output is not None:
+        output.write_text(pretty)
+    if as_json:
+        answer = {
+            "run": str(run.path), "status": 0, "kernel": chosen.kernel_name, "pass": record.index,
+            "operations": {"before": size(whole)[0], "after": size(text)[0]}, "tries": holds.asked,
+            "file": str(output) if output else None, "ir": pretty,
+        }  # fmt: skip
+        print(json.dumps(answer, indent=2))
+    elif output is None:
         print(pretty, end="")
+    if output is None:
         return
-    output.write_text(pretty)
     where = f"{shlex.quote(str(run.path))} --kernel {chosen.hash[:12]} --pass {record.index}"
     err.print(f"a test of it: tracing lit {where} --ir {shlex.quote(str(output))}", markup=False)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -9,10 +10,11 @@ from shlex import join, quote
 from typing import Annotated
 
 import typer
+from rich.text import Text
 
 from tracing import store
 from tracing.analyze.runs.rerecording import recording
-from tracing.cli.app import NARROW, RUNS, Runs, app, err, out
+from tracing.cli.app import NARROW, RUNS, Json, Runs, app, err, out
 from tracing.cli.launch_options import Kernel, LaunchNumber, Rank, chosen_launch
 from tracing.errors import Problem
 from tracing.store.recorded_launch import RecordedLaunch
@@ -27,6 +29,7 @@ def repro(
     to: Annotated[Path | None, typer.Option(metavar="DIR", help="Where it is written.")] = None,
     times: Annotated[int, typer.Option(min=1, help="How often it is tried.")] = 1,
     seconds: Annotated[float, typer.Option(help="What trying it may take.")] = 300.0,
+    as_json: Json = False,
     runs: Runs = RUNS,
 ) -> None:
     """Write a launch and its inputs as a script that needs no run, and execute the script once.
@@ -49,12 +52,19 @@ def repro(
     if recorded.missing:
         err.print(f"zeros stand for what was not kept: {', '.join(recorded.missing)}", markup=False)
     status, said = _tried(written.script, times, seconds)
-    out.print(said, markup=False)
-    if status == 1:
-        whose = "" if rank is None else f" --rank {rank}"
-        out.print(
-            f"    next      tracing replay {quote(str(run.path))} --launch {launch}{whose}", markup=False
-        )
+    whose = "" if rank is None else f" --rank {rank}"
+    commands = [f"tracing replay {quote(str(run.path))} --launch {launch}{whose}"] if status == 1 else []
+    if as_json:
+        answer = {
+            "run": str(run.path), "status": status, "kernel": recorded.launch.kernel_name, "launch": launch,
+            "script": str(written.script), "files": [str(one) for one in written.files],
+            "zeros": list(recorded.missing), "said": said, "next": commands,
+        }  # fmt: skip
+        print(json.dumps(answer, indent=2))
+        raise typer.Exit(status)
+    out.print(Text(said))
+    for command in commands:
+        out.print(Text(f"    next      {command}"))
     raise typer.Exit(status)
 
 

@@ -10,7 +10,7 @@ from tracing import environment, store
 from tracing.analyze.bisect.judge import STAGES, CommandJudge
 from tracing.analyze.bisect.probes import Judge
 from tracing.analyze.passes.pass_table import compilation
-from tracing.cli.app import NARROW, RUNS, Runs, app
+from tracing.cli.app import NARROW, RUNS, Json, Runs, app
 from tracing.cli.same_triton import require_same_triton
 from tracing.errors import Problem
 from tracing.model import Compilation
@@ -41,6 +41,7 @@ def bisect(
         bool, typer.Option("--crash", help="Bad is a compile that dies, or hangs, as that of the run does.")
     ] = False,
     fresh: Annotated[bool, typer.Option("--fresh", help="Forget what was built and judged before.")] = False,
+    as_json: Json = False,
     runs: Runs = RUNS,
 ) -> None:
     """Find the compiler pass with which a kernel's result turns bad: of MLIR, of LLVM, or of ptxas.
@@ -64,12 +65,16 @@ def bisect(
     environment.use_inductors_ptxas()
     try:
         if crash:
+            if as_json:
+                raise Problem(
+                    "--crash prints text, for which there is no JSON", "leave out --json, or --crash"
+                )
             raise typer.Exit(_crash(run, chosen, command, seconds, repeat))
         judge = _judge(run, chosen, command, (launch, atol, rtol), seconds)
         # imports Triton, for which no other command needs to wait
         from tracing.cli.bisect.search import search
 
-        raise typer.Exit(search(run, chosen, judge, seconds, repeat, fresh=fresh))
+        raise typer.Exit(search(run, chosen, judge, seconds, repeat, fresh=fresh, as_json=as_json))
     except KeyboardInterrupt:
         raise Problem("interrupted", "the same command goes on from there") from None
 

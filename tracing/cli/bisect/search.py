@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+
+from rich.text import Text
 
 from tracing import store
 from tracing.analyze.bisect import layers
@@ -33,7 +36,7 @@ from tracing.analyze.bisect.search_events import (
 from tracing.analyze.bisect.snapshot_search import SnapshotSearch
 from tracing.analyze.bisect.snapshots import FirstSeen
 from tracing.analyze.passes.source_map import artefacts
-from tracing.cli.app import err, out, progress
+from tracing.cli.app import err, out, progress, silent
 from tracing.cli.bisect.builder import VariantBuilder
 from tracing.cli.bisect.execution import meaning_of
 from tracing.cli.bisect.snapshots import llvm_snapshots, mlir_snapshots, reads_llvm
@@ -42,13 +45,21 @@ from tracing.compiler.identity import identity
 from tracing.errors import Problem
 from tracing.model import Compilation
 from tracing.report import bisect as report
+from tracing.report.bisect_json import bisection_json
 from tracing.report.passes import Line
 
 PRINTING = 3.0  # how much longer a compile may take that prints its IR
 
 
 def search(
-    run: store.Run, chosen: Compilation, judge: Judge, seconds: float, repeat: int, *, fresh: bool
+    run: store.Run,
+    chosen: Compilation,
+    judge: Judge,
+    seconds: float,
+    repeat: int,
+    *,
+    fresh: bool,
+    as_json: bool,
 ) -> int:
     """Search, print, and give the exit status."""
     last = max(judge.stages, key=STAGES.index)
@@ -64,10 +75,21 @@ def search(
     if fresh:
         probes.forget()
     one = _Search(run, chosen, happened, judge, probes, seconds)
+    if not as_json:
+        return _searched(one, probes)
+    with silent():
+        status = _searched(one, probes)
+    answer = {"run": str(run.path), "status": status, "kernel": chosen.kernel_name}
+    effort = {"built": probes.built, "judged": probes.judged}
+    print(json.dumps({**answer, **bisection_json(one.events), **effort}, indent=2))
+    return status
+
+
+def _searched(one: _Search, probes: Probes) -> int:
     try:
         return one.status()
     except Contradiction as contradiction:
-        err.print(f"[dim]{contradiction}[/]: everything is built from the source and judged again")
+        err.print(Text(f"{contradiction}: everything is built from the source and judged again", "dim"))
     probes.forget()
     one.bisection.from_source = True
     try:
@@ -132,6 +154,7 @@ class _Search:
         llvm = (
             (lambda: llvm_snapshots(chosen, happened, seconds)) if reads_llvm(languages, happened) else None
         )
+        self.events: list[Event] = []
         self._advance: Callable[[], None] = lambda: None
         self._snapshots = SnapshotSearch(probes, languages, mlir, llvm, self._tried)
         self._seconds = seconds
@@ -144,11 +167,13 @@ class _Search:
 
     def status(self) -> int:
         """Search, print the events, and give the exit status."""
-        last = None
+        self.events = []
         with ExitStack() as display:  # a status or a progress bar stands until the next event
-            for last in self._layers().events():
+            for event in self._layers().events():
                 display.close()
-                self._print(last, display)
+                self._print(event, display)
+                self.events.append(event)
+        last = self.events[-1]
         if isinstance(last, FullPipeline):
             return 0
         if isinstance(last, NoAnswer):
