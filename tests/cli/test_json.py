@@ -188,3 +188,14 @@ def tracing_before_command(*words: str, runs: Path) -> subprocess.CompletedProce
     at = words.index("--")
     line = [sys.executable, "-m", "tracing", *words[:at], "--runs", str(runs), *words[at:]]
     return subprocess.run(line, capture_output=True, text=True, check=False)
+
+
+def test_reduce(compiled_run: Path) -> None:
+    (kernel, *_) = {one.kernel.hash for one in store.Run(compiled_run).launches()}
+    options = ("--kernel", kernel[:12], "--pass", "convert-triton-to-tritongpu", "--json")
+    judge = ("sh", "-c", "! grep -q ttg.num-warps $0", "{after}")
+    done = tracing_before_command(
+        "reduce", str(compiled_run), *options, "--", *judge, runs=compiled_run.parent
+    )
+
+    require_documented(done.stdout, "## `tracing reduce`")

@@ -130,8 +130,8 @@ def _without_launch(runs: RunPair, verdict: Verdict) -> Iterator[dict[str, Any]]
     elif why is not None:
         result = Accused("result", why.result.name)
         who = accused_of(why.cause, result) if why.cause else result
-        told = list(cause_text(why.cause, ("a", "b"))) if why.cause else []
-        yield without_launch_json("result", who, why.result.rank, told, _deciding(why, runs))
+        sentences = list(cause_text(why.cause, ("a", "b"))) if why.cause else []
+        yield without_launch_json("result", who, why.result.rank, sentences, _deciding(why, runs))
     elif verdict.start:
         one = verdict.start[0]
         yield without_launch_json("start", Accused("start", one.name), one.rank)

@@ -246,13 +246,13 @@ def _anyway(a: store.Run, b: store.Run) -> str:
 
 
 def of_unwritten(run: store.Run) -> str:
-    """How results that may be unwritten in part are told from those of a kernel that is not deterministic."""
+    """The command that separates memory that nobody wrote from a kernel that is not deterministic."""
     words = [*with_variables(run), "tracing", "repeat", case_of(run.info), "--times", "3", "--perturb"]
     return join(words)
 
 
 def of_unfinished(run: Path, kernel: str, record: PassRecord) -> list[str]:
-    """How a pass that did not end is looked at and run again, alone, and what provokes it."""
+    """The commands that show a pass that did not end, execute only that pass, and find what provokes it."""
     of_kernel = f"{quote(str(run))} --kernel {quote(kernel)}"
     of_it = f"{of_kernel} --pass {record.index}"
     return [

@@ -53,8 +53,8 @@ def _ranks_compared(run: store.Run, limit: int) -> int:
         out.print(line)
     unlike = sum(not choice.agreed for choice in choices(run))
     if unlike:
-        told = f"autotuners chose differently: {plural(unlike, 'kernel')}, `tracing winners {run.path}`"
-        out.print(told, markup=False)
+        line = f"autotuners chose differently: {plural(unlike, 'kernel')}, `tracing winners {run.path}`"
+        out.print(line, markup=False)
     if count:
         return 1
     whole = "" if not comparison.notes else " as far as they go"

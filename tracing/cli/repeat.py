@@ -206,8 +206,8 @@ class _Series:
         out.print(f"run {index}: [yellow]⚠[/]  failed: {escape(outcome.detail)}  [dim]{escape(run.name)}[/]")
         self.repeats.append(Repeat(index, (), (), 0, tuple(run.records(Perturbed)), outcome.detail))
         if len(self.repeats) == _FAILURES:
-            told = "; ".join(dict.fromkeys(one.failure for one in self.repeats))
-            raise Problem(f"the first {_FAILURES} runs failed: {told}", f"`tracing show {run.path}`")
+            line = "; ".join(dict.fromkeys(one.failure for one in self.repeats))
+            raise Problem(f"the first {_FAILURES} runs failed: {line}", f"`tracing show {run.path}`")
 
     def _compared(self, first: tuple[int, store.Run], index: int, run: store.Run, outcome: Outcome) -> Repeat:
         number, reference = first
@@ -220,8 +220,8 @@ class _Series:
         titles = tuple(one.title for one in results)
         repeat = Repeat(index, found, titles, verdict.comparison.notes.pairs, perturbed, failure)
         out.print(f"run {index}: compared with run {number}  [dim]{escape(run.name)}[/]")
-        for told in _warnings(results, failure):
-            out.print(f"  [yellow]⚠[/]  {escape(told)}")
+        for warning in _warnings(results, failure):
+            out.print(f"  [yellow]⚠[/]  {escape(warning)}")
         self._print_found(found, (reference, run), (f"run {number}", f"run {index}"))
         if not found:
             _print_equal(repeat, len(everything))
@@ -255,8 +255,8 @@ class _Series:
             out.print(line)
         for uncovered in uncovered_text([reference]):
             out.print(uncovered)
-        for told in uncomparable_results(reference, reference):
-            out.print(f"[yellow]not compared[/]: {escape(told)}")
+        for why in uncomparable_results(reference, reference):
+            out.print(f"[yellow]not compared[/]: {escape(why)}")
         out.print(f"{rate(self.repeats)} differ from run {number}")
         if self.unlike_eager:
             _print_unlike_eager(self.unlike_eager, 1 + len(self.repeats), self.differing)
@@ -298,5 +298,5 @@ def _print_equal(repeat: Repeat, otherwise: int) -> None:
 
 def _print_unlike_eager(unlike: dict[int, str], count: int, differing: bool) -> None:
     which = "every run differs" if len(unlike) == count else f"{len(unlike)} of {count} runs differ"
-    told = f"{which} from eager" if differing else f"the runs agree with one another, and {which} from eager"
-    out.print(f"[yellow]⚠[/]  {told}: {escape(next(iter(unlike.values())))}")
+    line = f"{which} from eager" if differing else f"the runs agree with one another, and {which} from eager"
+    out.print(f"[yellow]⚠[/]  {line}: {escape(next(iter(unlike.values())))}")

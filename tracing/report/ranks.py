@@ -28,8 +28,8 @@ def parting_text(found: Parting, first: bool) -> Iterator[str]:
     title = "first parting" if first else "another parting, which may follow from those above"
     who = f"{ranks_text(found.left)} left" if found.left else "who left cannot be told"
     yield f"[bold red]✗ {title}[/]: {who}, at {escape(_place(found))}"
-    for ranks, told in found.groups:
-        yield f"    {ranks_text(ranks):<11} {escape(_shortened(told))}"
+    for ranks, has in found.groups:
+        yield f"    {ranks_text(ranks):<11} {escape(_shortened(has))}"
     if found.outputs:
         yield f"    and it left other results: {escape(', '.join(found.outputs))}"
     yield f"    → {_WHAT[found.kind]}"
@@ -43,9 +43,9 @@ def _place(found: Parting) -> str:
     return f"{found.event}{more}{f', {found.argument}' if found.argument else ''}"
 
 
-def _shortened(told: str) -> str:
+def _shortened(has: str) -> str:
     # a digest, or words
-    return told[:DIGITS] if len(told) == 32 and " " not in told else told
+    return has[:DIGITS] if len(has) == 32 and " " not in has else has
 
 
 def summary_text(comparison: RankComparison) -> Iterator[str]:
