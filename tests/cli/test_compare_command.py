@@ -164,24 +164,12 @@ def test_what_no_setting_covers_is_said_to_be_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ("--with source", "--with does nothing in `tracing compare RUN RUN`"),
-        ("--each-launch", "--each-launch does nothing"),
-        ("--times 3", "--times does nothing"),
-        ("--perturb", "--perturb does nothing"),
-        ("--seed 0", "--seed does nothing"),
-        ("--swap --limit 3", "--limit does nothing in `tracing compare RUN RUN --swap`"),
-        ("--swap --replay", "--replay and --swap are questions of their own"),
-        ("--ranks", "1 run wanted, and 2 named"),
-        ("--swap --json", "--json does nothing in `tracing compare RUN RUN --swap`"),
-        ("--replay --json", "--json does nothing in `tracing compare RUN RUN --replay`"),
-    ],
+    "options", ["--with source", "--each-launch", "--times 3", "--perturb", "--seed 0", "--fpsan", "--swap"]
 )
-def test_an_option_that_would_do_nothing_is_refused(options: str, message: str, tmp_path: Path) -> None:
+def test_an_option_of_another_question_is_refused(options: str, tmp_path: Path) -> None:
     done = tracing("compare", "a", "b", *options.split(), runs=tmp_path)
 
-    assert (done.returncode, message in done.stderr) == (2, True)
+    assert (done.returncode, "No such option" in done.stderr) == (2, True)
 
 
 def test_results_that_differ_while_every_launch_is_equal_come_from_outside_of_the_kernels(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -16,6 +18,25 @@ from recorded_runs import recorded, words
 from records import arg, compiled, launch
 
 from tracing import store
+from tracing.analyze.compare.divergence import (
+    Cause,
+    Divergence,
+    Host,
+    InputDiffers,
+    LaunchDiffers,
+    LaunchPair,
+    OneSided,
+    OperatorCause,
+    OrderDiffers,
+    OtherTensor,
+    OutputDiffers,
+    Overrun,
+    StreamCause,
+    Uninitialised,
+    UnknownCause,
+    Writer,
+)
+from tracing.analyze.compare.signature_pair import Change
 from tracing.analyze.compare.verdict import ComparisonVerdict
 from tracing.analyze.passes.pass_table import compilations
 from tracing.cli import hints
@@ -58,7 +79,7 @@ def test_of_a_job_the_rank_is_named(tmp_path: Path) -> None:
 def racing(tmp_path_factory: pytest.TempPathFactory) -> tuple[store.Run, list[str]]:
     """The first run of data/racing.py, with its passes, and the commands below the race that another has."""
     runs = tmp_path_factory.mktemp("runs")
-    done = tracing("compare", str(DATA / "racing.py"), "--repeat", "2", "--perturb", runs=runs)
+    done = tracing("repeat", str(DATA / "racing.py"), "--times", "2", "--perturb", runs=runs)
     assert done.returncode == 1, done.stderr
     printed = [line.split("next")[1].strip() for line in done.stdout.splitlines() if "    next" in line]
     return store.Run(store.recorded(runs)[0]), printed
@@ -168,3 +189,136 @@ def test_on_a_gpu_a_launch_with_its_inputs_is_its_own_judge(device: str, judged:
 
     assert bisect == f"tracing bisect {run.path} --kernel add {judged}"
     assert all(command.endswith("--pass tritongpu-coalesce") for command in of_a_pass) and of_a_pass
+
+
+# ---- one kind of verdict after another, on a GPU, where every command could help
+
+
+def on_gpu(folder: Path, **info: object) -> store.Run:
+    """A run of three launches, with the passes of their kernel and the inputs of the last."""
+    environment = msgspec.structs.replace(INFO.environment, device="NVIDIA H100")
+    writer = store.create(folder, msgspec.structs.replace(INFO, environment=environment, **info))
+    compiled(writer, "add", "ir", ("ttgir", "tritongpu-coalesce", "other"))
+    add(writer, [readable(index) for index in range(3)])
+    return store.Run(writer.path)
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> tuple[store.Run, store.Run]:
+    return on_gpu(tmp_path / "a"), on_gpu(tmp_path / "b")
+
+
+BOTH = LaunchPair(0, readable(2), readable(2))
+WRITER = Writer(0, 1, "add", "out_ptr0")
+COMPILER = ("passes", "bisect", "lit", "debug", "reduce", "resume", "opt")
+
+
+def words_of(found: Divergence, runs: tuple[store.Run, store.Run]) -> list[str]:
+    """The commands after a divergence, without the paths of the runs: `show b --launch 1`."""
+    typed = hints.of_divergence(found, runs)
+    for name, run in zip("ab", runs, strict=True):
+        typed = [one.replace(str(run.path), name) for one in typed]
+    return [one.replace("tracing ", "") for one in typed]
+
+
+@pytest.mark.parametrize(
+    ("cause", "commands"),
+    [
+        (OperatorCause(("aten::mm", ""), ("", ""), "a", proven=True), ["show a --launch 2"]),
+        (OperatorCause(("", "aten::mm"), ("", ""), "b", proven=True), ["show b --launch 2"]),
+        (Host("b", WRITER), ["show b --launch 1", "show b --launch 2"]),
+        (Host("a", None), ["show a --launch 2"]),
+        (OtherTensor("launch #0 add", "launch #1 add"), ["show a --launch 2", "show b --launch 2"]),
+        (
+            StreamCause(WRITER),
+            ["show b --launch 1", "show b --launch 2", "repeat /case.py --times 3 --perturb"],
+        ),
+        (Uninitialised(WRITER, (3, 5)), ["show b --launch 1", "show b --launch 2"]),
+        (Uninitialised(None), ["show b --launch 2", "repeat /case.py --times 3 --perturb"]),
+        (UnknownCause("nobody was seen to write it"), ["show b --launch 2"]),
+    ],
+    ids=lambda one: type(one).__name__,
+)
+def test_a_difference_in_an_input_leads_to_who_wrote_it(
+    cause: Cause, commands: list[str], pair: tuple[store.Run, store.Run]
+) -> None:
+    assert words_of(InputDiffers(BOTH, 0, cause), pair) == commands
+
+
+def test_an_overrun_leads_to_the_launch_that_wrote_too_far(pair: tuple[store.Run, store.Run]) -> None:
+    show, repro = words_of(InputDiffers(BOTH, 0, Overrun(WRITER, "ab")), pair)
+
+    assert show == "show b --launch 1"
+    assert "repro latest" in repro and f"--launch 1 --kernel {HASH}" in repro
+
+
+def test_what_decides_about_an_operator_records_operators(pair: tuple[store.Run, store.Run]) -> None:
+    cause = OperatorCause(("aten::mm", "aten::mm"), ("", ""), "ab", proven=False)
+
+    decides = hints.deciding(InputDiffers(BOTH, 0, cause), pair)
+
+    assert decides is not None and decides.startswith("tracing compare ")
+    assert decides.count("--operators digests") == 2
+
+
+@pytest.mark.parametrize("doubt", ["out of bounds", "unwritten", "untouched", "addresses"])
+def test_a_doubtful_output_does_not_lead_to_the_compiler(
+    doubt: Any, pair: tuple[store.Run, store.Run]
+) -> None:
+    typed = words_of(OutputDiffers(BOTH, 0, doubt), pair)
+
+    assert typed and not any(re.search(rf"(^|; ){name} ", one) for name in COMPILER for one in typed)
+
+
+def test_another_output_of_equal_inputs_leads_to_a_replay_and_to_the_compiler(
+    pair: tuple[store.Run, store.Run],
+) -> None:
+    replay, repro, *passes = words_of(OutputDiffers(BOTH, 0), pair)
+
+    assert replay == f"replay b --launch 2 --kernel {HASH} --against a"
+    assert "repro" in repro and any("passes" in one for one in passes)
+
+
+def test_launches_in_another_order_lead_to_both(pair: tuple[store.Run, store.Run]) -> None:
+    first, second = (LaunchPair(0, readable(at), readable(1 - at)) for at in (0, 1))
+
+    assert words_of(OrderDiffers(first, second, "in_ptr0"), pair) == [
+        "show b --launch 0",
+        "show b --launch 1",
+    ]
+
+
+@pytest.mark.parametrize("side", ["a", "b"])
+def test_a_launch_that_one_run_has_leads_to_that_run(side: str, pair: tuple[store.Run, store.Run]) -> None:
+    only = LaunchPair(0, *(readable(1) if side == one else None for one in "ab"))
+
+    assert words_of(OneSided(only, 1, last=False, changed=True), pair) == [f"show {side} --launch 1"]
+
+
+def test_another_kernel_leads_to_the_call_site_in_both_runs(pair: tuple[store.Run, store.Run]) -> None:
+    found = LaunchDiffers(BOTH, (Change("kernel", "add", "mul"),), None, tuned=False, outputs=())
+
+    assert words_of(found, pair) == ["show a --launch 2", "show b --launch 2"]
+
+
+def test_another_winner_leads_to_the_winners(pair: tuple[store.Run, store.Run]) -> None:
+    found = LaunchDiffers(BOTH, (Change("BLOCK", "16", "32"),), None, tuned=True, outputs=())
+
+    winners, run = words_of(found, pair)
+
+    assert winners == "winners a --output winners.json"
+    assert run.startswith("run /case.py --winners winners.json")
+
+
+def test_on_a_virtual_gpu_no_verdict_leads_to_the_compiler(tmp_path: Path) -> None:
+    environment = msgspec.structs.replace(INFO.environment, device="virtual GPU")
+    runs = []
+    for name in "ab":
+        writer = store.create(tmp_path / name, msgspec.structs.replace(INFO, environment=environment))
+        compiled(writer, "add", "ir", ("ttgir", "tritongpu-coalesce", "other"))
+        add(writer, [readable(index) for index in range(3)])
+        runs.append(store.Run(writer.path))
+
+    typed = words_of(OutputDiffers(BOTH, 0), (runs[0], runs[1]))
+
+    assert typed and not any(re.search(rf"(^|; ){name} ", one) for name in COMPILER for one in typed)

@@ -1,4 +1,4 @@
-"""`tracing replay` and `compare --replay`: the accused launch, on its inputs, in a process of its own."""
+"""`tracing replay`: a launch, or the one that a divergence accuses, executed in a process of its own."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from records import arg, launch
 
 from tracing import store
 from tracing.analyze.replay.replay_verdict import CodeDiffers, InputsDiffer, NeedsOtherMemory, Reproduced
-from tracing.cli.replay import replayed
 from tracing.cli.replay_answer import ReplayAnswer, Replaying, answered
 from tracing.cli.rerecord import record_again
 from tracing.errors import Problem
@@ -124,28 +123,56 @@ def test_a_launch_of_another_kernel_is_refused_with_those_of_this_one(command: s
     assert "its launches: 1" in done.stderr
 
 
-def test_a_comparison_replays_what_it_accuses(tmp_path: Path) -> None:
+def test_the_same_call_of_two_runs_is_replayed_on_the_inputs_of_the_first(tmp_path: Path) -> None:
     a, b = (recorded(DATA / "racing.py", tmp_path, keep=Keep(inputs=True)) for _ in range(2))
     index = next(one.index for one in a.launches() if one.kernel_name == "racing_sum")
+    options = ("--kernel", "racing_sum", "--against", str(a.path))
 
-    text = "\n".join(replayed((a, b), (index, index), 0, "b", Replaying(20, False, tmp_path)))
+    done = tracing("replay", str(b.path), *options, runs=tmp_path)
 
-    assert "a race of its own: replays of b on the same bytes differ from each other" in text
+    assert done.returncode == 1, done.stderr
+    assert f"launch #{index} racing_sum" in done.stdout
+    assert "a race of its own: replays of a on the same bytes differ from each other" in done.stdout
 
 
-def test_compare_says_why_there_is_no_replay(tmp_path: Path) -> None:
+def test_the_launch_that_the_first_divergence_accuses_is_replayed(case: Path, plain: store.Run) -> None:
+    b = other(case, "by=3.0")
+
+    done = tracing("replay", str(plain.path), "--against", str(b.path), runs=plain.path.parent)
+
+    assert done.returncode == 1, done.stderr
+    assert "first divergence" in done.stdout
+    assert "its code differs: a and b leave other results on the same inputs" in done.stdout
+
+
+def test_the_json_of_the_accused_launch_is_all_that_is_printed(case: Path, plain: store.Run) -> None:
+    b = other(case, "by=3.0")
+
+    done = tracing("replay", str(plain.path), "--against", str(b.path), "--json", runs=plain.path.parent)
+
+    assert json.loads(done.stdout)["verdict"] == "code"
+
+
+def test_of_equal_runs_there_is_nothing_to_replay(plain: store.Run) -> None:
+    done = tracing("replay", str(plain.path), "--against", str(plain.path), runs=plain.path.parent)
+
+    assert (done.returncode, "there is nothing to replay" in done.stdout) == (0, True)
+
+
+def test_the_reason_is_printed_why_there_is_no_replay(tmp_path: Path) -> None:
     one, other = (arg("out_ptr0", "out", "old", left) for left in "yz")
     a, b = saved(tmp_path / "a", [launch(0, one)]), saved(tmp_path / "b", [launch(0, other)])
 
-    done = tracing("compare", str(a.path), str(b.path), "--replay", runs=tmp_path)
+    done = tracing("replay", str(a.path), "--against", str(b.path), runs=tmp_path)
 
-    assert "→ not replayed: the run has no source of triton_poi_fused_mul_0" in done.stdout
+    assert done.returncode == 2
+    assert "not replayed: the run has no source of triton_poi_fused_mul_0" in done.stderr
 
 
-def test_a_replay_is_of_two_runs(tmp_path: Path) -> None:
-    done = tracing("compare", "silu", "--repeat", "2", "--replay", runs=tmp_path)
+def test_a_replay_of_one_run_needs_a_launch(plain: store.Run) -> None:
+    done = tracing("replay", str(plain.path), runs=plain.path.parent)
 
-    assert (done.returncode, "--repeat and --replay are questions of their own" in done.stderr) == (2, True)
+    assert (done.returncode, "which launch to replay is not said" in done.stderr) == (2, True)
 
 
 def test_fpsan_says_what_it_needs(plain: store.Run, tmp_path: Path) -> None:

@@ -67,9 +67,7 @@ def runs_of(text: str) -> int:
 def test_two_kernels_of_five_are_to_blame_and_their_launches_are_named(
     right: store.Run, wrong: store.Run
 ) -> None:
-    done = tracing(
-        "compare", str(right.path), str(wrong.path), "--anyway", "--swap", "--each-launch", runs=right.path
-    )
+    done = tracing("swap", str(right.path), str(wrong.path), "--anyway", "--each-launch", runs=right.path)
 
     assert done.returncode == 1, done.stderr
     told = words(done.stdout)
@@ -168,7 +166,7 @@ def test_a_comparison_of_runs_whose_results_differ_points_to_the_swap_test(
 ) -> None:
     done = tracing("compare", str(right.path), str(wrong.path), "--anyway", runs=right.path)
 
-    command = f"tracing compare {right.path} {wrong.path} --swap --anyway"
+    command = f"tracing swap {right.path} {wrong.path} --anyway"
     assert [line.strip() for line in done.stdout.splitlines()].count(f"next      {command}") == 1
 
 

@@ -26,7 +26,7 @@ def test_a_planted_fault_is_named(fault: str, sound: Path, tmp_path: Path) -> No
 
 
 def test_a_race_of_float_atomics_is_the_kernel_that_gives_two_results(tmp_path: Path) -> None:
-    done = tracing("compare", str(DATA / "racing.py"), "--repeat", "4", runs=tmp_path)
+    done = tracing("repeat", str(DATA / "racing.py"), "--times", "4", runs=tmp_path)
 
     print(done.stdout)
     assert done.returncode == 1, done.stderr
@@ -38,7 +38,7 @@ def test_a_race_of_float_atomics_is_the_kernel_that_gives_two_results(tmp_path: 
 def test_another_winner_whose_results_are_equal_is_no_difference_where_it_was_asked_for(
     tmp_path: Path,
 ) -> None:
-    done = tracing("compare", str(DATA / "faults.py"), "--repeat", "3", "--perturb", runs=tmp_path)
+    done = tracing("repeat", str(DATA / "faults.py"), "--times", "3", "--perturb", runs=tmp_path)
 
     print(done.stdout)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -46,7 +46,7 @@ def test_another_winner_whose_results_are_equal_is_no_difference_where_it_was_as
 
 
 def test_an_unmasked_load_of_uninitialised_memory_is_named_with_who_left_it_unwritten(tmp_path: Path) -> None:
-    done = tracing("compare", str(DATA / "poisoned.py"), "--repeat", "2", "--perturb", runs=tmp_path)
+    done = tracing("repeat", str(DATA / "poisoned.py"), "--times", "2", "--perturb", runs=tmp_path)
 
     print(done.stdout)
     assert done.returncode == 1, done.stderr
@@ -59,7 +59,7 @@ def test_an_unmasked_load_of_uninitialised_memory_is_named_with_who_left_it_unwr
 def test_a_stream_that_does_not_wait_for_another_is_named_with_what_it_should_have_waited_for(
     tmp_path: Path,
 ) -> None:
-    done = tracing("compare", str(DATA / "unordered.py"), "--repeat", "3", "--perturb", runs=tmp_path)
+    done = tracing("repeat", str(DATA / "unordered.py"), "--times", "3", "--perturb", runs=tmp_path)
 
     print(done.stdout)
     assert done.returncode == 1, done.stderr
@@ -72,7 +72,7 @@ def test_a_stream_that_does_not_wait_for_another_is_named_with_what_it_should_ha
 
 def test_streams_that_wait_for_one_another_differ_in_no_run_however_late_they_start(tmp_path: Path) -> None:
     case = f"{DATA / 'unordered.py'}:waits=true"
-    done = tracing("compare", case, "--repeat", "3", "--perturb", runs=tmp_path)
+    done = tracing("repeat", case, "--times", "3", "--perturb", runs=tmp_path)
 
     print(done.stdout)
     assert done.returncode == 0, done.stdout + done.stderr

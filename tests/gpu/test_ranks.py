@@ -31,7 +31,7 @@ def trained(runs: Path, option: str) -> store.Run:
 
 def test_equal_ranks_go_together_over_nccl(tmp_path: Path) -> None:
     run = trained(tmp_path, "configs=1")
-    done = tracing("compare", str(run.path), "--ranks", runs=tmp_path)
+    done = tracing("ranks", str(run.path), runs=tmp_path)
 
     assert done.returncode == 0, done.stdout
     assert "ranks 0-1: 4 launches, 2 collectives, 2 updates in common" in done.stdout
@@ -40,7 +40,7 @@ def test_equal_ranks_go_together_over_nccl(tmp_path: Path) -> None:
 
 def test_a_rank_with_another_configuration_is_found_over_nccl(tmp_path: Path) -> None:
     run = trained(tmp_path, "configs=1,faults=true")
-    done = tracing("compare", str(run.path), "--ranks", runs=tmp_path)
+    done = tracing("ranks", str(run.path), runs=tmp_path)
 
     assert done.returncode == 1
     assert "who left cannot be told, at launch #0 scale" in done.stdout

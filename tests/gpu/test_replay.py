@@ -77,11 +77,13 @@ def test_another_configuration_rounds_otherwise(run: store.Run) -> None:
     assert [one.argument for one in result.differences[0].elements] == ["out_ptr"]
 
 
-def test_compare_replays_the_race_in_a_process_of_its_own(tmp_path: Path) -> None:
+def test_the_race_that_a_divergence_accuses_is_replayed_in_a_process_of_its_own(
+    tmp_path: Path,
+) -> None:
     case = str(DATA / "racing.py")  # eager races, too
     a, *others = (recorded(case, tmp_path, "--no-passes", passed=False) for _ in range(3))
 
-    tried = (tracing("compare", a, b, "--replay", runs=tmp_path) for b in others)
+    tried = (tracing("replay", b, "--against", a, runs=tmp_path) for b in others)
     done = next(one for one in tried if one.returncode == 1)  # two runs may be equal by chance
     print(done.stdout, done.stderr)
     assert f"racing_sum, replayed on {torch.cuda.get_device_name()}" in done.stdout
@@ -121,9 +123,9 @@ def test_fewer_additions_leave_other_payloads(run: store.Run) -> None:
 
 
 @needs_fpsan
-def test_compare_tells_that_a_sum_in_another_order_only_rounds(tmp_path: Path) -> None:
+def test_the_command_reports_that_a_sum_in_another_order_only_rounds(tmp_path: Path) -> None:
     a, b = in_two_blocks(tmp_path, keep=Keep(inputs=True))
-    done = tracing("compare", str(a.path), str(b.path), "--replay", "--fpsan", runs=tmp_path)
+    done = tracing("replay", str(a.path), "--against", str(b.path), "--fpsan", runs=tmp_path)
 
     print(done.stdout, done.stderr)
     assert "its code differs: a and b leave other results on the same inputs" in done.stdout

@@ -49,7 +49,7 @@ def test_an_option_that_is_wrong_is_refused(option: str, message: str) -> None:
 
 
 def test_forward_and_backward_repeat_bit_by_bit_without_a_gpu(tmp_path: Path) -> None:
-    done = tracing("compare", "flex_attention:tokens=16", "--repeat", "2", runs=tmp_path)
+    done = tracing("repeat", "flex_attention:tokens=16", "--times", "2", runs=tmp_path)
 
     assert done.returncode == 0, done.stderr
     assert "0 of 1 runs" in done.stdout

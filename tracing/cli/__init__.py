@@ -16,13 +16,16 @@ from tracing.cli import (  # noqa: F401  # each registers its commands with the 
     llvm_tools,
     opt,
     passes,
+    ranks,
     reduce,
+    repeat,
     replay,
     repro,
     resume,
     run,
     show,
     sql,
+    swap,
     winners,
 )
 from tracing.cli.app import app, err

@@ -1,17 +1,43 @@
-"""What every command shares: the application, its two consoles, its progress bar, and where runs are."""
+"""What the commands share: the application, its help groups, consoles, progress, the folder of runs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from typer.core import TyperGroup
+
+# The groups of `tracing --help`, in its order.
+RECORD = "Record: run a program, and write what it launches"
+LOOK = "Look: what a run holds"
+COMPARE = "Compare: where runs differ"
+NARROW = "Narrow: which kernel, which pass, which instruction"
+VALIDATE = "Validate: a compiled program against what it promises"
+DEBUG = "Debug: gdb or lldb in the process that compiles"
+SHARE = "Share: runs in other tools"
+_GROUPS = (RECORD, LOOK, COMPARE, NARROW, VALIDATE, DEBUG, SHARE)
+
+
+class _Grouped(TyperGroup):
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for command in self.commands.values():  # typer keeps the line breaks of a docstring
+            paragraphs = (command.help or "").split("\n\n")
+            command.help = "\n\n".join(" ".join(one.split()) for one in paragraphs)
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        # in the order of the groups, not of imports
+        groups = {name: getattr(command, "rich_help_panel", None) for name, command in self.commands.items()}
+        return sorted(self.commands, key=lambda name: _GROUPS.index(groups[name] or RECORD))
+
 
 app = typer.Typer(
+    cls=_Grouped,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -23,7 +49,18 @@ out = Console(soft_wrap=True, highlight=False)
 err = Console(stderr=True, soft_wrap=True, highlight=False)
 
 Runs = Annotated[Path, typer.Option("--runs", help="Folder that holds the runs.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the answer as one JSON object: docs/json.md.")]
 RUNS = Path("runs")
+
+
+@contextmanager
+def silent() -> Iterator[None]:
+    """Inside, `out` prints nothing: standard output is for one JSON object."""
+    out.quiet = True
+    try:
+        yield
+    finally:
+        out.quiet = False
 
 
 @contextmanager

@@ -11,13 +11,13 @@ from tracing.attach import permission
 from tracing.attach.compiling import Wanted, wanted_of
 from tracing.attach.processes import Compiler, compilers
 from tracing.attach.terminal import Gdb, foreground
-from tracing.cli.app import app, out
+from tracing.cli.app import DEBUG, app, out
 from tracing.errors import Problem
 
 _START = "start one with `tracing debug CASE --pass NAME`, or with TRACING_STOP=kernel:stage:pass"
 
 
-@app.command()
+@app.command(rich_help_panel=DEBUG)
 def attach(
     pid: Annotated[int | None, typer.Argument(help="The process; without one, the one that waits.")] = None,
     which: Annotated[str, typer.Option("--pass", help="Go on to this pass; a glob.")] = "",
@@ -26,9 +26,13 @@ def attach(
         typer.Option("--ex", metavar="COMMAND", help="A gdb command at the stop; gdb then leaves by itself."),
     ] = None,
 ) -> None:
-    """Attach gdb to a process that has Triton loaded; without a number, to the one that waits for it.
+    """Attach gdb to a process that has Triton loaded; without PID, to the one that waits for gdb.
 
-    Says what each such process compiles. A refusal by the system is explained.
+    Prints what each such process compiles, and why the system refuses, if it does.
+
+    Example: tracing attach 4711
+
+    Exit status: 0, or 2 if gdb could not attach.
     """
     found = compilers()
     if pid is None:

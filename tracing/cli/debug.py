@@ -16,7 +16,7 @@ from tracing import environment, store
 from tracing.analyze.passes import pass_table as analysis
 from tracing.attach.compiling import Wanted, wanted_of
 from tracing.attach.terminal import Gdb, debugged, foreground
-from tracing.cli.app import RUNS, Runs, app, err
+from tracing.cli.app import DEBUG, RUNS, Runs, app, err
 from tracing.cli.passes.derived import open_derived
 from tracing.errors import Problem
 from tracing.program.case import known_cases
@@ -24,7 +24,7 @@ from tracing.program.case import known_cases
 GENERATOR = Path(__file__).parents[2] / "vscode" / "generate.py"
 
 
-@app.command()
+@app.command(rich_help_panel=DEBUG)
 def debug(
     what: Annotated[str, typer.Argument(metavar="RUN|CASE", help="A recorded run, or a case to run now.")],
     which: Annotated[
@@ -44,10 +44,14 @@ def debug(
     ] = False,
     runs: Runs = RUNS,
 ) -> None:
-    """Stop in the C++ of a compiler pass, with gdb, at its first instruction.
+    """Stop gdb at the first instruction of a compiler pass, in its C++.
 
-    Of a run, the recorded IR goes through that pass alone; a case is run, and stops wherever it compiles.
-    At the stop: `print-op`, `pass-info`, `py-where`; `help triton` lists all.
+    Of a run, only that pass is executed, on its recorded IR; a case is run, and stops wherever it
+    compiles. At the stop: `print-op`, `pass-info`, `py-where`; `help triton` lists all.
+
+    Example: tracing debug latest --kernel softmax --pass tritongpu-coalesce
+
+    Exit status: 0, or 2 if the pass was not reached.
     """
     is_case = what in known_cases() or what.endswith(".py")
     if is_case:

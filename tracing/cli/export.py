@@ -8,16 +8,21 @@ from typing import Annotated
 import typer
 
 from tracing.analyze.tables.export import write_parquet
-from tracing.cli.app import RUNS, Runs, app, out
+from tracing.cli.app import RUNS, SHARE, Runs, app, out
 from tracing.cli.passes.derived import open_derived
 
 
-@app.command()
+@app.command(rich_help_panel=SHARE)
 def export(
     names: Annotated[list[str], typer.Argument(metavar="RUN...")],
     parquet: Annotated[Path, typer.Option("--parquet", metavar="DIR", help="Write a Parquet file a table.")],
     runs: Runs = RUNS,
 ) -> None:
-    """Write runs as Parquet: a file for each of the tables that `tracing sql` asks, of all runs."""
+    """Write runs as Parquet: one file for each table of `tracing sql`, of all runs.
+
+    Example: tracing export silu-20261121-021546 latest --parquet tables
+
+    Exit status: 0, or 2 if a run cannot be read.
+    """
     for file in write_parquet([open_derived(name, runs) for name in names], parquet):
         out.print(str(file), markup=False)

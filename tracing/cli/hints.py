@@ -7,31 +7,103 @@ from shlex import join, quote
 
 from tracing import store
 from tracing.analyze.compare.accused import accused
-from tracing.analyze.compare.divergence import Divergence, LaunchDiffers, OutputDiffers
+from tracing.analyze.compare.divergence import (
+    Divergence,
+    Host,
+    InputDiffers,
+    LaunchDiffers,
+    OperatorCause,
+    OrderDiffers,
+    OtherTensor,
+    OutputDiffers,
+    Overrun,
+    ReadOutside,
+    StreamCause,
+    Uninitialised,
+    Writer,
+)
 from tracing.analyze.passes.pass_table import compilations, passes_of, telling_pass
+from tracing.analyze.ranks.rank_departure import Parting
 from tracing.analyze.runs.rerecording import case_of, is_virtual, recording, with_variables
 from tracing.analyze.runs.results import differing_results
+from tracing.analyze.runs.winners import choices
 from tracing.cli.app import RUNS
+from tracing.cli.run_pair import RunPair
 from tracing.model import Compilation, KeptTensor, KernelLaunch, PassRecord, RunInfo, Selection
 from tracing.report.comparison import incomparable
+from tracing.store.recorded_launch import find_launch
 
 
-def of_divergence(found: Divergence, runs: tuple[store.Run, store.Run]) -> list[str]:
-    """What can be asked next about a divergence: about the run that shows it, and about what it accuses."""
-    who, rank = accused(found), found.pair.rank
-    run = runs[0] if who.runs == "a" or found.pair.b is None else runs[1]
-    launch = found.pair.b if run is runs[1] else found.pair.a
-    assert launch is not None
+def of_divergence(found: Divergence, runs: RunPair) -> list[str]:
+    """The commands that lead from a divergence to its cause; none that the run, or the device, cannot answer.
+
+    A difference in an input leads to who wrote it, never to the passes of the kernel that reads it.
+    """
     if isinstance(found, LaunchDiffers):
         return _of_launch_difference(found, runs)
     if isinstance(found, OutputDiffers):
-        return [*_replay(runs, found), *of_launch(run, launch, rank)]
-    index = (who.b if run is runs[1] else who.a) if who.kind != "missing" else launch.index
-    where = launch.index if index is None else index
-    return [f"tracing show {quote(str(run.path))} --launch {where}"]
+        return _of_output(found, runs)
+    if isinstance(found, InputDiffers):
+        return _of_input(found, runs)
+    if isinstance(found, OrderDiffers):
+        pairs = (found.pair, found.other)
+        launches = sorted(one.b.index for one in pairs if one.b is not None)
+        return [_show(runs[1], index) for index in launches]
+    side = 0 if found.pair.b is None else 1
+    return [_show(runs[side], found.pair.launch.index)]
 
 
-def _replay(runs: tuple[store.Run, store.Run], found: OutputDiffers) -> list[str]:
+def _show(run: store.Run, launch: int) -> str:
+    return f"tracing show {quote(str(run.path))} --launch {launch}"
+
+
+def _of_input(found: InputDiffers, runs: RunPair) -> list[str]:
+    # the producer; without one, the reader, whose call site is where the program is to be read
+    assert found.pair.a is not None and found.pair.b is not None
+    cause, reader = found.cause, (found.pair.a.index, found.pair.b.index)
+    if isinstance(cause, OtherTensor):
+        return [_show(run, index) for run, index in zip(runs, reader, strict=True)]
+    if isinstance(cause, Overrun):
+        run, index = _made(cause.writer, runs)
+        return [_show(run, index), *_reproduced(run, index, found.pair.rank)]
+    if isinstance(cause, Uninitialised):
+        producer = [_show(*_made(cause.writer, runs))] if cause.writer else []
+        certain = cause.elements is not None  # the interpreter saw which elements nobody wrote
+        return [*producer, _show(runs[1], reader[1]), *([] if certain else [of_unwritten(runs[1])])]
+    if isinstance(cause, StreamCause):
+        return [_show(*_made(cause.writer, runs)), _show(runs[1], reader[1]), of_unwritten(runs[1])]
+    if isinstance(cause, Host) and cause.writer:
+        return [_show(*_made(cause.writer, runs)), _show(runs[1], reader[1])]
+    side = 0 if isinstance(cause, OperatorCause | Host) and cause.runs == "a" else 1
+    return [_show(runs[side], reader[side])]
+
+
+def _made(writer: Writer, runs: RunPair) -> tuple[store.Run, int]:
+    # a run that has the launch, and its number there
+    if writer.b is not None:
+        return runs[1], writer.b
+    assert writer.a is not None
+    return runs[0], writer.a
+
+
+def _reproduced(run: store.Run, index: int, rank: int) -> list[str]:
+    _, launch = find_launch(run, index, rank)
+    return _repro(run, launch, rank, _is_kept(run, launch, rank))
+
+
+def _of_output(found: OutputDiffers, runs: RunPair) -> list[str]:
+    launch, rank = found.pair.b, found.pair.rank
+    assert launch is not None
+    if launch.kernel.kind != "triton" or found.doubt == "addresses":
+        return [_show(runs[1], launch.index)]  # what lies at an address was not recorded
+    if isinstance(found.doubt, ReadOutside):
+        return [_show(runs[1], launch.index), *_reproduced(runs[1], launch.index, rank)]
+    if found.doubt:
+        return [*_replay(runs, found), *_reproduced(runs[1], launch.index, rank)]
+    return [*_replay(runs, found), *of_launch(runs[1], launch, rank)]
+
+
+def _replay(runs: RunPair, found: OutputDiffers) -> list[str]:
     launch, rank = found.pair.b, found.pair.rank
     if launch is None or launch.kernel.kind != "triton":
         return []
@@ -40,16 +112,40 @@ def _replay(runs: tuple[store.Run, store.Run], found: OutputDiffers) -> list[str
     return [f"tracing replay {quote(str(runs[1].path))} {of_it} --against {quote(str(runs[0].path))}"]
 
 
-def _of_launch_difference(found: LaunchDiffers, runs: tuple[store.Run, store.Run]) -> list[str]:
+def _of_launch_difference(found: LaunchDiffers, runs: RunPair) -> list[str]:
     kernel = quote(found.pair.launch.kernel_name)
     if found.tuned:
         return [
             f"tracing winners {quote(str(runs[0].path))} --output winners.json",
             _again(runs[1], "--winners", "winners.json"),
         ]
+    if any(change.name == "kernel" for change in found.changes):
+        pairs = zip(runs, (found.pair.a, found.pair.b), strict=True)
+        return [_show(run, launch.index) for run, launch in pairs if launch is not None]
     if found.code is not None and found.code.stage != "source":
         return [f"tracing passes {quote(str(run.path))} --kernel {kernel} --changed" for run in runs]
-    return [of_results(*runs)] if differing_results(*runs) else []
+    return [of_results(*runs)] if differing_results(*runs) and _can_swap(runs) else []
+
+
+def _can_swap(runs: RunPair) -> bool:
+    # the case of one process is executed, here
+    return all(run.info.world_size == 1 for run in runs)
+
+
+def of_parting(run: store.Run, found: Parting) -> list[str]:
+    """The commands that lead from where ranks parted to the cause."""
+    event = found.event
+    if event.row is None or event.way is None:
+        return []
+    process = next(one for one in run.processes() if store.rank_of(one) == event.rank)
+    launch = run.joiner(process).launch(event.row)
+    if found.kind == "output":
+        return of_launch(run, launch, event.rank)
+    if found.kind != "launch":  # what it reads differs, or not every rank launches it
+        return [_show(run, launch.index)]
+    tuned = any(one.first.kernel == launch.kernel_name and not one.agreed for one in choices(run))
+    winners = [f"tracing winners {quote(str(run.path))}"] if tuned else []
+    return [*winners, *_repro(run, launch, event.rank, _is_kept(run, launch, event.rank))]
 
 
 def deciding(found: Divergence, runs: tuple[store.Run, store.Run]) -> str | None:
@@ -144,7 +240,7 @@ def _below(run: store.Run) -> list[str]:
 
 def of_results(a: store.Run, b: store.Run) -> str:
     """How the kernels are found that make the results of two runs differ."""
-    return f"tracing compare {quote(str(a.path))} {quote(str(b.path))} --swap{_anyway(a, b)}"
+    return f"tracing swap {quote(str(a.path))} {quote(str(b.path))}{_anyway(a, b)}"
 
 
 def _anyway(a: store.Run, b: store.Run) -> str:
@@ -152,13 +248,13 @@ def _anyway(a: store.Run, b: store.Run) -> str:
 
 
 def of_unwritten(run: store.Run) -> str:
-    """How results that may be unwritten in part are told from those of a kernel that is not deterministic."""
-    words = [*with_variables(run), "tracing", "compare", "--repeat", "3", "--perturb", case_of(run.info)]
+    """The command that separates memory that nobody wrote from a kernel that is not deterministic."""
+    words = [*with_variables(run), "tracing", "repeat", case_of(run.info), "--times", "3", "--perturb"]
     return join(words)
 
 
 def of_unfinished(run: Path, kernel: str, record: PassRecord) -> list[str]:
-    """How a pass that did not end is looked at and run again, alone, and what provokes it."""
+    """The commands that show a pass that did not end, execute only that pass, and find what provokes it."""
     of_kernel = f"{quote(str(run))} --kernel {quote(kernel)}"
     of_it = f"{of_kernel} --pass {record.index}"
     return [

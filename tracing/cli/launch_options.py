@@ -8,6 +8,7 @@ import typer
 
 from tracing import store
 from tracing.analyze.passes.pass_table import compilation
+from tracing.errors import Problem
 from tracing.store.recorded_launch import RecordedLaunch, recorded_launch
 
 LaunchNumber = Annotated[int, typer.Option("--launch", help="The launch, by its number in the run.")]
@@ -23,3 +24,18 @@ def chosen_launch(run: store.Run, launch: int, rank: int | None, kernel: str | N
     if kernel is not None and "#" in kernel:
         kernel = compilation(run, kernel).hash
     return recorded_launch(run, launch, rank, kernel)
+
+
+def first_launch(run: store.Run, kernel: str, rank: int | None) -> int:
+    """The number of the first launch of a kernel.
+
+    kernel -- a name, the first digits of a hash, or NAME#2
+    rank   -- whose launch; None: of any rank
+
+    Raises Problem if the run has no launch of it.
+    """
+    wanted = compilation(run, kernel).hash if "#" in kernel else kernel
+    for one in run.launches(rank):
+        if one.kernel_name == wanted or one.kernel.hash.startswith(wanted):
+            return one.index
+    raise Problem(f"{run.path} has no launch of {kernel}", f"`tracing show {run.path}` lists its launches")

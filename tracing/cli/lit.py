@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,7 +11,7 @@ import typer
 from tracing import store
 from tracing.analyze.passes.lit import LIMIT, LitTest, lit_test, survival_test
 from tracing.analyze.passes.pass_table import compilation, find_pass, passes_of
-from tracing.cli.app import RUNS, Runs, app, err
+from tracing.cli.app import NARROW, RUNS, Json, Runs, app, err
 from tracing.cli.passes.derived import open_derived
 from tracing.errors import Problem
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from tracing.model import PassRecord
 
 
-@app.command()
+@app.command(rich_help_panel=NARROW)
 def lit(
     name: Annotated[str, typer.Argument(metavar="RUN", help='A run by path or name, or "latest".')],
     kernel: Annotated[str, typer.Option(help="The kernel: its name, NAME#2, or the digits of its hash.")],
@@ -33,13 +34,18 @@ def lit(
     ir: Annotated[
         Path | None, typer.Option(help="The IR before the pass, as `tracing reduce` leaves it.")
     ] = None,
+    as_json: Json = False,
     runs: Runs = RUNS,
 ) -> None:
     """Write a lit test of one recorded pass, for triton-opt and `tracing opt` alike.
 
-    The input is the IR before the pass; what is checked is what the pass did to it. Before it is written, the
-    test is run: it must pass, and it must fail when the pass is left out. Of a pass that dies the test says
-    that it does not: it fails until the pass is mended.
+    The input is the IR before the pass; the test checks what the pass did. It is executed before it is
+    written: it must pass, and must fail without the pass. Of a pass that dies, the test fails until the
+    pass is mended.
+
+    Example: tracing lit latest --kernel softmax --pass tritongpu-coalesce -o coalesce.mlir
+
+    Exit status: 0 if the test was written, 2 if there is none that tells the pass from its absence.
     """
     run = open_derived(name, runs)
     record = find_pass(passes_of(run, compilation(run, kernel)), which)
@@ -48,10 +54,16 @@ def lit(
         test, said = survival(run, record, before), "the test fails, until the pass is mended"
     else:
         test, said = verified(run, record, before, after, grep), "the test passes, and fails without the pass"
-    if output is None:
-        print(test.text, end="")
-    else:
+    if output is not None:
         output.write_text(test.text)
+    if as_json:
+        answer = {
+            "run": str(run.path), "status": 0, "pass": record.index, "name": record.name,
+            "dies": after is None, "file": str(output) if output else None, "test": test.text,
+        }  # fmt: skip
+        print(json.dumps(answer, indent=2))
+    elif output is None:
+        print(test.text, end="")
     err.print(said)
 
 

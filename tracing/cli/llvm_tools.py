@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from tracing.cli.app import app
+from tracing.cli.app import NARROW, app
 from tracing.cli.tool_errors import as_a_tool
 from tracing.errors import Problem
 
@@ -36,9 +36,14 @@ class _Call:
             sys.stdout.buffer.write(made)
 
 
-@app.command("mlir-translate", context_settings=_RAW)
+@app.command("mlir-translate", context_settings=_RAW, rich_help_panel=NARROW)
 def mlir_translate(arguments: Arguments = []) -> None:  # noqa: B006  (typer's way of "none")
-    """Make LLVM IR of MLIR's LLVM dialect, as `mlir-translate --mlir-to-llvmir` does."""
+    """Translate MLIR's LLVM dialect to LLVM IR, as `mlir-translate --mlir-to-llvmir` does.
+
+    Example: tracing mlir-translate --mlir-to-llvmir kernel.mlir -o kernel.ll
+
+    Exit status: as mlir-translate's: 0, or 1 if the text or an option fails.
+    """
     with as_a_tool():
         from tracing.compiler.codegen.llvm_tools import translated
 
@@ -48,9 +53,14 @@ def mlir_translate(arguments: Arguments = []) -> None:  # noqa: B006  (typer's w
         call.write(translated(call.text))
 
 
-@app.command("llvm-opt", context_settings=_RAW)
+@app.command("llvm-opt", context_settings=_RAW, rich_help_panel=NARROW)
 def llvm_opt(arguments: Arguments = []) -> None:  # noqa: B006
-    """Run a default pipeline of LLVM's over LLVM IR, as opt does: -O0 to -O3, or -passes='default<O1>'."""
+    """Run a default pipeline of LLVM over LLVM IR, as opt does: -O0 to -O3, or -passes='default<O1>'.
+
+    Example: tracing llvm-opt -S -O3 kernel.ll -o optimised.ll
+
+    Exit status: as opt's: 0, or 1 if the text or an option fails.
+    """
     with as_a_tool():
         from tracing.compiler.codegen.llvm_tools import optimised
 
@@ -58,9 +68,14 @@ def llvm_opt(arguments: Arguments = []) -> None:  # noqa: B006
         call.write(optimised(call.text, _level(call.flags)))
 
 
-@app.command("llc", context_settings=_RAW)
+@app.command("llc", context_settings=_RAW, rich_help_panel=NARROW)
 def llc(arguments: Arguments = []) -> None:  # noqa: B006
-    """Compile LLVM IR, as llc does: -mtriple, -mcpu, -mattr, -filetype=asm or obj."""
+    """Compile LLVM IR, as llc does: -mtriple, -mcpu, -mattr, -filetype=asm or obj.
+
+    Example: tracing llc -mcpu=sm_90 kernel.ll -o kernel.ptx
+
+    Exit status: as llc's: 0, or 1 if the text or an option fails.
+    """
     with as_a_tool():
         from tracing.compiler.codegen.llvm_tools import assembled
 

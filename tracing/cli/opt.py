@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tracing.cli.app import app
+from tracing.cli.app import NARROW, app
 from tracing.cli.tool_errors import as_a_tool
 from tracing.errors import Problem
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tracing.compiler.opt.command_line import OptCommand
 
 
-@app.command(context_settings={"ignore_unknown_options": True})
+@app.command(context_settings={"ignore_unknown_options": True}, rich_help_panel=NARROW)
 def opt(
     arguments: Annotated[
         list[str], typer.Argument(metavar="FILE|- [-PASS[=OPTIONS] | --pass-pipeline=TEXT | FLAG]...")
@@ -27,18 +27,21 @@ def opt(
     """Run passes over MLIR text, as triton-opt does.
 
     A pass is a flag, `-tritongpu-pipeline="num-stages=3"`, or part of
-    `--pass-pipeline='builtin.module(cse,canonicalize)'`; `--list-passes` lists those that this Triton has.
+    `--pass-pipeline='builtin.module(cse,canonicalize)'`; `--list-passes` lists the passes of this Triton.
     The other flags are triton-opt's: -split-input-file -verify-diagnostics -verify-each=0 -o
     -run-reproducer -debug -debug-only -dump-pass-pipeline -mlir-print-debuginfo; -mlir-print-ir-before and
     -after (with names, or -all), -after-change, -after-failure; -mlir-timing -mlir-pass-statistics;
-    -mlir-pass-pipeline-crash-reproducer=FILE, -local-reproducer; and, through symbols of Triton's library
-    (3.7 and later), -allow-unregistered-dialect and what MLIR's printer takes, -mlir-print-local-scope or
-    -mlir-elide-elementsattrs-if-larger=N. Other options of MLIR's are refused. AMD's passes take arch,
-    gfx-arch and arch-generation-name for one another, as versions of Triton call that option.
+    -mlir-pass-pipeline-crash-reproducer=FILE, -local-reproducer; and, with Triton 3.7 and later,
+    -allow-unregistered-dialect, -mlir-print-local-scope and -mlir-elide-elementsattrs-if-larger=N. Other
+    options of MLIR are refused. AMD's passes accept arch, gfx-arch and arch-generation-name for one
+    another.
 
     Where Triton was built, or TRITON_OPT names it, that triton-opt runs instead; `--stand-in` forbids it.
 
-    Exit status 1, as triton-opt's, if the text, a pass or an option fails, or a diagnostic is not expected.
+    Example: tracing opt before.mlir -tritongpu-coalesce
+
+    Exit status: as triton-opt's: 0, or 1 if the text, a pass or an option fails, or a diagnostic is not
+    expected.
     """
     with as_a_tool():
         _opt(arguments)

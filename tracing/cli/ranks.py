@@ -1,41 +1,60 @@
-"""`tracing compare --ranks`: which rank of a job left the others first."""
+"""`tracing ranks`: which rank of a distributed job diverged first, and at which launch or collective."""
 
 from __future__ import annotations
 
+import json
+from typing import Annotated
+
+import typer
+
 from tracing import store
-from tracing.analyze.ranks.rank_events import RankEvent
 from tracing.analyze.ranks.ranks import RankComparison
 from tracing.analyze.runs.winners import choices
 from tracing.cli import hints
-from tracing.cli.app import out
+from tracing.cli.app import COMPARE, RUNS, Json, Runs, app, out
 from tracing.errors import Problem
-from tracing.report.ranks import parting_text, summary_text
+from tracing.report.ranks import parting_text, ranks_json, summary_text
 from tracing.report.text import plural
 
 
-def ranks_compared(run: store.Run, limit: int) -> int:
-    """Compare the ranks of one run and print what was found; the status, as of `tracing compare`."""
+@app.command(rich_help_panel=COMPARE)
+def ranks(
+    name: Annotated[str, typer.Argument(metavar="RUN", help='A run by path or name, or "latest".')],
+    limit: Annotated[int, typer.Option(min=1, help="Show at most this many partings.")] = 10,
+    as_json: Json = False,
+    runs: Runs = RUNS,
+) -> None:
+    """Find the rank of a distributed job that diverged first from the others.
+
+    Names the launch, the collective or the optimizer step at which it did, and the autotuners that chose
+    different configurations.
+
+    Example: tracing ranks latest
+
+    Exit status: 0 if the ranks agree, 1 if one diverged, 2 if the ranks could be compared in part only.
+    """
+    run = store.open_run(name, runs)
+    raise typer.Exit(_print_json(run) if as_json else _ranks_compared(run, limit))
+
+
+def _ranks_compared(run: store.Run, limit: int) -> int:
     comparison = RankComparison(run)
     count = 0
     for count, found in enumerate(comparison, 1):
         if count <= limit:
             for line in parting_text(found, first=count == 1):
                 out.print(line)
-            for command in _next(run, found.event) if count == 1 else ():
+            for command in hints.of_parting(run, found) if count == 1 else ():
                 out.print(f"    next      {command}", markup=False)
-    if len(comparison.ranks) < 2:
-        raise Problem(
-            f"{run.path} has {plural(len(comparison.ranks), 'rank')} that recorded something: two are needed",
-            "`torchrun --nproc-per-node 2 -m tracing run CASE --rank-aware`",
-        )
+    _require_two(comparison)
     if count > limit:
         out.print(f"{plural(count - limit, 'parting')} more: `--limit {count}` shows them")
     for line in summary_text(comparison):
         out.print(line)
     unlike = sum(not choice.agreed for choice in choices(run))
     if unlike:
-        told = f"autotuners chose differently: {plural(unlike, 'kernel')}, `tracing winners {run.path}`"
-        out.print(told, markup=False)
+        line = f"autotuners chose differently: {plural(unlike, 'kernel')}, `tracing winners {run.path}`"
+        out.print(line, markup=False)
     if count:
         return 1
     whole = "" if not comparison.notes else " as far as they go"
@@ -43,8 +62,21 @@ def ranks_compared(run: store.Run, limit: int) -> int:
     return 2 if comparison.notes else 0
 
 
-def _next(run: store.Run, event: RankEvent) -> list[str]:
-    if event.row is None or event.way is None:
-        return []
-    process = next(one for one in run.processes() if store.rank_of(one) == event.rank)
-    return hints.of_launch(run, run.joiner(process).launch(event.row), event.rank)
+def _require_two(comparison: RankComparison) -> None:
+    if len(comparison.ranks) < 2:
+        ranks = plural(len(comparison.ranks), "rank")
+        raise Problem(
+            f"{comparison.run.path} has {ranks} that recorded something: two are needed",
+            "`torchrun --nproc-per-node 2 -m tracing run CASE --rank-aware`",
+        )
+
+
+def _print_json(run: store.Run) -> int:
+    comparison = RankComparison(run)
+    partings = list(comparison)
+    _require_two(comparison)
+    status = 1 if partings else 2 if comparison.notes else 0
+    commands = hints.of_parting(run, partings[0]) if partings else []
+    unlike = [choice.first.kernel for choice in choices(run) if not choice.agreed]
+    print(json.dumps(ranks_json(comparison, status, partings, commands, unlike), indent=2))
+    return status

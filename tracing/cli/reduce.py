@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from pathlib import Path
 from typing import Annotated
@@ -11,15 +12,16 @@ import typer
 from tracing import store
 from tracing.analyze.bisect.reduction import reduced, size
 from tracing.analyze.passes.pass_table import compilation, find_pass, passes_of
-from tracing.cli.app import RUNS, Runs, app, err
+from tracing.cli.app import NARROW, RUNS, Json, Runs, app, err
 from tracing.cli.bisect.reduce_predicate import Predicate, predicate
 from tracing.cli.passes.derived import open_derived
-from tracing.environment import installed, use_inductors_ptxas
+from tracing.cli.same_triton import require_same_triton
+from tracing.environment import use_inductors_ptxas
 from tracing.errors import Problem
 from tracing.model import Compilation, PassRecord
 
 
-@app.command()
+@app.command(rich_help_panel=NARROW)
 def reduce(
     name: Annotated[str, typer.Argument(metavar="RUN", help='A run by path or name, or "latest".')],
     command: Annotated[
@@ -34,24 +36,28 @@ def reduce(
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write the IR here.")] = None,
     seconds: Annotated[float, typer.Option(help="What one try of the pass, or of COMMAND, may take.")] = 20.0,
     fresh: Annotated[bool, typer.Option("--fresh", help="Begin with the whole IR again.")] = False,
+    as_json: Json = False,
     runs: Runs = RUNS,
 ) -> None:
-    """Make the IR before a pass as small as it can be, while the pass still goes wrong on it.
+    """Make the IR before a pass as small as possible, while the pass still fails on it.
 
-    Without COMMAND it goes wrong if it dies as it does on the whole: the same diagnostic, assertion or
-    signal, or longer than --seconds. With one, COMMAND says so by its exit status, as for `tracing bisect`: 1
-    to 127 that it is wrong, 0 that it is not. {before} and {after} in it become the paths of the IR before
-    and after the pass; {ttgir}, {llir}, {ptx}, ... those of what is compiled on from there. It must be wrong
-    with the pass and not without it.
+    Without COMMAND the failure is how the pass dies: the same diagnostic, assertion or signal, or more
+    than --seconds. COMMAND judges as for `tracing bisect`: {before} and {after} in it become the paths of
+    the IR before and after the pass; {ttgir}, {llir}, {ptx}, ... those of the later artefacts. It must
+    judge bad with the pass, and good without it.
 
-    Interrupted, the same command goes on with the smallest so far. `tracing lit --ir FILE` makes a test of
+    Interrupted, the same command continues from the smallest IR. `tracing lit --ir FILE` makes a test of
     it.
+
+    Example: tracing reduce latest --kernel softmax --pass tritongpu-coalesce -o small.mlir
+
+    Exit status: 0 if the IR was reduced, 2 if the pass does not fail on it.
     """
     run = open_derived(name, runs)
     chosen = compilation(run, kernel)
     passes = passes_of(run, chosen)
     record = find_pass(passes, _required(which, name), stage)
-    _require_same_triton(run)
+    require_same_triton(run, "reduce it")
     use_inductors_ptxas()
     holds = predicate(run, chosen, passes, record, command, seconds)
     search = _Reduction(run, chosen, record, holds, command or [])
@@ -60,10 +66,19 @@ def reduce(
     text, whole = search.smallest(), search.whole
     err.print(f"{size(whole)[0]} operations became {size(text)[0]}, by {holds.asked} tries", markup=False)
     pretty = holds.pretty(text)
-    if output is None:
+    if output is not None:
+        output.write_text(pretty)
+    if as_json:
+        answer = {
+            "run": str(run.path), "status": 0, "kernel": chosen.kernel_name, "pass": record.index,
+            "operations": {"before": size(whole)[0], "after": size(text)[0]}, "tries": holds.asked,
+            "file": str(output) if output else None, "ir": pretty,
+        }  # fmt: skip
+        print(json.dumps(answer, indent=2))
+    elif output is None:
         print(pretty, end="")
+    if output is None:
         return
-    output.write_text(pretty)
     where = f"{shlex.quote(str(run.path))} --kernel {chosen.hash[:12]} --pass {record.index}"
     err.print(f"a test of it: tracing lit {where} --ir {shlex.quote(str(output))}", markup=False)
 
@@ -107,12 +122,3 @@ def _required(which: str, name: str) -> str:
     if not which:
         raise Problem("which pass is not said", f"`tracing passes {name}` lists them: `--pass NAME`")
     return which
-
-
-def _require_same_triton(run: store.Run) -> None:
-    recorded, here = run.info.environment.triton, installed("triton")
-    if recorded != here:
-        raise Problem(
-            f"{run.path} was recorded with Triton {recorded}, and this is {here}",
-            f"reduce it with Triton {recorded}, or record it again here",
-        )

@@ -1,24 +1,29 @@
-"""`tracing compare --repeat`: is a case deterministic, and if not, which kernel is to blame?"""
+"""`tracing repeat`: is a case deterministic, and if not, which kernel is to blame?"""
 
 from __future__ import annotations
 
+import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Annotated, Any
 
+import typer
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
 from tracing import environment, store
+from tracing.analyze.align.alignment import WINDOW
 from tracing.analyze.compare.divergence import Divergence
 from tracing.analyze.compare.verdict import ComparisonVerdict
 from tracing.analyze.runs.determinism import Repeat, rate, table, unasked
 from tracing.analyze.runs.results import ResultDiffers, uncomparable_results
 from tracing.cli import hints
-from tracing.cli.app import err, out
-from tracing.cli.compare import print_divergence
+from tracing.cli.app import COMPARE, RUNS, Json, Runs, app, err, out, silent
+from tracing.cli.divergence import as_json as divergence_as_json
+from tracing.cli.divergence import print_divergence
 from tracing.errors import Problem
 from tracing.model import Outcome, Perturbed
 from tracing.report import comparison as report
@@ -38,22 +43,96 @@ class Settings:
     deterministic: bool
     perturb: bool
     limit: int
-    window: int
 
 
-def repeated(case: str, runs: Path, settings: Settings) -> int:
-    """Record a case several times, compare each run with the first and print what was found; the status."""
+@app.command(rich_help_panel=COMPARE)
+def repeat(
+    case: Annotated[str, typer.Argument(metavar="CASE", help="A case, with its options: NAME:key=value,...")],
+    times: Annotated[int, typer.Option(min=2, help="How many runs to record.")] = 10,
+    perturb: Annotated[
+        bool,
+        typer.Option(
+            "--perturb",
+            help="Change in each run what no program may rely on: uninitialised memory, the winners of "
+            "autotuning (in turn: record at least 3 runs), when launches start, on a GPU the order of "
+            "streams, and without a GPU that of programs.",
+        ),
+    ] = False,
+    fresh_caches: Annotated[
+        bool, typer.Option("--fresh-caches", help="Compile every kernel in each run.")
+    ] = False,
+    deterministic: Annotated[
+        bool,
+        typer.Option(
+            "--deterministic", help="If runs differ, repeat under Inductor's deterministic settings."
+        ),
+    ] = False,
+    seed: Annotated[int, typer.Option(help="Seed of torch's random generators.")] = 0,
+    target: Annotated[str, typer.Option(help="Without a GPU: the target to compile for.")] = "sm_90",
+    limit: Annotated[int, typer.Option(min=1, help="Show at most this many divergences of a run.")] = 10,
+    as_json: Json = False,
+    runs: Runs = RUNS,
+) -> None:
+    """Find out whether a case is deterministic, and if not, which kernel is to blame.
+
+    Records the case several times, each run in a process of its own, and compares each run with the first.
+
+    Example: tracing repeat silu --times 20 --perturb
+
+    Exit status: 0 if all runs are equal, 1 if one differs or fails, or if they differ from eager, 2 if no
+    run could be compared.
+    """
+    settings = Settings(times, seed, target, fresh_caches, deterministic, perturb, limit)
+    if not as_json:
+        raise typer.Exit(_repeated(case, runs, settings)[0])
+    with silent():
+        status, series = _repeated(case, runs, settings)
+    print(json.dumps(_as_json(case, status, series), indent=2))
+    raise typer.Exit(status)
+
+
+def _repeated(case: str, runs: Path, settings: Settings) -> tuple[int, list[_Series]]:
+    # the exit status; a second series is that under the deterministic settings
     environment.require_compiler()
-    series = _Series(settings)
+    every = [series := _Series(settings)]
     series.record(case, runs, deterministic=False)
     if settings.deterministic and not series.differing:
         out.print("the deterministic settings were not tried: no run differed")
     elif settings.deterministic:
         out.print("\nunder Inductor's deterministic settings:")
-        again = _Series(settings)
+        every.append(again := _Series(settings))
         again.record(case, runs, deterministic=True)
         _cured(again.differing, rate(series.repeats).interval()[0], len(again.repeats))
-    return 1 if series.differing or series.unlike_eager else 0
+    return int(series.differing or bool(series.unlike_eager)), every
+
+
+def _as_json(case: str, status: int, every: Sequence[_Series]) -> dict[str, Any]:
+    series, deterministic = every[0], every[1] if len(every) > 1 else None
+    first = series.first
+    return {
+        "case": case,
+        "status": status,
+        "first": str(first[1].path) if first else None,
+        "runs": [_repeat_json(series, one) for one in series.repeats],
+        "rate": report.rate_json(series.repeats),
+        "unlike_eager": {str(index): detail for index, detail in series.unlike_eager.items()},
+        "deterministic": report.rate_json(deterministic.repeats) if deterministic else None,
+    }
+
+
+def _repeat_json(series: _Series, one: Repeat) -> dict[str, Any]:
+    run = series.runs[one.index]
+    pair = (series.first[1], run) if series.first else None
+    return {
+        "index": one.index,
+        "run": str(run.path),
+        "differs": one.differs,
+        "failure": one.failure or None,
+        "pairs": one.pairs,
+        "divergences": [divergence_as_json(found, pair) for found in one.found] if pair else [],
+        "results": list(one.results),
+        "perturbed": {each.what: each.how for each in one.perturbed if each.how},
+    }
 
 
 def _cured(still: bool, least: float, count: int) -> None:
@@ -72,6 +151,7 @@ class _Series:
     settings: Settings
     first: tuple[int, store.Run] | None = None
     repeats: list[Repeat] = field(default_factory=list)
+    runs: dict[int, store.Run] = field(default_factory=dict)  # by their number
     unlike_eager: dict[int, str] = field(default_factory=dict)  # by run: how it differs from eager
     known: set[int] = field(
         default_factory=set
@@ -109,6 +189,7 @@ class _Series:
         self._conclude()
 
     def _add(self, index: int, run: store.Run, outcome: Outcome) -> None:
+        self.runs[index] = run
         if outcome.status == "differs":
             self.unlike_eager[index] = outcome.detail
         if self.first is not None:
@@ -125,12 +206,12 @@ class _Series:
         out.print(f"run {index}: [yellow]⚠[/]  failed: {escape(outcome.detail)}  [dim]{escape(run.name)}[/]")
         self.repeats.append(Repeat(index, (), (), 0, tuple(run.records(Perturbed)), outcome.detail))
         if len(self.repeats) == _FAILURES:
-            told = "; ".join(dict.fromkeys(one.failure for one in self.repeats))
-            raise Problem(f"the first {_FAILURES} runs failed: {told}", f"`tracing show {run.path}`")
+            line = "; ".join(dict.fromkeys(one.failure for one in self.repeats))
+            raise Problem(f"the first {_FAILURES} runs failed: {line}", f"`tracing show {run.path}`")
 
     def _compared(self, first: tuple[int, store.Run], index: int, run: store.Run, outcome: Outcome) -> Repeat:
         number, reference = first
-        verdict = ComparisonVerdict.of(reference, run, self.settings.window)
+        verdict = ComparisonVerdict.of(reference, run, WINDOW)
         perturbed = tuple(run.records(Perturbed))
         everything = tuple(verdict)
         found = unasked(everything, perturbed)
@@ -139,8 +220,8 @@ class _Series:
         titles = tuple(one.title for one in results)
         repeat = Repeat(index, found, titles, verdict.comparison.notes.pairs, perturbed, failure)
         out.print(f"run {index}: compared with run {number}  [dim]{escape(run.name)}[/]")
-        for told in _warnings(results, failure):
-            out.print(f"  [yellow]⚠[/]  {escape(told)}")
+        for warning in _warnings(results, failure):
+            out.print(f"  [yellow]⚠[/]  {escape(warning)}")
         self._print_found(found, (reference, run), (f"run {number}", f"run {index}"))
         if not found:
             _print_equal(repeat, len(everything))
@@ -174,8 +255,8 @@ class _Series:
             out.print(line)
         for uncovered in uncovered_text([reference]):
             out.print(uncovered)
-        for told in uncomparable_results(reference, reference):
-            out.print(f"[yellow]not compared[/]: {escape(told)}")
+        for why in uncomparable_results(reference, reference):
+            out.print(f"[yellow]not compared[/]: {escape(why)}")
         out.print(f"{rate(self.repeats)} differ from run {number}")
         if self.unlike_eager:
             _print_unlike_eager(self.unlike_eager, 1 + len(self.repeats), self.differing)
@@ -217,5 +298,5 @@ def _print_equal(repeat: Repeat, otherwise: int) -> None:
 
 def _print_unlike_eager(unlike: dict[int, str], count: int, differing: bool) -> None:
     which = "every run differs" if len(unlike) == count else f"{len(unlike)} of {count} runs differ"
-    told = f"{which} from eager" if differing else f"the runs agree with one another, and {which} from eager"
-    out.print(f"[yellow]⚠[/]  {told}: {escape(next(iter(unlike.values())))}")
+    line = f"{which} from eager" if differing else f"the runs agree with one another, and {which} from eager"
+    out.print(f"[yellow]⚠[/]  {line}: {escape(next(iter(unlike.values())))}")

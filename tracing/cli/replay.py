@@ -1,105 +1,130 @@
-"""`tracing replay`, and `tracing compare --replay`: one launch executed again, alone, and what that says."""
+"""`tracing replay`: one launch executed repeatedly on its recorded inputs, in a process of its own."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Annotated
 
 import msgspec
 import typer
 
 from tracing import store
+from tracing.analyze.align.alignment import WINDOW
+from tracing.analyze.compare.suspect import suspect
+from tracing.analyze.compare.verdict import ComparisonVerdict
 from tracing.analyze.replay.replay_verdict import NothingRecorded, Reproduced, UndecidedReplay
-from tracing.cli.app import RUNS, Runs, app, out
-from tracing.cli.launch_options import Kernel, LaunchNumber, Rank, chosen_launch
+from tracing.cli.app import NARROW, RUNS, Json, Runs, app, out
+from tracing.cli.divergence import print_divergence
+from tracing.cli.launch_options import Kernel, Rank, chosen_launch, first_launch
 from tracing.cli.replay_answer import ReplayAnswer, Replaying, answered
 from tracing.errors import Problem
 from tracing.model import Side
 from tracing.report import replay as report
 from tracing.store.recorded_launch import RecordedLaunch, recorded_launch, same_call
 
-Against = Annotated[
-    str | None,
-    typer.Option(metavar="RUN", help="Another run: the same call of the kernel there, on either's inputs."),
-]
+Launches = dict[Side, RecordedLaunch]
+_EXAMPLE = "`tracing replay RUN --launch 7`, or `tracing replay RUN --against RUN`"
 
 
-@app.command()
+@app.command(rich_help_panel=NARROW)
 def replay(
     name: Annotated[str, typer.Argument(metavar="RUN", help='A run by path or name, or "latest".')],
-    launch: LaunchNumber,
+    launch: Annotated[int | None, typer.Option(help="The launch, by its number in the run.")] = None,
     kernel: Kernel = None,
     rank: Rank = None,
-    against: Against = None,
+    against: Annotated[
+        str | None,
+        typer.Option(metavar="RUN", help="Replay the same call of this run, too, and compare the two."),
+    ] = None,
     against_launch: Annotated[
         int | None, typer.Option(help="With --against: the launch, by its number in that run.")
     ] = None,
-    times: Annotated[int, typer.Option(min=1, help="How often.")] = 20,
+    times: Annotated[int, typer.Option(min=1, help="How often to replay each launch.")] = 20,
     fpsan: Annotated[
-        bool, typer.Option("--fpsan", help="On a GPU: under Triton's FpSan, too. Rounding or bug?")
+        bool,
+        typer.Option("--fpsan", help="On a GPU: replay under Triton's FpSan, too. Rounding or bug?"),
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: Json = False,
     runs: Runs = RUNS,
 ) -> None:
-    """Execute one launch again and again on its recorded inputs. Is it a race? Is it the code?
+    """Execute a launch on its recorded inputs, and decide between a race, its code and its inputs.
 
-    Inputs that were not kept are recorded again. Exit status 0 if every replay left what was recorded, 1 if
-    one did not, 2 if that cannot be said.
+    Replays launch --launch, or the first launch of --kernel. With --against and neither of the two, replays
+    the launch that the first divergence of the two runs accuses. Records inputs that were not kept.
 
-    Example: tracing replay latest --launch 7 --against runs/silu-20261121-021546
+    Example: tracing replay latest --against silu-20261121-021546
+
+    Exit status: 0 if every replay left what was recorded, 1 if one did not, 2 if that cannot be decided.
     """
     run = store.open_run(name, runs)
-    launches: dict[Side, RecordedLaunch] = {"a": chosen_launch(run, launch, rank, kernel)}
-    if against is not None:
-        launches["b"] = _same_call(launches["a"], store.open_run(against, runs), against_launch, rank)
-    elif against_launch is not None:
+    if against is None and against_launch is not None:
         raise Problem("--against-launch is the launch of another run", "name the run: `--against RUN`")
-    answer = answered(launches, "a", Replaying(times, fpsan, runs))
+    other = store.open_run(against, runs) if against is not None else None
+    if launch is None and kernel is None:
+        launches = _accused(run, other, quiet=as_json)
+    else:
+        launches = _named(run, launch, kernel, rank)
+        if other is not None:
+            launches["b"] = _same_call(launches["a"], other, against_launch, rank)
+    if not launches:
+        print("{}" if as_json else "the runs do not differ: there is nothing to replay")
+        raise typer.Exit(0)
+    raise typer.Exit(_replayed(launches, Replaying(times, fpsan, runs), as_json=as_json))
+
+
+def _replayed(launches: Launches, how: Replaying, *, as_json: bool) -> int:
+    answer = answered(launches, "a", how)
     if as_json:
         print(msgspec.json.encode(_json(answer)).decode())
     else:
         _print(answer)
     if isinstance(answer.verdict, NothingRecorded | UndecidedReplay):
-        raise typer.Exit(2)
-    raise typer.Exit(0 if isinstance(answer.verdict, Reproduced) else 1)
+        return 2
+    return 0 if isinstance(answer.verdict, Reproduced) else 1
 
 
-def replayed(
-    runs: tuple[store.Run, store.Run],
-    launches: tuple[int | None, int | None],
-    rank: int,
-    accused: Side,
-    how: Replaying,
-) -> Iterator[str]:
-    """What replays of a launch of two runs say, or why there can be none; lines of text.
-
-    launches -- the same call of one kernel in either run; None: that run does not have it
-    accused  -- the run whose launch is executed on its own inputs first
-    """
-    sides: tuple[Side, Side] = ("a", "b")
-    try:
-        found = {
-            side: recorded_launch(run, launch, rank)
-            for side, run, launch in zip(sides, runs, launches, strict=True)
-            if launch is not None
-        }
-        _require_one_kernel(found)
-        first = accused if accused in found else next(iter(found))
-        yield from _text(answered(found, first, how), {side: side for side in found})
-    except Problem as problem:
-        yield f"not replayed: {problem.problem}"
-        if problem.remedy:
-            yield f"  {problem.remedy}"
+def _named(run: store.Run, launch: int | None, kernel: str | None, rank: int | None) -> Launches:
+    if launch is None:
+        assert kernel is not None
+        launch = first_launch(run, kernel, rank)
+    return {"a": chosen_launch(run, launch, rank, kernel)}
 
 
 def _same_call(
     first: RecordedLaunch, other: store.Run, launch: int | None, rank: int | None
 ) -> RecordedLaunch:
-    found = same_call(first.run, first.process, first.launch, other) if launch is None else launch
-    return recorded_launch(other, found, rank, first.launch.kernel_name)
+    index = same_call(first.run, first.process, first.launch, other) if launch is None else launch
+    return recorded_launch(other, index, rank, first.launch.kernel_name)
 
 
-def _require_one_kernel(launches: Mapping[Side, RecordedLaunch]) -> None:
+def _accused(run: store.Run, other: store.Run | None, *, quiet: bool) -> Launches:
+    # of the first divergence; none if the runs do not differ
+    if other is None:
+        raise Problem("which launch to replay is not said", _EXAMPLE)
+    pair = run, other
+    verdict = ComparisonVerdict.of(*pair, WINDOW)
+    first = next(iter(verdict), None)
+    if first is None:
+        if verdict.status:
+            command = f"tracing compare {run.path} {other.path}"
+            raise Problem("no launch differs, so none is accused", f"`{command}` shows what differs")
+        return {}
+    if not quiet:
+        print_divergence(first, pair, ("a", "b"), first=True, commands=False)
+    try:
+        launches = suspect(first, pair)
+        rank = first.pair.rank
+        found: Launches = {
+            "a": recorded_launch(run, launches[0], rank),
+            "b": recorded_launch(other, launches[1], rank),
+        }
+        _require_one_kernel(found)
+    except Problem as problem:
+        raise Problem(f"not replayed: {problem.problem}", problem.remedy) from None
+    return found
+
+
+def _require_one_kernel(launches: Launches) -> None:
     names = {one.launch.kernel_name for one in launches.values()}
     if len(names) > 1:
         raise Problem(f"the two runs launch different kernels here: {' and '.join(sorted(names))}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -9,16 +10,17 @@ from shlex import join, quote
 from typing import Annotated
 
 import typer
+from rich.text import Text
 
 from tracing import store
 from tracing.analyze.runs.rerecording import recording
-from tracing.cli.app import RUNS, Runs, app, err, out
+from tracing.cli.app import NARROW, RUNS, Json, Runs, app, err, out
 from tracing.cli.launch_options import Kernel, LaunchNumber, Rank, chosen_launch
 from tracing.errors import Problem
 from tracing.store.recorded_launch import RecordedLaunch
 
 
-@app.command()
+@app.command(rich_help_panel=NARROW)
 def repro(
     name: Annotated[str, typer.Argument(metavar="RUN", help='A run by path or name, or "latest".')],
     launch: LaunchNumber,
@@ -27,14 +29,17 @@ def repro(
     to: Annotated[Path | None, typer.Option(metavar="DIR", help="Where it is written.")] = None,
     times: Annotated[int, typer.Option(min=1, help="How often it is tried.")] = 1,
     seconds: Annotated[float, typer.Option(help="What trying it may take.")] = 300.0,
+    as_json: Json = False,
     runs: Runs = RUNS,
 ) -> None:
-    """Write a launch as a script with its inputs, and run that in a process of its own.
+    """Write a launch and its inputs as a script that needs no run, and execute the script once.
 
-    Wants a run recorded with --keep-inputs. Exit status 0 if the script leaves the recorded bits every time,
-    1 if it leaves others, 2 if it does not run, or the launch is of another kernel.
+    Needs a run recorded with --keep-inputs.
 
     Example: tracing repro latest --launch 7 --kernel triton_poi_fused_mul_0
+
+    Exit status: 0 if the script leaves the recorded bits every time, 1 if it leaves others, 2 if it does
+    not run, or the launch is of another kernel.
     """
     run = store.open_run(name, runs)
     recorded = chosen_launch(run, launch, rank, kernel)
@@ -47,12 +52,19 @@ def repro(
     if recorded.missing:
         err.print(f"zeros stand for what was not kept: {', '.join(recorded.missing)}", markup=False)
     status, said = _tried(written.script, times, seconds)
-    out.print(said, markup=False)
-    if status == 1:
-        whose = "" if rank is None else f" --rank {rank}"
-        out.print(
-            f"    next      tracing replay {quote(str(run.path))} --launch {launch}{whose}", markup=False
-        )
+    whose = "" if rank is None else f" --rank {rank}"
+    commands = [f"tracing replay {quote(str(run.path))} --launch {launch}{whose}"] if status == 1 else []
+    if as_json:
+        answer = {
+            "run": str(run.path), "status": status, "kernel": recorded.launch.kernel_name, "launch": launch,
+            "script": str(written.script), "files": [str(one) for one in written.files],
+            "zeros": list(recorded.missing), "said": said, "next": commands,
+        }  # fmt: skip
+        print(json.dumps(answer, indent=2))
+        raise typer.Exit(status)
+    out.print(Text(said))
+    for command in commands:
+        out.print(Text(f"    next      {command}"))
     raise typer.Exit(status)
 
 

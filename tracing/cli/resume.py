@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.text import Text
 
 from tracing import store
 from tracing.analyze.passes.pass_table import compilation, find_pass, passes_of
 from tracing.analyze.passes.spelling import same as same_but
-from tracing.cli.app import RUNS, Runs, app, err, out
+from tracing.cli.app import NARROW, RUNS, Json, Runs, app, err, out
 from tracing.cli.passes.derived import open_derived
 from tracing.environment import use_inductors_ptxas
 from tracing.errors import Problem
@@ -22,7 +24,7 @@ _OTHER_PTXAS = "torch brings a ptxas of its own: name it in TRITON_PTXAS_PATH, o
 Artefacts = Mapping[str, bytes | str]
 
 
-@app.command()
+@app.command(rich_help_panel=NARROW)
 def resume(
     name: Annotated[str, typer.Argument(metavar="RUN", help='A run by path or name, or "latest".')],
     which: Annotated[str, typer.Option("--pass", help="A pass by index, by name, or NAME#2.")],
@@ -37,14 +39,17 @@ def resume(
         Path | None, typer.Option("--output", "-o", help="Write the artefacts into this folder.")
     ] = None,
     seconds: Annotated[float, typer.Option(help="What the compile may take.")] = 300.0,
+    as_json: Json = False,
     runs: Runs = RUNS,
 ) -> None:
-    """Compile on from the IR before or after a pass, and compare with what was recorded.
+    """Continue a recorded compilation from the IR before or after a pass, and compare the artefacts.
 
-    Exit status 0 if every artefact says what the recorded one says, 1 if one differs, 2 if there is nothing
-    to compare with. Where only names of values, the order of a phi's incoming values or locations are others,
-    that is said; text holds less of them than the compiler knows. So is it where the PTX is equal and the
-    cubin is not: ptxas made another one of it.
+    Reports as equal what differs only in names of values, in the order of a phi's incoming values, or in
+    locations, and names a difference that ptxas made of equal PTX.
+
+    Example: tracing resume latest --kernel softmax --pass tritongpu-coalesce --ir edited.mlir
+
+    Exit status: 0 if every artefact is as recorded, 1 if one differs, 2 if none can be compared.
     """
     run = open_derived(name, runs)
     chosen = compilation(run, kernel)
@@ -58,10 +63,21 @@ def resume(
     place = replace(place, ir=text, index=record.index + after, file=str(ir) if ir else None)
     with err.status(f"compiling on from pass {record.index}, {record.name}"):
         made = _compiled(lambda: compiler.resume(chosen, place, last=to), seconds)
-    if output is not None:
-        _write(made, output, chosen.kernel_name)
+    written = _write(made, output, chosen.kernel_name) if output is not None else []
     recorded = {one.stage: run.bytes(one.blob) for whole, one in run.artefacts() if whole.hash == chosen.hash}
-    raise typer.Exit(_compare(chosen, made, recorded))
+    status, verdicts = _compared(chosen, made, recorded)
+    if as_json:
+        answer = {
+            "run": str(run.path), "status": status, "kernel": chosen.kernel_name, "pass": record.index,
+            "artefacts": verdicts, "written": [str(path) for path in written],
+        }  # fmt: skip
+        print(json.dumps(answer, indent=2))
+        raise typer.Exit(status)
+    for path in written:
+        out.print(Text(str(path)))
+    for one, verdict in verdicts.items():
+        out.print(Text(f"{one}: {verdict}"))
+    raise typer.Exit(status)
 
 
 def _text(path: Path) -> str:
@@ -91,26 +107,31 @@ def _compiled(compile_on: Callable[[], Artefacts], seconds: float) -> Artefacts:
     return made
 
 
-def _write(made: Artefacts, folder: Path, kernel: str) -> None:
+def _write(made: Artefacts, folder: Path, kernel: str) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
+    written = []
     for stage, content in made.items():
         path = folder / f"{kernel}.{stage}"
         path.write_bytes(content.encode() if isinstance(content, str) else content)
-        out.print(path, markup=False)
+        written.append(path)
+    return written
 
 
-def _compare(chosen: Compilation, made: Artefacts, recorded: Mapping[str, bytes]) -> int:
+def _compared(
+    chosen: Compilation, made: Artefacts, recorded: Mapping[str, bytes]
+) -> tuple[int, dict[str, str]]:
+    # the exit status, and what is said of each artefact
     same: dict[str, bool] = {}
+    verdicts: dict[str, str] = {}
     for stage, content in made.items():
         data = content.encode() if isinstance(content, str) else content
         if stage not in recorded:
-            out.print(f"{stage}: not recorded, as the compilation did not get there", markup=False)
+            verdicts[stage] = "not recorded, as the compilation did not get there"
             continue
-        same[stage], verdict = data == recorded[stage], "identical"
+        same[stage], verdicts[stage] = data == recorded[stage], "identical"
         if not same[stage]:
-            same[stage], verdict = _difference(chosen, recorded, made, stage)
-        out.print(f"{stage}: {verdict}", markup=False)
-    return 2 if not same else int(not all(same.values()))
+            same[stage], verdicts[stage] = _difference(chosen, recorded, made, stage)
+    return 2 if not same else int(not all(same.values())), verdicts
 
 
 def _difference(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 from collections.abc import Callable
@@ -14,7 +15,7 @@ import typer
 from rich.status import Status
 
 from tracing import store
-from tracing.cli.app import RUNS, Runs, app, err
+from tracing.cli.app import RECORD, RUNS, Json, Runs, app, err
 from tracing.cli.show import print_run
 from tracing.cli.winners import print_taken
 from tracing.errors import Problem
@@ -148,7 +149,7 @@ NoReferee = Annotated[
 Show = Annotated[bool, typer.Option("--show", help="Show the run when it has ended.")]
 
 
-@app.command()
+@app.command(rich_help_panel=RECORD)
 def run(
     case: CaseName,
     target: Target = "sm_90",
@@ -174,12 +175,17 @@ def run(
     compile_only: CompileOnly = False,
     no_referee: NoReferee = False,
     show: Show = False,
+    as_json: Json = False,
     runs: Runs = RUNS,
 ) -> None:
-    """Run a case under recording hooks, and check it against eager.
+    """Run a program and record every kernel launch; check its results against eager.
 
-    Exit status 1 if the compiled result differs from eager, 2 if the case failed. With --compile-only nothing
-    is compared, and comparisons that the case itself makes hold.
+    The run is a folder: launches with arguments and digests, kernels, compiler passes with their IR,
+    results. With --compile-only nothing is executed, and nothing is checked.
+
+    Example: tracing run silu --keep-inputs
+
+    Exit status: 0 if the results agree with eager, 1 if they differ, 2 if the case failed.
     """
     from tracing import environment
 
@@ -227,7 +233,7 @@ def run(
                 raise Problem("interrupted", f"the run up to there: `tracing show {writer.path}`") from None
     if frozen:
         print_taken(frozen, info.environment, taken.chosen, taken.unmatched)
-    _conclude(outcome, writer.path, show, recorder.hash_failure)
+    _conclude(outcome, writer.path, show, recorder.hash_failure, as_json)
 
 
 def _refuse_values(keep: bool, time_launches: bool, hash_fn: str | None) -> None:
@@ -267,8 +273,8 @@ def _progress(status: Status, experiment: Experiment, started: float) -> Callabl
     return progress
 
 
-def _conclude(outcome: Outcome, path: Path, show: bool, hash_failure: str) -> None:
-    if show:
+def _conclude(outcome: Outcome, path: Path, show: bool, hash_failure: str, as_json: bool) -> None:
+    if show and not as_json:
         print_run(store.Run(path))
     elif outcome.status != "failed":
         err.print(f"{outcome.status}: {outcome.detail}", markup=False)
@@ -277,5 +283,7 @@ def _conclude(outcome: Outcome, path: Path, show: bool, hash_failure: str) -> No
     if outcome.status == "failed":
         err.print(f"tracing: the case failed: {outcome.detail}", markup=False)
         err.print(f"  the run up to there, and the traceback: `tracing show {path}`", markup=False)
-    print(path)
-    raise typer.Exit({"passed": 0, "compiled": 0, "differs": 1}.get(outcome.status, 2))
+    status = {"passed": 0, "compiled": 0, "differs": 1}.get(outcome.status, 2)
+    answer = {"run": str(path), "status": status, "outcome": outcome.status, "detail": outcome.detail}
+    print(json.dumps(answer, indent=2) if as_json else path)
+    raise typer.Exit(status)

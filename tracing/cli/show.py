@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Annotated
 
 import typer
+from rich.markup import escape
 
 from tracing import store
 from tracing.analyze.passes.pass_table import KernelPasses, kernel_passes, label
 from tracing.analyze.runs.call_sites import visit
 from tracing.cli import hints
-from tracing.cli.app import RUNS, Runs, app, out
+from tracing.cli.app import LOOK, RUNS, Json, Runs, app, out
 from tracing.cli.passes.derived import open_derived
 from tracing.cli.passes.failure import unfinished
 from tracing.errors import Problem
@@ -19,18 +21,28 @@ from tracing.model import KernelLaunch, Outcome
 from tracing.report import text
 from tracing.report.launch import compiled_text, launch_in_full
 from tracing.report.passes import unfinished_text
+from tracing.report.run_json import run_json, summary_json
 
 
-@app.command()
+@app.command(rich_help_panel=LOOK)
 def show(
     name: Annotated[str, typer.Argument(metavar="RUN", help='A run by path or name, or "latest".')],
     launch: Annotated[
         int | None, typer.Option(help="One launch in full, with the compilation of its kernel.")
     ] = None,
+    as_json: Json = False,
     runs: Runs = RUNS,
 ) -> None:
-    """Show what ran where: versions, kernels, every launch with its arguments and digests."""
-    if launch is None:
+    """Show what a run holds: versions, kernels, and every launch with its arguments and digests.
+
+    Example: tracing show latest --launch 7
+
+    Exit status: 0; 2 if there is no such run or launch.
+    """
+    if as_json:
+        run = store.open_run(name, runs)
+        print(json.dumps(run_json(run, _launches(run, launch)), indent=2))
+    elif launch is None:
         print_run(store.open_run(name, runs))
     else:
         _print_launch(open_derived(name, runs), launch)
@@ -46,20 +58,25 @@ def print_run(opened: store.Run) -> None:
             out.print(part)
 
 
-def _print_launch(opened: store.Run, index: int) -> None:
-    count, ranks = 0, dict[int, KernelLaunch]()  # several ranks have a launch of one index
-    for rank in dict.fromkeys(map(store.rank_of, opened.processes())):
-        for one in opened.launches(rank):
+def _launches(run: store.Run, index: int | None) -> list[tuple[int, KernelLaunch]]:
+    # with their ranks; of one index several ranks may have one
+    count, chosen = 0, []
+    for rank in dict.fromkeys(map(store.rank_of, run.processes())):
+        for one in run.launches(rank):
             count = max(count, one.index + 1)
-            if one.index == index:
-                ranks[rank] = one
-    if not ranks:
+            if index in (None, one.index):
+                chosen.append((rank, one))
+    if index is not None and not chosen:
         there = f"its launches are 0 to {count - 1}" if count else "it has no launches"
-        raise Problem(
-            f"{opened.path} has no launch {index}: {there}", f"list them with `tracing show {opened.path}`"
-        )
+        listing = f"list them with `tracing show {run.path}`"
+        raise Problem(f"{run.path} has no launch {index}: {there}", listing)
+    return chosen
+
+
+def _print_launch(opened: store.Run, index: int) -> None:
+    launches = _launches(opened, index)
     known = kernel_passes(opened)
-    for rank, one in ranks.items():
+    for rank, one in launches:
         for line in launch_in_full(one, visit(opened, rank, one)):
             out.print(line)
         _print_compilation(opened, known, one.kernel.hash)
@@ -76,11 +93,25 @@ def _print_compilation(run: store.Run, known: Sequence[KernelPasses], kernel_has
         out.print(f"    next        {command}", markup=False)
 
 
-@app.command("list")
-def list_runs(runs: Runs = RUNS) -> None:
-    """List the recorded runs, oldest first."""
+@app.command("list", rich_help_panel=LOOK)
+def list_runs(as_json: Json = False, runs: Runs = RUNS) -> None:
+    """List the recorded runs, oldest first.
+
+    Example: tracing list
+
+    Exit status: 0.
+    """
+    readable, damaged = [], {}
     for path in store.recorded(runs):
         try:
-            out.print(text.summary_text(store.Run(path)))
+            run = store.Run(path)
+            line = text.summary_text(run)
         except Problem as problem:
-            out.print(f"{path.name}  {problem.problem}", markup=False)
+            damaged[str(path)] = problem.problem
+            line = escape(f"{path.name}  {problem.problem}")
+        else:
+            readable.append(run)
+        if not as_json:
+            out.print(line)
+    if as_json:
+        print(json.dumps({"runs": [summary_json(one) for one in readable], "damaged": damaged}, indent=2))

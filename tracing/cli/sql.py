@@ -9,25 +9,29 @@ from typing import Annotated
 import typer
 
 from tracing.analyze.tables.export import query
-from tracing.cli.app import RUNS, Runs, app
+from tracing.cli.app import RUNS, SHARE, Runs, app
 from tracing.cli.passes.derived import open_derived
 from tracing.errors import Problem
 from tracing.store.remote import fetched, holds, is_remote
 
 
-@app.command()
+@app.command(rich_help_panel=SHARE)
 def sql(
     words: Annotated[list[str], typer.Argument(metavar='RUN|DIR|ADDRESS... "SELECT ..."')],
     runs: Runs = RUNS,
 ) -> None:
-    """Ask runs in SQL: tables launches, arguments, times, passes, divergences (of each run with the first),
-    results, winners (of autotuning) and landmarks (collectives, updates of parameters).
+    """Query runs in SQL, with DuckDB.
 
-    In the place of a run may stand a folder that `tracing export --parquet` wrote, and for both an address:
-    s3://, gs:// or https://. Of Parquet a query reads what it needs; of a run its records are copied first,
-    without IR and tensors.
+    The tables: launches, arguments, times, passes, divergences (of each run from the first), results,
+    winners (of autotuning) and landmarks (collectives, updates of parameters). Instead of a run, name a
+    folder that `tracing export --parquet` wrote, or an address: s3://, gs:// or https://. Of Parquet a
+    query reads what it needs; of a remote run its records are copied first, without IR and tensors.
 
-    Prints a line a row, its values separated by tabs, under the names of the columns. Needs DuckDB.
+    Prints one line a row, its values separated by tabs, after a line with the names of the columns.
+
+    Example: tracing sql latest "select kernel, count(*) from launches group by kernel"
+
+    Exit status: 0, or 2 if the query fails.
     """
     *names, question = words
     if not names:

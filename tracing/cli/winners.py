@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -10,38 +11,49 @@ import typer
 
 from tracing import store
 from tracing.analyze.runs.winners import Choice, choices
-from tracing.cli.app import RUNS, Runs, app, err, out
+from tracing.cli.app import COMPARE, RUNS, Json, Runs, app, err, out
 from tracing.errors import Problem
 from tracing.model import Environment, Winner
+from tracing.report.run_json import winners_json
 from tracing.report.text import plural
 from tracing.report.winners import choice_text, ranks_text
 from tracing.store.winners import WinnersFile, write_winners
 
 
-@app.command()
+@app.command(rich_help_panel=COMPARE)
 def winners(
     name: Annotated[str, typer.Argument(metavar="RUN", help='A run by path or name, or "latest".')],
     output: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Write them to a file, for `tracing run CASE --winners FILE`."),
     ] = None,
+    as_json: Json = False,
     runs: Runs = RUNS,
 ) -> None:
-    """List the configurations that autotuners chose: kernel, tuning key, rank; freeze them into a file.
+    """List the configurations that autotuners chose, by kernel, tuning key and rank.
 
-    Of @triton.autotune and of Inductor. Exit status 1 if ranks chose differently: the file then has what the
-    lowest rank chose. A winners file is JSON, and may be edited.
+    Of @triton.autotune and of Inductor. With --output, writes them as JSON for `tracing run --winners`; if
+    ranks chose differently, the file holds what the lowest rank chose.
+
+    Example: tracing winners latest --output winners.json
+
+    Exit status: 0; 1 if ranks chose differently; 2 if there is no such run.
     """
     run = store.open_run(name, runs)
     found = choices(run)
     ranks = sorted({rank for choice in found for rank in choice.by_rank})
-    for choice in found:
+    for choice in found if not as_json else ():
         for line in choice_text(choice, ranks):
             out.print(line)
     unlike = [choice for choice in found if not choice.agreed]
-    out.print(_summary(len(found), len(unlike), ranks))
+    if as_json:
+        print(json.dumps(winners_json(run, found), indent=2))
+    else:
+        out.print(_summary(len(found), len(unlike), ranks))
     if output is not None:
         _write(output, run, found)
+        if not as_json:
+            out.print(f"written: {output}", markup=False)
     raise typer.Exit(1 if unlike else 0)
 
 
@@ -59,7 +71,6 @@ def _write(path: Path, run: store.Run, found: Sequence[Choice]) -> None:
     if not found:
         raise Problem(f"{run.path} has no winners to freeze", "record a case whose kernels are autotuned")
     write_winners(path, run.info.environment, [choice.first for choice in found])
-    out.print(f"written: {path}", markup=False)
 
 
 def print_taken(

@@ -27,6 +27,26 @@ def judgement_text(found: Judgement) -> str:
     return f"{verdict}{said(found)}"
 
 
+def full_text(full: Judgement) -> Iterator[Line]:
+    """The verdict on the full pipeline."""
+    yield Text(f"full pipeline: {judgement_text(full)}")
+    if full.verdict == "good":
+        yield never_text("good", 1)
+
+
+def left_out_text(names: Mapping[str, Judgement]) -> Line:
+    """How many MLIR passes were left out, and what the judge said without each.
+
+    names -- the verdicts without all passes of a name
+    """
+    verdicts = [one.verdict for one in names.values()]
+    good, bad, skipped = (verdicts.count(verdict) for verdict in ("good", "bad", "skip"))
+    return Text(
+        f"{MLIR}: {len(verdicts)} changed something; without {good} of them the result is good, "
+        f"without {bad} bad, and {skipped} cannot be left out"
+    )
+
+
 def undecided_text(found: Undecided) -> Iterator[Line]:
     """Why a layer does not answer."""
     how = "not to blame, for" if found.ruled_out else "cannot be decided, because"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 from rich.text import Text
 
 from tracing.analyze.compare.comparison import Comparison
 from tracing.analyze.compare.divergence import Divergence, argument_of
 from tracing.analyze.compare.verdict import ResultCause
-from tracing.analyze.runs.determinism import DifferenceTable
+from tracing.analyze.runs.determinism import DifferenceTable, Repeat, rate
 from tracing.analyze.runs.results import ResultDiffers
 from tracing.model import RunInfo
 from tracing.report.divergence import cause_text
@@ -127,3 +128,12 @@ def incomparable(a: RunInfo, b: RunInfo) -> str:
         "targets": (one.target, other.target),
     }
     return "; ".join(f"{name}: {x} and {y}" for name, (x, y) in facts.items() if x != y)
+
+
+def rate_json(repeats: Sequence[Repeat]) -> dict[str, Any] | None:
+    """How many of some runs differ from the first, with a 95% confidence interval; None: there are none."""
+    if not repeats:
+        return None
+    found = rate(repeats)
+    low, high = found.interval()
+    return {"differing": found.differing, "runs": found.runs, "low": low, "high": high}

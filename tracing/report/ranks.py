@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from rich.markup import escape
 
@@ -27,8 +28,8 @@ def parting_text(found: Parting, first: bool) -> Iterator[str]:
     title = "first parting" if first else "another parting, which may follow from those above"
     who = f"{ranks_text(found.left)} left" if found.left else "who left cannot be told"
     yield f"[bold red]✗ {title}[/]: {who}, at {escape(_place(found))}"
-    for ranks, told in found.groups:
-        yield f"    {ranks_text(ranks):<11} {escape(_shortened(told))}"
+    for ranks, has in found.groups:
+        yield f"    {ranks_text(ranks):<11} {escape(_shortened(has))}"
     if found.outputs:
         yield f"    and it left other results: {escape(', '.join(found.outputs))}"
     yield f"    → {_WHAT[found.kind]}"
@@ -42,9 +43,9 @@ def _place(found: Parting) -> str:
     return f"{found.event}{more}{f', {found.argument}' if found.argument else ''}"
 
 
-def _shortened(told: str) -> str:
+def _shortened(has: str) -> str:
     # a digest, or words
-    return told[:DIGITS] if len(told) == 32 and " " not in told else told
+    return has[:DIGITS] if len(has) == 32 and " " not in has else has
 
 
 def summary_text(comparison: RankComparison) -> Iterator[str]:
@@ -75,3 +76,43 @@ def _uncovered(comparison: RankComparison) -> Iterator[str]:
     if comparison.undigested:
         yield f"{plural(comparison.undigested, 'collective')} or updates without digests"
     yield from comparison.notes
+
+
+def ranks_json(
+    comparison: RankComparison,
+    status: int,
+    partings: Sequence[Parting],
+    commands: Sequence[str],
+    winners: Sequence[str],
+) -> dict[str, Any]:
+    """A comparison of ranks as data; keys as in docs/json.md.
+
+    winners -- kernels of which autotuners of the ranks chose different configurations
+    """
+    return {
+        "run": str(comparison.run.path),
+        "status": status,
+        "ranks": list(comparison.ranks),
+        "partings": [_parting_json(one) for one in partings],
+        "next": list(commands),
+        "winners_differ": list(winners),
+        "launches": comparison.launches,
+        "collectives": comparison.collectives,
+        "updates": comparison.updates,
+        "repeats": comparison.repeated,
+        "not_compared": list(_uncovered(comparison)),
+    }
+
+
+def _parting_json(one: Parting) -> dict[str, Any]:
+    return {
+        "kind": one.kind,
+        "name": one.event.name,
+        "launch": one.event.launch,
+        "argument": one.argument or None,
+        "left": list(one.left),
+        "groups": [{"ranks": list(ranks), "has": has} for ranks, has in one.groups],
+        "before": {str(rank): list(events) for rank, events in one.before.items()},
+        "outputs": list(one.outputs),
+        "count": one.count,
+    }

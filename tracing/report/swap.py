@@ -4,11 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from math import prod
+from typing import Any
 
 from rich.text import Text
 
 from tracing.analyze.replay.swap_plan import Candidate, SwapPlan
+from tracing.analyze.replay.swap_search import (
+    EverythingReplaced,
+    Narrowing,
+    NothingReplaced,
+    NotReplaceable,
+    Running,
+    SwapEvent,
+    ToBlame,
+)
 from tracing.report.text import plural
+from tracing.store import Run
 
 _LISTED = 8  # launches whose numbers are written out
 
@@ -38,31 +49,93 @@ def equality(close: bool) -> str:
     return "every result agrees with eager" if close else "every result has the bits of a"
 
 
-def everything_text(count: int, unequal: Sequence[str], equal: str) -> Iterator[Text]:
-    """What came of replacing all that can be replaced."""
-    if not unequal:
-        yield Text(f"{plural(count, 'kernel')} replaced: {equal}")
+def running(event: Running) -> str:
+    """How the case is executed next."""
+    if event.replaced is None:
+        return "once more"
+    return f"with {plural(event.replaced, 'kernel')} replaced" if event.replaced else "with nothing replaced"
+
+
+def narrowing(event: Narrowing) -> str:
+    """What the search costs."""
+    count = plural(event.count, event.noun)
+    cost = f"{count}: at most {plural(event.most, 'run')} of some {event.seconds:.1f} s"
+    return f"{cost}; seldom more than a few for each {event.noun} to blame"
+
+
+def event_text(
+    event: NothingReplaced | NotReplaceable | EverythingReplaced | ToBlame, equal: str
+) -> Iterator[Text]:
+    """What a search learnt.
+
+    equal -- what the results are, if they are as they should be
+    """
+    if isinstance(event, NothingReplaced):
+        yield Text(f"nothing replaced: {', '.join(event.differing)}  ({event.seconds:.1f} s)")
+    elif isinstance(event, NotReplaceable):
+        yield not_covered(event.kernel, event.why)
+    elif isinstance(event, EverythingReplaced):
+        yield from _everything_text(event, equal)
+    else:
+        yield Text()
+        yield from _blame_text(event, equal)
+
+
+def _everything_text(event: EverythingReplaced, equal: str) -> Iterator[Text]:
+    if not event.differing:
+        yield Text(f"{plural(event.kernels, 'kernel')} replaced: {equal}")
         return
-    yield Text(f"even with {plural(count, 'kernel')} replaced: {', '.join(unequal)}")
+    yield Text(f"even with {plural(event.kernels, 'kernel')} replaced: {', '.join(event.differing)}")
     yield Text("the cause is outside of these kernels: what is not covered, operators, the host's code")
 
 
-def found_text(
-    found: Sequence[Candidate], without: Sequence[Sequence[str]], among: int, equal: str
-) -> Iterator[Text]:
-    """The kernels that are to blame.
-
-    without -- for each of them what differs when it alone is not replaced
-    """
-    kernels = len({one.kernel for one in found})
-    yield Text(f"to blame: {kernels} of {plural(among, 'kernel')}", style="bold red")
+def _blame_text(event: ToBlame, equal: str) -> Iterator[Text]:
+    kernels = len({one.kernel for one in event.candidates})
+    yield Text(f"to blame: {kernels} of {plural(event.among, 'kernel')}", style="bold red")
     rows = [("kernel", "launches", "without it", "run b → run a")]
-    for one, left in zip(found, without, strict=True):
+    for one, differing in zip(event.candidates, event.without, strict=True):
         first, *others = _rows(one)
-        rows.append((*first[:2], ", ".join(left), first[2]))
+        rows.append((*first[:2], ", ".join(differing), first[2]))
         rows += [(kernel, numbers, "", differs) for kernel, numbers, differs in others]
     yield from _aligned(rows)
-    yield Text(f"  with {'it alone' if len(found) == 1 else 'these alone'} replaced, twice: {equal}")
+    these = "it alone" if len(event.candidates) == 1 else "these alone"
+    yield Text(f"  with {these} replaced, twice: {equal}")
+
+
+def swap_json(
+    runs: tuple[Run, Run], planned: SwapPlan | None, events: Sequence[SwapEvent], commands: Sequence[str]
+) -> dict[str, Any]:
+    """A search as data; keys as in docs/json.md.
+
+    planned -- None: the results are equal, and nothing was searched
+    """
+    blame = next((one for one in events if isinstance(one, ToBlame)), None)
+    everything = next((one for one in events if isinstance(one, EverythingReplaced)), None)
+    refused = {one.kernel: one.why for one in events if isinstance(one, NotReplaceable)}
+    return {
+        "a": str(runs[0].path),
+        "b": str(runs[1].path),
+        "status": 0 if planned is None else 1 if blame else 2,
+        "to_blame": [_blamed(one, without) for one, without in _pairs(blame)],
+        "among": everything.kernels if everything else 0,
+        "still_differing": list(everything.differing) if everything else [],
+        "alike": list(planned.alike) if planned else [],
+        "not_covered": {**planned.not_covered, **refused} if planned else {},
+        "next": list(commands),
+    }
+
+
+def _pairs(blame: ToBlame | None) -> Iterator[tuple[Candidate, Sequence[str]]]:
+    return zip(blame.candidates, blame.without, strict=True) if blame else iter(())
+
+
+def _blamed(one: Candidate, without: Sequence[str]) -> dict[str, Any]:
+    return {
+        "kernel": one.kernel,
+        "launches": [turn.index for turn in one.turns],
+        "differs": list(dict.fromkeys(turn.differs for turn in one.turns)),
+        "without": list(without),
+    }
 
 
 def _rows(one: Candidate) -> Iterator[tuple[str, str, str]]:

@@ -157,7 +157,7 @@ def test_a_rank_that_recorded_nothing_is_said(tmp_path: Path) -> None:
 
 def test_a_run_of_one_rank_has_none_to_compare(tmp_path: Path) -> None:
     run = job(tmp_path, [own(0, 0)])
-    done = tracing("compare", str(run.path), "--ranks", runs=tmp_path)
+    done = tracing("ranks", str(run.path), runs=tmp_path)
 
     assert done.returncode == 2
     assert "has 1 rank that recorded something: two are needed" in done.stderr
@@ -180,7 +180,7 @@ def trained(runs: Path, ranks: int, option: str) -> str:
 def faulty(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
     runs = tmp_path_factory.mktemp("faulty")
     path = trained(runs, 4, "faults=true")
-    return tracing("compare", path, "--ranks", runs=runs).stdout, Path(path)
+    return tracing("ranks", path, runs=runs).stdout, Path(path)
 
 
 def test_a_rank_whose_autotuner_chose_otherwise_left_first(faulty: tuple[str, Path]) -> None:
@@ -219,7 +219,7 @@ def test_a_rank_that_makes_no_update_left_there(faulty: tuple[str, Path]) -> Non
 
 
 def test_ranks_that_went_together_are_said_to_and_what_was_not_compared(tmp_path: Path) -> None:
-    done = tracing("compare", trained(tmp_path, 2, "configs=2"), "--ranks", runs=tmp_path)
+    done = tracing("ranks", trained(tmp_path, 2, "configs=2"), runs=tmp_path)
 
     assert done.returncode == 0
     assert "ranks 0-1: 4 launches, 2 collectives, 2 updates in common" in done.stdout

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from tracing.analyze.bisect.leave_out import Dropped
-from tracing.analyze.bisect.search import Judgement
+from tracing.analyze.bisect.layers import MLIR
+from tracing.analyze.bisect.leave_out import Dropped, Instance, LeaveOut
+from tracing.analyze.bisect.search import Contradiction, FirstBad, Judgement, Undecided, Verdict, border
+from tracing.analyze.bisect.search_events import Searching
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,3 +57,56 @@ class CrashBuilds:
             if found is not None:
                 return Judgement("skip", f"it dies in another way: {found.said}")
         return Judgement("good", "it does not die there")
+
+
+@dataclass(frozen=True, slots=True)
+class Provoked:
+    """The pass of MLIR that makes a compile die later, or why none is named."""
+
+    answer: FirstBad | Undecided
+
+
+def provoking(
+    passes: Sequence[Instance], builds: CrashBuilds, advance: Callable[[], None]
+) -> Iterator[Searching | Provoked]:
+    """Search the pass of MLIR that provokes a death; ends with Provoked.
+
+    passes  -- that ran before the death
+    advance -- called for each build that is tried
+
+    A compile from the middle may differ from one from the source. If an answer does not hold, every build
+    then begins at the source, and the search starts a second time.
+    """
+    search = LeaveOut(MLIR, passes, builds, builds.judged(frozenset()))
+    search.advance = advance
+    yield Searching("leaving out MLIR passes", len(search.candidates()))
+    try:
+        yield Provoked(search.search())
+        return
+    except Contradiction:
+        builds.from_source()
+    yield Searching("leaving out MLIR passes", len(search.candidates()))
+    try:
+        yield Provoked(search.search())
+    except Contradiction as contradiction:
+        because = f"it does not always die: {contradiction}; `--repeat-judge 9`"
+        yield Provoked(Undecided(MLIR, because))
+
+
+def provoking_in_llvm(count: int, verdict: Callable[[int], Verdict]) -> int | str:
+    """The position of LLVM's pass that provokes a death, or why none is named.
+
+    count   -- of LLVM's passes that ran before the death
+    verdict -- with the first so many of them: bad if it dies the same death
+
+    Cost: 1 + log2(count) builds.
+    """
+    first = verdict(0)
+    good, bad = border(count, verdict) if first == "good" and count else (0, 0)
+    if bad - good == 1:
+        return good
+    because = {
+        "bad": "without all of them it dies as well",
+        "skip": "what is left without them cannot be compared",
+    }
+    return because.get(first, "some builds die otherwise")

@@ -6,7 +6,7 @@ Software Engineering 28(2), 2002: the algorithm ddmin.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Generator, Hashable, Sequence
 from itertools import pairwise
 from typing import TypeAlias, TypeVar
 
@@ -14,22 +14,26 @@ T = TypeVar("T", bound=Hashable)
 Items: TypeAlias = list[T]
 
 
-def minimal(items: Sequence[T], passes: Callable[[Items[T]], bool]) -> Items[T]:
-    """Some of the items, in order, that pass and that pass no more without any one of them.
+def choices(items: Sequence[T]) -> Generator[Items[T], bool, Items[T]]:
+    """Search some of the items, in order, that pass and that no longer pass without any single one of them.
 
-    items  -- they pass together, and none of them do not; neither is asked
-    passes -- the same choice is asked more than once: it remembers
+    items -- they pass together, and none of them do not; neither is asked
 
-    There may be smaller choices: only that no single item can be left out is promised. Cost: `most` choices,
-    often some 3·k·log2(n) where k of n items are needed.
+    Yields each choice to test, and is sent whether it passes; the same choice may be yielded more than once.
+    Returns the smallest choice. There may be smaller ones: the search promises only that no single item can
+    be left out. Cost: `most` choices, often some 3·k·log2(n) if k of n items are needed.
     """
     chosen, parts = list(items), 2
     while len(chosen) > 1:
         pieces = _split(chosen, parts)
         smaller = [*pieces, *(_without(chosen, piece) for piece in pieces)]
-        found = next((n for n, choice in enumerate(smaller) if passes(choice)), None)
-        if found is not None:
-            chosen, parts = smaller[found], 2 if found < len(pieces) else max(parts - 1, 2)
+        passing = None
+        for number, choice in enumerate(smaller):
+            if (yield choice):
+                passing = number
+                break
+        if passing is not None:
+            chosen, parts = smaller[passing], 2 if passing < len(pieces) else max(parts - 1, 2)
         elif parts < len(chosen):
             parts = min(2 * parts, len(chosen))
         else:
@@ -37,8 +41,20 @@ def minimal(items: Sequence[T], passes: Callable[[Items[T]], bool]) -> Items[T]:
     return chosen
 
 
+def minimal(items: Sequence[T], passes: Callable[[Items[T]], bool]) -> Items[T]:
+    """The choice that `choices` returns if `passes` answers; it is called with a choice more than once."""
+    search = choices(items)
+    try:
+        choice = next(search)
+        while True:
+            choice = search.send(passes(choice))
+    except StopIteration as end:
+        smallest: Items[T] = end.value
+        return smallest
+
+
 def most(count: int) -> int:
-    """How many choices of so many items `minimal` asks about at most."""
+    """How many choices of so many items `choices` yields at most."""
     return count * count + 3 * count
 
 

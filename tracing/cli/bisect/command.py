@@ -10,12 +10,13 @@ from tracing import environment, store
 from tracing.analyze.bisect.judge import STAGES, CommandJudge
 from tracing.analyze.bisect.probes import Judge
 from tracing.analyze.passes.pass_table import compilation
-from tracing.cli.app import RUNS, Runs, app
+from tracing.cli.app import NARROW, RUNS, Json, Runs, app
+from tracing.cli.same_triton import require_same_triton
 from tracing.errors import Problem
 from tracing.model import Compilation
 
 
-@app.command()
+@app.command(rich_help_panel=NARROW)
 def bisect(
     name: Annotated[str, typer.Argument(metavar="RUN", help='A run by path or name, or "latest".')],
     command: Annotated[
@@ -40,41 +41,40 @@ def bisect(
         bool, typer.Option("--crash", help="Bad is a compile that dies, or hangs, as that of the run does.")
     ] = False,
     fresh: Annotated[bool, typer.Option("--fresh", help="Forget what was built and judged before.")] = False,
+    as_json: Json = False,
     runs: Runs = RUNS,
 ) -> None:
-    """Find the pass with which a kernel's result turns bad: of MLIR, of LLVM, or of ptxas.
+    """Find the compiler pass with which a kernel's result turns bad: of MLIR, of LLVM, or of ptxas.
 
-    COMMAND is run once for each build that is tried. {ttir}, {ttgir}, {llir}, {ptx}, {cubin}, {amdgcn} and
-    {hsaco} in it become the paths of the build's artefacts, {dir} that of their folder. Its exit status 0
-    means good, 125 that it cannot be told, 1 to 127 bad; what is above ends the search. 124, and a COMMAND
-    that takes too long, cannot be told either. Without COMMAND, on a GPU, the kernel is launched again on its
-    recorded inputs, and compared with what Triton's interpreter makes of them.
+    COMMAND judges each build: exit status 0 means good, 125 unknown, any other up to 127 bad. {ttir},
+    {ttgir}, {llir}, {ptx}, {cubin}, {amdgcn} and {hsaco} in COMMAND become the paths of the build's
+    artefacts, {dir} that of their folder, {ir} and {stage} the path and the language of the IR after a
+    single pass. Without COMMAND, on a GPU, replays a launch of each build and compares it with Triton's
+    interpreter.
 
-    Passes that nothing can be built without are told apart by looking at the IR that each pass leaves: {ir}
-    becomes the path of that, or of a build's PTX or amdgcn, and {stage} its language: ttir, ttgir, mlir (its
-    LLVM dialect), llir, mir (machine code), ptx or amdgcn. COMMAND ends with 125 for those that it does not
-    read. A COMMAND with {ttir}, {ttgir} or {llir} alone is given all IR of that language, too.
+    --crash needs no COMMAND: it finds the pass in which the compiler dies, and the earlier pass that
+    provokes it. Interrupted, the same command continues the search. docs/bisect.md has the details.
 
-    --crash needs no COMMAND: it says in which pass a compile dies, also inside of LLVM and ptxas, and which
-    earlier pass provokes it.
+    Example: tracing bisect latest --kernel softmax -- ./is-good.sh {ptx}
 
-    Every search begins with a compile from the source, by the compiler as it is now, and its answer is
-    confirmed by compiles from the source. Interrupted, the same command goes on where it stopped. What is
-    found is a suspect, not proof.
-    Exit status 0 if the full pipeline is good, 1 if a first bad step was found, 2 if there is no answer.
+    Exit status: 0 if the full pipeline is good, 1 if a pass is accused, 2 if there is no answer.
     """
     run = store.open_run(name, runs)
-    _require_its_triton(run)
+    require_same_triton(run, "bisect it")
     chosen = compilation(run, kernel)
     environment.use_inductors_ptxas()
     try:
         if crash:
+            if as_json:
+                raise Problem(
+                    "--crash prints text, for which there is no JSON", "leave out --json, or --crash"
+                )
             raise typer.Exit(_crash(run, chosen, command, seconds, repeat))
         judge = _judge(run, chosen, command, (launch, atol, rtol), seconds)
         # imports Triton, for which no other command needs to wait
         from tracing.cli.bisect.search import search
 
-        raise typer.Exit(search(run, chosen, judge, seconds, repeat, fresh=fresh))
+        raise typer.Exit(search(run, chosen, judge, seconds, repeat, fresh=fresh, as_json=as_json))
     except KeyboardInterrupt:
         raise Problem("interrupted", "the same command goes on from there") from None
 
@@ -103,13 +103,3 @@ def _judge(
     from tracing.compiler.resume import stages_of
 
     return CommandJudge(command, [one for one in stages_of(chosen) if one in STAGES], seconds)
-
-
-def _require_its_triton(run: store.Run) -> None:
-    # passes are known by their number in the pipeline, which is another in another release
-    recorded, here = run.info.environment.triton, environment.installed("triton")
-    if recorded != here:
-        raise Problem(
-            f"{run.path} was recorded with Triton {recorded}, and this is {here}",
-            f"bisect it with Triton {recorded}, or record it again here",
-        )

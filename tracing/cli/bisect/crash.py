@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
 from typing import Any
 
 from tracing import store
 from tracing.analyze.bisect import layers
-from tracing.analyze.bisect.crash import CrashBuilds, Died
-from tracing.analyze.bisect.leave_out import Dropped, Instance, LeaveOut
-from tracing.analyze.bisect.search import Contradiction, FirstBad, Step, Undecided, Verdict, border
+from tracing.analyze.bisect.crash import CrashBuilds, Died, provoking, provoking_in_llvm
+from tracing.analyze.bisect.leave_out import Dropped, Instance
+from tracing.analyze.bisect.search import FirstBad, Step, Undecided, Verdict
+from tracing.analyze.bisect.search_events import Searching
 from tracing.cli.app import err, out, progress
 from tracing.compiler.child import Ended, in_child
 from tracing.compiler.codegen import llvm, ptxas
@@ -51,6 +53,7 @@ class _Crash:
     ) -> None:
         self.run, self.chosen, self.happened = run, chosen, happened
         self.seconds, self.repeat = seconds, repeat
+        self._advance: Callable[[], None] = lambda: None
         self.where = f"{shlex.quote(str(run.path))} --kernel {chosen.hash[:12]}"
 
     def mlir(self, death: Death) -> None:
@@ -117,16 +120,11 @@ class _Crash:
             return "good" if found is None else "bad" if death.same(found) else "skip"
 
         with err.status("leaving out LLVM's passes"):
-            first = verdict(0)
-            good, bad = border(len(before), verdict) if first == "good" and before else (0, 0)
-        if bad - good != 1:
-            because = {
-                "bad": "without all of them it dies as well",
-                "skip": "what is left without them cannot be compared",
-            }
-            _print([report.unprovoked_text(layers.LLVM, because.get(first, "some builds die otherwise"))])
+            found = provoking_in_llvm(len(before), verdict)
+        if isinstance(found, str):
+            _print([report.unprovoked_text(layers.LLVM, found)])
             return
-        one = before[good]
+        one = before[found]
         show = {"what it did": f"tracing passes {self.where} --llvm --pass {one.index}"}
         _print(report.provoked_text(layers.LLVM, Step(one.index, one.name, one.unit), (), show))
 
@@ -154,21 +152,17 @@ class _Crash:
             for one in self.happened.passes[:count]
         ]
         builds = CrashBuilds(self._death_without(death), self.repeat)
-        search = LeaveOut(layers.MLIR, passes, builds, builds.judged(frozenset()))
-        try:
-            found = self._searched(search)
-        except Contradiction:  # a compile from the middle is another one than that from the source
-            builds.from_source()
-            try:
-                found = self._searched(search)
-            except Contradiction as contradiction:
-                found = Undecided(layers.MLIR, f"it does not always die: {contradiction}; `--repeat-judge 9`")
-        step = found.step.index if not isinstance(found, Undecided) else -1
-        _print(report.mlir_text(found, {"what it did": f"tracing passes {self.where} --pass {step}"}))
+        with ExitStack() as display:  # a progress bar stands until the next event
+            for event in provoking(passes, builds, lambda: self._advance()):
+                display.close()
+                if isinstance(event, Searching):
+                    self._advance = display.enter_context(progress(event.what, event.most))
+                else:
+                    self._print_provoked(event.answer)
 
-    def _searched(self, search: LeaveOut) -> FirstBad | Undecided:
-        with progress("leaving out MLIR passes", len(search.candidates())) as search.advance:
-            return search.search()
+    def _print_provoked(self, answer: FirstBad | Undecided) -> None:
+        step = answer.step.index if not isinstance(answer, Undecided) else -1
+        _print(report.mlir_text(answer, {"what it did": f"tracing passes {self.where} --pass {step}"}))
 
     def _death_without(self, death: Death) -> Callable[[Dropped, bool], Died | None]:
         def die(dropped: Dropped, from_source: bool) -> Died | None:

@@ -1,53 +1,65 @@
-"""The search of `tracing bisect`, layer by layer, and what is printed of it."""
+"""`tracing bisect` with a judge: build the search, and print its events."""
 
 from __future__ import annotations
 
-import math
+import json
 import os
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
+
+from rich.text import Text
 
 from tracing import store
 from tracing.analyze.bisect import layers
+from tracing.analyze.bisect.execution import Meaning
 from tracing.analyze.bisect.judge import STAGES, CommandJudge
+from tracing.analyze.bisect.layer_search import LayerSearch
 from tracing.analyze.bisect.layers import Bisection
 from tracing.analyze.bisect.leave_out import Instance
 from tracing.analyze.bisect.probes import Judge, Probes
 from tracing.analyze.bisect.repeated_judge import Repeated, confidence
-from tracing.analyze.bisect.search import (
-    Changed,
-    Contradiction,
-    FirstBad,
-    Judgement,
-    Layer,
-    Undecided,
-    first_bad,
+from tracing.analyze.bisect.search import Changed, Contradiction, FirstBad, Undecided
+from tracing.analyze.bisect.search_events import (
+    Answer,
+    Answered,
+    Building,
+    Executed,
+    FullPipeline,
+    LeftOut,
+    NoAnswer,
+    NotSearched,
+    SearchEvent,
+    Searching,
 )
+from tracing.analyze.bisect.snapshot_search import SnapshotSearch
 from tracing.analyze.bisect.snapshots import FirstSeen
 from tracing.analyze.passes.source_map import artefacts
-from tracing.cli.app import err, out, progress
+from tracing.cli.app import err, out, progress, silent
 from tracing.cli.bisect.builder import VariantBuilder
-from tracing.cli.bisect.execution import Evidence
-from tracing.cli.bisect.snapshots import Narrowed, SnapshotSearch
+from tracing.cli.bisect.execution import meaning_of
+from tracing.cli.bisect.snapshots import llvm_snapshots, mlir_snapshots, reads_llvm
 from tracing.compiler.history import History, history
 from tracing.compiler.identity import identity
 from tracing.errors import Problem
 from tracing.model import Compilation
 from tracing.report import bisect as report
+from tracing.report.bisect_json import bisection_json
 from tracing.report.passes import Line
 
-Answer = FirstBad | FirstSeen | Changed | Undecided
 PRINTING = 3.0  # how much longer a compile may take that prints its IR
-_NOT_OPTIONAL = "LLVM: what it does not leave out (the translation to it, instruction selection)"
-_NOT_LEVELS = "ptxas: what each of them does at every level"
-_INPUT = "the kernel itself, as it enters the first stage, or faults in several passes at once"
 
 
 def search(
-    run: store.Run, chosen: Compilation, judge: Judge, seconds: float, repeat: int, *, fresh: bool
+    run: store.Run,
+    chosen: Compilation,
+    judge: Judge,
+    seconds: float,
+    repeat: int,
+    *,
+    fresh: bool,
+    as_json: bool,
 ) -> int:
     """Search, print, and give the exit status."""
     last = max(judge.stages, key=STAGES.index)
@@ -63,10 +75,21 @@ def search(
     if fresh:
         probes.forget()
     one = _Search(run, chosen, happened, judge, probes, seconds)
+    if not as_json:
+        return _searched(one, probes)
+    with silent():
+        status = _searched(one, probes)
+    answer = {"run": str(run.path), "status": status, "kernel": chosen.kernel_name}
+    effort = {"built": probes.built, "judged": probes.judged}
+    print(json.dumps({**answer, **bisection_json(one.events), **effort}, indent=2))
+    return status
+
+
+def _searched(one: _Search, probes: Probes) -> int:
     try:
         return one.status()
     except Contradiction as contradiction:
-        err.print(f"[dim]{contradiction}[/]: everything is built from the source and judged again")
+        err.print(Text(f"{contradiction}: everything is built from the source and judged again", "dim"))
     probes.forget()
     one.bisection.from_source = True
     try:
@@ -105,7 +128,7 @@ def _contradicted(contradiction: Contradiction) -> Problem:
 
 
 class _Search:
-    # the layers of one kernel, the last one first
+    # one kernel: what it is searched with, and how its events are printed
 
     def __init__(
         self,
@@ -117,106 +140,89 @@ class _Search:
         seconds: float,
     ) -> None:
         self.happened, self.judge, self.probes = happened, judge, probes
-        self.last = max(judge.stages, key=STAGES.index)
         self.where = f"{shlex.quote(str(run.path))} --kernel {chosen.hash[:12]}"
-        builder = VariantBuilder(chosen, run.text(chosen.source), happened, self.last, seconds)
+        last = max(judge.stages, key=STAGES.index)
+        builder = VariantBuilder(chosen, run.text(chosen.source), happened, last, seconds)
         passes = [
             Instance(one.step.index, one.step.name, one.before != one.after)
             for one in happened.passes
-            if STAGES.index(one.step.stage) <= STAGES.index(self.last)
+            if STAGES.index(one.step.stage) <= STAGES.index(last)
         ]
-        self.bisection = Bisection(passes, probes, builder, [chosen.hash, chosen.source, self.last])
+        self.bisection = Bisection(passes, probes, builder, [chosen.hash, chosen.source, last])
         languages = judge.languages if isinstance(judge, CommandJudge) else ()
-        self.snapshots = SnapshotSearch(chosen, happened, probes, languages, seconds)
-        self.narrowed = Narrowed()
-        self.evidence = Evidence(self.bisection, seconds)
-        self.names: Mapping[str, Judgement] = {}
+        mlir = list(mlir_snapshots(chosen, happened))
+        llvm = (
+            (lambda: llvm_snapshots(chosen, happened, seconds)) if reads_llvm(languages, happened) else None
+        )
+        self.events: list[SearchEvent] = []
+        self._advance: Callable[[], None] = lambda: None
+        self._snapshots = SnapshotSearch(probes, languages, mlir, llvm, self._tried)
+        self._seconds = seconds
+
+    def _layers(self) -> LayerSearch:
+        def execute() -> Meaning:
+            return meaning_of(self._snapshots.mlir, self._seconds)
+
+        return LayerSearch(self.bisection, self._snapshots, execute, self.happened.stages)
 
     def status(self) -> int:
-        with err.status("building and judging the full pipeline"):
-            full = self.bisection.full()
-        out.print(f"full pipeline: {report.judgement_text(full)}", markup=False)
-        if full.verdict == "good":
-            _print([report.never_text("good", 1)])
+        """Search, print the events, and give the exit status."""
+        self.events = []
+        with ExitStack() as display:  # a status or a progress bar stands until the next event
+            for event in self._layers().events():
+                display.close()
+                self._print(event, display)
+                self.events.append(event)
+        last = self.events[-1]
+        if isinstance(last, FullPipeline):
             return 0
-        if full.verdict == "skip":
-            raise Problem(f"cannot be decided, because the full pipeline cannot be judged: {full.detail}")
-        answers = list(self._answers(full))
-        out.print(f"built {self.probes.built}, judged {self.probes.judged}; others were known", markup=False)
-        self._print_confidence()
-        if isinstance(answers[-1], Undecided):
-            self._print_suspects(answers)
+        if isinstance(last, NoAnswer):
             return 2
+        self._print_effort()
         out.print("A suspect, not proof: leaving out a pass also hides a fault of one that builds on it.")
         return 1
 
-    def _answers(self, full: Judgement) -> Iterator[Answer]:
-        # of the layers, the last one first; those before one that answers are not asked
-        for ask in self._questions(full):
-            found = ask()
-            weighed = self.evidence.weighed(found, self.names)
-            if isinstance(found, FirstBad):
-                self._print_first_bad(found, believed=weighed is found)
-            if weighed is not found or not isinstance(found, FirstBad):
-                self._print_answer(weighed)
-            yield weighed
-            if not isinstance(weighed, Undecided):
-                return
+    def _tried(self) -> None:
+        self._advance()
 
-    def _questions(self, full: Judgement) -> Iterator[Callable[[], Answer]]:
-        if self.snapshots.languages:
-            yield partial(self._seen, full)
-        if self.narrowed.mlir:
-            with err.status("executing the IR between passes"):
-                self.evidence.execute(self.snapshots.mlir())
-            _print(report.meaning_text(self.evidence.meaning))
-        if self.last == "cubin":
-            yield from (partial(self._row, layer) for layer in self.bisection.ptxas())
-        elif "ptx" in self.happened.stages:
-            _print([report.not_asked("ptxas", self.judge.stages)])
-        if STAGES.index(self.last) < STAGES.index("llir"):
-            _print([report.not_asked(layers.LLVM, self.judge.stages)])
-        elif self.narrowed.llvm:
-            yield self._llvm
-        if self.narrowed.mlir:
-            yield partial(self._mlir, full)
+    def _print(self, event: SearchEvent, display: ExitStack) -> None:
+        if isinstance(event, Building):
+            display.enter_context(err.status(event.what))
+        elif isinstance(event, Searching):
+            self._advance = display.enter_context(progress(event.what, event.most))
+        elif isinstance(event, Answered):
+            self._print_answered(event)
+        elif isinstance(event, NoAnswer):
+            self._print_effort()
+            self._print_suspects(event)
+        else:
+            _print(self._lines(event))
 
-    def _seen(self, full: Judgement) -> FirstSeen | Undecided:
-        found, self.narrowed = self.snapshots.answer(full)
-        return found
+    def _lines(self, event: FullPipeline | Executed | NotSearched | LeftOut) -> Iterator[Line]:
+        if isinstance(event, FullPipeline):
+            yield from report.full_text(event.judgement)
+        elif isinstance(event, Executed):
+            yield from report.meaning_text(event.meaning)
+        elif isinstance(event, NotSearched):
+            yield report.not_asked(event.layer, self.judge.stages)
+        else:
+            yield report.left_out_text(event.names)
 
-    def _mlir(self, full: Judgement) -> FirstBad | Undecided:
-        search = self.bisection.mlir(full, self.narrowed.good_until)
-        with progress("leaving out MLIR passes", len(search.candidates())) as search.advance:
-            found = search.search()
-        self.names = search.names
-        kinds = [one.verdict for one in search.names.values()]
-        good, bad, none = (kinds.count(verdict) for verdict in ("good", "bad", "skip"))
-        out.print(
-            f"{layers.MLIR}: {len(kinds)} changed something; without {good} of them the result is good, "
-            f"without {bad} bad, and {none} cannot be left out",
-            markup=False,
-        )
-        return found
+    def _print_answered(self, event: Answered) -> None:
+        believed = event.weighed is event.answer
+        if isinstance(event.answer, FirstBad):
+            self._print_first_bad(event.answer, believed=believed)
+        if not believed or not isinstance(event.answer, FirstBad):
+            self._print_answer(event.weighed)
 
-    def _llvm(self) -> FirstBad | Undecided:
-        try:
-            with err.status("building all of LLVM's passes"):
-                layer = self.bisection.llvm()
-        except Problem as problem:
-            return Undecided(layers.LLVM, problem.problem)
-        return self._row(layer)
+    def _print_effort(self) -> None:
+        out.print(f"built {self.probes.built}, judged {self.probes.judged}; others were known", markup=False)
+        self._print_confidence()
 
-    def _row(self, layer: Layer) -> FirstBad | Undecided:
-        most = 1 + math.ceil(math.log2(max(2, len(layer.steps)))) + 2  # and two to confirm it
-        with progress(f"searching {len(layer.steps)} {layer.name}", most) as advance:
-
-            def probe(on: int, *, again: bool = False) -> Judgement:
-                found = layer.probe(on, again=again)
-                advance()
-                return found
-
-            return first_bad(replace(layer, probe=probe))
+    def _print_suspects(self, event: NoAnswer) -> None:
+        _print(report.suspects_text(list(event.suspects), list(event.rest)))
+        if not self.probes.verdicts["good"]:
+            _print([report.never_text("bad", self.probes.verdicts.total())])
 
     def _print_first_bad(self, found: FirstBad, *, believed: bool) -> None:
         _print(report.first_bad_text(found, self._facts(found), believed=believed))
@@ -280,18 +286,6 @@ class _Search:
     def _print_confidence(self) -> None:
         if isinstance(self.probes.judge, Repeated):
             _print([report.confidence_text(confidence(self.probes.judge.votes))])
-
-    def _print_suspects(self, answers: list[Answer]) -> None:
-        suspects = [one for found in answers if isinstance(found, Undecided) for one in found.suspects]
-        llvm = self.narrowed.llvm and STAGES.index(self.last) >= STAGES.index("llir")
-        rest = {
-            _NOT_OPTIONAL: llvm,
-            _NOT_LEVELS: self.last == "cubin",
-            _INPUT: self.narrowed.mlir and self.narrowed.good_until < 0,
-        }
-        _print(report.suspects_text(suspects, [what for what, possible in rest.items() if possible]))
-        if not self.probes.verdicts["good"]:
-            _print([report.never_text("bad", self.probes.verdicts.total())])
 
 
 def _print(lines: Iterable[Line]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,19 +19,20 @@ from tracing.analyze.passes.pass_table import P
 from tracing.analyze.passes.replacements import replacements
 from tracing.analyze.passes.source_map import follow, stage_lines
 from tracing.cli import hints
-from tracing.cli.app import RUNS, Runs, app, err, out
+from tracing.cli.app import LOOK, RUNS, Json, Runs, app, err, out
 from tracing.cli.passes.derived import open_derived
 from tracing.cli.passes.failure import unfinished
 from tracing.cli.passes.llvm import derived_llvm
 from tracing.cli.passes.one_pass import PassSide, print_ir, print_llvm_pass, print_pass, side_asked_for
-from tracing.cli.passes.pass_pairs import Asked, print_pairs
+from tracing.cli.passes.pass_pairs import Asked, print_pairs, print_pairs_json
 from tracing.errors import Problem
 from tracing.model import Compilation, LlvmPasses
 from tracing.report import llvm as llvm_report
 from tracing.report import passes as report
+from tracing.report.passes_json import passes_json
 
 
-@app.command()
+@app.command(rich_help_panel=LOOK)
 def passes(
     name: Annotated[str, typer.Argument(metavar="RUN", help='A run by path or name, or "latest".')],
     other: Annotated[
@@ -65,21 +67,33 @@ def passes(
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Where --before or --after goes.")
     ] = None,
     seconds: Annotated[float, typer.Option(help="With --llvm: what deriving its passes may take.")] = 300.0,
+    as_json: Json = False,
     runs: Runs = RUNS,
 ) -> None:
-    """Show what each compiler pass did: to the run's kernels, to one kernel, or by one pass.
+    """Show what each compiler pass did to the kernels of a run, or where the passes of two runs differ.
 
-    With two runs, of two versions of Triton, two targets, other options or another build: the passes of both
-    side by side, the first after which the IR differs, and the diff there. Exit status 1 if it differs.
+    Of two runs (two versions of Triton, two targets, other options), shows the passes of both, the first
+    after which the IR differs, and the diff there. With --llvm, shows LLVM's passes, code generator
+    included: the first such question compiles the kernel once more, and the run keeps the answer.
 
-    A pass that did not end is said first, with what the compiler says of it. `before` and `after` count
-    operations. The IR of --before and --after has its locations; triton-opt and `tracing opt` read it.
+    A pass that did not end comes first. `before` and `after` count operations. The output of --before and
+    --after has its locations; triton-opt and `tracing opt` read it.
 
-    --llvm shows LLVM's passes, from the IR that MLIR leaves to the end of the code generator, numbered as
-    `tracing bisect` numbers them. The first such question runs LLVM's half again, in a child process, and
-    the run keeps what it prints; recordings need no switch for it, as LLVM's input and its output are in
-    every run, and the output is compared bit for bit.
+    Example: tracing passes latest --kernel softmax --pass tritongpu-coalesce
+
+    Exit status: 0; of two runs 1 if the IR differs; 2 if there is no answer.
     """
+    if as_json:
+        refused = {
+            "--llvm": llvm, "--grep": grep, "--op": op, "--line": line, "--before": before, "--after": after,
+            "--locations": locations, "-o": output, "--pass": which,
+        }  # fmt: skip
+        for option in (option for option, value in refused.items() if value):
+            raise Problem(f"{option} prints text, for which there is no JSON", "leave it out, or --json")
+        asked = Asked(kernel or (), None, stage, changed)
+        if other is None:
+            raise typer.Exit(_print_json(name, runs, asked))
+        raise typer.Exit(print_pairs_json(name, other, runs, asked))
     if other is not None:
         refused = {
             "--llvm": llvm, "--grep": grep, "--op": op, "--line": line, "--before": before, "--after": after,
@@ -110,6 +124,17 @@ def passes(
         _print_llvm(run, chosen, derived_llvm(run, chosen, seconds), asked_for)
     else:
         _print_mlir(run, chosen, asked_for)
+
+
+def _print_json(name: str, runs: Path, asked: Asked) -> int:
+    run = open_derived(name, runs)
+    chosen = _one_of(asked.kernels)
+    kernels = analysis.compilations(run) if chosen is None else [analysis.compilation(run, chosen)]
+    rows = [
+        (one, [record for record in analysis.passes_of(run, one) if asked.wants(record)]) for one in kernels
+    ]
+    print(json.dumps(passes_json(run, rows), indent=2))
+    return 0
 
 
 @dataclass(frozen=True, slots=True)

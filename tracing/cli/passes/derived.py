@@ -8,8 +8,7 @@ from pathlib import Path
 
 from tracing import store
 from tracing.cli.app import err
-from tracing.environment import installed
-from tracing.errors import Problem
+from tracing.cli.same_triton import require_same_triton
 from tracing.model import Derivation
 
 
@@ -44,7 +43,7 @@ def warn(one: Derivation) -> None:
 
 def _derived(run: store.Run, waiting: int) -> list[Derivation]:
     # gives those that did not end in time, which are asked for again the next time
-    _require_same_triton(run, waiting)
+    require_same_triton(run, "open it", f"the IR of {waiting} compilations is not derived yet")
     with err.status(f"deriving the IR of {waiting} compilations") as status:
         from tracing.record.passes.derivation import derive
 
@@ -62,12 +61,3 @@ def _note(run: store.Run, missed: Iterable[Derivation]) -> None:
     for one in missed:
         writer.append(one)
     writer.close()
-
-
-def _require_same_triton(run: store.Run, waiting: int) -> None:
-    wanted, found = run.info.environment.triton, installed("triton")
-    if wanted != found:
-        raise Problem(
-            f"the IR of {waiting} compilations of {run.path} is not derived yet, and here is Triton {found}",
-            f"open it with Triton {wanted}, which recorded it",
-        )

@@ -7,7 +7,7 @@ from tracing.analyze.passes.llvm import llvm_passes
 from tracing.analyze.passes.pass_table import passes_of
 from tracing.analyze.passes.source_map import artefacts
 from tracing.cli.app import err
-from tracing.environment import installed
+from tracing.cli.same_triton import require_same_triton
 from tracing.errors import Problem
 from tracing.model import Compilation, LlvmPasses, PassRecord
 
@@ -26,7 +26,7 @@ def derived_llvm(run: store.Run, chosen: Compilation, seconds: float) -> LlvmPas
     found = llvm_passes(run, chosen)
     if found is not None and not found.differs:  # another environment may give what was recorded
         return found
-    _require_same_triton(run)
+    require_same_triton(run, "ask", "LLVM's passes are not derived yet")
     passes = passes_of(run, chosen)
     if not passes or passes[-1].stage != "llir" or passes[-1].after is None:
         raise Problem(
@@ -51,13 +51,3 @@ def _llvm_seconds(run: store.Run, chosen: Compilation, passes: list[PassRecord])
     mlir = sum(one.wall_ms or 0.0 for one in passes if one.stage == "llir")
     stages = sum(walls.get(stage, 0.0) for stage in ("llir", "ptx", "amdgcn"))
     return max(0.0, stages - mlir) / 1e3
-
-
-def _require_same_triton(run: store.Run) -> None:
-    wanted, found = run.info.environment.triton, installed("triton")
-    if wanted != found:
-        raise Problem(
-            f"LLVM's passes of {run.path} are not derived yet, and its LLVM is that of Triton {wanted}, "
-            f"while here is Triton {found}",
-            f"ask with Triton {wanted}, or record it again here",
-        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,8 +22,9 @@ from tracing.cli.app import err, out
 from tracing.cli.passes.derived import open_derived
 from tracing.environment import installed
 from tracing.errors import Problem
-from tracing.model import Compilation
+from tracing.model import Compilation, PassRecord
 from tracing.report import pass_pairs as report
+from tracing.report.passes_json import pass_pairs_json
 
 _BINARY = ("cubin", "hsaco")
 
@@ -36,23 +38,42 @@ class Asked:
     stage: str | None
     changed: bool
 
+    def wants(self, record: PassRecord) -> bool:
+        """Whether a pass is of the stage, and changed the IR if that is asked for."""
+        return self.stage in (None, record.stage) and (record.changed or not self.changed)
+
 
 def print_pairs(a: str, b: str, runs: Path, asked: Asked) -> None:
     """Print where the IR of the kernels of two runs parts; ends with exit status 1 if it does."""
     run_a, run_b = _opened(a, runs), _opened(b, runs)
-    if not asked.kernels:
-        found = paired(analysis.compilations(run_a), analysis.compilations(run_b))
-        if not found.pairs:
-            raise Problem(
-                f"{run_a.path} and {run_b.path} have no kernel in common",
-                "name one of each: --kernel KERNEL_OF_A --kernel KERNEL_OF_B",
-            )
-        if len(found.pairs) > 1:
-            raise typer.Exit(_print_all(run_a, run_b, found.pairs))
-        one, other = found.pairs[0]
-    else:
-        one, other = _chosen(run_a, run_b, asked.kernels)
-    raise typer.Exit(_print_one(run_a, run_b, one, other, asked))
+    pairs = _kernel_pairs(run_a, run_b, asked)
+    if len(pairs) > 1:
+        raise typer.Exit(_print_all(run_a, run_b, pairs))
+    raise typer.Exit(_print_one(run_a, run_b, *pairs[0], asked))
+
+
+def print_pairs_json(a: str, b: str, runs: Path, asked: Asked) -> int:
+    """Print as JSON where the IR of the kernels of two runs first differs; the exit status."""
+    run_a, run_b = _opened(a, runs), _opened(b, runs)
+    kernels = _kernel_pairs(run_a, run_b, asked)
+    rows = [(one, other, _pairs(run_a, run_b, one, other)) for one, other in kernels]
+    answer = pass_pairs_json((run_a, run_b), rows)
+    print(json.dumps(answer, indent=2))
+    return int(answer["status"])
+
+
+def _kernel_pairs(
+    run_a: store.Run, run_b: store.Run, asked: Asked
+) -> Sequence[tuple[Compilation, Compilation]]:
+    if asked.kernels:
+        return [_chosen(run_a, run_b, asked.kernels)]
+    found = paired(analysis.compilations(run_a), analysis.compilations(run_b))
+    if not found.pairs:
+        raise Problem(
+            f"{run_a.path} and {run_b.path} have no kernel in common",
+            "name one of each: --kernel KERNEL_OF_A --kernel KERNEL_OF_B",
+        )
+    return found.pairs
 
 
 def _opened(name: str, runs: Path) -> store.Run:

@@ -1,0 +1,65 @@
+"""The help of every command: one sentence, an example that can be typed, the exit status, 80 columns."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from functools import cache
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+import tracing.cli
+from tracing.cli.app import app
+
+assert tracing.cli  # registers the commands
+GROUP: Any = typer.main.get_command(app)
+COMMANDS = [name for name, command in GROUP.commands.items() if not command.hidden]
+ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
+
+
+@cache
+def printed(*command: str) -> str:
+    """What a terminal of 80 columns shows."""
+    variables = {"COLUMNS": "80", "TERMINAL_WIDTH": "80", "NO_COLOR": "1"}
+    done = CliRunner().invoke(app, [*command, "--help"], env=variables)
+    assert done.exit_code == 0, done.output
+    return ESCAPES.sub("", done.output)
+
+
+@pytest.mark.parametrize("command", [(), *((name,) for name in COMMANDS)], ids=" ".join)
+def test_help_fits_80_columns(command: tuple[str, ...]) -> None:
+    assert [line for line in printed(*command).splitlines() if len(line) > 80] == []
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_begins_with_one_sentence(name: str) -> None:
+    sentence = GROUP.commands[name].help.split("\n\n")[0]
+
+    assert sentence[0].isupper() and sentence.endswith(".") and ". " not in sentence
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_says_what_the_exit_status_means(name: str) -> None:
+    assert re.search(r"^Exit status: \S", GROUP.commands[name].help, re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_example_in_the_help_is_accepted_by_the_command(name: str) -> None:
+    (line,) = re.findall(r"^Example: (tracing .+)$", GROUP.commands[name].help, re.MULTILINE)
+    program, command, *words = shlex.split(line)
+
+    assert (program, command) == ("tracing", name)
+    GROUP.commands[name].make_context(name, words, resilient_parsing=False)
+
+
+def test_the_commands_are_listed_in_the_groups_of_their_questions() -> None:
+    lines = printed().splitlines()
+    groups = [line.split()[1].rstrip(":") for line in lines if line.startswith("╭")]
+    listed = [match[1] for line in lines if (match := re.match(r"│ ([a-z][a-z-]+) ", line))]
+
+    assert groups == ["Options", "Record", "Look", "Compare", "Narrow", "Debug", "Share"]
+    assert sorted(listed) == sorted(COMMANDS)
+    assert listed.index("list") < listed.index("compare") < listed.index("repeat") < listed.index("bisect")

@@ -1,0 +1,77 @@
+"""What the searches of a bisection report while they go on; `tracing bisect` prints these events."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from tracing.analyze.bisect.execution import Meaning
+from tracing.analyze.bisect.search import Changed, FirstBad, Judgement, Suspect, Undecided
+from tracing.analyze.bisect.snapshots import FirstSeen
+
+Answer: TypeAlias = FirstBad | FirstSeen | Changed | Undecided
+
+
+@dataclass(frozen=True, slots=True)
+class Building:
+    """Something is built next that takes a while."""
+
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class Searching:
+    """A search begins that calls `advance` for each build that it tries."""
+
+    what: str
+    most: int  # builds
+
+
+@dataclass(frozen=True, slots=True)
+class FullPipeline:
+    """The verdict on the full pipeline."""
+
+    judgement: Judgement
+
+
+@dataclass(frozen=True, slots=True)
+class Executed:
+    """The IR between passes was executed."""
+
+    meaning: Meaning
+
+
+@dataclass(frozen=True, slots=True)
+class NotSearched:
+    """The judge looks at no artefact that this layer makes."""
+
+    layer: str
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """The result was judged without each MLIR pass that changed something."""
+
+    names: Mapping[str, Judgement]
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A layer was searched."""
+
+    answer: Answer
+    weighed: Answer  # with what executing the IR says
+
+
+@dataclass(frozen=True, slots=True)
+class NoAnswer:
+    """No layer is accused."""
+
+    suspects: tuple[Suspect, ...]  # passes that are not ruled out
+    rest: tuple[str, ...]  # what no search can leave out
+
+
+SearchEvent: TypeAlias = (
+    Building | Searching | FullPipeline | Executed | NotSearched | LeftOut | Answered | NoAnswer
+)

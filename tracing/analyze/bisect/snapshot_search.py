@@ -1,0 +1,85 @@
+"""Search the first IR between passes that a judge calls bad, each judged as it is."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
+
+from tracing.analyze.bisect import layers
+from tracing.analyze.bisect.judge import STAGES
+from tracing.analyze.bisect.probes import Compiled, Probes
+from tracing.analyze.bisect.search import Judgement, Step, Suspect, Undecided, require_pair
+from tracing.analyze.bisect.search_events import SearchEvent, Searching
+from tracing.analyze.bisect.snapshots import FirstSeen, NotSeen, Seen, Snapshot, first_seen, looked_at
+
+BETWEEN = "IR between passes"
+END = ""  # the layer of what the judge looks at in the end
+_OTHER = "the judge reads no IR of its language"
+
+
+@dataclass(frozen=True, slots=True)
+class Narrowed:
+    """Which layers are left to search, after the IR between passes was judged."""
+
+    mlir: bool = True
+    llvm: bool = True
+    good_until: int = -1  # the IR after this pass of MLIR is good
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotSearch:
+    """Looks for the first IR that the judge says is bad."""
+
+    probes: Probes
+    languages: Sequence[str]  # that the judge reads; none: there is nothing to judge
+    mlir: Sequence[Snapshot]  # the IR that enters the compilation, and what each pass of MLIR leaves
+    llvm: Callable[[], Sequence[Snapshot]] | None  # likewise of LLVM; None: the judge reads none of it
+    advance: Callable[[], None]  # called for each snapshot
+
+    def answer(self, full: Judgement) -> Generator[SearchEvent, None, tuple[FirstSeen | Undecided, Narrowed]]:
+        """The one place where good IR turns bad; where that is not certain, what is left to search.
+
+        full -- what the judge says of the full pipeline, which is bad
+
+        Raises Contradiction if the judge says something else of one of the two when it is asked again.
+        """
+        last = max(self.probes.judge.stages, key=STAGES.index)
+        end = Seen(Snapshot(END, Step(-1, "what writes it as text"), last, ""), full)
+        yield Searching("looking at the IR between passes", len(self.mlir))
+        seen = looked_at(self.mlir, self._judged, self.advance)
+        found = first_seen([*seen, end])
+        if self.llvm is not None and (isinstance(found, NotSeen) or found.bad is end):
+            llvm = self.llvm()
+            yield Searching("looking at LLVM's IR between passes", len(llvm))
+            seen += looked_at(llvm, self._judged, self.advance)
+            found = first_seen([*seen, end])
+        if isinstance(found, NotSeen):
+            return Undecided(BETWEEN, found.because, _suspects(found.seen)), Narrowed()
+        return self._confirmed(found, full)
+
+    def _confirmed(self, found: FirstSeen, full: Judgement) -> tuple[FirstSeen | Undecided, Narrowed]:
+        good, bad = found.good.snapshot, found.bad.snapshot
+        is_bad = full if bad.layer == END else self._judged(bad, again=True)
+        require_pair(bad.step, self._judged(good, again=True), is_bad)
+        if not found.between and bad.layer != END:
+            return found, Narrowed()
+        because = f"the IR behind {good.step} is good, and {bad.step} leaves the next that can be judged"
+        return Undecided(BETWEEN, because), _narrowed(good, bad)
+
+    def _judged(self, one: Snapshot, *, again: bool = False) -> Judgement:
+        if one.language not in self.languages:
+            return Judgement("skip", _OTHER)
+        key = ["ir", one.language, hashlib.blake2b(one.text.encode()).hexdigest()]
+        build = self.probes.build(key, lambda: Compiled({one.language: one.text}))
+        return self.probes.judgement(build, again=again)
+
+
+def _narrowed(good: Snapshot, bad: Snapshot) -> Narrowed:
+    if good.layer == layers.LLVM:
+        return Narrowed(mlir=False)
+    return Narrowed(llvm=bad.layer != layers.MLIR, good_until=good.step.index)
+
+
+def _suspects(seen: Sequence[Seen]) -> tuple[Suspect, ...]:
+    return tuple(Suspect(one.snapshot.step, "the IR turns bad behind it") for one in seen)

@@ -1,0 +1,68 @@
+"""Print one divergence of two runs: what differs, the evidence for its cause, the commands to type next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from rich.text import Text
+
+from tracing.analyze.compare.divergence import Divergence, InputDiffers, OutputDiffers
+from tracing.analyze.compare.evidence import evidence
+from tracing.analyze.runs.call_sites import Visit, visit
+from tracing.analyze.runs.element_values import differing_values
+from tracing.cli import hints
+from tracing.cli.app import out
+from tracing.cli.run_pair import RunPair
+from tracing.errors import Problem
+from tracing.report.comparison_json import divergence_json
+from tracing.report.divergence import divergence_text
+
+
+def print_divergence(
+    found: Divergence, runs: RunPair, names: tuple[str, str], *, first: bool, commands: bool = True
+) -> list[str]:
+    """Print one divergence and its evidence; after the first, print and return the commands to type next.
+
+    commands -- False: they were printed before
+    """
+    site, values = _context(found, runs)
+    for line in divergence_text(found, names, first=first, site=site, values=values):
+        out.print(line)
+    try:
+        for line in _evidence(found, runs):
+            out.print(line)
+        typed = hints.of_divergence(found, runs) if first and commands else []
+    except Problem as problem:  # a run that lost its blobs has launches and digests all the same
+        out.print(Text(f"    no more is known: {problem.problem}"))
+        return []
+    for command in typed:
+        out.print(Text(f"    next      {command}"))
+    return typed
+
+
+def as_json(found: Divergence, runs: RunPair) -> dict[str, Any]:
+    """One divergence with its evidence and commands; keys as in docs/compare.md."""
+    site, values = _context(found, runs)
+    return divergence_json(
+        found, site=site, values=values, evidence=list(evidence(runs, found)),
+        commands=list(hints.of_divergence(found, runs)), decides=hints.deciding(found, runs),
+    )  # fmt: skip
+
+
+def _context(found: Divergence, runs: RunPair) -> tuple[Visit | None, list[tuple[int, Any, Any]]]:
+    # the call site, and the elements that differ
+    pair = found.pair
+    site = visit(runs[1 if pair.a is None else 0], pair.rank, pair.launch)
+    if not isinstance(found, (InputDiffers, OutputDiffers)) or pair.a is None or pair.b is None:
+        return site, []
+    launches = pair.a.index, pair.b.index
+    side: Any = "before" if isinstance(found, InputDiffers) else "after"
+    return site, differing_values(runs, pair.rank, launches, found.position, side)
+
+
+def _evidence(found: Divergence, runs: RunPair) -> Iterator[Text]:
+    for line in evidence(runs, found):
+        yield Text(f"    → {line}")
+    if decides := hints.deciding(found, runs):
+        yield Text(f"    decides   {decides}")

@@ -1,0 +1,50 @@
+"""Two runs that a command compares: opened, and refused if nothing can be learnt from comparing them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, TypeAlias
+
+import typer
+from rich.text import Text
+
+from tracing import store
+from tracing.analyze.runs.compilers import says_nothing_of_compilers
+from tracing.cli.app import out
+from tracing.errors import Problem
+from tracing.report import comparison as report
+from tracing.report import text
+
+RunPair: TypeAlias = tuple[store.Run, store.Run]
+First = Annotated[str, typer.Argument(metavar="A", help='A run by path or name, or "latest".')]
+Second = Annotated[str, typer.Argument(metavar="B", help="The run to compare it with.")]
+Anyway = Annotated[
+    bool, typer.Option("--anyway", help="Accept runs of different cases, versions or targets.")
+]
+
+
+def open_pair(a: str, b: str, runs: Path, *, anyway: bool, quiet: bool = False) -> RunPair:
+    """Open two runs, and print how their environments differ.
+
+    anyway -- accept runs of different cases, versions or targets
+    quiet  -- print nothing
+
+    Raises Problem if the runs are of different cases, versions or targets, unless `anyway`.
+    """
+    pair = store.open_run(a, runs), store.open_run(b, runs)
+    for line in _differences(pair) if not quiet else ():
+        out.print(line)
+    different = report.incomparable(pair[0].info, pair[1].info)
+    if different and not anyway:
+        raise Problem(f"the runs are of different {different}", "compare them all the same: `--anyway`")
+    compilers = [(one.info.environment.triton, one.info.environment.target) for one in pair]
+    nothing = says_nothing_of_compilers(*pair) if compilers[0] != compilers[1] else None
+    if nothing is not None and not quiet:
+        note = f": {nothing.sentence}; their passes do: `{nothing.command}`"
+        out.print(Text.assemble(("note", "yellow"), note))
+    return pair
+
+
+def _differences(pair: RunPair) -> Iterator[str | Text]:
+    yield from text.difference_of_infos(pair[0].info, pair[1].info)

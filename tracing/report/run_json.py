@@ -1,0 +1,111 @@
+"""A run as data: what `tracing list`, `show` and `winners` print with --json; keys as in docs/json.md."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from tracing.analyze.runs.winners import Choice
+from tracing.model import Digest, KernelArg, KernelLaunch, NotCovered, Outcome
+from tracing.store import Run
+
+
+def summary_json(run: Run) -> dict[str, Any]:
+    """One run of `tracing list`."""
+    outcome = next(run.records(Outcome), None)
+    info, environment = run.info, run.info.environment
+    return {
+        "name": run.name,
+        "path": str(run.path),
+        "case": info.case,
+        "started": info.started,
+        "status": outcome.status if outcome else "unfinished",
+        "device": environment.device,
+        "target": environment.target,
+        "torch": environment.torch,
+        "triton": environment.triton,
+    }
+
+
+def run_json(run: Run, launches: Iterable[tuple[int, KernelLaunch]]) -> dict[str, Any]:
+    """What a run holds.
+
+    launches -- those to show, each after its rank
+    """
+    return {
+        **summary_json(run),
+        "seed": run.info.seed,
+        "world_size": run.info.world_size,
+        "outcomes": [{"status": one.status, "detail": one.detail} for one in run.records(Outcome)],
+        "launches": [_launch(rank, one) for rank, one in launches],
+        "not_covered": [{"what": one.what, "setting": one.setting} for one in run.records(NotCovered)],
+    }
+
+
+def _launch(rank: int, one: KernelLaunch) -> dict[str, Any]:
+    return {
+        "rank": rank,
+        "index": one.index,
+        "kernel": one.kernel_name,
+        "hash": one.kernel.hash,
+        "grid": list(one.grid),
+        "num_warps": one.kernel.num_warps,
+        "num_stages": one.kernel.num_stages,
+        "constants": dict(one.kernel.constants),
+        "phase": one.phase,
+        "stream": one.stream,
+        "finished": one.finished,
+        "site": f"{one.site.file}:{one.site.line}" if one.site else None,
+        "arguments": [_argument(arg) for arg in one.args],
+    }
+
+
+def _argument(arg: KernelArg) -> dict[str, Any]:
+    tensor = arg.tensor
+    return {
+        "name": arg.name,
+        "declared": arg.declared,
+        "value": None if tensor else scalar(arg.value),
+        "dtype": tensor.dtype if tensor else None,
+        "shape": list(tensor.shape) if tensor else None,
+        "before": _bits(arg.before),
+        "after": _bits(arg.after),
+    }
+
+
+def _bits(digest: Digest | None) -> str | None:
+    return digest.bits if digest else None
+
+
+def winners_json(run: Run, choices: Sequence[Choice]) -> dict[str, Any]:
+    """What autotuners chose."""
+    return {
+        "run": str(run.path),
+        "status": int(any(not one.agreed for one in choices)),
+        "choices": [
+            {
+                "kernel": one.first.kernel,
+                "tuner": one.first.tuner,
+                "key": list(one.first.key),
+                "agreed": one.agreed,
+                "by_rank": {str(rank): _config(found[0].config) for rank, found in one.by_rank.items()},
+            }
+            for one in choices
+        ],
+    }
+
+
+def _config(config: Mapping[str, object]) -> dict[str, object]:
+    return {name: scalar(value) for name, value in config.items()}
+
+
+def scalar(value: object) -> object:
+    """A value that JSON has; inf and nan as text."""
+    if (
+        value is None
+        or isinstance(value, (bool, int, str))
+        or (isinstance(value, float) and math.isfinite(value))
+    ):
+        return value
+    return str(value)
