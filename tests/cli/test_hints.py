@@ -36,7 +36,7 @@ from tracing.analyze.compare.divergence import (
     UnknownCause,
     Writer,
 )
-from tracing.analyze.compare.signature_pair import Change
+from tracing.analyze.compare.signature_pair import SettingChange
 from tracing.analyze.compare.verdict import ComparisonVerdict
 from tracing.analyze.passes.pass_table import compilations
 from tracing.cli import hints
@@ -296,13 +296,13 @@ def test_a_launch_that_one_run_has_leads_to_that_run(side: str, pair: tuple[stor
 
 
 def test_another_kernel_leads_to_the_call_site_in_both_runs(pair: tuple[store.Run, store.Run]) -> None:
-    found = LaunchDiffers(BOTH, (Change("kernel", "add", "mul"),), None, tuned=False, outputs=())
+    found = LaunchDiffers(BOTH, (SettingChange("kernel", "add", "mul"),), None, tuned=False, outputs=())
 
     assert words_of(found, pair) == ["show a --launch 2", "show b --launch 2"]
 
 
 def test_another_winner_leads_to_the_winners(pair: tuple[store.Run, store.Run]) -> None:
-    found = LaunchDiffers(BOTH, (Change("BLOCK", "16", "32"),), None, tuned=True, outputs=())
+    found = LaunchDiffers(BOTH, (SettingChange("BLOCK", "16", "32"),), None, tuned=True, outputs=())
 
     winners, run = words_of(found, pair)
 

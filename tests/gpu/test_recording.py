@@ -12,8 +12,8 @@ import pytest
 import torch
 from commands import DATA
 from data.hashes import total
-from recorded_launches import added
 from records import INFO
+from test_launches import added
 
 from tracing import store
 from tracing.model import KeptTensor, KernelLaunch, NotCovered
@@ -128,7 +128,7 @@ from pathlib import Path
 
 import torch
 import triton.profiler as proton
-from recorded_launches import added
+from test_launches import added
 from records import INFO
 from tracing import store
 from tracing.record.launches import LaunchRecorder

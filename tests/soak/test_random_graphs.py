@@ -10,7 +10,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "numerics"))
 
-from test_verdict import explained, judged
+from test_rounding_verdict import explained, judged
 
 GRAPHS = 10_000
 

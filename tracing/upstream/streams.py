@@ -40,4 +40,5 @@ def contract() -> None:
         stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call, unused-ignore]
         with torch.cuda.stream(stream):
             require(current_handle(device.index) == stream.cuda_stream, "the handle of the current stream")
-        require(stream_of(stream.cuda_stream, device) == stream, "the stream of a handle")
+        external = stream_of(stream.cuda_stream, device)
+        require(external.cuda_stream == stream.cuda_stream, "the stream of a handle")
