@@ -10,11 +10,11 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from tracing.cli.app import app, out
+from tracing.cli.app import VALIDATE, app, out
 from tracing.upstream.contracts import Feature, features
 
 
-@app.command()
+@app.command(rich_help_panel=VALIDATE)
 def doctor(as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False) -> None:
     """Check which features work with the installed torch and Triton.
 

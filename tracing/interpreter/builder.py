@@ -111,5 +111,5 @@ def not_executable(what: str) -> Problem:
     return Problem(problem, remedy)
 
 
-BUILDER = InterpreterBuilder()
+BUILDER = DeviceBuilder()
 SEMANTIC = TritonSemantic(BUILDER)
