@@ -27,7 +27,7 @@ SAID = {
     "operator": (
         " shift\n",
         "input     in_ptr (argument 0)",
-        "aten::add_.Tensor(other=1) wrote it last, outside of Triton, in b alone",
+        "aten::add_.Tensor(other=1) wrote it last, outside of Triton, only in b",
     ),
     "host": (
         " shift\n",

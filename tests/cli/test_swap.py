@@ -76,7 +76,7 @@ def test_two_kernels_of_five_are_to_blame_and_their_launches_are_named(
     assert "to blame: 2 of 5 kernels" in told
     for launch in ("shift #1", "shift #6", "square #7"):
         assert f" {launch} output differs STEP 2 → 1, num_warps 8 → 4" in told
-    assert "with these alone replaced, twice: every result has the bits of a" in told
+    assert "with only these replaced, twice: every result has the bits of a" in told
     assert f"next tracing run {wrong.info.path}:wrong=shift0+shift1+square1,warps=8" in told
     assert "5 kernels: at most 40 runs of some" in done.stderr
     assert runs_of(told) <= 40
@@ -157,7 +157,7 @@ def test_launches_that_are_not_in_the_runs_make_their_kernel_uncovered(
     assert swapped(a, b, None, each_launch=False) == 1
 
     told = words(capsys.readouterr().out)
-    assert "not covered: shift: b has 1 launch of it, and 2 came again" in told
+    assert "not covered: shift: b has 1 launch of it, and the rerun made 2" in told
     assert "to blame: 1 of 1 kernel" in told and "spread #0 output differs" in told
 
 
@@ -200,7 +200,7 @@ def test_a_case_that_was_edited_since_is_not_searched(right: store.Run, tmp_path
     run = recorded(case, tmp_path)
     case.write_text(PIPELINE.read_text())
 
-    with pytest.raises(Problem, match="the case of b, run again here, gives other results: those of a"):
+    with pytest.raises(Problem, match="the case of b, rerun here, gives other results: those of a"):
         swapped(right, run, None, each_launch=False)
 
 

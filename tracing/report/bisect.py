@@ -21,10 +21,10 @@ DIFF_LINES = 16
 SHOWN = 12  # steps of one kind that are named
 
 
-def judgement_text(found: Judgement) -> str:
+def judgement_text(judgement: Judgement) -> str:
     """`bad (exit status 1)`."""
-    verdict = {"skip": "cannot be judged"}.get(found.verdict, found.verdict)
-    return f"{verdict}{said(found)}"
+    verdict = {"skip": "cannot be judged"}.get(judgement.verdict, judgement.verdict)
+    return f"{verdict}{said(judgement)}"
 
 
 def full_text(full: Judgement) -> Iterator[Line]:
@@ -47,13 +47,13 @@ def left_out_text(names: Mapping[str, Judgement]) -> Line:
     )
 
 
-def undecided_text(found: Undecided) -> Iterator[Line]:
+def undecided_text(answer: Undecided) -> Iterator[Line]:
     """Why a layer does not answer."""
-    how = "not to blame, for" if found.ruled_out else "cannot be decided, because"
-    yield Text.assemble((found.layer, "bold"), f": {how} {found.because}")
+    how = "not to blame, for" if answer.ruled_out else "cannot be decided, because"
+    yield Text.assemble((answer.layer, "bold"), f": {how} {answer.because}")
 
 
-def first_bad_text(found: FirstBad, facts: Mapping[str, str], *, believed: bool = True) -> Iterator[Line]:
+def first_bad_text(answer: FirstBad, facts: Mapping[str, str], *, believed: bool = True) -> Iterator[Line]:
     """The step that turns the result bad.
 
     facts    -- what else is known of it, "arguments", "pipeline"
@@ -61,62 +61,64 @@ def first_bad_text(found: FirstBad, facts: Mapping[str, str], *, believed: bool 
     """
     which = ": first bad with " if believed else ": leaving out points to "
     style = "bold red" if believed else "bold"
-    yield Text.assemble((found.layer, "bold"), which, (found.step.name, style), _number(found.step))
+    yield Text.assemble((answer.layer, "bold"), which, (answer.step.name, style), _number(answer.step))
     rows = {
         **facts,
-        "with it": judgement_text(found.bad),
-        "without it": f"{judgement_text(found.good)}; what is left out behind it is left out in both",
-        "without any": judgement_text(found.all_out) if found.all_out else "",
-        "alone as bad": f"{_steps(found.alike)}, of the same name" if found.alike else "",
-        "good as well": f"without {_steps(found.needed)}, on which it builds" if found.needed else "",
-        "behind it": f"{_steps(found.behind)} cannot be left out" if found.behind else "",
+        "with it": judgement_text(answer.bad),
+        "without it": f"{judgement_text(answer.good)}; what is left out after it is left out in both",
+        "without any": judgement_text(answer.all_out) if answer.all_out else "",
+        "bad by itself": f"{_steps(answer.alike)}, of the same name" if answer.alike else "",
+        "good as well": f"without {_steps(answer.needed)}, on which it builds" if answer.needed else "",
+        "after it": f"{_steps(answer.behind)} cannot be left out" if answer.behind else "",
     }
     yield from reproduction({name: row for name, row in rows.items() if row})
 
 
-def first_seen_text(found: FirstSeen) -> Iterator[Line]:
+def first_seen_text(answer: FirstSeen) -> Iterator[Line]:
     """The pass between IR that is good and IR that is bad."""
-    one = found.bad.snapshot
+    one = answer.bad.snapshot
     yield Text.assemble(
         (one.layer, "bold"), ": first bad with ", (one.step.name, "bold red"), _number(one.step)
     )
     rows = {
-        "IR after it": f"{judgement_text(found.bad.judgement)}, {one.language}",
-        "IR before it": f"{judgement_text(found.good.judgement)}, {found.good.snapshot.language}",
-        "but also bad": f"{_left_by(found.odd)}, of which good IR was made" if found.odd else "",
+        "IR after it": f"{judgement_text(answer.bad.judgement)}, {one.language}",
+        "IR before it": f"{judgement_text(answer.good.judgement)}, {answer.good.snapshot.language}",
+        "but also bad": f"{_left_by(answer.odd)}, of which good IR was made" if answer.odd else "",
     }
     yield from reproduction({name: row for name, row in rows.items() if row})
 
 
-def changed_text(found: Changed) -> Iterator[Line]:
+def changed_text(answer: Changed) -> Iterator[Line]:
     """A pass that is seen to change what the IR computes."""
     yield Text.assemble(
-        (found.layer, "bold"), ": first bad with ", (found.step.name, "bold red"), _number(found.step)
+        (answer.layer, "bold"), ": first bad with ", (answer.step.name, "bold red"), _number(answer.step)
     )
-    yield from reproduction({"executed": found.what, "without any": judgement_text(found.all_out)})
+    yield from reproduction({"executed": answer.what, "without any": judgement_text(answer.all_out)})
 
 
-def meaning_text(found: Meaning) -> Iterator[Line]:
+def meaning_text(meaning: Meaning) -> Iterator[Line]:
     """What executing the IR between passes says."""
-    if found.steps:
-        among = _steps(found.steps)
-        which = f"with {among}" if found.certain else f"with one of {among}"
-        yield Text(f"executed on made-up inputs, the IR first computes something else {which}: {found.what}")
-    elif found.last:
-        yield Text(f"executed on made-up inputs, the IR computes the same up to {found.last}")
+    if meaning.steps:
+        among = _steps(meaning.steps)
+        which = f"with {among}" if meaning.certain else f"with one of {among}"
+        yield Text(
+            f"executed on made-up inputs, the IR first computes something else {which}: {meaning.what}"
+        )
+    elif meaning.last:
+        yield Text(f"executed on made-up inputs, the IR computes the same up to {meaning.last}")
 
 
-def believed_text(found: FirstBad | FirstSeen) -> Iterator[Line]:
+def believed_text(answer: FirstBad | FirstSeen) -> Iterator[Line]:
     """Why the layers before the one that answers are not searched."""
-    if isinstance(found, FirstSeen):
+    if isinstance(answer, FirstSeen):
         yield Text("    believed, because the IR was looked at as it is: nothing had to be left out")
-    elif found.layer != MLIR:
+    elif answer.layer != MLIR:
         yield Text("    believed, because what enters this layer is good: something good can be made of it")
 
 
 def not_asked(layer: str, stages: Sequence[str]) -> Line:
     """Why a layer was not looked at."""
-    return Text.assemble((layer, "bold"), f": not asked, for the judge looks at {', '.join(stages)} alone")
+    return Text.assemble((layer, "bold"), f": not asked, for the judge looks only at {', '.join(stages)}")
 
 
 def difference(before: str, after: str, where: str = "") -> Iterator[Line]:
@@ -134,9 +136,9 @@ def difference(before: str, after: str, where: str = "") -> Iterator[Line]:
         yield Text(f"      ... {plural(len(lines) - DIFF_LINES, 'line')} more")
 
 
-def built_texts(found: FirstBad) -> tuple[str, str, str]:
+def built_texts(answer: FirstBad) -> tuple[str, str, str]:
     """The first artefact in which the builds without and with a step differ, in both, and its name."""
-    folders = [Path(found.good.where), Path(found.bad.where)]
+    folders = [Path(answer.good.where), Path(answer.bad.where)]
     for stage in TEXTS:
         paths = [artefact(folder, stage) for folder in folders]
         if all(path.exists() for path in paths):
@@ -166,16 +168,16 @@ def never_text(verdict: str, asked: int) -> Line:
     )
 
 
-def confidence_text(found: Confidence) -> Line:
+def confidence_text(confidence: Confidence) -> Line:
     """How sure an answer is, where the judge was asked several times of each build."""
     return Text(
-        f"confidence {1 - found.wrong:.1%}: {found.against} of {found.calls} calls contradict the majority "
-        f"of their build, so a call is wrong in at most {found.error:.0%} of cases"
+        f"confidence {1 - confidence.wrong:.1%}: {confidence.against} of {confidence.calls} calls contradict "
+        f"the majority of their build, so a call is wrong in at most {confidence.error:.0%} of cases"
     )
 
 
 def reproduction(commands: Mapping[str, str]) -> Iterator[Line]:
-    """Facts, or what to type to see it again, a line each."""
+    """Facts, or what to type to see it anew, a line each."""
     for what, command in commands.items():
         yield Text(f"    {what:<14} {command}")
 

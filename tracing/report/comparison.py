@@ -1,4 +1,4 @@
-"""A comparison as a person reads it, besides its divergences: what was compared, and what is equal."""
+"""A comparison as a person reads it, except its divergences: what was compared, and what is equal."""
 
 from __future__ import annotations
 
@@ -39,7 +39,9 @@ def summary_text(comparison: Comparison, advice: str = "") -> Iterator[Text]:
         count = plural(notes.uninitialised, "launch")
         yield _warning("uninitialised memory", f"{count} computed something else from it; no result shows it")
     if notes.swapped:
-        yield Text(f"{plural(notes.swapped, 'pair')} of independent launches changed places: no difference")
+        yield Text(
+            f"{plural(notes.swapped, 'pair')} of independent launches changed their order: no difference"
+        )
     for kernel, argument in sorted(notes.addresses):
         yield Text(f"not comparable: {argument} of {kernel} holds addresses")
     if notes.undigested:
@@ -52,9 +54,9 @@ def summary_text(comparison: Comparison, advice: str = "") -> Iterator[Text]:
         yield _warning("not compared", note)
 
 
-def _place_text(found: Divergence) -> str:
-    launch = found.pair.launch
-    return f"launch #{launch.index} {launch.kernel_name}, {argument_of(found)}"
+def _place_text(divergence: Divergence) -> str:
+    launch = divergence.pair.launch
+    return f"launch #{launch.index} {launch.kernel_name}, {argument_of(divergence)}"
 
 
 def _warning(what: str, text: str) -> Text:
@@ -134,6 +136,6 @@ def rate_json(repeats: Sequence[Repeat]) -> dict[str, Any] | None:
     """How many of some runs differ from the first, with a 95% confidence interval; None: there are none."""
     if not repeats:
         return None
-    found = rate(repeats)
-    low, high = found.interval()
-    return {"differing": found.differing, "runs": found.runs, "low": low, "high": high}
+    measured = rate(repeats)
+    low, high = measured.interval()
+    return {"differing": measured.differing, "runs": measured.runs, "low": low, "high": high}

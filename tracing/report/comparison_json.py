@@ -22,7 +22,7 @@ from tracing.report.divergence import divergence_text, elements_text
 
 
 def divergence_json(
-    found: Divergence,
+    divergence: Divergence,
     *,
     site: Visit | None,
     values: list[tuple[int, object, object]],
@@ -31,36 +31,38 @@ def divergence_json(
     decides: str | None,
 ) -> dict[str, Any]:
     """One divergence; keys as in docs/compare.md."""
-    pair = found.pair
+    pair = divergence.pair
     return {
-        "kind": kind_of(found),
+        "kind": kind_of(divergence),
         "rank": pair.rank,
         "launch": {"a": pair.a.index if pair.a else None, "b": pair.b.index if pair.b else None},
         "kernel": pair.launch.kernel_name,
-        "argument": argument_of(found),
+        "argument": argument_of(divergence),
         "site": f"{site.site.file}:{site.site.line}" if site else None,
         "iteration": site.iteration if site else None,
-        "accused": _accused(accused(found), decides),
-        "evidence": [*explanation(found), *evidence],
+        "accused": _accused(accused(divergence), decides),
+        "evidence": [*explanation(divergence), *evidence],
         "next": commands,
-        **_sides(found),
-        "elements": elements_text(found) if isinstance(found, (InputDiffers, OutputDiffers)) else "",
+        **_sides(divergence),
+        "elements": elements_text(divergence)
+        if isinstance(divergence, (InputDiffers, OutputDiffers))
+        else "",
         "values": [list(one) for one in values],
     }
 
 
-def explanation(found: Divergence) -> list[str]:
+def explanation(divergence: Divergence) -> list[str]:
     """The sentences that a person reads below a divergence."""
-    return [line.plain.strip()[2:] for line in divergence_text(found) if line.plain.startswith("    → ")]
+    return [line.plain.strip()[2:] for line in divergence_text(divergence) if line.plain.startswith("    → ")]
 
 
-def _sides(found: Divergence) -> dict[str, Any]:
-    if isinstance(found, (InputDiffers, OutputDiffers)):
-        a, b = digests_of(found)
+def _sides(divergence: Divergence) -> dict[str, Any]:
+    if isinstance(divergence, (InputDiffers, OutputDiffers)):
+        a, b = digests_of(divergence)
         return {"a": a.bits if a else None, "b": b.bits if b else None}
-    if isinstance(found, LaunchDiffers):
-        one, other = settings_of(found)
-        return {"a": one, "b": other, "diff": list(found.code.diff) if found.code else []}
+    if isinstance(divergence, LaunchDiffers):
+        one, other = settings_of(divergence)
+        return {"a": one, "b": other, "diff": list(divergence.code.diff) if divergence.code else []}
     return {"a": None, "b": None}
 
 
@@ -78,9 +80,9 @@ def _accused(one: Accused, decides: str | None) -> dict[str, Any]:
     }
 
 
-def result_json(found: ResultDiffers) -> Mapping[str, object]:
+def result_json(result: ResultDiffers) -> Mapping[str, object]:
     """One result that differs."""
-    return {"name": found.name, "rank": found.rank, "a": found.a, "b": found.b}
+    return {"name": result.name, "rank": result.rank, "a": result.a, "b": result.b}
 
 
 def without_launch_json(

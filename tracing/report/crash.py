@@ -35,14 +35,14 @@ def provoked_text(layer: str, step: Step, others: Sequence[Step], facts: Mapping
 
 def unprovoked_text(layer: str, because: str) -> Line:
     """That no earlier pass of a layer is known to provoke it."""
-    return Text.assemble((layer, "bold"), f": no earlier one provokes it, as far as can be told: {because}")
+    return Text.assemble((layer, "bold"), f": no earlier one provokes it, as far as can be judged: {because}")
 
 
-def mlir_text(found: FirstBad | Undecided, facts: Mapping[str, str]) -> Iterator[Line]:
+def mlir_text(answer: FirstBad | Undecided, facts: Mapping[str, str]) -> Iterator[Line]:
     """What the search over MLIR's passes gave."""
-    if isinstance(found, FirstBad):
-        yield from provoked_text(found.layer, found.step, found.needed, facts)
+    if isinstance(answer, FirstBad):
+        yield from provoked_text(answer.layer, answer.step, answer.needed, facts)
         return
-    yield unprovoked_text(found.layer, found.because)
-    for one in found.suspects:
+    yield unprovoked_text(answer.layer, answer.because)
+    for one in answer.suspects:
         yield Text(f"    {one.step}: {one.why.splitlines()[0]}")

@@ -41,7 +41,7 @@ _VALUES = 6  # elements that are shown
 
 
 def divergence_text(
-    found: Divergence,
+    divergence: Divergence,
     names: Names = ("a", "b"),
     *,
     first: bool = True,
@@ -55,20 +55,20 @@ def divergence_text(
     site   -- the call site of its launch
     values -- index and both values of elements that differ
     """
-    yield _title(found, names, first)
+    yield _title(divergence, names, first)
     if site is not None:
         yield _field("at", str(site))
-    yield from _fields(found, names)
+    yield from _fields(divergence, names)
     if values:
         shown = ", ".join(f"[{index}]: {a} | {b}" for index, a, b in values[:_VALUES])
         rest = f", and {len(values) - _VALUES} more" if len(values) > _VALUES else ""
         yield _field("values", shown + rest)
-    for line in _explained(found, names):
+    for line in _explained(divergence, names):
         yield Text(f"    → {line}")
 
 
-def _title(found: Divergence, names: Names, first: bool) -> Text:
-    launch, pair = found.pair.launch, found.pair
+def _title(divergence: Divergence, names: Names, first: bool) -> Text:
+    launch, pair = divergence.pair.launch, divergence.pair
     at = f" on rank {pair.rank}" if pair.rank else ""
     moved = ""
     if pair.a is not None and pair.b is not None and pair.a.index != pair.b.index:
@@ -84,32 +84,32 @@ def _field(name: str, value: str) -> Text:
 # ---- both sides
 
 
-def _fields(found: Divergence, names: Names) -> Iterator[Text]:
-    yield _field("grid", str(found.pair.launch.grid))
-    if isinstance(found, LaunchDiffers):
-        yield from _changed(found, names)
-    elif isinstance(found, (InputDiffers, OutputDiffers)):
-        kind = "input" if isinstance(found, InputDiffers) else "output"
-        name = found.pair.launch.args[found.position].name
-        yield _field(kind, f"{name} (argument {found.position})")
-        for run, digest in zip(names, digests_of(found), strict=True):
+def _fields(divergence: Divergence, names: Names) -> Iterator[Text]:
+    yield _field("grid", str(divergence.pair.launch.grid))
+    if isinstance(divergence, LaunchDiffers):
+        yield from _changed(divergence, names)
+    elif isinstance(divergence, (InputDiffers, OutputDiffers)):
+        kind = "input" if isinstance(divergence, InputDiffers) else "output"
+        name = divergence.pair.launch.args[divergence.position].name
+        yield _field(kind, f"{name} (argument {divergence.position})")
+        for run, digest in zip(names, digests_of(divergence), strict=True):
             yield _field(run, f"{digest.bits}{value_text(digest)}" if digest else "not digested")
-        if where := elements_text(found):
+        if where := elements_text(divergence):
             yield _field("elements", where)
 
 
-def _changed(found: LaunchDiffers, names: Names) -> Iterator[Text]:
+def _changed(divergence: LaunchDiffers, names: Names) -> Iterator[Text]:
     for run, side in zip(names, ("a", "b"), strict=True):
-        if found.changes:
-            yield _field(run, ", ".join(f"{one.name}={getattr(one, side)}" for one in found.changes))
-    launches = found.pair.a, found.pair.b
+        if divergence.changes:
+            yield _field(run, ", ".join(f"{one.name}={getattr(one, side)}" for one in divergence.changes))
+    launches = divergence.pair.a, divergence.pair.b
     if launches[0] and launches[1] and launches[0].kernel_name == launches[1].kernel_name:
         one, other = (configuration_of(launch.kernel) for launch in launches if launch)
         if alike := ", ".join(f"{name}={value}" for name, value in one.items() if other.get(name) == value):
             yield _field("alike", alike)
-    if found.code is not None:
-        yield _field(found.code.stage, "differs")
-        yield from (Text(f"              {line}") for line in found.code.diff)
+    if divergence.code is not None:
+        yield _field(divergence.code.stage, "differs")
+        yield from (Text(f"              {line}") for line in divergence.code.diff)
 
 
 def value_text(digest: Digest) -> str:
@@ -120,26 +120,33 @@ def value_text(digest: Digest) -> str:
     return f"  {', '.join(parts)}" if parts else ""
 
 
-def elements_text(found: InputDiffers | OutputDiffers) -> str:
+def elements_text(divergence: InputDiffers | OutputDiffers) -> str:
     """`in 0:16, 32:48 of 256`."""
-    one, other = digests_of(found)
-    tensor = found.pair.launch.args[found.position].tensor
+    one, other = digests_of(divergence)
+    tensor = divergence.pair.launch.args[divergence.position].tensor
     if one is None or other is None or tensor is None:
         return ""
     count = 1
     for size in tensor.shape:
         count *= size
-    before = _before_output(found)
+    before = _before_output(divergence)
     ranges = [f"{start}:{stop}" for start, stop in differing_elements(tensor, one, other, before)]
     where = ", where the memory held equal bits before" if before else ""
     return f"in {', '.join(ranges)} of {count}{where}" if ranges else ""
 
 
-def _before_output(found: InputDiffers | OutputDiffers) -> tuple[Digest, Digest] | None:
+def _before_output(divergence: InputDiffers | OutputDiffers) -> tuple[Digest, Digest] | None:
     # what differed before a launch that is accused all the same
-    if isinstance(found, InputDiffers) or found.doubt or found.pair.a is None or found.pair.b is None:
+    if (
+        isinstance(divergence, InputDiffers)
+        or divergence.doubt
+        or divergence.pair.a is None
+        or divergence.pair.b is None
+    ):
         return None
-    one, other = (launch.args[found.position].before for launch in (found.pair.a, found.pair.b))
+    one, other = (
+        launch.args[divergence.position].before for launch in (divergence.pair.a, divergence.pair.b)
+    )
     return (one, other) if one and other and one.bits != other.bits else None
 
 
@@ -147,54 +154,56 @@ def _before_output(found: InputDiffers | OutputDiffers) -> tuple[Digest, Digest]
 
 
 @singledispatch
-def _explained(found: Divergence, names: Names) -> Iterator[str]:
-    raise AssertionError(f"no words for {found}")
+def _explained(divergence: Divergence, names: Names) -> Iterator[str]:
+    raise AssertionError(f"no words for {divergence}")
 
 
 @_explained.register
-def _(found: OneSided, names: Names) -> Iterator[str]:
-    has = names[1] if found.pair.a is None else names[0]
-    where = "at its end" if found.last else "here"
-    yield f"only {has} has {plural(found.count, 'launch')} {where}"
+def _(divergence: OneSided, names: Names) -> Iterator[str]:
+    has = names[1] if divergence.pair.a is None else names[0]
+    where = "at its end" if divergence.last else "here"
+    yield f"only {has} has {plural(divergence.count, 'launch')} {where}"
 
 
 @_explained.register
-def _(found: LaunchDiffers, names: Names) -> Iterator[str]:
-    if found.code is not None:
+def _(divergence: LaunchDiffers, names: Names) -> Iterator[str]:
+    if divergence.code is not None:
         what = (
-            "source" if found.code.stage == "source" else f"{found.code.stage}, compiled from equal source,"
+            "source"
+            if divergence.code.stage == "source"
+            else f"{divergence.code.stage}, compiled from equal source,"
         )
         yield f"the kernel's code differs: its {what} is not the same"
-    elif found.tuned:
+    elif divergence.tuned:
         yield "an autotuner took another winner; nothing else differs"
-    elif found.other_kernel:
+    elif divergence.other_kernel:
         yield "the program launches another kernel here"
     else:
-        changed = ", ".join(change.name for change in found.changes)
+        changed = ", ".join(change.name for change in divergence.changes)
         yield f"the program launches it differently: {changed}"
-    if found.outputs:
-        yield f"its results differ: {', '.join(found.outputs)}"
+    if divergence.outputs:
+        yield f"its results differ: {', '.join(divergence.outputs)}"
 
 
 @_explained.register
-def _(found: OrderDiffers, names: Names) -> Iterator[str]:
-    other = found.other.launch
+def _(divergence: OrderDiffers, names: Names) -> Iterator[str]:
+    other = divergence.other.launch
     yield (
         f"{names[0]} launches it before #{other.index} {other.kernel_name}, {names[1]} after it;"
-        f" both touch {found.argument}, so their order matters"
+        f" both touch {divergence.argument}, so their order matters"
     )
 
 
 @_explained.register
-def _(found: OutputDiffers, names: Names) -> Iterator[str]:
-    if isinstance(found.doubt, ReadOutside):
-        yield f"all its arguments are equal, and it reads outside of {found.doubt.argument}"
-    elif found.doubt == "addresses":
+def _(divergence: OutputDiffers, names: Names) -> Iterator[str]:
+    if isinstance(divergence.doubt, ReadOutside):
+        yield f"all its arguments are equal, and it reads outside of {divergence.doubt.argument}"
+    elif divergence.doubt == "addresses":
         yield "cannot be decided: all its arguments are equal,"
         yield "and it reads memory through addresses, which is no argument"
-    elif found.doubt == "untouched":
+    elif divergence.doubt == "untouched":
         yield "all that it read is equal; the memory differed before, and the launch left it as it was"
-    elif found.doubt == "unwritten":
+    elif divergence.doubt == "unwritten":
         yield "all that it read is equal; the memory held other bits before:"
         yield "either the launch left part of it unwritten, or it is not deterministic"
     else:
@@ -202,8 +211,8 @@ def _(found: OutputDiffers, names: Names) -> Iterator[str]:
 
 
 @_explained.register
-def _(found: InputDiffers, names: Names) -> Iterator[str]:
-    yield from cause_text(found.cause, names)
+def _(divergence: InputDiffers, names: Names) -> Iterator[str]:
+    yield from cause_text(divergence.cause, names)
 
 
 def cause_text(cause: Cause, names: Names) -> Iterator[str]:
@@ -236,7 +245,7 @@ def _operator(cause: OperatorCause, names: Names) -> Iterator[str]:
         yield f"{calls[0]}: equal inputs, other results: this operator is not deterministic"
     elif cause.runs != "ab":
         one = calls[0] if cause.runs == "a" else calls[1]
-        yield f"{one} wrote it last, outside of Triton, in {_runs(cause.runs, names)} alone"
+        yield f"{one} wrote it last, outside of Triton, only in {_runs(cause.runs, names)}"
     elif cause.proven:
         yield f"another operator wrote it last: {calls[0]} in {names[0]}, {calls[1]} in {names[1]}"
     else:

@@ -12,33 +12,33 @@ from tracing.report.passes import Line, changes, columns
 from tracing.report.text import plural
 
 
-def death_text(found: LlvmPasses) -> Iterator[Line]:
+def death_text(llvm: LlvmPasses) -> Iterator[Line]:
     """The pass in which LLVM died, if it did."""
-    last = found.passes[-1]
-    if found.failure and last.after is not None:
-        yield Text(f"LLVM's half of the compilation did not end, after its last pass: {found.failure}")
-    elif found.failure:
+    last = llvm.passes[-1]
+    if llvm.failure and last.after is not None:
+        yield Text(f"LLVM's half of the compilation did not end, after its last pass: {llvm.failure}")
+    elif llvm.failure:
         number = f"LLVM pass {last.index}, " if last.index is not None else ""
         yield Text.assemble(
-            (last.name, "bold red"), f" ({number}{last.stage}) on {last.unit} did not end: {found.failure}"
+            (last.name, "bold red"), f" ({number}{last.stage}) on {last.unit} did not end: {llvm.failure}"
         )
 
 
-def warning_text(found: LlvmPasses) -> Iterator[Line]:
+def warning_text(llvm: LlvmPasses) -> Iterator[Line]:
     """That these are not quite the recorded passes, if they are not."""
-    if found.differs:
+    if llvm.differs:
         yield Text(
-            f"warning: {' and '.join(found.differs)} came out otherwise than recorded: another libtriton, or "
+            f"warning: {' and '.join(llvm.differs)} came out otherwise than recorded: another libtriton, or "
             "environment variables that LLVM reads"
         )
 
 
-def llvm_text(found: LlvmPasses, steps: Sequence[PassStep[LlvmPass]]) -> Iterator[Line]:
+def llvm_text(llvm: LlvmPasses, steps: Sequence[PassStep[LlvmPass]]) -> Iterator[Line]:
     """Some passes of LLVM, a line each, and their sum; such as cannot be left out only if they did something.
 
-    steps -- of passes in `found`
+    steps -- of passes in `llvm`
     """
-    last = found.passes[-1] if found.failure else None
+    last = llvm.passes[-1] if llvm.failure else None
     shown = [one for one in steps if one.record.index is not None or one.record.changed or one.record is last]
     rows: list[tuple[str, ...]] = [("index", "stage", "pass", "on", "changed", "before", "after")]
     rows += [_row(one, ended=one.record is not last) for one in shown]
@@ -50,8 +50,8 @@ def llvm_text(found: LlvmPasses, steps: Sequence[PassStep[LlvmPass]]) -> Iterato
     )
     if hidden := len(steps) - len(shown):
         yield Text(f"not shown: {hidden} without an index, of which no change is known")
-    if not found.failure and not found.differs:
-        stages = dict.fromkeys(one.stage for one in found.passes)
+    if not llvm.failure and not llvm.differs:
+        stages = dict.fromkeys(one.stage for one in llvm.passes)
         yield Text(f"{' and '.join(stages)} came out as recorded, byte for byte")
 
 
@@ -76,7 +76,7 @@ def llvm_pass_heading(compilation: Compilation, step: PassStep[LlvmPass]) -> Ite
 
 def unprinted_text(heading: Iterable[Text], before: str, *, died: bool) -> Iterator[Line]:
     """A pass after which there is no IR: what it was given, as a file that LLVM reads; else comments."""
-    why = "LLVM prints no IR behind this pass: what it changed is in what the next one shows"
+    why = "LLVM prints no IR after this pass: what it changed is in what the next one shows"
     reason = "it did not end" if died else why
     for line in [*heading, Text(f"    {reason}; this is the IR that it was given")]:
         yield Text.assemble("; ", line)

@@ -27,11 +27,11 @@ def pair_heading(a: Compilation, b: Compilation, versions: tuple[str, str]) -> I
         yield Text.assemble(
             f"{side}  ", (one.kernel_name, "bold"), f"  {one.hash[:DIGITS]}  {one.target}  Triton {version}"
         )
-    for what, found in (
+    for what, changed in (
         ("constants", differing(a.constants, b.constants)),
         ("options", differing(a.options, b.options)),
     ):
-        for name, (one_value, other_value) in found.items():
+        for name, (one_value, other_value) in changed.items():
             yield Text(f"    {what[:-1]} {name}: {_or_none(one_value)} | {_or_none(other_value)}")
 
 
@@ -75,9 +75,9 @@ def more(pairs: PassPairs, pair: PassPair) -> str:
     """The operations of which b has more or fewer than a after a pass: `+1 ttng.fence_async_shared`."""
     difference = Counter(counts(pairs.plain_b(pair.texts[1]).text))
     difference.subtract(counts(pairs.plain_a(pair.texts[0]).text))
-    found = [f"{count:+} {name}" for name, count in sorted(difference.items()) if count]
-    rest = [f"and {len(found) - SHOWN} more"] if len(found) > SHOWN else []
-    return ", ".join([*found[:SHOWN], *rest]) or "the same operations, otherwise"
+    changes = [f"{count:+} {name}" for name, count in sorted(difference.items()) if count]
+    rest = [f"and {len(changes) - SHOWN} more"] if len(changes) > SHOWN else []
+    return ", ".join([*changes[:SHOWN], *rest]) or "the same operations, otherwise"
 
 
 def place(pair: PassPair) -> str:
@@ -86,10 +86,10 @@ def place(pair: PassPair) -> str:
 
 
 def verdict_text(pairs: PassPairs) -> Iterator[Line]:
-    """Where the IR parts, where it is equal again, and from where it differs for good."""
+    """Where the IR parts, where it becomes equal, and from where it differs for good."""
     if not pairs.entry_equal:
         again = next((one for one in pairs.pairs if one.state == "reconverged"), None)
-        until = f"; it is equal again after {place(again)}" if again else ""
+        until = f"; it becomes equal after {place(again)}" if again else ""
         yield Text(f"the IR that enters the first pass differs: the front ends or the sources do{until}")
     first, last, moved = pairs.parting(), pairs.last_parting(), pairs.reordered()
     if moved is not None:
@@ -103,7 +103,7 @@ def verdict_text(pairs: PassPairs) -> Iterator[Line]:
     later = pairs.pairs[pairs.pairs.index(first) :]
     again = next((one for one in later if one.state == "reconverged"), None)
     if again is not None:
-        yield Text(f"it is equal again after {place(again)}")
+        yield Text(f"it becomes equal after {place(again)}")
     if last is not None and last is not first:
         yield Text(f"it parts for good after {place(last)}: b has {more(pairs, last)}", style="bold")
         yield from _before(pairs, last)
@@ -113,18 +113,18 @@ def _before(pairs: PassPairs, pair: PassPair) -> Iterator[Line]:
     # what the pass was given: it is to blame only where that was equal
     if not pairs.same(*pair.entered):
         yield Text(
-            "  what it was given differs already: code between the passes, or a pass that one alone has"
+            "  what it was given differs already: code between the passes, or a pass that only one has"
         )
 
 
 def attributes_text(pairs: PassPairs) -> Iterator[Line]:
     """The attributes of the module and of functions that differ after some pass."""
-    found = list(pairs.attributes())
-    for one in found[:ATTRIBUTES]:
+    attributes = list(pairs.attributes())
+    for one in attributes[:ATTRIBUTES]:
         values = f"{_or_none(one.a)} | {_or_none(one.b)}"
         yield Text(f"attribute {one.name}: {values}, since {place(one.since)}")
-    if len(found) > ATTRIBUTES:
-        yield Text(f"and {plural(len(found) - ATTRIBUTES, 'attribute')} more")
+    if len(attributes) > ATTRIBUTES:
+        yield Text(f"and {plural(len(attributes) - ATTRIBUTES, 'attribute')} more")
 
 
 def artefacts_text(equal: Mapping[str, bool]) -> Iterator[Line]:

@@ -57,7 +57,7 @@ def kernels_text(kernels: Sequence[KernelPasses]) -> Iterator[Line]:
 
 
 def kernel_heading(compilation: Compilation) -> Iterator[Line]:
-    """What was compiled: name, hash, target, place and options."""
+    """What was compiled: name, hash, target, file and options."""
     heading = f"  {compilation.hash[:DIGITS]}  {compilation.target}  {compilation.file or ''}"
     yield Text.assemble((compilation.kernel_name, "bold"), heading.rstrip())
     yield from (Text(f"    {line}") for line in _options(compilation))
@@ -160,7 +160,7 @@ def history_text(
 ) -> Iterator[Line]:
     """The passes that change how often the wanted operations occur, and how often they do at both ends.
 
-    became -- what stands in the place of an operation that a pass removed, by the pass's index and its name
+    became -- what replaces an operation that a pass removed, by the pass's index and its name
     """
     rows: list[tuple[str, ...]] = [("index", "stage", "pass", "operation", "before", "after", "")]
     rows += [row for step in history(steps, wanted) for row in _history_rows(step, became)]
@@ -184,9 +184,9 @@ def _history_rows(
         before, after = step.before.get(name, 0), step.after.get(name, 0)
         if before != after:
             word = "appears" if not before else "disappears" if not after else ""
-            found = became.get((one.index if one.index is not None else -1, name), {})
-            if found:
-                word = ": ".join(filter(None, [word, f"became {_counted(found)}"]))
+            successors = became.get((one.index if one.index is not None else -1, name), {})
+            if successors:
+                word = ": ".join(filter(None, [word, f"became {_counted(successors)}"]))
             yield (index, one.stage, one.name, name, str(before), str(after), word)
 
 
@@ -203,7 +203,7 @@ def _telling(operation: str) -> int:
 
 def stages_text(stages: Sequence[StageLines], threads: Sequence[Thread]) -> Iterator[Line]:
     """How much of each stage says where it comes from, and how much is of one line."""
-    rows = [("stage", "here", "with a place", "all", "")]
+    rows = [("stage", "here", "with a line", "all", "")]
     for stage in stages:
         here = {one.line for thread in threads for one in thread.stages.get(stage.stage, ())}
         share = sum(1 for one in stage.located if one.stacks)
@@ -228,7 +228,7 @@ def _path(stack: Stack, named: Mapping[str, str]) -> str:
 
 
 def _names(threads: Sequence[Thread]) -> dict[str, str]:
-    # a file by its name alone, unless another has the same
+    # a file by its name without folders, unless another has the same
     files = {frame.file for thread in threads for frame in thread.stack}
     names = Counter(file.rpartition("/")[2] for file in files)
     return {file: short if names[short := file.rpartition("/")[2]] == 1 else file for file in files}

@@ -23,24 +23,24 @@ _WHAT = {
 }
 
 
-def parting_text(found: Parting, first: bool) -> Iterator[str]:
+def parting_text(parting: Parting, first: bool) -> Iterator[str]:
     """A parting, who left there, what each has, and what those that left did before."""
     title = "first parting" if first else "another parting, which may follow from those above"
-    who = f"{ranks_text(found.left)} left" if found.left else "who left cannot be told"
-    yield f"[bold red]✗ {title}[/]: {who}, at {escape(_place(found))}"
-    for ranks, has in found.groups:
+    who = f"{ranks_text(parting.left)} left" if parting.left else "who left is not known"
+    yield f"[bold red]✗ {title}[/]: {who}, at {escape(_place(parting))}"
+    for ranks, has in parting.groups:
         yield f"    {ranks_text(ranks):<11} {escape(_shortened(has))}"
-    if found.outputs:
-        yield f"    and it left other results: {escape(', '.join(found.outputs))}"
-    yield f"    → {_WHAT[found.kind]}"
-    for rank in found.left:
-        if before := found.before.get(rank):
+    if parting.outputs:
+        yield f"    and it left other results: {escape(', '.join(parting.outputs))}"
+    yield f"    → {_WHAT[parting.kind]}"
+    for rank in parting.left:
+        if before := parting.before.get(rank):
             yield f"    rank {rank} before that: {escape('; '.join(before))}"
 
 
-def _place(found: Parting) -> str:
-    more = f" and {found.count - 1} behind it" if found.count > 1 else ""
-    return f"{found.event}{more}{f', {found.argument}' if found.argument else ''}"
+def _place(parting: Parting) -> str:
+    more = f" and {parting.count - 1} after it" if parting.count > 1 else ""
+    return f"{parting.event}{more}{f', {parting.argument}' if parting.argument else ''}"
 
 
 def _shortened(has: str) -> str:

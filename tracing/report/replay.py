@@ -92,7 +92,7 @@ def verdict_text(said: ReplayVerdict, names: RunNames) -> str:
         case InputsDiffer(arguments):
             return f"its inputs differ, and make the difference: {', '.join(arguments)}"
         case InputsChanged(arguments):
-            return f"it was not reproduced: recorded again, {', '.join(arguments)} held other contents"
+            return f"it was not reproduced: recorded anew, {', '.join(arguments)} held other contents"
         case NeedsSurroundings(appeared, missing):
             only = f"every replay left what {names[appeared]} recorded, none what {names[missing]} did"
             return f"it needs its surroundings (streams, neighbours, memory outside of its arguments): {only}"
@@ -117,7 +117,7 @@ def payload_text(payloads: ReplayResult) -> Iterator[str]:
     if not changed:
         yield f"under FpSan {kernels} equal payloads: rounding, of the same operations in another order"
         return
-    yield f"under FpSan {kernels} different payloads: not rounding alone; a bug, or the kernels rest on"
+    yield f"under FpSan {kernels} different payloads: not only rounding; a bug, or the kernels rest on"
     yield "  what FpSan does not keep, as sqrt(x) * sqrt(x) = x"
     yield from _elements_text(changed[0])
 

@@ -89,7 +89,7 @@ def winners_json(run: Run, choices: Sequence[Choice]) -> dict[str, Any]:
                 "tuner": one.first.tuner,
                 "key": list(one.first.key),
                 "agreed": one.agreed,
-                "by_rank": {str(rank): _config(found[0].config) for rank, found in one.by_rank.items()},
+                "by_rank": {str(rank): _config(alike[0].config) for rank, alike in one.by_rank.items()},
             }
             for one in choices
         ],

@@ -98,7 +98,7 @@ def _blame_text(event: ToBlame, equal: str) -> Iterator[Text]:
         rows.append((*first[:2], ", ".join(differing), first[2]))
         rows += [(kernel, numbers, "", differs) for kernel, numbers, differs in others]
     yield from _aligned(rows)
-    these = "it alone" if len(event.candidates) == 1 else "these alone"
+    these = "only it" if len(event.candidates) == 1 else "only these"
     yield Text(f"  with {these} replaced, twice: {equal}")
 
 
@@ -139,11 +139,11 @@ def _blamed(one: Candidate, without: Sequence[str]) -> dict[str, Any]:
 
 
 def _rows(one: Candidate) -> Iterator[tuple[str, str, str]]:
-    # a row for each way in which the launches of the kernel differ
-    ways: dict[str, list[str]] = {}
+    # a row for each manner in which the launches of the kernel differ
+    numbers: dict[str, list[str]] = {}
     for turn in one.turns:
-        ways.setdefault(turn.differs, []).append(f"#{turn.index}")
-    for number, (differs, launches) in enumerate(ways.items()):
+        numbers.setdefault(turn.differs, []).append(f"#{turn.index}")
+    for number, (differs, launches) in enumerate(numbers.items()):
         more = f" and {len(launches) - _LISTED} more" if len(launches) > _LISTED else ""
         yield "" if number else one.kernel, f"{', '.join(launches[:_LISTED])}{more}", differs
 

@@ -86,8 +86,8 @@ def user_hashes(launch: KernelLaunch, position: int) -> str:
     if launch.hashes is None:
         return ""
     sides = (launch.hashes.before, launch.hashes.after)
-    found = dict.fromkeys(repr(side[position]) for side in sides if position in side)
-    return f"  hash_fn: {' -> '.join(found)}" if found else ""
+    hashes = dict.fromkeys(repr(side[position]) for side in sides if position in side)
+    return f"  hash_fn: {' -> '.join(hashes)}" if hashes else ""
 
 
 def run_text(run: Run) -> Iterator[str]:

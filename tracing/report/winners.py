@@ -23,10 +23,10 @@ def choice_text(choice: Choice, ranks: Sequence[int]) -> Iterator[str]:
     for rank, winners in sorted(choice.by_rank.items()):
         for one in winners:
             by_config[config_text(one)].append((rank, one))
-    for config, found in by_config.items():
+    for config, chosen in by_config.items():
         mark = "  " if choice.agreed else "[red]✗[/] "
-        how = ", ".join(dict.fromkeys(_how(one) for _, one in found))
-        who = f"{ranks_text([rank for rank, _ in found])}: " if len(ranks) > 1 else ""
+        how = ", ".join(dict.fromkeys(_how(one) for _, one in chosen))
+        who = f"{ranks_text([rank for rank, _ in chosen])}: " if len(ranks) > 1 else ""
         yield f"  {mark}{who}{escape(config)}  ({how})"
     if absent := [rank for rank in ranks if rank not in choice.by_rank]:
         yield f"    {ranks_text(absent)}: did not tune it"

@@ -93,7 +93,7 @@ def test_a_judge_that_contradicts_itself_gets_no_answer() -> None:
         asked.append(on)
         return "bad" if on > 4 and asked.count(on) == 1 else "good"
 
-    with pytest.raises(Contradiction, match="asked again, the build without"):
+    with pytest.raises(Contradiction, match="asked once more, the build without"):
         first_bad(row(8, moody))
 
 

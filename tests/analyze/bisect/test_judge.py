@@ -92,7 +92,7 @@ def test_ir_between_passes_is_given_with_its_language(tmp_path: Path) -> None:
 
 def test_ir_between_passes_stands_alone() -> None:
     with pytest.raises(
-        Problem, match=r"\{ir\} is all that there is to be judged, beside it there is no \{ptx\}"
+        Problem, match=r"\{ir\} is all that there is to be judged, next to it there is no \{ptx\}"
     ):
         judge("check", "{ir}", "{ptx}")
 

@@ -72,7 +72,7 @@ def test_a_reader_of_unwritten_memory_is_searched_for_loads_without_a_mask(tmp_p
     planted = Planted(tmp_path, PLAIN + MASKED)
     cause = Uninitialised(Writer(0, 0, "fill", "out_ptr"))
 
-    assert "in 1 of 2 places" in planted.told(InputDiffers(planted.pair, 0, cause))
+    assert "1 of 2 loads in its TTIR have no mask" in planted.told(InputDiffers(planted.pair, 0, cause))
     assert planted.told(InputDiffers(planted.pair, 0, Uninitialised(None, elements=(40, 24)))) == ""
 
 

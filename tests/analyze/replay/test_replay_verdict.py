@@ -113,7 +113,7 @@ def test_inputs_that_do_not_come_again_are_said() -> None:
     assert said == InputsChanged(("x",))
     assert (
         verdict_text(said, {"a": "a", "b": "b"})
-        == "it was not reproduced: recorded again, x held other contents"
+        == "it was not reproduced: recorded anew, x held other contents"
     )
 
 
@@ -174,5 +174,5 @@ def test_equal_payloads_are_rounding_and_others_are_not() -> None:
     two = series("xxx"), series("yyy", launched="b")
 
     assert "replays leave equal payloads: rounding" in "\n".join(payload_text(result(series("xxx", "xxx"))))
-    assert "different payloads: not rounding alone" in "\n".join(payload_text(result(series("xxx", "yyy"))))
+    assert "different payloads: not only rounding" in "\n".join(payload_text(result(series("xxx", "yyy"))))
     assert "y: 4 of 4 elements" in "\n".join(payload_text(result(*two)))

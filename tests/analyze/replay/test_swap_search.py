@@ -85,7 +85,7 @@ def test_a_kernel_that_cannot_be_replaced_is_left_out_with_the_reason(tmp_path: 
 def test_a_kernel_with_another_number_of_launches_is_left_out(tmp_path: Path) -> None:
     seen = events(tmp_path, Program(frozenset("b")), "ab", launched={"a": 2, "b": 1})
 
-    assert NotReplaceable("a", "b has 1 launch of it, and 2 came again") in seen
+    assert NotReplaceable("a", "b has 1 launch of it, and the rerun made 2") in seen
 
 
 def test_a_cause_outside_of_the_kernels_ends_the_search(tmp_path: Path) -> None:

@@ -59,12 +59,12 @@ def test_the_faulty_pass_is_named_with_its_evidence(first: subprocess.CompletedP
     assert "without it     good (exit status 0)" in said
     assert "without any    good (exit status 0)" in said
     assert re.search(r"good as well   without .*tritongpu-schedule-loops \(#\d+\), on which", said)
-    assert re.search(r"behind it      .*convert-triton-gpu-to-llvm \(#\d+\).* cannot be left out", said)
+    assert re.search(r"after it       .*convert-triton-gpu-to-llvm \(#\d+\).* cannot be left out", said)
     assert re.search(
         r"the IR first computes something else with tritongpu-pipeline \(#\d+\): argument 2", said
     )
     assert f"LLVM passes: {LLVM}" in said
-    assert "ptxas: not asked, for the judge looks at ptx alone" in said
+    assert "ptxas: not asked, for the judge looks only at ptx" in said
     assert "A suspect, not proof" in said
 
 

@@ -101,7 +101,7 @@ def test_an_intrinsic_is_followed_to_instruction_selection(recorded: Path) -> No
 def test_what_llvm_does_not_print_is_said(recorded: Path) -> None:
     text = shown(recorded, "--kernel", "softmax#1", "--pass", "Speculatively execute instructions")
 
-    assert "LLVM prints no IR behind this pass" in text
+    assert "LLVM prints no IR after this pass" in text
     assert "\ndefine ptx_kernel void @softmax(" in text
 
 

@@ -39,23 +39,23 @@ class CrashBuilds:
         self._from_source = True
 
     def judged(self, dropped: Dropped, *, again: bool = False) -> Judgement:
-        """Bad: it dies the same death; good: it gets past it; it cannot be told if it dies another one."""
+        """Bad: it dies the same death; good: it gets past it; skip: it dies another one."""
         if again or dropped not in self._known:
             self._known[dropped] = self._judged(dropped, again)
         return self._known[dropped]
 
     def failure(self, dropped: Dropped) -> str:
         """The other death that it dies, if it does."""
-        found = self.judged(dropped)
-        return found.detail if found.verdict == "skip" else ""
+        judgement = self.judged(dropped)
+        return judgement.detail if judgement.verdict == "skip" else ""
 
     def _judged(self, dropped: Dropped, again: bool) -> Judgement:
         for _ in range(self._times):
-            found = self._die(dropped, again or self._from_source)
-            if found is not None and found.same:
-                return Judgement("bad", found.said)
-            if found is not None:
-                return Judgement("skip", f"it dies in another way: {found.said}")
+            death = self._die(dropped, again or self._from_source)
+            if death is not None and death.same:
+                return Judgement("bad", death.said)
+            if death is not None:
+                return Judgement("skip", f"it dies otherwise: {death.said}")
         return Judgement("good", "it does not die there")
 
 

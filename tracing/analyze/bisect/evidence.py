@@ -21,43 +21,43 @@ class Evidence:
         self.meaning = Meaning()
         self._bisection = bisection
 
-    def weighed(self, found: Answer, names: Mapping[str, Judgement]) -> Answer:
+    def weighed(self, answer: Answer, names: Mapping[str, Judgement]) -> Answer:
         """The answer of a layer, or another one, if executing the IR tells more.
 
         names -- what the judge says without the passes of a name, as far as it was asked
         """
         step = self.meaning.certain
-        if isinstance(found, FirstBad) and found.layer == MLIR and self._is_right(found):
-            return self._behind(found)
-        if isinstance(found, Undecided) and found.layer == MLIR and step is None:
-            return replace(found, suspects=self._ordered(found.suspects))
-        if step is None or isinstance(found, (FirstSeen, Changed)):
-            return found
-        if isinstance(found, FirstBad) and found.layer == MLIR and found.step.name == step.name:
-            return found
-        if isinstance(found, Undecided) and found.layer != MLIR:
-            return found
+        if isinstance(answer, FirstBad) and answer.layer == MLIR and self._is_right(answer):
+            return self._behind(answer)
+        if isinstance(answer, Undecided) and answer.layer == MLIR and step is None:
+            return replace(answer, suspects=self._ordered(answer.suspects))
+        if step is None or isinstance(answer, (FirstSeen, Changed)):
+            return answer
+        if isinstance(answer, FirstBad) and answer.layer == MLIR and answer.step.name == step.name:
+            return answer
+        if isinstance(answer, Undecided) and answer.layer != MLIR:
+            return answer
         all_out = names.get(step.name) or self._without(step.name)
         if all_out.verdict != "bad":
             return Changed(MLIR, step, self.meaning.what, all_out)
-        if isinstance(found, Undecided):
-            return found
+        if isinstance(answer, Undecided):
+            return answer
         because = f"{step} changes what the IR computes, and without it the result is bad as well"
-        suspects = (Suspect(found.step, "it turns a good result bad"), Suspect(step, self.meaning.what))
-        return Undecided(found.layer, because, suspects)
+        suspects = (Suspect(answer.step, "it turns a good result bad"), Suspect(step, self.meaning.what))
+        return Undecided(answer.layer, because, suspects)
 
-    def _is_right(self, found: FirstBad) -> bool:
+    def _is_right(self, answer: FirstBad) -> bool:
         # as far as executing tells, and there are others that may not be
         last = self.meaning.last
-        return bool(found.behind) and last is not None and last.index >= found.step.index
+        return bool(answer.behind) and last is not None and last.index >= answer.step.index
 
-    def _behind(self, found: FirstBad) -> Undecided:
+    def _behind(self, answer: FirstBad) -> Undecided:
         because = (
-            f"with {found.step} the result turns bad, and executed, what it leaves computes what it was "
-            "given: one behind it that cannot be left out may get wrong what it makes"
+            f"with {answer.step} the result turns bad, and executed, what it leaves computes what it was "
+            "given: a later one that cannot be left out may get wrong what it makes"
         )
-        among = (Suspect(one, "it works on what that makes") for one in (*found.behind, found.step))
-        return Undecided(found.layer, because, self._ordered(tuple(among)))
+        among = (Suspect(one, "it works on what that makes") for one in (*answer.behind, answer.step))
+        return Undecided(answer.layer, because, self._ordered(tuple(among)))
 
     def _ordered(self, suspects: Sequence[Suspect]) -> tuple[Suspect, ...]:
         # those first that are not seen to leave what the IR computes as it is

@@ -1,8 +1,8 @@
 """Which pass first changes what a kernel computes, by executing the IR that each pass leaves.
 
-Two IRs mean the same if they store the same at the same places, on memory and sizes that are made up, within
-what another order of additions may change. What is seen is seen without a judge, and of passes that nothing
-can be built without. What is not: races, what a hint allows, and operations that are not known here.
+Two IRs mean the same if they store the same at the same addresses, on memory and sizes that are made up,
+within what another order of additions may change. What is seen is seen without a judge, and of passes that
+nothing can be built without. What is not: races, what a hint allows, and operations that are not known here.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Stored: TypeAlias = Mapping[tuple[int, int, int], Any]  # by launch, argument an
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A place in a row of IRs at which their meaning changes."""
+    """The step in a row of IRs at which their meaning changes."""
 
     before: int  # position of the last that means what the first means
     after: int  # of the first that means something else; they are not neighbours where some is not known
@@ -55,11 +55,11 @@ def meaning(text: str) -> Stored:
     """
     module = parsed(text)
     make_unique(module)
-    found: dict[tuple[int, int, int], Any] = {}
+    stored: dict[tuple[int, int, int], Any] = {}
     for number, launch in enumerate(LAUNCHES):
         for (argument, index), value in Machine(module, launch, OPERATIONS).run().items():
-            found[number, argument, index] = value
-    return found
+            stored[number, argument, index] = value
+    return stored
 
 
 def difference(a: Stored, b: Stored) -> str:
@@ -79,13 +79,13 @@ def difference(a: Stored, b: Stored) -> str:
 
 
 def first_change(count: int, text: Callable[[int], str]) -> Change | int:
-    """The place in a row of IRs at which their meaning changes.
+    """The step in a row of IRs at which their meaning changes.
 
     Where it does not, the position of the last that can be executed, which means what the first means.
 
     text -- the IR at a position, in generic form
 
-    Of a row that changes several times, one place is found. Raises Unknown where the first cannot be
+    Of a row that changes several times, one step is returned. Raises Unknown where the first cannot be
     executed, or none of the later ones.
     """
     known: dict[int, Stored | None] = {}
@@ -116,10 +116,10 @@ def _border(same: int, other: int, differs: Callable[[int], bool | None]) -> tup
     unknown: set[int] = set()
     while between := [one for one in range(same + 1, other) if one not in unknown]:
         middle = min(between, key=lambda one: abs(2 * one - same - other))
-        found = differs(middle)
-        if found is None:
+        differing = differs(middle)
+        if differing is None:
             unknown.add(middle)
-        elif found:
+        elif differing:
             other = middle
         else:
             same = middle

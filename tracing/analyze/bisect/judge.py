@@ -1,7 +1,7 @@
 """Whether a build is good: a command of the user's says so.
 
-Its exit status is read as by `git bisect run`: 0 is good, 125 cannot be told, 1 to 127 are bad, and what is
-above ends the search. 124, with which timeout(1) ends a command, cannot be told either, nor can a command
+Its exit status is read as by `git bisect run`: 0 is good, 125 cannot be judged, 1 to 127 are bad, and what is
+above ends the search. 124, with which timeout(1) ends a command, cannot be judged either, nor can a command
 that takes too long. `{ptx}`, `{cubin}`, ... in its words become the paths of the build's artefacts.
 
 `{ir}` becomes the path of whatever there is to be judged: the artefact of a build that LLVM leaves, or the IR
@@ -60,7 +60,7 @@ class CommandJudge:
             raise Problem(f"this kernel has no {', '.join(missing)}", f"it has {', '.join(known)}")
         if "ir" in named and len(named) > 1:
             others = ", ".join(f"{{{name}}}" for name in sorted(named - {"ir"}))
-            raise Problem(f"{{ir}} is all that there is to be judged, beside it there is no {others}")
+            raise Problem(f"{{ir}} is all that there is to be judged, next to it there is no {others}")
         self.command = tuple(command)
         self.stages: Sequence[str] = [stage for stage in known if stage in named or "dir" in named]
         if "ir" in named:
@@ -69,7 +69,7 @@ class CommandJudge:
         self.seconds = seconds
 
     def _languages(self, named: set[str]) -> Sequence[str]:
-        # of the IR between passes that the command can be given in the place of an artefact
+        # of the IR between passes that the command can be given instead of an artefact
         if named == {"ir"}:
             return [*TEXTS, MLIR, MACHINE]
         return list(named) if named <= {"ttir", "ttgir", "llir"} and len(named) == 1 else []

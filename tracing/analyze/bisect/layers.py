@@ -1,6 +1,6 @@
 """A kernel's compile as layers: MLIR passes, LLVM's passes, the levels and versions of ptxas.
 
-Each layer starts from the full pipeline and leaves out steps of its own alone. Which layer to believe: if any
+Each layer starts from the full pipeline and leaves out only steps of its own. Which layer to believe: if any
 build from what a layer gets is good, then what it gets is good, and no layer before it is to blame. So the
 last layer is searched first, and the first answer is the answer.
 """
@@ -20,7 +20,7 @@ MLIR, LLVM, LEVELS, VERSIONS = "MLIR passes", "LLVM passes", "ptxas levels", "pt
 
 
 class Builder(Protocol):
-    """Compiles one kernel in other ways than it is."""
+    """Compiles one kernel otherwise than it was compiled."""
 
     assemblers: Sequence[str]  # names of those there are, that of the full pipeline first
 
@@ -30,7 +30,7 @@ class Builder(Protocol):
     def limited(self, limit: int | None, disabled: Sequence[str], *, afresh: bool) -> Compiled:
         """With the first `limit` of LLVM's optional passes, None: all, and with none of the disabled names.
 
-        Its artefact `passes` lists them. Raises Problem where LLVM cannot be told to.
+        Its artefact `passes` lists them. Raises Problem where LLVM cannot list them.
         """
 
     def assembled(self, level: int | None, assembler: str | None) -> Compiled:
@@ -62,7 +62,7 @@ class Bisection:
         """The search over the passes of MLIR.
 
         full       -- what the judge says of the full pipeline
-        good_until -- the IR behind the pass of this index is known to be good
+        good_until -- the IR after the pass of this index is known to be good
         """
         return LeaveOut(MLIR, self.passes, self, full, good_until)
 
@@ -75,7 +75,7 @@ class Bisection:
         return self._without(dropped).failure
 
     def llvm(self) -> Layer:
-        """LLVM's passes, those of its code generator too; raises Problem where they cannot be told apart."""
+        """LLVM's passes, those of its code generator too; raises Problem where they cannot be separated."""
         whole = self._limited(None)
         if whole.failure:
             raise Problem(f"the build that lists them failed: {whole.failure}")

@@ -4,11 +4,11 @@ A pass that runs several times is one suspect: a fault is in its code, so all of
 together, those too that changed nothing here, as in another build they would. Without which names is the
 result good? Those are the candidates.
 
-Then the place: IR is good if the rest of a pipeline can make something good of it, the whole rest, or the
-rest without one candidate. What a good IR came from was good, so there is one border: the last good IR and
-the first of which nothing makes something good are those before and after one run of one pass.
+Then the run of that pass: IR is good if the rest of a pipeline can make something good of it, the whole rest,
+or the rest without one candidate. What a good IR came from was good, so there is one border: the last good IR
+and the first of which nothing makes something good are those before and after one run of one pass.
 
-What that leaves open is said: passes behind it that cannot be left out work on what it made, and may be
+What that leaves open is said: later passes that cannot be left out work on what it made, and may be
 wrong.
 """
 
@@ -32,7 +32,7 @@ from tracing.analyze.bisect.search import (
 )
 
 Dropped: TypeAlias = frozenset[int]
-ALIKE = 4  # passes with the same fault that are told apart
+ALIKE = 4  # passes with the same fault that are listed
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,22 +67,22 @@ def suspicious(instances: Sequence[Instance]) -> list[str]:
 class LeaveOut:
     """A search over one pipeline, whose full build is known to be bad.
 
-    Cost: a build and a judgement a name that changed something, some more for the place, and 2 or 3 to
-    confirm the answer.
+    Cost: a build and a judgement a name that changed something, some more for the run of the pass, and 2 or 3
+    to confirm the answer.
     """
 
     layer: str
     instances: Sequence[Instance]
     builds: Builds
     full: Judgement  # of the full pipeline
-    good_until: int = -1  # the IR behind the pass of this index is known to be good
+    good_until: int = -1  # the IR after the pass of this index is known to be good
     advance: Callable[[], None] = lambda: None  # called for each name that was tried
     names: Mapping[str, Judgement] = field(default_factory=dict)  # of the build without any run of it
 
     def search(self) -> FirstBad | Undecided:
         """The pass; raises Contradiction if it does not hold when it is built and judged a second time."""
         self.names = self._tried()
-        good = [name for name, found in self.names.items() if found.verdict == "good"]
+        good = [name for name, judgement in self.names.items() if judgement.verdict == "good"]
         family = [self._all(name) for name in good] or self._reduced()
         if not family:
             return Undecided(self.layer, self._no_good(), self.suspects())
@@ -96,11 +96,11 @@ class LeaveOut:
         return suspicious([one for one in self.instances if one.index > self.good_until])
 
     def _tried(self) -> dict[str, Judgement]:
-        found = {}
+        judgements = {}
         for name in self.candidates():
-            found[name] = self.builds.judged(self._all(name))
+            judgements[name] = self.builds.judged(self._all(name))
             self.advance()
-        return found
+        return judgements
 
     def _reduced(self) -> list[Dropped]:
         # all that can be left out together; none if that is not good either
@@ -134,10 +134,10 @@ class LeaveOut:
         verdicts: list[Verdict] = []
         for left_out in family:
             dropped = frozenset(one for one in left_out if one > index)
-            found = self.builds.judged(dropped) if dropped else self.full
-            if found.verdict == "good":
+            judgement = self.builds.judged(dropped) if dropped else self.full
+            if judgement.verdict == "good":
                 return "good", left_out
-            verdicts.append(found.verdict)
+            verdicts.append(judgement.verdict)
         return ("bad" if "bad" in verdicts else "skip"), frozenset()
 
     def _other_ends(self, run: Instance, family: Sequence[Dropped]) -> list[Dropped]:
@@ -150,13 +150,13 @@ class LeaveOut:
     def _ends(self, index: int) -> list[Dropped]:
         # without one name, or, where the rest cannot do without it, without one run of it
         later = [one for one in self.instances if one.index > index]
-        found: list[Dropped] = []
+        ends: list[Dropped] = []
         for name in suspicious(later):
             all_of_it = frozenset(one.index for one in later if one.name == name)
-            found.append(all_of_it)
+            ends.append(all_of_it)
             if self.builds.failure(all_of_it):
-                found += [frozenset({one.index}) for one in later if one.name == name and one.changed]
-        return found
+                ends += [frozenset({one.index}) for one in later if one.name == name and one.changed]
+        return ends
 
     def _confirmed(self, run: Instance, left_out: Dropped, good: Collection[str]) -> FirstBad | Undecided:
         later = frozenset(one for one in left_out if one > run.index)
@@ -187,14 +187,16 @@ class LeaveOut:
         ours = self._all(run.name)
         same = [one for one in self.instances if one.index in ours and one.changed and one != run]
         alone = (self.builds.judged(self._all(run.name) - {one.index}) for one in same)
-        return tuple(one.step for one, found in zip(same, alone, strict=True) if found.verdict == "bad")
+        return tuple(
+            one.step for one, judgement in zip(same, alone, strict=True) if judgement.verdict == "bad"
+        )
 
     def _that_do_it(self, run: Instance, left_out: Dropped) -> list[Instance]:
         # the first runs of passes each of which has the fault: those found so far are left out, and the next
         # is found
-        found = [run]
-        while len(found) < ALIKE:
-            gone = frozenset().union(*(self._all(one.name) for one in found))
+        faulty = [run]
+        while len(faulty) < ALIKE:
+            gone = frozenset().union(*(self._all(one.name) for one in faulty))
             runs = [one for one in self.instances if one.index in left_out - gone]
             if not runs or self.builds.judged(gone).verdict != "bad":
                 break
@@ -202,15 +204,15 @@ class LeaveOut:
             good, bad = border(len(runs), partial(self._without_too, gone, left_out, points))
             if bad - good > 1:
                 break
-            found.append(runs[good])
-        return found
+            faulty.append(runs[good])
+        return faulty
 
     def _without_too(self, gone: Dropped, left_out: Dropped, points: Sequence[int], at: int) -> Verdict:
         later = frozenset(one for one in left_out if one > points[at])
         return self.builds.judged(gone | later).verdict
 
     def _unavoidable(self, index: int) -> list[Instance]:
-        names = {name for name, found in self.names.items() if found.verdict == "skip"}
+        names = {name for name, judgement in self.names.items() if judgement.verdict == "skip"}
         return [one for one in self.instances if one.index > index and one.changed and one.name in names]
 
     def suspects(self) -> tuple[Suspect, ...]:
@@ -221,13 +223,13 @@ class LeaveOut:
             if one.changed and one.index > self.good_until and (why := self._why(self.names[one.name]))
         )
 
-    def _why(self, found: Judgement) -> str:
-        if found.verdict == "skip":
-            return f"without it: {found.detail}"
-        if found.verdict == "good":
+    def _why(self, judgement: Judgement) -> str:
+        if judgement.verdict == "skip":
+            return f"without it: {judgement.detail}"
+        if judgement.verdict == "good":
             return "without it the result is good"
-        same = found.detail.partition(":")[0] == self.full.detail.partition(":")[0]
-        return "" if same else f"without it the result is bad in another way{said(found)}"
+        same = judgement.detail.partition(":")[0] == self.full.detail.partition(":")[0]
+        return "" if same else f"without it the result is bad otherwise{said(judgement)}"
 
     def _no_good(self) -> str:
         return f"of {len(self.names)} builds, each without one pass, none is good"

@@ -4,8 +4,8 @@
     RUN/bisect/judged/<key>.json
 
 A build's key is made of what was compiled and of what compiled it, a judgement's of what was judged and of
-the judge. Two builds with the same artefacts are judged once. What is asked for again is built and judged
-anew.
+the judge. Two builds with the same artefacts are judged once. What is asked for once more is built and
+judged anew.
 """
 
 from __future__ import annotations
@@ -93,50 +93,50 @@ class Probes:
         return Build(folder, failure.read_text() if failure.exists() else "")
 
     def judgement(self, build: Build, *, again: bool = False) -> Judgement:
-        """What the judge says of a build: a failed one cannot be told.
+        """What the judge says of a build: a failed one cannot be judged.
 
-        again -- ask the judge, some times, whatever is known of this build
+        With `again`, the judge is asked anew, some times, whatever is known of this build.
         """
         if build.failure:
             return Judgement("skip", build.failure)
-        found = self._anew(build) if again else self._known(build)
-        self.verdicts[found.verdict] += 1
-        return replace(found, where=str(build.folder))
+        judgement = self._anew(build) if again else self._known(build)
+        self.verdicts[judgement.verdict] += 1
+        return replace(judgement, where=str(build.folder))
 
     def _known(self, build: Build) -> Judgement:
         path = self._path(build)
         if path.exists():
             self.known += 1
             return msgspec.json.decode(path.read_bytes(), type=Judgement)
-        found = self._asked(build)
-        self._keep(path, found)
-        return found
+        judgement = self._asked(build)
+        self._keep(path, judgement)
+        return judgement
 
     def _anew(self, build: Build) -> Judgement:
-        found = [self._asked(build)]
-        while len(found) < self._times and found[-1].final:
-            found.append(self._asked(build))
-        told = Counter(one.verdict for one in found)
-        if len(told) > 1:
-            said = " and ".join(f"{verdict} {times} times" for verdict, times in told.items())
+        judgements = [self._asked(build)]
+        while len(judgements) < self._times and judgements[-1].final:
+            judgements.append(self._asked(build))
+        counts = Counter(one.verdict for one in judgements)
+        if len(counts) > 1:
+            said = " and ".join(f"{verdict} {times} times" for verdict, times in counts.items())
             return Judgement("skip", f"the judge said {said} of one build", final=False)
-        self._keep(self._path(build), found[0])
-        return found[0]
+        self._keep(self._path(build), judgements[0])
+        return judgements[0]
 
     def _asked(self, build: Build) -> Judgement:
         self.judged += 1
         return self.judge(build.folder)
 
-    def _keep(self, path: Path, found: Judgement) -> None:
-        if found.final:
+    def _keep(self, path: Path, judgement: Judgement) -> None:
+        if judgement.final:
             path.parent.mkdir(parents=True, exist_ok=True)
             partial = path.with_suffix(f".{os.getpid()}")
-            partial.write_bytes(msgspec.json.encode(found))
+            partial.write_bytes(msgspec.json.encode(judgement))
             partial.replace(path)
 
     def _path(self, build: Build) -> Path:
         files = [path for stage in self.judge.stages if (path := artefact(build.folder, stage)).exists()]
-        files = files or sorted(build.folder.glob(artefact(Path(), "*").name))  # IR between passes, alone
+        files = files or sorted(build.folder.glob(artefact(Path(), "*").name))  # only IR between passes
         contents = (hashlib.blake2b(path.read_bytes()).hexdigest() for path in files)
         key = _digest([*self.judge.key, *(path.name for path in files), *contents])
         return self._folder / "judged" / f"{key}.json"

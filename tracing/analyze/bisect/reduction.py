@@ -65,11 +65,11 @@ def _take_out(text: str, holds: Holds) -> str:
 
 
 def _bypass(text: str, holds: Holds) -> str:
-    # where arguments of the function cannot take the place of results, as in what is compiled on
+    # where arguments of the function cannot replace results, as in what is compiled on
     def at(number: int) -> Edit:
         def edit(module: Module) -> bool:
-            found = edits.inner_operations(module)
-            return number < len(found) and edits.bypass(module, found[number])
+            operations = edits.inner_operations(module)
+            return number < len(operations) and edits.bypass(module, operations[number])
 
         return edit
 
@@ -79,8 +79,8 @@ def _bypass(text: str, holds: Holds) -> str:
 def _make_constants(text: str, holds: Holds) -> str:
     def at(number: int) -> Edit:
         def edit(module: Module) -> bool:
-            found = edits.inner_operations(module)
-            return number < len(found) and edits.make_constant(found[number])
+            operations = edits.inner_operations(module)
+            return number < len(operations) and edits.make_constant(operations[number])
 
         return edit
 
@@ -129,9 +129,9 @@ def _merge_arguments(text: str, holds: Holds) -> str:
 
         return edit
 
-    found = enumerate(edits.functions(parsed(text)))
+    functions = enumerate(edits.functions(parsed(text)))
     pairs = [
-        (n, *two) for n, one in found for two in combinations(range(len(one.regions[0][0].arguments)), 2)
+        (n, *two) for n, one in functions for two in combinations(range(len(one.regions[0][0].arguments)), 2)
     ]
     return _tried(text, holds, (pair(*one) for one in pairs))
 
@@ -148,8 +148,8 @@ def _drop_arguments(text: str, holds: Holds) -> str:
 
         return edit
 
-    found = list(enumerate(edits.functions(parsed(text))))
-    last_first = [(n, at) for n, one in found for at in reversed(range(len(one.regions[0][0].arguments)))]
+    functions = list(enumerate(edits.functions(parsed(text))))
+    last_first = [(n, at) for n, one in functions for at in reversed(range(len(one.regions[0][0].arguments)))]
     return _tried(text, holds, (argument(*place) for place in last_first))
 
 
@@ -183,7 +183,7 @@ _NEEDED = ("function_type", "sym_name", "operandSegmentSizes", "value", "predica
 
 def _shrink(text: str, holds: Holds) -> str:
     # every number of the text, wherever it stands: sizes must agree
-    for number in sorted({int(found) for found in _NUMBER.findall(text) if found}, reverse=True):
+    for number in sorted({int(digits) for digits in _NUMBER.findall(text) if digits}, reverse=True):
         while number > 1:
             smaller = _NUMBER.sub(partial(_halved, number), text)
             if not holds(smaller):
@@ -202,8 +202,8 @@ def _tried(text: str, holds: Holds, attempts: Iterator[Edit]) -> str:
     return text
 
 
-def _halved(number: int, found: re.Match[str]) -> str:
-    return str(number // 2) if found[1] and int(found[1]) == number else found[0]
+def _halved(number: int, match: re.Match[str]) -> str:
+    return str(number // 2) if match[1] and int(match[1]) == number else match[0]
 
 
 class _Copies:

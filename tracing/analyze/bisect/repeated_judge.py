@@ -38,13 +38,13 @@ class Repeated:
         return [*self._judge.key, f"{self.times} times"]
 
     def __call__(self, folder: Path) -> Judgement:
-        found = [self._judge(folder) for _ in range(self.times)]
-        counts = Counter(one.verdict for one in found)
+        judgements = [self._judge(folder) for _ in range(self.times)]
+        counts = Counter(one.verdict for one in judgements)
         self.votes.append(Votes(counts["good"], counts["bad"]))
         verdict, most = counts.most_common(1)[0]
         if 2 * most <= self.times:
             return Judgement("skip", f"the judge said {_said(counts)} of one build", final=False)
-        last = next(one for one in found if one.verdict == verdict)
+        last = next(one for one in judgements if one.verdict == verdict)
         often = "" if most == self.times else f", {most} of {self.times} times"
         return Judgement(verdict, f"{last.detail}{often}", final=last.final)
 

@@ -5,7 +5,7 @@ the last good and the first bad number of steps lie next to each other, and the 
 is the answer. It is a suspect and no proof: leaving out a step also hides faults that others make, by no
 longer giving them anything to do wrong.
 
-What cannot be told is said with the reason. Nothing here knows compilers: a layer brings its probe.
+What cannot be decided is reported with the reason. Nothing here knows compilers: a layer brings its probe.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Verdict: TypeAlias = Literal["good", "bad", "skip"]
 class Judgement:
     """What a judge says of one build."""
 
-    verdict: Verdict  # skip: it cannot be told, because it could not be built or because the judge says so
+    verdict: Verdict  # skip: it cannot be judged, because it could not be built or because the judge says so
     detail: str = ""
     where: str = ""  # the folder of the build
     final: bool = True  # False: it may be another one the next time, so it is not kept
@@ -140,26 +140,26 @@ def border(count: int, verdict: Callable[[int], Verdict]) -> tuple[int, int]:
     unknown: set[int] = set()
     while between := [on for on in range(good + 1, bad) if on not in unknown]:
         on = min(between, key=lambda on: abs(2 * on - good - bad))
-        found = verdict(on)
-        if found == "good":
+        answer = verdict(on)
+        if answer == "good":
             good = on
-        elif found == "bad":
+        elif answer == "bad":
             bad = on
         else:
             unknown.add(on)
     return good, bad
 
 
-def said(found: Judgement) -> str:
+def said(judgement: Judgement) -> str:
     """` (exit status 1)`."""
-    return f" ({found.detail})" if found.detail else ""
+    return f" ({judgement.detail})" if judgement.detail else ""
 
 
 def require_pair(step: Step, good: Judgement, bad: Judgement) -> None:
     """Raise Contradiction unless the builds without and with a step are good and bad, as they were before."""
     if (good.verdict, bad.verdict) != ("good", "bad"):
         raise Contradiction(
-            f"asked again, the build without {step} is {good.verdict}{said(good)} and the one with it "
+            f"asked once more, the build without {step} is {good.verdict}{said(good)} and the one with it "
             f"{bad.verdict}{said(bad)}, where they were good and bad"
         )
 
@@ -177,7 +177,7 @@ def _confirmed(layer: Layer, position: int) -> FirstBad | Undecided:
     return FirstBad(layer.name, step, len(layer.steps), bad, good, all_out)
 
 
-def _not_good(layer: Layer, found: Judgement) -> str:
-    if found.verdict == "bad":
-        return f"{layer.off} is bad as well{said(found)}"
-    return f"{layer.off} cannot be judged{said(found)}, so no build is known to be good"
+def _not_good(layer: Layer, judgement: Judgement) -> str:
+    if judgement.verdict == "bad":
+        return f"{layer.off} is bad as well{said(judgement)}"
+    return f"{layer.off} cannot be judged{said(judgement)}, so no build is known to be good"

@@ -38,33 +38,33 @@ class SnapshotSearch:
     advance: Callable[[], None]  # called for each snapshot
 
     def answer(self, full: Judgement) -> Generator[SearchEvent, None, tuple[FirstSeen | Undecided, Narrowed]]:
-        """The one place where good IR turns bad; where that is not certain, what is left to search.
+        """The one step at which good IR turns bad; where that is not certain, what is left to search.
 
         full -- what the judge says of the full pipeline, which is bad
 
-        Raises Contradiction if the judge says something else of one of the two when it is asked again.
+        Raises Contradiction if the judge says something else of one of the two when it is asked anew.
         """
         last = max(self.probes.judge.stages, key=STAGES.index)
         end = Seen(Snapshot(END, Step(-1, "what writes it as text"), last, ""), full)
         yield Searching("looking at the IR between passes", len(self.mlir))
         seen = looked_at(self.mlir, self._judged, self.advance)
-        found = first_seen([*seen, end])
-        if self.llvm is not None and (isinstance(found, NotSeen) or found.bad is end):
+        first = first_seen([*seen, end])
+        if self.llvm is not None and (isinstance(first, NotSeen) or first.bad is end):
             llvm = self.llvm()
             yield Searching("looking at LLVM's IR between passes", len(llvm))
             seen += looked_at(llvm, self._judged, self.advance)
-            found = first_seen([*seen, end])
-        if isinstance(found, NotSeen):
-            return Undecided(BETWEEN, found.because, _suspects(found.seen)), Narrowed()
-        return self._confirmed(found, full)
+            first = first_seen([*seen, end])
+        if isinstance(first, NotSeen):
+            return Undecided(BETWEEN, first.because, _suspects(first.seen)), Narrowed()
+        return self._confirmed(first, full)
 
-    def _confirmed(self, found: FirstSeen, full: Judgement) -> tuple[FirstSeen | Undecided, Narrowed]:
-        good, bad = found.good.snapshot, found.bad.snapshot
+    def _confirmed(self, first: FirstSeen, full: Judgement) -> tuple[FirstSeen | Undecided, Narrowed]:
+        good, bad = first.good.snapshot, first.bad.snapshot
         is_bad = full if bad.layer == END else self._judged(bad, again=True)
         require_pair(bad.step, self._judged(good, again=True), is_bad)
-        if not found.between and bad.layer != END:
-            return found, Narrowed()
-        because = f"the IR behind {good.step} is good, and {bad.step} leaves the next that can be judged"
+        if not first.between and bad.layer != END:
+            return first, Narrowed()
+        because = f"the IR after {good.step} is good, and {bad.step} leaves the next that can be judged"
         return Undecided(BETWEEN, because), _narrowed(good, bad)
 
     def _judged(self, one: Snapshot, *, again: bool = False) -> Judgement:
@@ -82,4 +82,4 @@ def _narrowed(good: Snapshot, bad: Snapshot) -> Narrowed:
 
 
 def _suspects(seen: Sequence[Seen]) -> tuple[Suspect, ...]:
-    return tuple(Suspect(one.snapshot.step, "the IR turns bad behind it") for one in seen)
+    return tuple(Suspect(one.snapshot.step, "the IR turns bad after it") for one in seen)

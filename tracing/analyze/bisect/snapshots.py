@@ -37,7 +37,7 @@ class FirstSeen:
 
     good: Seen
     bad: Seen
-    between: tuple[Seen, ...]  # of which cannot be told what they are
+    between: tuple[Seen, ...]  # that cannot be judged
     odd: tuple[Seen, ...]  # others that are bad, though what comes after them is good
 
 
@@ -53,18 +53,18 @@ def looked_at(
     snapshots: Iterable[Snapshot], judged: Callable[[Snapshot], Judgement], advance: Callable[[], None]
 ) -> list[Seen]:
     """What a judge says of each snapshot whose text is not that of the one before it."""
-    found: list[Seen] = []
+    seen: list[Seen] = []
     text = None
     for one in snapshots:
         if one.text != text:
-            found.append(Seen(one, judged(one)))
+            seen.append(Seen(one, judged(one)))
             text = one.text
         advance()
-    return found
+    return seen
 
 
 def first_seen(seen: Sequence[Seen]) -> FirstSeen | NotSeen:
-    """The one place where good IR turns bad.
+    """The one step at which good IR turns bad.
 
     IR that is bad before any is good is noted: a judge may not understand the language that it is in.
     """

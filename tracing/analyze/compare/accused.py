@@ -45,24 +45,24 @@ class Accused:
     through: tuple[str, ...] = ()  # operators that passed it on
 
 
-def accused(found: Divergence) -> Accused:
+def accused(divergence: Divergence) -> Accused:
     """Who is accused by a divergence."""
-    pair, name = found.pair, found.pair.launch.kernel_name
-    if isinstance(found, InputDiffers):
-        return accused_of(found.cause, Accused("kernel", name, argument_of(found), *_indices(pair)))
-    if isinstance(found, LaunchDiffers):
-        new_code = found.code or found.other_kernel
-        kind: AccusedKind = "code" if new_code else "winner" if found.tuned else "configuration"
+    pair, name = divergence.pair, divergence.pair.launch.kernel_name
+    if isinstance(divergence, InputDiffers):
+        return accused_of(divergence.cause, Accused("kernel", name, argument_of(divergence), *_indices(pair)))
+    if isinstance(divergence, LaunchDiffers):
+        new_code = divergence.code or divergence.other_kernel
+        kind: AccusedKind = "code" if new_code else "winner" if divergence.tuned else "configuration"
         return Accused(kind, name, None, *_indices(pair))
-    if isinstance(found, OneSided):
+    if isinstance(divergence, OneSided):
         return Accused("missing", name, None, *_indices(pair), runs="b" if pair.a is None else "a")
-    if isinstance(found, OrderDiffers):
-        return Accused("order", name, found.argument, *_indices(pair))
-    if isinstance(found.doubt, ReadOutside):
-        return Accused("out of bounds", name, found.doubt.argument, *_indices(pair))
-    certain = not found.doubt
+    if isinstance(divergence, OrderDiffers):
+        return Accused("order", name, divergence.argument, *_indices(pair))
+    if isinstance(divergence.doubt, ReadOutside):
+        return Accused("out of bounds", name, divergence.doubt.argument, *_indices(pair))
+    certain = not divergence.doubt
     return Accused(
-        "kernel" if certain else "unknown", name, argument_of(found), *_indices(pair), certain=certain
+        "kernel" if certain else "unknown", name, argument_of(divergence), *_indices(pair), certain=certain
     )
 
 

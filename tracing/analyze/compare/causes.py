@@ -29,7 +29,7 @@ from tracing.analyze.compare.write_pairs import WritePair, WritePairs
 from tracing.model import TensorMeta, TensorValue
 from tracing.views import extent, same_digest
 
-# Operators whose result depends on their arguments alone, also where they are given a tensor for its shape.
+# Operators whose result depends only on their arguments, also where they are given a tensor for its shape.
 _CONSTANT = tuple(
     f"aten::{name}"
     for name in ("zeros", "ones", "full", "new_zeros", "new_ones", "new_full", "zero_", "fill_.Scalar", "eye")
@@ -110,8 +110,8 @@ class Causes:
             for side in (a, b)
         ]
         answers = [self._answer(pair, reads, latest) for pair in self._pairs.of(a, b)]
-        found = [answer for answer in answers if answer is not None]
-        return min(found, key=_rank, default=None)
+        causes = [answer for answer in answers if answer is not None]
+        return min(causes, key=_rank, default=None)
 
     def _answer(self, pair: WritePair, reads: _Reads, latest: Sequence[int]) -> CauseAnswer:
         a, b, same = pair

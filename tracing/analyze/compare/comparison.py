@@ -58,12 +58,12 @@ class Comparison:
         for rank, processes in self._processes():
             pair = ProcessPair(notes, rank, processes, codes)
             self._pairs.setdefault(rank, pair)
-            for found in pair.differences():
-                key = key_of(found)
+            for divergence in pair.differences():
+                key = key_of(divergence)
                 self.repeated[key] += 1
                 if self.repeated[key] == 1:
                     notes.reported += 1
-                    yield found
+                    yield divergence
         for note in codes.notes:
             notes.add(note)
         yield from self._suspected()

@@ -25,7 +25,7 @@ class Notes:
     started: bool = False  # the case started from other tensors
     pairs: int = 0  # launches that both runs have
     undigested: int = 0  # of these, those without digests in one run
-    swapped: int = 0  # pairs of independent launches that changed places
+    swapped: int = 0  # pairs of independent launches that changed their order
     consequences: int = 0  # launches that differ as earlier differences make them
     reported: int = 0  # differences, without those that repeat one
     unwritten: int = 0  # results that differ in memory which held other bits before
@@ -49,32 +49,32 @@ class Notes:
         if note not in self.notes:
             self.notes.append(note)
 
-    def follows(self, found: InputDiffers | OutputDiffers) -> None:
+    def follows(self, divergence: InputDiffers | OutputDiffers) -> None:
         """Note what differs because of something else, or may."""
         self.consequences += 1
-        self.first_consequence = self.first_consequence or found
+        self.first_consequence = self.first_consequence or divergence
 
-    def depends(self, found: Iterable[InputDiffers]) -> None:
+    def depends(self, divergences: Iterable[InputDiffers]) -> None:
         """Note a launch whose results depend on memory that nobody wrote."""
         self.uninitialised += 1
-        self._suspect(next(iter(found)))
+        self._suspect(next(iter(divergences)))
 
-    def doubtful(self, found: OutputDiffers) -> None:
+    def doubtful(self, divergence: OutputDiffers) -> None:
         """Note a result that may only differ where it was not written."""
-        self.unwritten += found.doubt == "unwritten"
-        self._suspect(found)
+        self.unwritten += divergence.doubt == "unwritten"
+        self._suspect(divergence)
 
-    def _suspect(self, found: Divergence) -> None:
+    def _suspect(self, divergence: Divergence) -> None:
         kinds = [(type(one), getattr(one, "doubt", "")) for one in self.suspects]
-        if (type(found), getattr(found, "doubt", "")) not in kinds:
-            self.suspects.append(found)
+        if (type(divergence), getattr(divergence, "doubt", "")) not in kinds:
+            self.suspects.append(divergence)
 
     @property
     def suspect(self) -> Divergence | None:
         """What to look at first if results differ, and no launch was seen to make them do so."""
 
-        def rank(found: Divergence) -> tuple[bool, bool]:
-            untouched = isinstance(found, OutputDiffers) and found.doubt == "untouched"
-            return not isinstance(found, InputDiffers), untouched
+        def rank(divergence: Divergence) -> tuple[bool, bool]:
+            untouched = isinstance(divergence, OutputDiffers) and divergence.doubt == "untouched"
+            return not isinstance(divergence, InputDiffers), untouched
 
         return min(self.suspects, key=rank, default=self.first_consequence)

@@ -167,7 +167,7 @@ class OneSided:
 
 @dataclass(frozen=True, slots=True)
 class OrderDiffers:
-    """Two launches changed places although one touches what the other writes."""
+    """Two launches changed their order although one touches what the other writes."""
 
     pair: LaunchPair  # the one that run a made first
     other: LaunchPair
@@ -177,46 +177,46 @@ class OrderDiffers:
 Divergence: TypeAlias = LaunchDiffers | InputDiffers | OutputDiffers | OneSided | OrderDiffers
 
 
-def kind_of(found: Divergence) -> str:
+def kind_of(divergence: Divergence) -> str:
     """The word for a divergence in tables and JSON."""
-    if isinstance(found, OneSided):
-        return "end" if found.last else "missing" if found.pair.b is None else "added"
+    if isinstance(divergence, OneSided):
+        return "end" if divergence.last else "missing" if divergence.pair.b is None else "added"
     kinds = {
         LaunchDiffers: "launch", InputDiffers: "input", OutputDiffers: "output", OrderDiffers: "order",
     }  # fmt: skip
-    return kinds[type(found)]
+    return kinds[type(divergence)]
 
 
-def argument_of(found: Divergence) -> str | None:
+def argument_of(divergence: Divergence) -> str | None:
     """The argument that differs."""
-    if isinstance(found, (InputDiffers, OutputDiffers)):
-        return found.pair.launch.args[found.position].name
-    return found.argument if isinstance(found, OrderDiffers) else None
+    if isinstance(divergence, (InputDiffers, OutputDiffers)):
+        return divergence.pair.launch.args[divergence.position].name
+    return divergence.argument if isinstance(divergence, OrderDiffers) else None
 
 
-def digests_of(found: InputDiffers | OutputDiffers) -> tuple[Digest | None, Digest | None]:
+def digests_of(divergence: InputDiffers | OutputDiffers) -> tuple[Digest | None, Digest | None]:
     """The digests that differ, in run a and in run b."""
-    assert found.pair.a is not None and found.pair.b is not None
-    a, b = (launch.args[found.position] for launch in (found.pair.a, found.pair.b))
-    return (a.before, b.before) if isinstance(found, InputDiffers) else (a.after, b.after)
+    assert divergence.pair.a is not None and divergence.pair.b is not None
+    a, b = (launch.args[divergence.position] for launch in (divergence.pair.a, divergence.pair.b))
+    return (a.before, b.before) if isinstance(divergence, InputDiffers) else (a.after, b.after)
 
 
-def settings_of(found: LaunchDiffers) -> tuple[dict[str, str], dict[str, str]]:
+def settings_of(divergence: LaunchDiffers) -> tuple[dict[str, str], dict[str, str]]:
     """The settings that differ, by name, in run a and in run b."""
-    a, b = ({one.name: getattr(one, side) for one in found.changes} for side in ("a", "b"))
+    a, b = ({one.name: getattr(one, side) for one in divergence.changes} for side in ("a", "b"))
     return a, b
 
 
-def key_of(found: Divergence) -> Key:
+def key_of(divergence: Divergence) -> Key:
     """Equal for divergences that repeat one another, launch after launch."""
-    name, argument = found.pair.launch.kernel_name, argument_of(found)
-    key: Key = (type(found), name, argument)
-    if isinstance(found, LaunchDiffers):
-        return (*key, found.changes, found.code, found.outputs)
-    if isinstance(found, InputDiffers):
-        return (*key, type(found.cause), *_names(found.cause))
-    if isinstance(found, OneSided):
-        return (*key, found.pair.a is None, found.last)
+    name, argument = divergence.pair.launch.kernel_name, argument_of(divergence)
+    key: Key = (type(divergence), name, argument)
+    if isinstance(divergence, LaunchDiffers):
+        return (*key, divergence.changes, divergence.code, divergence.outputs)
+    if isinstance(divergence, InputDiffers):
+        return (*key, type(divergence.cause), *_names(divergence.cause))
+    if isinstance(divergence, OneSided):
+        return (*key, divergence.pair.a is None, divergence.last)
     return key
 
 

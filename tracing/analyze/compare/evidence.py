@@ -24,36 +24,36 @@ from tracing.model import KernelLaunch, OutOfBounds
 from tracing.store import Run, rank_of
 
 _FLOAT_ADD = re.compile(r"atomic_rmw fadd\b")
-_UNMASKED_LOAD = re.compile(r"tt\.load %[\w#]+(?: \{| :|$)")  # the pointer alone, without a mask
+_UNMASKED_LOAD = re.compile(r"tt\.load %[\w#]+(?: \{| :|$)")  # only the pointer, without a mask
 _RANDOM = re.compile(
     r"::(rand|randn|randint|randperm|normal|uniform|bernoulli|dropout|native_dropout|inductor_random)"
 )
 _ACROSS = ("tt.dot", "tt.dot_scaled", "tt.reduce", "tt.scan", "tt.atomic_rmw")
 
 
-def evidence(runs: tuple[Run, Run], found: Divergence) -> Iterator[str]:
+def evidence(runs: tuple[Run, Run], divergence: Divergence) -> Iterator[str]:
     """What speaks for a cause, a line each; nothing if nothing does."""
-    run = runs[1] if found.pair.a is None else runs[0]
-    yield from _outside(runs, found.pair)
-    if isinstance(found, LaunchDiffers):
-        if found.tuned and found.outputs:
-            yield from _of_sums(_ttir(run, found.pair.launch))
-    elif isinstance(found, OutputDiffers):
-        if not found.doubt:
-            yield from _of_atomics(_ttir(run, found.pair.launch))
-    elif isinstance(found, OneSided):
-        if not found.changed:
+    run = runs[1] if divergence.pair.a is None else runs[0]
+    yield from _outside(runs, divergence.pair)
+    if isinstance(divergence, LaunchDiffers):
+        if divergence.tuned and divergence.outputs:
+            yield from _of_sums(_ttir(run, divergence.pair.launch))
+    elif isinstance(divergence, OutputDiffers):
+        if not divergence.doubt:
+            yield from _of_atomics(_ttir(run, divergence.pair.launch))
+    elif isinstance(divergence, OneSided):
+        if not divergence.changed:
             yield "it left what it found: nothing that follows can come from it"
-    elif isinstance(found, InputDiffers):
-        yield from _of_input(run, found)
+    elif isinstance(divergence, InputDiffers):
+        yield from _of_input(run, divergence)
 
 
-def _of_input(run: Run, found: InputDiffers) -> Iterator[str]:
-    cause = found.cause
+def _of_input(run: Run, divergence: InputDiffers) -> Iterator[str]:
+    cause = divergence.cause
     if isinstance(cause, OperatorCause) and any(map(_RANDOM.search, cause.names)):
         yield f"{cause.names[0] or cause.names[1]} is a random generator: is it seeded alike in both runs?"
     if isinstance(cause, Uninitialised) and cause.elements is None:
-        yield from _of_loads(_ttir(run, found.pair.launch))
+        yield from _of_loads(_ttir(run, divergence.pair.launch))
 
 
 def _outside(runs: tuple[Run, Run], pair: LaunchPair) -> Iterator[str]:
@@ -121,4 +121,4 @@ def _of_loads(ir: list[PrintedOperation]) -> Iterator[str]:
     loads = [one for one in ir if one.name == "tt.load"]
     unmasked = [one for one in loads if _UNMASKED_LOAD.search(one.text)]
     if unmasked:
-        yield f"its TTIR loads without a mask in {len(unmasked)} of {len(loads)} places"
+        yield f"{len(unmasked)} of {len(loads)} loads in its TTIR have no mask"

@@ -69,8 +69,8 @@ class KernelCodes:
             there = any(self._is_code(kernel, other) for other in theirs)
             number = next((n for n, other in enumerate(ours) if other.hash == kernel.hash), 0)
         else:
-            found = (n for n, other in enumerate(ours) if self._is_code(other, kernel))
-            number = next(found, -1)
+            numbers = (n for n, other in enumerate(ours) if self._is_code(other, kernel))
+            number = next(numbers, -1)
             there = number >= 0
         return f"{kernel.name}#{number}" if there else kernel.name
 
@@ -132,11 +132,11 @@ class KernelCodes:
 
 
 def _by_name(run: Run) -> dict[str, list[Kernel]]:
-    found: dict[str, list[Kernel]] = {}
+    kernels: dict[str, list[Kernel]] = {}
     for kernel in run.records(Kernel):
-        if all(kernel.hash != other.hash for other in found.setdefault(kernel.name, [])):
-            found[kernel.name].append(kernel)
-    return found
+        if all(kernel.hash != other.hash for other in kernels.setdefault(kernel.name, [])):
+            kernels[kernel.name].append(kernel)
+    return kernels
 
 
 def _configured(kernel: Kernel) -> tuple[object, ...]:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from tracing.analyze.compare.timeline import TimelineStep
 from tracing.views import relation
 
-_REMEMBERED = 2048  # partners before a launch that changed places
+_REMEMBERED = 2048  # partners before a launch that moved
 
 
 class Partners(NamedTuple):
@@ -21,7 +21,7 @@ class Partners(NamedTuple):
 
 
 class Exchange(NamedTuple):
-    """Two launches that changed places although they share bytes that one of them writes."""
+    """Two launches that changed their order although they share bytes that one of them writes."""
 
     first: Partners  # in run a
     second: Partners
@@ -36,10 +36,12 @@ class LaunchOrder:
         self._recent: deque[Partners] = deque(maxlen=_REMEMBERED)
         self._moved: deque[Partners] = deque(maxlen=_REMEMBERED)
         self._highest = -1  # of run b, so far
-        self.independent = 0  # pairs of launches that changed places, and have nothing to do with each other
+        self.independent = (
+            0  # pairs of launches that changed their order, and have nothing to do with each other
+        )
 
     def add(self, one: Partners, *, moved: bool) -> Iterator[Exchange]:
-        """Take the next partners; give those with which they changed places."""
+        """Take the next partners; give those with which they changed their order."""
         moved = moved or (not one.equal and one.b.index < self._highest)
         self._highest = max(self._highest, one.b.index)
         for other in self._recent if moved else self._moved:

@@ -1,7 +1,7 @@
 """Tracks the last writer of each byte in one process of one run.
 
 Memory is the address space of the process: slices, views, overlapping arguments and memory that an allocator
-gave out again are all ranges of addresses. Launches and operators write in the order in which they were made.
+reused are all ranges of addresses. Launches and operators write in the order in which they were made.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class MemoryWrites:
 
         start, stop -- the extent of the tensor, in addresses
         """
-        found: dict[object, Write | None] = {}
+        writes: dict[object, Write | None] = {}
         at = max(0, bisect_right(self._starts, start) - 1)
         if at < len(self._starts) and self._starts[at] <= start and self._stops[at] >= stop:
             write = self._writes[at]
@@ -119,14 +119,14 @@ class MemoryWrites:
         while at < len(self._starts) and self._starts[at] < stop:
             if self._stops[at] > start:
                 if self._starts[at] > position:
-                    found[None] = None
+                    writes[None] = None
                 for one in _visible(self._writes[at], start, meta):
-                    found.setdefault(one and one[:4], one)
+                    writes.setdefault(one and one[:4], one)
                 position = self._stops[at]
             at += 1
         if position < stop:
-            found[None] = None
-        return tuple(found.values())
+            writes[None] = None
+        return tuple(writes.values())
 
     def _pieces(
         self, first: int, last: int, start: int, stop: int, write: Write

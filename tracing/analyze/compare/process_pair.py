@@ -264,10 +264,10 @@ class ProcessPair:
             self._pairing.alone(a.index, 0)
             self._pairing.alone(b.index, 1)
         code = self._code(seen)
-        found: list[Divergence] = []
+        divergences: list[Divergence] = []
         equal = not (seen.inputs or seen.outputs or seen.pair.changes or code)
         if not equal:
-            found = list(self._different(seen))
+            divergences = list(self._different(seen))
         for exchange in self._order.add(Partners(a, b, equal), moved=moved):
             order = OrderDiffers(
                 self._launches(*exchange.first[:2]), self._launches(*exchange.second[:2]), exchange.argument
@@ -276,7 +276,7 @@ class ProcessPair:
                 yield order
             else:
                 self.unshown = self.unshown or order
-        yield from found
+        yield from divergences
 
     def _different(self, seen: _Seen) -> Iterator[Divergence]:
         a, b = seen.a, seen.b
@@ -292,10 +292,12 @@ class ProcessPair:
             yield LaunchDiffers(launches, seen.pair.changes, code, tuned, names)
             self._mark(seen, outputs, "differs")
             return
-        found = [self._input(launches, slot, cause) for slot, cause in causes.items() if slot not in loose]
-        if found and not any(found) and not self._notes.reported and self.unshown is not None:
+        divergences = [
+            self._input(launches, slot, cause) for slot, cause in causes.items() if slot not in loose
+        ]
+        if divergences and not any(divergences) and not self._notes.reported and self.unshown is not None:
             yield self.unshown  # whose launches are each equal, and wrote the same memory in another order
-        yield from (one for one in found if one is not None)
+        yield from (one for one in divergences if one is not None)
         if len(loose) < len(seen.inputs):
             self._mark(seen, outputs, "differs")
         elif loose:
@@ -317,11 +319,11 @@ class ProcessPair:
                 InputDiffers(launches, slot.position, UnknownCause("it follows from another one"))
             )
             return None
-        found = InputDiffers(launches, slot.position, cause)
+        divergence = InputDiffers(launches, slot.position, cause)
         if (self._notes.reported or self._notes.started) and not _proven(cause):
-            self._notes.follows(found)
+            self._notes.follows(divergence)
             return None
-        return found
+        return divergence
 
     def _overlap(self, seen: _Seen) -> SettingChange | None:
         # two arguments that share other bytes than in the other run make another launch
@@ -357,11 +359,11 @@ class ProcessPair:
     ) -> Iterator[Divergence]:
         # what a kernel read through addresses is no argument of it, and may differ
         self._mark(seen, accused, "differs")
-        found = OutputDiffers(launches, accused[0].position, "addresses")
+        divergence = OutputDiffers(launches, accused[0].position, "addresses")
         if self._notes.reported or self._notes.started:
-            self._notes.follows(found)
+            self._notes.follows(divergence)
         else:
-            yield found
+            yield divergence
 
     def _blame(self, slot: Slot, seen: _Seen, launches: LaunchPair) -> _Whose:
         equally = _touched_equally(slot, seen.a, seen.b)

@@ -73,7 +73,7 @@ def signature_of(row: Row, known: Signatures, run: Run) -> tuple[Kernel, Signatu
     if number not in known:
         raise Problem(
             f"{run.path} is damaged: launch {row.line.index} has no signature {number}",
-            "copy the run again, or record it again",
+            "copy the run once more, or record it anew",
         )
     return known[number]
 
@@ -146,8 +146,8 @@ def identities(known: Signatures) -> dict[int, tuple[tuple[str, str], ...]]:
 
 
 def _settings(kernel: Kernel, signature: Signature) -> dict[str, str]:
-    found = {"kernel": kernel.name, "grid": str(signature.grid), **configuration_of(kernel)}
-    return found | {arg.name: _passed(arg) for arg in signature.args}
+    settings = {"kernel": kernel.name, "grid": str(signature.grid), **configuration_of(kernel)}
+    return settings | {arg.name: _passed(arg) for arg in signature.args}
 
 
 def configuration_of(kernel: Kernel) -> dict[str, str]:

@@ -18,14 +18,14 @@ from tracing.store import Run
 from tracing.store.recorded_launch import find_launch, same_call
 
 
-def suspect(found: Divergence, runs: tuple[Run, Run]) -> tuple[int, int]:
+def suspect(divergence: Divergence, runs: tuple[Run, Run]) -> tuple[int, int]:
     """The accused launch, in either run; raises Problem, with the reason, if none is accused."""
-    pair = found.pair
-    if isinstance(found, OneSided) or pair.a is None or pair.b is None:
+    pair = divergence.pair
+    if isinstance(divergence, OneSided) or pair.a is None or pair.b is None:
         raise Problem("one of the runs does not have this launch")
-    if not isinstance(found, InputDiffers) or isinstance(found.cause, Uninitialised):
+    if not isinstance(divergence, InputDiffers) or isinstance(divergence.cause, Uninitialised):
         return pair.a.index, pair.b.index
-    cause = found.cause
+    cause = divergence.cause
     if isinstance(cause, OperatorCause):
         operator = cause.names[1] or cause.names[0]
         raise Problem(f"what differs was written by {operator}, which is no kernel of Triton")
@@ -35,7 +35,7 @@ def suspect(found: Divergence, runs: tuple[Run, Run]) -> tuple[int, int]:
         raise Problem("the program passes another tensor to this kernel")
     if not isinstance(cause, (Overrun, StreamCause)):
         raise Problem(cause.why)
-    return _partners(cause.writer.a, cause.writer.b, found.pair.rank, runs)
+    return _partners(cause.writer.a, cause.writer.b, divergence.pair.rank, runs)
 
 
 def _partners(a: int | None, b: int | None, rank: int, runs: tuple[Run, Run]) -> tuple[int, int]:

@@ -151,8 +151,8 @@ class Timeline:
         sources: dict[int, Sources] = {}
         for touched in plan.reads:
             if touched.tensor < len(addresses) and (look or not self._known_to_memory(touched, addresses)):
-                found = self._sources(touched, addresses[touched.tensor], row, kernel)
-                sources[touched.position] = found
+                origin = self._sources(touched, addresses[touched.tensor], row, kernel)
+                sources[touched.position] = origin
         rereads = tuple(one for one in rereads if look and self._is_on_top(one, sources))
         step = TimelineStep(row, kernel, signature, addresses, sources, access, outside, rereads)
         self._launched(step, plan)
@@ -241,7 +241,7 @@ class Timeline:
         )
         digests = self._operators.digests(call.index)
         before = self._operators.counted(call)
-        depth = 1 + max((one.depth for found in inputs for one in found.sources if one), default=0)
+        depth = 1 + max((one.depth for entry in inputs for one in entry.sources if one), default=0)
         results = list(zip(addresses[len(signature.reads) :], signature.writes, strict=False))
         for position, (address, meta) in enumerate(results):
             start, stop = span(address, meta)
@@ -262,8 +262,8 @@ class _Operators:
         self.signatures = {one.id: one for one in run.view(process, OperatorSignature, OperatorSignature)}
         self._calls = run.view(process, OperatorCall, OperatorCall)
         self._waiting = next(self._calls, None)
-        found = run.view(process, OperatorDigests, OperatorDigests)
-        self._digests = {one.operator: one for one in found}
+        recorded = run.view(process, OperatorDigests, OperatorDigests)
+        self._digests = {one.operator: one for one in recorded}
         self._called: dict[tuple[str, str], array[int]] = {}
 
     def before(self, launch: int | None) -> Iterator[OperatorCall]:
@@ -312,12 +312,12 @@ def _grouped(lines: Iterator[L]) -> Callable[[int], tuple[L, ...]]:
 
     def of(launch: int) -> tuple[L, ...]:
         nonlocal waiting
-        found = []
+        launches = []
         while waiting is not None and waiting.launch <= launch:
             if waiting.launch == launch:
-                found.append(waiting)
+                launches.append(waiting)
             waiting = next(lines, None)
-        return tuple(found)
+        return tuple(launches)
 
     return of
 

@@ -61,9 +61,9 @@ class ComparisonVerdict:
         return cls(comparison, start, differing_outcomes(a, b), differing_results(a, b), _runs=(a, b))
 
     def __iter__(self) -> Iterator[Divergence]:
-        for found in self.comparison:
+        for divergence in self.comparison:
             self.found += 1
-            yield found
+            yield divergence
         a, b = (results(run) for run in self._runs)
         self.equal_results = len(a.keys() & b.keys()) - len(self.results)
         if self.results and not self.found:
@@ -79,5 +79,5 @@ class ComparisonVerdict:
         return 0 if self.comparison.notes.complete else 2
 
 
-def _certainty(found: ResultCause) -> bool:
-    return isinstance(found.cause, UnknownCause) or not getattr(found.cause, "proven", True)
+def _certainty(result: ResultCause) -> bool:
+    return isinstance(result.cause, UnknownCause) or not getattr(result.cause, "proven", True)

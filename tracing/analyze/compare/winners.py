@@ -17,11 +17,11 @@ class RecordedWinners:
         self._configs = tuple(self._read(run) for run in (a, b))
 
     def _read(self, run: Run) -> dict[str, list[dict[str, str]]]:
-        found: dict[str, list[dict[str, str]]] = defaultdict(list)
+        configurations: dict[str, list[dict[str, str]]] = defaultdict(list)
         for one in run.records(Winner):
             if len(one.candidates) != 1:
-                found[one.kernel].append({name: str(value) for name, value in one.config.items()})
-        return found
+                configurations[one.kernel].append({name: str(value) for name, value in one.config.items()})
+        return configurations
 
     def explain(self, kernel: str, changes: Sequence[SettingChange]) -> bool:
         """True if autotuners of both runs chose exactly these values; the grid follows from them."""

@@ -32,11 +32,11 @@ class WritePairs:
         left_a, left_b = list(self._placed(a, 0)), list(self._placed(b, 1))
         for exactly in (True, False):
             for one in list(left_a):
-                found = next((other for other in left_b if self._is_same(one, other, exactly)), None)
-                if found is not None:
+                partner = next((other for other in left_b if self._is_same(one, other, exactly)), None)
+                if partner is not None:
                     left_a.remove(one)
-                    left_b.remove(found)
-                    yield WritePair(one.write, found.write, True)
+                    left_b.remove(partner)
+                    yield WritePair(one.write, partner.write, True)
         rest = zip_longest((one.write for one in left_a), (one.write for one in left_b))
         unseen = any(None in read.sources for read in (*a, *b))
         pairs = [WritePair(*pair) for pair in rest]

@@ -1,1 +1,1 @@
-"""Plans and verdicts of launches that are executed again or swapped."""
+"""Plans and verdicts of launches that are executed once more or swapped."""

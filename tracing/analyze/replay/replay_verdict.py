@@ -6,7 +6,7 @@
 - it needs its surroundings: all replays leave what one of the runs recorded, and none what the other did,
   so other streams, neighbours or memory outside of its arguments decide; or there are elements that depend
   on memory whose content was not kept;
-- it was not reproduced: no replay leaves what a run recorded, or the inputs do not come again.
+- it was not reproduced: no replay leaves what a run recorded, or the inputs do not recur.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class NeedsOtherMemory:
 
 @dataclass(frozen=True, slots=True)
 class InputsChanged:
-    """The inputs that a run recorded do not come again, so neither can what it left."""
+    """The inputs that a run recorded do not recur, so neither can what it left."""
 
     arguments: tuple[str, ...]
 
@@ -105,7 +105,7 @@ def verdict(
 
     recorded       -- of each run that was asked about
     other_inputs   -- the arguments whose contents differ between the two runs
-    changed_inputs -- those that, recorded again, held other contents than at first
+    changed_inputs -- those that, recorded anew, held other contents than at first
     """
     if racing := tuple(one for one in result.series if varies(one)):
         return OwnRace(racing)

@@ -17,7 +17,7 @@ from tracing.store.recorded_launch import RecordedLaunch, call_order, recorded_l
 
 
 class Recorder(Protocol):
-    """Runs the case of a launch again."""
+    """Runs the case of a launch once more."""
 
     def inputs(self, index: int) -> Run:
         """Record launch `index`, and keep its inputs."""
@@ -39,7 +39,7 @@ def launch_again(recorded: RecordedLaunch, recorder: Recorder) -> LaunchAgain:
 
     Cost: one run of the case; three if the launch has another number by now.
 
-    Raises Problem if the launch does not come again, or if that cannot be said.
+    Raises Problem if the launch does not recur, or if that cannot be said.
     """
     same = _recorded(recorded, recorder, recorded.launch.index)
     if same is not None and not _different(recorded, same) and not _other_inputs(recorded, same):
@@ -63,7 +63,7 @@ def _recorded(recorded: RecordedLaunch, recorder: Recorder, index: int) -> Recor
     except Problem:
         return None
     if again.missing:
-        raise _problem(recorded, f"nor when it was recorded again: {', '.join(again.missing)}")
+        raise _problem(recorded, f"nor when it was recorded anew: {', '.join(again.missing)}")
     return again
 
 
@@ -78,7 +78,7 @@ def _index_by_now(recorded: RecordedLaunch, recorder: Recorder) -> int:
         raise _problem(recorded, "and which call of its kernel it was is not known: the run is a part of one")
     if order >= len(calls):
         calls_now = f"{len(calls)} calls of its kernel, and call {order} is needed, from 0"
-        raise _problem(recorded, f"and the case, run again, has {calls_now}")
+        raise _problem(recorded, f"and the case, run anew, has {calls_now}")
     return calls[order].index
 
 

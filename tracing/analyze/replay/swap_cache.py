@@ -21,7 +21,7 @@ Replacing: TypeAlias = Mapping[str, Mapping[int, Replacement]]
 
 
 class RerunCache:
-    """The case of a run, run again; `ran` counts how often, `known` what an earlier search knew."""
+    """The case of a run, run anew; `ran` counts how often, `known` what an earlier search knew."""
 
     def __init__(self, run: Run, key: Sequence[str], make: Callable[[Replacing], Rerun]) -> None:
         """Keep in a run what `make` gives.
@@ -36,7 +36,7 @@ class RerunCache:
     def of(self, candidates: Sequence[Candidate], *, again: bool = False) -> Rerun:
         """What the case gives with these replaced.
 
-        again -- run it, whatever is known
+        With `again`, it is run, whatever is known.
 
         One that failed is not kept: it may end otherwise the next time.
         """

@@ -18,7 +18,7 @@ from tracing.analyze.replay.swap_plan import Candidate
 from tracing.errors import Problem
 from tracing.model import Rerun
 
-_NOT_DETERMINISTIC = "`tracing repeat CASE` says whether it is deterministic; if so, record it again here"
+_NOT_DETERMINISTIC = "`tracing repeat CASE` says whether it is deterministic; if so, record it anew here"
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,8 @@ def search(
     for one in candidates:
         seen = launched.get(one.kernel, 0)
         if seen != one.launches:
-            yield NotReplaceable(one.kernel, f"b has {_launches(one.launches)} of it, and {seen} came again")
+            why = f"b has {_launches(one.launches)} of it, and the rerun made {seen}"
+            yield NotReplaceable(one.kernel, why)
             remaining.remove(one)
     remaining = yield from _everything(goal, reruns, remaining)
     if not remaining:
@@ -143,10 +144,10 @@ def _nothing(goal: Goal, reruns: RerunCache) -> Generator[SwapEvent, None, float
     result = reruns.of([], again=True)
     seconds = time.perf_counter() - started
     if result.outcome.status == "failed":
-        raise Problem(f"the case of b, run again here, fails: {result.outcome.detail}", _NOT_DETERMINISTIC)
+        raise Problem(f"the case of b, rerun here, fails: {result.outcome.detail}", _NOT_DETERMINISTIC)
     if result.results != goal.given:
         which = "those of a" if result.results == goal.wanted else "neither those of a nor those of b"
-        raise Problem(f"the case of b, run again here, gives other results: {which}", _NOT_DETERMINISTIC)
+        raise Problem(f"the case of b, rerun here, gives other results: {which}", _NOT_DETERMINISTIC)
     yield NothingReplaced(goal.differing(result), seconds)
     return seconds
 

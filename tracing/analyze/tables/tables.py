@@ -132,24 +132,25 @@ def _passes(runs: Sequence[Run]) -> TableRows:
 
 def _divergences(runs: Sequence[Run]) -> TableRows:
     for run in runs[1:]:
-        for found in Comparison(runs[0], run):
-            launch, who, sides = found.pair.launch, accused(found), _sides(found)
+        for divergence in Comparison(runs[0], run):
+            launch, who, sides = divergence.pair.launch, accused(divergence), _sides(divergence)
             yield {
-                "run": run.name, "reference": runs[0].name, "rank": found.pair.rank, "kind": kind_of(found),
-                "index": launch.index, "kernel": launch.kernel_name, "argument": argument_of(found),
+                "run": run.name, "reference": runs[0].name, "rank": divergence.pair.rank,
+                "kind": kind_of(divergence),
+                "index": launch.index, "kernel": launch.kernel_name, "argument": argument_of(divergence),
                 "a": sides[0], "b": sides[1], "accused": who.kind, "accused_name": who.name,
                 "accused_index": who.a if who.a is not None else who.b, "runs": who.runs,
                 "certain": who.certain,
             }  # fmt: skip
 
 
-def _sides(found: Divergence) -> tuple[str | None, str | None]:
+def _sides(divergence: Divergence) -> tuple[str | None, str | None]:
     # what each run has: a digest, or the settings of the launch that differ
-    if isinstance(found, (InputDiffers, OutputDiffers)):
-        a, b = digests_of(found)
+    if isinstance(divergence, (InputDiffers, OutputDiffers)):
+        a, b = digests_of(divergence)
         return a.bits if a else None, b.bits if b else None
-    if isinstance(found, LaunchDiffers):
-        one, other = (", ".join(f"{k}={v}" for k, v in side.items()) for side in settings_of(found))
+    if isinstance(divergence, LaunchDiffers):
+        one, other = (", ".join(f"{k}={v}" for k, v in side.items()) for side in settings_of(divergence))
         return one or None, other or None
     return None, None
 
@@ -164,8 +165,8 @@ def _value(value: Value) -> dict[str, object]:
     if not isinstance(value, TensorValue):
         return {"type": value.type, "value": value_text(value)} | dict.fromkeys(_OF_TENSOR)
     meta, digest = value.meta, value.digest
-    found = (meta.dtype, meta.shape, meta.stride, digest.bits, digest.l1, digest.nan, digest.inf)
-    return {"type": "Tensor", "value": None} | dict(zip(_OF_TENSOR, found, strict=True))
+    facts = (meta.dtype, meta.shape, meta.stride, digest.bits, digest.l1, digest.nan, digest.inf)
+    return {"type": "Tensor", "value": None} | dict(zip(_OF_TENSOR, facts, strict=True))
 
 
 def _winners(runs: Sequence[Run]) -> TableRows:
