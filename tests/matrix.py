@@ -51,17 +51,17 @@ def examined(difference: Difference, recordings: Recordings) -> Row:
 
 def left(difference: Difference, folder: Path) -> list[dict[str, str]]:
     """What A, A2 and B leave, without a recorder."""
-    found = []
+    results = []
     for recipe in (difference.a, difference.a2, difference.b):
         with case_of(difference, recipe, folder) as case:
-            found.append(left_by(case))
-    return found
+            results.append(left_by(case))
+    return results
 
 
 def counts(rows: Sequence[Row]) -> list[tuple[str, int]]:
     """How many answers there are of each kind: of A and B, and of A and A2."""
-    found = Counter(verdict for row in rows for verdict in (row.verdict, row.equal))
-    return [(verdict.value, found[verdict]) for verdict in Verdict]
+    verdicts = Counter(verdict for row in rows for verdict in (row.verdict, row.equal))
+    return [(verdict.value, verdicts[verdict]) for verdict in Verdict]
 
 
 def table(rows: Sequence[Row]) -> str:

@@ -73,7 +73,7 @@ def test_a_launch_whose_inputs_were_not_kept_is_recorded_again(case: Path, tmp_p
 
     done = tracing("replay", str(run.path), "--launch", str(GROW), runs=tmp_path)
 
-    assert "its inputs were not kept; launch 0 was recorded again, into" in done.stdout
+    assert "its inputs were not kept; launch 0 was recorded anew, into" in done.stdout
     assert "every replay left what the run recorded" in done.stdout
 
 
@@ -83,7 +83,7 @@ def test_a_case_that_is_gone_names_the_command(case: Path, tmp_path: Path) -> No
     run = recorded(here, tmp_path)
     here.unlink()
 
-    with pytest.raises(Problem, match="and recording it again failed") as raised:
+    with pytest.raises(Problem, match="and recording it anew failed") as raised:
         record_again(recorded_launch(run, GROW), tmp_path)
 
     assert f"`tracing run {here} --keep-inputs" in raised.value.remedy

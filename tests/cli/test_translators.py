@@ -57,7 +57,7 @@ def test_llvm_ir_becomes_assembly(llvm_ir: str) -> None:
         (("mlir-translate",), MODULE, "add --mlir-to-llvmir"),
         (("mlir-translate", "-mlir-to-llvmir"), "llvm.fun", "error"),
         (("mlir-translate", "-import-llvm"), MODULE, "the option -import-llvm is not supported"),
-        (("llvm-opt", "-passes=instcombine"), "", "LLVM's default pipelines alone"),
+        (("llvm-opt", "-passes=instcombine"), "", "only LLVM's default pipelines"),
         (("llc",), MODULE, "names no target"),
         (("llc", "-mtriple=x", "a.ll", "b.ll"), "", "one file is read, not 2"),
         (("llc", "nowhere.ll"), "", "nowhere.ll"),

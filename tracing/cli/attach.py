@@ -34,12 +34,12 @@ def attach(
 
     Exit status: 0, or 2 if gdb could not attach.
     """
-    found = compilers()
+    processes = compilers()
     if pid is None:
-        for one in found:
+        for one in processes:
             out.print(_line(one), markup=False)
-        pid = _only(found)
-    chosen = next((one for one in found if one.pid == pid), None)
+        pid = _only(processes)
+    chosen = next((one for one in processes if one.pid == pid), None)
     permission.require(pid)
     if chosen is None:
         raise Problem(f"process {pid} has no Triton loaded", "`tracing attach` lists those that have")
@@ -61,10 +61,10 @@ def _line(one: Compiler) -> str:
     return f"{one.pid:>8}  {doing}  {f'traced by {one.tracer}  ' if one.tracer else ''}{role}"
 
 
-def _only(found: list[Compiler]) -> int:
-    if not found:
+def _only(processes: list[Compiler]) -> int:
+    if not processes:
         raise Problem("no process of yours has Triton loaded", _START)
-    choice = [one for one in found if one.waiting] or [one for one in found if not one.tracer]
+    choice = [one for one in processes if one.waiting] or [one for one in processes if not one.tracer]
     if len(choice) != 1:
         raise Problem(f"{len(choice)} processes could be meant", "choose one: `tracing attach PID`")
     return choice[0].pid

@@ -58,10 +58,10 @@ def _print_compared(runs: RunPair, verdict: ComparisonVerdict, limit: int) -> in
         out.print(Text.assemble(("✗ start", "bold red"), f": {one.title} differs: {one.a} | {one.b}"))
     typed: list[str] = []  # the commands below the first divergence
     launches = False  # some are made differently, so they can be swapped
-    for count, found in enumerate(verdict, 1):
-        launches |= isinstance(found, LaunchDiffers)
+    for count, divergence in enumerate(verdict, 1):
+        launches |= isinstance(divergence, LaunchDiffers)
         if count <= limit:
-            typed += print_divergence(found, runs, ("a", "b"), first=count == 1)
+            typed += print_divergence(divergence, runs, ("a", "b"), first=count == 1)
     for one in (*verdict.results, *verdict.outcomes):
         out.print(Text.assemble(("✗", "red"), f" {one.title} differs: {one.a} | {one.b}"))
     if verdict.found > limit:
@@ -94,7 +94,7 @@ def _deciding(why: ResultCause, runs: RunPair) -> str | None:
 
 
 def _print_json(runs: RunPair, verdict: ComparisonVerdict) -> int:
-    entries = [*_starts(verdict), *(divergence_as_json(found, runs) for found in verdict)]
+    entries = [*_starts(verdict), *(divergence_as_json(divergence, runs) for divergence in verdict)]
     if not entries:
         entries = list(_without_launch(runs, verdict))
     notes = verdict.comparison.notes

@@ -20,19 +20,19 @@ from tracing.report.divergence import divergence_text
 
 
 def print_divergence(
-    found: Divergence, runs: RunPair, names: tuple[str, str], *, first: bool, commands: bool = True
+    divergence: Divergence, runs: RunPair, names: tuple[str, str], *, first: bool, commands: bool = True
 ) -> list[str]:
     """Print one divergence and its evidence; after the first, print and return the commands to type next.
 
     commands -- False: they were printed before
     """
-    site, values = _context(found, runs)
-    for line in divergence_text(found, names, first=first, site=site, values=values):
+    site, values = _context(divergence, runs)
+    for line in divergence_text(divergence, names, first=first, site=site, values=values):
         out.print(line)
     try:
-        for line in _evidence(found, runs):
+        for line in _evidence(divergence, runs):
             out.print(line)
-        typed = hints.of_divergence(found, runs) if first and commands else []
+        typed = hints.of_divergence(divergence, runs) if first and commands else []
     except Problem as problem:  # a run that lost its blobs has launches and digests all the same
         out.print(Text(f"    no more is known: {problem.problem}"))
         return []
@@ -41,28 +41,28 @@ def print_divergence(
     return typed
 
 
-def as_json(found: Divergence, runs: RunPair) -> dict[str, Any]:
+def as_json(divergence: Divergence, runs: RunPair) -> dict[str, Any]:
     """One divergence with its evidence and commands; keys as in docs/compare.md."""
-    site, values = _context(found, runs)
+    site, values = _context(divergence, runs)
     return divergence_json(
-        found, site=site, values=values, evidence=list(evidence(runs, found)),
-        commands=list(hints.of_divergence(found, runs)), decides=hints.deciding(found, runs),
+        divergence, site=site, values=values, evidence=list(evidence(runs, divergence)),
+        commands=list(hints.of_divergence(divergence, runs)), decides=hints.deciding(divergence, runs),
     )  # fmt: skip
 
 
-def _context(found: Divergence, runs: RunPair) -> tuple[Visit | None, list[tuple[int, Any, Any]]]:
+def _context(divergence: Divergence, runs: RunPair) -> tuple[Visit | None, list[tuple[int, Any, Any]]]:
     # the call site, and the elements that differ
-    pair = found.pair
+    pair = divergence.pair
     site = visit(runs[1 if pair.a is None else 0], pair.rank, pair.launch)
-    if not isinstance(found, (InputDiffers, OutputDiffers)) or pair.a is None or pair.b is None:
+    if not isinstance(divergence, (InputDiffers, OutputDiffers)) or pair.a is None or pair.b is None:
         return site, []
     launches = pair.a.index, pair.b.index
-    side: Any = "before" if isinstance(found, InputDiffers) else "after"
-    return site, differing_values(runs, pair.rank, launches, found.position, side)
+    side: Any = "before" if isinstance(divergence, InputDiffers) else "after"
+    return site, differing_values(runs, pair.rank, launches, divergence.position, side)
 
 
-def _evidence(found: Divergence, runs: RunPair) -> Iterator[Text]:
-    for line in evidence(runs, found):
+def _evidence(divergence: Divergence, runs: RunPair) -> Iterator[Text]:
+    for line in evidence(runs, divergence):
         yield Text(f"    → {line}")
-    if decides := hints.deciding(found, runs):
+    if decides := hints.deciding(divergence, runs):
         yield Text(f"    decides   {decides}")

@@ -20,11 +20,11 @@ def execute(
     target: Annotated[str, typer.Option(help="What kernels are compiled for without a GPU.")] = "sm_90",
     seed: Annotated[int, typer.Option(help="Seed of torch's random generators.")] = 0,
     kernel: Annotated[str | None, typer.Option(help="As for `tracing debug`.")] = None,
-    which: Annotated[str | None, typer.Option("--pass", help="The recorded pass to run again.")] = None,
+    which: Annotated[str | None, typer.Option("--pass", help="The recorded pass to rerun.")] = None,
     stage: Annotated[str | None, typer.Option(help="Of that pass.")] = None,
     runs: Runs = RUNS,
 ) -> None:
-    """Run a case once, compiled, recording nothing; with --pass, run that pass of a run again, alone."""
+    """Run a case once, compiled, recording nothing; with --pass, run only that pass of a run."""
     if which is not None:
         run = open_derived(what, runs)
         chosen = analysis.compilation(run, kernel)

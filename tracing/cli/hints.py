@@ -34,38 +34,38 @@ from tracing.report.comparison import incomparable
 from tracing.store.recorded_launch import find_launch
 
 
-def of_divergence(found: Divergence, runs: RunPair) -> list[str]:
+def of_divergence(divergence: Divergence, runs: RunPair) -> list[str]:
     """The commands that lead from a divergence to its cause; none that the run, or the device, cannot answer.
 
     A difference in an input leads to who wrote it, never to the passes of the kernel that reads it.
     """
-    if isinstance(found, LaunchDiffers):
-        return _of_launch_difference(found, runs)
-    if isinstance(found, OutputDiffers):
-        return _of_output(found, runs)
-    if isinstance(found, InputDiffers):
-        return _of_input(found, runs)
-    if isinstance(found, OrderDiffers):
-        pairs = (found.pair, found.other)
+    if isinstance(divergence, LaunchDiffers):
+        return _of_launch_difference(divergence, runs)
+    if isinstance(divergence, OutputDiffers):
+        return _of_output(divergence, runs)
+    if isinstance(divergence, InputDiffers):
+        return _of_input(divergence, runs)
+    if isinstance(divergence, OrderDiffers):
+        pairs = (divergence.pair, divergence.other)
         launches = sorted(one.b.index for one in pairs if one.b is not None)
         return [_show(runs[1], index) for index in launches]
-    side = 0 if found.pair.b is None else 1
-    return [_show(runs[side], found.pair.launch.index)]
+    side = 0 if divergence.pair.b is None else 1
+    return [_show(runs[side], divergence.pair.launch.index)]
 
 
 def _show(run: store.Run, launch: int) -> str:
     return f"tracing show {quote(str(run.path))} --launch {launch}"
 
 
-def _of_input(found: InputDiffers, runs: RunPair) -> list[str]:
+def _of_input(difference: InputDiffers, runs: RunPair) -> list[str]:
     # the producer; without one, the reader, whose call site is where the program is to be read
-    assert found.pair.a is not None and found.pair.b is not None
-    cause, reader = found.cause, (found.pair.a.index, found.pair.b.index)
+    assert difference.pair.a is not None and difference.pair.b is not None
+    cause, reader = difference.cause, (difference.pair.a.index, difference.pair.b.index)
     if isinstance(cause, OtherTensor):
         return [_show(run, index) for run, index in zip(runs, reader, strict=True)]
     if isinstance(cause, Overrun):
         run, index = _made(cause.writer, runs)
-        return [_show(run, index), *_reproduced(run, index, found.pair.rank)]
+        return [_show(run, index), *_reproduced(run, index, difference.pair.rank)]
     if isinstance(cause, Uninitialised):
         producer = [_show(*_made(cause.writer, runs))] if cause.writer else []
         certain = cause.elements is not None  # the interpreter saw which elements nobody wrote
@@ -91,20 +91,20 @@ def _reproduced(run: store.Run, index: int, rank: int) -> list[str]:
     return _repro(run, launch, rank, _is_kept(run, launch, rank))
 
 
-def _of_output(found: OutputDiffers, runs: RunPair) -> list[str]:
-    launch, rank = found.pair.b, found.pair.rank
+def _of_output(difference: OutputDiffers, runs: RunPair) -> list[str]:
+    launch, rank = difference.pair.b, difference.pair.rank
     assert launch is not None
-    if launch.kernel.kind != "triton" or found.doubt == "addresses":
+    if launch.kernel.kind != "triton" or difference.doubt == "addresses":
         return [_show(runs[1], launch.index)]  # what lies at an address was not recorded
-    if isinstance(found.doubt, ReadOutside):
+    if isinstance(difference.doubt, ReadOutside):
         return [_show(runs[1], launch.index), *_reproduced(runs[1], launch.index, rank)]
-    if found.doubt:
-        return [*_replay(runs, found), *_reproduced(runs[1], launch.index, rank)]
-    return [*_replay(runs, found), *of_launch(runs[1], launch, rank)]
+    if difference.doubt:
+        return [*_replay(runs, difference), *_reproduced(runs[1], launch.index, rank)]
+    return [*_replay(runs, difference), *of_launch(runs[1], launch, rank)]
 
 
-def _replay(runs: RunPair, found: OutputDiffers) -> list[str]:
-    launch, rank = found.pair.b, found.pair.rank
+def _replay(runs: RunPair, difference: OutputDiffers) -> list[str]:
+    launch, rank = difference.pair.b, difference.pair.rank
     if launch is None or launch.kernel.kind != "triton":
         return []
     whose = f" --rank {rank}" if rank else ""
@@ -112,17 +112,17 @@ def _replay(runs: RunPair, found: OutputDiffers) -> list[str]:
     return [f"tracing replay {quote(str(runs[1].path))} {of_it} --against {quote(str(runs[0].path))}"]
 
 
-def _of_launch_difference(found: LaunchDiffers, runs: RunPair) -> list[str]:
-    kernel = quote(found.pair.launch.kernel_name)
-    if found.tuned:
+def _of_launch_difference(difference: LaunchDiffers, runs: RunPair) -> list[str]:
+    kernel = quote(difference.pair.launch.kernel_name)
+    if difference.tuned:
         return [
             f"tracing winners {quote(str(runs[0].path))} --output winners.json",
             _again(runs[1], "--winners", "winners.json"),
         ]
-    if any(change.name == "kernel" for change in found.changes):
-        pairs = zip(runs, (found.pair.a, found.pair.b), strict=True)
+    if any(change.name == "kernel" for change in difference.changes):
+        pairs = zip(runs, (difference.pair.a, difference.pair.b), strict=True)
         return [_show(run, launch.index) for run, launch in pairs if launch is not None]
-    if found.code is not None and found.code.stage != "source":
+    if difference.code is not None and difference.code.stage != "source":
         return [f"tracing passes {quote(str(run.path))} --kernel {kernel} --changed" for run in runs]
     return [of_results(*runs)] if differing_results(*runs) and _can_swap(runs) else []
 
@@ -132,27 +132,27 @@ def _can_swap(runs: RunPair) -> bool:
     return all(run.info.world_size == 1 for run in runs)
 
 
-def of_parting(run: store.Run, found: Parting) -> list[str]:
+def of_parting(run: store.Run, parting: Parting) -> list[str]:
     """The commands that lead from where ranks parted to the cause."""
-    event = found.event
+    event = parting.event
     if event.row is None or event.way is None:
         return []
     process = next(one for one in run.processes() if store.rank_of(one) == event.rank)
     launch = run.joiner(process).launch(event.row)
-    if found.kind == "output":
+    if parting.kind == "output":
         return of_launch(run, launch, event.rank)
-    if found.kind != "launch":  # what it reads differs, or not every rank launches it
+    if parting.kind != "launch":  # what it reads differs, or not every rank launches it
         return [_show(run, launch.index)]
     tuned = any(one.first.kernel == launch.kernel_name and not one.agreed for one in choices(run))
     winners = [f"tracing winners {quote(str(run.path))}"] if tuned else []
     return [*winners, *_repro(run, launch, event.rank, _is_kept(run, launch, event.rank))]
 
 
-def deciding(found: Divergence, runs: tuple[store.Run, store.Run]) -> str | None:
+def deciding(divergence: Divergence, runs: tuple[store.Run, store.Run]) -> str | None:
     """The command that decides what a divergence leaves open; None: it leaves nothing open."""
-    if accused(found).certain:
+    if accused(divergence).certain:
         return None
-    facts = None if isinstance(found, OutputDiffers) else of_facts(*runs)
+    facts = None if isinstance(divergence, OutputDiffers) else of_facts(*runs)
     return facts or of_unwritten(runs[1])
 
 
@@ -172,7 +172,7 @@ def of_kernel(run: store.Run, kernel: str, compilation: Compilation, launch: int
     """What can be asked about the passes of a kernel; COMMAND stands for one that judges an artefact.
 
     kernel -- a name that means one compilation of the run
-    launch -- one whose inputs were kept: on a GPU it is made again, and needs no command that judges
+    launch -- one whose inputs were kept: on a GPU it is replayed, and needs no command that judges
     """
     of_it = f"{quote(str(run.path))} --kernel {quote(kernel)}"
     artefact = "{ptx}" if compilation.target.startswith("cuda") else "{amdgcn}"
@@ -187,7 +187,7 @@ def of_kernel(run: store.Run, kernel: str, compilation: Compilation, launch: int
 
 
 def of_launch(run: store.Run, launch: KernelLaunch, rank: int = 0) -> list[str]:
-    """What can be asked about one launch and its kernel; records again what the run does not hold.
+    """What can be asked about one launch and its kernel; records what the run does not hold.
 
     Without a GPU the interpreter executes the kernel's source: no pass of the compiler changes a result.
     """

@@ -146,6 +146,6 @@ def _complaint(test: LitTest, passes: tuple[PassText, ...]) -> str:
         return f"the pass fails on its recorded input: {done.stderr.strip()}"
     wrong = filecheck(test.text, done.text, test.filecheck)
     if wrong:
-        return f"it does not give again what was recorded: {wrong}"
+        return f"it does not reproduce what was recorded: {wrong}"
     left_out = optimise(test.text, "test.mlir", OptSettings(split_input_file=True))
     return "" if filecheck(test.text, left_out.text, test.filecheck) else "it passes without the pass too"

@@ -17,7 +17,7 @@ from tracing.errors import Problem
 
 Arguments = Annotated[list[str], typer.Argument(metavar="[FILE|-] [FLAG]...")]
 _RAW = {"ignore_unknown_options": True, "help_option_names": ["--help"]}
-_WITH_VALUE = ("o", "mtriple", "mcpu", "mattr", "filetype", "passes")  # behind "=" or a space
+_WITH_VALUE = ("o", "mtriple", "mcpu", "mattr", "filetype", "passes")  # after "=" or a space
 _LEVEL = re.compile(r"default<(O[0-3])>")
 
 
@@ -37,7 +37,7 @@ class _Call:
 
 
 @app.command("mlir-translate", context_settings=_RAW, rich_help_panel=NARROW)
-def mlir_translate(arguments: Arguments = []) -> None:  # noqa: B006  (typer's way of "none")
+def mlir_translate(arguments: Arguments = []) -> None:  # noqa: B006  (typer's form of "none")
     """Translate MLIR's LLVM dialect to LLVM IR, as `mlir-translate --mlir-to-llvmir` does.
 
     Example: tracing mlir-translate --mlir-to-llvmir kernel.mlir -o kernel.ll
@@ -84,28 +84,28 @@ def llc(arguments: Arguments = []) -> None:  # noqa: B006
         kind = call.flags.get("filetype", "asm")
         if kind not in ("asm", "obj"):
             raise Problem(f"-filetype={kind} cannot be made", "asm and obj can")
-        found = (triple, call.flags.get("mcpu", ""), call.flags.get("mattr", ""))
-        call.write(assembled(call.text, *found, (), binary=kind == "obj"))
+        target = (triple, call.flags.get("mcpu", ""), call.flags.get("mattr", ""))
+        call.write(assembled(call.text, *target, (), binary=kind == "obj"))
 
 
 def _level(flags: Mapping[str, str]) -> str | None:
     if "passes" in flags:
-        found = _LEVEL.fullmatch(flags["passes"])
-        if found is None:
+        level = _LEVEL.fullmatch(flags["passes"])
+        if level is None:
             raise Problem(
-                f"-passes={flags['passes']} is not supported: Triton's bindings run LLVM's default pipelines "
-                "alone",
+                f"-passes={flags['passes']} is not supported: Triton's bindings run only LLVM's default "
+                "pipelines",
                 "-passes='default<O3>'; or LLVM's own opt, which `make llvm` builds",
             )
-        return found[1]
+        return level[1]
     return next((name for name in flags if name.startswith("O")), None)
 
 
 def _triple(text: str) -> str:
-    found = re.search(r'^target triple = "([^"]+)"', text, re.MULTILINE)
-    if found is None:
+    triple = re.search(r'^target triple = "([^"]+)"', text, re.MULTILINE)
+    if triple is None:
         raise Problem("the module names no target", "name one: -mtriple=nvptx64-nvidia-cuda -mcpu=sm_90")
-    return found[1]
+    return triple[1]
 
 
 def _call(arguments: Sequence[str], known: Collection[str]) -> _Call:

@@ -40,11 +40,11 @@ def ranks(
 def _ranks_compared(run: store.Run, limit: int) -> int:
     comparison = RankComparison(run)
     count = 0
-    for count, found in enumerate(comparison, 1):
+    for count, parting in enumerate(comparison, 1):
         if count <= limit:
-            for line in parting_text(found, first=count == 1):
+            for line in parting_text(parting, first=count == 1):
                 out.print(line)
-            for command in hints.of_parting(run, found) if count == 1 else ():
+            for command in hints.of_parting(run, parting) if count == 1 else ():
                 out.print(f"    next      {command}", markup=False)
     _require_two(comparison)
     if count > limit:

@@ -35,7 +35,7 @@ def reduce(
     stage: Annotated[str | None, typer.Option(help="The pass is of this stage: ttir, ttgir or llir.")] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write the IR here.")] = None,
     seconds: Annotated[float, typer.Option(help="What one try of the pass, or of COMMAND, may take.")] = 20.0,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Begin with the whole IR again.")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Restart with the whole IR.")] = False,
     as_json: Json = False,
     runs: Runs = RUNS,
 ) -> None:

@@ -129,7 +129,7 @@ def _repeat_json(series: _Series, one: Repeat) -> dict[str, Any]:
         "differs": one.differs,
         "failure": one.failure or None,
         "pairs": one.pairs,
-        "divergences": [divergence_as_json(found, pair) for found in one.found] if pair else [],
+        "divergences": [divergence_as_json(divergence, pair) for divergence in one.found] if pair else [],
         "results": list(one.results),
         "perturbed": {each.what: each.how for each in one.perturbed if each.how},
     }
@@ -214,44 +214,44 @@ class _Series:
         verdict = ComparisonVerdict.of(reference, run, WINDOW)
         perturbed = tuple(run.records(Perturbed))
         everything = tuple(verdict)
-        found = unasked(everything, perturbed)
+        divergences = unasked(everything, perturbed)
         results = [*verdict.start, *verdict.results]
         failure = outcome.detail if outcome.status == "failed" else ""
         titles = tuple(one.title for one in results)
-        repeat = Repeat(index, found, titles, verdict.comparison.notes.pairs, perturbed, failure)
+        repeat = Repeat(index, divergences, titles, verdict.comparison.notes.pairs, perturbed, failure)
         out.print(f"run {index}: compared with run {number}  [dim]{escape(run.name)}[/]")
         for warning in _warnings(results, failure):
             out.print(f"  [yellow]⚠[/]  {escape(warning)}")
-        self._print_found(found, (reference, run), (f"run {number}", f"run {index}"))
-        if not found:
+        self._print_divergences(divergences, (reference, run), (f"run {number}", f"run {index}"))
+        if not divergences:
             _print_equal(repeat, len(everything))
         advice = "" if self.settings.perturb else hints.of_unwritten(reference)
         for line in report.summary_text(verdict.comparison, advice):
             out.print(Text("  ").append_text(line))
         return repeat
 
-    def _print_found(
-        self, found: tuple[Divergence, ...], runs: tuple[store.Run, store.Run], names: tuple[str, str]
+    def _print_divergences(
+        self, divergences: tuple[Divergence, ...], runs: tuple[store.Run, store.Run], names: tuple[str, str]
     ) -> None:
-        first = found[0].pair.launch.index if found else 0
+        first = divergences[0].pair.launch.index if divergences else 0
         if first > 0:
             last = first - 1
             out.print(f"  {f'launches #0-{last}' if last else 'launch #0'}: equal")
-        for number, one in enumerate(found[: self.settings.limit]):
+        for number, one in enumerate(divergences[: self.settings.limit]):
             commands = number == 0 and one.pair.launch.index not in self.known
             print_divergence(one, runs, names, first=number == 0, commands=commands)
-        self.known |= {one.pair.launch.index for one in found[:1]}
-        if more := len(found[self.settings.limit :]):
-            out.print(f"  {plural(more, 'divergence')} more: `--limit {len(found)}` shows them")
+        self.known |= {one.pair.launch.index for one in divergences[:1]}
+        if more := len(divergences[self.settings.limit :]):
+            out.print(f"  {plural(more, 'divergence')} more: `--limit {len(divergences)}` shows them")
 
     def _conclude(self) -> None:
         if not self.repeats or self.first is None:
             return
         number, reference = self.first
-        found = table(self.repeats)
-        if found.kernels or found.results or found.perturbed:
+        differences = table(self.repeats)
+        if differences.kernels or differences.results or differences.perturbed:
             out.print()
-        for line in report.table_text(found):
+        for line in report.table_text(differences):
             out.print(line)
         for uncovered in uncovered_text([reference]):
             out.print(uncovered)

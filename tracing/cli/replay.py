@@ -114,14 +114,14 @@ def _accused(run: store.Run, other: store.Run | None, *, quiet: bool) -> Launche
     try:
         launches = suspect(first, pair)
         rank = first.pair.rank
-        found: Launches = {
+        recorded: Launches = {
             "a": recorded_launch(run, launches[0], rank),
             "b": recorded_launch(other, launches[1], rank),
         }
-        _require_one_kernel(found)
+        _require_one_kernel(recorded)
     except Problem as problem:
         raise Problem(f"not replayed: {problem.problem}", problem.remedy) from None
-    return found
+    return recorded
 
 
 def _require_one_kernel(launches: Launches) -> None:
@@ -149,7 +149,7 @@ def _text(answer: ReplayAnswer, names: report.RunNames) -> Iterator[str]:
 
 def _json(answer: ReplayAnswer) -> dict[str, object]:
     launches = {side: one.launch for side, one in answer.launches.items()}
-    found = report.replay_json(answer.result, answer.verdict, answer.recorded, launches)
-    found["runs"] = {side: str(one.run.path) for side, one in answer.launches.items()}
-    found["notes"] = list(answer.notes)
-    return found
+    fields = report.replay_json(answer.result, answer.verdict, answer.recorded, launches)
+    fields["runs"] = {side: str(one.run.path) for side, one in answer.launches.items()}
+    fields["notes"] = list(answer.notes)
+    return fields

@@ -1,4 +1,4 @@
-"""Execute launches again in a process of their own, and say what that means."""
+"""Replay launches in a process of their own, and report what that means."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Replaying:
 
     times: int
     fpsan: bool
-    runs: Path  # where a launch is recorded again whose inputs were not kept
+    runs: Path  # where a launch whose inputs were not kept is recorded anew
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class ReplayAnswer:
 
     launches: Mapping[Side, RecordedLaunch]
     recorded: Mapping[Side, Mapping[str, Digest]]  # what the launch left in each run, by argument
-    notes: tuple[str, ...]  # of recording inputs again
+    notes: tuple[str, ...]  # of recording inputs anew
     result: ReplayResult
     verdict: ReplayVerdict
     payloads: ReplayResult | None  # under FpSan
@@ -87,7 +87,7 @@ def _notes(launch: RecordedLaunch, again: RecordedLaunch) -> list[str]:
     numbers = launch.launch.index, again.launch.index
     became = f", where it is launch {numbers[1]}" if numbers[0] != numbers[1] else ""
     where = f"into {again.run.path}"
-    return [f"its inputs were not kept; launch {numbers[0]} was recorded again{became}, {where}"]
+    return [f"its inputs were not kept; launch {numbers[0]} was recorded anew{became}, {where}"]
 
 
 def _payloads(

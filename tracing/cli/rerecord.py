@@ -21,11 +21,11 @@ from tracing.store.winners import write_winners
 
 
 def record_again(recorded: RecordedLaunch, runs: Path) -> LaunchAgain:
-    """Run the case of a launch again, with the same winners of autotuning, and keep the launch's inputs.
+    """Rerun the case of a launch, with the same winners of autotuning, and keep the launch's inputs.
 
     runs -- the folder in which the new run is put
 
-    Raises Problem, with the command that records the whole run, if the launch cannot be had again.
+    Raises Problem, with the command that records the whole run, if the launch cannot be recorded anew.
     """
     run = recorded.run
     typed = f"record the run with them: `{join(recording(run, '--keep-inputs'))}`"
@@ -37,7 +37,7 @@ def record_again(recorded: RecordedLaunch, runs: Path) -> LaunchAgain:
             return launch_again(recorded, _Commands(run, runs, Path(folder)))
         except subprocess.CalledProcessError as error:
             last = next(iter(error.stderr.strip().splitlines()[-1:]), f"exit status {error.returncode}")
-            raise Problem(f"{why}, and recording it again failed: {last.strip()}", typed) from None
+            raise Problem(f"{why}, and recording it anew failed: {last.strip()}", typed) from None
         except Problem as problem:
             raise Problem(problem.problem, problem.remedy or typed) from None
 
@@ -47,7 +47,7 @@ class _Commands:
 
     def __init__(self, run: store.Run, runs: Path, folder: Path) -> None:
         self._run, self._runs, self._folder = run, runs, folder
-        self._winners: Sequence[str] = ()  # an autotuner that measures again may take another configuration
+        self._winners: Sequence[str] = ()  # an autotuner that measures anew may take another configuration
         if chosen := choices(run):
             path = folder / "winners.json"
             write_winners(path, run.info.environment, [one.first for one in chosen])

@@ -32,7 +32,7 @@ def resume(
         str | None, typer.Option(help="A kernel by name, by the first digits of its hash, or NAME#2.")
     ] = None,
     stage: Annotated[str | None, typer.Option(help="The pass is of this stage: ttir, ttgir or llir.")] = None,
-    after: Annotated[bool, typer.Option("--after", help="Start behind the pass, not before it.")] = False,
+    after: Annotated[bool, typer.Option("--after", help="Start after the pass, not before it.")] = False,
     ir: Annotated[Path | None, typer.Option(help="Start with this file, not with the recorded IR.")] = None,
     to: Annotated[str | None, typer.Option(help="End with this artefact: ttgir, llir, ptx, cubin …")] = None,
     output: Annotated[
@@ -156,5 +156,5 @@ def _assembler(chosen: Compilation, recorded: Mapping[str, bytes], ptx: str, mad
         return False, "differs, as its PTX does"
     arch = int(chosen.target.removeprefix("cuda:"))
     name = next((f"{one.name} {one.version}" for one in assemblers(arch)), "ptxas")
-    found = difference(was, recorded["cubin"], made, target=chosen.target, options=chosen.options)
-    return True, f"another cubin of the same PTX, by {name}: {found.reason}"
+    change = difference(was, recorded["cubin"], made, target=chosen.target, options=chosen.options)
+    return True, f"another cubin of the same PTX, by {name}: {change.reason}"

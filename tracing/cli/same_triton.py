@@ -19,5 +19,5 @@ def require_same_triton(run: store.Run, action: str, why: str = "") -> None:
     needed = f"; {why}" if why else ""
     raise Problem(
         f"{run.path} was recorded with Triton {recorded}, and this is {here}{needed}",
-        f"{action} with Triton {recorded}, or record it again here",
+        f"{action} with Triton {recorded}, or record it anew here",
     )

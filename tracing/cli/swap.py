@@ -95,8 +95,10 @@ def swapped(
         with environment.changed(variables(b)), _program(b, version, close) as program:
             reruns = _cache(b, program, close)
             goal = Goal(wanted, swap_plan.results(b), close)
-            found = search(goal, planned.candidates, reruns, program.launched, each_launch=each_launch)
-            events = _printed(found, close, quiet=as_json)
+            search_events = search(
+                goal, planned.candidates, reruns, program.launched, each_launch=each_launch
+            )
+            events = _printed(search_events, close, quiet=as_json)
     except KeyboardInterrupt:
         raise Problem("interrupted", "the same command goes on from there") from None
     blame = events[-1] if isinstance(events[-1], ToBlame) else None
@@ -122,10 +124,10 @@ def _planned(a: store.Run, b: store.Run, version: VersionOption | None, *, quiet
     return planned
 
 
-def _printed(found: Iterable[SwapEvent], close: bool, *, quiet: bool) -> list[SwapEvent]:
+def _printed(search_events: Iterable[SwapEvent], close: bool, *, quiet: bool) -> list[SwapEvent]:
     events = []
     with _Printer(close, quiet) as printer:
-        for event in found:
+        for event in search_events:
             printer.show(event)
             events.append(event)
     return events

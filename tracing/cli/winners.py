@@ -40,18 +40,18 @@ def winners(
     Exit status: 0; 1 if ranks chose differently; 2 if there is no such run.
     """
     run = store.open_run(name, runs)
-    found = choices(run)
-    ranks = sorted({rank for choice in found for rank in choice.by_rank})
-    for choice in found if not as_json else ():
+    chosen = choices(run)
+    ranks = sorted({rank for choice in chosen for rank in choice.by_rank})
+    for choice in chosen if not as_json else ():
         for line in choice_text(choice, ranks):
             out.print(line)
-    unlike = [choice for choice in found if not choice.agreed]
+    unlike = [choice for choice in chosen if not choice.agreed]
     if as_json:
-        print(json.dumps(winners_json(run, found), indent=2))
+        print(json.dumps(winners_json(run, chosen), indent=2))
     else:
-        out.print(_summary(len(found), len(unlike), ranks))
+        out.print(_summary(len(chosen), len(unlike), ranks))
     if output is not None:
-        _write(output, run, found)
+        _write(output, run, chosen)
         if not as_json:
             out.print(f"written: {output}", markup=False)
     raise typer.Exit(1 if unlike else 0)
@@ -67,10 +67,10 @@ def _summary(count: int, unlike: int, ranks: Sequence[int]) -> str:
     return f"{told} on {ranks_text(ranks)}: {agree}"
 
 
-def _write(path: Path, run: store.Run, found: Sequence[Choice]) -> None:
-    if not found:
+def _write(path: Path, run: store.Run, chosen: Sequence[Choice]) -> None:
+    if not chosen:
         raise Problem(f"{run.path} has no winners to freeze", "record a case whose kernels are autotuned")
-    write_winners(path, run.info.environment, [choice.first for choice in found])
+    write_winners(path, run.info.environment, [choice.first for choice in chosen])
 
 
 def print_taken(

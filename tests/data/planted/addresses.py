@@ -9,7 +9,7 @@ A2's tensors lie elsewhere.
 - poked [address]: host or kernel of * or undecided; runs b. The host changes memory that only the table
   names.
 - swapped [address]: host or kernel of gather or operator of aten::* or undecided. Two pointers of the table
-  change places.
+  are swapped.
 - other [address]: configuration of fetch or kernel of fetch or undecided. The integer is the address of
   another tensor.
 """

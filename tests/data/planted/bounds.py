@@ -7,7 +7,7 @@ A2 has wider gaps. Both runs hold the same fault: with a gap it does no harm.
 - before [bounds]: out of bounds of lead; launch 1; argument out_ptr. The kernel writes 4 elements before its
   slice.
 - load [bounds]: out of bounds of total; argument in_ptr. The kernel sums 16 elements past its slice.
-- indexed [bounds]: out of bounds of place; launch 5; argument out_ptr. An index points past the slice.
+- indexed [bounds]: out of bounds of scatter; launch 5; argument out_ptr. An index points past the slice.
 - value [bounds]: out of bounds of total or kernel of total; argument in_ptr. What lies past the slice of the
   reader is filled with another number by an operator.
 - mask [bounds]: code of trim or out of bounds of trim; launch 7. The kernel lost its mask.
@@ -60,7 +60,7 @@ def total(in_ptr, out_ptr, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def place(index_ptr, out_ptr, BLOCK: tl.constexpr):
+def scatter(index_ptr, out_ptr, BLOCK: tl.constexpr):
     index = tl.load(index_ptr + tl.arange(0, BLOCK))
     tl.store(out_ptr + index, index * 1.5)
 
@@ -75,7 +75,7 @@ NEAR = {  # the slice that has its neighbour next to it
     "store": "fill",
     "before": "lead",
     "load": "total",
-    "indexed": "place",
+    "indexed": "scatter",
     "atomic": "count",
     "unharmed": "fill",
 }
@@ -88,9 +88,9 @@ class Pool:
         self.memory, self.used, self.gap = x.new_zeros(4096), 64, gap
 
     def slice(self, n: int, gap: bool = True) -> torch.Tensor:
-        found = self.memory[self.used : self.used + n]
+        part = self.memory[self.used : self.used + n]
         self.used += n + (self.gap if gap else 0)
-        return found
+        return part
 
 
 def build(device: str, fault: str = "none", variant: int = 0) -> Workload:
@@ -103,7 +103,7 @@ def build(device: str, fault: str = "none", variant: int = 0) -> Workload:
         filled, after = pool.slice(48, near != "fill"), pool.slice(16)
         ahead, led = pool.slice(16, near != "lead"), pool.slice(32)
         summed, behind = pool.slice(48, near != "total"), pool.slice(16)
-        placed, second = pool.slice(16, near != "place"), pool.slice(16)
+        placed, second = pool.slice(16, near != "scatter"), pool.slice(16)
         counted, third = pool.slice(16, near != "count"), pool.slice(16)
         trimmed, fourth = pool.slice(48, False), pool.slice(16)
         for number, neighbour in enumerate((after, ahead, behind, second, third, fourth)):
@@ -119,7 +119,7 @@ def build(device: str, fault: str = "none", variant: int = 0) -> Workload:
         scale[(1,)](filled[:16], outs[0], 3.5 if fault == "factor" else 2.5, BLOCK=16)
         scale[(1,)](led[:16], outs[1], 2.5, BLOCK=16)
         total[(1,)](summed, outs[2], BLOCK=64)
-        place[(1,)](index, placed, BLOCK=8)
+        scatter[(1,)](index, placed, BLOCK=8)
         count[(1,)](index, counted, BLOCK=8)
         trim[(1,)](trimmed, 48, BLOCK=64)
         for neighbour, out in zip((after, ahead, second, third, fourth), outs[3:], strict=True):

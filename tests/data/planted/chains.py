@@ -4,9 +4,9 @@ A2 adds in another order, which gives the same bits.
 
 - factor [operator]: configuration of scale; launch 0. The first kernel has another factor.
 - code [operator]: code of scale; launch 0. The first kernel has another constant.
-- inserted [operator]: operator of aten::mul_*; runs b; read by shift as in_ptr at 1. B alone multiplies
+- inserted [operator]: operator of aten::mul_*; runs b; read by shift as in_ptr at 1. Only B multiplies
   between mm and add.
-- dropped [operator]: operator of aten::add*; runs a; read by shift as in_ptr at 1. A alone adds.
+- dropped [operator]: operator of aten::add*; runs a; read by shift as in_ptr at 1. Only A adds.
 - other [operator]: operator of aten::sub* or operator of aten::add*; read by shift as in_ptr at 1. A adds, B
   subtracts.
 - alpha [operator]: operator of aten::add* or undecided; read by shift as in_ptr at 1. Both add, with another

@@ -1,6 +1,6 @@
 """Kernels made by a function: of equal text, with what they close over or are given as a constexpr.
 
-A2 makes each kernel again before its launch.
+A2 makes each kernel anew before its launch.
 
 - factor [code]: code of step; launch 0. A constant that the kernel closes over.
 - helper [code]: code of step; launch 1. A helper that the kernel closes over.

@@ -13,9 +13,9 @@ A2 writes the same grid and the same options in another form.
 - dtype [configuration]: configuration of shift; launch 1; hidden. The input is float64.
 - shape [configuration]: configuration of shift; launch 1; hidden. The input is passed as 8 by 8.
 - stride [configuration]: configuration of minus; launch 2; hidden. The input is passed transposed.
-- swapped [configuration]: configuration of minus or undecided; launch 2. Two arguments of one shape change
-  places.
-- absent [configuration]: configuration of minus; launch 2. None in place of a tensor.
+- swapped [configuration]: configuration of minus or undecided; launch 2. Two arguments of one shape are
+  swapped.
+- absent [configuration]: configuration of minus; launch 2. None instead of a tensor.
 - late [configuration]: configuration of scale; launch 3; hidden. 8 warps in the second launch of a kernel.
 """
 

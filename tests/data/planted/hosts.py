@@ -15,7 +15,7 @@ A2 writes what is there already, by its address.
   which torch's dispatcher tells nobody.
 - thread [writer]: host; runs b; read by shift as in_ptr at 1. By another thread.
 - in_a [writer] (A = fault=numpy,variant=0; A2 = fault=numpy,variant=1; B = fault=none,variant=1): host; runs
-  a; read by shift as in_ptr at 1. In A alone.
+  a; read by shift as in_ptr at 1. Only in A.
 - in_both [writer] (A = fault=numpy,variant=0; A2 = fault=numpy,variant=1; B = fault=other,variant=1): host;
   runs ab; read by shift as in_ptr at 1. Other numbers in each.
 - feed [writer]: host; read by shift as limit_ptr at 1. What both runs feed by numpy differs.

@@ -4,7 +4,7 @@
 
 - idle [missing]: equal or missing of idle; hidden. B has no launch that writes a buffer that nothing reads.
 - surplus [missing]: equal or missing of idle; hidden. B has one such launch more.
-- repeated [missing]: equal or missing of scale; hidden. B launches a kernel again, which writes the same.
+- repeated [missing]: equal or missing of scale; hidden. B launches a kernel twice, which writes the same.
 - idle_scalar [missing]: configuration of shift; launch 2; after missing of idle. B has no such launch, and a
   kernel after it another scalar.
 - surplus_poke [missing]: host; read by shift as in_ptr at 4; after missing of idle. B has one more, and the
@@ -14,7 +14,7 @@
 - last [missing]: missing of shift; runs a. B lacks the last launch.
 - end [missing]: missing of double; runs b. B has a launch more at the end, which changes a result.
 - first [missing]: missing of double; runs b. B has a launch more at the start, which changes the input.
-- replaced [missing]: missing of * or code of *. Another kernel is launched in the place of one.
+- replaced [missing]: missing of * or code of *. Another kernel is launched instead of one.
 - operator_later [missing]: operator of aten::add_*; runs b; after missing of idle. B lacks an idle launch,
   and has an operator more after it.
 - two [missing]: missing of scale; runs a. B lacks two launches in a row.

@@ -12,7 +12,7 @@ A2 counts its iterations by another tensor, which nothing reads.
 - extra [loop]: missing of scale; runs b. One iteration more, at the end.
 - shorter [loop]: missing of scale; runs a. One iteration less, at the end.
 - code [loop]: code of shift; launch 5; iteration 2. Iteration 2 launches another kernel of the same name.
-- swapped [loop]: order. The two launches of iteration 4 change places.
+- swapped [loop]: order. The two launches of iteration 4 are swapped.
 - other [loop]: equal or missing of idle; hidden. An idle launch in iteration 1, for which nothing else
   changes.
 - shadowed [loop]: configuration of scale; launch 13; after missing of idle. An idle launch in iteration 1,

@@ -5,7 +5,7 @@ A2 makes the second before the first.
 - second [code]: code of step; launch 1. The second has another constant.
 - first [code]: code of step; launch 0. The first has another constant.
 - swapped [order]: order of step or code of step. The second is launched first, on the same buffers.
-- repeated [code]: code of step; launch 1. The first is launched in place of the second.
+- repeated [code]: code of step; launch 1. The first is launched instead of the second.
 - other [code]: code of step; launch 2. One more launch of the first is one of the second.
 - scalar [configuration]: configuration of step; launch 1. The second has another argument.
 """

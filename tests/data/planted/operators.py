@@ -2,9 +2,9 @@
 
 A2 runs operators whose results nobody uses.
 
-- added [operator]: operator of aten::add_*; runs b; read by shift as in_ptr at 1. B alone adds in place.
-- missing [operator]: operator of aten::mul_*; runs a; read by shift as in_ptr at 1. A alone multiplies in
-  place.
+- added [operator]: operator of aten::add_*; runs b; read by shift as in_ptr at 1. Only B adds in place.
+- missing [operator]: operator of aten::mul_*; runs a; read by shift as in_ptr at 1. Only A multiplies
+  in place.
 - other [operator]: operator of aten::*; runs ab; read by shift as in_ptr at 1. A multiplies, B divides.
 - scalar [operator]: operator of aten::mul_* or undecided; read by shift as in_ptr at 1. Both multiply, by
   other numbers.

@@ -1,19 +1,19 @@
-"""Launches on two buffers that change places.
+"""Launches on two buffers, in swapped order.
 
 A2 launches what is independent in another order.
 
-- dependent [order]: order. Doubling and increasing the same buffer change places.
+- dependent [order]: order. Doubling and increasing the same buffer are swapped.
 - fills [order]: order or configuration of fill. Two launches that fill the same buffer: the last one counts.
 - reader [order]: order. A copy is taken after the buffer is doubled, not before.
 - rotated [order]: order. The first of three dependent launches comes last.
-- overlapping [order]: order. Launches on halves that overlap change places.
+- overlapping [order]: order. Launches on halves that overlap are swapped.
 - operator [order]: order or operator of aten::* or undecided. An operator comes after a kernel, not before.
 - same [order]: order or configuration of copy. Two launches of one kernel, the second of which reads what the
   first writes.
-- factor [order]: configuration of fill. A scalar differs, and independent launches change places, too.
-- disjoint [order]: equal; hidden. Launches on disjoint slices of one buffer change places.
-- independent [order]: equal; hidden. Launches of one kernel on two buffers change places.
-- readers [order]: equal; hidden. Two readers of one buffer change places.
+- factor [order]: configuration of fill. A scalar differs, and independent launches are swapped, too.
+- disjoint [order]: equal; hidden. Launches on disjoint slices of one buffer are swapped.
+- independent [order]: equal; hidden. Launches of one kernel on two buffers are swapped.
+- readers [order]: equal; hidden. Two readers of one buffer are swapped.
 - far [order]: equal; hidden. A launch moves past three others that are independent.
 """
 

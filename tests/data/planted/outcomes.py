@@ -4,8 +4,8 @@ Two runs that fail alike are compared in part.
 
 Recordings: A = fault=none; A2 = fault=none
 
-- eager [failure] (B = fault=eager): outcome; failing. B alone fails, before its first launch.
-- compiled [failure] (B = fault=compiled): outcome; failing. B alone fails, after its launches.
+- eager [failure] (B = fault=eager): outcome; failing. Only B fails, before its first launch.
+- compiled [failure] (B = fault=compiled): outcome; failing. Only B fails, after its launches.
 - alike [failure] (A = fault=eager; A2 = fault=eager; B = fault=eager): in part; failing. Both fail alike in
   eager.
 - late [failure] (A = fault=compiled; A2 = fault=compiled; B = fault=compiled): in part; failing. Both fail

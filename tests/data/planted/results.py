@@ -5,12 +5,12 @@ A2 builds its set in another order.
 - dtype [result]: result. The same bytes are int32, not float32.
 - shape [result]: result. A tensor is 4 by 16, not 8 by 8.
 - stride [result]: result or operator of aten::clone. Equal elements lie column by column.
-- absent [result]: result. None in place of a tensor.
-- present [result]: result. A tensor in place of None.
+- absent [result]: result. None instead of a tensor.
+- present [result]: result. A tensor instead of None.
 - number [result]: result. 4, not 3.
 - fraction [result]: result. 0.25, not 0.5.
 - sign [result]: result. 0.0, not -0.0.
-- infinite [result]: result. An infinity in place of a NaN.
+- infinite [result]: result. An infinity instead of a NaN.
 - string [result]: result. Another string.
 - boolean [result]: result. False, not True.
 - key [result]: result. A key of the dictionary has another name.

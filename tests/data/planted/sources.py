@@ -1,4 +1,4 @@
-"""Kernels whose source is edited between two recordings, as a person edits a file and runs it again.
+"""Kernels whose source is edited between two recordings, as a person edits a file and reruns it.
 
 Recordings: A = plain; A2 = `# The kernels.` => `# The kernels,\n# of which none has changed.\n`
 

@@ -7,10 +7,10 @@ A2's autotuner has another losing configuration.
 - warps [configuration]: winner of shift; launch 1; hidden. A configuration with other warps wins.
 - grid [configuration]: configuration of shift; launch 1. The grid leaves a block out.
 - scalar [configuration]: configuration of shift; launch 1. Another scalar.
-- beside [configuration]: configuration of scale; launch 0; hidden. The kernel without an autotuner has other
-  warps.
+- other_kernel [configuration]: configuration of scale; launch 0; hidden. The kernel without an autotuner
+  has other warps.
 - code [code]: code of shift; launch 1. The tuned kernel has another constant.
-- single [configuration] (A = fault=alone,variant=0; A2 = fault=alone,variant=0; B = fault=single,variant=0):
+- single [configuration] (A = fault=only,variant=0; A2 = fault=only,variant=0; B = fault=single,variant=0):
   winner of shift or configuration of shift; launch 1; hidden. The only configuration of the tuner is another
   one.
 - untuned [configuration]: configuration of shift; launch 1; hidden. The program launches the kernel without
@@ -58,7 +58,7 @@ FIRST = {
 
 def build(device: str, fault: str = "none", variant: int = 0) -> Workload:
     first, other = FIRST.get(fault, config(16)), config(64 if variant else 32)
-    configs = [first] if fault in ("alone", "single") else [first, other]
+    configs = [first] if fault in ("only", "single") else [first, other]
     shift = shifting(2 if fault == "code" else 1)
     tuned = triton.autotune(configs, ["n"], do_bench=lambda call, quantiles: (call(), [1.0] * 3)[1])(shift)
     less = 1 if fault == "grid" else 0
@@ -66,7 +66,7 @@ def build(device: str, fault: str = "none", variant: int = 0) -> Workload:
     @torch.compiler.disable
     def launches(x: torch.Tensor) -> torch.Tensor:
         scaled, out = torch.zeros_like(x), torch.zeros_like(x)
-        scale[(4,)](x, scaled, BLOCK=16, num_warps=8 if fault == "beside" else 4)
+        scale[(4,)](x, scaled, BLOCK=16, num_warps=8 if fault == "other_kernel" else 4)
         if fault == "untuned":
             shift[(1,)](scaled, out, 64, 1.5, BIAS=0, BLOCK=64)
             return out

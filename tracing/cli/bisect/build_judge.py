@@ -1,4 +1,4 @@
-"""The judge of `tracing bisect` without a command: a recorded launch made again, on this machine's GPU."""
+"""The judge of `tracing bisect` without a command: replays a recorded launch on this machine's GPU."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def replay_judge(
     device = in_child(device_name, 60)
     if device.failure:
         raise Problem(
-            "without a command the kernel is launched again, and there is no GPU here",
+            "without a command the kernel is launched on the GPU, and there is no GPU here",
             "judge by its artefacts: `tracing bisect RUN --kernel K -- COMMAND {ptx}`",
         )
     recorded = _recorded(run, chosen, index)

@@ -13,13 +13,13 @@ from tracing.model import Compilation
 
 
 class VariantBuilder:
-    """Builds a compilation in other ways than it is."""
+    """Builds variants of a compilation."""
 
     def __init__(self, chosen: Compilation, source: str, history: History, last: str, seconds: float) -> None:
         self._variants = Variants(chosen, source, history, last=last, seconds=seconds)
         backend, _, arch = chosen.target.partition(":")
-        found = assemblers(int(arch)) if backend == "cuda" else []
-        self.assemblers: Sequence[str] = [f"{one.name} {one.version}" for one in found]
+        installed = assemblers(int(arch)) if backend == "cuda" else []
+        self.assemblers: Sequence[str] = [f"{one.name} {one.version}" for one in installed]
 
     def without(self, dropped: frozenset[int], *, afresh: bool) -> Compiled:
         return _compiled(self._variants.without(dropped, afresh=afresh))

@@ -41,7 +41,7 @@ def crash(run: store.Run, chosen: Compilation, seconds: float, repeat: int) -> i
             return 0
         happened = history(chosen, source, seconds=PRINTING * seconds)
     search = _Crash(run, chosen, happened, seconds, repeat)
-    search.mlir(death) if death.index is not None else search.behind_mlir(death)
+    search.mlir(death) if death.index is not None else search.after_mlir(death)
     return 1
 
 
@@ -70,8 +70,8 @@ class _Crash:
         _print(report.died_text(self.chosen.kernel_name, where, step.name, death.said, facts))
         self._provoked(death, index)
 
-    def behind_mlir(self, death: Death) -> None:
-        """It dies in LLVM, in ptxas, or in what a stage does beside its passes."""
+    def after_mlir(self, death: Death) -> None:
+        """Bisect a death in LLVM, in ptxas, or in what a stage does in addition to its passes."""
         if death.part == "ptxas":
             self._ptxas(death)
         elif death.stage in _LLVM_STAGES and death.part.startswith("LLVM"):
@@ -110,21 +110,21 @@ class _Crash:
             seen: list[llvm.PrintedPass] = []
 
             def run(call: Callable[[], Any], seconds: float) -> Ended:
-                found = llvm.limited(call, on, also=number, seconds=seconds)
-                seen.extend(found.passes)
-                return found.ended
+                limited = llvm.limited(call, on, also=number, seconds=seconds)
+                seen.extend(limited.passes)
+                return limited.ended
 
-            found = self._attempt(place, death, run=run)
+            observed = self._attempt(place, death, run=run)
             if itself is not None and itself not in seen:
                 return "skip"  # without some passes LLVM runs others, and counts otherwise
-            return "good" if found is None else "bad" if death.same(found) else "skip"
+            return "good" if observed is None else "bad" if death.same(observed) else "skip"
 
         with err.status("leaving out LLVM's passes"):
-            found = provoking_in_llvm(len(before), verdict)
-        if isinstance(found, str):
-            _print([report.unprovoked_text(layers.LLVM, found)])
+            provoking = provoking_in_llvm(len(before), verdict)
+        if isinstance(provoking, str):
+            _print([report.unprovoked_text(layers.LLVM, provoking)])
             return
-        one = before[found]
+        one = before[provoking]
         show = {"what it did": f"tracing passes {self.where} --llvm --pass {one.index}"}
         _print(report.provoked_text(layers.LLVM, Step(one.index, one.name, one.unit), (), show))
 
@@ -168,8 +168,8 @@ class _Crash:
         def die(dropped: Dropped, from_source: bool) -> Died | None:
             begin = 0 if from_source else min(dropped, default=0)
             place = self.happened.place(begin) if begin else self._start()
-            found = self._attempt(place, death, dropped)
-            return Died(death.same(found), str(found)) if found else None
+            observed = self._attempt(place, death, dropped)
+            return Died(death.same(observed), str(observed)) if observed else None
 
         return die
 

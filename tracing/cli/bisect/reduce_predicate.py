@@ -78,14 +78,14 @@ class Predicate:
 
     def pretty(self, text: str) -> str:
         """A text as MLIR prints it."""
-        found = self._printed(text, generic=False)
-        return found if found.endswith("\n") else f"{found}\n"
+        printed = self._printed(text, generic=False)
+        return printed if printed.endswith("\n") else f"{printed}\n"
 
     def _printed(self, text: str, *, generic: bool) -> str:
-        found = run_passes(text, (), seconds=self._seconds, generic=generic).before
-        if found is None:
+        printed = run_passes(text, (), seconds=self._seconds, generic=generic).before
+        if printed is None:
             raise Problem(f"the IR before {self._record.name} does not parse here", "is it the same Triton?")
-        return found
+        return printed
 
 
 class Dies(Predicate):
@@ -157,16 +157,16 @@ class CompilesBad(Predicate):
         """Judge what is compiled on.
 
         entered -- the IR that enters the stage
-        runs    -- the indices of this pass, and of its runs behind it
+        runs    -- the indices of this pass, and of its later runs
         """
         super().__init__(record, judge.seconds)
         self._judge, self._entered, self._runs = judge, entered, runs
         self._is_right_without = True
 
     def require(self, text: str) -> None:
-        found = self._verdict(text, ())
-        if found != "bad":
-            raise Problem(f"COMMAND says that what is compiled of the whole is {found or 'nothing'}")
+        verdict = self._verdict(text, ())
+        if verdict != "bad":
+            raise Problem(f"COMMAND says that what is compiled of the whole is {verdict or 'nothing'}")
         self._is_right_without = self._verdict(text, self._runs) != "bad"
         if not self._is_right_without:
             name = self._record.name

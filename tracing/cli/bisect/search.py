@@ -89,7 +89,7 @@ def _searched(one: _Search, probes: Probes) -> int:
     try:
         return one.status()
     except Contradiction as contradiction:
-        err.print(Text(f"{contradiction}: everything is built from the source and judged again", "dim"))
+        err.print(Text(f"{contradiction}: everything is built from the source and judged anew", "dim"))
     probes.forget()
     one.bisection.from_source = True
     try:
@@ -224,58 +224,58 @@ class _Search:
         if not self.probes.verdicts["good"]:
             _print([report.never_text("bad", self.probes.verdicts.total())])
 
-    def _print_first_bad(self, found: FirstBad, *, believed: bool) -> None:
-        _print(report.first_bad_text(found, self._facts(found), believed=believed))
-        _print(report.difference(*self._texts(found)))
-        _print(report.reproduction(self._commands(found)))
+    def _print_first_bad(self, first_bad: FirstBad, *, believed: bool) -> None:
+        _print(report.first_bad_text(first_bad, self._facts(first_bad), believed=believed))
+        _print(report.difference(*self._texts(first_bad)))
+        _print(report.reproduction(self._commands(first_bad)))
         if believed:
-            _print(report.believed_text(found))
+            _print(report.believed_text(first_bad))
 
-    def _print_answer(self, found: Answer) -> None:
-        if isinstance(found, Undecided):
-            _print(report.undecided_text(found))
-        elif isinstance(found, Changed):
-            one = self.happened.passes[found.step.index]
-            _print(report.changed_text(found))
+    def _print_answer(self, answer: Answer) -> None:
+        if isinstance(answer, Undecided):
+            _print(report.undecided_text(answer))
+        elif isinstance(answer, Changed):
+            one = self.happened.passes[answer.step.index]
+            _print(report.changed_text(answer))
             _print(report.difference(one.before, one.after or ""))
-            _print(report.reproduction(self._pass_command(found.layer, found.step.index)))
-        elif isinstance(found, FirstSeen):
-            _print(report.first_seen_text(found))
-            _print(report.difference(found.good.snapshot.text, found.bad.snapshot.text))
-            _print(report.reproduction(self._seen_commands(found)))
-            _print(report.believed_text(found))
+            _print(report.reproduction(self._pass_command(answer.layer, answer.step.index)))
+        elif isinstance(answer, FirstSeen):
+            _print(report.first_seen_text(answer))
+            _print(report.difference(answer.good.snapshot.text, answer.bad.snapshot.text))
+            _print(report.reproduction(self._seen_commands(answer)))
+            _print(report.believed_text(answer))
 
-    def _facts(self, found: FirstBad) -> dict[str, str]:
-        if found.layer != layers.MLIR:
+    def _facts(self, first_bad: FirstBad) -> dict[str, str]:
+        if first_bad.layer != layers.MLIR:
             return {}
-        step = self.happened.passes[found.step.index].step
+        step = self.happened.passes[first_bad.step.index].step
         return {
             "arguments": ", ".join(step.arguments) or "none",
             "pipeline": step.pipeline,
             "stage": f"{step.stage}, added at {step.caller}",
         }
 
-    def _texts(self, found: FirstBad) -> tuple[str, str, str]:
-        if found.layer == layers.MLIR:
-            one = self.happened.passes[found.step.index]
+    def _texts(self, first_bad: FirstBad) -> tuple[str, str, str]:
+        if first_bad.layer == layers.MLIR:
+            one = self.happened.passes[first_bad.step.index]
             return one.before, one.after or "", ""
-        return report.built_texts(found)
+        return report.built_texts(first_bad)
 
-    def _commands(self, found: FirstBad) -> dict[str, str]:
-        # what to type to see it again
-        of_pass = self._pass_command(found.layer, found.step.index)
-        return self._judge_commands(found.bad.where, found.good.where) | of_pass
+    def _commands(self, first_bad: FirstBad) -> dict[str, str]:
+        # the commands that reproduce it
+        of_pass = self._pass_command(first_bad.layer, first_bad.step.index)
+        return self._judge_commands(first_bad.bad.where, first_bad.good.where) | of_pass
 
-    def _seen_commands(self, found: FirstSeen) -> dict[str, str]:
-        one = found.bad.snapshot
-        folders = found.bad.judgement.where, found.good.judgement.where
+    def _seen_commands(self, first_seen: FirstSeen) -> dict[str, str]:
+        one = first_seen.bad.snapshot
+        folders = first_seen.bad.judgement.where, first_seen.good.judgement.where
         return self._judge_commands(*folders) | self._pass_command(one.layer, one.step.index)
 
     def _judge_commands(self, bad: str, good: str) -> dict[str, str]:
         if not isinstance(self.judge, CommandJudge):
             return {}
         words = self.judge.words
-        return {"bad again": shlex.join(words(Path(bad))), "good again": shlex.join(words(Path(good)))}
+        return {"judged bad": shlex.join(words(Path(bad))), "judged good": shlex.join(words(Path(good)))}
 
     def _pass_command(self, layer: str, index: int) -> dict[str, str]:
         llvm = {layers.MLIR: "", layers.LLVM: " --llvm"}.get(layer)

@@ -171,21 +171,21 @@ def _print_mlir(run: store.Run, chosen: Compilation, asked: _Question) -> None:
         _print(report.history_text(among, wanted, replacements(run, among, wanted)))
 
 
-def _print_llvm(run: store.Run, chosen: Compilation, found: LlvmPasses, asked: _Question) -> None:
-    for warning in llvm_report.warning_text(found):
+def _print_llvm(run: store.Run, chosen: Compilation, ran: LlvmPasses, asked: _Question) -> None:
+    for warning in llvm_report.warning_text(ran):
         err.print(warning)
     if asked.which is not None:
-        one = analysis.find_pass(found.passes, asked.which, asked.stage)
+        one = analysis.find_pass(ran.passes, asked.which, asked.stage)
         if asked.side is not None:
             print_ir(run, one, asked.side, asked.output)
         else:
-            print_llvm_pass(run, chosen, found, one, asked.locations)
+            print_llvm_pass(run, chosen, ran, one, asked.locations)
         return
-    among = asked.among(analysis.steps(run, _of_stage(found.passes, asked.stage), instructions))
+    among = asked.among(analysis.steps(run, _of_stage(ran.passes, asked.stage), instructions))
     wanted = _wanted(among, asked.grep, asked.op)
-    _print(llvm_report.death_text(found))
+    _print(llvm_report.death_text(ran))
     _print(report.kernel_heading(chosen))
-    _print(llvm_report.llvm_text(found, among) if wanted is None else report.history_text(among, wanted, {}))
+    _print(llvm_report.llvm_text(ran, among) if wanted is None else report.history_text(among, wanted, {}))
 
 
 def _print(lines: Iterable[report.Line]) -> None:
@@ -219,11 +219,11 @@ def _print_kernels(run: store.Run) -> None:
 
 
 def _of_stage(records: Sequence[P], stage: str | None) -> list[P]:
-    found = [one for one in records if stage in (None, one.stage)]
-    if not found and records:
+    selected = [one for one in records if stage in (None, one.stage)]
+    if not selected and records:
         stages = ", ".join(dict.fromkeys(one.stage for one in records))
         raise Problem(f"this kernel has no pass of stage {stage}", f"stages that were recorded: {stages}")
-    return found
+    return selected
 
 
 def _wanted(steps: Sequence[analysis.PassStep[P]], grep: str | None, op: str | None) -> set[str] | None:

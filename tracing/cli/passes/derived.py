@@ -42,7 +42,7 @@ def warn(one: Derivation) -> None:
 
 
 def _derived(run: store.Run, waiting: int) -> list[Derivation]:
-    # gives those that did not end in time, which are asked for again the next time
+    # returns those that did not end in time, which the next command derives
     require_same_triton(run, "open it", f"the IR of {waiting} compilations is not derived yet")
     with err.status(f"deriving the IR of {waiting} compilations") as status:
         from tracing.record.passes.derivation import derive
@@ -50,13 +50,13 @@ def _derived(run: store.Run, waiting: int) -> list[Derivation]:
         def progress(done: int, of: int) -> None:
             status.update(f"IR of {done} of {of} compilations")
 
-        found = derive(run.path, progress=progress, aside=run.aside)
+        derivations = derive(run.path, progress=progress, aside=run.aside)
     left = {(process, one.id) for process, one in run.underived()}
-    return [one for one in found if (one.process, one.compilation) in left]
+    return [one for one in derivations if (one.process, one.compilation) in left]
 
 
 def _note(run: store.Run, missed: Iterable[Derivation]) -> None:
-    # for this process alone: it has tried
+    # for this process only: it has tried
     writer = store.RunWriter(run.put_aside())
     for one in missed:
         writer.append(one)

@@ -1,4 +1,4 @@
-"""What the compiler says where a recorded pass fails: the pass runs again, alone, in a child process."""
+"""What the compiler reports when a recorded pass fails: a child process reruns only that pass."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def unfinished(run: Run) -> list[tuple[PassRecord, str]]:
 
 
 def diagnosed(run: Run, record: PassRecord) -> str:
-    """How a pass ends when it runs again on the IR that it was given."""
+    """How a pass ends when it is rerun on the IR that it was given."""
     from tracing.compiler.child import in_child
     from tracing.compiler.resume import place_before, resume
 
@@ -37,8 +37,8 @@ def diagnosed(run: Run, record: PassRecord) -> str:
     place = place_before(record, passes, run.text)
     ended = in_child(lambda: bool(resume(record.compilation, place, last=record.stage)), SECONDS)
     if not ended.failure:
-        return "run once more, alone, it ends: it failed for want of memory or time, or was interrupted"
+        return "run once more, by itself, it ends: it failed for want of memory or time, or was interrupted"
     lines = dict.fromkeys(line.strip() for line in [*ended.stderr.splitlines(), *ended.failure.splitlines()])
     said = [line for line in lines if any(word in line for word in _WORDS) and not _NOISE.search(line)]
-    died = "ended by" in ended.failure  # by a signal: why is on stderr alone
+    died = "ended by" in ended.failure  # by a signal: why is only on stderr
     return "\n".join([*([ended.failure] if died or not said else []), *said[:LINES]])

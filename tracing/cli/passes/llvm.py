@@ -23,9 +23,9 @@ def derived_llvm(run: store.Run, chosen: Compilation, seconds: float) -> LlvmPas
     Raises Problem where they are not derived yet and cannot be: the compilation did not get to LLVM, or
     another version of Triton is installed than recorded the run.
     """
-    found = llvm_passes(run, chosen)
-    if found is not None and not found.differs:  # another environment may give what was recorded
-        return found
+    derived = llvm_passes(run, chosen)
+    if derived is not None and not derived.differs:  # another environment may give what was recorded
+        return derived
     require_same_triton(run, "ask", "LLVM's passes are not derived yet")
     passes = passes_of(run, chosen)
     if not passes or passes[-1].stage != "llir" or passes[-1].after is None:

@@ -61,13 +61,13 @@ def print_pass(run: store.Run, record: PassRecord, locations: bool) -> None:
 
 
 def print_llvm_pass(
-    run: store.Run, chosen: Compilation, found: LlvmPasses, one: LlvmPass, locations: bool
+    run: store.Run, chosen: Compilation, ran: LlvmPasses, one: LlvmPass, locations: bool
 ) -> None:
     """What a pass of LLVM did, as a diff."""
     heading = list(llvm_report.llvm_pass_heading(chosen, *analysis.steps(run, [one], instructions)))
     before = run.text(one.before)
     if one.after is None:
-        died = bool(found.failure) and one == found.passes[-1]
+        died = bool(ran.failure) and one == ran.passes[-1]
         _print(llvm_report.unprinted_text(heading, before, died=died))
     else:
         _print(heading)

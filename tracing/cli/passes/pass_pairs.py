@@ -67,13 +67,13 @@ def _kernel_pairs(
 ) -> Sequence[tuple[Compilation, Compilation]]:
     if asked.kernels:
         return [_chosen(run_a, run_b, asked.kernels)]
-    found = paired(analysis.compilations(run_a), analysis.compilations(run_b))
-    if not found.pairs:
+    matched = paired(analysis.compilations(run_a), analysis.compilations(run_b))
+    if not matched.pairs:
         raise Problem(
             f"{run_a.path} and {run_b.path} have no kernel in common",
             "name one of each: --kernel KERNEL_OF_A --kernel KERNEL_OF_B",
         )
-    return found.pairs
+    return matched.pairs
 
 
 def _opened(name: str, runs: Path) -> store.Run:
@@ -159,8 +159,8 @@ def _wanted(pairs: PassPairs, which: str, stage: str | None) -> PassPair:
     of_a = [row.a for row in pairs.pairs if row.a is not None]
     of_b = [row.b for row in pairs.pairs if row.a is None and row.b is not None]
     among = of_a if which.isdecimal() or any(one.name == which.partition("#")[0] for one in of_a) else of_b
-    found = analysis.find_pass(among or of_a, which, stage)
-    return next(row for row in pairs.pairs if found in (row.a, row.b))
+    wanted = analysis.find_pass(among or of_a, which, stage)
+    return next(row for row in pairs.pairs if wanted in (row.a, row.b))
 
 
 def _equal_artefacts(
