@@ -76,8 +76,8 @@ def nvdisasm() -> Path | None:
         *(str(Path(folder, "backends/nvidia/bin/nvdisasm")) for folder in _folders(triton)),
         "nvdisasm",
     ]
-    found = (shutil.which(candidate) for candidate in candidates if candidate)
-    return next((Path(path) for path in found if path), None)
+    paths = (shutil.which(candidate) for candidate in candidates if candidate)
+    return next((Path(path) for path in paths if path), None)
 
 
 def use_inductors_ptxas() -> None:
@@ -254,25 +254,25 @@ def stopping(wanted: str, folder: Path) -> dict[str, str]:
 
 def with_variables(own: Mapping[str, str | None]) -> dict[str, str]:
     """The environment of a child that has some variables of its own; None: that it lacks."""
-    found = {**os.environ, **own}
-    return {name: value for name, value in found.items() if value is not None}
+    variables = {**os.environ, **own}
+    return {name: value for name, value in variables.items() if value is not None}
 
 
 def gdb() -> str:
     """The gdb of this machine, or the one that GDB names; raises Problem where there is none with Python."""
     wanted = os.environ.get("GDB") or "gdb"
-    found = shutil.which(wanted)
-    if found is None:
+    path = shutil.which(wanted)
+    if path is None:
         raise Problem(
             f"{wanted} was not found, and gdb is needed for stops in C++", "`make doctor` names the package"
         )
-    probe = [found, "-nx", "-batch", "-ex", "python print(len('four'))"]
+    probe = [path, "-nx", "-batch", "-ex", "python print(len('four'))"]
     if subprocess.run(probe, capture_output=True, text=True, check=False).stdout.strip() != "4":
         raise Problem(
-            f"{found} has no Python, which break-pass needs",
+            f"{path} has no Python, which break-pass needs",
             "install the distribution's gdb, or name another in GDB",
         )
-    return found
+    return path
 
 
 def sources() -> tuple[Path, ...]:

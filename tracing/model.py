@@ -413,7 +413,7 @@ class Compilation(Record, frozen=True, file="compilations"):
     hash: str  # `metadata.hash`: that of `Kernel`
     target: str  # "cuda:90"
     options: Mapping[str, str]  # every option of the backend, each a Python literal
-    source: Blob  # the IR that enters the first stage; compiling it again needs no Python source
+    source: Blob  # the IR that enters the first stage; recompiling it needs no Python source
     file: str | None = None  # where the kernel's Python source begins, "path:line"
     language: str = "triton"  # "gluon": it has no stage "ttir"
     first: str = "ttir"  # the stage that was run first; a later one where an IR file was compiled

@@ -100,7 +100,7 @@ def occupied(meta: TensorMeta) -> npt.NDArray[np.bool_]:
     first = np.zeros((), np.int64)
     for n, stride in zip(meta.shape, meta.stride, strict=True):
         first = np.add.outer(first, np.arange(n) * stride * size)
-    found = np.zeros(stop - start, np.bool_)
+    mask = np.zeros(stop - start, np.bool_)
     for byte in range(size):
-        found[first.reshape(-1) + byte] = True
-    return found
+        mask[first.reshape(-1) + byte] = True
+    return mask

@@ -31,22 +31,22 @@ class Hashing:
             return None
         if _is_hash(value):
             return value
-        found = f"hash_fn returned a {type(value).__name__}"
-        self.failures.append(f"{found}; it must be a number, str, bytes, None or a tuple of these")
+        what = f"hash_fn returned a {type(value).__name__}"
+        self.failures.append(f"{what}; it must be a number, str, bytes, None or a tuple of these")
         return None
 
     def failure(self, *_dispatched: Any) -> dict[str, Any] | None:
         """What failed since the last question: for the call that is being recorded."""
         if not self.failures:
             return None
-        found = {"hash_error": self.failures[0]}
+        log = {"hash_error": self.failures[0]}
         self.failures.clear()
-        return found
+        return log
 
     def of(self, tensors: Mapping[int, list[torch.Tensor]], values: Sequence[Any]) -> dict[int, Any]:
         """The hashes of a call's tensors by position; where the value there is a tuple, a tuple of them."""
-        hashes = {i: tuple(map(self, found)) for i, found in tensors.items()}
-        return {i: found if isinstance(values[i], tuple) else found[0] for i, found in hashes.items()}
+        hashes = {i: tuple(map(self, members)) for i, members in tensors.items()}
+        return {i: hashed if isinstance(values[i], tuple) else hashed[0] for i, hashed in hashes.items()}
 
 
 def _is_hash(value: object) -> bool:

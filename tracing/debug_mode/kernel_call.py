@@ -18,7 +18,7 @@ class TritonKernelCall(UpstreamKernelCall):
 
     grid           -- programs in x, y and z; empty if the launch failed
     args           -- the values, constants left out. A tensor is its short text, `t: f32[128, 128]`, unless
-                      the mode has store_original_args; then it may be written again by later kernels
+                      the mode has store_original_args; then later kernels may overwrite it
     kwargs         -- empty: a launch has named every argument
     pre_hashes     -- index -> hash of each tensor argument before the launch, also of one that is not read:
                       a buffer for output holds whatever was there. An argument that is a tuple is written
@@ -26,7 +26,7 @@ class TritonKernelCall(UpstreamKernelCall):
     post_hashes    -- the same after it
     modified_args  -- what is declared written by the kernel's TTIR, or may be, and what was seen to change.
                       A declared write may rewrite the same bytes or be masked off; a change may come through
-                      another argument that shares the memory. Without hashes, the declared alone
+                      another argument that shares the memory. Without hashes, only what is declared
     log            -- "hash": of the tensors written, "input_hash": of those read, in argument order;
                       "hash_error" or "not_recorded" where there are none, and why
     record         -- "output": clones of the tensors written, in argument order

@@ -6,7 +6,7 @@ named arguments, hashes before and after, and which arguments were written. Laun
 taken, as CUDA's backward runs on threads of its own.
 
 Nothing waits for the device unless hashes are asked for: then every launch is waited for. Clones are ordered
-by streams alone. What is computed to record is not recorded: it is hidden from modes and hooks.
+only by streams. What is computed to record is not recorded: it is hidden from modes and hooks.
 """
 
 from __future__ import annotations
@@ -78,9 +78,9 @@ class DebugMode(TorchDebugMode):  # type: ignore[no-untyped-call, unused-ignore]
         super().__exit__(*exception)  # type: ignore[no-untyped-call, unused-ignore]
         failed = [op for op in self.operators if op.log and "hash_error" in op.log]
         if failed and exception[:1] in ((), (None,)):
-            found = failed[0].log["hash_error"]
+            first_error = failed[0].log["hash_error"]
             raise Problem(
-                f"{len(failed)} of {len(self.operators)} recorded calls lack a hash: {found}",
+                f"{len(failed)} of {len(self.operators)} recorded calls lack a hash: {first_error}",
                 "without hash_fn, log_tensor_hashes() takes a digest of any tensor",
             )
 
@@ -127,7 +127,7 @@ class DebugMode(TorchDebugMode):  # type: ignore[no-untyped-call, unused-ignore]
     @untraced
     def before(self, site: Site, values: Sequence[Any], stream: int, grid: Grid | None) -> _Launched:
         call = TritonKernelCall(site.name, site.names, values, self.call_depth + 1)
-        tensors = {i: found for i, value in enumerate(values) if (found := tensors_of(value))}
+        tensors = {i: members for i, value in enumerate(values) if (members := tensors_of(value))}
         hashing = _hashing[-1] if _hashing else None
         outputs = bool(_recording_outputs)
         with unrecorded(stream, _all(tensors) if hashing or outputs else ()) as capturing:
@@ -172,7 +172,7 @@ class DebugMode(TorchDebugMode):  # type: ignore[no-untyped-call, unused-ignore]
 
 
 def _all(tensors: Mapping[int, list[torch.Tensor]]) -> list[torch.Tensor]:
-    return [tensor for found in tensors.values() for tensor in found]
+    return [tensor for members in tensors.values() for tensor in members]
 
 
 def _any_role(test: Callable[[Role], bool], roles: Mapping[str, Role], name: str) -> bool:
@@ -184,8 +184,8 @@ def _logged(call: TritonKernelCall, roles: Mapping[str, Role], hashing: Hashing)
     logged: dict[str, Any] = {"hash": [call.post_hashes[i] for i in sorted(call.modified_args)]}
     if hashing.inputs:
         logged["input_hash"] = [
-            found
-            for i, found in call.pre_hashes.items()
+            value
+            for i, value in call.pre_hashes.items()
             if (_any_role(may_read, roles, call.arg_names[i]) if roles else i not in call.modified_args)
         ]
     return logged | (hashing.failure() or {})

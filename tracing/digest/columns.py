@@ -55,7 +55,7 @@ class Columns:
             "".join(d.tiles for d in digests),
             [len(d.tiles) // RANGE for d in digests],
             [d.l1 for d in digests],
-            {i: found for i, found in counts.items() if any(found)},
+            {i: special for i, special in counts.items() if any(special)},
         )
 
     def part(self, first: int, stop: int) -> Columns:

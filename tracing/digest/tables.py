@@ -64,7 +64,7 @@ def _table(variant: int, tensors: Sequence[torch.Tensor]) -> Table:
     first = 0
     rows = []
     for tensor in tensors:
-        nbytes, found = tensor.numel() * tensor.element_size(), layout(tensor) or DigestLayout(0)
+        nbytes, digest_layout = tensor.numel() * tensor.element_size(), layout(tensor) or DigestLayout(0)
         block, step, kind = block_tiles(nbytes), _step(nbytes), KINDS.get(tensor.dtype, 0)
         values = _values(tensor.dtype, tensor.device).data_ptr() if kind == 5 else 0
         rows.append(
@@ -74,10 +74,10 @@ def _table(variant: int, tensors: Sequence[torch.Tensor]) -> Table:
                 block,
                 kind,
                 step,
-                max(found.unit.bit_length() - 1, 0),
-                *found.sizes,
-                *found.strides,
-                found.long,
+                max(digest_layout.unit.bit_length() - 1, 0),
+                *digest_layout.sizes,
+                *digest_layout.strides,
+                digest_layout.long,
                 values,
             ]
         )

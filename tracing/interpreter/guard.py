@@ -81,10 +81,10 @@ def _guarded(original: Method) -> Method:
 
 def tensors_in_use() -> Iterator[torch.Tensor]:
     """Tensors with memory on the host that Python code holds; looks at every object that Python knows."""
-    for found in gc.get_objects():
-        plain = type(found) in (torch.Tensor, torch.nn.Parameter)
-        if plain and found.device.type == "cpu" and found.layout is torch.strided:
-            yield found
+    for tracked in gc.get_objects():
+        plain = type(tracked) in (torch.Tensor, torch.nn.Parameter)
+        if plain and tracked.device.type == "cpu" and tracked.layout is torch.strided:
+            yield tracked
 
 
 def spans_of(tensors: Iterable[torch.Tensor]) -> list[Span]:

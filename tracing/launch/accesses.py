@@ -39,11 +39,11 @@ class Accesses:
         self.kernel = kernel
         self.thread = threading.get_ident()
         self.reach: Reach | None = None  # where the kernel may follow addresses; None: nowhere
-        self.bounded = True  # False: the kernel has memory of its own besides, so nothing is outside of it
+        self.bounded = True  # False: the kernel also has memory of its own, so nothing is outside of it
         self.fatal = False  # an access outside of every storage raises OutOfBoundsError, and does not happen
         self.reported: list[Callable[[Outside], None]] = []  # called before the access happens
         self.ended: list[Callable[[], None]] = []  # called when the kernel has run, or raised
-        self.interrupted = False  # what it would have done besides is not known
+        self.interrupted = False  # True: what else it would have done is not known
         self._outside: dict[_Key, Outside] = {}
         self._blocks = _blocks(tensors)
         self._arguments: dict[str, tuple[AccessedArgument, MemoryBlock]] = {}
@@ -168,15 +168,15 @@ class Accesses:
 
 def _blocks(tensors: Mapping[str, torch.Tensor]) -> list[MemoryBlock]:
     # storages of their own may share memory, as where two tensors were made of one NumPy array
-    found: list[tuple[int, int, list[object]]] = []
+    ranges: list[tuple[int, int, list[object]]] = []
     for name, tensor in tensors.items():
         if tensor.device.type != "cpu":
             raise ValueError(f"{name} is on {tensor.device}: the interpreter works on a copy in CPU memory")
         storage = tensor.untyped_storage()
         if storage.nbytes():
-            found.append((storage.data_ptr(), storage.data_ptr() + storage.nbytes(), [storage]))
+            ranges.append((storage.data_ptr(), storage.data_ptr() + storage.nbytes(), [storage]))
     merged: list[tuple[int, int, list[object]]] = []
-    for start, stop, owners in sorted(found, key=lambda one: one[:2]):
+    for start, stop, owners in sorted(ranges, key=lambda one: one[:2]):
         if merged and start < merged[-1][1]:
             merged[-1] = (merged[-1][0], max(stop, merged[-1][1]), [*merged[-1][2], *owners])
         else:

@@ -144,8 +144,8 @@ def _import(name: str, value: Any) -> str:
     module, own = getattr(value, "__module__", None), getattr(value, "__name__", None)
     if not isinstance(module, str) or not isinstance(own, str) or not _everywhere(module):
         return ""
-    found = getattr(sys.modules.get(module), own, None) is value
-    return f"from {module} import {own}{f' as {name}' if name != own else ''}" if found else ""
+    importable = getattr(sys.modules.get(module), own, None) is value
+    return f"from {module} import {own}{f' as {name}' if name != own else ''}" if importable else ""
 
 
 def _everywhere(module: str) -> bool:

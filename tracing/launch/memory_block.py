@@ -66,8 +66,8 @@ class MemoryBlock:
 
     def holds(self, addresses: Addresses, size: int) -> Mask:
         """[lanes] True where all of `size` bytes lie in the block."""
-        found: Mask = (addresses >= self.start) & (addresses <= self.stop - size)
-        return found
+        inside: Mask = (addresses >= self.start) & (addresses <= self.stop - size)
+        return inside
 
     def strange(self, addresses: Addresses, size: int) -> Mask:
         """[lanes] True where not all of `size` bytes belong to an argument; they lie in the block."""

@@ -103,8 +103,8 @@ def declared(ttir: str, signature: Mapping[str, Any]) -> Declared:
     members = [(name, kind) for name, kind in _members(signature.items()) if kind != "constexpr"]
     pointers = [name for name, kind in members if kind.startswith(("*", "tensordesc"))]
     if len(pointers) != len(module.pointers):
-        found = f"TTIR of {module.entry} has {len(module.pointers)} pointer arguments"
-        raise ValueError(f"{found}, its signature {len(pointers)}: {', '.join(pointers)}")
+        what = f"TTIR of {module.entry} has {len(module.pointers)} pointer arguments"
+        raise ValueError(f"{what}, its signature {len(pointers)}: {', '.join(pointers)}")
     effects = Effects()
     arguments = module.blocks[module.functions[module.entry]][0]
     Walk(module, effects, {}, (module.entry,)).run([_given(module, k) for k in range(len(arguments))])
@@ -211,9 +211,9 @@ class Walk:
             self._effects.unknown.update(_arguments(rest, "address"))
         # a pointer to pointers
         self._effects.unknown.update(_arguments(address, "data"))
-        found = rest.union(Origin(argument, "data") for argument, _ in address)
+        origins = rest.union(Origin(argument, "data") for argument, _ in address)
         for result in op.results:
-            self._add(result, found.union(Origin(argument, "word") for argument in direct))
+            self._add(result, origins.union(Origin(argument, "word") for argument in direct))
 
     def _control(self, op: Op, region: int, owner: Op | None) -> None:
         blocks = self._module.blocks

@@ -68,13 +68,13 @@ class Storages:
         def around(address: int) -> tuple[int, int, object] | None:
             nonlocal in_use
             blocks = [(start, start + size, None) for start, size in self._numbers]
-            found = _around(address, blocks)
-            if found is None:
+            block = _around(address, blocks)
+            if block is None:
                 if in_use is None:
                     storages = [tensor.untyped_storage() for tensor in tensors_in_use()]
                     in_use = [(one.data_ptr(), one.data_ptr() + one.nbytes(), one) for one in storages]
-                found = _around(address, in_use)
-            return found
+                block = _around(address, in_use)
+            return block
 
         return around
 
@@ -88,14 +88,14 @@ class Storages:
 
 
 def _around(address: int, blocks: Iterable[tuple[int, int, object]]) -> tuple[int, int, object] | None:
-    found = [block for block in blocks if block[0] <= address < block[1]]
-    return max(found, key=lambda block: block[1] - block[0], default=None)
+    holding = [block for block in blocks if block[0] <= address < block[1]]
+    return max(holding, key=lambda block: block[1] - block[0], default=None)
 
 
 def memory_of(tensors: Iterable[torch.Tensor]) -> TouchedMemory:
     """Addresses and sizes of tensors and their storages; 0.2 µs each."""
-    found: list[int] = []
+    numbers: list[int] = []
     for tensor in tensors:
         storage = tensor.untyped_storage()
-        found += (tensor.data_ptr(), storage.data_ptr(), storage.nbytes())
-    return tuple(found)
+        numbers += (tensor.data_ptr(), storage.data_ptr(), storage.nbytes())
+    return tuple(numbers)

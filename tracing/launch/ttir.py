@@ -91,5 +91,5 @@ def _op(op: Any) -> Op:
 
 def _positions(function: Any, types: tuple[str, ...]) -> tuple[int, ...]:
     # of the arguments whose type begins like one of these
-    found = (str(function.args(i).get_type()) for i in range(function.get_num_args()))
-    return tuple(i for i, kind in enumerate(found) if kind.startswith(types))
+    kinds = (str(function.args(i).get_type()) for i in range(function.get_num_args()))
+    return tuple(i for i, kind in enumerate(kinds) if kind.startswith(types))

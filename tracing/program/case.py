@@ -55,7 +55,7 @@ def find_case(name: str) -> Path:
 def load_case(name: str) -> Case:
     """Import a case's file; raises Problem if it cannot be imported, has no build, or not such options.
 
-    name -- a name or a path, and behind a colon its options
+    name -- a name or a path, and its options after a colon
     """
     name, chosen = _split(name)
     path = find_case(name).resolve()
@@ -79,13 +79,13 @@ def _options(path: Path, build: Callable[..., Workload], chosen: list[str]) -> d
     parameters = list(inspect.signature(build).parameters.values())[1:] if chosen else []
     defaults = {one.name: one.default for one in parameters if one.default is not one.empty}
     known = ", ".join(f"{name}={value}" for name, value in defaults.items()) or "none"
-    found: dict[str, object] = {}
+    options: dict[str, object] = {}
     for one in chosen:
         name, _, text = one.partition("=")
         if name not in defaults:
             raise Problem(f"{path} has no option {name}", f"its options, with their defaults: {known}")
-        found[name] = _converted(name, text, defaults[name])
-    return found
+        options[name] = _converted(name, text, defaults[name])
+    return options
 
 
 def _converted(name: str, text: str, default: object) -> object:
@@ -123,7 +123,7 @@ def import_file(path: Path) -> ModuleType:
         spec.loader.exec_module(module)
     except Exception as error:
         raise Problem(
-            f"{path} cannot be imported: {describe(error, path)}", "correct the file, then run again"
+            f"{path} cannot be imported: {describe(error, path)}", "correct the file, then rerun the command"
         ) from error
     return module
 

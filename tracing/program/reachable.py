@@ -68,7 +68,7 @@ def arguments(workload: Workload) -> dict[str, Any]:
 
 def reachable(workload: Workload) -> Reached:
     """What the function and the arguments of a workload reach; 1 to 2 µs an object."""
-    found = Reached()
+    reached = Reached()
     roots = [("", workload.fn), *arguments(workload).items()]
     waiting = deque[tuple[str, Any]](roots)
     seen: dict[int, object] = {}  # kept, so that no other object gets the id
@@ -78,24 +78,24 @@ def reachable(workload: Workload) -> Reached:
         if id(value) in seen:
             continue
         if len(seen) == MOST:
-            found.whole = False
+            reached.whole = False
             break
         seen[id(value)] = value
         if isinstance(value, torch.Tensor):
             kind = "parameter" if isinstance(value, torch.nn.Parameter) else "state"
-            found.add(kind, path, value)
+            reached.add(kind, path, value)
         elif isinstance(value, torch.optim.Optimizer):
             optimizers.append((path or type(value).__name__, value))
         else:
             if isinstance(value, torch.nn.Module):
-                _own_tensors(found, path, value, seen)
+                _own_tensors(reached, path, value, seen)
             waiting.extend((at, one) for at, one in _members(path, value) if not is_plain(one))
     for path, optimizer in optimizers:  # at last: elsewhere their parameters have better names
-        found.add_optimizer(path, optimizer)
-    return found
+        reached.add_optimizer(path, optimizer)
+    return reached
 
 
-def _own_tensors(found: Reached, path: str, module: torch.nn.Module, seen: dict[int, object]) -> None:
+def _own_tensors(reached: Reached, path: str, module: torch.nn.Module, seen: dict[int, object]) -> None:
     kinds: tuple[tuple[str, Mapping[str, torch.Tensor | None]], ...] = (
         ("parameter", parameters_of(module)), ("buffer", buffers_of(module)),
     )  # fmt: skip
@@ -103,7 +103,7 @@ def _own_tensors(found: Reached, path: str, module: torch.nn.Module, seen: dict[
         for name, tensor in tensors.items():
             if tensor is not None and id(tensor) not in seen:
                 seen[id(tensor)] = tensor
-                found.add(kind, _below(path, name), tensor)
+                reached.add(kind, _below(path, name), tensor)
 
 
 def _members(path: str, value: Any) -> Iterator[tuple[str, Any]]:

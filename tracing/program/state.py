@@ -20,15 +20,15 @@ STEPPED = "stepped "  # of the name of an optimizer that was seen to make a step
 @contextmanager
 def stepped() -> Iterator[list[torch.optim.Optimizer]]:
     """Gives the optimizers that make a step while it is active; not those whose step is compiled."""
-    found: list[torch.optim.Optimizer] = []
+    optimizers: list[torch.optim.Optimizer] = []
 
     def after(optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
-        if not torch.compiler.is_compiling() and all(one is not optimizer for one in found):
-            found.append(optimizer)
+        if not torch.compiler.is_compiling() and all(one is not optimizer for one in optimizers):
+            optimizers.append(optimizer)
 
     handle = register_optimizer_step_post_hook(after)
     try:
-        yield found
+        yield optimizers
     finally:
         handle.remove()
 
@@ -91,8 +91,8 @@ def left_by(workload: Workload, optimizers: list[torch.optim.Optimizer]) -> Fact
 def _state(workload: Workload, reached: Reached) -> Facts:
     facts: Facts = {}
     for name, value in arguments(workload).items():
-        found = facts_of(value, name)  # a module's tensors are among those reached
-        facts |= {at: one for at, one in found.items() if not isinstance(one, Uncomparable)}
+        argument_facts = facts_of(value, name)  # a module's tensors are among those reached
+        facts |= {at: one for at, one in argument_facts.items() if not isinstance(one, Uncomparable)}
     for name, tensor in reached.tensors.items():
         facts |= facts_of(tensor, name)
     for name, optimizer in reached.optimizers.items():
@@ -111,7 +111,7 @@ def _of_optimizer(optimizer: torch.optim.Optimizer, name: str) -> Facts:
     groups = state.get("param_groups", [])
     state["param_groups"] = [{key: group[key] for key in group if key != "capturable"} for group in groups]
     members = (facts_of(value, f"{name}.{part}") for part, value in state.items())
-    return {at: one for found in members for at, one in found.items()}
+    return {at: one for member in members for at, one in member.items()}
 
 
 def _gradients(state: Facts) -> Iterator[tuple[str, torch.Tensor]]:

@@ -52,9 +52,9 @@ def facts_of(value: object, name: str) -> Facts:
 
     What has no equality that can be written down is Uncomparable. Cost: some µs a value.
     """
-    found: Facts = {}
-    _visit(found, value, name, [])
-    return found
+    facts: Facts = {}
+    _visit(facts, value, name, [])
+    return facts
 
 
 def type_name(value: object) -> str:
@@ -81,8 +81,8 @@ def fields_of(value: object) -> dict[str, Any]:
     if type(value).__module__.partition(".")[0] in _FOREIGN:
         return {}
     slots = (name for kind in type(value).__mro__ for name in _slots(kind))
-    found = {name: getattr(value, name) for name in slots if hasattr(value, name)}
-    return found | getattr(value, "__dict__", {})
+    slotted = {name: getattr(value, name) for name in slots if hasattr(value, name)}
+    return slotted | getattr(value, "__dict__", {})
 
 
 def _slots(kind: type) -> Iterable[str]:
@@ -91,31 +91,31 @@ def _slots(kind: type) -> Iterable[str]:
     return (name for name in names if name not in ("__dict__", "__weakref__"))
 
 
-def _visit(found: Facts, value: Any, name: str, above: list[int]) -> None:
+def _visit(facts: Facts, value: Any, name: str, above: list[int]) -> None:
     # above -- the ids of the containers that this lies in
     if isinstance(value, torch.Tensor) and not hasattr(value, "__tensor_flatten__"):
-        found[name] = value
+        facts[name] = value
     elif is_plain(value):
-        found[name] = PlainValue(type_name(value), _text(value))
+        facts[name] = PlainValue(type_name(value), _text(value))
     elif isinstance(value, (set, frozenset)) and all(map(is_plain, value)):
-        found[name] = PlainValue(type_name(value), _short(f"{{{', '.join(sorted(map(repr, value)))}}}"))
+        facts[name] = PlainValue(type_name(value), _short(f"{{{', '.join(sorted(map(repr, value)))}}}"))
     elif id(value) in above:
-        found[name] = Uncomparable(type_name(value), "it contains itself")
-    elif len(above) > _DEPTH or len(found) >= MOST:
-        found[name] = Uncomparable(type_name(value), f"it lies beyond {MOST} values, or {_DEPTH} levels")
+        facts[name] = Uncomparable(type_name(value), "it contains itself")
+    elif len(above) > _DEPTH or len(facts) >= MOST:
+        facts[name] = Uncomparable(type_name(value), f"it lies beyond {MOST} values, or {_DEPTH} levels")
     else:
-        _visit_members(found, value, name, above)
+        _visit_members(facts, value, name, above)
 
 
-def _visit_members(found: Facts, value: Any, name: str, above: list[int]) -> None:
+def _visit_members(facts: Facts, value: Any, name: str, above: list[int]) -> None:
     members = dict(_members(value))
     if not members and not isinstance(value, (list, tuple, deque, Mapping)):
-        found[name] = Uncomparable(type_name(value), "it has no fields that Python shows")
+        facts[name] = Uncomparable(type_name(value), "it has no fields that Python shows")
         return
-    found[name] = Container(type_name(value), tuple(members))
+    facts[name] = Container(type_name(value), tuple(members))
     above.append(id(value))
     for key, member in members.items():
-        _visit(found, member, name + key, above)
+        _visit(facts, member, name + key, above)
     above.pop()
 
 

@@ -30,7 +30,7 @@ class Reads:
 
     def __init__(self) -> None:
         self._found: dict[str, ReadVariable] = {}
-        self._whole: set[tuple[CodeType, int]] = set()  # places in code that go through all variables
+        self._whole: set[tuple[CodeType, int]] = set()  # instructions that iterate over all variables
         self._writer: RunWriter | None = None
         self._exit = ExitStack()
 

@@ -35,7 +35,7 @@ class Catalogue:
     def signature(
         self, site: Site, values: Sequence[Any], grid: Grid, phase: Phase
     ) -> tuple[int, tuple[Argument, ...]]:
-        """The number of one way to launch a kernel, and its arguments."""
+        """The number of the signature of a launch, and its arguments."""
         kernel, declared = self._kernel(site)
         if site.kind == "interpreted":
             named = zip(site.names, values, strict=True)

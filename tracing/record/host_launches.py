@@ -169,7 +169,7 @@ class HostLaunches:
             self._rereads.overwritten([tensor for _, tensor in watched.touched("store")])
 
     def _lost(self, watched: Watched) -> None:
-        # it wrote beside its arguments, or where addresses led it
+        # it wrote outside of its arguments, or where addresses led it
         for block in watched.accesses.blocks:
             if not block.arguments:
                 self._rereads.lost(block.start, block.stop)

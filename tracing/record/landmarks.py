@@ -6,7 +6,7 @@ that it was given and has left follow. They are taken when it has ended:
 - in place (`c10d::allreduce_`): the recorder waits for the work handle, on a GPU on its stream only;
 - functional (`_c10d_functional::all_reduce`): at `wait_tensor`, where the program waits.
 
-An update is a step of a torch.optim optimizer in a job of several ranks: the parameters behind it, and
+An update is a step of a torch.optim optimizer in a job of several ranks: the parameters after it, and
 before the first.
 
 Not covered: point-to-point operations; collectives of C++ that pass no dispatcher; optimizers that
@@ -124,12 +124,12 @@ class Landmarks:
             if any(tensor.is_cuda for tensor in tensors) and torch.cuda.is_current_stream_capturing():
                 raise NotImplementedError("captured into a CUDA graph")
             with dispatch_disabled():
-                found = tuple(map(digest, tensors))
+                digests = tuple(map(digest, tensors))
         except (RuntimeError, NotImplementedError, TypeError) as error:  # sparse, or captured
             reason = str(error).splitlines()[0]
             self._catalogue.not_covered(f"the bits of a collective or of parameters ({reason})", "")
         else:
-            self._writer.append(LandmarkDigests(landmark, side, found))
+            self._writer.append(LandmarkDigests(landmark, side, digests))
 
     # ---- updates
 
@@ -186,7 +186,7 @@ def _sides(name: str, args: Sequence[Any]) -> tuple[list[torch.Tensor], list[tor
 
 
 def _members(args: Sequence[Any]) -> tuple[int, ...]:
-    # functional operators name their group, behind everything else; since torch 2.15 they may be given it
+    # functional operators name their group, as the last argument; since torch 2.15 they may be given it
     boxed = [arg for arg in args if isinstance(arg, torch.ScriptObject)]  # the group, then the reduction
     groups = [dist.ProcessGroup.unbox(arg) for arg in boxed[:1]]
     groups += [arg for arg in args if isinstance(arg, dist.ProcessGroup)]

@@ -73,7 +73,7 @@ class LaunchDigests:
             self._gpu_after(launch)
 
     def drain(self) -> None:
-        """Wait for all digests under way."""
+        """Wait for all pending digests."""
         for stream in self._streams.values():
             stream.drain()
 
@@ -85,16 +85,16 @@ class LaunchDigests:
         self._arrived([Digested(launch.index, columns, 0, list(launch.found), list(launch.left))])
 
     def _on_host(self, launch: LaunchInFlight, side: PlanSide) -> dict[int, Digest]:
-        found = {}
+        digests = {}
         for position in side.positions:
             tensor = plain_tensor(launch.values[position])
             try:
                 with dispatch_disabled():
-                    found[position] = digest(tensor)
+                    digests[position] = digest(tensor)
             except (RuntimeError, NotImplementedError, TypeError) as error:
                 reason = f"{type(tensor).__name__}: {str(error).splitlines()[0]}"
                 self._catalogue.not_covered(f"the bits of a tensor argument ({reason})", "")
-        return found
+        return digests
 
     # ---- on a GPU
 
@@ -121,7 +121,7 @@ class LaunchDigests:
         stream.ended(launch.batch, Rows(launch.index, launch.slot, before.positions, after.positions, facts))
 
     def _copied(self, stream: StreamDigests, launch: LaunchInFlight, side: PlanSide) -> Sequence[Call]:
-        # what cannot be read where it lies is copied; freed in the order of its stream, so behind the digests
+        # what cannot be read where it lies is copied; freed in the order of its stream, so after the digests
         with dispatch_disabled(), stream.current():
             tensors = [plain_tensor(launch.values[position]) for position in side.positions]
             misaligned = any(map(and_, [tensor.data_ptr() for tensor in tensors], side.misaligned))

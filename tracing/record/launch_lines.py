@@ -69,7 +69,7 @@ class LaunchLines:
         self._writer.extend(list(packed(lines)))
 
     def close(self) -> None:
-        """Write all that came; a launch that failed has no digests, and those behind it wait no more."""
+        """Write all that came; a launch that failed has no digests, and later ones stop waiting for it."""
         self._drop_unsigned()
         self.flush()
         self._writer.extend(list(packed([self._ready[index] for index in sorted(self._ready)])))

@@ -1,7 +1,7 @@
 """Plans what is recorded of a launch: worked out once per call site and layout, then looked up.
 
 A launch is made thousands of times. Its layouts, its signature and what its digests need on a GPU are one
-plan; the plan on the memory that an allocator gives step for step is a place.
+plan. `DigestSlots` is that plan on one set of addresses, which an allocator gives in every step.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class PlanSide:
 
 @dataclass(slots=True)
 class LaunchPlan:
-    """What is known of the launches made at one place in the program on tensors of one layout."""
+    """What is known of the launches made at one call site on tensors of one layout."""
 
     site: Site
     phase: Phase
@@ -147,12 +147,12 @@ class Planner:
         digested = device is not None and self._digests != "none" and not _capturing(device)
         made = tables(tensors) if digested else ()
         layouts = [layout(tensor) for tensor in tensors]
-        copied = frozenset(i for i, found in zip(positions, layouts, strict=True) if found is None)
-        bits = [found.misaligned if found else 15 for found in layouts]
+        copied = frozenset(i for i, one in zip(positions, layouts, strict=True) if one is None)
+        bits = [one.misaligned if one else 15 for one in layouts]
         return PlanSide(positions, [among.index(i) for i in positions], made, facts(tensors), copied, bits)
 
     def place(self, plan: LaunchPlan, memory: TouchedMemory, values: Sequence[Any]) -> DigestSlots:
-        """A plan on this memory; the place's own plan is another one where only the offsets are others."""
+        """The plan on this memory; a variant of the plan if the offsets in the storages differ."""
         addresses = memory[::3]
         place = DigestSlots(
             self._shifted(plan, memory, values),
@@ -171,14 +171,14 @@ class Planner:
         offsets = tuple(address - start for address, start in zip(memory[::3], memory[1::3], strict=True))
         if offsets == plan.offsets:
             return plan
-        found = plan.shifted.get(offsets)
-        if found is None:
-            found = self._new_plan(plan.site, values, plan.grid)
+        shifted = plan.shifted.get(offsets)
+        if shifted is None:
+            shifted = self._new_plan(plan.site, values, plan.grid)
             if plan.signature is not None:
-                self.settle(found, values)
+                self.settle(shifted, values)
             if not _capturing(plan.device):
-                plan.shifted[offsets] = found
-        return found
+                plan.shifted[offsets] = shifted
+        return shifted
 
 
 def _capturing(device: torch.device | None) -> bool:
@@ -212,7 +212,7 @@ def _calls(side: PlanSide, addresses: Sequence[int]) -> Sequence[Call] | None:
 
 
 def plain_tensor(value: Any) -> torch.Tensor:
-    """The tensor behind a value that has one."""
+    """The tensor that a value holds; it must hold one."""
     tensor = tensor_of(value)
     assert tensor is not None
     return tensor

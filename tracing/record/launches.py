@@ -1,6 +1,6 @@
 """Records every launch: kernel, arguments, and the digests before and after it.
 
-On a GPU digests are computed behind the launch on its own stream and arrive later, in batches; lines are
+On a GPU digests are computed in the order of the launch's own stream and arrive later, in batches; lines are
 written in launch order all the same. Nothing waits for the device before the end.
 """
 
@@ -64,7 +64,7 @@ class LaunchRecorder:
         keep      -- keep what each launch wrote, under a budget; None: nothing
         time      -- how long each launch takes, on the host and on a GPU
         hash_fn   -- tensor -> number, string, bool or None; called where digests are taken, or would be, and
-                     recorded beside them. Should it fail, the program goes on, and `hash_failure` says so
+                     recorded next to them. Should it fail, the program goes on, and `hash_failure` says so
         """
         self.recorded = 0  # launches
         self.writer = writer
@@ -182,7 +182,7 @@ class LaunchRecorder:
     def _new_place(self, plan: LaunchPlan, memory: TouchedMemory, values: Sequence[Any]) -> DigestSlots:
         if self._mode is not None and self._recording.thread.seen and not self._mode.active():
             what = "operators inside of a custom operator that launches kernels: they count as that one"
-            self._catalogue.not_covered(what, "a plain function in its place")
+            self._catalogue.not_covered(what, "a plain function instead of it")
         return self._planner.place(plan, memory, values)
 
     def _look_at(self, thread: CurrentThread) -> None:

@@ -55,7 +55,7 @@ class OperatorCalls:
     def __init__(
         self, recording: Recording, writers: LastWriters, host: HostLaunches, *, digests: bool
     ) -> None:
-        """writers, host -- are told what operators wrote
+        """writers, host -- are notified of what operators wrote
         digests       -- take the digests of what an operator reads before it, and of what it wrote after it
         """
         self._recording = recording
@@ -93,15 +93,15 @@ class OperatorCalls:
         reads, writes = effect.read(args, kwargs), effect.written(args, kwargs, result)
         if not writes:
             return
-        found = _noted(effect, args, kwargs, reads, writes)
-        if found is None:
+        noted = _noted(effect, args, kwargs, reads, writes)
+        if noted is None:
             reads, writes = self._usable(reads), self._usable(writes)
-            found = _noted(effect, args, kwargs, reads, writes, usable=True)
-            if found is None and writes:
+            noted = _noted(effect, args, kwargs, reads, writes, usable=True)
+            if noted is None and writes:
                 self._left_out()
-        if found is None or not writes:
+        if noted is None or not writes:
             return
-        key, memory = found
+        key, memory = noted
         after = self._digested(effect, writes) if before is not None else ()
         with self._recording.lock:
             known = self._known.get(key)
@@ -179,9 +179,9 @@ class OperatorCalls:
         return _Known(number, len(reads), writes)
 
     def _usable(self, tensors: _Tensors) -> _Tensors:
-        found = [tensor for tensor in tensors if has_memory(tensor)]
-        strided = [tensor for tensor in found if tensor.layout is torch.strided]
-        if len(strided) < len(found):
+        with_memory = [tensor for tensor in tensors if has_memory(tensor)]
+        strided = [tensor for tensor in with_memory if tensor.layout is torch.strided]
+        if len(strided) < len(with_memory):
             self._left_out()
         return strided
 
@@ -195,7 +195,7 @@ class OperatorCalls:
 
     def _digest(self, effect: Effect, tensor: torch.Tensor) -> Digest:
         if effect.collective and effect.name.startswith("_c10d_functional::"):
-            return _NOT_TAKEN  # it may be under way: the bits are its landmark's
+            return _NOT_TAKEN  # it may not have ended: the bits are its landmark's
         not_covered = self._recording.catalogue.not_covered
         if tensor.is_cuda and is_capturing():
             not_covered("digests of operators captured into a CUDA graph", NO_GRAPHS)

@@ -106,13 +106,13 @@ class OutputKeeper:
     def keep(
         self, launch: int, position: int, side: Literal["before", "after"], tensor: torch.Tensor
     ) -> None:
-        """Clone a tensor on its own device, behind the work of the current stream there.
+        """Clone a tensor on its own device, after the work of the current stream there.
 
         launch, position, side -- whose content it is
         tensor                 -- [*] any dtype, strides and device
 
         Costs a copy on the device; waits for the device only when the memory budget is used up, or if the
-        tensor alone is larger than it. A quantized tensor is kept as its integers.
+        tensor is larger than it. A quantized tensor is kept as its integers.
         """
         with self._lock, dispatch_disabled():
             if self._stopped:
@@ -131,18 +131,18 @@ class OutputKeeper:
         with self._lock, dispatch_disabled():
             self._spill(-1)
 
-    def _keep(self, found: _Held) -> None:
-        if found.tensor.nbytes > self._memory:
-            self._write(found)
+    def _keep(self, held: _Held) -> None:
+        if held.tensor.nbytes > self._memory:
+            self._write(held)
             return
         try:
-            clone = _clone(found.tensor)
+            clone = _clone(held.tensor)
         except RuntimeError as error:
             if not _out_of_memory(error):
                 raise
             self._spill(-1)
-            clone = _clone(found.tensor)
-        self._clones.append(_Held(found.launch, found.position, found.side, clone, found.dtype))
+            clone = _clone(held.tensor)
+        self._clones.append(_Held(held.launch, held.position, held.side, clone, held.dtype))
         self._bytes += clone.nbytes
         if self._bytes > self._memory:
             self._spill(self._memory // 2)

@@ -55,7 +55,7 @@ class Interrupted(Exception):
     """A series was interrupted."""
 
     def __init__(self, run: Path | None) -> None:
-        """run -- the run that was under way"""
+        """run -- the run that was being recorded"""
         super().__init__(run)
         self.run = run
 
@@ -73,14 +73,14 @@ def recordings(series: Series, progress: Callable[[str], None]) -> Iterator[tupl
             stack.enter_context(fresh_caches())
         for index in range(series.count):
             path, ended = _in_child(series, index, streams, progress)
-            found = ended.result or {}
-            if "problem" in found:
-                raise Problem(found["problem"], found["remedy"])
+            result = ended.result or {}
+            if "problem" in result:
+                raise Problem(result["problem"], result["remedy"])
             if path is None:
                 raise Problem(f"run {index} did not start: {ended.failure}", ended.stderr[-1000:])
-            if found.get("interrupted"):
+            if result.get("interrupted"):
                 raise Interrupted(path)
-            streams = found.get("streams", streams)
+            streams = result.get("streams", streams)
             yield store.Run(path), _outcome(path, ended)
 
 
@@ -154,8 +154,8 @@ def _recorded(series: Series, index: int, streams: int) -> int:
         writer = stack.enter_context(contextlib.closing(store.create(Path(series.runs), info)))
         tell(str(writer.path))
         perturbation = Perturbation(index, device.virtual, streams, writer) if series.perturb else None
-        beside = stack.enter_context(perturbation) if perturbation else contextlib.nullcontext()
+        around = stack.enter_context(perturbation) if perturbation else contextlib.nullcontext()
         passes: PassIRWhen | None = None if index else "after"
         experiment = Experiment(case, device, series.seed)
-        record(experiment, LaunchRecorder(writer), tell, passes=passes, reads=reads, beside=beside)
+        record(experiment, LaunchRecorder(writer), tell, passes=passes, reads=reads, around=around)
     return perturbation.streams if perturbation else 0

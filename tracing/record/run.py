@@ -51,7 +51,7 @@ def record(
     passes: PassIRWhen | None = "after",
     winners: Winners | None = None,
     reads: Reads | None = None,
-    beside: contextlib.AbstractContextManager[object] = _NOTHING,
+    around: contextlib.AbstractContextManager[object] = _NOTHING,
 ) -> Outcome:
     """Record one case into a run and return how it ended; the outcome is in the run as well.
 
@@ -60,10 +60,10 @@ def record(
                 "during" each pass or "after" the case (`tracing.record.passes.derivation`); None: no passes
     winners  -- what autotuners are to take, entered while the case runs; None: what they find
     reads    -- notes which environment variables the case reads, and was entered while it was imported
-    beside   -- entered around `recorder`
+    around   -- entered around `recorder`
 
     A case that raises leaves a readable run with status "failed". An interruption is written down, then
-    raised again.
+    reraised.
     """
     writer = recorder.writer
     stages: list[str] = []
@@ -74,7 +74,7 @@ def record(
 
     try:
         with winners or Winners(writer), _passes(writer, passes) if passes else contextlib.nullcontext():
-            results = _results(experiment, recorder, reads or Reads(), beside, reached)
+            results = _results(experiment, recorder, reads or Reads(), around, reached)
         outcome = _judged(experiment, results, progress) if results is not None else _COMPILED
     except Problem as problem:
         writer.append(Outcome("failed", problem.problem))
@@ -99,7 +99,7 @@ def _results(
     experiment: Experiment,
     recorder: LaunchRecorder,
     reads: Reads,
-    beside: contextlib.AbstractContextManager[object],
+    around: contextlib.AbstractContextManager[object],
     progress: Callable[[str], None],
 ) -> tuple[Facts, Facts] | None:
     # of compiled and of eager; None: nothing was executed
@@ -107,7 +107,7 @@ def _results(
     reads.into(writer)
     with experiment.device.active():
         if not experiment.device.execute:
-            _compile(experiment, recorder, beside, progress)
+            _compile(experiment, recorder, around, progress)
             return None
         progress("running in eager")
         with reads:  # not while it is compiled: torch.compile would look into it
@@ -116,7 +116,7 @@ def _results(
         with reads:
             workload = experiment.workload()
         writer.extend([Start(name, value) for name, value in values(experiment.start(workload))])
-        with beside, recorder:
+        with around, recorder:
             actual = experiment.results(workload, torch.compile)
         writer.extend([Result(name, value) for name, value in values(actual, recorder.unwritten)])
         progress(f"launches recorded: {recorder.recorded} of {recorder.count}")
@@ -154,12 +154,12 @@ def _note_compiled_steps(actual: Facts, expected: Facts, writer: RunWriter) -> N
 def _compile(
     experiment: Experiment,
     recorder: LaunchRecorder,
-    beside: contextlib.AbstractContextManager[object],
+    around: contextlib.AbstractContextManager[object],
     progress: Callable[[str], None],
 ) -> None:
     progress("compiling")
     workload = experiment.workload()
-    with beside, recorder:
+    with around, recorder:
         experiment.results(workload, torch.compile)
     progress(f"launches recorded: {recorder.recorded} of {recorder.count}")
 

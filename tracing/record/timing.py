@@ -38,7 +38,7 @@ class _Timer:
 
 
 class _Clock:
-    # events of one stream, used again when they were read
+    # events of one stream, reused after they were read
     def __init__(self, device: torch.device, stream: int) -> None:
         self.stream = stream_of(stream, device)
         self.spare: list[Any] = []
@@ -63,7 +63,7 @@ class LaunchTimes:
         device -- the GPU, None on the host
         stream -- its handle there
 
-        Costs two events a launch on a GPU, which are used again. A launch that is captured into a CUDA graph
+        Costs two events a launch on a GPU, which are reused. A launch that is captured into a CUDA graph
         runs later: only its time on the host is taken.
         """
         timer = self._running[launch] = _Timer(launch)

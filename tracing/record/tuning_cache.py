@@ -31,13 +31,13 @@ class TuningCache(dict[Any, Any]):
     ) -> None:
         """frozen   -- what is to be taken, by tuner, source and key; None: what measuring gives
         measured -- whether the autotuner did before it chose; else Triton's cache on disk gave it
-        took     -- is told of every choice
+        took     -- receives every choice
         """
         super().__init__(autotuner.cache)
         self._autotuner, self._frozen = autotuner, frozen
         self._measured, self._told = measured, took
         self._source, self._asked = source_of(autotuner.fn), set[Any]()
-        self._before: dict[Any, Any] = {}  # what stood in the place of what is frozen, None: nothing
+        self._before: dict[Any, Any] = {}  # what frozen configs replaced; None: nothing
 
     def __contains__(self, key: object) -> bool:
         if key not in self._asked:
@@ -50,7 +50,7 @@ class TuningCache(dict[Any, Any]):
         self._took(key, config, "tuned" if self._measured(self._autotuner) else "cached")
 
     def leave(self) -> None:
-        """Give the autotuner a cache of its own again, with what it measured itself."""
+        """Give the autotuner back a cache of its own, with what it measured itself."""
         plain = {key: config for key, config in self.items() if key not in self._before}
         plain |= {key: config for key, config in self._before.items() if config is not None}
         self._autotuner.cache = plain

@@ -37,10 +37,10 @@ class _Hashed:
 
 
 class UserHashes:
-    """Calls a user's function on the tensors of every launch, beside the program.
+    """Calls a user's function on the tensors of every launch, while the program runs.
 
-    The function may fail in any way, in the middle of a model: the model goes on without further hashes, and
-    `failure` says what happened.
+    The function may fail at any launch, in the middle of a model: the model goes on without further hashes,
+    and `failure` says what happened.
     """
 
     def __init__(self, writer: RunWriter, hash_fn: HashFn, not_covered: Callable[[str, str], None]) -> None:
@@ -84,18 +84,18 @@ class UserHashes:
         self, hashed: _Hashed, side: str, positions: Sequence[int], values: Sequence[Any]
     ) -> dict[int, Scalar]:
         tensors = {i: tensor for i in positions if (tensor := tensor_of(values[i])) is not None}
-        found: dict[int, Scalar] = {}
+        hashes: dict[int, Scalar] = {}
         with unrecorded(hashed.stream, tensors.values()) as capturing:
             if capturing:
                 self._not_covered("hash_fn of launches captured into a CUDA graph", NO_GRAPHS)
-                return found
+                return hashes
             for position, tensor in tensors.items():
                 try:
-                    found[position] = _scalar(self._hash_fn(tensor))
+                    hashes[position] = _scalar(self._hash_fn(tensor))
                 except Exception as error:
                     self._failed(f"launch {hashed.launch}, argument {position}, {side} it", error)
                     break
-        return found
+        return hashes
 
     def _failed(self, place: str, error: Exception) -> None:
         self.failure = f"hash_fn failed at {place}: {describe(error, self._file)}"
@@ -120,7 +120,7 @@ def load_hash_fn(name: str) -> HashFn:
         module = import_file(path.resolve()) if path.suffix == ".py" else importlib.import_module(place)
     except ImportError as error:
         raise Problem(f"{place} cannot be imported: {error}", "give a file as FILE.py:NAME") from error
-    found = getattr(module, attribute, None)
-    if not callable(found):
+    function = getattr(module, attribute, None)
+    if not callable(function):
         raise Problem(f"{place} has no function {attribute}", f"add `def {attribute}(tensor)` to it")
-    return cast(HashFn, found)
+    return cast(HashFn, function)

@@ -43,7 +43,7 @@ class Winners:
     """While entered, choices of autotuners are written to a run, and those that are frozen are not tuned."""
 
     def __init__(self, writer: RunWriter | None = None, frozen: Sequence[Winner] = ()) -> None:
-        """writer -- the run that is told; None: none
+        """writer -- the run that receives them; None: none
         frozen -- what is to be taken; of two for one kernel and key the last
         """
         self.chosen: list[Winner] = []

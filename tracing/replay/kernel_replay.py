@@ -99,7 +99,7 @@ class _Replays:
                 raise Problem(
                     f"the contents of {name} that were kept of launch {given.launch.index} have the digest "
                     f"{bits}, and the launch read {given.read[name]}",
-                    f"record it again: the run {given.run.path} is damaged, or the input was not quiet",
+                    f"record a new run: {given.run.path} is damaged, or the input was not quiet",
                 )
 
     def left(self, memory: Memory, order: int) -> Tensors:

@@ -31,7 +31,7 @@ class Blobs:
             data = zstandard.decompress(path.read_bytes())
         except (OSError, zstandard.ZstdError) as error:
             raise Problem(
-                f"{path} cannot be read: {error}", "copy the run again, or record it again"
+                f"{path} cannot be read: {error}", "copy the run once more, or record a new one"
             ) from None
         return data
 

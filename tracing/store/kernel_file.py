@@ -45,7 +45,7 @@ def kernel_module(run: Run, kernel: Kernel) -> str:
     """
     if kernel.kind != "triton" or kernel.module is None:
         raise Problem(
-            f"the run has no source of {kernel.name} that can be compiled again",
+            f"the run has no source of {kernel.name} that can be recompiled",
             "it has that of kernels written in Python and compiled by Triton",
         )
     if kernel.undefined:

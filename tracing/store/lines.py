@@ -23,7 +23,7 @@ def files(run: Path, kind: type[Record]) -> list[Path]:
 
 def damaged(path: object, how: object) -> Problem:
     """The error for a run that cannot be read further."""
-    return Problem(f"{path} is damaged: {how}", "copy the run again, or record it again")
+    return Problem(f"{path} is damaged: {how}", "copy the run once more, or record a new one")
 
 
 def lines(path: Path, kind: type[R], skip: int = 0) -> Iterator[R]:
@@ -51,7 +51,7 @@ def lines(path: Path, kind: type[R], skip: int = 0) -> Iterator[R]:
             number += count
     except zstandard.ZstdError as error:
         raise Problem(
-            f"{path} is damaged after line {number}: {error}", "copy the run again, or record it again"
+            f"{path} is damaged after line {number}: {error}", "copy the run once more, or record a new one"
         ) from None
 
 

@@ -51,13 +51,13 @@ R = TypeVar("R", bound=Record)
 class Run:
     """A recorded run, read from disk."""
 
-    def __init__(self, path: Path, aside: Path | None = None) -> None:
+    def __init__(self, path: Path, scratch: Path | None = None) -> None:
         """Open the run at `path`; raises Problem if there is none or its schema is another.
 
-        aside -- a folder with records of this run that are not to be kept, derived from it for a look
+        scratch -- a folder with records of this run that are not to be kept, derived from it for a look
         """
         self.path = path
-        self.aside = aside
+        self.scratch = scratch
         try:
             content = (path / "run.json").read_bytes()
         except OSError:
@@ -66,24 +66,24 @@ class Run:
                 "list recorded runs with `tracing list`; record one with `tracing run CASE`",
             ) from None
         self.info = _run_info(path, content)
-        self._blobs = Blobs([path, aside] if aside else [path])
+        self._blobs = Blobs([path, scratch] if scratch else [path])
 
     @property
     def name(self) -> str:
         return self.path.name
 
-    def put_aside(self) -> Path:
+    def use_scratch(self) -> Path:
         """The folder for what is derived from this run and not kept; it goes when this process ends."""
-        if self.aside is None:
-            self.aside = Path(tempfile.mkdtemp(prefix="tracing-"))
-            (self.aside / "blobs").mkdir()
-            atexit.register(shutil.rmtree, self.aside, ignore_errors=True)
-            self._blobs = Blobs([self.path, self.aside])
-        return self.aside
+        if self.scratch is None:
+            self.scratch = Path(tempfile.mkdtemp(prefix="tracing-"))
+            (self.scratch / "blobs").mkdir()
+            atexit.register(shutil.rmtree, self.scratch, ignore_errors=True)
+            self._blobs = Blobs([self.path, self.scratch])
+        return self.scratch
 
     def records(self, kind: type[R]) -> Iterator[R]:
         """Every record of one kind, process by process, in the order written."""
-        for folder in filter(None, (self.path, self.aside)):
+        for folder in filter(None, (self.path, self.scratch)):
             for path in files(folder, kind):
                 yield from lines(path, kind)
 
@@ -121,8 +121,8 @@ class Run:
     def signatures(self, process: str) -> dict[int, tuple[Kernel, Signature]]:
         """The kernels and signatures with which one process launched, by number."""
         kernels = {kernel.id: kernel for kernel in self._written(process, Kernel)}
-        found = {one.id: one for one in self._written(process, Signature)}
-        return {number: (kernels[one.kernel], one) for number, one in found.items() if one.kernel in kernels}
+        signatures = {one.id: one for one in self._written(process, Signature)}
+        return {k: (kernels[one.kernel], one) for k, one in signatures.items() if one.kernel in kernels}
 
     def view(self, process: str, kind: type[Record], fields: type[R], skip: int = 0) -> Iterator[R]:
         """The records of one kind of one process, decoded as a record that has only some of their fields.
@@ -165,11 +165,11 @@ class Run:
     def out_of_bounds(self, process: str) -> list[OutOfBounds]:
         """Accesses of one process outside of arguments, one for each launch, argument, kind and line."""
         # each was written when it was first seen, and once more when the kernel had run
-        found = {
+        latest = {
             (one.launch, one.argument, one.access, one.where, one.inside): one
             for one in self._written(process, OutOfBounds)
         }
-        return list(found.values())
+        return list(latest.values())
 
     def operators(self, process: str) -> Iterator[Operator]:
         """Every operator outside of Triton of one process, joined, in the order in which they had run."""
@@ -204,14 +204,14 @@ class Run:
         """The compilations whose passes are known and their IR is not, each with its process."""
         tried = {(one.process, one.compilation) for one in self.records(Derivation)}
         known = self._sides().keys()
-        found: dict[tuple[str, int], Compilation] = {}
+        underived: dict[tuple[str, int], Compilation] = {}
         for process in self.processes(PassStart):
             compilations = {one.id: one for one in self._written(process, Compilation)}
             for start in self._written(process, PassStart):
                 key = (process[1:], start.compilation)
                 if key not in tried and (*key, start.index, "before") not in known:
-                    found.setdefault(key, self._compiled(compilations, start.compilation))
-        return [(process, compilation) for (process, _), compilation in found.items()]
+                    underived.setdefault(key, self._compiled(compilations, start.compilation))
+        return [(process, compilation) for (process, _), compilation in underived.items()]
 
     def _sides(self) -> dict[tuple[str, int, int, str], Blob]:
         # the IR before and after each pass, by process without its first dash
@@ -250,13 +250,13 @@ class Run:
 
 
 def _run_info(path: Path, content: bytes) -> RunInfo:
-    remedy = "copy the run again, or record it again with `tracing run CASE`"
+    remedy = "copy the run once more, or record a new one with `tracing run CASE`"
     try:
         schema = msgspec.json.decode(content, type=dict[str, object]).get("schema")
         if schema != SCHEMA:
             raise Problem(
                 f"{path} was written with schema {schema}; this version reads schema {SCHEMA}",
-                "read it with the version that wrote it, or record it again with `tracing run CASE`",
+                "read it with the version that wrote it, or record a new run with `tracing run CASE`",
             )
         return msgspec.json.decode(content, type=RunInfo)
     except msgspec.MsgspecError as error:

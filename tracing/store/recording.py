@@ -31,8 +31,8 @@ def being_recorded(run: Path) -> bool:
 
 
 def _processes(run: Path, kind: str = "*") -> set[tuple[str, str, str]]:
-    found = (_RECORD.fullmatch(path.name) for path in run.glob(f"{kind}-*.ndjson*"))
-    return {(match["host"], match["rank"], match["pid"]) for match in found if match}
+    matches = (_RECORD.fullmatch(path.name) for path in run.glob(f"{kind}-*.ndjson*"))
+    return {(match["host"], match["rank"], match["pid"]) for match in matches if match}
 
 
 def _has_open(pid: int, run: Path) -> bool:

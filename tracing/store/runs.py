@@ -11,8 +11,8 @@ from tracing.store.reader import Run
 
 def recorded(runs: Path) -> list[Path]:
     """The runs below a folder, oldest first."""
-    found = [path.parent for path in runs.glob("*/run.json")]
-    return sorted(found, key=lambda path: (path / "run.json").stat().st_mtime)
+    folders = [path.parent for path in runs.glob("*/run.json")]
+    return sorted(folders, key=lambda path: (path / "run.json").stat().st_mtime)
 
 
 def open_run(name: str, runs: Path) -> Run:

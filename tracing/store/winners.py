@@ -1,6 +1,6 @@
 """A winners file: which configuration each autotuned kernel is to take, whoever tuned it.
 
-JSON, to be read and edited by people and to lie beside a model:
+JSON, to be read and edited by people and to lie next to a model:
 
     {"format": "tracing winners", "version": 1,
      "torch": "2.11.0", "triton": "3.6.0", "target": "cuda:90", "device": "NVIDIA H100 80GB HBM3",
@@ -63,17 +63,17 @@ def read_winners(path: Path) -> WinnersFile:
     """
     remedy = "write one: `tracing winners RUN --output FILE`"
     try:
-        found = msgspec.json.decode(path.read_bytes(), type=WinnersFile)
+        file = msgspec.json.decode(path.read_bytes(), type=WinnersFile)
     except OSError as error:
         raise Problem(f"{path} cannot be read: {error.strerror}", remedy) from None
     except msgspec.MsgspecError as error:
         raise Problem(f"{path} is not a winners file: {error}", remedy) from None
-    if (found.format, found.version) != (FORMAT, VERSION):
-        what = f"{found.format!r}, version {found.version}"
+    if (file.format, file.version) != (FORMAT, VERSION):
+        what = f"{file.format!r}, version {file.version}"
         raise Problem(f"{path} is {what}; this reads {FORMAT!r}, version {VERSION}", remedy)
     known: dict[Join, Winner] = {}
-    for one in found.winners:
+    for one in file.winners:
         if exact(known.setdefault(join(one), one).config) != exact(one.config):
             key = ", ".join(one.key)
             raise Problem(f"{path} has two configurations for {one.kernel} ({key})", "remove one of them")
-    return found
+    return file

@@ -63,7 +63,7 @@ def search(
 ) -> int:
     """Search, print, and give the exit status."""
     last = max(judge.stages, key=STAGES.index)
-    folder = run.path if os.access(run.path, os.W_OK) else run.put_aside()
+    folder = run.path if os.access(run.path, os.W_OK) else run.use_scratch()
     with err.status("compiling with every pass"):
         happened = history(chosen, run.text(chosen.source), last=last, seconds=PRINTING * seconds)
         _require_compiled(run, chosen, happened)

@@ -22,7 +22,7 @@ def open_derived(name: str, runs: Path) -> store.Run:
     """
     run = store.open_run(name, runs)
     if store.being_recorded(run.path) or not os.access(run.path, os.W_OK):
-        run.put_aside()
+        run.use_scratch()
     missed = _derived(run, waiting) if (waiting := len(run.underived())) else []
     known = [one for one in run.records(Derivation) if one.differs]
     if missed:
@@ -50,14 +50,14 @@ def _derived(run: store.Run, waiting: int) -> list[Derivation]:
         def progress(done: int, of: int) -> None:
             status.update(f"IR of {done} of {of} compilations")
 
-        derivations = derive(run.path, progress=progress, aside=run.aside)
+        derivations = derive(run.path, progress=progress, scratch=run.scratch)
     left = {(process, one.id) for process, one in run.underived()}
     return [one for one in derivations if (one.process, one.compilation) in left]
 
 
 def _note(run: store.Run, missed: Iterable[Derivation]) -> None:
     # for this process only: it has tried
-    writer = store.RunWriter(run.put_aside())
+    writer = store.RunWriter(run.use_scratch())
     for one in missed:
         writer.append(one)
     writer.close()

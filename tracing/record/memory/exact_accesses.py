@@ -79,10 +79,10 @@ class ExactAccesses:
         accesses.reported.append(reported)
         accesses.ended.append(ended)
 
-    def write(self, watched: Watched, found: Mapping[int, Digest], left: Mapping[int, Digest]) -> None:
+    def write(self, watched: Watched, before: Mapping[int, Digest], after: Mapping[int, Digest]) -> None:
         """Write down what a launch has touched, as soon as it has run.
 
-        found, left -- the digests of its arguments before and after it, as far as they are known
+        before, after -- the digests of its arguments on each side of the launch, as far as they are known
         """
         sides: tuple[dict[int, str], dict[int, str]] = ({}, {})
         ranges: tuple[dict[int, tuple[int, ...]], dict[int, tuple[int, ...]]] = ({}, {})
@@ -95,7 +95,7 @@ class ExactAccesses:
             for side, mask in enumerate((block.read(argument), block.written(argument))):
                 if not mask.any():
                     continue
-                digest = (found, left)[side].get(position)
+                digest = (before, after)[side].get(position)
                 content = block.content if side else block.found
                 if not mask.all():
                     digest, listed = None, _ranges(block, argument, written=bool(side))
@@ -119,7 +119,7 @@ class ExactAccesses:
 
 
 def _uninitialised(watched: Watched) -> dict[int, tuple[int, int]]:
-    found = {}
+    uninitialised = {}
     for name, fresh in watched.fresh.items():
         known = watched.accesses.of(name)
         if known is not None:
@@ -127,8 +127,8 @@ def _uninitialised(watched: Watched) -> dict[int, tuple[int, int]]:
             unwritten = logical(fresh.unwritten[argument.start - fresh.address :], argument.meta, 1)
             elements = np.flatnonzero(unwritten.all(axis=1) & block.read(argument).any(axis=1))
             if elements.size:
-                found[watched.positions[name]] = (int(elements[0]), elements.size)
-    return found
+                uninitialised[watched.positions[name]] = (int(elements[0]), elements.size)
+    return uninitialised
 
 
 def _bits(content: Bytes, mask: Mask) -> str:
@@ -137,7 +137,7 @@ def _bits(content: Bytes, mask: Mask) -> str:
     content -- [elements, bytes of one] in logical order
     mask    -- [elements, parts of one]
 
-    Of a part it is the digest of all bytes, those that were not touched as zeros, and behind them which were:
+    Of a part it is the digest of all bytes, those that were not touched as zeros, followed by which were:
     a bit for each byte, the first in the highest of eight.
     """
     if mask.all():

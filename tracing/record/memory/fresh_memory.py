@@ -104,8 +104,8 @@ class FreshMemory:
             return None
         start = tensor.storage_offset() * tensor.element_size()
         unwritten = logical(fresh.unwritten[start:], tensor_meta(tensor), 1)
-        found = np.flatnonzero(unwritten.all(axis=1))
-        return (int(found[0]), found.size) if found.size else None
+        indices = np.flatnonzero(unwritten.all(axis=1))
+        return (int(indices[0]), indices.size) if indices.size else None
 
     def launched(self, blocks: Iterable[MemoryBlock]) -> None:
         """Note what a launch wrote."""

@@ -39,18 +39,18 @@ class LastWriters:
         What it writes is its own from now on. Of a tensor that several wrote, it is the last of them.
         """
         plan, storages, writes = place.plan, place.storages, self._writes
-        found: dict[int, str] = {}
+        operators: dict[int, str] = {}
         for i in plan.reads:
             if storages[i] in writes:
                 operator = _last(writes[storages[i]], plan.metas[i])
                 if operator is not None:
-                    found[plan.positions[i]] = operator
+                    operators[plan.positions[i]] = operator
         for i in plan.writes:
             if storages[i] in writes:
                 left = _left(writes.pop(storages[i]), plan.metas[i])
                 if any(operator is not None for _, operator in left):
                     writes[storages[i]] = [*left, (plan.metas[i], None)]
-        return found
+        return operators
 
 
 def _last(writes: Sequence[_Write], meta: TensorMeta) -> str | None:
@@ -58,7 +58,7 @@ def _last(writes: Sequence[_Write], meta: TensorMeta) -> str | None:
 
 
 def _left(writes: Sequence[_Write], meta: TensorMeta) -> list[_Write]:
-    # those of which something is left behind one of `meta`
+    # those of which a later write of `meta` leaves something
     return [write for write in writes if _between(write[0], meta) != "inside"][-_WRITES:]
 
 

@@ -18,7 +18,7 @@ from tracing.model import Reread, TensorMeta
 from tracing.upstream.tensor_subclasses import storage_key
 from tracing.views import element_bytes, relation
 
-_BYTES = 16 << 20  # of a view that is digested again
+_BYTES = 16 << 20  # of a view that is digested a second time
 _STORAGES = 64
 _NOT_COVERED = "what was written between two launches, where they use other views, of more than 16 MiB"
 

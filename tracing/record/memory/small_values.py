@@ -21,12 +21,12 @@ def small_values(
 
     tensors -- with their argument positions
     """
-    found = []
+    small = []
     for position, tensor in tensors:
         if 0 < tensor.numel() <= ELEMENTS and tensor.untyped_storage().nbytes():
             with suppress(RuntimeError, NotImplementedError, TypeError):  # a quantized tensor has no numbers
-                found.append(Values(launch, position, side, tuple(map(_value, elements(tensor)))))
-    return found
+                small.append(Values(launch, position, side, tuple(map(_value, elements(tensor)))))
+    return small
 
 
 def elements(tensor: torch.Tensor) -> list[bool | int | float | complex]:
@@ -34,8 +34,8 @@ def elements(tensor: torch.Tensor) -> list[bool | int | float | complex]:
     flat = tensor.detach().reshape(-1)
     if flat.dtype == torch.float4_e2m1fn_x2:  # two numbers an element
         flat = flat.view(torch.uint8)
-    found: list[bool | int | float | complex] = flat.tolist()
-    return found
+    values: list[bool | int | float | complex] = flat.tolist()
+    return values
 
 
 def _value(element: bool | int | float | complex) -> bool | int | float | str:

@@ -5,7 +5,7 @@ keeps what enters a compilation and what each stage gives, and the rest is deriv
 in child processes, on every core, with the options of the recording and the settings of this process. What a
 stage gives then must be what it gave, bit for bit; where it is not, the run says so.
 
-A pass that did not end in the recording is not run again: what enters it is all there is to derive. Nor is
+A pass that did not end in the recording is not rerun: what enters it is all there is to derive. Nor is
 LLVM, where it did not end.
 """
 
@@ -56,14 +56,14 @@ class _Waiting:
 @dataclass(frozen=True, slots=True)
 class _How:
     path: Path
-    aside: Path | None
+    scratch: Path | None
     seconds: float
 
     def run(self) -> Run:
-        return Run(self.path, self.aside)
+        return Run(self.path, self.scratch)
 
     def writer(self) -> RunWriter:
-        return reopened(self.aside or self.path)
+        return reopened(self.scratch or self.path)
 
 
 def derive(
@@ -71,47 +71,47 @@ def derive(
     rank: int | None = None,
     progress: Callable[[int, int], None] = lambda done, of: None,
     *,
-    aside: Path | None = None,
+    scratch: Path | None = None,
     seconds: float = SECONDS,
 ) -> list[Derivation]:
     """Derive the IR of every compilation of a run that has none yet; give what came of each.
 
     rank     -- only what processes of this rank recorded
-    progress -- is told how many compilations are done, and of how many
-    aside    -- a folder that it is written into, in place of the run, which stays as it is
+    progress -- receives how many compilations are done, and of how many
+    scratch  -- a folder that it is written into, instead of into the run, which stays as it is
     seconds  -- that one compilation may take; that it took longer is given and not written, for it is no
                 property of the compilation
 
-    Cost: about that of the compilations up to LLVM IR and as much again for printing, over the number of
+    Cost: about that of the compilations up to LLVM IR, and as much for printing, over the number of
     cores; some milliseconds where none waits. What is interrupted goes on with the next call. It forks, and
     touches no GPU.
     """
-    waiting = _waiting(Run(path, aside), rank)
-    how = _How(path, aside, seconds)
+    waiting = _waiting(Run(path, scratch), rank)
+    how = _How(path, scratch, seconds)
     cores = os.cpu_count() or 1
     size = min(BATCH, -(-len(waiting) // cores)) or 1
     batches = [waiting[start : start + size] for start in range(0, len(waiting), size)]
-    found: list[Derivation] = []
+    derivations: list[Derivation] = []
     with ThreadPoolExecutor(max_workers=cores) as pool:
         for derived in pool.map(lambda batch: _batch(how, batch), batches):
-            found += derived
-            progress(len(found), len(waiting))
-    return found
+            derivations += derived
+            progress(len(derivations), len(waiting))
+    return derivations
 
 
 def _waiting(run: Run, rank: int | None) -> list[_Waiting]:
-    found = [one for one in run.underived() if rank in (None, int(one[0].rsplit("-", 2)[1]))]
+    underived = [one for one in run.underived() if rank in (None, int(one[0].rsplit("-", 2)[1]))]
     artefacts: dict[tuple[str, int], dict[str, Blob]] = {}
     starts: dict[tuple[str, int], list[PassStart]] = {}
     ends: set[tuple[str, int, int]] = set()
-    for process in dict.fromkeys(process for process, _ in found):
+    for process in dict.fromkeys(process for process, _ in underived):
         for artefact in run.view(f"-{process}", StageArtefact, StageArtefact):
             artefacts.setdefault((process, artefact.compilation), {})[artefact.stage] = artefact.blob
         for start in run.view(f"-{process}", PassStart, PassStart):
             starts.setdefault((process, start.compilation), []).append(start)
         ends |= {(process, end.compilation, end.index) for end in run.view(f"-{process}", PassEnd, PassEnd)}
     waiting = []
-    for process, one in found:
+    for process, one in underived:
         passes = starts[process, one.id]
         last = passes[-1].index
         unfinished = None if (process, one.id, last) in ends else last
@@ -121,18 +121,18 @@ def _waiting(run: Run, rank: int | None) -> list[_Waiting]:
 
 def _batch(how: _How, batch: Sequence[_Waiting]) -> list[Derivation]:
     # each of them, also where the compiler takes a child down
-    found: list[Derivation] = []
-    while len(found) < len(batch):
-        rest = batch[len(found) :]
+    derivations: list[Derivation] = []
+    while len(derivations) < len(batch):
+        rest = batch[len(derivations) :]
         ended = in_child(functools.partial(_derive, how, rest), 2 * how.seconds * len(rest))
         written = {(one.process, one.compilation): one for one in how.run().records(Derivation)}
         for one in rest:
             derivation = written.get((one.process, one.compilation.id))
             if derivation is None:
-                found.append(_died(how, one, ended))
+                derivations.append(_died(how, one, ended))
                 break
-            found.append(derivation)
-    return found
+            derivations.append(derivation)
+    return derivations
 
 
 def _died(how: _How, one: _Waiting, ended: Ended) -> Derivation:

@@ -24,11 +24,11 @@ _DEATH = re.compile(r"^(?:LLVM ERROR: |.*\bAssertion `).*", re.MULTILINE)
 
 
 def derive_llvm(
-    run: Run, compilation: Compilation, place: ResumePoint, artefacts: Mapping[str, Blob], *, seconds: float
+    run: Run, compilation: Compilation, point: ResumePoint, artefacts: Mapping[str, Blob], *, seconds: float
 ) -> LlvmPasses:
-    """Run LLVM's half of one compilation again, and write what each pass did to the run.
+    """Rerun LLVM's half of one compilation, and write what each pass did to the run.
 
-    place     -- before the last pass of MLIR
+    point     -- before the last pass of MLIR
     artefacts -- what the stages gave
     seconds   -- that it may take
 
@@ -36,27 +36,27 @@ def derive_llvm(
     one, on one core. It forks, and touches no GPU.
 
     A compile that does not end in time is given with the pass that it was in, and is not kept: it may end
-    the next time. Raises Problem where LLVM's passes cannot be told apart, and where none of them began.
+    the next time. Raises Problem where LLVM's passes cannot be distinguished, and where none of them began.
     """
     last = "ptx" if compilation.target.startswith("cuda") else "amdgcn"
 
     def compile(stage_ended: Callable[[], None]) -> Any:
-        return resume(compilation, place, last=last, observer=StageEnds(stage_ended))
+        return resume(compilation, point, last=last, observer=StageEnds(stage_ended))
 
     ended, printed = llvm.printed(compile, seconds=seconds)
     made: Mapping[str, str] = ended.result or {}
     differs = tuple(stage for stage, content in made.items() if blob_name(content) != artefacts.get(stage))
-    writer = reopened(run.put_aside() if ended.timed_out else run.aside or run.path)
+    writer = reopened(run.use_scratch() if ended.timed_out else run.scratch or run.path)
     writer.known(one.blob for one in run.records(PackedBlob))
     try:
         passes = tuple(_packed(writer.pack(LEVEL), printed, last))
         if not passes:
             raise Problem(f"LLVM ran no pass on {compilation.kernel_name}: {_failure(ended)}")
-        found = LlvmPasses(compilation.hash, passes, _failure(ended), differs)
-        writer.append(found)
+        derived = LlvmPasses(compilation.hash, passes, _failure(ended), differs)
+        writer.append(derived)
     finally:
         writer.close()
-    return found
+    return derived
 
 
 def _failure(ended: Ended) -> str:

@@ -2,7 +2,7 @@
 
 Inductor hands a kernel's source to a pool: a process that it starts (`compile_worker`), which forks workers.
 The pool may be older than the run and outlive it, so what is changed is the job: the worker runs it under a
-recorder of its own, whose files lie beside those of this process.
+recorder of its own, whose files lie next to those of this process.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def recorded_in_workers(writer: RunWriter, *, print_ir: bool = False) -> Iterato
     path = str(writer.path.resolve())
     with worker_jobs(recorded_job, path, writer.rank, print_ir) as replaced:
         if not replaced:
-            what = "compiler passes in Inductor's compile workers, which this torch starts in another way"
+            what = "compiler passes in Inductor's compile workers, which this torch starts differently"
             writer.append(NotCovered(what, "TORCHINDUCTOR_COMPILE_THREADS=1"))
         yield
 
