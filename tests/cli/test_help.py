@@ -60,6 +60,6 @@ def test_the_commands_are_listed_in_the_groups_of_their_questions() -> None:
     groups = [line.split()[1].rstrip(":") for line in lines if line.startswith("╭")]
     listed = [match[1] for line in lines if (match := re.match(r"│ ([a-z][a-z-]+) ", line))]
 
-    assert groups == ["Options", "Record", "Look", "Compare", "Narrow", "Debug", "Share"]
+    assert groups == ["Options", "Record", "Look", "Compare", "Narrow", "Validate", "Debug", "Share"]
     assert sorted(listed) == sorted(COMMANDS)
     assert listed.index("list") < listed.index("compare") < listed.index("repeat") < listed.index("bisect")

@@ -23,7 +23,7 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="One JSON object
 
     Exit status: 0 if every feature works, 1 if one is off.
 
-    Example: tracing doctor --json | jq '.features[] | select(.failure != "")'
+    Example: tracing doctor --json
 
     Keys of --json: torch, triton (versions), features (name, module, failure; failure is empty if
     the feature works, and module is the file of tracing/upstream that needs a change).

@@ -14,6 +14,7 @@ from tracing.program.reachable import Reached, arguments, reachable
 from tracing.program.structure import Facts, facts_of, type_name
 
 AFTERWARDS = " afterwards"  # of the name of an argument, when the case has ended
+STORAGE = "storage of "  # of the name of a result, with the tensor whose storage it shares
 STEPPED = "stepped "  # of the name of an optimizer that was seen to make a step, and is reached by nothing
 
 
@@ -55,7 +56,7 @@ def shared_storages(given: Facts, workload: Workload) -> Facts:
         if isinstance(one, torch.Tensor) and _has_storage(one):
             owner = known.setdefault(_storage(one), name)
             if owner != name:
-                facts[f"storage of {name}"] = PlainValue("storage", f"that of {owner}")
+                facts[f"{STORAGE}{name}"] = PlainValue("storage", f"that of {owner}")
     return facts
 
 

@@ -11,6 +11,7 @@ import torch
 from tracing.digest.host import digest
 from tracing.launch.tensors import tensor_meta
 from tracing.model import Digest, TensorValue, Uncomparable, Value
+from tracing.program.state import STORAGE
 from tracing.program.structure import Facts, type_name
 
 Unwritten: TypeAlias = Callable[[torch.Tensor], tuple[int, int] | None]
@@ -21,10 +22,14 @@ def values(facts: Facts, unwritten: Unwritten = lambda tensor: None) -> Iterator
 
     unwritten -- which elements of a tensor nobody has written: the first, and how many
 
+    Which storage a result lies in is compared with eager, and is no value.
+
     On a GPU the host waits for each of them, and copies it.
     """
     known: dict[Any, Digest] = {}
     for name, fact in facts.items():
+        if name.startswith(STORAGE):
+            continue
         yield name, _digested(fact, known, unwritten) if isinstance(fact, torch.Tensor) else fact
 
 
