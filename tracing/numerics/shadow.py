@@ -17,13 +17,12 @@ for writes of the host, which nobody sees. Decisions in Python (`.item()`) are t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch.multiprocessing.reductions import StorageWeakRef
 
 from tracing.numerics.rounding import Noise, perturbed, rounded_at_random, wide
+from tracing.numerics.shadow_storages import ShadowStorages, ValueOrigin, is_inexact
 from tracing.upstream.decompositions import decomposition
 from tracing.upstream.dispatch_modes import OperatorMode
 from tracing.upstream.operator_schemas import is_operator, schema_of
@@ -44,28 +43,7 @@ _REDUCING = tuple(
 )  # fmt: skip
 _KERNELS = torch.float32  # in which they compute what they give in it or in a narrower dtype
 _ACCUMULATED = torch.finfo(_KERNELS).eps
-_MOST = 256  # shadows of storages that are gone are dropped beyond so many
 _UNSUPPORTED = (RuntimeError, NotImplementedError, TypeError, ValueError, IndexError)
-
-
-@dataclass(frozen=True, slots=True)
-class _Origin:
-    """What values depend on."""
-
-    missing: frozenset[str] = frozenset()  # operators and kernels that were not followed in float64
-    drawn: bool = False  # random numbers of an operator
-
-    def __or__(self, other: _Origin) -> _Origin:
-        return _Origin(self.missing | other.missing, self.drawn or other.drawn)
-
-
-@dataclass(slots=True)
-class _Storage:
-    # the shadow of one storage of the program
-    program: StorageWeakRef
-    elements: torch.Tensor  # [n], as many as the storage has
-    size: int  # bytes of one of the program's elements
-    origin: _Origin
 
 
 class Shadow(OperatorMode):  # type: ignore[no-untyped-call, unused-ignore]
@@ -75,27 +53,26 @@ class Shadow(OperatorMode):  # type: ignore[no-untyped-call, unused-ignore]
         """noise -- None: exact results; else every rounding is random"""
         super().__init__()  # type: ignore[no-untyped-call, unused-ignore]
         self._noise = noise
-        self._storages: dict[int, _Storage] = {}
-        self._most = _MOST
+        self._storages = ShadowStorages(noise)
 
     def of(self, tensor: torch.Tensor) -> torch.Tensor:
         """[*] what exact arithmetic gives for a tensor of the program."""
-        return self._view(tensor)
+        return self._storages.view(tensor)
 
     def missing(self, tensor: torch.Tensor) -> frozenset[str]:
         """Names of operators and kernels that a tensor depends on and that were not followed in float64."""
-        known = self._known(tensor)
+        known = self._storages.known(tensor)
         return known.origin.missing if known is not None else frozenset()
 
     def drawn(self, tensor: torch.Tensor) -> bool:
         """True if a tensor depends on random numbers that an operator drew."""
-        known = self._known(tensor)
+        known = self._storages.known(tensor)
         return known is not None and known.origin.drawn
 
     def written(self, tensor: torch.Tensor, by: str) -> None:
         """Something other than an operator wrote to a tensor: go on with the program's own values."""
         if tensor.layout == torch.strided:
-            self._take(tensor, _Origin(frozenset([by])))
+            self._storages.take(tensor, ValueOrigin(frozenset([by])))
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
@@ -106,8 +83,10 @@ class Shadow(OperatorMode):  # type: ignore[no-untyped-call, unused-ignore]
         if _gives_views(func) or not _all_plain((args, kwargs)):
             return func(*args, **kwargs)
         given = self._given(func, args, kwargs)
-        sources = [known for leaf in tree_leaves((args, kwargs)) if (known := self._known(leaf)) is not None]
-        origin = _Origin(
+        sources = [
+            known for leaf in tree_leaves((args, kwargs)) if (known := self._storages.known(leaf)) is not None
+        ]
+        origin = ValueOrigin(
             frozenset(name for one in sources for name in one.origin.missing),
             any(one.origin.drawn for one in sources) or torch.Tag.nondeterministic_seeded in func.tags,
         )
@@ -119,12 +98,12 @@ class Shadow(OperatorMode):  # type: ignore[no-untyped-call, unused-ignore]
         result = func(*args, **kwargs)
         for tensor in _tensors(result):
             if type(tensor) in _PLAIN and tensor.layout == torch.strided:
-                self._take(tensor, _Origin(frozenset([str(func)])))
+                self._storages.take(tensor, ValueOrigin(frozenset([str(func)])))
         return result
 
     # ---- one operator
 
-    def _follow(self, func: Any, own: Any, given: Any, result: Any, origin: _Origin) -> None:
+    def _follow(self, func: Any, own: Any, given: Any, result: Any, origin: ValueOrigin) -> None:
         name = func.name()
         written = _written(func, *own)
         if name.startswith(_EMPTY):
@@ -134,19 +113,19 @@ class Shadow(OperatorMode):  # type: ignore[no-untyped-call, unused-ignore]
             return
         if torch.Tag.nondeterministic_seeded in func.tags:
             for tensor in [*written, *_tensors(result)]:
-                self._take(tensor, origin)
+                self._storages.take(tensor, origin)
             return
         try:
             results = self._computed(func, name, given)
         except _UNSUPPORTED:
             for tensor in [*written, *_tensors(result)]:
-                self._take(tensor, origin | _Origin(frozenset([name])))
+                self._storages.take(tensor, origin | ValueOrigin(frozenset([name])))
             return
         for tensor in written:
-            self._mark(tensor, origin)
+            self._storages.mark(tensor, origin)
         for tensor, exact in zip(_tensors(result), _tensors(results), strict=True):
-            if self._known(tensor) is None:  # else it was written in place, or is an input
-                self._give(tensor, exact, origin)
+            if self._storages.known(tensor) is None:  # else it was written in place, or is an input
+                self._storages.give(tensor, exact, origin)
 
     def _computed(self, func: Any, name: str, given: Any) -> Any:
         args, kwargs = tree_map(_wide_dtype, given)
@@ -167,96 +146,35 @@ class Shadow(OperatorMode):  # type: ignore[no-untyped-call, unused-ignore]
 
     def _moved(self, leaf: Any) -> Any:
         assert self._noise is not None
-        return perturbed(leaf, _ACCUMULATED, self._noise) if _inexact(leaf) else leaf
+        return perturbed(leaf, _ACCUMULATED, self._noise) if is_inexact(leaf) else leaf
 
-    def _dropped(self, own: Any, given: Any, result: Any, origin: _Origin) -> None:
+    def _dropped(self, own: Any, given: Any, result: Any, origin: ValueOrigin) -> None:
         (_, chance, *_), _ = own
         mask = result[1]
-        self._take(mask, origin)
-        self._give(result[0], given[0][0] * mask / (1 - chance if chance < 1 else 1), origin)
+        self._storages.take(mask, origin)
+        self._storages.give(result[0], given[0][0] * mask / (1 - chance if chance < 1 else 1), origin)
 
     # ---- shadows
 
     def _given(self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, Any]:
         # the shadows of an operator's arguments; of those that it writes, views
         arguments = schema_of(func).arguments
-        positional = zip(arguments, args, strict=False)
-        named = {one.name: one for one in arguments}
-        return (
-            tuple(
-                tree_map(self._view_of if _is_written(one) else self._read, value)
-                for one, value in positional
-            ),
-            {
-                name: tree_map(self._view_of if _is_written(named[name]) else self._read, value)
-                for name, value in kwargs.items()
-            },
-        )
+        take = {one.name: self._view_of if _is_written(one) else self._read for one in arguments}
+        positional = [tree_map(take[one.name], value) for one, value in zip(arguments, args, strict=False)]
+        return tuple(positional), {name: tree_map(take[name], value) for name, value in kwargs.items()}
 
     def _view_of(self, leaf: Any) -> Any:
-        return self._view(leaf) if isinstance(leaf, torch.Tensor) and leaf.layout == torch.strided else leaf
+        return (
+            self._storages.view(leaf)
+            if isinstance(leaf, torch.Tensor) and leaf.layout == torch.strided
+            else leaf
+        )
 
     def _read(self, leaf: Any) -> Any:
         view = self._view_of(leaf)
-        if self._noise is None or not _inexact(leaf) or leaf.layout != torch.strided:
+        if self._noise is None or not is_inexact(leaf) or leaf.layout != torch.strided:
             return view
         return rounded_at_random(view, leaf.dtype, self._noise)
-
-    def _view(self, tensor: torch.Tensor) -> torch.Tensor:
-        known = self._known(tensor)
-        if known is None:
-            known = self._take(tensor, _Origin(), enters=True)
-        elements = known.elements
-        if known.size != tensor.element_size() or elements.dtype != wide(tensor.dtype):
-            elements, reread = _reinterpreted(elements, known.size, tensor)
-            if reread:
-                return self._reread(tensor, known)
-        return elements.as_strided(tensor.size(), tensor.stride(), tensor.storage_offset())
-
-    def _reread(self, tensor: torch.Tensor, known: _Storage) -> torch.Tensor:
-        # bits that the program reads as another dtype
-        known.origin |= _Origin(frozenset([f"a view as {tensor.dtype}"]))
-        return tensor.detach().to(wide(tensor.dtype))
-
-    def _known(self, tensor: Any) -> _Storage | None:
-        if not isinstance(tensor, torch.Tensor) or tensor.layout != torch.strided:
-            return None
-        known = self._storages.get(tensor.untyped_storage().data_ptr())
-        if known is None or _gone(known):
-            return None
-        count = tensor.untyped_storage().nbytes() // known.size
-        return known if known.elements.numel() == count else None  # it was resized
-
-    def _take(self, tensor: torch.Tensor, origin: _Origin, *, enters: bool = False) -> _Storage:
-        # the program's own values; what enters the program is moved where roundings are random
-        storage = tensor.untyped_storage()
-        size = tensor.element_size()
-        flat = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
-        flat.set_(storage, 0, (storage.nbytes() // size,))  # type: ignore[call-overload, unused-ignore]
-        elements = flat.to(wide(tensor.dtype), copy=True)
-        if enters and self._noise is not None and _inexact(tensor):
-            unit = torch.finfo(tensor.dtype).eps
-            elements = perturbed(elements, unit, self._noise)
-        return self._keep(storage, _Storage(_weak(storage), elements, size, origin))
-
-    def _give(self, tensor: torch.Tensor, exact: torch.Tensor, origin: _Origin) -> None:
-        # a tensor in a storage of its own
-        storage, size = tensor.untyped_storage(), tensor.element_size()
-        elements = torch.zeros(storage.nbytes() // size, dtype=wide(tensor.dtype), device=tensor.device)
-        elements.as_strided(tensor.size(), tensor.stride(), tensor.storage_offset()).copy_(exact)
-        self._keep(storage, _Storage(_weak(storage), elements, size, origin))
-
-    def _mark(self, tensor: torch.Tensor, origin: _Origin) -> None:
-        known = self._known(tensor)
-        if known is not None:
-            known.origin |= origin
-
-    def _keep(self, storage: torch.UntypedStorage, shadow: _Storage) -> _Storage:
-        if len(self._storages) > self._most:
-            self._storages = {key: one for key, one in self._storages.items() if not _gone(one)}
-            self._most = max(_MOST, 2 * len(self._storages))
-        self._storages[storage.data_ptr()] = shadow
-        return shadow
 
 
 class _Roundings(OperatorMode):  # type: ignore[no-untyped-call, unused-ignore]
@@ -280,18 +198,6 @@ class _Roundings(OperatorMode):  # type: ignore[no-untyped-call, unused-ignore]
 
 def _is_wide(value: Any) -> bool:
     return isinstance(value, torch.Tensor) and value.dtype in (torch.float64, torch.complex128)
-
-
-def _weak(storage: torch.UntypedStorage) -> StorageWeakRef:
-    return StorageWeakRef(storage)  # type: ignore[no-untyped-call, unused-ignore]
-
-
-def _gone(known: _Storage) -> bool:
-    return bool(known.program.expired())  # type: ignore[no-untyped-call, unused-ignore]
-
-
-def _inexact(value: Any) -> bool:
-    return isinstance(value, torch.Tensor) and (value.is_floating_point() or value.is_complex())
 
 
 def _tensors(value: Any) -> list[torch.Tensor]:
@@ -322,12 +228,3 @@ def _written(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[
 
 def _wide_dtype(leaf: Any) -> Any:
     return wide(leaf) if isinstance(leaf, torch.dtype) else leaf
-
-
-def _reinterpreted(elements: torch.Tensor, size: int, tensor: torch.Tensor) -> tuple[torch.Tensor, bool]:
-    # complex numbers as pairs and pairs as complex numbers; for anything else the program's bits are read
-    if elements.is_complex() and tensor.is_floating_point() and size == 2 * tensor.element_size():
-        return torch.view_as_real(elements).reshape(-1), False
-    if elements.dtype == torch.float64 and tensor.is_complex() and 2 * size == tensor.element_size():
-        return torch.view_as_complex(elements.reshape(-1, 2)), False
-    return elements, True

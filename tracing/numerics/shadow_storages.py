@@ -1,0 +1,128 @@
+"""Shadows of a program's storages: their elements in float64 or complex128, and what these depend on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.multiprocessing.reductions import StorageWeakRef
+
+from tracing.numerics.rounding import Noise, perturbed, wide
+
+_MOST = 256  # shadows of storages that are gone are dropped beyond so many
+
+
+@dataclass(frozen=True, slots=True)
+class ValueOrigin:
+    """What values depend on."""
+
+    missing: frozenset[str] = frozenset()  # operators and kernels that were not followed in float64
+    drawn: bool = False  # random numbers of an operator
+
+    def __or__(self, other: ValueOrigin) -> ValueOrigin:
+        return ValueOrigin(self.missing | other.missing, self.drawn or other.drawn)
+
+
+@dataclass(slots=True)
+class ShadowStorage:
+    """The shadow of one storage of the program."""
+
+    program: StorageWeakRef
+    elements: torch.Tensor  # [n], as many as the storage has
+    size: int  # bytes of one of the program's elements
+    origin: ValueOrigin
+
+
+class ShadowStorages:
+    """Shadows by storage; those of storages that are gone are dropped."""
+
+    def __init__(self, noise: Noise | None) -> None:
+        """noise -- moves what enters the program; None: it stays"""
+        self._noise = noise
+        self._storages: dict[int, ShadowStorage] = {}
+        self._most = _MOST
+
+    def view(self, tensor: torch.Tensor) -> torch.Tensor:
+        """[*] the shadow of a tensor; writing to it writes to the shadow of its storage."""
+        known = self.known(tensor)
+        if known is None:
+            known = self.take(tensor, ValueOrigin(), enters=True)
+        elements = known.elements
+        if known.size != tensor.element_size() or elements.dtype != wide(tensor.dtype):
+            elements, reread = _reinterpreted(elements, known.size, tensor)
+            if reread:
+                return self._reread(tensor, known)
+        return elements.as_strided(tensor.size(), tensor.stride(), tensor.storage_offset())
+
+    def _reread(self, tensor: torch.Tensor, known: ShadowStorage) -> torch.Tensor:
+        # bits that the program reads as another dtype
+        known.origin |= ValueOrigin(frozenset([f"a view as {tensor.dtype}"]))
+        return tensor.detach().to(wide(tensor.dtype))
+
+    def known(self, tensor: Any) -> ShadowStorage | None:
+        """The shadow of a tensor's storage; None: it has none yet, or is no dense tensor."""
+        if not isinstance(tensor, torch.Tensor) or tensor.layout != torch.strided:
+            return None
+        known = self._storages.get(tensor.untyped_storage().data_ptr())
+        if known is None or _gone(known):
+            return None
+        count = tensor.untyped_storage().nbytes() // known.size
+        return known if known.elements.numel() == count else None  # it was resized
+
+    def take(self, tensor: torch.Tensor, origin: ValueOrigin, *, enters: bool = False) -> ShadowStorage:
+        """Make the shadow of a tensor's storage from the program's own values.
+
+        enters -- they come from outside of the program, and are moved by noise
+        """
+        storage = tensor.untyped_storage()
+        size = tensor.element_size()
+        flat = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
+        flat.set_(storage, 0, (storage.nbytes() // size,))  # type: ignore[call-overload, unused-ignore]
+        elements = flat.to(wide(tensor.dtype), copy=True)
+        if enters and self._noise is not None and is_inexact(tensor):
+            unit = torch.finfo(tensor.dtype).eps
+            elements = perturbed(elements, unit, self._noise)
+        return self._keep(storage, ShadowStorage(_weak(storage), elements, size, origin))
+
+    def give(self, tensor: torch.Tensor, exact: torch.Tensor, origin: ValueOrigin) -> None:
+        """Make the shadow of a tensor's new storage from its exact values."""
+        storage, size = tensor.untyped_storage(), tensor.element_size()
+        elements = torch.zeros(storage.nbytes() // size, dtype=wide(tensor.dtype), device=tensor.device)
+        elements.as_strided(tensor.size(), tensor.stride(), tensor.storage_offset()).copy_(exact)
+        self._keep(storage, ShadowStorage(_weak(storage), elements, size, origin))
+
+    def mark(self, tensor: torch.Tensor, origin: ValueOrigin) -> None:
+        """Note what else the values of a tensor depend on."""
+        known = self.known(tensor)
+        if known is not None:
+            known.origin |= origin
+
+    def _keep(self, storage: torch.UntypedStorage, shadow: ShadowStorage) -> ShadowStorage:
+        if len(self._storages) > self._most:
+            self._storages = {key: one for key, one in self._storages.items() if not _gone(one)}
+            self._most = max(_MOST, 2 * len(self._storages))
+        self._storages[storage.data_ptr()] = shadow
+        return shadow
+
+
+def is_inexact(value: Any) -> bool:
+    """True for a tensor of a floating or complex dtype."""
+    return isinstance(value, torch.Tensor) and (value.is_floating_point() or value.is_complex())
+
+
+def _weak(storage: torch.UntypedStorage) -> StorageWeakRef:
+    return StorageWeakRef(storage)  # type: ignore[no-untyped-call, unused-ignore]
+
+
+def _gone(known: ShadowStorage) -> bool:
+    return bool(known.program.expired())  # type: ignore[no-untyped-call, unused-ignore]
+
+
+def _reinterpreted(elements: torch.Tensor, size: int, tensor: torch.Tensor) -> tuple[torch.Tensor, bool]:
+    # complex numbers as pairs and pairs as complex numbers; for anything else the program's bits are read
+    if elements.is_complex() and tensor.is_floating_point() and size == 2 * tensor.element_size():
+        return torch.view_as_real(elements).reshape(-1), False
+    if elements.dtype == torch.float64 and tensor.is_complex() and 2 * size == tensor.element_size():
+        return torch.view_as_complex(elements.reshape(-1, 2)), False
+    return elements, True
