@@ -229,7 +229,7 @@ def test_a_launch_that_is_not_the_recorded_one_is_not_replaced(
     with pytest.raises(Problem, match="no kernel could be replaced"):
         swapped(right, run, None, each_launch=False)
 
-    assert f"not covered: square: run again, it {why}" in capsys.readouterr().out
+    assert f"not covered: square: when rerun, it {why}" in capsys.readouterr().out
 
 
 def test_runs_of_equal_results_have_nobody_to_blame(

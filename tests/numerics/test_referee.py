@@ -87,6 +87,19 @@ def test_a_mutated_input_is_judged_like_a_result(tmp_path: Path) -> None:
     assert "where exact arithmetic gives" in found.detail
 
 
+def test_a_case_that_keeps_state_has_no_reference(tmp_path: Path) -> None:
+    device = Device("sm_90")
+    experiment = Experiment(device.load(str(DATA / "leaking.py")), device, 0)
+    writer = store.create(tmp_path, INFO)
+
+    found = record(experiment, LaunchRecorder(writer), lambda stage: None, passes=None)
+
+    assert found.status == "differs"
+    assert (
+        "output has no reference, because of eager itself: repeated, it gives another result" in found.detail
+    )
+
+
 def test_where_all_bits_are_equal_nothing_runs_in_float64(tmp_path: Path) -> None:
     found = outcome(tmp_path, "integers")
 

@@ -19,10 +19,12 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from tracing.launch import hooks
 from tracing.launch.launcher import Grid, Site, tensor_of
-from tracing.numerics.rounding import Noise
+from tracing.numerics.rounding import Noise, wide
 from tracing.numerics.shadow import Shadow
 
 SAMPLES = 8
+UNREPEATABLE = "eager itself: repeated, it gives another result"
+_REPEATED = 64  # roundings of the largest value by which repeated runs may differ
 Results = Mapping[str, Any]
 
 
@@ -31,10 +33,9 @@ class Expected:
     """One result in exact arithmetic."""
 
     exact: torch.Tensor  # [*] float64 or complex128; integers keep their dtype
-    spread: (
-        torch.Tensor
-    )  # [*] float64, root mean square of what rounding at random changes; of integers: 1 or 0
+    spread: torch.Tensor  # [*] float64, root mean square of what random rounding changes; of integers: 1 or 0
     missing: tuple[str, ...] = ()  # operators and kernels that were not followed in float64
+    own: torch.Tensor | None = None  # [*] what eager gave in the first of the runs; None: not kept
     drawn: bool = False  # it depends on random numbers
 
 
@@ -48,9 +49,9 @@ def reference(
     """
     shadow, results = _followed(run, None)
     exact = {name: shadow.of(one).clone() for name, one in _tensors(results)}
-    origins = {
-        name: (tuple(sorted(shadow.missing(one))), shadow.drawn(one)) for name, one in _tensors(results)
-    }
+    own = {name: one.detach().clone() for name, one in _tensors(results)}
+    missing = {name: set(shadow.missing(one)) for name, one in _tensors(results)}
+    drawn = {name for name, one in _tensors(results) if shadow.drawn(one)}
     del shadow, results
     progress(1)
     squares = {
@@ -59,13 +60,32 @@ def reference(
     for sample in range(samples):
         shadow, results = _followed(run, sample)
         for name, one in _tensors(results):
-            if name in exact and exact[name].shape == one.shape:
+            if name in exact and repeats(one, own[name]):
                 squares[name] += _squared(shadow.of(one), exact[name])
+            elif name in exact:
+                missing[name].add(UNREPEATABLE)
         progress(2 + sample)
+    spread = {name: (one / max(1, samples)).sqrt() for name, one in squares.items()}
     return {
-        name: Expected(one, (squares[name] / max(1, samples)).sqrt(), *origins[name])
+        name: Expected(one, spread[name], tuple(sorted(missing[name])), own[name], name in drawn)
         for name, one in exact.items()
     }
+
+
+def repeats(a: torch.Tensor, b: torch.Tensor) -> bool:
+    """True if two runs of eager may have given these: of a program that keeps state they differ by far more.
+
+    a, b -- [*] one result of two runs from one seed
+
+    On a GPU atomics make runs differ by roundings; on a CPU the order of eager's additions is fixed.
+    """
+    if a.shape != b.shape or a.dtype != b.dtype:
+        return False
+    if torch.equal(a, b) or not (a.is_floating_point() or a.is_complex()):
+        return torch.equal(a, b)
+    wide_a, wide_b = (one.to(wide(a.dtype)).nan_to_num() for one in (a, b))
+    limit = _REPEATED * torch.finfo(a.dtype).eps * float(wide_b.abs().max())
+    return bool(torch.equal(a.isnan(), b.isnan())) and float((wide_a - wide_b).abs().max()) <= limit
 
 
 def _squared(sample: torch.Tensor, exact: torch.Tensor) -> torch.Tensor:
