@@ -246,7 +246,8 @@ def _rank(answer: CauseAnswer) -> int:
     tests: tuple[Callable[[CauseAnswer], bool], ...] = (
         lambda one: isinstance(one, Follows),
         lambda one: isinstance(one, Overrun) and one.runs != "ab",
-        lambda one: isinstance(one, (OperatorCause, Host, OtherTensor)) and getattr(one, "proven", True),
+        lambda one: isinstance(one, (OperatorCause, OtherTensor)) and getattr(one, "proven", True),
+        lambda one: isinstance(one, Host) and one.proven,  # in both runs it may have written the same
         lambda one: isinstance(one, Uninitialised),
         lambda one: isinstance(one, Overrun),
         lambda one: not isinstance(one, UnknownCause),
