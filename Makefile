@@ -60,8 +60,8 @@ run: $(STAMP) ## record CASE and show its launches
 demo: $(STAMP) ## plant a fault in a compiler pass; `compare` finds the launch, `bisect` the pass
 	@$(VENV)/bin/python -m scripts.demo
 
-test: lint ## lint, then run every test that needs no GPU
-	@$(VENV)/bin/python -m pytest
+test: lint ## lint, then run every test that needs no GPU, on up to eight cores
+	@$(VENV)/bin/python -m pytest -n logical --maxprocesses 8 --dist loadfile
 
 lint: $(STAMP)-test ## run ruff, mypy and the lint of words
 	@$(VENV)/bin/ruff check .

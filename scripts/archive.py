@@ -1,4 +1,4 @@
-"""Download archives: continue after an interruption, check the sha256, unpack whole or not at all."""
+"""Download archives: resume after an interruption, verify the sha256, unpack completely or not at all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Check whether `make llvm triton` would work on this machine, and estimate what it takes.
+"""Check whether `make llvm triton` would work on this machine, and estimate its cost.
 
 None of this is needed to run cases or to stop in Triton's own passes, for which the wheel is enough; each
 check says what its absence costs.

@@ -1,7 +1,7 @@
 """Check out one commit: shallow, only the needed directories, never over local changes.
 
-Each step is repeatable, so an interrupted one is simply repeated. What a step completed is on disk:
-git's objects, then the file MOVING while files are being written, then PLACED with the commit that was put.
+Each step can be repeated, so an interrupted checkout is completed by the same call. On disk are git's
+objects, the file MOVING while files are being written, then the file PLACED with the commit that was written.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class GitError(Problem):
 
 
 def git(folder: Path, *arguments: str) -> str:
-    # The messages are compared with the patterns above, and nobody is there to type a password.
+    # The messages are compared with the patterns above, and no user is there to type a password.
     environment = {**os.environ, "LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0"}
     command = ("git", "-C", str(folder), *arguments)
     try:
@@ -90,7 +90,7 @@ def tagged(url: str, tag: str) -> str:
     return rows[-1].split()[0]  # of an annotated tag the last row is the commit
 
 
-def place(
+def bring_to_commit(
     folder: Path, commit: str, urls: Sequence[str], parts: Sequence[str], say: Callable[[str], None]
 ) -> None:
     """Bring a folder to a commit, or keep it if it is there, also with local changes.
@@ -122,7 +122,7 @@ def start(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     if not (folder / ".git" / "HEAD").exists():
         git(folder, "init", "--quiet")
-    # A killed git leaves its locks. Only those are removed that nobody else can hold now.
+    # A killed git leaves its locks. Only those are removed that no other process can hold now.
     for lock in (folder / ".git").glob("*.lock" if interrupted(folder) else "shallow.lock"):
         lock.unlink()
 

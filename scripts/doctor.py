@@ -1,7 +1,7 @@
 """List what this machine lacks for debugging Triton, what that costs, and the command that supplies it.
 
-One function a check, CHECKS lists them; those here are what nothing runs without. Standard library only: this
-runs before anything is installed.
+One function per check; CHECKS lists them. This module holds the checks of what every command needs. Standard
+library only, because it runs before anything is installed.
 Exit status: 0 nothing is missing, 1 something is missing that most work can do without, 2 a blocker.
 """
 

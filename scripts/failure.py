@@ -33,7 +33,7 @@ def diagnose(wrote: list[str], log: Path) -> Problem:
 
 
 def message(lines: list[str]) -> list[str]:
-    """What the first failed step wrote, from its first error on. Its first line is the command."""
+    """The output of the first failed step, from its first error on. Its first line is the command."""
     own = list(
         takewhile(lambda line: not (STEP.match(line) or line.startswith(("FAILED", "ninja:"))), lines)
     )[1:]

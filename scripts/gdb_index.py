@@ -1,9 +1,9 @@
 """Shrink the index of names that the linker writes for gdb, so that a debugger reads it sooner.
 
-The linker lists a type once for each file that knows it, and one of them tells a debugger all there is to
-know. gdb 16 passes over the others; gdb 18 makes an entry of each before it does anything else. Where a name
-means something else in one file, gdb still finds that in the frames of this file: it looks there first.
-The format is described in gdb's manual, "Index Section Format".
+The linker lists a type once for each file that defines it, although one entry is enough for a debugger. gdb
+16 skips the others; gdb 18 makes an entry of each before it does anything else. If a name has another meaning
+in one file, gdb still finds that meaning in the frames of this file, because it looks there first. gdb's
+manual describes the format in "Index Section Format".
 """
 
 from __future__ import annotations

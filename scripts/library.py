@@ -43,7 +43,7 @@ class Library:
             return file.exports()
 
     def hooks(self) -> list[str]:
-        """Which of the functions that a debugger calls are exported."""
+        """The exported functions among those that a debugger calls."""
         exported = self.exports()
         return [hook for hook in HOOKS if any(hook in name for name in exported)]
 

@@ -1,7 +1,7 @@
 """Build LLVM, MLIR and lld with debug symbols, at Triton's commit and no more than Triton links.
 
 `LLVM=source` builds it (hours on a laptop, minutes on a large machine), `LLVM=prebuilt` takes Triton's own
-archive and `LLVM=system` the distribution's. An interrupted build goes on with the same command.
+archive and `LLVM=system` the distribution's. The same command resumes an interrupted build.
 Standard library only. Exit status: 0 the LLVM is there, 2 it is not, with the reason.
 """
 
@@ -152,7 +152,7 @@ def from_source(
 
 
 def launcher(source: Path, build: Path, compiler: Compiler) -> str:
-    """What compiles of C++ are run through: the user's or a cache, else with clang our own (see pch.py).
+    """The compiler launcher for C++: the user's or a cache, else with clang this project's (see pch.py).
 
     It is one word: LLVM's CMake files hand it on to the build of TableGen through a shell, unquoted.
     """
@@ -193,7 +193,7 @@ def folder_name(source: Source, compiler: Compiler, profile: str) -> str:
 
 
 def revision(source: Source, build: Path) -> str:
-    """What the libraries will say they are: the source's commit, or where it has none a mark of this folder.
+    """The revision that the libraries report: the source's commit, or if it has none a mark of this folder.
 
     It distinguishes libtriton.so from one that links another LLVM.
     """

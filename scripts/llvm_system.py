@@ -1,6 +1,6 @@
-"""Take an LLVM that is built already: a distribution's, or the archive of Triton's own wheels.
+"""Use an LLVM that is already built: a distribution's, or the archive that Triton's own wheels use.
 
-With either, Triton's own frames can be stepped in; LLVM's have names and no lines.
+With either, a debugger steps in Triton's own frames; LLVM's frames have names but no lines.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Run ninja with progress: steps done, time left, and the CPU time and memory of the whole build.
 
-All that it writes goes to build.log in the build folder; what is shown is one line of progress and, after a
-failure, the message of the first file that failed.
+All output of ninja goes to build.log in the build folder. The terminal shows one line of progress and, after
+a failure, the message of the first file that failed.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def status_line() -> dict[str, str]:
 
 
 def run(build: Path, targets: Sequence[str], jobs: int, say: Callable[[str], None]) -> Figures:
-    """Build targets, or what is left of them; return the figures, including interrupted runs before.
+    """Build targets, or the rest of them; return the figures, including earlier interrupted runs.
 
     Raises Problem with the first failed file's own message, KeyboardInterrupt after ninja has cleaned up.
     """
@@ -109,7 +109,9 @@ def watch(
             progress.end()
             after = resource.getrusage(resource.RUSAGE_CHILDREN)
             cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-            cpu = max(cpu, use.cpu)  # what ends early leaves processes that nobody waits for, in no sum
+            cpu = max(
+                cpu, use.cpu
+            )  # an early end leaves processes that are never waited for, and are in no sum
             figures = Figures(progress.earlier + progress.done, time.monotonic() - start, cpu, use.peak)
             total = keep(log, figures, whole=process.returncode == 0)
     if process.returncode:

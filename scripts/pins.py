@@ -1,7 +1,7 @@
-"""Read which Triton belongs to which torch and Python, and the addresses of the sources.
+"""Read which Triton belongs to which torch and Python, and the addresses of their sources.
 
-pins.toml is the list. A pair is picked from it by what the user asked for and by whether this machine
-has a GPU; what is not listed is refused, with the list.
+pins.toml lists the pairs. One is chosen by the versions that the user names and by whether this machine has a
+GPU; an unlisted pair is refused with the list.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ PINS = Path(__file__).with_name("pins.toml")
 
 
 class Problem(Exception):
-    """What was found against what was needed, and what to do next."""
+    """The problem, as found and needed, and the remedy."""
 
     def __init__(self, statement: str, remedy: str) -> None:
         super().__init__(statement)
@@ -56,7 +56,7 @@ class Pins:
         return "".join(f"\n    {pair}" for pair in self.pairs)
 
     def known(self, torch: str, triton: str) -> bool:
-        """Whether the two belong together; what follows a "+" (cpu, cu130, git…) is not compared."""
+        """True if the two belong together; what follows a "+" (cpu, cu130, git…) is not compared."""
         versions = (torch.partition("+")[0], triton.partition("+")[0])
         return any((pair.torch, pair.triton) == versions for pair in self.pairs)
 

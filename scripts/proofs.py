@@ -1,6 +1,6 @@
 """Prove that the Triton that Python imports is the built one, with the built LLVM.
 
-Each proof looks at the result, not at what was asked for; the first that fails is a Problem.
+Each proof checks the result, not the request; the first that fails raises Problem.
 """
 
 from __future__ import annotations

@@ -92,7 +92,7 @@ class Jobs:
 
 
 def jobs(compiler: Compiler, *, asked: int = 0, cpus: int = 0, bytes_held: int = 0) -> Jobs:
-    """How many compiles and links fit into memory and cores at once.
+    """The numbers of compiles and links that fit into memory and cores at once.
 
     asked            -- compiles that the user wants instead: a farm of machines takes more than this one
     cpus, bytes_held -- cores and memory to share out; 0: this machine's
@@ -159,7 +159,7 @@ def arguments(
         "LLVM_TARGETS_TO_BUILD": "Native;NVPTX;AMDGPU",
         "LLVM_ENABLE_ASSERTIONS": "ON",
         "LLVM_OPTIMIZED_TABLEGEN": "ON",  # an unoptimised one runs for minutes
-        # This one runs once, unoptimised: it stands on LLVM's Core and MLIR's parser, which are built anyway.
+        # This one runs once, unoptimised: it needs LLVM's Core and MLIR's parser, which are built anyway.
         "MLIR_LINALG_ODS_YAML_GEN": "mlir-linalg-ods-yaml-gen",
         "LLVM_PARALLEL_COMPILE_JOBS": str(jobs.compile),
         "LLVM_PARALLEL_LINK_JOBS": str(jobs.link),
@@ -222,7 +222,7 @@ def run_by_tests(triton: Path) -> set[str]:
 
 
 def targets(triton: Path, buildable: set[str], *, clang: bool) -> list[str]:
-    """What of LLVM to build, by name. Raises Problem if Triton's tree links nothing that this LLVM has."""
+    """The targets of LLVM to build. Raises Problem if Triton's tree links nothing that this LLVM has."""
     libraries = linked(triton) & buildable
     if not libraries:
         raise Problem(
@@ -233,7 +233,7 @@ def targets(triton: Path, buildable: set[str], *, clang: bool) -> list[str]:
 
 
 def wants_clang(triton: Path) -> bool:
-    """Whether this Triton looks for a clang++ in the folder of LLVM, to compile device code of its own (from
+    """True if this Triton looks for a clang++ in the folder of LLVM, to compile device code of its own (from
     3.7)."""
     files = (triton / "third_party/nvidia").rglob("CMakeLists.txt")
     return any(

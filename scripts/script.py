@@ -1,4 +1,4 @@
-"""What every script shares: lines prefixed with its name, an error in two lines, an exit status."""
+"""Shared by all scripts: output lines prefixed with the script's name, two-line errors, and exit statuses."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Choose the sources to build: Triton by its tag, LLVM by the commit that Triton names.
 
-One thing is chosen, Triton's version; nothing else can then disagree with it. Either comes from git, or
-from a folder or an archive that the user names.
+Only Triton's version is chosen, and LLVM's commit follows from it, so the two always fit. Either source comes
+from git, or from a folder or an archive that the user names.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def triton(tools: Toolchain, known: Pins, version: str, given: str, say: Say) ->
     commit = pinned(tools, known, version)
     if not commit or checkout.head(tools.triton) != commit:
         commit = agreed(known.triton, f"v{version}", commit)
-    checkout.place(tools.triton, commit, [known.triton], (), say)
+    checkout.bring_to_commit(tools.triton, commit, [known.triton], (), say)
     record = tools.root / f"triton-{version}.commit"
     record.write_text(commit + "\n", encoding="utf-8")
     return Source(tools.triton, commit)
@@ -104,7 +104,7 @@ def llvm(tools: Toolchain, known: Pins, pin: LlvmPin, given: str, say: Say, *, c
     """
     parts = (*LLVM_PARTS, "clang") if clang else LLVM_PARTS
     if not given:
-        checkout.place(tools.llvm, pin.commit, known.llvm, parts, say)
+        checkout.bring_to_commit(tools.llvm, pin.commit, known.llvm, parts, say)
         return Source(tools.llvm, pin.commit)
     source = take(tools, given, "llvm", say)
     require(source.folder, [f"{part}/CMakeLists.txt" for part in ("llvm", "mlir", "lld")], "LLVM's monorepo")

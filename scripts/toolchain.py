@@ -1,6 +1,6 @@
-"""Manage the folder of sources and builds, into which one command writes at a time.
+"""Manage the folder of sources and builds, with a lock that admits one writing command at a time.
 
-The folder ignores itself in git, and `make clean` keeps it: its builds took hours.
+The folder has a .gitignore of its own, and `make clean` keeps the folder because its builds took hours.
 """
 
 from __future__ import annotations

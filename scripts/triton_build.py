@@ -1,8 +1,8 @@
 """Build Triton in Debug from source, against the LLVM of `make llvm`, into the environment.
 
-It is an editable install: Python imports the tree, and an edited pass is rebuilt by the same command. The
-NVIDIA tools and headers come from the wheel of the same version. At the end each proof that the right one is
-loaded is printed as it holds.
+It is an editable install: Python imports the tree, and the same command rebuilds an edited pass. The NVIDIA
+tools and headers come from the wheel of the same version. At the end it proves, line by line, that Python
+loads this build.
 Standard library only. Exit status: 0 built and proved, 2 not, with the reason.
 """
 
@@ -65,7 +65,7 @@ def require_venv(venv: Path) -> None:
 def environment(
     options: argparse.Namespace, tools: Toolchain, triton: Path, llvm: Llvm, compiler: Compiler
 ) -> dict[str, str]:
-    """What Triton's setup.py reads, and no more of ours than it needs."""
+    """The environment variables for Triton's setup.py, with only the needed ones of this process."""
     jobs = recipe.jobs(compiler, asked=options.jobs)
     arguments = cmake_arguments(llvm, compiler, launcher(tools, triton, llvm, compiler))
     return {
@@ -85,7 +85,7 @@ def environment(
 
 
 def launcher(tools: Toolchain, triton: Path, llvm: Llvm, compiler: Compiler) -> list[str]:
-    """What compiles are run through: the user's or a cache, else with clang our own (see pch.py)."""
+    """The compiler launcher: the user's or a cache, else with clang this project's (see pch.py)."""
     if compiler.launcher or not compiler.clang:
         return compiler.launcher.split()
     headers = pch.of_triton(triton, Path(llvm.folder, "include"))
@@ -113,7 +113,7 @@ def cmake_arguments(llvm: Llvm, compiler: Compiler, launcher: list[str]) -> list
 
 
 def requirements(triton: Path) -> list[str]:
-    """What Triton's pyproject.toml needs for its build, and lit; what is installed is not requested."""
+    """The build requirements of Triton's pyproject.toml, and lit, except for installed ones."""
     match = re.search(
         r"^requires\s*=\s*\[(.*?)\]", (triton / "pyproject.toml").read_text(encoding="utf-8"), re.M | re.S
     )
@@ -161,7 +161,7 @@ def install(
 
 
 def build_folder(triton: Path) -> Path:
-    """Where setup.py ran CMake last. Raises Problem if it never did."""
+    """The folder in which setup.py ran CMake last. Raises Problem if it never did."""
     caches = sorted(triton.glob("build/cmake*/CMakeCache.txt"), key=lambda file: file.stat().st_mtime)
     if not caches:
         raise Problem(f"{triton} was not built: build/cmake… is missing", "make triton")

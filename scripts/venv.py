@@ -1,7 +1,7 @@
 """Create the Python environment: torch, the Triton that belongs to it, and this project.
 
-What is there already is kept: a second run does nothing, and one after an interruption does the rest.
-Standard library only. Exit status: 0 the environment is as asked for, 2 it is not, with the reason.
+Existing parts are kept: a second run does nothing, and a run after an interruption does the rest.
+Standard library only. Exit status: 0 the environment is complete, 2 it is not, with the reason.
 """
 
 from __future__ import annotations

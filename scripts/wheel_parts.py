@@ -1,4 +1,4 @@
-"""Extract what Triton's wheel has and its source lacks: NVIDIA's tools and headers, and device code."""
+"""Extract the parts that Triton's wheel has and its source lacks: NVIDIA's tools and headers, device code."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def kept(tools: Toolchain, version: str) -> Path:
 
 
 def has_device_code(tools: Toolchain, venv: Path, version: str) -> bool:
-    """Whether a wheel that is at hand brings what clang++ would compile."""
+    """True if a wheel that is at hand brings what clang++ would compile."""
     path = installed(venv)["triton_path"]
     folders = [kept(tools, version), *([Path(path, "backends/nvidia")] if path else [])]
     return any((folder / DEVICE_CODE).exists() for folder in folders)

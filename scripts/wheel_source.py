@@ -1,7 +1,7 @@
 """Fetch the source from which the installed Triton wheel was built, so that gdb can show it.
 
-The wheel has line tables already: with the tree of its exact tag a stop in a pass shows its lines, without a
-build. That tree and wheel fit is checked by a line that both must name.
+The wheel has line tables: with the source tree of its exact tag, gdb shows lines in a pass without a build.
+The script verifies that tree and wheel fit by a line that both must contain.
 Standard library only. Exit status: 0 the source is there and fits, 2 not, with the reason.
 """
 

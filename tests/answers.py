@@ -1,4 +1,4 @@
-"""What `tracing compare --json` answers of two runs, judged by what is true of them."""
+"""Judges the answer of `tracing compare --json` about two runs, given the truth about them."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ class Answer:
 
     @property
     def divergences(self) -> Sequence[Mapping[str, Any]]:
-        """The divergences; if results or outcomes alone differ, that stands for one."""
-        found = list(self.said.get("divergences", ()))
-        if found or self.status == 0:
-            return found
+        """The divergences; one is added if only results or outcomes differ."""
+        divergences = list(self.said.get("divergences", ()))
+        if divergences or self.status == 0:
+            return divergences
         kinds = [("result", "results")] if self.said.get("results") else []
         outcomes = self.said.get("outcomes") or {}
         if outcomes.get("a") != outcomes.get("b"):
@@ -69,7 +69,7 @@ def compared(a: Path, b: Path) -> Answer:
 
 
 def answer(status: int, stdout: str, text: str) -> Answer:
-    """What was printed, read; no JSON object on stdout is no answer."""
+    """Parses the output; stdout without a JSON object is no answer."""
     try:
         said = json.loads(stdout)
     except ValueError:
@@ -78,7 +78,7 @@ def answer(status: int, stdout: str, text: str) -> Answer:
 
 
 def judged_equal(answer: Answer, failing: bool) -> Verdict:
-    """Of two runs without a fault between them; where both fail alike, they are compared in part."""
+    """Judges the answer about two runs without a fault; runs that fail alike are compared in part."""
     if not answer.said:
         return Verdict.BROKEN
     if answer.divergences or answer.status == 1:
@@ -87,7 +87,7 @@ def judged_equal(answer: Answer, failing: bool) -> Verdict:
 
 
 def judged(answer: Answer, truth: Truth) -> Verdict:
-    """Of two runs of which something is true."""
+    """Judges the answer about two runs with a known difference."""
     if not answer.said or answer.said.get("status") != answer.status:
         return Verdict.BROKEN
     if answer.status == 0:

@@ -1,4 +1,4 @@
-"""What a case leaves, seen without the recorder: the independent witness of what is planted."""
+"""The results and state of a case, computed without the recorder: they prove that a planted fault shows."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def left_by(case: Case, seed: int = 0) -> dict[str, str]:
 
 def _state(workload: Workload) -> Iterator[tuple[str, str]]:
     yield from _walked("args", [workload.args, workload.kwargs])
-    for number, found in enumerate(_reachable(workload.fn, set())):
-        yield from _walked(f"state {number}", found.state_dict())
+    for number, owner in enumerate(_reachable(workload.fn, set())):
+        yield from _walked(f"state {number}", owner.state_dict())
 
 
 def _reachable(value: Any, seen: set[int]) -> Iterator[Any]:

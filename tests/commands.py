@@ -1,4 +1,4 @@
-"""The commands as a user runs them, each in a process of its own."""
+"""Runs the commands as a user does, each in a process of its own."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ def tracing(*args: str, runs: Path, **env: str) -> subprocess.CompletedProcess[s
 
 
 def recorded(case: str, runs: Path, *args: str, passed: bool = True) -> str:
-    """The folder of a run; where `passed` is false, its results may differ from eager."""
+    """The folder of a run; unless `passed`, its results may differ from eager."""
     done = tracing("run", case, *args, runs=runs)
     assert done.returncode in ((0,) if passed else (0, 1)), done.stderr
     return done.stdout.strip().splitlines()[-1]
 
 
 def make_vscode(folder: Path, *options: str, **env: str) -> subprocess.CompletedProcess[str]:
-    """What `make vscode` writes for this environment, into a folder."""
+    """Writes the files of `make vscode` for this environment into a folder."""
     command = [
         sys.executable,
         "-m",

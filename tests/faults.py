@@ -1,4 +1,4 @@
-"""Programs with a fault, and what `tracing compare` must say of it: kind, kernel, argument and producer."""
+"""Programs with a fault, and the expected report of `tracing compare`: kind, kernel, argument, producer."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def faulty(fault: str, runs: Path) -> Path:
 
 
 def compared(a: Path, b: Path) -> str:
-    """What is printed of two runs that differ."""
+    """The report on two runs that differ."""
     done = CliRunner().invoke(app, ["compare", str(a), str(b)])
     assert done.exit_code == 1, done.output
     return done.stdout

@@ -1,4 +1,4 @@
-"""Runs of jobs of several ranks, built by hand."""
+"""Runs of jobs with several ranks, built by hand."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def job(
     group: tuple[int, ...] | None = None,
     world_size: int | None = None,
 ) -> store.Run:
-    """A run of several ranks; a landmark is the launches before it, its name, and the word it left."""
+    """A run of several ranks; a landmark is (launches before it, its name, the word of its digest)."""
     members = tuple(range(len(ranks)))
     info = msgspec.structs.replace(INFO, world_size=world_size or len(ranks))
     for rank, launches in enumerate(ranks):

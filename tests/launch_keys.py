@@ -1,4 +1,4 @@
-"""What the debuggers document for launch.json: keys and types, written from their documentation.
+"""The keys and types that debuggers document for launch.json, written from their documentation.
 
 - debugpy: vscode-python-debugger 2026.7 (https://code.visualstudio.com/docs/python/debugging)
 - cppdbg: vscode-cpptools 1.34 (https://code.visualstudio.com/docs/cpp/launch-json-reference)
@@ -6,8 +6,8 @@
 - lldb-dap: LLVM 19 (lldb/tools/lldb-dap/README.md), what is in both requests
 - triton-gdb: vscode/extension/package.json of this repository
 
-The first two were compared in November 2026 with `contributes.debuggers` of the extensions' package.json: all
-keys here are there, but for one that says so. The debuggers ignore unknown keys; here they are faults.
+The first two were compared in November 2026 with `contributes.debuggers` of the extensions' package.json,
+which has all keys here, except for one that says so. The debuggers ignore unknown keys; here they are faults.
 """
 
 from __future__ import annotations
@@ -129,15 +129,15 @@ NEEDED = {
 
 
 def faults(entry: dict[str, Any]) -> list[str]:
-    """Everything in a configuration that its debugger does not document."""
+    """The keys and values of a configuration that its debugger does not document."""
     kind = (entry.get("type", ""), entry.get("request", ""))
     if kind not in KEYS:
         return [f"no debugger has {kind}"]
-    found = list(_faults(entry, {**COMMON, **KEYS[kind]}, ""))
-    found += [
+    faults = list(_faults(entry, {**COMMON, **KEYS[kind]}, ""))
+    faults += [
         f"{' or '.join(names)} is missing" for names in NEEDED.get(kind, []) if not any(map(entry.get, names))
     ]
-    return found
+    return faults
 
 
 def _faults(value: Any, wanted: Any, where: str) -> Iterator[str]:

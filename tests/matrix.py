@@ -1,4 +1,4 @@
-"""The matrix of planted differences: each is recorded, compared and judged; its table; docs/planted.md.
+"""The matrix of planted differences: records, compares and judges each; writes the table of docs/planted.md.
 
 `python tests/matrix.py` writes docs/planted.md anew, from recordings that it makes: some minutes.
 """
@@ -21,7 +21,7 @@ PAGE = Path(__file__).parents[1] / "docs/planted.md"
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What is said of one planted difference."""
+    """The answers about one planted difference."""
 
     difference: Difference
     sound: Answer  # of A and A2
@@ -50,7 +50,7 @@ def examined(difference: Difference, recordings: Recordings) -> Row:
 
 
 def left(difference: Difference, folder: Path) -> list[dict[str, str]]:
-    """What A, A2 and B leave, without a recorder."""
+    """The results of A, A2 and B without a recorder."""
     results = []
     for recipe in (difference.a, difference.a2, difference.b):
         with case_of(difference, recipe, folder) as case:

@@ -1,4 +1,4 @@
-"""Three small kernels recorded for sm_80."""
+"""Records three small kernels for sm_80."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ SOURCES = {
 def record(runs: Path, *kernels: str) -> store.Run:
     """A run with the passes of these kernels, or of all.
 
-    They are compiled in a child, which leaves this process as a command's is: it has compiled nothing.
+    A child process compiles them, so that this process has compiled nothing, like a command's process.
     """
 
     def compile_all() -> str:
@@ -128,8 +128,8 @@ class Subject:
         happened = history(self.compilation, self.source, last=last, seconds=60)
         return Variants(self.compilation, self.source, happened, last=last, seconds=60)
 
-    def llvm_alone(self) -> dict[str, str | bytes]:
-        """From the last MLIR pass on."""
+    def from_mlir(self) -> dict[str, str | bytes]:
+        """The artefacts of a compilation that resumes after the last MLIR pass."""
         last = self.passes[-1]
         return resume(
             self.compilation, ResumePoint(self.run.text(last.before), last.stage, last.index), last="ptx"

@@ -1,6 +1,6 @@
-"""Faults in passes, planted by name below the tool: in every run of the pass, in every process.
+"""Faults planted into passes by name, in every run of the pass and in every process.
 
-What `tracing bisect` says of each is compared with what is known of it.
+The report of `tracing bisect` on each fault is compared with its known culprit.
 """
 
 from __future__ import annotations
@@ -23,9 +23,7 @@ JUDGE = HERE / "data" / "judge.py"
 BINARIES = Path(triton.__file__).parent / "backends/nvidia/bin"
 NVIDIA, AMD = "sm_80", "gfx942"
 Outcome: TypeAlias = Literal["right", "wrong", "undecided, culprit named", "undecided, culprit missing"]
-Edit: TypeAlias = tuple[
-    tuple[str, str], ...
-]  # regular expressions, and what takes the place of their matches
+Edit: TypeAlias = tuple[tuple[str, str], ...]  # regular expressions, and the replacements of their matches
 
 MINIMUM: Edit = (
     ("arith\\.maxnumf", "arith.minnumf"),
@@ -42,14 +40,14 @@ NO_BARRIER: Edit = (("\\n *(?:nvvm\\.barrier|rocdl\\.s\\.barrier|rocdl\\.barrier
 class Fault:
     """One faulty pass, on one target."""
 
-    stage: str  # "ttir", "ttgir", "llir", "LLVM", "ptxas"
+    stage: str  # one of "ttir", "ttgir", "llir", "LLVM", "ptxas"
     culprit: str  # the pass, by its name
     target: str
     kernel: str  # of data/kernels.py
-    what: str  # what data/judge.py looks at
-    given: str  # to the judge: "{ptx}", "{ir}"
+    what: str  # the property that data/judge.py checks
+    given: str  # the judge's placeholder: "{ptx}" or "{ir}"
     variables: Mapping[str, str]
-    does: str  # in words
+    does: str  # a description
 
     def __str__(self) -> str:
         return f"{self.stage}-{self.culprit}-{self.target}"
@@ -58,15 +56,15 @@ class Fault:
 def _mlir(
     stage: str, culprits: str, kernel: str, what: str, edit: Edit, does: str, given: str = ""
 ) -> list[Fault]:
-    # culprits: its name for NVIDIA and for AMD, if they differ
+    # culprits: the pass's names for NVIDIA and for AMD, if they differ
     names = culprits.split("|")
-    found = []
+    faults = []
     for target, culprit in zip((NVIDIA, AMD), (names[0], names[-1]), strict=True):
         fault = json.dumps({"pass": culprit, "edit": edit})
         variables = {"FAULT": fault, "PYTHONPATH": str(COMPILER)}
         artefact = given or ("{ptx}" if target == NVIDIA else "{amdgcn}")
-        found.append(Fault(stage, culprit, target, kernel, what, artefact, variables, does))
-    return found
+        faults.append(Fault(stage, culprit, target, kernel, what, artefact, variables, does))
+    return faults
 
 
 def _llvm(name: str, culprit: str, *targets: str) -> list[Fault]:
@@ -92,7 +90,7 @@ _MAX, _EXP, _INF = "a maximum becomes a minimum", "exp becomes sqrt", "an infini
 ACCELERATE = "tritongpu-accelerate-matmul|tritonamdgpu-accelerate-matmul"
 LOWER = "convert-triton-gpu-to-llvm|convert-triton-amdgpu-to-llvm"
 FAULTS = [
-    # a pass that nothing is built without is looked for with a judge of the IR between passes: {ir}
+    # a mandatory pass needs a judge of the IR between passes: {ir}
     *_mlir("ttir", "inline", "softmax", "maximum", MINIMUM, _MAX, "{ir}"),
     *_mlir("ttir", "canonicalize", "softmax", "infinity", ZERO, _INF),
     *_mlir("ttir", "triton-combine", "softmax", "exponential", ROOT, _EXP),
@@ -119,7 +117,7 @@ FAULTS = [
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of one fault."""
+    """The outcome of one fault."""
 
     fault: Fault
     outcome: Outcome
@@ -129,13 +127,13 @@ class Verdict:
 
 
 def environment(fault: Fault, library: Path) -> dict[str, str]:
-    """The variables under which everything runs; `library` is the built `faulty_llvm.c`."""
+    """The environment variables of every command; `library` is the compiled `faulty_llvm.c`."""
     preload = {"LD_PRELOAD": str(library)} if "FAULT_LLVM" in fault.variables else {}
     return {**os.environ, **fault.variables, **preload}
 
 
 def build_library(folder: Path) -> Path:
-    """The shared library that makes passes of LLVM faulty."""
+    """Builds the shared library that makes passes of LLVM faulty."""
     library = folder / "faulty_llvm.so"
     subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", library, COMPILER / "faulty_llvm.c"], check=True)
     return library
@@ -164,7 +162,7 @@ writer.close()
 
 
 def recorded(runs: Path, variables: Mapping[str, str], *kernels: str) -> Path:
-    """A run of kernels and targets in turn, recorded by a compiler with a fault, which may take it down."""
+    """A run of kernels and targets in turn, recorded with a faulty compiler, which may crash the process."""
     path = os.pathsep.join(filter(None, [variables.get("PYTHONPATH", ""), str(HERE), str(HERE.parent)]))
     command = [sys.executable, "-c", RECORD, str(runs), *kernels]
     done = subprocess.run(
@@ -175,7 +173,7 @@ def recorded(runs: Path, variables: Mapping[str, str], *kernels: str) -> Path:
 
 
 def bisected(run: Path, fault: Fault, variables: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
-    """What `tracing bisect` says of it."""
+    """Runs `tracing bisect` on the fault."""
     judge = [sys.executable, str(JUDGE), fault.what, fault.given, "{stage}" if fault.given == "{ir}" else "-"]
     if fault.given == "{cubin}":
         judge.append(str(BINARIES / "nvdisasm"))
@@ -184,13 +182,13 @@ def bisected(run: Path, fault: Fault, variables: Mapping[str, str]) -> subproces
 
 
 def outcome(fault: Fault, done: subprocess.CompletedProcess[str]) -> tuple[Outcome, str]:
-    """Whether what was said is right."""
+    """Whether the report of `tracing bisect` is right."""
     named = re.search(r"first bad with (\S+)", done.stdout)
     if done.returncode == 1 and named:
         is_it = named[1] == fault.culprit or (fault.stage == "ptxas" and "ptxas" in done.stdout)
         return ("right" if is_it else "wrong"), named[1]
     suspects = done.stdout.partition("cannot tell apart:")[2]
     lines = [line.strip() for line in suspects.splitlines() if line.startswith("    ")]
-    found = any(fault.culprit in line.partition(":")[0] for line in lines)
+    named = any(fault.culprit in line.partition(":")[0] for line in lines)
     short = ", ".join(line.partition(" (#")[0].partition(":")[0] for line in lines)
-    return ("undecided, culprit named" if found else "undecided, culprit missing"), short
+    return ("undecided, culprit named" if named else "undecided, culprit missing"), short

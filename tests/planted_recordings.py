@@ -1,4 +1,4 @@
-"""Recordings of the cases in data/planted, each made once, in this process."""
+"""Records the cases in data/planted, each once, in this process."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Recordings:
         self._runs: dict[tuple[Path, Recipe], Path] = {}
 
     def of(self, difference: Difference, recipe: Recipe) -> Path:
-        """The run of a case by a recipe; it is recorded if it was not yet."""
+        """The run of a case by a recipe; records it unless that was done before."""
         key = difference.path, recipe
         if key not in self._runs:
             with case_of(difference, recipe, self.folder) as case:
@@ -37,8 +37,11 @@ class Recordings:
 
 @contextmanager
 def case_of(difference: Difference, recipe: Recipe, folder: Path) -> Iterator[Case]:
-    """The case by a recipe. One that is edited is a copy, whose file is rewritten for each recipe."""
-    written, sys.dont_write_bytecode = sys.dont_write_bytecode, True  # the old text may be a moment old
+    """The case of a recipe. An edited case is a copy whose file is rewritten for each recipe."""
+    written, sys.dont_write_bytecode = (
+        sys.dont_write_bytecode,
+        True,
+    )  # an edit within a second would not invalidate the bytecode
     try:
         path = edited(difference, recipe, folder) if difference.edited else difference.path
         yield load_case(f"{path}:{recipe.options}" if recipe.options else str(path))

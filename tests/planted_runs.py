@@ -1,4 +1,4 @@
-"""Runs on disk made of launches built by hand, for tests of what compares runs."""
+"""Runs on disk, made of hand-built launches, for tests of comparisons."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ def saved(
     ended: bool = True,
     **info: object,
 ) -> store.Run:
-    """A run of these launches; the words of their digests become digits.
+    """Saves a run of these launches; the words of their digests become hexadecimal digits.
 
-    records -- what else was recorded: storages, operators, accesses, results, ...
+    records -- further records: storages, operators, accesses, results, ...
     info    -- fields of `RunInfo`
     """
     facts = msgspec.structs.replace(RunInfo(SCHEMA, case, "/case.py", (), 0, store.now(), HOST), **info)
@@ -73,13 +73,13 @@ def add(writer: store.RunWriter, launches: Sequence[KernelLaunch]) -> None:
 def _digested(launch: KernelLaunch) -> Digested:
     before = [n for n, arg in enumerate(launch.args) if arg.before]
     after = [n for n, arg in enumerate(launch.args) if arg.after and (arg.writes or arg.modified)]
-    found = [launch.args[n].before for n in before] + [launch.args[n].after for n in after]
-    columns = Columns.of([word(digest) for digest in found if digest])
+    digests = [launch.args[n].before for n in before] + [launch.args[n].after for n in after]
+    columns = Columns.of([word(digest) for digest in digests if digest])
     return Digested(launch.index, columns, 0, before, after)
 
 
 class Operators:
-    """Calls of operators outside of Triton, in order; `records` is what a run has of them."""
+    """Calls of operators outside of Triton, in order; `records` are their records in a run."""
 
     def __init__(self) -> None:
         self.records: list[Record] = []
@@ -97,9 +97,9 @@ class Operators:
         meta: TensorMeta = META,
         bits: tuple[str, str] | None = None,
     ) -> Operators:
-        """Add a call after `launch` launches, that reads and writes tensors in these storages.
+        """Adds a call after `launch` launches that reads and writes tensors in these storages.
 
-        bits -- the words of what it read and wrote, where its digests were taken
+        bits -- the words of the tensors that it read and wrote, if their digests were computed
         """
         number, self._count = self._count, self._count + 1
         metas = (meta,) * len(reads), (meta,) * len(writes)

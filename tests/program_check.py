@@ -1,4 +1,4 @@
-"""A random program with a fault, recorded and compared."""
+"""Records and compares a random program with a planted fault."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from programs import as_json, case_of
 
 
 def check(plan: Planted, folder: Path) -> str:
-    """Record a plan's programs, and assert that nothing wrong is said; gives the fault and the verdict."""
+    """Records a plan's programs and asserts that the answer is not wrong; returns fault and verdict."""
     runs = Path(tempfile.mkdtemp(dir=folder))
     try:
         return _checked(plan, runs)
@@ -42,5 +42,5 @@ def _checked(plan: Planted, runs: Path) -> str:
 
 
 def harmless(program: Any) -> Any:
-    """The program with its buffers elsewhere."""
+    """The program with its buffers at other addresses."""
     return msgspec.structs.replace(program, gap=program.gap + 16)

@@ -1,4 +1,4 @@
-"""One fault planted into a random program: strategies of hypothesis."""
+"""Hypothesis strategies that plant one fault into a random program."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from programs import (
 
 @dataclass(frozen=True)
 class Planted:
-    """Two programs, and who is to be accused of their difference."""
+    """Two programs, and what compare must accuse of their difference."""
 
     fault: str
     a: Any
     b: Any
     position: Position
-    names: tuple[str, ...] = ()  # kernels or operators
+    names: tuple[str, ...] = ()  # of kernels or operators
     runs: str = "ab"  # that have what is accused
     moved: dict[Position, Position] = field(default_factory=dict)
 
@@ -46,30 +46,30 @@ def planted(draw: st.DrawFn) -> Planted:
 @st.composite
 def _changed_launch(draw: st.DrawFn, fault: str, change: Callable[[Any], Any]) -> Planted:
     program = draw(programs())
-    found = [(position, step) for position, step in leaves(program) if isinstance(step, case.Launch)]
-    assume(found)
-    position, step = draw(st.sampled_from(found))
+    launch_steps = [(position, step) for position, step in leaves(program) if isinstance(step, case.Launch)]
+    assume(launch_steps)
+    position, step = draw(st.sampled_from(launch_steps))
     return Planted(fault, program, with_step(program, position, change(step)), position, (step.kernel,))
 
 
 def code() -> st.SearchStrategy[Planted]:
-    """Another constant in a kernel of the same name."""
+    """A kernel of the same name has another constant."""
     return _changed_launch("code", lambda step: msgspec.structs.replace(step, code=1))
 
 
 def scalar() -> st.SearchStrategy[Planted]:
-    """Another scalar argument."""
+    """A launch has another scalar argument."""
     return _changed_launch("scalar", lambda step: msgspec.structs.replace(step, scalar=2.25))
 
 
 def count() -> st.SearchStrategy[Planted]:
-    """Fewer elements."""
+    """A launch processes fewer elements."""
     return _changed_launch("count", lambda step: msgspec.structs.replace(step, n=step.n - 2))
 
 
 @st.composite
 def _inserted(draw: st.DrawFn, fault: str, steps: st.SearchStrategy[Any], rebinding: bool = True) -> Planted:
-    """A step that one run alone has."""
+    """Only one run has a certain step."""
     program, step = draw(programs(rebinding)), draw(steps)
     position = draw(st.sampled_from([position for position, _ in leaves(program)]))
     have = with_insertion(program, position, step)
@@ -80,27 +80,29 @@ def _inserted(draw: st.DrawFn, fault: str, steps: st.SearchStrategy[Any], rebind
 
 
 def host() -> st.SearchStrategy[Planted]:
-    """A write by the host."""
+    """Only one run has a write by the host."""
     return _inserted("host", host_writes(7.25))
 
 
 def operator() -> st.SearchStrategy[Planted]:
-    """An operator."""
+    """Only one run has an operator."""
     return _inserted("operator", operators())
 
 
 def launch() -> st.SearchStrategy[Planted]:
-    """A launch."""
+    """Only one run has a launch."""
     return _inserted("launch", launches())
 
 
 @st.composite
 def other_operator(draw: st.DrawFn) -> Planted:
-    """Another operator in the place of one, or another scalar."""
+    """An operator is replaced by another one, or has another scalar."""
     program = draw(programs())
-    found = [(position, step) for position, step in leaves(program) if isinstance(step, case.Operator)]
-    assume(found)
-    position, step = draw(st.sampled_from(found))
+    operator_steps = [
+        (position, step) for position, step in leaves(program) if isinstance(step, case.Operator)
+    ]
+    assume(operator_steps)
+    position, step = draw(st.sampled_from(operator_steps))
     name = draw(st.sampled_from([name for name in OPERATORS if name != "sin"]))
     other = msgspec.structs.replace(step, name=name, scalar=2.25)
     assume(name != step.name or name in ("add_", "mul_", "column"))
@@ -110,7 +112,7 @@ def other_operator(draw: st.DrawFn) -> Planted:
 
 @st.composite
 def swap(draw: st.DrawFn) -> Planted:
-    """Two launches, one after the other, change places."""
+    """Two consecutive launches are swapped."""
     program, first, second = draw(programs()), draw(launches()), draw(launches())
     assume(first != second)
     position = draw(st.sampled_from([position for position, _ in leaves(program)]))
@@ -124,7 +126,7 @@ def swap(draw: st.DrawFn) -> Planted:
 
 @st.composite
 def garbage(draw: st.DrawFn) -> Planted:
-    """A buffer of which a part is never written; what lies there differs."""
+    """Part of a buffer is never written, and its uninitialised contents differ."""
     program = draw(programs())
     position = draw(st.sampled_from([position for position, _ in leaves(program)]))
     a = with_insertion(program, position, case.Fresh(draw(st.integers(0, 3))))

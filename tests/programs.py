@@ -1,4 +1,4 @@
-"""Random programs for data/random_program.py, as strategies of hypothesis, and edits of their steps."""
+"""Random programs for data/random_program.py, as hypothesis strategies, and edits of their steps."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def launches(draw: st.DrawFn) -> Any:
 
 @st.composite
 def operators(draw: st.DrawFn, rebinding: bool = True) -> Any:
-    """rebinding -- also operators that put another tensor in the place of a buffer"""
+    """rebinding -- also operators that replace a buffer by another tensor"""
     start, length = draw(st.sampled_from(SPANS))
     buffer = draw(st.integers(0, 3))
     other = (buffer + draw(st.integers(1, 3))) % 4  # an operator refuses operands that overlap
@@ -99,7 +99,7 @@ def programs(draw: st.DrawFn, rebinding: bool = True, pool: bool | None = None) 
 
 
 def leaves(program: Any) -> list[tuple[Position, Any]]:
-    """All steps that hold no others, and where they are."""
+    """All steps that contain no other steps, with their positions."""
     return list(_leaves(program.steps, ()))
 
 

@@ -1,4 +1,4 @@
-"""Every kernel of a case, for any target: recorded pass by pass, compiled untouched, and resumed anywhere.
+"""Records every kernel of a case for any target, compiles it without recording, and resumes it from any pass.
 
 A case runs once, on the GPU if there is one, and Triton tells which sources it is given. Each of them can
 then be compiled for a device that is not there.
@@ -35,36 +35,36 @@ Artefacts = Mapping[str, "bytes | str"]
 
 @dataclass(frozen=True)
 class Source:
-    """What `triton.compile` was called with, but for the target."""
+    """The arguments of a call of `triton.compile`, except for the target."""
 
     source: ASTSource | str  # the path of a file with IR
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
 def the_assembler_did(compilation: Compilation, artefacts: Any, cubins: tuple[Any, Any]) -> bool:
-    found = difference(artefacts["ptx"], *cubins, target=compilation.target, options=compilation.options)
-    print(found.reason)
-    return found.assembler
+    answer = difference(artefacts["ptx"], *cubins, target=compilation.target, options=compilation.options)
+    print(answer.reason)
+    return answer.assembler
 
 
 def sources(case: str, target: str) -> list[Source]:
     """The source of every kernel that a case compiles, each configuration that autotuning tries included."""
-    found: list[Source] = []
+    sources: list[Source] = []
 
-    def told(*, src: Any, metadata: Mapping[str, Any], **_: object) -> None:
-        found.append(Source(src, {name: metadata[name] for name in SETTINGS if name in metadata}))
+    def on_compile(*, src: Any, metadata: Mapping[str, Any], **_: object) -> None:
+        sources.append(Source(src, {name: metadata[name] for name in SETTINGS if name in metadata}))
 
     with triton.knobs.compilation.scope(), inductor.patch(compile_threads=1):
-        triton.knobs.compilation.listener = told
+        triton.knobs.compilation.listener = on_compile
         execute(load_case(case), Device(target), seed=0)
-    return found
+    return sources
 
 
-def recorded(found: Sequence[Source], target: str, runs: Path) -> store.Run:
-    """A run with the passes of these kernels, and their IR as it is derived behind a recording."""
+def recorded(sources: Sequence[Source], target: str, runs: Path) -> store.Run:
+    """A run with the passes of these kernels, and their IR, derived as after a recording."""
     writer = new_run(runs)
     with PassRecorder(writer):
-        for one in found:
+        for one in sources:
             untouched(one, target)
     derive(writer.path)
     writer.close()
@@ -80,7 +80,7 @@ def untouched(one: Source, target: str) -> tuple[str, Artefacts]:
 
 
 def artefacts(run: store.Run, compilation: Compilation) -> Artefacts:
-    """What the stages gave when they were recorded."""
+    """The recorded artefacts of the stages."""
     return {
         one.stage: run.bytes(one.blob) if one.stage in ("cubin", "hsaco") else run.text(one.blob)
         for of, one in run.artefacts()
@@ -88,11 +88,11 @@ def artefacts(run: store.Run, compilation: Compilation) -> Artefacts:
     }
 
 
-def not_identical(run: store.Run, found: Sequence[Source], target: str) -> list[str]:
-    """The kernels of which an untouched compile gives something else: the name, and the stages."""
+def not_identical(run: store.Run, sources: Sequence[Source], target: str) -> list[str]:
+    """The kernels whose artefacts differ from an unrecorded compile: name and stages."""
     known = {one.hash: one for one in compilations(run)}
     different = []
-    for one in found:
+    for one in sources:
         hash, made = untouched(one, target)
         kept = artefacts(run, known[hash])
         stages = [stage for stage in kept if made.get(stage) != kept[stage]]
@@ -102,24 +102,24 @@ def not_identical(run: store.Run, found: Sequence[Source], target: str) -> list[
     return different
 
 
-def places(run: store.Run, passes: Sequence[PassRecord]) -> list[ResumePoint]:
-    """The places before and after every pass; behind one and before the next are one place if they agree."""
-    found: list[ResumePoint] = []
+def resume_points(run: store.Run, passes: Sequence[PassRecord]) -> list[ResumePoint]:
+    """The resume points before and after every pass; two adjacent points with equal IR are one."""
+    points: list[ResumePoint] = []
     for one in passes:
         before = place_before(one, passes, run.text)
         after = replace(before, index=one.index + 1, ir=run.text(one.after or ""))
-        found += [place for place in (before, after) if place not in found[-1:]]
-    return found
+        points += [place for place in (before, after) if place not in points[-1:]]
+    return points
 
 
 def not_resumed(run: store.Run, compilation: Compilation, step: int = 1) -> tuple[int, list[str]]:
-    """How many places were tried, and those from which another text for the assembler comes.
+    """How many resume points were tried, and those that give the assembler a different text.
 
-    step -- every n-th place is tried, and the last one
+    step -- every n-th resume point is tried, and the last one
     """
     kept = artefacts(run, compilation)
     last = "ptx" if "ptx" in kept else "amdgcn"
-    tried = places(run, passes_of(run, compilation))
+    tried = resume_points(run, passes_of(run, compilation))
     tried = [*tried[:-1:step], tried[-1]]
     different = [
         f"{compilation.kernel_name} {compilation.hash[:12]}: {place.stage} {place.index}"

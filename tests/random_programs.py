@@ -1,4 +1,4 @@
-"""Random programs under torch.compile, and what can be seen of one from outside: results, graphs, recompiles.
+"""Random programs under torch.compile, and their observable behaviour: results, graphs, recompilations.
 
 A program is a chain of steps that its seed chooses, called on several inputs, some with a backward pass. What
 the steps have in common is that a recorder could disturb them: graph breaks, kernels that Dynamo traces and

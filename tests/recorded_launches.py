@@ -1,4 +1,4 @@
-"""Launches that are made and recorded on the virtual GPU, and a kernel for them."""
+"""Records launches on the virtual GPU, and defines a kernel for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cases recorded in the process of the tests."""
+"""Records cases in the process of the tests."""
 
 from __future__ import annotations
 
@@ -60,5 +60,5 @@ def in_two_blocks(runs: Path, options: str = "", **recorder: Any) -> tuple[store
 
 
 def words(text: str) -> str:
-    """What a table says, whatever its widths."""
+    """The words of a printed table, without its spacing."""
     return re.sub(" +", " ", text)

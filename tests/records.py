@@ -1,4 +1,4 @@
-"""Launches and compilations built by hand, for tests of what is done with them."""
+"""Hand-built records of launches and compilations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The stand-ins for LLVM and Triton (tests/data/standin), in bare repositories as a server has them."""
+"""The stand-ins for LLVM and Triton (tests/data/standin), served from bare repositories."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ AUTHOR = {
 
 
 def load(name: str) -> Any:
-    """A module of scripts/, untyped: tests replace parts of it."""
+    """A module of scripts/, untyped because tests replace parts of it."""
     return importlib.import_module(f"scripts.{name}")
 
 
@@ -31,15 +31,15 @@ def git(folder: Path, *arguments: str) -> str:
 
 @dataclass(frozen=True)
 class Repository:
-    work: Path  # where commits are made
-    bare: Path  # what is fetched from
+    work: Path  # the work tree
+    bare: Path  # the bare repository that is fetched from
 
     @property
     def url(self) -> str:
         return f"file://{self.bare}"
 
     def commit(self, message: str = "change") -> str:
-        """Commit all files and publish them; returns the commit."""
+        """Commits all files and publishes them; returns the commit."""
         git(self.work, "add", "--all", "--force")
         git(self.work, "commit", "--quiet", "--allow-empty", "--message", message)
         git(self.work, "push", "--quiet", "--force", "--all", str(self.bare))
@@ -51,12 +51,12 @@ class Repository:
 
 
 def publish(folder: Path, tree: Path) -> Repository:
-    """A repository of one earlier commit, and as the next the files of a tree."""
+    """A repository of two commits; the second one holds the files of a tree."""
     repository = Repository(folder / "work", folder / "served.git")
     repository.work.mkdir(parents=True)
     git(repository.work, "init", "--quiet", "--initial-branch=main")
     git(folder, "init", "--quiet", "--bare", "--initial-branch=main", "served.git")
-    for setting in ("allowAnySHA1InWant", "allowFilter"):  # as the real servers have it
+    for setting in ("allowAnySHA1InWant", "allowFilter"):  # like the real servers
         git(repository.bare, "config", f"uploadpack.{setting}", "true")
     repository.commit("earlier")
     shutil.copytree(tree, repository.work, dirs_exist_ok=True)
@@ -65,7 +65,7 @@ def publish(folder: Path, tree: Path) -> Repository:
 
 
 def name_llvm(triton: Path, commit: str) -> None:
-    """Let a tree of Triton name its LLVM, as it did up to March 2026."""
+    """Makes a tree of Triton name its LLVM, as upstream did up to March 2026."""
     (triton / "cmake").mkdir(exist_ok=True)
     (triton / "cmake/llvm-hash.txt").write_text(commit + "\n")
 
@@ -95,7 +95,7 @@ def write_pins(path: Path, triton: str, llvm: str, fork: str) -> Path:
 
 
 def script(name: str, *arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run a script as `make` does, with nothing of this process's environment changed but what is named."""
+    """Runs a script as `make` does, in this process's environment with the given changes."""
     command = [sys.executable, "-m", f"scripts.{name.removesuffix('.py')}", *map(str, arguments)]
     return subprocess.run(
         command, cwd=ROOT, env={**os.environ, **environment}, capture_output=True, text=True

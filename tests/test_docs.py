@@ -41,7 +41,7 @@ def test_every_page_of_the_docs_is_linked_from_another_page() -> None:
     assert set(PAGES) - linked == {ROOT / "README.md"}
 
 
-def test_every_command_has_a_page_or_is_named_on_that_of_opt() -> None:
+def test_every_command_has_a_page_or_is_named_on_the_page_of_opt() -> None:
     pages = {page.stem for page in PAGES if page.parent.name == "commands"}
     opt = (ROOT / "docs/commands/opt.md").read_text()
     group = typer.main.get_command(app)
@@ -50,7 +50,7 @@ def test_every_command_has_a_page_or_is_named_on_that_of_opt() -> None:
     assert {name for name in commands - pages if f"`tracing {name}`" not in opt} == set()
 
 
-def test_the_table_of_layers_is_what_is_tested() -> None:
+def test_the_table_of_layers_equals_the_tested_one() -> None:
     text = (ROOT / "docs/architecture.md").read_text().partition("\n## Layers\n")[2]
     rows = re.findall(r"^\| `([\w.]+)` \| (.*) \|$", text, re.MULTILINE)
     table = {layer: set(re.findall(r"`([\w.]+)`", cell)) - {"tracing"} for layer, cell in rows}

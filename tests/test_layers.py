@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -14,7 +14,7 @@ PACKAGE = Path(__file__).parent.parent / "tracing"
 BASE = {"errors", "model", "environment", "upstream", "views", "digest.columns"}
 LAYERS = {  # module or package -> what it may import, itself included
     "errors": set(),
-    "model": set(),
+    "model": {"model"},
     "views": {"model"},
     "environment": {"errors", "model"},
     "elf": set(),
@@ -39,14 +39,15 @@ LAYERS |= {
     "replay": {*BASE, *EXECUTION, "numerics", "record", "replay"},
     "analyze": {"errors", "model", "views", "digest.columns", "store", "mlir", "analyze"},
     "report": {"errors", "model", "store", "analyze", "report"},
+    "judge": {*BASE, *EXECUTION, "numerics", "record", "analyze", "judge"},
     "attach": {"errors", "elf", "model", "store", "upstream", "environment", "compiler", "attach"},
-    "cli": {*BASE, *EXECUTION, "mlir", "record", "replay", "analyze", "report", "attach", "cli"},
+    "cli": {*BASE, *EXECUTION, "mlir", "record", "replay", "judge", "analyze", "report", "attach", "cli"},
     "__main__": {"cli"},
     "__init__": {"model"},
 }
-TORCH = {"upstream", *EXECUTION, "perturb", "numerics", "record", "debug_mode", "replay"}
+TORCH = {"upstream", *EXECUTION, "perturb", "numerics", "record", "debug_mode", "replay", "judge"}
 TORCH -= {"store", "compiler"}
-TRITON = {*TORCH, "compiler", "attach"} - {"program", "numerics"}
+TRITON = {*TORCH, "compiler", "attach"} - {"program", "numerics", "judge"}
 MODULES = sorted(path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py"))
 
 
@@ -59,14 +60,14 @@ def _layer(parts: Sequence[str]) -> str:
 
 
 def imports(module: Path) -> set[str]:
-    found: set[str] = set()
+    names: set[str] = set()
     for node in ast.walk(ast.parse((PACKAGE / module).read_text())):
         if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
+            names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{module} imports relatively"
-            found |= {f"{node.module}.{alias.name}" for alias in node.names}
-    return found
+            names |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return names
 
 
 @pytest.mark.parametrize("module", MODULES, ids=str)
@@ -88,9 +89,9 @@ def test_torch_triton_and_cases_are_imported_only_where_they_may_be(module: Path
 def names(module: Path) -> set[str]:
     """Every name in its code; text, as that of a script it writes, has none."""
     nodes = list(ast.walk(ast.parse((PACKAGE / module).read_text())))
-    found = {node.id for node in nodes if isinstance(node, ast.Name)}
-    found |= {node.attr for node in nodes if isinstance(node, ast.Attribute)}
-    return found | {node.name for node in nodes if isinstance(node, ast.alias)}
+    names = {node.id for node in nodes if isinstance(node, ast.Name)}
+    names |= {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+    return names | {node.name for node in nodes if isinstance(node, ast.alias)}
 
 
 def test_only_the_environment_module_reads_environment_variables() -> None:
@@ -113,7 +114,7 @@ def is_private(name: str) -> bool:
 
 
 def qualified_names(tree: ast.AST) -> set[str]:
-    """Imported names, attributes of imported modules, and strings that are the dotted name of a module."""
+    """Imported names, what is read of them, and strings that are the dotted name of a module."""
     nodes = list(ast.walk(tree))
     origins: dict[str, str] = {}
     for node in nodes:
@@ -122,17 +123,78 @@ def qualified_names(tree: ast.AST) -> set[str]:
                         for a in node.names}  # fmt: skip
         elif isinstance(node, ast.ImportFrom):
             origins |= {a.asname or a.name: f"{node.module}.{a.name}" for a in node.names}
+    for node in nodes:  # module = torch.cuda
+        if isinstance(node, ast.Assign) and (name := _qualified(node.value, origins)):
+            origins |= {target.id: name for target in node.targets if isinstance(target, ast.Name)}
     result = set(origins.values())
     result |= {a.name for node in nodes if isinstance(node, ast.Import) for a in node.names}
     for node in nodes:
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             if re.fullmatch(r"(torch|triton)(\.\w+)+\.?", node.value):
                 result.add(node.value)
-        elif isinstance(node, ast.Attribute):
-            root, _, rest = ast.unparse(node).partition(".")
-            if root in origins:
-                result.add(f"{origins[root]}.{rest}")
+        elif isinstance(node, ast.expr) and (name := _qualified(node, origins)):
+            result.add(name)
     return result
+
+
+def _qualified(node: ast.expr, origins: dict[str, str]) -> str | None:
+    # of a name, an attribute, getattr(module, "name"), vars(module)["name"] or module.__dict__["name"]
+    match node:
+        case ast.Name(id=name):
+            return origins.get(name)
+        case (
+            ast.Attribute(value=owner, attr=str(name))
+            | ast.Call(func=ast.Name(id="getattr" | "setattr" | "delattr" | "hasattr"),
+                       args=[owner, ast.Constant(value=str(name)), *_])
+            | ast.Subscript(value=ast.Call(func=ast.Name(id="vars"), args=[owner]),
+                            slice=ast.Constant(value=str(name)))
+        ):  # fmt: skip
+            outer = _qualified(owner, origins)
+            return f"{outer.removesuffix('.__dict__')}.{name}" if outer else None
+        case ast.Subscript(
+            value=ast.Attribute(attr="__dict__") as owner, slice=ast.Constant(value=str(name))
+        ):
+            outer = _qualified(owner, origins)
+            return f"{outer.removesuffix('.__dict__')}.{name}" if outer else None
+    return None
+
+
+# Functions of which an argument is the name of an attribute, and those that import a module by its name.
+BY_NAME = {"getattr", "hasattr", "setattr", "delattr", "attrgetter", "methodcaller", "replaced", "patched"}
+IMPORTERS = {"import_module", "__import__", "find_spec"}
+
+
+def texts(tree: ast.AST, functions: set[str]) -> Iterator[ast.expr]:
+    """The arguments of calls of these functions."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            yield from node.args if called in functions else ()
+
+
+def attribute_texts(tree: ast.AST) -> set[str]:
+    """Names of attributes that are given as strings: getattr(x, "name"), vars(x)["name"]."""
+    keys = [node.slice for node in ast.walk(tree) if isinstance(node, ast.Subscript)
+            and ("vars(" in ast.unparse(node.value) or "__dict__" in ast.unparse(node.value))]  # fmt: skip
+    arguments = [*texts(tree, BY_NAME), *keys]
+    return {part for node in arguments if isinstance(node, ast.Constant) and isinstance(node.value, str)
+            for part in node.value.split(".")}  # fmt: skip
+
+
+# Import by a variable: this package's exports, the packages whose files are not the user's, a hash function.
+IMPORTED_BY_VARIABLE = {"__init__.py", "program/user_code.py", "record/user_hash.py"}
+
+
+def test_no_module_is_imported_by_a_name_that_is_put_together() -> None:
+    importing = {
+        str(module)
+        for module in MODULES
+        if layer(module) != "upstream"
+        for argument in [*texts(ast.parse((PACKAGE / module).read_text()), IMPORTERS)][:1]
+        if not isinstance(argument, ast.Constant)
+    }
+
+    assert importing == IMPORTED_BY_VARIABLE
 
 
 @pytest.mark.parametrize(
@@ -144,6 +206,13 @@ def qualified_names(tree: ast.AST) -> set[str]:
         ("import torch as t\nt.cuda._sleep(1)", "torch.cuda._sleep"),
         ("import triton\ntriton.knobs.runtime", "triton.knobs.runtime"),
         ("replaced('triton.runtime.autotuner', 1)", "triton.runtime.autotuner"),
+        ("import_module('torch._C')", "torch._C"),
+        ("import torch\ngetattr(torch, '_C').x()", "torch._C"),
+        ("import torch\ngetattr(getattr(torch, 'cuda'), '_sleep')(1)", "torch.cuda._sleep"),
+        ("import torch\nvars(torch)['_C']", "torch._C"),
+        ("import torch\ntorch.__dict__['_C']", "torch._C"),
+        ("import torch\nmodule = torch.cuda\nmodule._sleep(1)", "torch.cuda._sleep"),
+        ("import triton\nmodule = triton\nmodule.runtime.jit", "triton.runtime.jit"),
     ],
 )
 def test_a_private_object_is_recognised_however_it_is_named(code: str, name: str) -> None:
@@ -177,7 +246,9 @@ def test_private_attributes_of_torch_and_triton_are_read_in_upstream_only() -> N
     for module in MODULES:
         if layer(module) == "upstream":
             continue
-        for node in ast.walk(ast.parse((PACKAGE / module).read_text())):
+        tree = ast.parse((PACKAGE / module).read_text())
+        read |= attribute_texts(tree)
+        for node in ast.walk(tree):
             if isinstance(node, ast.Attribute):
                 (defined if isinstance(node.ctx, ast.Store) else read).add(node.attr)
             elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):

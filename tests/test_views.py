@@ -1,4 +1,4 @@
-"""Which bytes tensors occupy and share, checked against torch."""
+"""The bytes that tensors occupy and share, checked against torch."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def views(draw: st.DrawFn) -> torch.Tensor:
 
 
 def touched(tensor: torch.Tensor) -> set[int]:
-    """The bytes of its storage that a tensor has, element by element."""
+    """The storage bytes of a tensor's elements, computed element by element."""
     size = tensor.element_size()
     starts = {
         size

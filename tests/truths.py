@@ -1,4 +1,4 @@
-"""What is planted into the cases of data/planted, as their docstrings declare it.
+"""The planted differences in the cases of data/planted, parsed from the cases' docstrings.
 
 A line of a docstring declares one difference; indented lines continue it:
 
@@ -109,12 +109,12 @@ class Reader:
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """What is true of two runs, and so what their comparison must say."""
+    """The truth about two runs, which their comparison must report."""
 
     accusations: tuple[Accusation, ...] = ()
     equal: bool = False
     in_part: bool = False
-    undecided: bool = False  # it may be said that it cannot be decided
+    undecided: bool = False  # the answer "undecided" is accepted
     runs: str = ""
     launch: int | None = None
     argument: str = ""
@@ -130,7 +130,7 @@ class Truth:
         return bool(self.accusations) or self.undecided
 
     def names(self, divergence: Mapping[str, Any]) -> bool:
-        """Whether a divergence accuses what is true."""
+        """True if a divergence accuses what is true."""
         accused = divergence["accused"]
         launch = accused.get("launch") or {}
         return (
@@ -179,7 +179,7 @@ _VERDICTS = {"equal": "equal", "in part": "in_part", "undecided": "undecided"}
 
 
 def differences(*paths: Path) -> list[Difference]:
-    """What is planted in these cases; in all of data/planted if none are given."""
+    """The differences planted in the given cases, or in all of data/planted."""
     return [one for path in paths or sorted(PLANTED.glob("*.py")) for one in _planted(path)]
 
 

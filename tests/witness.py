@@ -1,4 +1,4 @@
-"""What the launches of a random program read, and who wrote it, without Triton and without the recorder.
+"""Executes a random program without Triton and recorder: the elements that launches read, and their writers.
 
 Kernels are executed by torch; operators and the host's writes are the program's own.
 """
@@ -16,15 +16,15 @@ from programs import Position, case
 
 
 class Writer(IntEnum):
-    """Who wrote an element last."""
+    """The last writer of an element."""
 
     NOBODY = 0
     START = 1  # the program's first operators
     LAUNCH = 2
     OPERATOR = 3
-    HOST = 4  # over what an operator or nobody wrote
+    HOST = 4  # over elements that an operator or nothing wrote
     HOST_AFTER_LAUNCH = 5
-    PLANTED = 6  # the operator that is the fault
+    PLANTED = 6  # the planted operator
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +40,14 @@ class Event:
     """A launch."""
 
     position: Position
-    turn: int  # how often this step was executed before
+    turn: int  # earlier executions of this step
     kernel: str
     reads: tuple[Read, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """What happened, and what is left."""
+    """The launches of an execution, and its results."""
 
     events: tuple[Event, ...]
     results: tuple[Read, ...]
@@ -60,7 +60,7 @@ class Trace:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """Where two programs first differ in what is read, or in what is left."""
+    """The first difference of two programs in the elements that a launch reads, or in the results."""
 
     launch: int | None  # of the second program; None: only in the results
     kernel: str
@@ -70,9 +70,9 @@ class Shown:
 
 
 def traced(program: Any, planted: Position = ()) -> Trace:
-    """Execute a program.
+    """Executes a program.
 
-    planted -- where the operator stands that is the fault
+    planted -- the position of the planted operator
     """
     torch.manual_seed(0)
     witness = Witness(program, case.workload(program, "cpu").args[0], planted)
@@ -82,17 +82,17 @@ def traced(program: Any, planted: Position = ()) -> Trace:
 
 
 def shown(a: Trace, b: Trace, moved: dict[Position, Position]) -> Shown | None:
-    """The first difference of what launches read and of what is left; None: nothing shows.
+    """The first difference in elements that launches read, or in the results; None if there is none.
 
-    moved -- position of a step in the second program -> in the first, where that is another
+    moved -- position of a step in the second program -> its position in the first, if they differ
     """
     known = {(event.position, event.turn): event.reads for event in a.events}
     for number, event in enumerate(b.events):
         reads = known.get((moved.get(event.position, event.position), event.turn), ())
-        if found := _difference(list(zip(reads, event.reads, strict=bool(reads)))):
-            return Shown(number, event.kernel, *found)
-    if found := _difference(list(zip(a.results, b.results, strict=True))):
-        return Shown(None, "", *found)
+        if difference := _difference(list(zip(reads, event.reads, strict=bool(reads)))):
+            return Shown(number, event.kernel, *difference)
+    if difference := _difference(list(zip(a.results, b.results, strict=True))):
+        return Shown(None, "", *difference)
     return None
 
 
@@ -108,7 +108,7 @@ def _difference(pairs: Sequence[tuple[Read, Read]]) -> tuple[frozenset[Writer], 
 
 
 class Witness(case.Machine):
-    """Executes a program and notes what each launch reads."""
+    """Executes a program and keeps the elements that each launch reads."""
 
     def __init__(self, program: Any, values: torch.Tensor, planted: Position) -> None:
         super().__init__(program, values)
@@ -183,7 +183,7 @@ class Witness(case.Machine):
 def _executed(
     step: Any, inputs: Sequence[torch.Tensor], out: torch.Tensor, term: float
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """What a launch writes, and where."""
+    """The elements that a launch writes."""
     n = step.n
     if step.kernel == "spill":
         past = out.as_strided((n + 8,), (1,), out.storage_offset())
@@ -199,7 +199,7 @@ def _executed(
 
 
 def iterations(position: Position, program: Any) -> Iterator[Any]:
-    """The loops around a step."""
+    """The loops that contain a step."""
     steps = program.steps
     for number in position:
         if isinstance(steps[number], case.Loop):

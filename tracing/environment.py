@@ -121,7 +121,7 @@ def rank() -> int:
 
 
 def world_size() -> int:
-    """How many ranks a distributed job has, 1 outside of one."""
+    """The number of ranks of a distributed job, 1 outside of one."""
     return int(os.environ.get("WORLD_SIZE", "1"))
 
 
@@ -187,7 +187,7 @@ STOP_PREFIX = "tracing-stop-"  # of the folders that the processes of one debugg
 
 @dataclass(frozen=True, slots=True)
 class StopSettings:
-    """What TRACING_STOP and its companions ask of every Python process of a program."""
+    """The settings in TRACING_STOP and its companions for every Python process of a program."""
 
     wanted: str  # "kernel:stage:pass"
     folder: Path
@@ -198,7 +198,7 @@ class StopSettings:
 
 
 def stop_settings() -> StopSettings | None:
-    """What is asked of this process, None if nothing is; the first process makes the shared folder.
+    """The stop settings of this process, None if there are none; the first process makes the shared folder.
 
     Compiles are then forced: caches lie in that folder, and Triton and Inductor use no others. None of
     it is in the key of a kernel. Inductor's wait for its workers has no end, as a debugger takes its time.
@@ -276,7 +276,7 @@ def gdb() -> str:
 
 
 def sources() -> tuple[Path, ...]:
-    """The checkouts of Triton and of LLVM that `make` fetched, as far as they are there."""
+    """The checkouts of Triton and of LLVM that `make` fetched, if they exist."""
     root = Path(os.environ.get("TOOLCHAIN") or Path(__file__).parent.parent / "toolchain")
     triton, llvm = root / "triton", root / "llvm-project"
     return (triton, *([llvm] if llvm.is_dir() else [])) if triton.is_dir() else ()

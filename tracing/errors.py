@@ -1,4 +1,4 @@
-"""What went wrong, and what to do next: the one exception that a user of the tool sees."""
+"""The one exception that a user sees: the problem, and the remedy."""
 
 
 class Problem(Exception):

@@ -1,4 +1,4 @@
-"""Which bytes of memory a tensor's elements occupy, and how two tensors share bytes."""
+"""The bytes of memory that a tensor's elements occupy, and the bytes that two tensors share."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Writes what VSCode reads, for this machine."""
+"""Writes VSCode's configuration for this machine."""

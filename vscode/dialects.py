@@ -1,11 +1,11 @@
-"""Translate one native debug configuration for each debugger that VSCode may have.
+"""Translate one native debug configuration for each debug extension of VSCode.
 
 - cppdbg: Microsoft's C/C++ extension, which drives gdb;
 - lldb: CodeLLDB;
 - lldb-dap: LLVM's own adapter, with LLVM's extension;
 - triton-gdb: gdb's own debug adapter (gdb 14 and later), through the small extension in `extension/`.
 
-All get the commands of tracing/attach/debuggers: `break-pass` in LLDB, more of them in gdb.
+All load the commands of tracing/attach/debuggers: `break-pass` in LLDB, more of them in gdb.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ COMMANDS = "tracing/attach/debuggers"
 
 @dataclass(frozen=True)
 class Native:
-    """What to debug, independent of the debugger."""
+    """A native debug session, independent of the debugger."""
 
     request: str  # "launch" or "attach"
     name: str

@@ -1,4 +1,4 @@
-"""Write files that a user also edits: all are computed before any is written.
+"""Write files that a user also edits; all contents are computed before any file is written.
 
 Standard library only.
 """

@@ -1,4 +1,4 @@
-"""Detect what F5 needs on this machine: the environment, a C++ debugger, sources, builds.
+"""Detect what F5 needs on this machine: the environment, a C++ debugger, sources and builds.
 
 Standard library only.
 """
@@ -46,7 +46,7 @@ def debugger(home: Path, gdb: str) -> str:
 
 
 def lldb_dap() -> str:
-    """LLVM's debug adapter, as it is or with the number that a distribution gives it; "" for none."""
+    """LLVM's debug adapter, by its name or with a distribution's version suffix; "" for none."""
     numbered = [path for path in Path("/usr/bin").glob("lldb-dap-*") if path.name[9:].isdigit()]
     newest = max(numbered, key=lambda path: int(path.name[9:]), default="")
     return shutil.which("lldb-dap") or str(newest)

@@ -1,6 +1,6 @@
 """Write what F5 needs into .vscode and a workspace file, for this machine and its environment.
 
-Only what is there is named: sources, builds, debuggers. A user's own entries and comments stay; a second run
+It names only existing sources, builds and debuggers. A user's own entries and comments stay; a second run
 changes nothing. Standard library only. Exit status: 0 written, 2 not, with the reason.
 """
 
@@ -27,7 +27,7 @@ PICKER = "${command:pickProcess}"
 
 
 def words(value: Any, known: dict[str, Any]) -> Any:
-    """A template with its @WORDS@ filled in; a list's word may stand for several items."""
+    """A template with its @WORDS@ filled in; a list's word may become several items."""
     if isinstance(value, dict):
         return {key: words(item, known) for key, item in value.items()}
     if isinstance(value, list):
@@ -69,7 +69,7 @@ def native(entry: dict[str, Any], machine: Machine, kind: str) -> dict[str, Any]
 
 
 def session(machine: Machine, kind: str) -> dict[str, Any]:
-    """What a stopped process asks VSCode to start; tracing/attach/session.py fills in the braces."""
+    """The session that a stopped process requests from VSCode; attach/session.py fills in the braces."""
     commands = ["break-pass {pass} {kernel}"]
     what = Native("attach", "C++ {pass} of {kernel} (pid {pid})", machine.python, commands, [], "{pid}")
     return dialects.written(what, kind, machine)

@@ -1,7 +1,7 @@
 """Make gdb index a library's debug information once; a later gdb reads the index.
 
 gdb keys its cache by the library's build id, so a rebuilt library is indexed anew. Standard library only.
-Exit status: 0 indexed, also where it was before or where there is no gdb, which other checks report.
+Exit status: 0 indexed, also if it was indexed before or if gdb is missing, which other checks report.
 """
 
 from __future__ import annotations

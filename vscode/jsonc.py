@@ -80,7 +80,7 @@ def dumped(value: Any) -> str:
 
 
 def _kept(text: str, array: Node, mine: Callable[[Any], bool]) -> tuple[list[str], str]:
-    # the other items with what stands before each, and what follows the last
+    # the other items with the text before each, and the text after the last
     kept, carried, at = [], "", array.start + 1
     for item in array.items:
         lead, comma = text[at : item.start], _skip(text, item.end)

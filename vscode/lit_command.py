@@ -1,7 +1,7 @@
-"""Run the triton-opt of a lit test's RUN line by exec, so that a debugger is in it.
+"""Replace this process by the triton-opt of a lit test's RUN line, so that a debugger is in it.
 
-Of the first RUN line that has one, without what a shell does: pipes, redirections, `not`. Exit status 2, with
-the reason, where that cannot be run by itself.
+It uses the first RUN line with a triton-opt, without the shell's part: pipes, redirections, `not`. Exit
+status 2, with the reason, if that cannot be run by itself.
 """
 
 from __future__ import annotations

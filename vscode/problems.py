@@ -1,4 +1,4 @@
-"""Matchers for VSCode's Problems panel: problems in what a task prints.
+"""Problem matchers for VSCode, which recognise problems in the output of a task.
 
 A command of this project puts a finding with a location into one line, as compilers do:
 

@@ -1,4 +1,4 @@
-"""A ptrace that the system refuses: why, and what allows it. Refusals are real ones where they can be had."""
+"""Why the system refuses ptrace, and what allows it; refusals are real ones if the machine can make them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ assert ctypes.CDLL(None, use_errno=True).ptrace(0x4206, int(sys.argv[1]), None, 
 print("traced", flush=True)
 time.sleep(60)
 """
-# Each changes the process that runs it; nobody may read no library, and so all are read before.
+# Each statement changes its own process. All imports come first: the user nobody may read no library.
 IMPORTS = "import ctypes, os, platform, struct, time"
 TO_NOBODY = f"os.setgroups([]); os.setresgid(*[{NOBODY}] * 3); os.setresuid(*[{NOBODY}] * 3)"
 # PR_SET_DUMPABLE is 4; a change of user has cleared it
@@ -34,7 +34,7 @@ NO_CAPABILITIES = """
 header, sets = (ctypes.c_uint32 * 2)(0x20080522, 0), (ctypes.c_uint32 * 6)()
 assert ctypes.CDLL(None).capset(header, sets) == 0
 """
-# BPF: load the system call's number; for ptrace give EPERM, else allow; behind PR_SET_NO_NEW_PRIVS
+# BPF: load the system call's number; for ptrace give EPERM, else allow; needs PR_SET_NO_NEW_PRIVS first
 FILTER = """
 ptrace = {"x86_64": 101, "aarch64": 117}[platform.machine()]
 steps = [(0x20, 0, 0, 0), (0x15, 0, 1, ptrace), (0x06, 0, 0, 0x00050001), (0x06, 0, 0, 0x7FFF0000)]
@@ -50,7 +50,7 @@ ROOT_ONLY = pytest.mark.skipif(
 
 @contextmanager
 def process(*changes: str) -> Iterator[int]:
-    """A process that has changed itself so."""
+    """A process that executed these statements."""
     code = "\n".join([IMPORTS, *changes, "print('ready', flush=True); time.sleep(60)"])
     started = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
     try:
@@ -62,7 +62,7 @@ def process(*changes: str) -> Iterator[int]:
 
 
 def asked(pid: int, *changes: str) -> str:
-    """What `permission.require` says to a process that has changed itself so; "" if it may."""
+    """The refusal of `permission.require` in a process that executed these statements; "" if it allows."""
     ask = f"""
 try:
     permission.require({pid})
@@ -81,7 +81,7 @@ def require_no_yama() -> None:
 
 
 @ROOT_ONLY
-def test_another_users_process_is_said_to_be_one() -> None:
+def test_a_process_of_another_user_is_refused_with_that_reason() -> None:
     with process() as pid:
         assert "it is another user's" in asked(pid, TO_NOBODY)
 
@@ -94,14 +94,14 @@ def test_a_users_own_process_may_be_traced() -> None:
 
 
 @ROOT_ONLY
-def test_a_process_that_forbids_it_itself_is_said_to_be_one() -> None:
+def test_a_process_that_is_not_dumpable_is_refused_with_that_reason() -> None:
     require_no_yama()
     with process(TO_NOBODY, CLOSED) as pid:
         assert "it is not dumpable" in asked(pid, TO_NOBODY)
 
 
 @ROOT_ONLY
-def test_a_process_with_more_rights_is_said_to_be_one() -> None:
+def test_a_process_with_more_capabilities_is_refused_with_that_reason() -> None:
     require_no_yama()
     if not int(permission.status(os.getpid(), "CapPrm"), 16):
         pytest.skip("root has no capabilities here, so no process has more rights than another")
@@ -109,7 +109,7 @@ def test_a_process_with_more_rights_is_said_to_be_one() -> None:
         assert "capabilities that this process lacks" in asked(pid, NO_CAPABILITIES)
 
 
-def test_a_seccomp_filter_is_said_to_be_there() -> None:
+def test_a_seccomp_filter_is_named_as_the_reason() -> None:
     if platform.machine() not in ("x86_64", "aarch64"):
         pytest.skip("the number of ptrace is not known for this processor")
     if permission._facts(os.getpid()).container and not permission._facts(os.getpid()).capable:
@@ -119,9 +119,9 @@ def test_a_seccomp_filter_is_said_to_be_there() -> None:
         assert "seccomp filter" in asked(pid, FILTER)
 
 
-def test_yama_is_named_where_it_refuses() -> None:
+def test_yama_is_named_as_the_reason() -> None:
     if not YAMA.exists() or YAMA.read_text().strip() != "1":
-        pytest.skip("this kernel has no Yama, or it is not set to ancestors alone (ptrace_scope 1)")
+        pytest.skip("this kernel has no Yama, or it is not set to ancestors only (ptrace_scope 1)")
     changes = [TO_NOBODY] if os.geteuid() == 0 else []
     with process(*changes, OPEN) as pid:
         assert "Yama allows it only to ancestors" in asked(pid, *changes)
@@ -143,12 +143,12 @@ def test_yama_is_named_where_it_refuses() -> None:
     ],
 )
 def test_a_refused_ptrace_is_explained_with_its_remedy(facts: PtraceFacts, problem: str, remedy: str) -> None:
-    found = explained(facts)
+    refusal = explained(facts)
 
-    assert problem in found.problem and remedy in found.remedy
+    assert problem in refusal.problem and remedy in refusal.remedy
 
 
-def test_a_process_that_another_traces_is_refused_with_the_name_of_the_other() -> None:
+def test_a_traced_process_is_refused_with_the_name_of_its_tracer() -> None:
     sleeper = subprocess.Popen(["sleep", "60"])
     tracer = subprocess.Popen(
         [sys.executable, "-c", TRACER, str(sleeper.pid)], stdout=subprocess.PIPE, text=True
@@ -165,7 +165,7 @@ def test_a_process_that_another_traces_is_refused_with_the_name_of_the_other() -
         sleeper.kill()
 
 
-def test_a_process_that_is_not_there_is_said_to_be_none() -> None:
+def test_a_missing_process_is_refused_with_that_reason() -> None:
     gone = subprocess.Popen(["true"])
     gone.wait()
 

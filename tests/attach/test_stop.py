@@ -1,4 +1,4 @@
-"""The stop in a process that compiles: where it is, what it says, and that it never keeps a program."""
+"""The stop in a process that compiles: where it stops, its report, and that it never blocks a program."""
 
 from __future__ import annotations
 
@@ -53,9 +53,9 @@ def ended(started: subprocess.Popen[str]) -> tuple[str, str]:
     return out, err
 
 
-def until(found: Callable[[], object], within: float = 60) -> None:
+def until(condition: Callable[[], object], within: float = 60) -> None:
     deadline = time.monotonic() + within
-    while not found():
+    while not condition():
         assert time.monotonic() < deadline, "it did not come"
         time.sleep(0.05)
 
@@ -76,11 +76,11 @@ def waits(folder: Path) -> Callable[[], bool]:
         ("::cse", Wanted("*", "*", "cse")),
     ],
 )
-def test_what_is_left_out_means_any(text: str, wanted: Wanted) -> None:
+def test_an_omitted_part_matches_everything(text: str, wanted: Wanted) -> None:
     assert compiling.wanted_of(text) == wanted
 
 
-def test_only_the_wanted_passes_of_the_wanted_stage_of_the_wanted_kernel_are_meant() -> None:
+def test_passes_must_match_kernel_stage_and_pass() -> None:
     wanted = Wanted("soft*", "ttgir", "c*")
 
     assert wanted.passes(TTGIR.kernel, TTGIR.stage, TTGIR.passes) == ["canonicalize", "cse"]
@@ -98,18 +98,20 @@ def test_only_the_wanted_passes_of_the_wanted_stage_of_the_wanted_kernel_are_mea
         (Wanted("*", "*", "*"), [], "nothing was compiled", "launch a Triton kernel"),
     ],
 )
-def test_what_never_came_is_said_with_near_names(
+def test_a_pass_that_never_ran_is_reported_with_similar_names(
     wanted: Wanted, came: list[SeenCompilation], problem: str, remedy: str
 ) -> None:
-    found = compiling.never_came(wanted, came)
+    refusal = compiling.never_came(wanted, came)
 
-    assert found is not None and problem in found.problem and remedy in found.remedy
+    assert refusal is not None and problem in refusal.problem and remedy in refusal.remedy
 
 
 # ---- in the process ----
 
 
-def test_without_a_debugger_it_goes_on_and_its_kernels_have_their_usual_hash(tmp_path: Path) -> None:
+def test_without_a_debugger_the_program_continues_and_its_kernels_have_their_usual_hash(
+    tmp_path: Path,
+) -> None:
     usual, _ = ended(program("add.py", "", TRITON_CACHE_DIR=str(tmp_path)))
     out, err = ended(  # its cache is warm
         program("add.py", "add:ttgir:cse", TRITON_CACHE_DIR=str(tmp_path), TRACING_STOP_SECONDS="0.3")
@@ -119,14 +121,14 @@ def test_without_a_debugger_it_goes_on_and_its_kernels_have_their_usual_hash(tmp
     assert out == usual and "hash" in out
 
 
-def test_at_the_end_it_says_that_the_pass_never_came_and_leaves_no_folder(tmp_path: Path) -> None:
+def test_a_program_that_ends_before_the_pass_reports_it_and_leaves_no_folder(tmp_path: Path) -> None:
     _, err = ended(program("forked.py", "add:ttgir:tritongpu-coalece", TMPDIR=str(tmp_path)))
 
     assert "no compile came by a pass tritongpu-coalece" in err and "nearest: tritongpu-coalesce" in err
     assert list(tmp_path.glob(f"{environment.STOP_PREFIX}*")) == []
 
 
-def test_a_wrong_stop_is_said_and_the_program_runs() -> None:
+def test_an_invalid_stop_is_reported_and_the_program_runs() -> None:
     out, err = ended(program("add.py", "a:b:c:d"))
 
     assert "'a:b:c:d' has 4 parts" in err and "done" in out
@@ -135,8 +137,8 @@ def test_a_wrong_stop_is_said_and_the_program_runs() -> None:
 def test_a_process_that_waits_is_listed_with_what_it_compiles(shared: Path) -> None:
     started = program("forked.py", "add:ttgir:cse", TRACING_STOP_DIR=str(shared))
     until(waits(shared))
-    found = [one for one in compilers() if one.waiting and one.now and one.now.stage == "ttgir"]
-    mine = [one for one in found if one.now in list(compiling.read(shared))]
+    waiting = [one for one in compilers() if one.waiting and one.now and one.now.stage == "ttgir"]
+    mine = [one for one in waiting if one.now in list(compiling.read(shared))]
     os.kill(mine[0].pid, signal.SIGKILL)
     started.kill()
 
@@ -159,7 +161,7 @@ def test_a_debugger_that_dies_before_its_breakpoints_does_not_keep_the_process(t
     time.sleep(0.5)
     tracer.kill()
     time.sleep(0.5)
-    assert any(now.waiting for now in compiling.read(tmp_path))  # another may come
+    assert any(now.waiting for now in compiling.read(tmp_path))  # another debugger may attach
     _, err = ended(started)
 
     assert "the debugger left before it had set a breakpoint in libtriton, so it goes on" in err
@@ -191,7 +193,7 @@ def test_a_folder_of_a_program_that_was_killed_is_removed_by_the_next(
     assert list(tmp_path.iterdir()) == [folder]
 
 
-# ---- what VSCode is asked for ----
+# ---- requests to VSCode ----
 
 
 def test_every_word_of_the_native_configuration_is_filled_in(tmp_path: Path) -> None:

@@ -1,15 +1,15 @@
-"""What building LLVM for Triton takes, as a ratio to building all of LLVM and MLIR as one would by hand.
+"""What building LLVM for Triton takes, as a ratio to a plain build of all of LLVM and MLIR.
 
-Steps are counted by dry runs of ninja; seconds and bytes are of files that both builds compile and of one
-program that both link, in one run on this machine. A library holds its objects a second time; a program is
-taken to hold as large a share of the objects it is linked from as the one that was linked.
+Steps are counted by dry runs of ninja. Seconds and bytes are measured on files that both builds compile and
+on one program that both link, in one run on this machine. A library holds its objects a second time. Every
+program is assumed to hold the same share of its objects' bytes as the measured one.
 
-What is generated takes TableGen a minute or no time, so here all of it is made, with the optimised TableGen
-that is built for it; by hand an unoptimised one runs, of which some runs are timed and the rest follow from
-what both took for those. Its files for the compiler are then made by the optimised one, in no sum.
+Generated files take TableGen a minute or no time, so all of them are made here, with the optimised TableGen
+of this project's build. The plain build runs an unoptimised TableGen: some of its runs are timed, the others
+are estimated from the ratio of both. Files that only the plain build's compiler needs are in no sum.
 
-Needs trees: LLVM_SRC=FOLDER TRITON_SRC=FOLDER, and ninja 1.11; SAMPLE=N files (12). BY_HAND: more arguments
-of CMake for that. An hour on 2 cores.
+Needs trees: LLVM_SRC=FOLDER TRITON_SRC=FOLDER, and ninja 1.11; SAMPLE=N files (12). BY_HAND: further
+arguments of CMake for the plain build. An hour on 2 cores.
 For gdb: VENV=FOLDER TRITON_SRC=FOLDER as `make triton` left them; GDB=PROGRAM.
 """
 
@@ -63,11 +63,11 @@ def cpu_time(command: str, folder: Path) -> float:
 
 @dataclass(frozen=True)
 class Sample:
-    """Means of some compiles, and one link as a ratio to the bytes of the objects behind it."""
+    """Means of some compiles, and one link as a ratio to the bytes of the linked objects."""
 
     compile: float  # seconds of CPU time
     object: float  # bytes, with its debug sections
-    apart: float  # bytes of the debug sections that lie beside it
+    apart: float  # bytes of the debug sections in its .dwo file
     link: float  # seconds of CPU time a byte
     linked: float  # bytes a byte
 
@@ -109,32 +109,34 @@ class Build:
 
     def sample(self, objects: list[str]) -> Sample:
         self.make([*objects, PROGRAM])
-        seconds = mean(self.again(name) for name in objects)
+        seconds = mean(self.step_time(name) for name in objects)
         apart = mean(size((self.folder / name).with_suffix(".dwo")) for name in objects)
-        link = self.again(PROGRAM)
-        behind = sum(size(self.folder / name) for name in self.behind([PROGRAM]))
-        linked = size(self.folder / PROGRAM) / behind
-        return Sample(seconds, mean(size(self.folder / n) for n in objects), apart, link / behind, linked)
+        link = self.step_time(PROGRAM)
+        linked_objects = sum(size(self.folder / name) for name in self.linked_objects([PROGRAM]))
+        linked = size(self.folder / PROGRAM) / linked_objects
+        return Sample(
+            seconds, mean(size(self.folder / n) for n in objects), apart, link / linked_objects, linked
+        )
 
-    def again(self, name: str) -> float:
-        """Seconds of CPU time of the step that makes a file, what it needs being there."""
+    def step_time(self, name: str) -> float:
+        """Seconds of CPU time of the step that makes a file, with its inputs already made."""
         return cpu_time(self.ninja("-t", "commands", "-s", name).splitlines()[-1], self.folder)
 
     def inputs(self, names: Iterable[str]) -> dict[str, list[str]]:
-        """What each of some files is made from, without what only has to be there before."""
-        found: dict[str, list[str]] = {}
+        """The inputs of each of some files, without order-only dependencies."""
+        inputs: dict[str, list[str]] = {}
         own: list[str] = []
         for line in self.ninja("-t", "query", *names).splitlines():
             if not line.startswith(" "):
-                own = found[line.removesuffix(":")] = []
+                own = inputs[line.removesuffix(":")] = []
             elif line.startswith("  outputs:"):
                 own = []
             elif line.startswith("    ") and not line.startswith("    ||"):
                 own.append(line.strip(" |"))
-        return found
+        return inputs
 
-    def behind(self, programs: Iterable[str]) -> list[str]:
-        """The objects from which programs are linked, also by way of libraries, once for each program."""
+    def linked_objects(self, programs: Iterable[str]) -> list[str]:
+        """The objects that programs are linked from, through libraries too, once for each program."""
         made = list(self.inputs(programs).values())
         libraries = {name for one in made for name in one if name.endswith(".a")}
         members = self.inputs(sorted(libraries))
@@ -143,9 +145,9 @@ class Build:
 
     def total(self, sample: Sample, generated: Total) -> Total:
         number = len(self.compiles())
-        behind = len(self.behind(self.executables())) * sample.object
-        disk = number * (2 * sample.object + sample.apart) + behind * sample.linked
-        cpu = number * sample.compile + behind * sample.link
+        linked_objects = len(self.linked_objects(self.executables())) * sample.object
+        disk = number * (2 * sample.object + sample.apart) + linked_objects * sample.linked
+        cpu = number * sample.compile + linked_objects * sample.link
         return Total(cpu + generated.cpu, disk + generated.disk)
 
 
@@ -176,7 +178,7 @@ def generate(ours: Build, by_hand: Build, number: int) -> tuple[Total, Total]:
     by_hand.make(f"bin/{tool}" for tool in TABLEGEN.values())
     files = sorted((n for n in names if n.startswith("lib/Target/")), key=lambda n: size(ours.folder / n))
     step = max(1, len(files) // number)
-    here, there = ([build.again(name) for name in files[step // 2 :: step]] for build in (ours, by_hand))
+    here, there = ([build.step_time(name) for name in files[step // 2 :: step]] for build in (ours, by_hand))
     held = sum(size(ours.folder / name) for name in names)
     inside = llvm_build.size(ours.folder / "NATIVE")
     print(f"TableGen: {runs / 60:.0f} min and its build {ours.ran('cmake') / 60:.0f} min;", end=" ")
@@ -231,8 +233,8 @@ class Stop:
     clock: float  # seconds from its start, with those of the program
 
 
-def ways(triton: Path) -> dict[str, str]:
-    """How one has gdb stop in a pass: our command, a name, file and line as a person and as VSCode says."""
+def breakpoints(triton: Path) -> dict[str, str]:
+    """gdb commands that stop in a pass: our command, a name, and file and line in two forms."""
     source = triton.resolve() / proofs.COALESCE
     _, line = proofs.lines_of_pass(source)
     return {
@@ -254,10 +256,10 @@ def package(folder: Path, triton: Path, library: Path) -> Path:
     return folder
 
 
-def stopped(way: str, packages: Path) -> Stop:
+def stopped(breakpoint_: str, packages: Path) -> Stop:
     before = (f"source {SOURCED}", "set index-cache enabled off", f"set environment PYTHONPATH {packages}")
     words = [word for line in before for word in ("-iex", line)]
-    words += [word for line in (way, "run", TIME, "kill") for word in ("-ex", line)]
+    words += [word for line in (breakpoint_, "run", TIME, "kill") for word in ("-ex", line)]
     program = [proofs.python(Path(os.environ["VENV"])), str(proofs.HERE / "kernel.py")]
     with proofs.fresh() as environment:
         said = subprocess.run(
@@ -281,8 +283,8 @@ def test_gdb_to_its_first_stop_with_the_index_against_without(tmp_path: Path) ->
     with_index = package(tmp_path / "with", triton, indexed)
     without = package(tmp_path / "without", triton, bare)
 
-    for name, way in ways(triton).items():
-        ours, theirs = stopped(way, with_index), stopped(way, without)
+    for name, breakpoint_ in breakpoints(triton).items():
+        ours, theirs = stopped(breakpoint_, with_index), stopped(breakpoint_, without)
         print(f"{name}: gdb takes {ours.cpu:.1f} s with the index, {theirs.cpu:.1f} s without:", end=" ")
         print(f"{ours.cpu / theirs.cpu:.2f}; on the clock {ours.clock:.1f} and {theirs.clock:.1f} s")
 

@@ -1,7 +1,7 @@
-"""How fast two long runs are compared, in how much memory, beside the loop that one would write by hand.
+"""How fast two long runs are compared, and in how much memory, against a plain Python loop.
 
-Synthetic launches of 20 kernels with 8 tensor arguments each, 2 of them written; what lay in these before a
-launch differs between the runs, as uninitialised memory does. Run it with
+Synthetic launches of 20 kernels with 8 tensor arguments each, 2 of them written; their contents before a
+launch differ between the runs, like uninitialised memory. Run it with
 
     python -m pytest -s tests/benchmarks/test_compare.py
 """
@@ -56,10 +56,10 @@ def _digests(
 ) -> DigestBatch:
     bits = []
     for i in numbers:
-        found = [f"{values.getrandbits(128):032x}" for _ in range(ARGUMENTS)]
+        words = [f"{values.getrandbits(128):032x}" for _ in range(ARGUMENTS)]
         if i == different:
-            found[0] = "f" * 32
-        inputs, after = found[:-WRITTEN], found[-WRITTEN:]
+            words[0] = "f" * 32
+        inputs, after = words[:-WRITTEN], words[-WRITTEN:]
         bits += inputs + [f"{rubbish.getrandbits(128):032x}" for _ in after] + after
     patterns = [(tuple(range(ARGUMENTS)), tuple(range(ARGUMENTS - WRITTEN, ARGUMENTS)))]
     count = len(bits)
@@ -98,16 +98,16 @@ def by_hand(a: store.Run, b: store.Run) -> int | None:
 
 
 def streamed(a: store.Run, b: store.Run) -> int | None:
-    found = next(iter(Comparison(a, b)), None)
-    return found.pair.launch.index if found else None
+    divergence = next(iter(Comparison(a, b)), None)
+    return divergence.pair.launch.index if divergence else None
 
 
 def measured(how: str, a: Path, b: Path) -> tuple[float, int, int | None]:
     """Seconds, peak bytes and what was found, in a process of its own."""
     command = [sys.executable, __file__, how, str(a), str(b)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    seconds, peak, found = json.loads(done.stdout)
-    return seconds, peak, found
+    seconds, peak, index = json.loads(done.stdout)
+    return seconds, peak, index
 
 
 @pytest.mark.parametrize("launches", [10_000, 100_000, 1_000_000])
@@ -117,13 +117,13 @@ def test_compare(launches: int, where: str, tmp_path: Path) -> None:
     different = launches // 2 if where == "in the middle" else None
     a, b = write(tmp_path / "a", launches, 1), write(tmp_path / "b", launches, 2, different)
 
-    seconds, peak, found = measured("streamed", a, b)
+    seconds, peak, index = measured("streamed", a, b)
     line = f"{launches:>9,} launches, different {where}: {launches / seconds:,.0f} a second, {peak >> 20} MiB"
     by_hand_seconds, by_hand_peak, by_hand_found = measured("by_hand", a, b)
     line += f"; by hand {by_hand_seconds / seconds:.1f}x as long, {by_hand_peak >> 20} MiB"
 
     print(f"\n{line}")
-    assert found == by_hand_found == different
+    assert index == by_hand_found == different
     assert peak < 200 << 20
 
 

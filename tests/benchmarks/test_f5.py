@@ -1,6 +1,6 @@
 """How long F5 takes to a stop, against the bare compile of the same kernel: printed, never asserted.
 
-One run, one machine: the index cold, then warm. What is wanted: a warm stop in C++ within three bare compiles
+One run on one machine: the index cold, then warm. The goals: a warm stop in C++ within three bare compiles
 and ten seconds, and the stop of a replay five seconds after its start.
 """
 

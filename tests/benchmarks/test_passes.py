@@ -1,6 +1,6 @@
-"""What recording every compiler pass costs: time, and bytes on disk beside what MLIR_ENABLE_DUMP prints.
+"""What recording every compiler pass costs: time, and bytes on disk against the output of MLIR_ENABLE_DUMP.
 
-Printed, never asserted: machines differ. Both sides of a ratio are of one run, in turns.
+Printed, never asserted: machines differ. Both sides of a ratio are measured in one run, alternately.
 """
 
 from __future__ import annotations
@@ -96,12 +96,12 @@ def test_time_of_deriving_the_ir_over_that_of_the_compilations(tmp_path: Path) -
     deriving = (time.perf_counter() - started) * 1e3
     print(
         f"\n{len(derived)} compilations: {compiling:.0f} ms; "
-        f"their IR derived behind them, on {os.cpu_count()} cores: {deriving / compiling:.2f}x"
+        f"their IR derived afterwards, on {os.cpu_count()} cores: {deriving / compiling:.2f}x"
     )
     assert not any(one.differs for one in derived)
 
 
-def test_bytes_on_disk_beside_a_raw_dump(tmp_path: Path) -> None:
+def test_bytes_on_disk_against_a_raw_dump(tmp_path: Path) -> None:
     writer = new_run(tmp_path)
     with PassRecorder(writer):
         compiled = [kernels.compiled(kernel, TARGET) for kernel in kernels.KERNELS]

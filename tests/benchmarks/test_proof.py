@@ -2,8 +2,8 @@
 
     python -m pytest -s tests/benchmarks/test_proof.py
 
-On a GPU the case gives the kernels of FlexAttention's template; without one, those that stand in for them.
-All are compiled for every target. tests/test_proof.py does a share of it. Some ten minutes.
+On a GPU the case launches the kernels of FlexAttention's template; without one, those that replace them. All
+are compiled for every target. Takes some ten minutes; tests/analyze/passes/test_proof.py checks a sample.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from tracing.analyze.passes.pass_table import compilations, passes_of
 def test_every_kernel_is_recorded_as_it_is_and_resumed_from_everywhere(
     case: str, target: str, tmp_path: Path
 ) -> None:
-    found = proof.sources(case, target)
-    run = proof.recorded(found, target, tmp_path)
+    sources = proof.sources(case, target)
+    run = proof.recorded(sources, target, tmp_path)
     kernels = compilations(run)
     passes = [passes_of(run, one) for one in kernels]
 
-    other = proof.not_identical(run, found, target)
+    other = proof.not_identical(run, sources, target)
     tried = [proof.not_resumed(run, one) for one in kernels]
 
     lost = [place for _, different in tried for place in different]
@@ -36,5 +36,5 @@ def test_every_kernel_is_recorded_as_it_is_and_resumed_from_everywhere(
     print(f"\n{case} for {target}: {len(kernels)} kernels, {sum(map(len, passes))} passes, {changed} changed")
     print(f"  {len(kernels) - len(other)} identical; {other or 'no other'}")
     places = sum(number for number, _ in tried)
-    print(f"  {places} places resumed, {places - len(lost)} to the recorded text; {lost or 'no other'}")
+    print(f"  {places} resume points, {places - len(lost)} give the recorded text; {lost or 'no other'}")
     assert other == lost == []

@@ -1,4 +1,4 @@
-"""What recording adds to a training step of GPT-2 small on a GPU, beside upstream's DebugMode.
+"""What recording adds to a training step of GPT-2 small on a GPU, against upstream's DebugMode.
 
 Everything is measured in one process, interleaved with the bare step, and printed as ratios to it.
 """

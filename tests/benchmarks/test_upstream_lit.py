@@ -2,8 +2,8 @@
 
     TRITON_SRC=CHECKOUT python -m pytest -s tests/benchmarks/test_upstream_lit.py
 
-The checkout should be that of the installed Triton: each other version has other operations and passes. A
-test is one process or more, 0.3 to 2 s each: some four minutes in all.
+The checkout should be that of the installed Triton: other versions have other operations and passes. A test
+is one process or more, 0.3 to 2 s each: some four minutes in all.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ABSENT = {  # what the output of a failed test holds -> what a wheel of Triton d
 REASONS = ABSENT | {  # the first that fits
     r"tracing: this Triton has no pass": "no adder for the pass, or not in this Triton",
     r"tracing: .*(no option|fix |no default)": "an option that no adder sets",
-    r"tracing: --": "a flag of triton-opt alone",
+    r"tracing: --": "a flag that only triton-opt has",
     r"was not produced|unexpected (error|note|warning|remark):": "another diagnostic",
     r"Assertion|LLVM ERROR|the compiler failed": "the compiler aborts",
     r"\.mlir:\d+:\d+: error: (?!\S*[A-Z0-9]{2}\S*: )": "does not parse or verify: IR of another version",

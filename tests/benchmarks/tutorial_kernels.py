@@ -1,6 +1,6 @@
-"""Kernels of Triton's tutorials, compiled alone: the matrix product of 03, and attention of 06.
+"""Kernels of Triton's tutorials, compiled by themselves: the matrix product of 03, and attention of 06.
 
-The tutorials are taken as they stand from the folder that TUTORIALS names; they are no part of this project.
+The tutorials are loaded unchanged from the folder that TUTORIALS names; they are no part of this project.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ def test_a_seeded_difference_is_caught_at_the_launch_that_first_reads_it(tmp_pat
     assert "the first of them: launch #1 triton_" in done.stdout
 
 
-def test_a_case_that_raises_leaves_a_readable_run_that_says_so(tmp_path: Path) -> None:
+def test_a_case_that_raises_leaves_a_readable_run_with_the_error(tmp_path: Path) -> None:
     done = tracing("run", str(DATA / "raises.py"), runs=tmp_path)
     shown = tracing("show", "latest", runs=tmp_path)
 
@@ -115,7 +115,7 @@ def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
     assert "cannot write a run below" in done.stderr
 
 
-def test_launches_without_digests_compare_equal_and_say_so(tmp_path: Path) -> None:
+def test_launches_without_digests_compare_equal_with_a_note(tmp_path: Path) -> None:
     a, b = (recorded("silu", tmp_path, "--digests", "none") for _ in range(2))
 
     shown = tracing("show", a, runs=tmp_path).stdout

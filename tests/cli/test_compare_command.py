@@ -1,4 +1,4 @@
-"""`tracing compare` as it is typed: what it prints, and its exit status."""
+"""`tracing compare`: its output and its exit status."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tracing.model import Digest, NotCovered, Outcome, Result, TensorValue
 
 
 def run(folder: Path, *results: str, case: str = "case", ended: bool = True) -> store.Run:
-    """A launch for each result: what it left."""
+    """One launch for each of the given results."""
     launches = [
         launch(index, arg("in_ptr0", "in", "x"), arg("out_ptr0", "out", "old", left), name=f"k{index}")
         for index, left in enumerate(results)
@@ -24,7 +24,7 @@ def run(folder: Path, *results: str, case: str = "case", ended: bool = True) -> 
 
 
 def result(one: store.Run, digit: str) -> None:
-    """Add what the case gave."""
+    """Adds the results of the case."""
     record = Result("output", TensorValue(META, Digest(digit * 32)))
     (one.path / "results-h-0-1.ndjson").write_bytes(msgspec.json.encode(record) + b"\n")
 
@@ -35,7 +35,7 @@ def compared(a: store.Run, b: store.Run, *options: str) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
-def test_runs_of_two_cases_are_compared_only_if_asked(tmp_path: Path) -> None:
+def test_runs_of_two_cases_are_compared_only_with_anyway(tmp_path: Path) -> None:
     a, b = run(tmp_path / "a", "y"), run(tmp_path / "b", "y", case="other")
 
     status, text = compared(a, b)
@@ -46,7 +46,9 @@ def test_runs_of_two_cases_are_compared_only_if_asked(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("device", ["virtual GPU", "NVIDIA H100"])
-def test_of_two_compilers_it_is_said_where_values_say_nothing(device: str, tmp_path: Path) -> None:
+def test_runs_of_two_compilers_on_a_virtual_gpu_are_referred_to_tracing_passes(
+    device: str, tmp_path: Path
+) -> None:
     a, b = run(tmp_path / "a", "y"), run(tmp_path / "b", "y")
     for one, triton in ((a, "3.6.0"), (b, "3.8.0")):
         environment = msgspec.structs.replace(one.info.environment, device=device, triton=triton)
@@ -67,7 +69,7 @@ def test_no_more_divergences_are_shown_than_asked_for(tmp_path: Path) -> None:
     assert "1 divergence more: `--limit 3` shows them" in text
 
 
-def test_a_run_that_was_interrupted_gives_no_answer_where_it_is_equal_so_far(tmp_path: Path) -> None:
+def test_an_interrupted_run_that_is_equal_so_far_gives_no_answer(tmp_path: Path) -> None:
     status, text = compared(run(tmp_path / "a", *"yy"), run(tmp_path / "b", "y", ended=False))
 
     assert status == 2
@@ -75,7 +77,7 @@ def test_a_run_that_was_interrupted_gives_no_answer_where_it_is_equal_so_far(tmp
     assert "was interrupted" in text
 
 
-def test_a_run_that_lost_its_last_launches_is_compared_up_to_there(tmp_path: Path) -> None:
+def test_a_run_that_lost_its_last_launches_is_compared_up_to_the_loss(tmp_path: Path) -> None:
     a, b = run(tmp_path / "a", *"yy"), run(tmp_path / "b", *"yy")
     (file,) = b.path.glob("launches-*")
     file.write_bytes(file.read_bytes()[:-12])
@@ -97,7 +99,7 @@ def test_a_launch_that_lost_its_digests_is_not_called_equal(tmp_path: Path) -> N
     assert "the contents of 1 launch without digests" in text and "every digest" not in text
 
 
-def test_a_run_that_lost_its_blobs_is_compared_all_the_same(tmp_path: Path) -> None:
+def test_a_run_that_lost_its_blobs_is_still_compared(tmp_path: Path) -> None:
     runs = []
     for left in "yz":
         one = launch(0, arg("in_ptr0", "in", "x"), arg("out_ptr0", "out", "old", left))
@@ -117,7 +119,9 @@ def failed(folder: Path, results: str, detail: str) -> store.Run:
     return one
 
 
-def test_a_run_that_failed_differs_from_one_that_passed_and_is_compared_up_to_there(tmp_path: Path) -> None:
+def test_a_run_that_failed_differs_from_one_that_passed_and_is_compared_up_to_the_failure(
+    tmp_path: Path,
+) -> None:
     status, text = compared(run(tmp_path / "a", *"yy"), failed(tmp_path / "b", "y", "no memory"))
 
     assert status == 1
@@ -126,7 +130,7 @@ def test_a_run_that_failed_differs_from_one_that_passed_and_is_compared_up_to_th
     assert "first divergence" not in text
 
 
-def test_runs_that_failed_alike_are_compared_up_to_there_and_not_called_equal(tmp_path: Path) -> None:
+def test_runs_that_failed_alike_are_compared_up_to_the_failure_and_not_called_equal(tmp_path: Path) -> None:
     status, text = compared(*(failed(tmp_path / name, "y", "no memory") for name in "ab"))
 
     assert status == 2
@@ -134,7 +138,7 @@ def test_runs_that_failed_alike_are_compared_up_to_there_and_not_called_equal(tm
     assert "equal as far as they go: 1 launch" in text
 
 
-def test_results_that_an_interrupted_run_did_not_come_to_do_not_differ(tmp_path: Path) -> None:
+def test_results_missing_from_an_interrupted_run_do_not_differ(tmp_path: Path) -> None:
     a, b = run(tmp_path / "a", "y"), run(tmp_path / "b", "y", ended=False)
     result(a, "1")
 
@@ -143,7 +147,7 @@ def test_results_that_an_interrupted_run_did_not_come_to_do_not_differ(tmp_path:
     assert (status, "output differs" in text) == (2, False)
 
 
-def test_of_equal_runs_it_is_said_what_was_not_covered(tmp_path: Path) -> None:
+def test_equal_runs_are_reported_with_what_was_not_covered(tmp_path: Path) -> None:
     a, b = run(tmp_path / "a", "y"), run(tmp_path / "b", "y")
     uncovered = NotCovered("launches inside of CUDA graphs", "cudagraphs off")
     (b.path / "uncovered-h-0-1.ndjson").write_bytes(msgspec.json.encode(uncovered) + b"\n")
@@ -154,7 +158,7 @@ def test_of_equal_runs_it_is_said_what_was_not_covered(tmp_path: Path) -> None:
     assert "not covered: launches inside of CUDA graphs; to cover it: cudagraphs off" in text
 
 
-def test_what_no_setting_covers_is_said_to_be_so(tmp_path: Path) -> None:
+def test_a_gap_that_no_setting_covers_is_reported_as_such(tmp_path: Path) -> None:
     a, b = run(tmp_path / "a", "y"), run(tmp_path / "b", "y")
     (b.path / "uncovered-h-0-1.ndjson").write_bytes(msgspec.json.encode(NotCovered("some bits")) + b"\n")
 
@@ -166,13 +170,13 @@ def test_what_no_setting_covers_is_said_to_be_so(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "options", ["--with source", "--each-launch", "--times 3", "--perturb", "--seed 0", "--fpsan", "--swap"]
 )
-def test_an_option_of_another_question_is_refused(options: str, tmp_path: Path) -> None:
+def test_an_option_of_another_command_is_refused(options: str, tmp_path: Path) -> None:
     done = tracing("compare", "a", "b", *options.split(), runs=tmp_path)
 
     assert (done.returncode, "No such option" in done.stderr) == (2, True)
 
 
-def test_results_that_differ_while_every_launch_is_equal_come_from_outside_of_the_kernels(
+def test_different_results_of_equal_launches_are_attributed_outside_of_the_kernels(
     tmp_path: Path,
 ) -> None:
     a, b = run(tmp_path / "a", "y"), run(tmp_path / "b", "y")

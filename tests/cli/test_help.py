@@ -1,4 +1,4 @@
-"""The help of every command: one sentence, an example that can be typed, the exit status, 80 columns."""
+"""Every command's help has a first sentence, a valid example and the exit status, in 80 columns."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
 
 @cache
 def printed(*command: str) -> str:
-    """What a terminal of 80 columns shows."""
+    """The help of a command on a terminal of 80 columns."""
     variables = {"COLUMNS": "80", "TERMINAL_WIDTH": "80", "NO_COLOR": "1"}
     done = CliRunner().invoke(app, [*command, "--help"], env=variables)
     assert done.exit_code == 0, done.output
@@ -53,6 +53,11 @@ def test_the_example_in_the_help_is_accepted_by_the_command(name: str) -> None:
 
     assert (program, command) == ("tracing", name)
     GROUP.commands[name].make_context(name, words, resilient_parsing=False)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_prints_its_answer_as_json_on_request(name: str) -> None:
+    assert any("--json" in parameter.opts for parameter in GROUP.commands[name].params)
 
 
 def test_the_commands_are_listed_in_the_groups_of_their_questions() -> None:

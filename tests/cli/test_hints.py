@@ -1,4 +1,4 @@
-"""The commands below a divergence: they run as they stand, also where the run lacks what they need."""
+"""The commands printed after a divergence run as printed, even if the run lacks passes or inputs."""
 
 from __future__ import annotations
 
@@ -35,6 +35,7 @@ from tracing.analyze.compare.divergence import (
     Uninitialised,
     UnknownCause,
     Writer,
+    WrittenElsewhere,
 )
 from tracing.analyze.compare.signature_pair import SettingChange
 from tracing.analyze.compare.verdict import ComparisonVerdict
@@ -46,7 +47,7 @@ HASH = "0123456789ab"
 
 
 def readable(index: int) -> KernelLaunch:
-    """A launch whose kernel's module was recorded, and whose inputs were not."""
+    """A launch with a recorded kernel module and without recorded inputs."""
     one = launch(index, arg("in_ptr0", "in", "x"))
     return msgspec.structs.replace(
         one, kernel=msgspec.structs.replace(one.kernel, module="m", hash=HASH + "cdef")
@@ -59,7 +60,7 @@ def of(folder: Path, one: KernelLaunch, **info: object) -> list[str]:
     return hints.of_launch(store.Run(writer.path), one)
 
 
-def test_what_the_run_lacks_is_recorded_first(tmp_path: Path) -> None:
+def test_missing_passes_and_inputs_are_recorded_first(tmp_path: Path) -> None:
     repro, passes = of(tmp_path, readable(3), case="case+mask=window", seed=7)
 
     below = f"--runs {tmp_path}"
@@ -68,7 +69,7 @@ def test_what_the_run_lacks_is_recorded_first(tmp_path: Path) -> None:
     assert passes.startswith(f"tracing run /case.py:mask=window {below} --seed 7; tracing passes latest")
 
 
-def test_of_a_job_the_rank_is_named(tmp_path: Path) -> None:
+def test_commands_for_a_run_of_several_ranks_name_the_rank(tmp_path: Path) -> None:
     repro, _ = of(tmp_path, readable(3), world_size=2)
 
     assert repro.startswith("torchrun --nproc-per-node=2 -m tracing run /case.py --keep-inputs")
@@ -86,7 +87,7 @@ def racing(tmp_path_factory: pytest.TempPathFactory) -> tuple[store.Run, list[st
 
 
 def typed(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    """A command as somebody types it, in a folder."""
+    """Runs a command in a folder, as typed in a shell."""
     root = str(ROOT)
     environment = {**os.environ, "PYTHONPATH": root}
     line = command.replace("tracing ", f"{sys.executable} -m tracing ")
@@ -99,7 +100,7 @@ def typed(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("command", ["replay", "repro"])
-def test_commands_below_a_race_run_as_they_are_printed(
+def test_commands_for_a_race_run_as_they_are_printed(
     command: str, racing: tuple[store.Run, list[str]], tmp_path: Path
 ) -> None:
     (text,) = (one for one in racing[1] if f"tracing {command} " in one)
@@ -110,12 +111,12 @@ def test_commands_below_a_race_run_as_they_are_printed(
 
 
 @pytest.mark.parametrize("command", ["passes", "lit"])
-def test_commands_about_a_kernel_run_as_they_are_printed(
+def test_commands_for_a_kernel_run_as_they_are_printed(
     command: str, racing: tuple[store.Run, list[str]], tmp_path: Path
 ) -> None:
     run, _ = racing
     one = next(one for one in run.launches() if one.kernel_name == "racing_sum")
-    (compilation,) = (found for found in compilations(run) if found.hash == one.kernel.hash)
+    (compilation,) = (compiled for compiled in compilations(run) if compiled.hash == one.kernel.hash)
     (text,) = (
         command_line
         for command_line in hints.of_kernel(run, one.kernel.hash[:12], compilation)
@@ -126,22 +127,22 @@ def test_commands_about_a_kernel_run_as_they_are_printed(
 
 
 def commands(a: store.Run, b: store.Run) -> tuple[list[str], str | None]:
-    """What is printed below the first divergence: the commands, and the one that decides."""
-    found = next(iter(ComparisonVerdict.of(a, b, 64)))
-    return hints.of_divergence(found, (a, b)), hints.deciding(found, (a, b))
+    """The commands printed for the first divergence, and the command that decides an undecided cause."""
+    divergence = next(iter(ComparisonVerdict.of(a, b, 64)))
+    return hints.of_divergence(divergence, (a, b)), hints.deciding(divergence, (a, b))
 
 
-def test_the_commands_below_another_winner_make_the_runs_equal(tmp_path: Path) -> None:
+def test_the_commands_for_a_different_winner_make_the_runs_equal(tmp_path: Path) -> None:
     a, b = (recorded(f"{DATA / 'faults.py'}:fault={fault}", tmp_path) for fault in ("none", "winner"))
     (write, run), _ = commands(a, b)
 
     typed(write, tmp_path)
-    again = typed(run, tmp_path).stdout.splitlines()[-1]
+    rerun = typed(run, tmp_path).stdout.splitlines()[-1]
 
-    assert typed(f"tracing compare {a.path} {again} --anyway", tmp_path).returncode == 0
+    assert typed(f"tracing compare {a.path} {rerun} --anyway", tmp_path).returncode == 0
 
 
-def test_the_command_below_another_grid_finds_the_kernel(tmp_path: Path) -> None:
+def test_the_command_for_a_different_grid_finds_the_kernel(tmp_path: Path) -> None:
     a, b = (recorded(f"{DATA / 'faults.py'}:fault={fault}", tmp_path) for fault in ("none", "grid"))
     (swap,), decides = commands(a, b)
 
@@ -149,7 +150,7 @@ def test_the_command_below_another_grid_finds_the_kernel(tmp_path: Path) -> None
     assert "scale #0 output differs grid (3, 1, 1) → (4, 1, 1)" in words(typed(swap, tmp_path).stdout)
 
 
-def test_another_configuration_whose_results_are_equal_is_not_searched_for_who_makes_them_differ(
+def test_a_different_configuration_with_equal_results_gets_no_commands(
     tmp_path: Path,
 ) -> None:
     a, b = (
@@ -159,7 +160,7 @@ def test_another_configuration_whose_results_are_equal_is_not_searched_for_who_m
     assert commands(a, b) == ([], None)
 
 
-def test_the_command_below_an_operator_shows_who_read_its_result(tmp_path: Path) -> None:
+def test_the_command_for_an_operator_shows_the_launch_that_read_its_result(tmp_path: Path) -> None:
     a, b = (recorded(f"{DATA / 'faults.py'}:fault={fault}", tmp_path) for fault in ("none", "operator"))
     (show,), decides = commands(a, b)
 
@@ -167,7 +168,7 @@ def test_the_command_below_an_operator_shows_who_read_its_result(tmp_path: Path)
     assert "#1 shift\n" in typed(show, tmp_path).stdout
 
 
-def test_what_decides_compares_both_runs_recorded_with_all_there_is(tmp_path: Path) -> None:
+def test_the_deciding_command_records_both_runs_completely_and_compares_them(tmp_path: Path) -> None:
     a, b = (recorded(f"{DATA / 'relayed.py'}:poked={when}", tmp_path) for when in ("never", "before"))
     _, decides = commands(a, b)
     assert decides is not None
@@ -178,24 +179,23 @@ def test_what_decides_compares_both_runs_recorded_with_all_there_is(tmp_path: Pa
     assert decides not in done.stdout
 
 
-@pytest.mark.parametrize(("device", "judged"), [("virtual GPU", "-- COMMAND {ptx}"), ("H100", "--launch 3")])
-def test_on_a_gpu_a_launch_with_its_inputs_is_its_own_judge(device: str, judged: str, tmp_path: Path) -> None:
-    environment = msgspec.structs.replace(INFO.environment, device=device)
+def test_on_a_gpu_a_launch_with_its_inputs_is_its_own_judge(tmp_path: Path) -> None:
+    environment = msgspec.structs.replace(INFO.environment, device="H100")
     writer = store.create(tmp_path, msgspec.structs.replace(INFO, environment=environment))
     made = compiled(writer, "add", "ir", ("ttgir", "tritongpu-coalesce", "other"))
     run = store.Run(writer.path)
 
     _, bisect, *of_a_pass = hints.of_kernel(run, "add", made, launch=3)
 
-    assert bisect == f"tracing bisect {run.path} --kernel add {judged}"
+    assert bisect == f"tracing bisect {run.path} --kernel add --launch 3"
     assert all(command.endswith("--pass tritongpu-coalesce") for command in of_a_pass) and of_a_pass
 
 
-# ---- one kind of verdict after another, on a GPU, where every command could help
+# ---- the commands for each kind of verdict, on a GPU, where no command is ruled out
 
 
 def on_gpu(folder: Path, **info: object) -> store.Run:
-    """A run of three launches, with the passes of their kernel and the inputs of the last."""
+    """A run of three launches with the passes of their kernel and the inputs of the last launch."""
     environment = msgspec.structs.replace(INFO.environment, device="NVIDIA H100")
     writer = store.create(folder, msgspec.structs.replace(INFO, environment=environment, **info))
     compiled(writer, "add", "ir", ("ttgir", "tritongpu-coalesce", "other"))
@@ -213,9 +213,9 @@ WRITER = Writer(0, 1, "add", "out_ptr0")
 COMPILER = ("passes", "bisect", "lit", "debug", "reduce", "resume", "opt")
 
 
-def words_of(found: Divergence, runs: tuple[store.Run, store.Run]) -> list[str]:
+def words_of(divergence: Divergence, runs: tuple[store.Run, store.Run]) -> list[str]:
     """The commands after a divergence, without the paths of the runs: `show b --launch 1`."""
-    typed = hints.of_divergence(found, runs)
+    typed = hints.of_divergence(divergence, runs)
     for name, run in zip("ab", runs, strict=True):
         typed = [one.replace(str(run.path), name) for one in typed]
     return [one.replace("tracing ", "") for one in typed]
@@ -229,6 +229,7 @@ def words_of(found: Divergence, runs: tuple[store.Run, store.Run]) -> list[str]:
         (Host("b", WRITER), ["show b --launch 1", "show b --launch 2"]),
         (Host("a", None), ["show a --launch 2"]),
         (OtherTensor("launch #0 add", "launch #1 add"), ["show a --launch 2", "show b --launch 2"]),
+        (WrittenElsewhere(WRITER, "b"), ["show a --launch 0", "show b --launch 1"]),
         (
             StreamCause(WRITER),
             ["show b --launch 1", "show b --launch 2", "repeat /case.py --times 3 --perturb"],
@@ -239,20 +240,20 @@ def words_of(found: Divergence, runs: tuple[store.Run, store.Run]) -> list[str]:
     ],
     ids=lambda one: type(one).__name__,
 )
-def test_a_difference_in_an_input_leads_to_who_wrote_it(
+def test_a_difference_in_an_input_leads_to_its_producer(
     cause: Cause, commands: list[str], pair: tuple[store.Run, store.Run]
 ) -> None:
     assert words_of(InputDiffers(BOTH, 0, cause), pair) == commands
 
 
-def test_an_overrun_leads_to_the_launch_that_wrote_too_far(pair: tuple[store.Run, store.Run]) -> None:
+def test_an_overrun_leads_to_the_launch_that_stored_out_of_bounds(pair: tuple[store.Run, store.Run]) -> None:
     show, repro = words_of(InputDiffers(BOTH, 0, Overrun(WRITER, "ab")), pair)
 
     assert show == "show b --launch 1"
     assert "repro latest" in repro and f"--launch 1 --kernel {HASH}" in repro
 
 
-def test_what_decides_about_an_operator_records_operators(pair: tuple[store.Run, store.Run]) -> None:
+def test_the_deciding_command_for_an_operator_records_operators(pair: tuple[store.Run, store.Run]) -> None:
     cause = OperatorCause(("aten::mm", "aten::mm"), ("", ""), "ab", proven=False)
 
     decides = hints.deciding(InputDiffers(BOTH, 0, cause), pair)
@@ -270,7 +271,7 @@ def test_a_doubtful_output_does_not_lead_to_the_compiler(
     assert typed and not any(re.search(rf"(^|; ){name} ", one) for name in COMPILER for one in typed)
 
 
-def test_another_output_of_equal_inputs_leads_to_a_replay_and_to_the_compiler(
+def test_a_different_output_of_equal_inputs_leads_to_a_replay_and_to_the_compiler(
     pair: tuple[store.Run, store.Run],
 ) -> None:
     replay, repro, *passes = words_of(OutputDiffers(BOTH, 0), pair)
@@ -279,7 +280,7 @@ def test_another_output_of_equal_inputs_leads_to_a_replay_and_to_the_compiler(
     assert "repro" in repro and any("passes" in one for one in passes)
 
 
-def test_launches_in_another_order_lead_to_both(pair: tuple[store.Run, store.Run]) -> None:
+def test_reordered_launches_lead_to_both_launches(pair: tuple[store.Run, store.Run]) -> None:
     first, second = (LaunchPair(0, readable(at), readable(1 - at)) for at in (0, 1))
 
     assert words_of(OrderDiffers(first, second, "in_ptr0"), pair) == [
@@ -289,22 +290,24 @@ def test_launches_in_another_order_lead_to_both(pair: tuple[store.Run, store.Run
 
 
 @pytest.mark.parametrize("side", ["a", "b"])
-def test_a_launch_that_one_run_has_leads_to_that_run(side: str, pair: tuple[store.Run, store.Run]) -> None:
+def test_a_launch_that_only_one_run_has_leads_to_that_run(
+    side: str, pair: tuple[store.Run, store.Run]
+) -> None:
     only = LaunchPair(0, *(readable(1) if side == one else None for one in "ab"))
 
     assert words_of(OneSided(only, 1, last=False, changed=True), pair) == [f"show {side} --launch 1"]
 
 
-def test_another_kernel_leads_to_the_call_site_in_both_runs(pair: tuple[store.Run, store.Run]) -> None:
-    found = LaunchDiffers(BOTH, (SettingChange("kernel", "add", "mul"),), None, tuned=False, outputs=())
+def test_a_different_kernel_leads_to_the_call_site_in_both_runs(pair: tuple[store.Run, store.Run]) -> None:
+    divergence = LaunchDiffers(BOTH, (SettingChange("kernel", "add", "mul"),), None, tuned=False, outputs=())
 
-    assert words_of(found, pair) == ["show a --launch 2", "show b --launch 2"]
+    assert words_of(divergence, pair) == ["show a --launch 2", "show b --launch 2"]
 
 
-def test_another_winner_leads_to_the_winners(pair: tuple[store.Run, store.Run]) -> None:
-    found = LaunchDiffers(BOTH, (SettingChange("BLOCK", "16", "32"),), None, tuned=True, outputs=())
+def test_a_different_winner_leads_to_the_winners(pair: tuple[store.Run, store.Run]) -> None:
+    divergence = LaunchDiffers(BOTH, (SettingChange("BLOCK", "16", "32"),), None, tuned=True, outputs=())
 
-    winners, run = words_of(found, pair)
+    winners, run = words_of(divergence, pair)
 
     assert winners == "winners a --output winners.json"
     assert run.startswith("run /case.py --winners winners.json")

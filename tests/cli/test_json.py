@@ -3,61 +3,43 @@
 from __future__ import annotations
 
 import json
-import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from commands import DATA, ROOT, tracing
+from commands import DATA, tracing
+from documented_keys import require_documented
 from jobs import job
 from recorded_runs import recorded
-from records import arg, compiled, launch, new_run
+from records import arg, compiled, kernel, launch, new_run
+from typer.testing import CliRunner
 
 from tracing import store
+from tracing.analyze.graphs.compiler_parting import two_compilers
+from tracing.analyze.judge.judgement import JudgedLaunch, LibraryOff, RunJudgement, WrongElements
+from tracing.analyze.passes.pass_table import compilations
+from tracing.analyze.passes.source_map import stage_lines
+from tracing.cli.app import app
+from tracing.cli.judge import JudgedRun
 from tracing.record.outputs import Keep
+from tracing.report.two_compilers import two_compilers_json
+from tracing.store.graph_file import PythonLine
 
 IR = "module {\n  tt.func public @kernel() {\n    tt.return\n  }\n}\n"
 OTHER = IR.replace("tt.return", "gpu.barrier\n    tt.return")
-PAGE = (ROOT / "docs/json.md").read_text()
 
 
-def documented(title: str) -> set[str]:
-    """The keys in the first table after a heading: `runs[].name`."""
-    section = PAGE.split(f"\n{title}\n", 1)[1]
-    table = re.search(r"\| key \| value \|\n\|---\|---\|\n((?:\|.*\n?)+)", section)
-    assert table is not None
-    return set(re.findall(r"^\| `([^`]+)` \|", table[1], re.MULTILINE))
-
-
-def printed(value: object, keys: set[str], path: str = "") -> Iterator[str]:
-    """The keys of a value, as the page writes them."""
-    if f"{path}.*" in keys and path:
-        yield f"{path}.*"
-    elif isinstance(value, dict):
-        for name, inner in value.items():
-            key = f"{path}.{name}" if path else name
-            yield f"{key}.*" if f"{key}.*" in keys else key
-            yield from printed(inner, keys, key)
-    elif isinstance(value, list):
-        for inner in value:
-            yield from printed(inner, keys, f"{path}[]" if f"{path}.*" not in keys else path)
-
-
-def require_documented(text: str, title: str, *unset: str) -> None:
-    """Every key is on the page, and every key of the page occurs.
-
-    unset -- keys that this answer does not have
-    """
-    keys = documented(title)
-
-    assert set(printed(json.loads(text), keys)) == keys - set(unset)
+def printed(*words: str, status: int = 0) -> str:
+    """What a command prints, in this process."""
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == status, done.output
+    return done.stdout
 
 
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[store.Run, store.Run]:
-    """Two runs of a case, of which one is launched with another grid."""
+    """Two runs of a case; the second one launches with a different grid."""
     runs = tmp_path_factory.mktemp("runs")
     cases = (f"{DATA / 'faults.py'}:fault={fault}" for fault in ("none", "grid"))
     a, b = (recorded(case, runs, keep=Keep(inputs=True)) for case in cases)
@@ -100,14 +82,28 @@ def test_passes_of_one_run_and_of_two(tmp_path: Path) -> None:
 
     require_documented(tracing("passes", paths[0], "--json", runs=tmp_path).stdout, "## `tracing passes`")
     done = tracing("passes", *paths, "--json", runs=tmp_path)
-    require_documented(done.stdout, "### Of two runs")
+    require_documented(done.stdout, "### Of two runs", "pass.*", "diff")
+    asked = printed("passes", *paths, "--pass", "cse", "--json", status=1)
+    require_documented(asked, "### Of two runs")
+    assert "+    gpu.barrier" in json.loads(asked)["diff"] or "-    gpu.barrier" in json.loads(asked)["diff"]
     assert done.returncode == json.loads(done.stdout)["status"] == 1
 
 
-def test_what_prints_text_is_refused_with_json(pair: tuple[store.Run, store.Run]) -> None:
-    done = tracing("passes", str(pair[0].path), "--op", "tt.load", "--json", runs=pair[0].path.parent)
+def test_passes_of_one_kernel_by_pass_and_by_operation(tmp_path: Path) -> None:
+    writer = new_run(tmp_path / "run")
+    compiled(writer, "kernel", IR, ("ttir", "cse", OTHER))
+    writer.close()
+    path = str(writer.path)
 
-    assert (done.returncode, "--op prints text" in done.stderr) == (2, True)
+    one = printed("passes", path, "--pass", "cse", "--json")
+    ir = printed("passes", path, "--pass", "cse", "--after", "--json")
+    history = printed("passes", path, "--op", "gpu.barrier", "--json")
+
+    require_documented(one, "### With `--pass`")
+    assert "+    gpu.barrier" in json.loads(one)["diff"]
+    assert (json.loads(ir)["diff"], json.loads(ir)["ir"]) == (None, OTHER)
+    require_documented(history, "### With `--op` or `--grep`")
+    assert [row["operation"] for row in json.loads(history)["history"]] == ["gpu.barrier"]
 
 
 def test_repeat(tmp_path: Path) -> None:
@@ -140,7 +136,64 @@ def test_swap(pair: tuple[store.Run, store.Run]) -> None:
     assert [one["kernel"] for one in json.loads(done.stdout)["to_blame"]] == ["scale"]
 
 
-# ---- what compiles
+def test_sql_and_export(pair: tuple[store.Run, store.Run], tmp_path: Path) -> None:
+    pytest.importorskip("duckdb")
+    path, runs = str(pair[0].path), pair[0].path.parent
+
+    query = "select kernel, grid, 0.5 / 0 from launches"
+    asked = printed("sql", path, query, "--json", "--runs", str(runs))
+    written = printed("export", path, "--parquet", str(tmp_path / "tables"), "--json", "--runs", str(runs))
+
+    require_documented(asked, "## `tracing sql`")
+    assert json.loads(asked)["rows"][0][0] == "scale"
+    require_documented(written, "## `tracing export`")
+    assert all(Path(file).is_file() for file in json.loads(written)["files"])
+
+
+def test_attach_lists_processes_that_have_triton_loaded_and_attaches_to_none() -> None:
+    call = [sys.executable, "-c", "import triton._C.libtriton; print(flush=True); input()"]
+    with subprocess.Popen(call, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        text = printed("attach", str(process.pid), "--json")
+        process.communicate("\n")
+
+    require_documented(text, "## `tracing attach`")
+    assert json.loads(text)["processes"][0]["pid"] == process.pid
+
+
+def test_debug_of_a_case_says_where_it_would_stop() -> None:
+    text = printed("debug", "silu", "--pass", "tritongpu-coalesce", "--stage", "ttgir", "--json")
+
+    require_documented(text, "## `tracing debug`")
+    assert json.loads(text)["stop"] == {"kernel": "*", "stage": "ttgir", "pass": "tritongpu-coalesce"}
+
+
+def test_opt_and_the_tools_of_llvm(tmp_path: Path) -> None:
+    module = tmp_path / "module.mlir"
+    module.write_text("module { llvm.func @f() { llvm.return } }")
+
+    passed = printed("opt", str(module), "-cse", "--json")
+    listed = printed("opt", "--list-passes", "--json")
+    translated = printed("mlir-translate", "--mlir-to-llvmir", str(module), "--json")
+
+    require_documented(passed, "## `tracing opt`")
+    assert "llvm.func @f" in json.loads(passed)["text"]
+    assert {"name": "cse", "options": []} in json.loads(listed)["passes"]
+    require_documented(translated, TOOLS)
+    ir = tmp_path / "f.ll"
+    ir.write_text(json.loads(translated)["text"])
+    optimised = printed("llvm-opt", "-S", str(ir), "--json")
+    assembled = printed("llc", "-mtriple=nvptx64-nvidia-cuda", "-mcpu=sm_90", str(ir), "--json")
+    for done in (optimised, assembled):
+        require_documented(done, TOOLS)
+    assert ".target sm_90" in json.loads(assembled)["text"]
+
+
+TOOLS = "## `tracing mlir-translate`, `tracing llvm-opt` and `tracing llc`"
+
+
+# ---- commands that compile
 
 
 @pytest.fixture(scope="module")
@@ -148,6 +201,19 @@ def compiled_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     runs = tmp_path_factory.mktemp("compiled")
     assert tracing("run", "silu", "--keep-inputs", runs=runs).returncode == 0
     return store.recorded(runs)[0]
+
+
+def test_judge() -> None:
+    line = PythonLine("case.py", 3, "f", "x.cos()")
+    wrong = WrongElements("out_ptr0", "buf0", "cos", 1, 4, (2,), 0.5, 0.25, 1e6, 64.0)
+    launches = (
+        JudgedLaunch(0, "triton_poi_fused_cos_0", 0, "off", ("cos",), (line,), (wrong,), "", (1,)),
+        JudgedLaunch(1, "mine", -1, "no reference", why="a reason"),
+    )
+    finding = LibraryOff(0, "aten::mm", wrong, (line,))
+    said = JudgedRun(RunJudgement(launches, (finding,), ("more",)), ("tracing bisect case.py",))
+
+    require_documented(json.dumps({"run": "runs/a", **said.json()}), "## `tracing judge`")
 
 
 def test_lit_and_resume(compiled_run: Path) -> None:
@@ -163,6 +229,23 @@ def test_lit_and_resume(compiled_run: Path) -> None:
     require_documented(resume.stdout, "## `tracing resume`")
 
 
+def test_passes_of_a_line_and_of_llvm(compiled_run: Path) -> None:
+    run = store.Run(compiled_run)
+    (kernel, *_) = compilations(run)
+    stacks = (
+        stack for stage in stage_lines(run, kernel, None) for one in stage.located for stack in one.stacks
+    )
+    frame = next(stacks)[0]
+    asked = ("passes", str(compiled_run), "--kernel", kernel.hash[:12], "--json")
+
+    lines = printed(*asked, "--line", f"{frame.file}:{frame.line}")
+    llvm = printed(*asked, "--llvm")
+
+    require_documented(lines, "### With `--line`")
+    assert json.loads(lines)["paths"][0]["stack"][0] == {"file": frame.file, "line": frame.line}
+    require_documented(llvm, "### With `--llvm`")
+
+
 def test_repro(compiled_run: Path, tmp_path: Path) -> None:
     options = (str(compiled_run), "--launch", "0", "--to", str(tmp_path / "repro"), "--json")
 
@@ -176,7 +259,7 @@ def test_bisect(judge: str, status: int, compiled_run: Path) -> None:
     command = ("bisect", str(compiled_run), *options, "--", judge, "{ttgir}")
     done = tracing_before_command(*command, runs=compiled_run.parent)
 
-    require_documented(done.stdout, "## `tracing bisect`", *(LAYERS if status == 0 else ()))
+    require_documented(done.stdout, "## `tracing bisect RUN`", *(LAYERS if status == 0 else ()))
     assert done.returncode == json.loads(done.stdout)["status"] == status
 
 
@@ -184,10 +267,24 @@ LAYERS = ("layers[].layer", "layers[].answer", "layers[].step.*", "layers[].beca
 
 
 def tracing_before_command(*words: str, runs: Path) -> subprocess.CompletedProcess[str]:
-    """As `tracing`, for commands that pass on what follows `--`."""
+    """Runs a command like `tracing`, but accepts arguments after `--`."""
     at = words.index("--")
     line = [sys.executable, "-m", "tracing", *words[:at], "--runs", str(runs), *words[at:]]
     return subprocess.run(line, capture_output=True, text=True, check=False)
+
+
+def test_bisect_with_a_good_torch(tmp_path: Path) -> None:
+    runs = []
+    for name, left in (("a", OTHER), ("b", IR)):
+        writer = new_run(tmp_path / name)
+        compiled(writer, "k", IR, ("ttir", "cse", left))
+        writer.append(kernel("k"))
+        writer.close()
+        runs.append(store.Run(writer.path))
+    environments = [run.info.environment for run in runs]
+    answer = two_compilers_json(two_compilers(*runs), [str(run.path) for run in runs], environments)
+
+    require_documented(json.dumps({"status": 1, **answer}), "### With a good torch")
 
 
 def test_reduce(compiled_run: Path) -> None:

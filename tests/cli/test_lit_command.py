@@ -1,4 +1,4 @@
-"""What of a lit test runs under a debugger."""
+"""The command of a lit test's RUN line that vscode/lit_command.py starts under a debugger."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from commands import ROOT
 lit_command = importlib.import_module("vscode.lit_command")
 
 
-def test_a_run_line_that_goes_on_is_one_command_up_to_its_pipe() -> None:
+def test_a_continued_run_line_is_one_command_up_to_its_pipe() -> None:
     text = "// RUN: triton-opt %s -split-input-file \\\n// RUN:   --cse | FileCheck %s\n// RUN: false\n"
 
     assert lit_command.runnable(text, "a b.mlir") == ({}, ["a b.mlir", "-split-input-file", "--cse"])
@@ -28,7 +28,7 @@ def test_a_run_line_that_goes_on_is_one_command_up_to_its_pipe() -> None:
         ("""triton-opt %s --pass-pipeline='a(b{c="d e"})'""", ["t.mlir", '--pass-pipeline=a(b{c="d e"})']),
     ],
 )
-def test_what_a_shell_does_is_left_out(line: str, arguments: list[str]) -> None:
+def test_redirections_pipes_and_wrappers_are_left_out(line: str, arguments: list[str]) -> None:
     assert lit_command.runnable(f"// RUN: {line}\n", "t.mlir") == ({}, arguments)
 
 
@@ -41,7 +41,9 @@ def test_variables_before_the_command_are_set() -> None:
 @pytest.mark.parametrize(
     ("line", "said"), [("mlir-opt %s", "no RUN line with triton-opt"), ("triton-opt %t/a.mlir", "%t/a.mlir")]
 )
-def test_what_cannot_be_run_alone_is_said(tmp_path: Path, line: str, said: str) -> None:
+def test_a_run_line_without_a_runnable_command_is_refused_with_the_reason(
+    tmp_path: Path, line: str, said: str
+) -> None:
     (tmp_path / "t.mlir").write_text(f"// RUN: {line}\n")
     command = [
         sys.executable,

@@ -1,4 +1,4 @@
-"""`tracing repeat`: what is planted is named, with its kernel, argument and producer."""
+"""`tracing repeat` names planted nondeterminism with its kernel, argument and producer."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ def racing(tmp_path_factory: pytest.TempPathFactory) -> str:
     return done.stdout
 
 
-def test_a_race_of_float_atomics_is_the_kernel_that_gives_two_results(racing: str) -> None:
+def test_a_race_of_float_atomics_is_reported_as_a_nondeterministic_kernel(racing: str) -> None:
     assert "launch #1 racing_sum" in racing
     assert "output    out_ptr (argument 1)" in racing
     assert "equal code and equal inputs, other results: this kernel is not deterministic" in racing
     assert "its TTIR adds floats atomically" in racing
 
 
-def test_a_race_is_counted_over_the_runs_in_a_table_and_a_rate(racing: str) -> None:
+def test_a_race_is_reported_with_a_table_of_runs_and_a_rate(racing: str) -> None:
     assert "racing_sum output output" in words(racing)
     assert "output differs differs" in words(racing)
     assert "2 of 2 runs (between 34% and 100% at 95% confidence) differ from run 0" in racing
 
 
-def test_deterministic_settings_that_do_not_help_are_said_not_to(racing: str) -> None:
+def test_deterministic_settings_that_do_not_help_are_reported(racing: str) -> None:
     assert "under Inductor's deterministic settings:" in racing
     assert "the deterministic settings do not cure it" in racing
 
 
-def test_an_unmasked_load_of_uninitialised_memory_is_named_with_the_elements_that_nobody_wrote(
+def test_an_unmasked_load_of_uninitialised_memory_is_named_with_the_unwritten_elements(
     tmp_path: Path,
 ) -> None:
     done = tracing("repeat", str(DATA / "poisoned.py"), "--times", "2", "--perturb", runs=tmp_path)
@@ -65,13 +65,13 @@ def test_a_deterministic_case_differs_in_no_run(caches: tuple[str, ...], tmp_pat
     ("differing", "runs", "interval"),
     [(0, 10, (0.0, 0.278)), (3, 20, (0.052, 0.360)), (10, 10, (0.722, 1.0))],
 )
-def test_an_interval_is_wide_for_few_runs_and_never_a_point(
+def test_the_confidence_interval_is_wide_for_few_runs_and_never_a_point(
     differing: int, runs: int, interval: tuple[float, float]
 ) -> None:
     assert Rate(differing, runs).interval() == pytest.approx(interval, abs=0.001)
 
 
-def test_another_winner_that_was_asked_for_is_a_difference_only_if_results_are(tmp_path: Path) -> None:
+def test_a_requested_change_of_the_winner_is_a_difference_only_if_results_differ(tmp_path: Path) -> None:
     case = f"{DATA / 'faults.py'}"
     done = tracing("repeat", case, "--times", "3", "--perturb", runs=tmp_path)
 
@@ -81,12 +81,12 @@ def test_another_winner_that_was_asked_for_is_a_difference_only_if_results_are(t
 
 
 def test_a_table_names_what_differed_and_in_which_run() -> None:
-    found = table([Repeat(1, (), ("output",), 4), Repeat(2, (), (), 1, failure="IndexError")])
+    printed = table([Repeat(1, (), ("output",), 4), Repeat(2, (), (), 1, failure="IndexError")])
 
-    assert (found.kernels, found.results) == ({}, {"output": {1: "differs"}, "the case": {2: "failed"}})
+    assert (printed.kernels, printed.results) == ({}, {"output": {1: "differs"}, "the case": {2: "failed"}})
 
 
-def test_a_table_of_many_runs_stands_in_lines_that_fit() -> None:
+def test_a_table_of_many_runs_is_wrapped_to_the_terminal() -> None:
     repeats = [Repeat(n, (), ("output",), 4) for n in range(1, 40)]
     lines = [line.plain for line in table_text(table(repeats), width=80)]
 
@@ -104,7 +104,7 @@ def test_a_run_that_fails_where_the_first_did_not_differs(tmp_path: Path) -> Non
     assert "1 of 2 runs" in done.stdout
 
 
-def test_a_run_that_crashes_is_a_finding_and_not_the_end(tmp_path: Path) -> None:
+def test_a_run_that_crashes_is_a_finding_and_the_series_continues(tmp_path: Path) -> None:
     case = f"{DATA / 'failing.py'}:how=crash,bad=1,file={tmp_path / 'calls'}"
     done = tracing("repeat", case, "--times", "3", runs=tmp_path)
 
@@ -120,12 +120,12 @@ def leaking(tmp_path_factory: pytest.TempPathFactory) -> str:
     return done.stdout
 
 
-def test_what_a_run_leaves_in_the_modules_of_a_case_is_not_in_the_next(leaking: str) -> None:
+def test_module_state_of_a_case_does_not_leak_into_the_next_run(leaking: str) -> None:
     assert "0 of 2 runs" in leaking
     assert leaking.count("all read and wrote the same bits") == 2
 
 
-def test_runs_that_agree_with_one_another_and_not_with_eager_are_said_to_and_are_no_success(
+def test_runs_that_agree_with_each_other_but_not_with_eager_are_no_success(
     leaking: str,
 ) -> None:
     assert "the runs agree with one another, and every run differs from eager: output: Tensor" in leaking

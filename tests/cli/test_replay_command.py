@@ -1,4 +1,4 @@
-"""`tracing replay`: a launch, or the one that a divergence accuses, executed in a process of its own."""
+"""`tracing replay`, of a given launch or of the accused launch, in a process of its own."""
 
 from __future__ import annotations
 
@@ -44,7 +44,9 @@ def asked(a: store.Run, b: store.Run, index: int, first: Side = "a") -> ReplayAn
     return answered(launches, first, Replaying(5, False, a.path.parent))
 
 
-def test_other_code_is_executed_on_the_inputs_of_the_accused_run(case: Path, plain: store.Run) -> None:
+def test_different_code_is_the_verdict_whichever_run_provides_the_inputs(
+    case: Path, plain: store.Run
+) -> None:
     b = other(case, "by=3.0")
 
     for first in ("a", "b"):
@@ -53,11 +55,11 @@ def test_other_code_is_executed_on_the_inputs_of_the_accused_run(case: Path, pla
         assert (answer.result.series[0].launched, answer.result.series[0].inputs) == (first, first)
 
 
-def test_other_inputs_make_the_difference(case: Path, plain: store.Run) -> None:
+def test_different_inputs_are_the_verdict_of_a_replay(case: Path, plain: store.Run) -> None:
     assert asked(plain, other(case, "first=4.0"), GROW).verdict == InputsDiffer(("x_ptr",))
 
 
-def test_other_memory_outside_of_the_arguments_is_its_surroundings(case: Path, plain: store.Run) -> None:
+def test_memory_outside_of_the_arguments_is_the_verdict_of_a_replay(case: Path, plain: store.Run) -> None:
     assert asked(plain, other(case, "outside=1.0"), REACH).verdict == NeedsOtherMemory()
 
 
@@ -68,7 +70,7 @@ def test_equal_runs_are_reproduced(case: Path, plain: store.Run) -> None:
 # ---- inputs that were not kept
 
 
-def test_a_launch_whose_inputs_were_not_kept_is_recorded_again(case: Path, tmp_path: Path) -> None:
+def test_a_launch_without_kept_inputs_is_recorded_anew(case: Path, tmp_path: Path) -> None:
     run = recorded(case, tmp_path)
 
     done = tracing("replay", str(run.path), "--launch", str(GROW), runs=tmp_path)
@@ -77,7 +79,9 @@ def test_a_launch_whose_inputs_were_not_kept_is_recorded_again(case: Path, tmp_p
     assert "every replay left what the run recorded" in done.stdout
 
 
-def test_a_case_that_is_gone_names_the_command(case: Path, tmp_path: Path) -> None:
+def test_a_deleted_case_is_refused_with_the_command_that_records_its_inputs(
+    case: Path, tmp_path: Path
+) -> None:
     here = tmp_path / case.name
     here.write_text(case.read_text())
     run = recorded(here, tmp_path)
@@ -92,7 +96,7 @@ def test_a_case_that_is_gone_names_the_command(case: Path, tmp_path: Path) -> No
 # ---- the commands
 
 
-def test_the_command_finds_a_race_and_says_on_what_it_rests(tmp_path: Path) -> None:
+def test_a_race_is_reported_with_its_evidence(tmp_path: Path) -> None:
     run = recorded(DATA / "racing.py", tmp_path, keep=Keep(inputs=True))
     index = next(one.index for one in run.launches() if one.kernel_name == "racing_sum")
 
@@ -103,19 +107,21 @@ def test_the_command_finds_a_race_and_says_on_what_it_rests(tmp_path: Path) -> N
     assert "of 21 left what the run recorded" in done.stdout
 
 
-def test_the_command_speaks_json(case: Path, plain: store.Run) -> None:
+def test_json_holds_the_verdict_and_the_launches(case: Path, plain: store.Run) -> None:
     b = other(case, "by=3.0")
     options = ("--launch", "0", "--kernel", "grow", "--against", str(b.path), "--times", "2", "--json")
 
     done = tracing("replay", str(plain.path), *options, runs=plain.path.parent)
 
-    found = json.loads(done.stdout)
-    assert (done.returncode, found["verdict"], found["launch"]) == (1, "code", {"a": 0, "b": 0})
-    assert [one["as_recorded"] for one in found["series"]] == [{"a": 3, "b": 0}, {"a": 0, "b": 3}]
+    printed = json.loads(done.stdout)
+    assert (done.returncode, printed["verdict"], printed["launch"]) == (1, "code", {"a": 0, "b": 0})
+    assert [one["as_recorded"] for one in printed["series"]] == [{"a": 3, "b": 0}, {"a": 0, "b": 3}]
 
 
 @pytest.mark.parametrize("command", ["replay", "repro"])
-def test_a_launch_of_another_kernel_is_refused_with_those_of_this_one(command: str, plain: store.Run) -> None:
+def test_a_launch_of_another_kernel_is_refused_with_the_launches_of_this_kernel(
+    command: str, plain: store.Run
+) -> None:
     done = tracing(command, str(plain.path), "--launch", "0", "--kernel", "reach", runs=plain.path.parent)
 
     assert done.returncode == 2
@@ -123,7 +129,7 @@ def test_a_launch_of_another_kernel_is_refused_with_those_of_this_one(command: s
     assert "its launches: 1" in done.stderr
 
 
-def test_the_same_call_of_two_runs_is_replayed_on_the_inputs_of_the_first(tmp_path: Path) -> None:
+def test_a_launch_of_two_runs_is_replayed_on_the_inputs_of_the_first_run(tmp_path: Path) -> None:
     a, b = (recorded(DATA / "racing.py", tmp_path, keep=Keep(inputs=True)) for _ in range(2))
     index = next(one.index for one in a.launches() if one.kernel_name == "racing_sum")
     options = ("--kernel", "racing_sum", "--against", str(a.path))
@@ -145,7 +151,7 @@ def test_the_launch_that_the_first_divergence_accuses_is_replayed(case: Path, pl
     assert "its code differs: a and b leave other results on the same inputs" in done.stdout
 
 
-def test_the_json_of_the_accused_launch_is_all_that_is_printed(case: Path, plain: store.Run) -> None:
+def test_json_of_the_accused_launch_is_the_only_output(case: Path, plain: store.Run) -> None:
     b = other(case, "by=3.0")
 
     done = tracing("replay", str(plain.path), "--against", str(b.path), "--json", runs=plain.path.parent)
@@ -153,13 +159,13 @@ def test_the_json_of_the_accused_launch_is_all_that_is_printed(case: Path, plain
     assert json.loads(done.stdout)["verdict"] == "code"
 
 
-def test_of_equal_runs_there_is_nothing_to_replay(plain: store.Run) -> None:
+def test_equal_runs_have_no_launch_to_replay(plain: store.Run) -> None:
     done = tracing("replay", str(plain.path), "--against", str(plain.path), runs=plain.path.parent)
 
     assert (done.returncode, "there is nothing to replay" in done.stdout) == (0, True)
 
 
-def test_the_reason_is_printed_why_there_is_no_replay(tmp_path: Path) -> None:
+def test_a_refused_replay_prints_the_reason(tmp_path: Path) -> None:
     one, other = (arg("out_ptr0", "out", "old", left) for left in "yz")
     a, b = saved(tmp_path / "a", [launch(0, one)]), saved(tmp_path / "b", [launch(0, other)])
 
@@ -175,7 +181,7 @@ def test_a_replay_of_one_run_needs_a_launch(plain: store.Run) -> None:
     assert (done.returncode, "which launch to replay is not said" in done.stderr) == (2, True)
 
 
-def test_fpsan_says_what_it_needs(plain: store.Run, tmp_path: Path) -> None:
+def test_fpsan_without_its_requirements_is_refused_with_them(plain: store.Run, tmp_path: Path) -> None:
     one = recorded_launch(plain, GROW)
     racing = recorded(DATA / "racing.py", tmp_path, keep=Keep(inputs=True))
     index = next(each.index for each in racing.launches() if each.kernel_name == "racing_sum")
@@ -184,3 +190,13 @@ def test_fpsan_says_what_it_needs(plain: store.Run, tmp_path: Path) -> None:
         answered({"a": one}, "a", Replaying(1, True, tmp_path))
     with pytest.raises(Problem, match="FpSan leaves the 1 atomic additions of floats as they are"):
         answered({"a": recorded_launch(racing, index)}, "a", Replaying(1, True, tmp_path))
+
+
+def test_runs_of_different_cases_are_refused(tmp_path: Path) -> None:
+    a = saved(tmp_path / "a", [launch(0, arg("x", "in", "x"))], case="silu")
+    b = saved(tmp_path / "b", [launch(0, arg("x", "in", "x"))], case="softmax")
+
+    done = tracing("replay", str(a.path), "--against", str(b.path), "--launch", "0", runs=tmp_path)
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "the runs are of different cases: silu and softmax" in done.stderr

@@ -1,4 +1,4 @@
-"""The swap test: kernels of one run, launched as another run launched them, give that run's results."""
+"""`tracing swap` launches kernels as another run launched them, until the results equal that run's."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def right(tmp_path_factory: pytest.TempPathFactory) -> store.Run:
 
 @pytest.fixture(scope="module")
 def wrong(tmp_path_factory: pytest.TempPathFactory) -> store.Run:
-    """Every kernel has another configuration, two compute something else, one of them each time."""
+    """Every kernel has another configuration; two kernels are wrong, one of them in each of its launches."""
     case = f"{PIPELINE}:wrong=shift0+shift1+square1,warps=8"
     return recorded(case, tmp_path_factory.mktemp("wrong"))
 
@@ -70,19 +70,19 @@ def test_two_kernels_of_five_are_to_blame_and_their_launches_are_named(
     done = tracing("swap", str(right.path), str(wrong.path), "--anyway", "--each-launch", runs=right.path)
 
     assert done.returncode == 1, done.stderr
-    told = words(done.stdout)
-    assert "nothing replaced: output differs" in told
-    assert "5 kernels replaced: every result has the bits of a" in told
-    assert "to blame: 2 of 5 kernels" in told
+    printed = words(done.stdout)
+    assert "nothing replaced: output differs" in printed
+    assert "5 kernels replaced: every result has the bits of a" in printed
+    assert "to blame: 2 of 5 kernels" in printed
     for launch in ("shift #1", "shift #6", "square #7"):
-        assert f" {launch} output differs STEP 2 → 1, num_warps 8 → 4" in told
-    assert "with only these replaced, twice: every result has the bits of a" in told
-    assert f"next tracing run {wrong.info.path}:wrong=shift0+shift1+square1,warps=8" in told
+        assert f" {launch} output differs STEP 2 → 1, num_warps 8 → 4" in printed
+    assert "with only these replaced, twice: every result has the bits of a" in printed
+    assert f"next tracing run {wrong.info.path}:wrong=shift0+shift1+square1,warps=8" in printed
     assert "5 kernels: at most 40 runs of some" in done.stderr
-    assert runs_of(told) <= 40
+    assert runs_of(printed) <= 40
 
 
-def test_what_an_earlier_search_ran_is_known_but_for_both_ends(
+def test_a_repeated_search_runs_only_its_first_and_last_step_anew(
     right: store.Run, wrong: store.Run, capsys: pytest.CaptureFixture[str]
 ) -> None:
     swapped(right, wrong, None, each_launch=False)
@@ -90,9 +90,9 @@ def test_what_an_earlier_search_ran_is_known_but_for_both_ends(
 
     assert swapped(right, wrong, None, each_launch=False) == 1
 
-    told = capsys.readouterr().out
-    assert runs_of(told) == 2  # nothing replaced, and the answer once more
-    assert "more were known" in told
+    printed = capsys.readouterr().out
+    assert runs_of(printed) == 2  # without replacements, and a confirmation of the answer
+    assert "more were known" in printed
 
 
 def test_an_interrupted_search_goes_on_where_it_stopped(
@@ -107,10 +107,10 @@ def test_an_interrupted_search_goes_on_where_it_stopped(
 
     assert swapped(right, run, None, each_launch=False) == 1
 
-    told = words(capsys.readouterr().out)
-    assert "; 4 more were known" in told
-    assert "to blame: 2 of 5 kernels" in told
-    assert "spread #0 output differs" in told and "shrink #3 output differs" in told
+    printed = words(capsys.readouterr().out)
+    assert "; 4 more were known" in printed
+    assert "to blame: 2 of 5 kernels" in printed
+    assert "spread #0 output differs" in printed and "shrink #3 output differs" in printed
 
 
 def test_a_function_that_a_kernel_calls_is_part_of_its_source(
@@ -120,9 +120,9 @@ def test_a_function_that_a_kernel_calls_is_part_of_its_source(
 
     assert swapped(right, run, None, each_launch=False) == 1
 
-    told = words(capsys.readouterr().out)
-    assert "square #2, #7 output differs source" in told
-    assert "launched alike in both runs: spread, shift, shrink, lower" in told
+    printed = words(capsys.readouterr().out)
+    assert "square #2, #7 output differs source" in printed
+    assert "launched alike in both runs: spread, shift, shrink, lower" in printed
     with pytest.raises(Problem, match="no kernel can be replaced"):
         swapped(right, run, VersionOption.configuration, each_launch=False)
 
@@ -139,16 +139,16 @@ def test_a_kernel_that_cannot_be_replaced_is_named_with_the_reason(
 
     assert swapped(right, run, None, each_launch=False) == 1
 
-    told = words(capsys.readouterr().out)
-    assert "not covered: shift: its parameters are x_ptr, out_ptr" in told
-    assert "not covered: lowered: run" in told and "launches no kernel of this name" in told
-    assert "square #2, #7 output differs source" in told
+    printed = words(capsys.readouterr().out)
+    assert "not covered: shift: its parameters are x_ptr, out_ptr" in printed
+    assert "not covered: lowered: run" in printed and "launches no kernel of this name" in printed
+    assert "square #2, #7 output differs source" in printed
 
 
-def test_launches_that_are_not_in_the_runs_make_their_kernel_uncovered(
+def test_unrecorded_launches_make_their_kernel_uncovered(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    first = Selection(launches=(0, 6))  # of spread both launches, of the others one
+    first = Selection(launches=(0, 6))  # both launches of spread, one of each other kernel
     a, b = (
         recorded(f"{PIPELINE}{options}", tmp_path, selection=first)
         for options in ("", ":wrong=spread1,warps=8")
@@ -156,14 +156,12 @@ def test_launches_that_are_not_in_the_runs_make_their_kernel_uncovered(
 
     assert swapped(a, b, None, each_launch=False) == 1
 
-    told = words(capsys.readouterr().out)
-    assert "not covered: shift: b has 1 launch of it, and the rerun made 2" in told
-    assert "to blame: 1 of 1 kernel" in told and "spread #0 output differs" in told
+    printed = words(capsys.readouterr().out)
+    assert "not covered: shift: b has 1 launch of it, and the rerun made 2" in printed
+    assert "to blame: 1 of 1 kernel" in printed and "spread #0 output differs" in printed
 
 
-def test_a_comparison_of_runs_whose_results_differ_points_to_the_swap_test(
-    right: store.Run, wrong: store.Run
-) -> None:
+def test_compare_suggests_swap_if_results_differ(right: store.Run, wrong: store.Run) -> None:
     done = tracing("compare", str(right.path), str(wrong.path), "--anyway", runs=right.path)
 
     command = f"tracing swap {right.path} {wrong.path} --anyway"
@@ -178,21 +176,21 @@ def test_a_replacement_that_does_not_compile_is_left_out_with_the_reason(
 
     swapped(a, wrong, VersionOption.source, each_launch=False)
 
-    told = capsys.readouterr().out
-    assert "not covered: shift: CompileTimeAssertionFailure" in told
-    assert "even with 1 kernel replaced: output differs" in told
+    printed = capsys.readouterr().out
+    assert "not covered: shift: CompileTimeAssertionFailure" in printed
+    assert "even with 1 kernel replaced: output differs" in printed
 
 
-def test_a_cause_outside_of_the_kernels_is_said_to_be_there(
+def test_a_cause_outside_of_the_kernels_is_reported_as_such(
     wrong: store.Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     a = recorded(edited(tmp_path / "a", ("torch.arange(32", "torch.arange(1, 33")), tmp_path)
 
     assert swapped(a, wrong, None, each_launch=False) == 2
 
-    told = capsys.readouterr().out
-    assert "even with 5 kernels replaced: output differs" in told
-    assert "the cause is outside of these kernels" in told
+    printed = capsys.readouterr().out
+    assert "even with 5 kernels replaced: output differs" in printed
+    assert "the cause is outside of these kernels" in printed
 
 
 def test_a_case_that_was_edited_since_is_not_searched(right: store.Run, tmp_path: Path) -> None:
@@ -232,19 +230,21 @@ def test_a_launch_that_is_not_the_recorded_one_is_not_replaced(
     assert f"not covered: square: when rerun, it {why}" in capsys.readouterr().out
 
 
-def test_runs_of_equal_results_have_nobody_to_blame(
+def test_runs_with_equal_results_have_no_kernel_to_blame(
     right: store.Run, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert swapped(right, right, None, each_launch=False) == 0
     assert "the results are equal: output" in capsys.readouterr().out
 
 
-def test_where_everything_is_interpreted_that_is_no_replacement(right: store.Run, wrong: store.Run) -> None:
+def test_eager_replacements_are_refused_if_the_interpreter_executes_every_kernel(
+    right: store.Run, wrong: store.Run
+) -> None:
     with pytest.raises(Problem, match="Triton's interpreter executes every kernel"):
         swapped(right, wrong, VersionOption.eager, each_launch=False)
 
 
-def test_kernels_that_inductor_launches_are_replaced_where_it_launches_them(
+def test_kernels_that_inductor_launches_are_replaced_in_its_launcher(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     case = DATA / "generated.py"
@@ -252,25 +252,25 @@ def test_kernels_that_inductor_launches_are_replaced_where_it_launches_them(
 
     assert swapped(a, b, None, each_launch=False) == 1
 
-    told = words(capsys.readouterr().out)
-    assert "triton_poi_fused_add_relu_0 #0 output differs source" in told
-    assert "scale #1 output differs FACTOR 5 → 3, BLOCK 32 → 16, grid (2, 1, 1) → (3, 1, 1)" in told
+    printed = words(capsys.readouterr().out)
+    assert "triton_poi_fused_add_relu_0 #0 output differs source" in printed
+    assert "scale #1 output differs FACTOR 5 → 3, BLOCK 32 → 16, grid (2, 1, 1) → (3, 1, 1)" in printed
 
 
 @pytest.mark.parametrize("options", ["", ":direct=false"])
-def test_a_kernel_that_was_tuned_otherwise_takes_what_it_took_in_either_run(
+def test_a_kernel_tuned_differently_uses_its_recorded_configuration_of_each_run(
     options: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     a, b = in_two_blocks(tmp_path, options)
 
     assert swapped(a, b, None, each_launch=False) == 1
 
-    told = words(capsys.readouterr().out)
-    assert "total #0 output differs BLOCK 256 → 16" in told
-    assert "launched alike in both runs: double" in told
+    printed = words(capsys.readouterr().out)
+    assert "total #0 output differs BLOCK 256 → 16" in printed
+    assert "launched alike in both runs: double" in printed
 
 
-def test_an_interpreted_launch_works_on_copies_that_share_what_its_tensors_share() -> None:
+def test_an_interpreted_launch_works_on_copies_that_preserve_aliasing() -> None:
     x = torch.arange(32.0)
     module = kernel_module(shift)
     assert module is not None

@@ -1,4 +1,4 @@
-"""Triton's passes by their names on triton-opt's command line, as the installed wheel tells them."""
+"""Triton's passes by their names on triton-opt's command line, read from the installed wheel."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from tracing.compiler.adders import Adder, adder, adders, new_context
 from tracing.compiler.child import in_child
 from tracing.compiler.opt.defaults import default
 from tracing.compiler.opt.pipeline_text import PassText, options_in, passes_in
-from tracing.compiler.opt.printing import pointer_of
 from tracing.errors import Problem
+from tracing.upstream.libtriton import pointer_of
 
 ADD_PASS = "_ZN4mlir13OpPassManager7addPassESt10unique_ptrINS_4PassESt14default_deleteIS2_EE"
 
 
 class UniquePtr(ctypes.Structure):
-    """Larger than two registers, so that it is returned in memory, as a C++ object with a destructor is."""
+    """Larger than two registers: returned in memory, like a C++ object with a destructor."""
 
     _fields_ = (("pass_", ctypes.c_void_p), ("_behind", ctypes.c_void_p * 2))
 
@@ -49,12 +49,12 @@ def test_every_option_of_every_adder_reaches_its_pass() -> None:
         assert text(one, wanted).options == {**one.fixed, **wanted}, one.path
 
 
-def test_what_the_command_line_leaves_out_is_the_default() -> None:
+def test_an_option_missing_on_the_command_line_has_its_default() -> None:
     assert text(adder("tritongpu-pipeline"), {}).options["num-stages"] == "3"
     assert text(adder("tritongpu-pipeline"), {"num-stages": "5"}).options["num-stages"] == "5"
 
 
-def test_an_unknown_pass_is_answered_with_near_names() -> None:
+def test_an_unknown_pass_is_refused_with_similar_names() -> None:
     with pytest.raises(Problem, match="no pass tritongpu-coalece") as caught:
         adder("tritongpu-coalece")
 
@@ -74,16 +74,16 @@ def test_an_option_that_the_pass_cannot_take_is_a_problem(options: str, problem:
         text(adder("tritongpu-pipeline"), options_in(options))
 
 
-def test_an_option_that_the_bindings_fix_can_be_given_its_value_and_no_other() -> None:
+def test_an_option_that_the_bindings_fix_accepts_only_its_value() -> None:
     assert text(adder("canonicalize"), {"top-down": "true"}).options["top-down"] == "true"
     with pytest.raises(Problem, match="fix top-down to 'true'"):
         text(adder("canonicalize"), {"top-down": "false"})
 
 
 def test_a_pipeline_is_read_with_its_nesting_and_options() -> None:
-    found = passes_in("builtin.module(cse, tt.func(a{x=1 y={p,q} z},b))")
+    passes = passes_in("builtin.module(cse, tt.func(a{x=1 y={p,q} z},b))")
 
-    assert found == (
+    assert passes == (
         PassText("cse", {}, ("builtin.module",)),
         PassText("a", {"x": "1", "y": "p,q", "z": "true"}, ("builtin.module", "tt.func")),
         PassText("b", {}, ("builtin.module", "tt.func")),
@@ -91,12 +91,12 @@ def test_a_pipeline_is_read_with_its_nesting_and_options() -> None:
 
 
 @pytest.mark.parametrize("pipeline", ["a(b", "a{x=1", "(a)", "a{x=1}b"])
-def test_what_is_no_pipeline_is_a_problem(pipeline: str) -> None:
+def test_an_invalid_pipeline_is_refused(pipeline: str) -> None:
     with pytest.raises(Problem, match="in the pipeline"):
         passes_in(pipeline)
 
 
-def test_the_defaults_written_down_are_those_of_the_passes_themselves() -> None:
+def test_the_listed_defaults_are_those_of_the_passes() -> None:
     if not hasattr(ctypes.CDLL(libtriton.__file__), ADD_PASS):
         pytest.skip("this Triton exports no C++ symbols: its passes cannot be made with their defaults")
     compared = 0
@@ -120,12 +120,12 @@ def _makers() -> list[str]:
         mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as all_,
     ):
         pattern = rb"\0(_ZN4mlir(?:\d+[a-z_]+)*\d+create([A-Z]\w*?)(?:Pass)?Ev)\0"
-        found = {match[1].decode(): match[2].decode().lower() for match in re.finditer(pattern, all_)}
-    return [symbol for symbol, name in found.items() if name in names]
+        symbols = {match[1].decode(): match[2].decode().lower() for match in re.finditer(pattern, all_)}
+    return [symbol for symbol, name in symbols.items() if name in names]
 
 
 def _made(symbol: str) -> str:
-    # in a child: a library of another layout ends it
+    # in a child: a library of another layout would crash this process
     library = ctypes.CDLL(libtriton.__file__)
     make, add = getattr(library, symbol), getattr(library, ADD_PASS)
     make.restype, add.restype, add.argtypes = UniquePtr, None, (ctypes.c_void_p, ctypes.c_void_p)

@@ -1,4 +1,4 @@
-"""Pass by pass, the compiler gives what it gives as a whole, and tells what it does."""
+"""Running the compiler pass by pass gives the artefacts of a plain compilation, and notifies observers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tracing.model import Compilation
 
 
 class Seen:
-    """An observer that keeps what it is told."""
+    """An observer that keeps every notification."""
 
     def __init__(self, compilation: Compilation) -> None:
         self.compilation = compilation
@@ -71,7 +71,7 @@ def test_artefacts_are_those_of_an_untouched_compile(name: str, target: str) -> 
     assert cubins[0] == cubins[1] or the_assembler_did(seen.compilation, untouched, cubins)
 
 
-def test_a_pass_is_told_with_its_adder_arguments_pipeline_and_caller(softmax: Seen) -> None:
+def test_observers_receive_a_pass_with_its_adder_arguments_pipeline_and_caller(softmax: Seen) -> None:
     step = next(step for step in softmax.steps if step.name == "convert-triton-to-tritongpu")
 
     file, _, line = step.caller.rpartition(":")
@@ -88,13 +88,13 @@ def test_passes_are_numbered_over_all_stages_and_end_with_the_compilation(softma
 
 
 def test_a_compilation_names_its_kernel_and_where_its_source_begins(softmax: Seen) -> None:
-    found = softmax.compilation
+    compilation = softmax.compilation
 
     line = kernels.softmax.fn.__code__.co_firstlineno
-    assert (found.kernel_name, found.target, found.first) == ("softmax", "cuda:80", "ttir")
-    assert found.file == f"{kernels.__file__}:{line}"
-    assert found.options["num_warps"] == "4"
-    assert found.constants == {"BLOCK": "1024"}
+    assert (compilation.kernel_name, compilation.target, compilation.first) == ("softmax", "cuda:80", "ttir")
+    assert compilation.file == f"{kernels.__file__}:{line}"
+    assert compilation.options["num_warps"] == "4"
+    assert compilation.constants == {"BLOCK": "1024"}
 
 
 def test_every_stage_gives_its_artefact(softmax: Seen) -> None:
@@ -103,7 +103,7 @@ def test_every_stage_gives_its_artefact(softmax: Seen) -> None:
 
 @pytest.fixture
 def instrumented(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every pass manager holds one pass more, added past the functions that Python calls, as C++ does."""
+    """Adds one more pass to every pass manager, from C++, so that no Python function is called."""
     add_cse = passes.common.add_cse
 
     class Instrumented(ir.pass_manager):  # type: ignore[misc]
@@ -114,7 +114,7 @@ def instrumented(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ir, "pass_manager", Instrumented)
 
 
-def test_passes_that_python_did_not_add_run_with_those_around_them_as_one_block(instrumented: None) -> None:
+def test_passes_added_by_cpp_run_as_one_block_with_their_neighbours(instrumented: None) -> None:
     untouched = kernels.compiled("vector_add", "sm_80")
 
     seen, artefacts = watch("vector_add", "sm_80")
@@ -124,7 +124,7 @@ def test_passes_that_python_did_not_add_run_with_those_around_them_as_one_block(
     assert block.name.startswith("cse+") and "convert-triton-gpu-to-llvm" in block.name
 
 
-def test_two_observers_are_both_told() -> None:
+def test_two_observers_are_both_notified() -> None:
     told: list[str] = []
     with observed(lambda *_: told.append("outer")), observed(lambda *_: told.append("inner")):
         kernels.compiled("vector_add", "sm_80")
@@ -132,7 +132,7 @@ def test_two_observers_are_both_told() -> None:
     assert told == ["outer", "inner"]
 
 
-def test_compilations_in_threads_are_told_apart() -> None:
+def test_compilations_in_threads_are_distinguished() -> None:
     seen: list[Seen] = []
 
     def started(compilation: Compilation, source: Any) -> Seen:
@@ -156,7 +156,7 @@ def compile_plainly(name: str) -> None:
     triton.compile(kernels.source(name), target=kernels.TARGETS["sm_90"])
 
 
-def test_nothing_is_left_behind() -> None:
+def test_every_patch_is_removed_afterwards() -> None:
     before = ir.pass_manager, passes.common.add_cse, CUDABackend.add_stages
     with pytest.raises(ZeroDivisionError), observed(lambda one, source: None):
         assert ir.pass_manager is not before[0]

@@ -1,4 +1,4 @@
-"""A compilation goes on from any place, and ends where it ended."""
+"""A compilation resumes before any pass, and gives the artefacts of the whole compilation."""
 
 from __future__ import annotations
 
@@ -18,12 +18,17 @@ from tracing.compiler.steps import Pass
 from tracing.errors import Problem
 from tracing.model import Compilation
 
-PLACES = {"vector_add": 1, "softmax": 1, "matmul": 8, "attention": 16}  # every n-th: all of them take minutes
+PLACES = {
+    "vector_add": 1,
+    "softmax": 1,
+    "matmul": 8,
+    "attention": 16,
+}  # resumes at every n-th pass: all of them take minutes
 
 
 @dataclass
 class Recorded:
-    """A compilation with every IR at which it can be resumed, by stage and index of the pass to come."""
+    """A compilation with every IR that it can be resumed from, by stage and index of the next pass."""
 
     compilation: Compilation
     places: dict[tuple[str, int], str] = field(default_factory=dict)
@@ -43,8 +48,8 @@ class Recorded:
 
     def place(self, stage: str, index: int, **changes: Any) -> ResumePoint:
         entered = next((ir for (of, _), ir in self.places.items() if of == stage), None)
-        found = ResumePoint(self.places.get((stage, index), ""), stage, index, entered=entered)
-        return replace(found, **changes)
+        point = ResumePoint(self.places.get((stage, index), ""), stage, index, entered=entered)
+        return replace(point, **changes)
 
     def resumed(self, stage: str, index: int, text: str | None = None, **how: Any) -> dict[str, Any]:
         place = self.place(stage, index, **({"ir": text} if text else {}))
@@ -52,16 +57,16 @@ class Recorded:
 
 
 def recorded(name: str, target: str = "sm_90") -> Recorded:
-    found: list[Recorded] = []
+    compilations: list[Recorded] = []
 
     def started(compilation: Compilation, source: Any) -> Recorded:
-        found.append(Recorded(compilation))
-        return found[-1]
+        compilations.append(Recorded(compilation))
+        return compilations[-1]
 
     with observed(started):
         artefacts = kernels.compiled(name, target)
-    found[0].artefacts = artefacts
-    return found[0]
+    compilations[0].artefacts = artefacts
+    return compilations[0]
 
 
 @pytest.fixture(scope="module")
@@ -69,25 +74,27 @@ def add() -> Recorded:
     return recorded("vector_add")
 
 
-# ---- the same again ----
+# ---- the recorded IR ----
 
 
 @pytest.mark.parametrize("name", kernels.KERNELS)
 def test_the_ir_before_and_after_a_pass_gives_the_recorded_ptx(name: str) -> None:
-    found = recorded(name)
-    places = list(found.places)[:: PLACES[name]] + list(found.places)[-1:]
+    compilation = recorded(name)
+    places = list(compilation.places)[:: PLACES[name]] + list(compilation.places)[-1:]
 
-    different = [place for place in places if found.resumed(*place)["ptx"] != found.artefacts["ptx"]]
+    different = [
+        place for place in places if compilation.resumed(*place)["ptx"] != compilation.artefacts["ptx"]
+    ]
 
     assert different == []
 
 
 def test_an_amd_kernel_is_resumed_to_its_binary() -> None:
-    found = recorded("softmax", "gfx942")
+    compilation = recorded("softmax", "gfx942")
 
-    made = found.resumed("llir", found.names["convert-scf-to-cf"], last=None)
+    made = compilation.resumed("llir", compilation.names["convert-scf-to-cf"], last=None)
 
-    assert made == {stage: found.artefacts[stage] for stage in ("llir", "amdgcn", "hsaco")}
+    assert made == {stage: compilation.artefacts[stage] for stage in ("llir", "amdgcn", "hsaco")}
 
 
 def test_the_first_ir_and_the_record_compile_the_kernel_with_no_python_source(add: Recorded) -> None:
@@ -96,7 +103,7 @@ def test_the_first_ir_and_the_record_compile_the_kernel_with_no_python_source(ad
     assert made == {stage: add.artefacts[stage] for stage in ("ttir", "ttgir", "llir", "ptx")}
 
 
-# ---- something else ----
+# ---- edited IR and other passes ----
 
 
 def test_an_edited_ir_is_compiled(add: Recorded) -> None:
@@ -107,7 +114,7 @@ def test_an_edited_ir_is_compiled(add: Recorded) -> None:
     assert "mul.f32" in made["ptx"] and "mul.f32" not in add.artefacts["ptx"]
 
 
-def test_passes_are_left_out_and_an_observer_is_told_of_the_others(add: Recorded) -> None:
+def test_passes_are_left_out_and_an_observer_receives_the_others(add: Recorded) -> None:
     dropped, watch = add.names["tritongpu-coalesce"], Recorded(add.compilation)
 
     made = add.resumed("ttgir", dropped - 1, drop=[dropped], observer=watch, last="ttgir")
@@ -117,10 +124,10 @@ def test_passes_are_left_out_and_an_observer_is_told_of_the_others(add: Recorded
     assert made["ttgir"] != add.artefacts["ttgir"]
 
 
-# ---- what cannot be compiled ----
+# ---- refusals ----
 
 
-def test_ir_that_does_not_parse_is_said_with_file_and_line(add: Recorded) -> None:
+def test_ir_that_does_not_parse_is_reported_with_file_and_line(add: Recorded) -> None:
     with pytest.raises(Problem, match=r"edited\.mlir:2:3: error: .*foo\.bar"):
         resume(add.compilation, ResumePoint("module {\n  foo.bar\n}\n", "ttir", 0, file="edited.mlir"))
 
@@ -142,7 +149,7 @@ def test_a_pass_that_fails_is_named_with_tritons_own_message(add: Recorded) -> N
         ("ttir", 900, None, "pass 900 is not in stage ttir"),
     ],
 )
-def test_a_place_that_is_none_is_refused(
+def test_an_invalid_resume_point_is_refused(
     add: Recorded, stage: str, index: int, last: str | None, said: str
 ) -> None:
     with pytest.raises(Problem, match=said):
@@ -159,7 +166,9 @@ def test_a_place_that_is_none_is_refused(
         ({"language": "mojo"}, "does not compile the language mojo"),
     ],
 )
-def test_what_this_triton_does_not_know_is_said(add: Recorded, changes: dict[str, Any], said: str) -> None:
+def test_a_compilation_that_this_triton_does_not_support_is_refused(
+    add: Recorded, changes: dict[str, Any], said: str
+) -> None:
     with pytest.raises(Problem, match=said):
         resume(msgspec.structs.replace(add.compilation, **changes), add.place("ttir", 0))
 
@@ -168,12 +177,12 @@ def test_what_this_triton_does_not_know_is_said(add: Recorded, changes: dict[str
     "str_nodebug" not in inspect.getsource(CUDABackend.make_llir),
     reason="this Triton's backend does not look at the IR that enters a stage",
 )
-def test_ir_that_the_backend_reads_beside_its_passes_is_asked_for(add: Recorded) -> None:
+def test_ir_that_the_backend_reads_in_addition_to_its_passes_is_required(add: Recorded) -> None:
     with pytest.raises(Problem, match="reads the IR that enters stage llir"):
         resume(add.compilation, add.place("llir", add.names["convert-scf-to-cf"], entered=None))
 
 
-def test_what_others_write_to_stderr_meanwhile_is_not_lost(
+def test_output_of_other_threads_to_stderr_is_not_lost(
     add: Recorded, capfd: pytest.CaptureFixture[str]
 ) -> None:
     class Loud(Recorded):
@@ -186,6 +195,6 @@ def test_what_others_write_to_stderr_meanwhile_is_not_lost(
 
 
 def test_libraries_that_are_not_on_this_machine_are_left_to_the_backend() -> None:
-    found = options_of({"extern_libs": "(('libdevice', '/nowhere/libdevice.10.bc'),)", "num_warps": "8"})
+    options = options_of({"extern_libs": "(('libdevice', '/nowhere/libdevice.10.bc'),)", "num_warps": "8"})
 
-    assert found == {"extern_libs": (), "num_warps": 8}
+    assert options == {"extern_libs": (), "num_warps": 8}

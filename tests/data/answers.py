@@ -1,4 +1,4 @@
-"""What a case can give and leave; each option but "" plants one difference in it."""
+"""A case with results and state of every kind; each option except "" plants one difference in it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernels that are tuned: one by @triton.autotune, two by Inductor, one of these a reduction."""
+"""Autotuned kernels: one by @triton.autotune, two by Inductor, one of which is a reduction."""
 
 import torch
 import torch._inductor.config

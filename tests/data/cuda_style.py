@@ -1,4 +1,4 @@
-"""Written as Triton's tutorials are: asks for the device when imported, and puts tensors on "cuda"."""
+"""A program in the style of Triton's tutorials: queries the device at import, and puts tensors on "cuda"."""
 
 import torch
 import triton
@@ -46,10 +46,10 @@ def build(device: str) -> Workload:
 
     @torch.compiler.disable
     def checked(x: torch.Tensor) -> torch.Tensor:
-        found = maxima(x)
+        largest = maxima(x)
         torch.cuda.synchronize()
-        torch.testing.assert_close(found, x.amax(1))
-        return found
+        torch.testing.assert_close(largest, x.amax(1))
+        return largest
 
     def fn(x: torch.Tensor) -> torch.Tensor:
         shift = torch.arange(5, device=x.device) if x.is_cuda else torch.full((5,), float("nan"))

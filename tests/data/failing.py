@@ -1,6 +1,6 @@
-"""A case one of whose runs does not come to its end: `how=raise`, `interrupt` as Ctrl-C does, or `crash`.
+"""A case that fails in one of its runs: `how=raise`, `interrupt` like Ctrl-C, or `crash`.
 
-file -- counts the runs: nothing else is left of them
+file -- counts the runs, since a crashed run leaves nothing else
 """
 
 import os

@@ -1,6 +1,6 @@
-"""Says whether a text is right in one respect: `judge.py WHAT FILE [LANGUAGE]`, by its exit status.
+"""Judges one property of a text: `judge.py PROPERTY FILE [LANGUAGE]`; the exit status is the verdict.
 
-It reads every language of a compilation; where one cannot say, it ends with 125.
+It reads every language of a compilation; if a language does not show the property, it exits with 125.
 """
 
 import re

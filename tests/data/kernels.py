@@ -1,4 +1,4 @@
-"""Four kernels that take different ways through the compiler: no loop, reductions, a pipelined dot, both."""
+"""Four kernels that take different paths through the compiler: no loop, reductions, a pipelined dot, both."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A kernel that sums up to the end of its block, past the end of what was written: a mask is missing."""
+"""A kernel without a mask that sums up to the end of its block, past the elements that were written."""
 
 import torch
 import triton

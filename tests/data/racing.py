@@ -1,4 +1,4 @@
-"""Programs that add floats into one place: their sum depends on the order in which they come."""
+"""Programs that add floats atomically into one element: the sum depends on the order of the additions."""
 
 import torch
 import triton

@@ -1,4 +1,4 @@
-"""A case whose results depend on environment variables, which it reads in every way."""
+"""A case whose results depend on environment variables, which it reads in every possible form."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""Cases whose results differ from eager's by rounding alone, or in one place."""
+"""Cases whose results differ from eager's only by rounding, or in one element."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two kernels; a file beside this one says how many more launches come before them."""
+"""Two kernels; the file `more` next to this one holds the number of additional launches before them."""
 
 from pathlib import Path
 
@@ -22,7 +22,7 @@ def reach(x_ptr, y_ptr, n):
 
 
 def build(device: str, by: float = 2.0, first: float = 1.0, outside: float = 0.0) -> Workload:
-    """outside -- what lies behind the argument of `reach`, which reads it"""
+    """outside -- the memory after the argument of `reach`, which reads it"""
     more = Path(__file__).with_name("more")
     times = int(more.read_text()) if more.exists() else 0
     x, y, z = torch.full((48,), outside, device=device), *torch.zeros(2, 16, device=device)

@@ -1,7 +1,7 @@
 """Two steps of data-parallel training, where every rank but the first may have a fault.
 
-faults -- rank 1 takes another configuration, the all-reduce of rank 2's second step is changed after the
-          fact, and rank 3 makes no second update
+faults -- rank 1 uses another configuration, the all-reduce of rank 2's second step is changed afterwards,
+          and rank 3 makes no second update
 """
 
 import torch
@@ -46,7 +46,7 @@ def build(device: str, faults: bool = False, configs: int = 2) -> Workload:
         else:
             dist.all_reduce(y, async_op=True).wait()
         if fault == 2 and number == 1:
-            with torch._C._DisableTorchDispatch():  # nobody is told
+            with torch._C._DisableTorchDispatch():  # without a notification to any mode
                 y[5] += 1
         halve[(1,)](y, out, 32)
         weight.grad = out

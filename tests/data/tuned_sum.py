@@ -1,4 +1,4 @@
-"""Sums in blocks of a size that is tuned: the order of their additions, and their last bits, depend on it."""
+"""Sums in blocks of a tuned size, which determines the order of the additions and the last bits."""
 
 import torch
 import triton
@@ -11,10 +11,10 @@ from tracing import Workload
 @triton.jit
 def total(in_ptr, out_ptr, n, BLOCK: tl.constexpr):
     row = tl.program_id(0)
-    found = 0.0
+    total = 0.0
     for start in range(0, n, BLOCK):
-        found += tl.sum(tl.load(in_ptr + row * n + start + tl.arange(0, BLOCK)), axis=0)
-    tl.store(out_ptr + row, found)
+        total += tl.sum(tl.load(in_ptr + row * n + start + tl.arange(0, BLOCK)), axis=0)
+    tl.store(out_ptr + row, total)
 
 
 @triton.jit

@@ -1,6 +1,6 @@
-"""DebugMode does what its guides promise: their samples on the virtual GPU, and what they leave open."""
+"""DebugMode keeps the promises of its guides: their samples on the virtual GPU, and cases that they omit."""
 
-# ruff: noqa: SIM117  (a sample is written as the guide writes it)
+# ruff: noqa: SIM117  (samples are copied from the guides)
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def test_recorded_outputs_are_clones(compiled_fn: Any, x: Any, y: Any) -> None:
     assert len(outputs) == 1
 
 
-def test_hashes_stand_in_the_debug_string(compiled_fn: Any, x: Any, y: Any) -> None:
+def test_hashes_are_in_the_debug_string(compiled_fn: Any, x: Any, y: Any) -> None:
     with DebugMode() as debug_mode:
         with DebugMode.log_tensor_hashes():
             compiled_fn(x, y)
@@ -208,7 +208,7 @@ def test_hashes_of_inputs_and_outputs(compiled_fn: Any, x: Any, y: Any) -> None:
     assert first.log["hash"] == [first.post_hashes[2]]
 
 
-def test_metadata_alone_is_short(compiled_fn: Any, x: Any, y: Any) -> None:
+def test_a_log_of_metadata_only_is_short(compiled_fn: Any, x: Any, y: Any) -> None:
     with DebugMode() as debug_mode:
         compiled_fn(x, y)
     (call,) = debug_mode.operators
@@ -217,7 +217,7 @@ def test_metadata_alone_is_short(compiled_fn: Any, x: Any, y: Any) -> None:
     assert call.render([]).endswith("[OUT] out_ptr0=t: f32[16, 16],\n    xnumel=256\n)")
 
 
-# ---- what the guides leave open ----
+# ---- cases that the guides omit ----
 
 
 def test_a_constant_between_the_arguments_shifts_no_name(x: Any) -> None:
@@ -295,16 +295,18 @@ def broken(tensor: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("hash_fn", "found"), [(broken, "ZeroDivisionError: no such hash"), (torch.neg, "a Tensor")]
+    ("hash_fn", "message"), [(broken, "ZeroDivisionError: no such hash"), (torch.neg, "a Tensor")]
 )
-def test_a_hash_function_that_fails_is_told_at_the_end(compiled_fn: Any, hash_fn: Any, found: str) -> None:
+def test_a_hash_function_that_fails_is_reported_at_the_end(
+    compiled_fn: Any, hash_fn: Any, message: str
+) -> None:
     x, y, results = torch.ones(4), torch.ones(4), []
     mode = DebugMode()
-    with pytest.raises(Problem, match=found), mode, DebugMode.log_tensor_hashes(hash_fn):
+    with pytest.raises(Problem, match=message), mode, DebugMode.log_tensor_hashes(hash_fn):
         results += [compiled_fn(x, y), x.cos()]
 
     assert torch.equal(results[0], torch.full((4,), 3.0)) and torch.equal(results[1], x.cos())
-    assert [found in op.log["hash_error"] for op in mode.operators] == [True, True]
+    assert [message in op.log["hash_error"] for op in mode.operators] == [True, True]
 
 
 def test_an_exception_of_the_program_is_not_hidden_by_a_failed_hash(x: Any) -> None:
@@ -321,7 +323,7 @@ def test_triton_kernels_can_be_left_out(compiled_fn: Any, x: Any, y: Any) -> Non
     assert [str(op.op) for op in debug_mode.operators] == ["aten.cos.default"]
 
 
-def test_hashes_asked_for_outside_of_the_mode_are_taken(compiled_fn: Any, x: Any, y: Any) -> None:
+def test_hashes_requested_outside_of_the_mode_are_computed(compiled_fn: Any, x: Any, y: Any) -> None:
     with DebugMode.log_tensor_hashes(), DebugMode() as debug_mode:
         compiled_fn(x, y)
     with DebugMode() as later:

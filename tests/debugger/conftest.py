@@ -1,4 +1,4 @@
-"""What the debugger tests share: the folder of generated files, gdb's index, and why a test is skipped."""
+"""Fixtures of the debugger tests: the folder of generated files, gdb's index, and the reasons for skips."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ def gdb_for(kind: str) -> str:
         pytest.skip("lldb-dap, LLVM's debug adapter, is not installed: Debian's package lldb-19, or later")
     if kind in ("cppdbg", "lldb-dap"):
         return "gdb"
-    found = gdb_with_dap()
-    if not found:
+    gdb_path = gdb_with_dap()
+    if not gdb_path:
         pytest.skip("no gdb of version 14 or later, which has a debug adapter; GDB_DAP can name one")
-    return found
+    return gdb_path
 
 
 @pytest.fixture(scope="session", autouse=True)
 def gdb() -> str:
-    found = shutil.which("gdb")
-    if found is None:
+    gdb_path = shutil.which("gdb")
+    if gdb_path is None:
         pytest.skip("gdb is not installed, so nothing can stop in C++")
-    return found
+    return gdb_path
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -1,4 +1,4 @@
-"""The client's half of the Debug Adapter Protocol, as VSCode speaks it."""
+"""A client of the Debug Adapter Protocol, as VSCode is one."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ class Adapter:
         skipped, deadline = [], time.monotonic() + within
         try:
             while True:
-                found = self.events.get(timeout=max(0.01, deadline - time.monotonic()))
-                body: Message = found.get("body") or {}
-                if found["event"] == name and fits(body):
+                event = self.events.get(timeout=max(0.01, deadline - time.monotonic()))
+                body: Message = event.get("body") or {}
+                if event["event"] == name and fits(body):
                     return body
-                assert found["event"] not in ("closed", "terminated"), f"it ended before {name}"
-                skipped.append(found)
+                assert event["event"] not in ("closed", "terminated"), f"it ended before {name}"
+                skipped.append(event)
         finally:
             for one in skipped:
                 self.events.put(one)

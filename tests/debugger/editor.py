@@ -1,4 +1,4 @@
-"""The part of VSCode that F5 needs: variables filled in, sessions started, children's sessions too."""
+"""The part of VSCode that F5 needs: substitutes variables, and starts sessions, for child processes too."""
 
 from __future__ import annotations
 
@@ -59,16 +59,16 @@ class Editor:
     def _follow(self, adapter: Adapter) -> None:
         # a worker that a child forks is announced on the child's session: every session is followed
         while True:
-            found = adapter.events.get()
-            body: Message = found.get("body") or {}
-            if found["event"] == "debugpyAttach" and body["type"] == "debugpy":
+            event = adapter.events.get()
+            body: Message = event.get("body") or {}
+            if event["event"] == "debugpyAttach" and body["type"] == "debugpy":
                 child = Adapter.connected(body["connect"]["host"], body["connect"]["port"])
                 threading.Thread(target=self._session, args=(child, body), daemon=True).start()
-            elif found["event"] == "debugpyAttach":
+            elif event["event"] == "debugpyAttach":
                 self.natives.put(body)
-            elif found["event"] == "stopped":
+            elif event["event"] == "stopped":
                 self.stops.put((adapter, body))
-            elif found["event"] in ("terminated", "closed"):
+            elif event["event"] in ("terminated", "closed"):
                 if adapter is self.sessions[0]:
                     self.ended.set()
                 return

@@ -1,4 +1,4 @@
-"""gdb's machine interface, as Microsoft's C/C++ extension speaks it for a configuration of type cppdbg."""
+"""A client of gdb's machine interface that follows cppdbg configurations like Microsoft's C/C++ extension."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A native configuration carried out as its adapter does: what it stops in, and what commands say there."""
+"""Runs a native configuration as its debug adapter does: where it stops, and the output of commands there."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from debugger.dap import Adapter, Message
 from debugger.mi import Gdb, quoted
 
-found = importlib.import_module("vscode.found")
+installed_tools = importlib.import_module("vscode.found")
 
 KINDS = ("cppdbg", "triton-gdb", "lldb-dap")
 WAIT = 150  # seconds: Inductor's sidecar imports torch twice under a Python debugger
@@ -27,7 +27,7 @@ class Stop:
 
 def lldb_dap() -> str:
     """LLVM's debug adapter, "" if there is none: the one that `make vscode` finds."""
-    return found.lldb_dap()
+    return installed_tools.lldb_dap()
 
 
 def stopped(entry: Message, *commands: str) -> Stop:

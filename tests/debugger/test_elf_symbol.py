@@ -1,4 +1,4 @@
-"""A symbol's address in a process, by the file that has it, without a debugger's look at all names."""
+"""A symbol's address in a process, looked up in its ELF file, without a debugger's search of all names."""
 
 from __future__ import annotations
 

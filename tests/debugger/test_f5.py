@@ -1,4 +1,4 @@
-"""One F5: a Python stop in Triton's compiler.py, then a C++ stop in the pass, wherever it compiles."""
+"""F5 stops in Triton's compiler.py, then in a C++ pass, in whichever process compiles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LLVM's and Triton's command line tools under gdb, by the configurations that `make vscode` writes."""
+"""Command line tools of LLVM and Triton under gdb, by the configurations of `make vscode`."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def entry(folder: Path, kind: str, name: str, file: Path, **inputs: str) -> Mess
 @pytest.mark.parametrize("kind", KINDS)
 def test_opt_bisect_stops_before_the_last_pass_that_the_limit_lets_run(tmp_path: Path, kind: str) -> None:
     (tmp_path / "double.ll").write_text(LL)
-    found = entry(tmp_path, kind, "LLVM: opt-bisect under gdb", tmp_path / "double.ll", limit="4")
-    stop = stopped(found, "bt")
+    configuration = entry(tmp_path, kind, "LLVM: opt-bisect under gdb", tmp_path / "double.ll", limit="4")
+    stop = stopped(configuration, "bt")
 
     assert stop.function.startswith("llvm::OptBisect::")
     assert "PassManager" in stop.said[0]
@@ -49,8 +49,10 @@ def test_opt_bisect_stops_before_the_last_pass_that_the_limit_lets_run(tmp_path:
 def test_triton_opt_stops_in_the_first_pass_of_the_pipeline(tmp_path: Path, kind: str) -> None:
     (tmp_path / "twice.mlir").write_text(MLIR)
     pipeline = "builtin.module(tt.func(cse),canonicalize)"
-    found = entry(tmp_path, kind, "LLVM: triton-opt under gdb", tmp_path / "twice.mlir", pipeline=pipeline)
-    stop = stopped(found)
+    configuration = entry(
+        tmp_path, kind, "LLVM: triton-opt under gdb", tmp_path / "twice.mlir", pipeline=pipeline
+    )
+    stop = stopped(configuration)
 
     assert "CSE::runOnOperation" in stop.function
 

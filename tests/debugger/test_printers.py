@@ -1,4 +1,4 @@
-"""LLVM's own printers in a debugger: taken from its sources where they are, and read by gdb and LLDB."""
+"""LLVM's own printers in gdb and LLDB, taken from LLVM's sources if they are available."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ def gdb(sources: Path, *commands: str, run: tuple[str, ...]) -> str:
 def sources() -> Path:
     """A checkout of LLVM."""
     named = (os.environ.get("LLVM_SOURCES"), ROOT / "toolchain/llvm-project")
-    found = next((path for path in map(Path, filter(None, named)) if (path / "llvm/utils").is_dir()), None)
-    if found is None:
+    sources = next((path for path in map(Path, filter(None, named)) if (path / "llvm/utils").is_dir()), None)
+    if sources is None:
         pytest.skip("no sources of LLVM, which hold its printers; LLVM_SOURCES can name a checkout")
-    return found
+    return sources
 
 
 @pytest.fixture(scope="module")

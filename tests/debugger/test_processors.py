@@ -1,4 +1,4 @@
-"""`break-pass` reads registers and code of each processor that it knows, optimised and not."""
+"""`break-pass` reads registers and code of each supported processor, optimised and not."""
 
 from __future__ import annotations
 
@@ -56,28 +56,28 @@ def emulated(program: str, folder: Path) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("level", ["-O0", "-O2"])
-def test_a_pass_is_told_by_its_name_on_this_processor(tmp_path: Path, level: str) -> None:
-    found = said("gdb", [built(tmp_path, "c++", level)], [], ["run"])
+def test_a_pass_is_recognised_by_its_name_on_this_processor(tmp_path: Path, level: str) -> None:
+    output = said("gdb", [built(tmp_path, "c++", level)], [], ["run"])
 
-    assert "in Second::runOnOperation" in found and "pass      second-pass, Second\n" in found
+    assert "in Second::runOnOperation" in output and "pass      second-pass, Second\n" in output
 
 
-def test_a_program_that_another_becomes_is_followed(tmp_path: Path) -> None:
-    found = said("gdb", ["sh", "-c", f"exec {built(tmp_path, 'c++', '-O2')}"], [], ["run"])
+def test_a_program_that_execs_another_is_followed(tmp_path: Path) -> None:
+    output = said("gdb", ["sh", "-c", f"exec {built(tmp_path, 'c++', '-O2')}"], [], ["run"])
 
-    assert "in Second::runOnOperation" in found
+    assert "in Second::runOnOperation" in output
 
 
 @pytest.mark.parametrize("level", ["-O0", "-O2"])
-def test_a_pass_is_told_by_its_name_on_aarch64(tmp_path: Path, level: str) -> None:
+def test_a_pass_is_recognised_by_its_name_on_aarch64(tmp_path: Path, level: str) -> None:
     program = built(tmp_path, "aarch64-linux-gnu-g++", level)
     if not shutil.which("qemu-aarch64") or not shutil.which("gdb-multiarch"):
         pytest.skip("an emulator or a debugger of aarch64 is not there: qemu-user, gdb-multiarch")
     with emulated(program, tmp_path) as socket:
         start = [f"target remote {socket}", "continue"]
-        found = said("gdb-multiarch", [program], [f"set sysroot {ARM}"], start)
+        output = said("gdb-multiarch", [program], [f"set sysroot {ARM}"], start)
 
-    assert "in Second::runOnOperation" in found and "pass      second-pass, Second\n" in found
+    assert "in Second::runOnOperation" in output and "pass      second-pass, Second\n" in output
 
 
 @pytest.mark.parametrize("level", ["-O0", "-O2"])
@@ -92,6 +92,6 @@ def test_lldb_tells_a_pass_by_its_name_too(tmp_path: Path, level: str) -> None:
         *(x for line in words for x in ("-o", line)),
         program,
     ]
-    found = subprocess.run(command, capture_output=True, text=True, timeout=120).stdout
+    output = subprocess.run(command, capture_output=True, text=True, timeout=120).stdout
 
-    assert "one-shot breakpoint" in found and "Second::runOnOperation" in found
+    assert "one-shot breakpoint" in output and "Second::runOnOperation" in output

@@ -1,4 +1,4 @@
-"""gdb in a terminal: at a pass of a case, at a recorded pass, beside a process that waits; and bad luck."""
+"""gdb in a terminal: at a pass of a case, at a recorded pass, in a waiting process, and with failures."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COALESCE = "mlir::triton::gpu::CoalescePass::runOnOperation"
 MI_ONLY = "#!/bin/sh\necho 'Python scripting is not supported in this copy of GDB.' >&2; exit 1\n"
 
 
-def test_a_recorded_pass_runs_again_alone_and_gdb_stops_in_it(recorded_run: Path) -> None:
+def test_a_recorded_pass_is_rerun_by_itself_and_gdb_stops_in_it(recorded_run: Path) -> None:
     words = ("debug", str(recorded_run), "--kernel", "softmax", "--pass", "tritongpu-coalesce")
     asked = ("--ex", "bt 1", "--ex", "pass-info", "--ex", "print-module")
     done = tracing(*words, *asked, runs=recorded_run.parent)
@@ -54,8 +54,8 @@ def test_the_process_that_waits_is_found_and_attached_to(shared: Path) -> None:
 
 def waiting_process(shared: Path) -> int:
     for _ in range(2000):
-        if found := [now.pid for now in compiling.read(shared) if now.waiting]:
-            return found[0]
+        if waiting := [now.pid for now in compiling.read(shared) if now.waiting]:
+            return waiting[0]
         time.sleep(0.05)
     raise AssertionError("no process waited at the stop within 100 s")
 
@@ -89,7 +89,7 @@ gdb.execute = attach
 """
 
 
-def test_attaching_is_tried_again_where_a_thread_has_just_ended(tmp_path: Path) -> None:
+def test_attaching_is_retried_if_a_thread_has_just_ended(tmp_path: Path) -> None:
     refusing = tmp_path / "refusing.py"
     refusing.write_text(REFUSING)
     words = ["-ex", f"source {COMMANDS}", "-ex", f"source {refusing}", "-ex", f"attach-to {os.getpid()}"]
@@ -124,7 +124,7 @@ def test_a_stripped_libtriton_is_said_to_be_stripped(tmp_path: Path) -> None:
     assert "this Triton has no symbol OpToOpPassAdaptor::run: it is stripped" in done.stdout + done.stderr
 
 
-def test_on_the_way_to_a_pass_gdb_is_asked_for_no_name_in_triton(tmp_path: Path) -> None:
+def test_before_it_reaches_the_pass_gdb_looks_up_no_name_in_triton(tmp_path: Path) -> None:
     first = [f"source {COMMANDS}", "break-pass tritongpu-coalesce", "set debug symbol-lookup 1"]
     words = [word for line in first for word in ("-iex", line)]
     program = [sys.executable, str(PROGRAMS / "add.py")]

@@ -89,7 +89,7 @@ def test_the_formula_is_the_documented_one(size: int) -> None:
 
 
 @pytest.mark.parametrize("rows", [(0, 1), (0, 700)])
-def test_swapped_rows_of_an_identity_matrix_are_seen(rows: tuple[int, int]) -> None:
+def test_swapped_rows_of_an_identity_matrix_change_the_digest(rows: tuple[int, int]) -> None:
     eye = torch.eye(1024)
     swapped = eye.clone()
     swapped[list(rows)] = eye[list(rows[::-1])]
@@ -97,7 +97,7 @@ def test_swapped_rows_of_an_identity_matrix_are_seen(rows: tuple[int, int]) -> N
     assert bits(eye) != bits(swapped)
 
 
-def test_equal_pairs_that_change_places_are_seen() -> None:
+def test_swapped_pairs_of_equal_elements_change_the_digest() -> None:
     words = torch.zeros(2 * TILE_BYTES // 4, dtype=torch.int32)
     other = words.clone()
     words[0], words[TILE_BYTES // 4] = 1, 2
@@ -107,11 +107,11 @@ def test_equal_pairs_that_change_places_are_seen() -> None:
 
 
 @pytest.mark.parametrize(("a", "b"), [(0.0, -0.0), (1.0, -1.0)])
-def test_a_sign_is_seen(a: float, b: float) -> None:
+def test_a_sign_changes_the_digest(a: float, b: float) -> None:
     assert bits(torch.tensor([a, 2.0])) != bits(torch.tensor([b, 2.0]))
 
 
-def test_two_signs_flipped_together_are_seen() -> None:
+def test_two_signs_flipped_together_change_the_digest() -> None:
     x = torch.rand(5000, dtype=torch.float64)
 
     assert bits(x) != bits(-x)
@@ -126,7 +126,7 @@ def test_a_nan_equals_itself_and_differs_by_payload() -> None:
 
 
 @pytest.mark.parametrize("shape", [(), (0,), (3, 0), (7, 5), (4097,), (3, 5, 4099)])
-def test_equal_values_in_another_layout_have_one_digest(shape: tuple[int, ...]) -> None:
+def test_equal_values_in_different_layouts_have_one_digest(shape: tuple[int, ...]) -> None:
     x = torch.rand(shape)
     strided = torch.empty((*shape, 2))[..., 0].copy_(x)
     axes = tuple(reversed(range(x.ndim)))
@@ -165,13 +165,13 @@ def test_a_conjugate_view_is_digested_by_value() -> None:
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float8_e5m2])
 def test_nan_inf_and_negative_zero_are_counted_and_the_norm_is_of_the_finite_rest(dtype: torch.dtype) -> None:
-    found = digest(torch.tensor([float("nan"), float("inf"), -float("inf"), -0.0, 0.0, -2.0, 1.0]).to(dtype))
+    result = digest(torch.tensor([float("nan"), float("inf"), -float("inf"), -0.0, 0.0, -2.0, 1.0]).to(dtype))
 
-    assert (found.nan, found.inf, found.negative_zero, found.l1) == (1, 2, 1, 3.0)
+    assert (result.nan, result.inf, result.negative_zero, result.l1) == (1, 2, 1, 3.0)
 
 
 @pytest.mark.parametrize("tiles", [1, 2, 15, 16, 17, 40])
-def test_the_ranges_tell_where_two_tensors_differ(tiles: int) -> None:
+def test_the_ranges_of_a_digest_locate_the_difference_of_two_tensors(tiles: int) -> None:
     a = torch.zeros(tiles * TILE_BYTES // 4)
     b = a.clone()
     b[-1] = 1.0

@@ -1,4 +1,4 @@
-"""The digest's GPU kernel computes what the formula of the host does: executed by Triton's interpreter."""
+"""The digest's GPU kernel computes the host's formula; Triton's interpreter executes the kernel."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ GROUPS: dict[str, list[torch.Tensor]] = {
         torch.view_as_complex(special(600, dtype).view(300, 2)) for dtype in [FLOATS[0], FLOATS[3]]
     ],
     "nothing": [torch.empty(0)],
-    "nothing before, between and behind": [
+    "nothing before, between and after": [
         torch.empty(0),
         values(3),
         torch.empty(0),
@@ -104,8 +104,8 @@ GROUPS: dict[str, list[torch.Tensor]] = {
 def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GPUTarget]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TRITON_CACHE_DIR", str(tmp_path_factory.mktemp("triton")))
-        with virtual_gpu() as found:
-            yield found
+        with virtual_gpu() as gpu:
+            yield gpu
 
 
 @functools.cache
@@ -114,7 +114,7 @@ def compiled(target: GPUTarget, kind: int) -> Any:
 
 
 def digests(target: GPUTarget, tensors: list[Any]) -> list[Digest]:
-    """What the kernel says of up to eight tensors."""
+    """The digests that the kernel computes for up to eight tensors."""
     out = torch.zeros((digest_tables.WIDTH, FIELDS), dtype=torch.int64)
     first = 0
     for table in digest_tables.tables(tensors):
@@ -134,9 +134,9 @@ def rounded(digest: Digest) -> Digest:
 
 @pytest.mark.parametrize("group", GROUPS)
 def test_the_kernel_computes_the_digest_of_the_host(target: GPUTarget, group: str) -> None:
-    found = digests(target, GROUPS[group])
+    computed = digests(target, GROUPS[group])
 
-    assert found == [rounded(digest(tensor)) for tensor in GROUPS[group]]
+    assert computed == [rounded(digest(tensor)) for tensor in GROUPS[group]]
 
 
 @pytest.mark.parametrize("group", GROUPS)
@@ -144,17 +144,17 @@ def test_a_program_may_read_many_tiles(
     target: GPUTarget, monkeypatch: pytest.MonkeyPatch, group: str
 ) -> None:
     monkeypatch.setattr(digest_tables, "PROGRAMS", 1)
-    found = digests(target, GROUPS[group])
+    computed = digests(target, GROUPS[group])
 
-    assert found == [rounded(digest(tensor)) for tensor in GROUPS[group]]
+    assert computed == [rounded(digest(tensor)) for tensor in GROUPS[group]]
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
-def test_an_l1_norm_beyond_float32_is_the_one_of_the_host(target: GPUTarget, dtype: Any) -> None:
+def test_an_l1_norm_beyond_float32_equals_the_hosts(target: GPUTarget, dtype: Any) -> None:
     tensor = torch.full((5000,), 3e38, dtype=dtype)
-    found = digests(target, [tensor])
+    computed = digests(target, [tensor])
 
-    assert found == [rounded(digest(tensor))]
+    assert computed == [rounded(digest(tensor))]
 
 
 @pytest.mark.parametrize("count", [1, 8, 9, 20])
@@ -185,5 +185,5 @@ def test_the_kernel_compiles_for_a_gpu(stage: str, made_for: GPUTarget, kind: in
     ],
     ids=["transposed bytes", "conjugate", "six dimensions", "more words than 32 bits count"],
 )
-def test_what_no_layout_describes_must_be_copied(tensor: torch.Tensor) -> None:
+def test_a_tensor_that_no_layout_describes_must_be_copied(tensor: torch.Tensor) -> None:
     assert layout(tensor) is None

@@ -1,4 +1,4 @@
-"""Digests of many launches survive being written column by column."""
+"""Digests of many launches are read back from their columnar file."""
 
 from __future__ import annotations
 
@@ -46,17 +46,17 @@ def read_back(launches: list[Digested]) -> list[DigestLine]:
 
 
 @given(LINES)
-def test_what_is_written_is_read(lines: list[DigestLine]) -> None:
+def test_digests_are_read_back_as_written(lines: list[DigestLine]) -> None:
     assert read_back(together(lines)) == lines
 
 
 @given(LINES)
-def test_launches_that_stand_together_are_one_line(lines: list[DigestLine]) -> None:
+def test_consecutive_launches_are_one_line(lines: list[DigestLine]) -> None:
     assert len(list(packed(together(lines)))) == 1
 
 
 @given(LINES, st.data())
-def test_launches_may_be_taken_out_in_any_order(lines: list[DigestLine], data: st.DataObject) -> None:
+def test_launches_may_be_read_in_any_order(lines: list[DigestLine], data: st.DataObject) -> None:
     chosen = data.draw(st.lists(st.sampled_from(range(len(lines))), unique=True))
     launches = together(lines)
 

@@ -1,4 +1,4 @@
-"""On a GPU: a recorded launch made again with other builds of its kernel, judged by the interpreter."""
+"""On a GPU: a recorded launch executed with other builds of its kernel, judged by the interpreter."""
 
 from __future__ import annotations
 

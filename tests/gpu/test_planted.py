@@ -1,4 +1,4 @@
-"""On a GPU: every kind of planted fault is named, with its kernel, its argument and who wrote that."""
+"""On a GPU: every kind of planted fault is reported with its kernel, argument and producer."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_a_planted_fault_is_named(fault: str, sound: Path, tmp_path: Path) -> No
     assert [said for said in SAID[fault] if said not in text] == []
 
 
-def test_a_race_of_float_atomics_is_the_kernel_that_gives_two_results(tmp_path: Path) -> None:
+def test_a_race_of_float_atomics_is_reported_as_a_nondeterministic_kernel(tmp_path: Path) -> None:
     done = tracing("repeat", str(DATA / "racing.py"), "--times", "4", runs=tmp_path)
 
     print(done.stdout)

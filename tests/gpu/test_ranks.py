@@ -1,4 +1,4 @@
-"""On several GPUs: ranks that go together over NCCL, and one that does not."""
+"""On several GPUs: ranks that agree over NCCL, and one that departs."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_equal_ranks_go_together_over_nccl(tmp_path: Path) -> None:
     assert {one.ranks for one in run.records(Landmark) if one.kind == "collective"} == {(0, 1)}
 
 
-def test_a_rank_with_another_configuration_is_found_over_nccl(tmp_path: Path) -> None:
+def test_a_rank_with_another_configuration_is_reported_over_nccl(tmp_path: Path) -> None:
     run = trained(tmp_path, "configs=1,faults=true")
     done = tracing("ranks", str(run.path), runs=tmp_path)
 

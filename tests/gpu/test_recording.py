@@ -68,7 +68,7 @@ def test_times_are_of_the_stream_of_the_launch(tmp_path: Path) -> None:
     assert all(time is not None and time.device_us is not None and time.device_us > 0 for time in times)
 
 
-def test_what_a_launch_read_and_wrote_is_kept(tmp_path: Path) -> None:
+def test_inputs_and_outputs_of_a_launch_are_kept(tmp_path: Path) -> None:
     x = torch.rand(1000, device="cuda")
     with recorder(tmp_path, keep=Keep(inputs=True)) as recording:
         y = added(x)
@@ -79,7 +79,7 @@ def test_what_a_launch_read_and_wrote_is_kept(tmp_path: Path) -> None:
     assert torch.equal(kept["after"], y.cpu())
 
 
-def test_a_hash_fn_runs_behind_the_launch_and_leaves_no_trace(tmp_path: Path) -> None:
+def test_a_hash_fn_runs_after_the_launch_and_leaves_no_trace(tmp_path: Path) -> None:
     x = torch.ones(1000, device="cuda")
     torch.cuda.synchronize()
     with recorder(tmp_path, hash_fn=total) as recording, torch.cuda.stream(torch.cuda.Stream()):

@@ -1,4 +1,4 @@
-"""On a GPU: a kernel replayed by itself, by Triton's own launch; FpSan where Triton has it."""
+"""On a GPU: a kernel replayed by Triton's own launcher, and with FpSan if Triton has it."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_a_race_is_the_kernels_own(run: store.Run) -> None:
 
 
 @pytest.mark.parametrize("index", [DOUBLE, SUMMED])
-def test_a_deterministic_kernel_leaves_what_was_recorded_each_time(run: store.Run, index: int) -> None:
+def test_a_deterministic_kernel_reproduces_the_recorded_results_each_time(run: store.Run, index: int) -> None:
     one = recorded_launch(run, index)
     series = replayed(one).series[0]
 
@@ -65,7 +65,7 @@ def test_a_deterministic_kernel_leaves_what_was_recorded_each_time(run: store.Ru
     assert left_as(series, one.expected) == 21
 
 
-def test_what_a_kernel_leaves_unwritten_is_found(run: store.Run) -> None:
+def test_elements_that_a_kernel_leaves_unwritten_are_named(run: store.Run) -> None:
     series = replayed(recorded_launch(run, FILL)).series[0]
 
     assert [one.ranges for one in series.unwritten] == [((40, 64),)]
@@ -90,7 +90,7 @@ def test_the_race_that_a_divergence_accuses_is_replayed_in_a_process_of_its_own(
     assert "a race of its own" in done.stdout
 
 
-def test_the_command_finds_the_race_on_inputs_that_it_records_again(tmp_path: Path) -> None:
+def test_the_command_detects_the_race_on_inputs_that_it_records_anew(tmp_path: Path) -> None:
     run = recorded(str(DATA / "racing.py"), tmp_path, "--no-passes", passed=False)
     index = next(one.index for one in store.Run(Path(run)).launches() if one.kernel_name == "racing_sum")
 

@@ -1,4 +1,4 @@
-"""On a GPU: a recorded launch as a script leaves the recorded bits in a process of its own."""
+"""On a GPU: a recorded launch as a script that reproduces the recorded bits in a process of its own."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def tried(case: str, kernel: str, folder: Path, times: int = 1) -> tuple[int, st
     ],
 )
 def test_a_kernel_leaves_the_recorded_bits_in_a_fresh_process(case: str, kernel: str, tmp_path: Path) -> None:
-    status, told = tried(case, kernel, tmp_path, times=3)
+    status, output = tried(case, kernel, tmp_path, times=3)
 
-    assert (status, "3 of 3 replays left the recorded bits" in told) == (0, True)
+    assert (status, "3 of 3 replays left the recorded bits" in output) == (0, True)
 
 
 def test_a_race_of_float_atomics_is_replayed_and_leaves_other_bits_at_times(tmp_path: Path) -> None:
-    status, told = tried(f"{DATA}/racing.py", "racing_sum", tmp_path, times=20)
+    status, output = tried(f"{DATA}/racing.py", "racing_sum", tmp_path, times=20)
 
-    counted = re.search(r"(\d+) of 20 replays left the recorded bits", told)
+    counted = re.search(r"(\d+) of 20 replays left the recorded bits", output)
     assert status == 1 and counted is not None and int(counted[1]) < 20

@@ -1,4 +1,4 @@
-"""On a GPU: the kernels run on it, the second run compares equal, a seeded difference is found."""
+"""On a GPU: kernels run on it, a second run compares equal, and a seeded difference is reported."""
 
 from __future__ import annotations
 

@@ -19,16 +19,16 @@ pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a G
 
 
 @pytest.mark.parametrize("options", ["", ":direct=false"])
-def test_another_block_changes_the_order_of_a_sum_and_is_found_by_its_configuration(
+def test_a_block_size_that_changes_the_order_of_a_sum_is_blamed_by_its_configuration(
     options: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     a, b = in_two_blocks(tmp_path, options)
 
     assert swapped(a, b, VersionOption.configuration, each_launch=False) == 1
 
-    told = words(capsys.readouterr().out)
-    assert "total #0 output differs BLOCK 256 → 16" in told
-    assert "launched alike in both runs: double" in told
+    printed = words(capsys.readouterr().out)
+    assert "total #0 output differs BLOCK 256 → 16" in printed
+    assert "launched alike in both runs: double" in printed
 
 
 def test_kernels_that_inductor_compiled_in_its_workers_are_replaced(
@@ -39,12 +39,12 @@ def test_kernels_that_inductor_compiled_in_its_workers_are_replaced(
 
     assert swapped(a, b, None, each_launch=False) == 1
 
-    told = words(capsys.readouterr().out)
-    assert "triton_poi_fused_add_relu_0 #0 output differs source" in told
-    assert "scale #1 output differs FACTOR 5 → 3, BLOCK 32 → 16, grid (2, 1, 1) → (3, 1, 1)" in told
+    printed = words(capsys.readouterr().out)
+    assert "triton_poi_fused_add_relu_0 #0 output differs source" in printed
+    assert "scale #1 output differs FACTOR 5 → 3, BLOCK 32 → 16, grid (2, 1, 1) → (3, 1, 1)" in printed
 
 
-def test_a_kernel_that_its_compiler_makes_round_is_found_by_interpreting_it(
+def test_a_kernel_that_its_compiler_makes_round_is_blamed_by_interpreting_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     case = DATA / "rounded_dot.py"
@@ -53,10 +53,10 @@ def test_a_kernel_that_its_compiler_makes_round_is_found_by_interpreting_it(
 
     assert swapped(a, b, VersionOption.eager, each_launch=False) == 1
 
-    told = words(capsys.readouterr().out)
-    assert "2 kernels replaced: every result agrees with eager" in told
-    assert "to blame: 1 of 2 kernels" in told
-    assert "dot #0 output: Tensor-likes are not close!" in told
+    printed = words(capsys.readouterr().out)
+    assert "2 kernels replaced: every result agrees with eager" in printed
+    assert "to blame: 1 of 2 kernels" in printed
+    assert "dot #0 output: Tensor-likes are not close!" in printed
 
 
 def test_an_interpreted_launch_leaves_what_it_writes_on_the_gpu() -> None:

@@ -1,4 +1,4 @@
-"""On a GPU: what autotuners measured and chose is frozen, and taken again without measuring."""
+"""On a GPU: measured and chosen autotuner winners are frozen, and used without measuring."""
 
 from __future__ import annotations
 

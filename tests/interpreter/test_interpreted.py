@@ -1,4 +1,4 @@
-"""Read and write sets of real kernels, executed as under TRITON_INTERPRET=1 and on the virtual GPU."""
+"""Read and write sets of real kernels, executed with TRITON_INTERPRET=1 and on the virtual GPU."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 
 from tracing.interpreter.builder import InterpreterBuilder
 from tracing.interpreter.gates import watched
+from tracing.interpreter.guard import tensors_in_use
 from tracing.launch.accesses import Accesses
 from tracing.launch.out_of_bounds import Outside
 from tracing.virtual_gpu import virtual_gpu
@@ -81,7 +82,7 @@ def test_an_argument_that_is_only_written_is_out_whatever_its_name_says() -> Non
     assert launch(kernel, in_out_ptr0=torch.empty(16)).role("in_out_ptr0") == "out"
 
 
-def test_reading_what_the_launch_itself_wrote_is_no_read() -> None:
+def test_reading_the_launchs_own_write_is_no_read() -> None:
     accesses = launch(fill_then_read, buffer=torch.zeros(32), out=torch.zeros(32), FILLED=32, BLOCK=32)
 
     assert accesses.role("buffer") == "out"
@@ -135,12 +136,12 @@ def test_a_tensor_passed_twice_has_the_role_of_both() -> None:
     assert accesses.role("x") == accesses.role("out") == "in_out"
 
 
-def test_views_of_one_storage_are_told_apart_by_their_elements() -> None:
+def test_views_of_one_storage_are_distinguished_by_their_elements() -> None:
     storage = torch.ones(128)
     accesses = launch(add, x=storage[:64], y=storage[:32], out=storage[64:], n=64, BLOCK=64)
 
     assert [accesses.role(name) for name in ("x", "y", "out")] == ["in", "in", "out"]
-    assert accesses.outside == []  # what lies behind y is x
+    assert accesses.outside == []  # x follows y in memory
 
 
 def test_a_strided_view_reaches_to_its_last_element() -> None:
@@ -193,7 +194,7 @@ def test_gather_and_scatter_of_descriptors_are_followed() -> None:
 
 
 def test_an_access_out_of_bounds_names_argument_program_and_line() -> None:
-    storage = torch.ones(128)  # the memory behind x exists
+    storage = torch.ones(128)  # the memory after x exists
     start, stop = storage.data_ptr() + 400, storage.data_ptr() + 512
     accesses = launch(double, 4, x=storage[:100], BLOCK=32)
 
@@ -206,16 +207,16 @@ def test_an_access_out_of_bounds_names_argument_program_and_line() -> None:
 def test_accesses_out_of_bounds_by_one_line_are_one_with_the_first_program() -> None:
     accesses = launch(double, 4, x=torch.ones(128)[:40], BLOCK=32)
 
-    assert [(found.program, found.accesses) for found in accesses.outside] == [((1, 0, 0), 88)] * 2
+    assert [(access.program, access.accesses) for access in accesses.outside] == [((1, 0, 0), 88)] * 2
 
 
 def test_an_access_before_the_first_element_has_a_negative_index() -> None:
     def kernel(x):
         tl.load(x - 2)
 
-    (found,) = launch(kernel, x=torch.ones(8)[4:]).outside
+    (access,) = launch(kernel, x=torch.ones(8)[4:]).outside
 
-    assert (found.argument, found.element) == ("x", -2)
+    assert (access.argument, access.element) == ("x", -2)
 
 
 def test_an_access_half_inside_is_out_of_bounds_and_counts_for_the_argument() -> None:
@@ -236,7 +237,7 @@ def test_each_address_out_of_bounds_belongs_to_the_nearest_argument() -> None:
     with watched([accesses]):
         InterpretedFunction(kernel)[(1,)](storage)
 
-    assert [(found.argument, found.accesses) for found in accesses.outside] == [("x", 3), ("y", 3)]
+    assert [(access.argument, access.accesses) for access in accesses.outside] == [("x", 3), ("y", 3)]
 
 
 # ---- the virtual GPU ----
@@ -260,9 +261,9 @@ def test_the_virtual_gpu_names_program_and_line_of_an_access_out_of_bounds(gpu: 
     with watched([accesses]):
         double_compiled[(4,)](x, BLOCK=32)
 
-    found = accesses.outside[0]
-    assert (found.argument, found.kind, found.element) == ("x", "load", 100)
-    assert (found.program, found.where) == ((3, 0, 0), line(double, 2))
+    access = accesses.outside[0]
+    assert (access.argument, access.kind, access.element) == ("x", "load", 100)
+    assert (access.program, access.where) == ((3, 0, 0), line(double, 2))
 
 
 @triton.jit
@@ -291,7 +292,7 @@ def test_everything_is_restored_after_an_exception() -> None:
     assert before == (dict(vars(native)), dict(vars(InterpreterBuilder)))
 
 
-def test_an_inner_level_sees_its_launches_and_the_outer_one_all() -> None:
+def test_an_inner_tracker_sees_its_own_launches_and_the_outer_one_all() -> None:
     x, y = torch.ones(32), torch.ones(32)
     outer = Accesses("kernel", {"x": x, "y": y})
     with watched([outer]):
@@ -301,7 +302,7 @@ def test_an_inner_level_sees_its_launches_and_the_outer_one_all() -> None:
 
     assert (outer.role("x"), outer.role("y"), inner.role("x")) == ("in_out", "in_out", "in_out")
     assert (inner.outside, outer.outside) == ([], [])
-    assert {found.accesses for found in after.outside} == {31}
+    assert {access.accesses for access in after.outside} == {31}
 
 
 def test_launches_of_other_threads_are_not_seen() -> None:
@@ -317,3 +318,10 @@ def test_launches_of_other_threads_are_not_seen() -> None:
 def test_a_tensor_on_another_device_is_refused() -> None:
     with pytest.raises(ValueError, match="x is on meta"):
         Accesses("kernel", {"x": torch.ones(1, device="meta")})
+
+
+def test_tensors_that_outlive_a_vmap_are_not_asked_for_their_storage() -> None:
+    kept: list[torch.Tensor] = []
+    torch.vmap(lambda row: kept.append(row) or row + 1)(torch.ones(3, 4))
+
+    assert not any(one is kept[0] for one in tensors_in_use())

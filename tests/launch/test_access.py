@@ -1,4 +1,4 @@
-"""What a kernel's TTIR says about its pointer arguments: compiled for sm_90, which takes no GPU."""
+"""The roles of pointer arguments, inferred from TTIR that is compiled for sm_90; this needs no GPU."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ def add(x, y, out, n):
 
 
 def test_loads_are_reads_and_stores_are_writes(roles) -> None:
-    found = roles(add, x="*fp32", y="*fp32", out="*fp32", n="i32")
+    inferred = roles(add, x="*fp32", y="*fp32", out="*fp32", n="i32")
 
-    assert found == {"x": "in", "y": "in", "out": "out"}
+    assert inferred == {"x": "in", "y": "in", "out": "out"}
 
 
 @triton.jit
@@ -80,9 +80,9 @@ def count(x, counter, lock):
 
 
 def test_atomics_read_and_write(roles) -> None:
-    found = roles(count, x="*i32", counter="*i32", lock="*i32")
+    inferred = roles(count, x="*i32", counter="*i32", lock="*i32")
 
-    assert found == {"x": "in", "counter": "in_out", "lock": "in_out"}
+    assert inferred == {"x": "in", "counter": "in_out", "lock": "in_out"}
 
 
 @triton.jit
@@ -93,7 +93,7 @@ def copy_rows(source, out, n):
         out += 8
 
 
-def test_pointers_that_a_loop_increments_stay_apart(roles) -> None:
+def test_pointers_that_a_loop_increments_are_distinguished(roles) -> None:
     assert roles(copy_rows, source="*fp32", out="*fp32", n="i32") == {"source": "in", "out": "out"}
 
 
@@ -106,7 +106,7 @@ def last_of_list(next_index, out):
     tl.store(other, 1)
 
 
-def test_pointers_that_a_while_loop_carries_stay_apart(roles) -> None:
+def test_pointers_that_a_while_loop_carries_are_distinguished(roles) -> None:
     assert roles(last_of_list, next_index="*i32", out="*i32") == {"next_index": "in", "out": "out"}
 
 
@@ -128,9 +128,9 @@ def choose(x, y, chooser, out):
 
 
 def test_a_chosen_pointer_may_be_either_and_is_not_the_condition(roles) -> None:
-    found = roles(choose, x="*fp32", y="*fp32", chooser="*fp32", out="*fp32")
+    inferred = roles(choose, x="*fp32", y="*fp32", chooser="*fp32", out="*fp32")
 
-    assert found == {"x": "in", "y": "in", "chooser": "in", "out": "out"}
+    assert inferred == {"x": "in", "y": "in", "chooser": "in", "out": "out"}
 
 
 @triton.jit
@@ -157,11 +157,11 @@ def return_early(x, y, z, n):
     tl.store(p, tl.load(q))
 
 
-def test_pointers_that_a_branch_passes_on_stay_apart(roles) -> None:
+def test_pointers_that_a_branch_passes_on_are_distinguished(roles) -> None:
     """A return inside an if becomes cf.cond_br, whose targets have block arguments."""
-    found = roles(return_early, x="*fp32", y="*fp32", z="*fp32", n="i32")
+    inferred = roles(return_early, x="*fp32", y="*fp32", z="*fp32", n="i32")
 
-    assert found == {"x": "out", "y": "out", "z": "in"}
+    assert inferred == {"x": "out", "y": "out", "z": "in"}
 
 
 @triton.jit(noinline=True)
@@ -192,9 +192,9 @@ def store_in_either(x, y, z, n):
 
 
 def test_a_pointer_that_a_call_returns_is_followed(roles) -> None:
-    found = roles(store_in_either, x="*fp32", y="*fp32", z="*fp32", n="i32")
+    inferred = roles(store_in_either, x="*fp32", y="*fp32", z="*fp32", n="i32")
 
-    assert found == {"x": "out", "y": "out", "z": "in"}
+    assert inferred == {"x": "out", "y": "out", "z": "in"}
 
 
 @triton.jit
@@ -219,9 +219,9 @@ def test_a_descriptor_argument_has_one_role(roles, capability: int) -> None:
     """In TTIR it is followed by its shape and strides, and before sm_90 it is a pointer."""
     tile = "tensordesc<fp32[16, 64]>"
 
-    found = roles(copy_descriptor, capability=capability, source=tile, n="i32", out=tile, total=tile)
+    inferred = roles(copy_descriptor, capability=capability, source=tile, n="i32", out=tile, total=tile)
 
-    assert found == {"source": "in", "out": "out", "total": "in_out"}
+    assert inferred == {"source": "in", "out": "out", "total": "in_out"}
 
 
 @triton.jit
@@ -286,9 +286,9 @@ def load_in_assembly(x, y, out):
 
 
 def test_inline_assembly_makes_addresses_unknown_but_not_data(roles) -> None:
-    found = roles(load_in_assembly, x="*i32", y="*i32", out="*i32")
+    inferred = roles(load_in_assembly, x="*i32", y="*i32", out="*i32")
 
-    assert found == {"x": "unknown", "y": "in", "out": "out"}
+    assert inferred == {"x": "unknown", "y": "in", "out": "out"}
 
 
 @triton.jit
@@ -339,10 +339,10 @@ tt.func public @kernel(%x: !tt.ptr<f32>, %y: !tt.ptr<f32>) {
 """
 
 
-def test_an_operation_that_nobody_knows_makes_addresses_unknown_but_not_data() -> None:
-    found = declared(OPERATION_NOBODY_KNOWS, {"x": "*fp32", "y": "*fp32"}).roles
+def test_an_unknown_operation_makes_addresses_unknown_but_not_data() -> None:
+    inferred = declared(OPERATION_NOBODY_KNOWS, {"x": "*fp32", "y": "*fp32"}).roles
 
-    assert found == {"x": "unknown", "y": "in"}
+    assert inferred == {"x": "unknown", "y": "in"}
 
 
 def test_text_that_is_not_ttir_is_refused() -> None:
@@ -412,7 +412,7 @@ def align_at_an_offset(x, index, out):
     tl.store(out, tl.load(aligned))
 
 
-def test_what_is_added_to_a_pointer_is_an_offset(addresses) -> None:
+def test_a_number_added_to_a_pointer_is_an_offset(addresses) -> None:
     assert addresses(align_at_an_offset, x="*fp32", index="*i64", out="*fp32") == set()
 
 
@@ -437,13 +437,13 @@ def test_members_of_a_tuple_hold_addresses_of_their_own(addresses) -> None:
 
 
 @triton.jit
-def load_beside_descriptor(descriptor, n, address, out):
+def load_after_descriptor(descriptor, n, address, out):
     i = tl.arange(0, 16)
     value = tl.load(address.to(tl.pointer_type(tl.float32)) + i)
     tl.store(out + i, value + tl.sum(descriptor.load([0, 0]), 0) + n)
 
 
-def test_an_address_is_found_behind_a_descriptor(addresses) -> None:
+def test_an_address_after_a_descriptor_is_recognised(addresses) -> None:
     signature = {"descriptor": "tensordesc<fp32[16, 16]>", "n": "i64", "address": "i64", "out": "*fp32"}
 
-    assert addresses(load_beside_descriptor, **signature) == {"address"}
+    assert addresses(load_after_descriptor, **signature) == {"address"}

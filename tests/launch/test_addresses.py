@@ -1,4 +1,4 @@
-"""Arguments that hold addresses are told from numbers, on every launch path."""
+"""Integer arguments that hold addresses are distinguished from numbers, by every launcher."""
 
 from __future__ import annotations
 
@@ -43,15 +43,17 @@ def addresses(runs: Path, call: Callable[[], object]) -> list[str]:
     return [arg.name for arg in launch.args if arg.addresses]
 
 
-def test_a_compiled_kernel_says_which_arguments_it_takes_for_addresses(gpu: None, tmp_path: Path) -> None:
+def test_the_ir_of_a_compiled_kernel_determines_which_arguments_hold_addresses(
+    gpu: None, tmp_path: Path
+) -> None:
     x, y, out = torch.ones(16), torch.ones(16), torch.zeros(16)
     table = torch.tensor([x.data_ptr(), y.data_ptr()])
-    found = addresses(tmp_path, lambda: compiled_kernel[(1,)](table, y.data_ptr(), 1 << 40, out, BLOCK=16))
+    holding = addresses(tmp_path, lambda: compiled_kernel[(1,)](table, y.data_ptr(), 1 << 40, out, BLOCK=16))
 
-    assert found == ["table", "address"]
+    assert holding == ["table", "address"]
 
 
-def test_what_lies_behind_addresses_is_not_covered_and_that_is_said(gpu: None, tmp_path: Path) -> None:
+def test_memory_accessed_through_addresses_is_reported_as_not_covered(gpu: None, tmp_path: Path) -> None:
     x, out = torch.ones(16), torch.zeros(16)
     writer = store.create(tmp_path, INFO)
     with LaunchRecorder(writer):
@@ -61,7 +63,7 @@ def test_what_lies_behind_addresses_is_not_covered_and_that_is_said(gpu: None, t
     assert said == ["what through_table reads and writes at addresses that it is given (table, address)"]
 
 
-def test_of_an_interpreted_kernel_they_are_those_that_lie_in_memory_that_was_seen(tmp_path: Path) -> None:
+def test_an_interpreted_kernels_addresses_are_integers_that_point_into_known_memory(tmp_path: Path) -> None:
     def kernel(table, address, n, numbers, zeros):
         tl.load(table)
 
@@ -74,12 +76,12 @@ def test_of_an_interpreted_kernel_they_are_those_that_lie_in_memory_that_was_see
     assert addresses(tmp_path, program) == ["table", "address"]
 
 
-def test_one_address_behind_a_block_is_no_address_in_it(tmp_path: Path) -> None:
+def test_the_address_after_the_end_of_a_block_is_no_address_in_it(tmp_path: Path) -> None:
     def kernel(address, other):
         tl.full((1,), 1, tl.int32)
 
     def program() -> None:
-        x = torch.ones(1 << 20)  # alone in its pages
+        x = torch.ones(1 << 20)  # in pages of its own
         InterpretedFunction(kernel)[(1,)](x.data_ptr(), x.data_ptr() + (4 << 20))
 
     assert addresses(tmp_path, program) == ["address"]

@@ -1,4 +1,4 @@
-"""Other tools at Triton's launches: whether before us or after, all see all launches and keep their hooks."""
+"""Other tools with hooks at Triton's launches, installed before or after ours: all see every launch."""
 
 from __future__ import annotations
 
@@ -118,7 +118,9 @@ TOOLS = [added_hooks, assigned_hooks, proton, tritonparse]
 
 
 @pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.__name__)
-def test_a_tool_that_came_first_and_we_see_every_launch(tool: Tool, tmp_path: Path) -> None:
+def test_a_tool_installed_before_the_recorder_and_the_recorder_see_every_launch(
+    tool: Tool, tmp_path: Path
+) -> None:
     writer = store.create(tmp_path / "runs", INFO)
     with tool(tmp_path) as seen:
         theirs = hooks()
@@ -133,7 +135,9 @@ def test_a_tool_that_came_first_and_we_see_every_launch(tool: Tool, tmp_path: Pa
 
 
 @pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.__name__)
-def test_a_tool_that_comes_and_goes_meanwhile_and_we_see_every_launch(tool: Tool, tmp_path: Path) -> None:
+def test_a_tool_installed_during_the_recording_and_the_recorder_see_every_launch(
+    tool: Tool, tmp_path: Path
+) -> None:
     writer = store.create(tmp_path / "runs", INFO)
     with LaunchRecorder(writer):
         program()
@@ -146,7 +150,7 @@ def test_a_tool_that_comes_and_goes_meanwhile_and_we_see_every_launch(tool: Tool
 
 
 @pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.__name__)
-def test_a_tool_that_outlives_us_keeps_its_hooks(tool: Tool, tmp_path: Path) -> None:
+def test_a_tool_that_outlives_the_recorder_keeps_its_hooks(tool: Tool, tmp_path: Path) -> None:
     writer = store.create(tmp_path / "runs", INFO)
     recorder = LaunchRecorder(writer)
     with recorder, tool(tmp_path) as seen:

@@ -1,4 +1,4 @@
-"""Inductor's C++ kernels as a launch point: which are seen, and what their text says of their arguments."""
+"""Launches of Inductor's C++ kernels, and the roles of their arguments, inferred from the kernel's text."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tracing.launch.hooks import hidden
 
 @dataclass
 class Seen:
-    """A listener that keeps what every launch found and left."""
+    """A listener that keeps the arguments of every launch, before and after it."""
 
     sites: list[Any] = field(default_factory=list)
     found: list[dict[str, Any]] = field(default_factory=list)
@@ -55,18 +55,18 @@ def kernel(parameters: str, body: str) -> str:
 # ---- which launches are seen ----
 
 
-def test_a_kernel_compiled_before_is_seen_at_every_call_with_its_values(compiled: Any) -> None:
+def test_every_call_of_a_kernel_compiled_before_is_recorded_with_its_values(compiled: Any) -> None:
     seen = Seen()
     x, y = torch.randn(100), torch.randn(100)
     with installed(seen):
         results = compiled(x), compiled(y)
 
-    assert [found["in_ptr0"].tolist() for found in seen.found] == [x.tolist(), y.tolist()]
+    assert [values["in_ptr0"].tolist() for values in seen.found] == [x.tolist(), y.tolist()]
     assert [left["out_ptr0"].tolist() for left in seen.left] == [result.tolist() for result in results]
     assert seen.sites[0] is seen.sites[1]
 
 
-def test_a_kernel_says_its_name_its_arguments_and_its_text(compiled: Any) -> None:
+def test_a_kernel_has_its_name_its_arguments_and_its_text(compiled: Any) -> None:
     seen = Seen()
     with installed(seen):
         compiled(torch.randn(100))
@@ -104,7 +104,7 @@ def test_symbolic_sizes_are_scalars_of_the_launch() -> None:
     assert seen.sites[0].compiled().declared().roles == {"in_ptr0": "in", "out_ptr0": "out"}
 
 
-def test_a_launch_that_is_hidden_is_not_shown(compiled: Any) -> None:
+def test_a_hidden_launch_is_not_recorded(compiled: Any) -> None:
     seen = Seen()
     with installed(seen), hidden():
         compiled(torch.randn(100))
@@ -112,7 +112,7 @@ def test_a_launch_that_is_hidden_is_not_shown(compiled: Any) -> None:
     assert seen.sites == []
 
 
-def test_after_an_exception_everything_is_as_before(compiled: Any) -> None:
+def test_everything_is_restored_after_an_exception(compiled: Any) -> None:
     def state() -> list[Any]:
         scopes = [vars(module) for module in PyCodeCache.modules]
         return [scope[name] for scope in scopes for name in scope if name.startswith("cpp_")]
@@ -134,7 +134,7 @@ def test_without_its_text_a_kernel_has_numbered_arguments_of_unknown_roles() -> 
     assert site.compiled().artefacts == {}
 
 
-# ---- what the text says ----
+# ---- roles, inferred from the text ----
 
 
 def test_a_buffer_loaded_before_it_is_stored_is_read_and_written() -> None:
@@ -161,7 +161,7 @@ def test_a_buffer_stored_before_it_is_loaded_is_only_written() -> None:
 @pytest.mark.parametrize(
     "statement",
     [
-        "out_ptr0[static_cast<int64_t>(tmp3)] = tmp4;",  # a scatter leaves the other elements
+        "out_ptr0[static_cast<int64_t>(tmp3)] = tmp4;",  # a scatter keeps the other elements
         "atomic_add(&out_ptr0[static_cast<int64_t>(x0)], tmp1);",
         "out_ptr0[x0] = out_ptr0[x0] + tmp1;",
         "out_ptr0[x0] += tmp1;",
@@ -170,7 +170,7 @@ def test_a_buffer_stored_before_it_is_loaded_is_only_written() -> None:
         "transpose_mxn<float,16,16,true>(tmp1, static_cast<int64_t>(16), out_ptr0 + x0, 16L);",  # accumulates
     ],
 )
-def test_what_may_keep_or_add_to_the_contents_reads_them(statement: str) -> None:
+def test_a_statement_that_may_keep_or_add_to_the_contents_reads_them(statement: str) -> None:
     assert declared_roles(kernel("float* out_ptr0", statement)) == {"out_ptr0": "in_out"}
 
 

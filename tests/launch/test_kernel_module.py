@@ -1,4 +1,4 @@
-"""A kernel's module as text: it brings what the kernel uses, and names what it cannot bring."""
+"""A kernel's module as text: it includes what the kernel uses, and names what it cannot include."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def undefined(kernel: JITFunction[Any]) -> tuple[str, ...]:
     return made.undefined
 
 
-def test_a_kernel_brings_the_functions_constants_and_imports_that_it_uses() -> None:
+def test_the_module_includes_the_functions_constants_and_imports_that_the_kernel_uses() -> None:
     made = text(helped.helped.fn)
 
     for line in (
@@ -80,11 +80,11 @@ def of_a_module() -> JITFunction[Any]:
     ("kernel", "name"),
     [(lambda: of_a_dictionary, "WEIGHTS"), (lambda: of_nothing, "missing"), (of_a_module, "helped")],
 )
-def test_what_has_no_text_of_its_own_is_named(kernel: Callable[[], JITFunction[Any]], name: str) -> None:
+def test_an_object_without_source_text_is_named(kernel: Callable[[], JITFunction[Any]], name: str) -> None:
     assert undefined(kernel()) == (name,)
 
 
-def test_two_things_of_one_name_are_not_mixed_up() -> None:
+def test_two_objects_of_one_name_are_not_mixed_up() -> None:
     scaled, SCALE = helped.scaled, tl.constexpr(2.0)
 
     @triton.jit
@@ -94,7 +94,7 @@ def test_two_things_of_one_name_are_not_mixed_up() -> None:
     assert undefined(twice) == ("SCALE",)
 
 
-def test_a_function_under_another_name_and_a_closure_are_brought() -> None:
+def test_a_renamed_function_and_a_closure_are_included() -> None:
     other, count = helped.scaled, tl.constexpr(3)
 
     @triton.jit
@@ -106,7 +106,7 @@ def test_a_function_under_another_name_and_a_closure_are_brought() -> None:
     assert "count = triton.language.constexpr(3)" in lines
 
 
-def test_one_of_inductors_that_lost_its_module_finds_what_inductor_gives_each() -> None:
+def test_an_inductor_kernel_without_its_module_includes_inductors_usual_imports() -> None:
     @triton.jit
     def triton_poi(out_ptr):
         tl.store(out_ptr, HALF)
@@ -117,5 +117,5 @@ def test_one_of_inductors_that_lost_its_module_finds_what_inductor_gives_each() 
     assert "import triton.language as tl" in (kernel_module(triton_poi) or math).text  # type: ignore[attr-defined]
 
 
-def test_what_is_no_kernel_has_no_module() -> None:
+def test_an_object_that_is_no_kernel_has_no_module() -> None:
     assert kernel_module(None) is None

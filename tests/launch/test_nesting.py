@@ -94,7 +94,7 @@ def test_members_of_a_tuple_of_an_interpreted_kernel_are_arguments(tmp_path: Pat
     assert args["results.1.0"].after == digest(torch.full((32,), 9.0))
 
 
-def test_launches_whose_tuples_are_nested_differently_are_told_apart(tmp_path: Path) -> None:
+def test_launches_whose_tuples_are_nested_differently_are_distinguished(tmp_path: Path) -> None:
     def first(pair, BLOCK: tl.constexpr):
         at = tl.arange(0, BLOCK)
         tl.store(pair[0] + at, 1.0)

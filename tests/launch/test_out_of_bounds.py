@@ -1,4 +1,4 @@
-"""A kernel that leaves its tensors is named and fails; the memory beside them stays as it was."""
+"""A kernel that accesses memory outside of its tensors fails with a report and leaves it unchanged."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ LOAD, STORE = (f"{Path(__file__).name}:{double.__code__.co_firstlineno + line}" 
 
 
 class Block:
-    """Memory of which the middle is a tensor's storage: what is beside it can be looked at."""
+    """Memory with a tensor's storage in its middle, so that a test can read the memory next to it."""
 
     def __init__(self, before: int, elements: int, after: int) -> None:
         self.memory = bytearray(4 * (before + elements + after))
@@ -68,24 +68,24 @@ def outside(run: store.Run) -> list[OutOfBounds]:
 # ---- outside of every storage ----
 
 
-def test_a_load_behind_a_tensor_fails_and_names_everything(gpu: None, tmp_path: Path) -> None:
+def test_a_load_after_a_tensors_end_fails_with_a_full_report(gpu: None, tmp_path: Path) -> None:
     x, out = Block(0, 100, 200), torch.zeros(300)
     run, error = failed(tmp_path, lambda: double_compiled[(4,)](x.tensor, out, 256, BLOCK=64))
-    (found,) = outside(run)
+    (access,) = outside(run)
 
-    assert found == OutOfBounds(
+    assert access == OutOfBounds(
         0, "x", "load", 100, (1, 0, 0), x.tensor.data_ptr() + 400, x.tensor.data_ptr() + 512, 28, False, LOAD
     )
     for part in ("double", "x[100]", "100 elements", "(1, 0, 0)", LOAD, "--allow-out-of-bounds"):
         assert part in str(error)
 
 
-def test_a_store_behind_a_tensor_fails_and_leaves_the_memory_there(gpu: None, tmp_path: Path) -> None:
+def test_a_store_after_a_tensors_end_fails_and_changes_no_memory(gpu: None, tmp_path: Path) -> None:
     x, out = torch.ones(256), Block(0, 100, 200)
     run, _ = failed(tmp_path, lambda: double_compiled[(4,)](x, out.tensor, 256, BLOCK=64))
-    (found,) = outside(run)
+    (access,) = outside(run)
 
-    assert (found.argument, found.access, found.element, found.where) == ("out", "store", 100, STORE)
+    assert (access.argument, access.access, access.element, access.where) == ("out", "store", 100, STORE)
     assert out.memory[400:] == bytes(800)
     assert out.tensor.tolist() == [2.0] * 64 + [0.0] * 36  # the program that failed stored nothing
 
@@ -116,7 +116,7 @@ def test_the_launch_that_failed_is_in_the_run_and_did_not_finish(gpu: None, tmp_
     assert [one.launch for one in run.records(Access)] == [0]
 
 
-def test_a_program_that_goes_on_after_the_error_is_recorded_further(gpu: None, tmp_path: Path) -> None:
+def test_a_program_that_catches_the_error_is_recorded_further(gpu: None, tmp_path: Path) -> None:
     x, out = Block(0, 100, 200), torch.zeros(256)
 
     def program() -> None:
@@ -205,16 +205,16 @@ def test_accesses_that_are_allowed_happen_and_are_counted(gpu: None, tmp_path: P
         lambda: double_compiled[(4,)](x, out.tensor, 256, BLOCK=64),
         allow_out_of_bounds=True,
     )
-    (found,) = outside(run)
+    (access,) = outside(run)
 
-    assert (found.argument, found.access, found.count, found.inside) == ("out", "store", 156, False)
-    assert (found.start, found.stop) == (out.tensor.data_ptr() + 400, out.tensor.data_ptr() + 1024)
+    assert (access.argument, access.access, access.count, access.inside) == ("out", "store", 156, False)
+    assert (access.start, access.stop) == (out.tensor.data_ptr() + 400, out.tensor.data_ptr() + 1024)
     assert torch.frombuffer(out.memory, dtype=torch.float32)[:256].tolist() == [2.0] * 256
     assert [one.finished for one in run.launches()] == [True]
 
 
-def test_an_access_is_on_disk_before_it_happens(gpu: None, tmp_path: Path) -> None:
-    writer, found = store.create(tmp_path, INFO), []
+def test_a_permitted_access_is_on_disk_before_it_happens(gpu: None, tmp_path: Path) -> None:
+    writer, recorded_before = store.create(tmp_path, INFO), []
 
     @triton.jit
     def faulty(x):
@@ -229,13 +229,15 @@ def test_an_access_is_on_disk_before_it_happens(gpu: None, tmp_path: Path) -> No
             original(self, record)
             if isinstance(record, OutOfBounds):
                 run = store.Run(writer.path)
-                found.append((memory[10].item(), len(outside(run)), len(list(run.records(LaunchLine)))))
+                recorded_before.append(
+                    (memory[10].item(), len(outside(run)), len(list(run.records(LaunchLine))))
+                )
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(store.RunWriter, "append", append)
             faulty[(1,)](x.tensor)
 
-    assert found == [(0.0, 1, 1)]
+    assert recorded_before == [(0.0, 1, 1)]
     assert memory[10].item() == 1.0
 
 
@@ -245,19 +247,19 @@ def test_an_access_is_on_disk_before_it_happens(gpu: None, tmp_path: Path) -> No
 def test_a_slice_that_is_overrun_is_recorded_and_not_fatal(gpu: None, tmp_path: Path) -> None:
     memory, out = torch.ones(256), torch.zeros(256)
     run = recorded(tmp_path, lambda: double_compiled[(4,)](memory[:100], out, 256, BLOCK=64))
-    (found,) = outside(run)
+    (access,) = outside(run)
 
-    assert (found.argument, found.access, found.element, found.count) == ("x", "load", 100, 156)
-    assert found.inside
+    assert (access.argument, access.access, access.element, access.count) == ("x", "load", 100, 156)
+    assert access.inside
     assert out.tolist() == [2.0] * 256
 
 
-def test_a_column_that_is_left_is_recorded(gpu: None, tmp_path: Path) -> None:
+def test_an_access_outside_of_a_column_is_recorded(gpu: None, tmp_path: Path) -> None:
     memory, out = torch.ones(16, 4), torch.zeros(64)
     run = recorded(tmp_path, lambda: double_compiled[(1,)](memory[:, 0], out, 61, BLOCK=64))
-    (found,) = outside(run)
+    (access,) = outside(run)
 
-    assert (found.argument, found.element, found.count, found.inside) == ("x", 1, 45, True)
+    assert (access.argument, access.element, access.count, access.inside) == ("x", 1, 45, True)
 
 
 def test_an_access_in_another_argument_is_not_out_of_bounds(gpu: None, tmp_path: Path) -> None:
@@ -284,8 +286,8 @@ def through_table(table, out, n, BLOCK: tl.constexpr):
     tl.store(out + tl.program_id(0) * BLOCK + at, tl.load(source + at, at < n), at < n)
 
 
-def test_memory_that_addresses_lead_to_is_not_out_of_bounds(gpu: None, tmp_path: Path) -> None:
-    x, out = torch.ones(16), torch.zeros(32)  # made before it is recorded
+def test_memory_that_addresses_point_to_is_not_out_of_bounds(gpu: None, tmp_path: Path) -> None:
+    x, out = torch.ones(16), torch.zeros(32)  # allocated before the recording
 
     def program() -> None:
         y = torch.full((16,), 2.0)
@@ -298,7 +300,7 @@ def test_memory_that_addresses_lead_to_is_not_out_of_bounds(gpu: None, tmp_path:
     assert out.tolist() == [1.0] * 16 + [2.0] * 16
 
 
-def test_memory_that_addresses_miss_is_out_of_bounds(gpu: None, tmp_path: Path) -> None:
+def test_memory_that_no_address_points_to_is_out_of_bounds(gpu: None, tmp_path: Path) -> None:
     x, out = Block(0, 16, 64), torch.zeros(32)
     table = torch.tensor([x.tensor.data_ptr()])
     run, _ = failed(tmp_path, lambda: through_table[(1,)](table, out, 32, BLOCK=32))
@@ -306,7 +308,7 @@ def test_memory_that_addresses_miss_is_out_of_bounds(gpu: None, tmp_path: Path) 
     assert [(one.access, one.inside) for one in outside(run)] == [("load", False)]
 
 
-def test_what_is_written_through_an_address_is_initialised(gpu: None, tmp_path: Path) -> None:
+def test_memory_written_through_an_address_is_initialised(gpu: None, tmp_path: Path) -> None:
     @triton.jit
     def fill_at(address, BLOCK: tl.constexpr):
         tl.store(address.to(tl.pointer_type(tl.float32)) + tl.arange(0, BLOCK), 1.0)
@@ -321,7 +323,7 @@ def test_what_is_written_through_an_address_is_initialised(gpu: None, tmp_path: 
     assert [dict(one.uninitialised) for one in run.records(Access)] == [{}, {0: (32, 32)}]
 
 
-# ---- where nobody records ----
+# ---- without a recorder ----
 
 
 def test_without_a_recorder_nothing_is_accessed_out_of_bounds_either(gpu: None) -> None:
@@ -334,7 +336,7 @@ def test_without_a_recorder_nothing_is_accessed_out_of_bounds_either(gpu: None) 
     assert out.memory[400:] == bytes(800)
 
 
-def test_an_interpreted_kernel_on_the_virtual_gpu_is_kept_in_its_tensors(gpu: None) -> None:
+def test_an_interpreted_kernel_on_the_virtual_gpu_cannot_leave_its_tensors(gpu: None) -> None:
     x, out = Block(0, 100, 200), Block(0, 100, 200)
     x.tensor.fill_(1)
     InterpretedFunction(double)[(4,)](x.tensor, out.tensor, 256, BLOCK=64)
@@ -350,10 +352,10 @@ def test_without_a_recorder_addresses_are_followed(gpu: None) -> None:
     assert out.tolist() == [1.0] * 16 + [2.0] * 16
 
 
-# ---- for people ----
+# ---- the printed report ----
 
 
-def test_show_prints_a_line_for_each_place_in_a_kernel(gpu: None, tmp_path: Path) -> None:
+def test_show_prints_a_line_for_each_source_location_in_a_kernel(gpu: None, tmp_path: Path) -> None:
     memory = torch.ones(256)
     run = recorded(tmp_path, lambda: double_compiled[(4,)](memory[:100], memory[100:200], 156, BLOCK=64))
     lines = list(out_of_bounds_text(run))

@@ -1,4 +1,4 @@
-"""Threads that compile, tune and launch at once on the virtual GPU, recorded and not."""
+"""Threads that compile, tune and launch at once on the virtual GPU, with and without recording."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ tuned = triton.autotune([triton.Config(dict(BLOCK=32)), triton.Config(dict(BLOCK
 
 @pytest.fixture
 def modules(tmp_path: Path) -> list[Any]:
-    """Kernels that nobody has compiled yet."""
+    """Kernels that are not compiled yet."""
     made = []
     for i in range(KERNELS):
         path = tmp_path / f"module_{i}.py"
@@ -64,7 +64,7 @@ def expected(x: torch.Tensor, i: int, block: int) -> torch.Tensor:
 
 
 def at_once(work: Callable[[int], None]) -> None:
-    """Do it in several threads, and raise what one of them raised."""
+    """Runs a function in several threads; raises an exception that one of them raised."""
     errors: list[BaseException] = []
     barrier = threading.Barrier(THREADS)
 

@@ -1,4 +1,4 @@
-"""Whatever a recorder computes is unseen by the program: Dynamo, modes, transforms, autograd."""
+"""The recorder's own computations are invisible to the program: to Dynamo, modes, transforms and autograd."""
 
 from __future__ import annotations
 

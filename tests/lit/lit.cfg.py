@@ -1,6 +1,6 @@
-"""How lit runs these tests: `triton-opt` is `tracing opt`, and FileCheck is that of Triton's wheel.
+"""Configures lit for these tests: `triton-opt` is `tracing opt`, and FileCheck is that of Triton's wheel.
 
-`lit -D suite=FOLDER tests/lit` runs the tests of another folder in the same way, Triton's own for one.
+`lit -D suite=FOLDER tests/lit` runs the tests of another folder with it, for example Triton's own.
 """
 
 # ruff: noqa: F821  # lit defines config and lit_config
@@ -28,12 +28,12 @@ config.test_source_root = suite
 config.test_exec_root = tempfile.mkdtemp(prefix="lit-")
 config.excludes = ["Inputs"]
 config.available_features.add("triton-" + ".".join(triton.__version__.split(".")[:2]))
-config.available_features.add("asserts")  # Triton's wheels are built with assertions: -debug-only is there
+config.available_features.add("asserts")  # Triton's wheels are built with assertions, and so have -debug-only
 with contextlib.suppress(Problem):
     printing.require()
     config.available_features.add("symbols")
 config.environment["PYTHONPATH"] = os.pathsep.join(
-    [*filter(None, [os.environ.get("PYTHONPATH")]), str(project)]  # where another Triton may be
+    [*filter(None, [os.environ.get("PYTHONPATH")]), str(project)]  # which may hold another Triton
 )
 config.environment["FILECHECK_OPTS"] = "--enable-var-scope"  # as in Triton's own lit.cfg.py
 # a variable before a command is written for a shell; lit's own wants `env`

@@ -1,4 +1,4 @@
-"""MLIR's generic text as a tree: read, written, and changed so that MLIR still reads it."""
+"""MLIR's generic text as a tree: parsed, printed, and changed so that MLIR still parses it."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ module attributes {"ttg.num-warps" = 4 : i32} {
 
 
 def generic(text: str) -> str:
-    (found,) = generic_texts([text], seconds=30)
-    return found
+    (generic_text,) = generic_texts([text], seconds=30)
+    return generic_text
 
 
 def is_ir(text: str) -> bool:
@@ -50,13 +50,13 @@ def is_ir(text: str) -> bool:
 
 @pytest.fixture(scope="module")
 def texts(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """What enters every tenth pass of a kernel for two vendors, in generic form."""
+    """The input of every tenth pass of a kernel for two vendors, in generic form."""
     run = recorded_passes(tmp_path_factory.mktemp("runs"), ("matmul", "sm_90"), ("matmul", "gfx942"))
     blobs = {one.before for kernel in run.records(Compilation) for one in passes_of(run, kernel)[::10]}
     return generic_texts([run.text(blob) for blob in sorted(blobs)], seconds=60)
 
 
-def test_what_is_read_and_written_is_to_mlir_what_it_was(texts: list[str]) -> None:
+def test_parsed_and_printed_text_is_the_same_ir_to_mlir(texts: list[str]) -> None:
     again = generic_texts([printed(parsed(text)) for text in texts], seconds=60)
 
     assert len(texts) > 8
@@ -107,7 +107,7 @@ def test_a_loop_and_a_branch_are_replaced_by_their_bodies() -> None:
     assert is_ir(printed(module))
 
 
-def test_what_a_loop_carries_is_dropped() -> None:
+def test_values_that_a_loop_carries_are_dropped() -> None:
     module = parsed(generic(LOOP))
     make_unique(module)
     (loop,) = [one for one in edits.inner_operations(module) if one.name == "scf.for"]
@@ -130,16 +130,16 @@ def test_an_operation_is_replaced_by_its_operand_or_by_a_constant() -> None:
     assert "math.exp" not in printed(module)
 
 
-def test_ir_is_reduced_to_what_the_predicate_asks_for() -> None:
+def test_ir_is_reduced_to_what_the_predicate_needs() -> None:
     asked: list[str] = []
 
     def holds(text: str) -> bool:
         asked.append(text)
         return '"math.exp"' in text and "tensor<" in text and is_ir(text)
 
-    found = reduced(generic(LOOP), holds)
+    remaining = reduced(generic(LOOP), holds)
 
-    assert size(found)[0] == 1
-    assert holds(found)
-    assert "arg_attrs" not in found and "128" not in found
+    assert size(remaining)[0] == 1
+    assert holds(remaining)
+    assert "arg_attrs" not in remaining and "128" not in remaining
     assert len(asked) < 150

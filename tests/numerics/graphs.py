@@ -1,4 +1,4 @@
-"""Random graphs of pointwise operators, reductions, views and in-place operators, each step as a function."""
+"""Random graphs of pointwise operators, reductions, views and in-index operators, each step as a function."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ class Step:
     operation: str
     first: int
     second: int
-    number: float  # a constant of the program
-    place: int  # an index of it
+    number: float  # a constant of the operation
+    index: int
 
 
 def _put(x: Tensor, y: Tensor, s: Step) -> Tensor:
     x = x.clone()
-    x[s.place % ROWS].add_(y[0], alpha=s.number)
+    x[s.index % ROWS].add_(y[0], alpha=s.number)
     return x
 
 
 def _cumulated(x: Tensor, y: Tensor, s: Step) -> Tensor:
     x = x.clone(memory_format=torch.contiguous_format)
-    x.view(-1)[s.place : s.place + 8].mul_(s.number)
+    x.view(-1)[s.index : s.index + 8].mul_(s.number)
     return x * y.sigmoid()
 
 
@@ -54,10 +54,10 @@ OPERATIONS: dict[str, Callable[[Tensor, Tensor, Step], Tensor]] = {
     "matmul": lambda x, y, s: x @ (y.t() @ x) * (s.number / ROWS),
     "cumsum": lambda x, y, s: x.cumsum(-1) * s.number / COLUMNS,
     "transpose": lambda x, y, s: (x.t() * s.number).contiguous().t(),
-    "roll": lambda x, y, s: x.roll(s.place % COLUMNS, 1) * s.number,
+    "roll": lambda x, y, s: x.roll(s.index % COLUMNS, 1) * s.number,
     "where": lambda x, y, s: torch.where(x > 0, x * s.number, y),
-    "gather": lambda x, y, s: x.gather(1, (torch.arange(COLUMNS).expand(ROWS, -1) + s.place) % COLUMNS) + y,
-    "masked": lambda x, y, s: x * (torch.arange(COLUMNS) < 8 + s.place % 8) + s.number,
+    "gather": lambda x, y, s: x.gather(1, (torch.arange(COLUMNS).expand(ROWS, -1) + s.index) % COLUMNS) + y,
+    "masked": lambda x, y, s: x * (torch.arange(COLUMNS) < 8 + s.index % 8) + s.number,
     "put": _put,
     "cumulated": _cumulated,
 }  # fmt: skip
@@ -79,13 +79,13 @@ def graph(seed: int) -> Graph:
 def faulty(graph: Graph, seed: int) -> Graph:
     """The graph with one planted fault: another constant, operator, index or mask in its last step."""
     rng, last = random.Random(seed), graph[-1]
-    kind = rng.choice(["constant", "operator", "place"])
+    kind = rng.choice(["constant", "operator", "index"])
     if kind == "constant":
         last = replace(last, number=last.number * 1.25)
     elif kind == "operator":
         last = replace(last, operation=rng.choice([name for name in OPERATIONS if name != last.operation]))
     else:
-        last = replace(last, place=last.place + 1)
+        last = replace(last, index=last.index + 1)
     return [*graph[:-1], last]
 
 
@@ -95,7 +95,7 @@ def inputs(seed: int, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
 
 
 def run(graph: Graph, x: Tensor, y: Tensor) -> list[Tensor]:
-    """Every value of the graph behind the two inputs."""
+    """Every value of the graph except the two inputs."""
     values = [x, y]
     for step in graph:
         values.append(OPERATIONS[step.operation](values[step.first], values[step.second], step))

@@ -1,4 +1,4 @@
-"""Whether a compiled case agrees with eager: in all of its results, the worst named first."""
+"""Whether a compiled case agrees with eager in all of its results; the worst result is named first."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ X = torch.arange(4.0)
 
 
 def outcome(actual: Any, expected: Any) -> tuple[str, str]:
-    found = judged(facts_of(actual, "output"), facts_of(expected, "output"))
-    return found.status, found.detail
+    verdict = judged(facts_of(actual, "output"), facts_of(expected, "output"))
+    return verdict.status, verdict.detail
 
 
-def test_what_is_within_the_tolerances_of_assert_close_agrees() -> None:
+def test_results_within_the_tolerances_of_assert_close_agree() -> None:
     assert outcome(X + 1e-6, X) == ("passed", "the result agrees with eager")
     assert outcome((X, 0.1 + 1e-8), (X, 0.1)) == ("passed", "all 2 results agree with eager")
 
 
 @pytest.mark.parametrize(
-    ("actual", "expected", "told"),
+    ("actual", "expected", "beginning"),
     [
         (X, None, "output: compiled gives a tensor of torch.float32, eager gives None"),
         (X.double(), X, "output: The values for attribute 'dtype' do not match"),
@@ -41,10 +41,10 @@ def test_what_is_within_the_tolerances_of_assert_close_agrees() -> None:
         ("a", "b", "output: compiled gives 'a', eager gives 'b'"),
     ],
 )
-def test_another_structure_or_value_disagrees(actual: object, expected: object, told: str) -> None:
+def test_a_different_structure_or_value_disagrees(actual: object, expected: object, beginning: str) -> None:
     status, detail = outcome(actual, expected)
 
-    assert (status, detail[: len(told)]) == ("differs", told)
+    assert (status, detail[: len(beginning)]) == ("differs", beginning)
 
 
 def test_the_worst_result_comes_first_and_a_handful_of_others_is_named() -> None:
@@ -63,17 +63,17 @@ def test_a_nan_where_eager_has_none_is_worse_than_any_number() -> None:
     assert detail.startswith("output[1]: ") and detail.endswith("; also output[0]")
 
 
-def test_what_cannot_be_compared_is_named() -> None:
+def test_results_that_cannot_be_compared_are_named() -> None:
     facts = facts_of(X, "output") | {"output.lock": Uncomparable("lock", "")}
 
     assert judged(facts, facts).detail == "the result agrees with eager; not compared: output.lock"
 
 
-def test_nothing_is_not_said_to_agree() -> None:
+def test_a_case_without_results_does_not_agree() -> None:
     assert "nothing was compared with eager" in outcome(None, None)[1]
 
 
-def test_an_optimizer_whose_step_was_compiled_is_no_disagreement() -> None:
+def test_the_state_of_an_optimizer_with_a_compiled_step_is_no_disagreement() -> None:
     eager = {"output": X, "stepped Adam.state": Container("dict", ())}
     compiled = {"output": X}
 

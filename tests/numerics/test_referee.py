@@ -1,4 +1,4 @@
-"""What a case's outcome says where compiled and eager differ: rounding, random numbers, or a fault."""
+"""The verdict on results of compiled code that differ from eager: rounding, random numbers, or a fault."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def outcome(runs: Path, what: str, *, referee: bool = True) -> Outcome:
 
 @contextmanager
 def fault(change: Callable[[torch.fx.Node], None]) -> Iterator[None]:
-    """A graph pass of Inductor's that is wrong."""
+    """Installs a faulty graph pass in Inductor."""
 
     def apply(graph: torch.fx.Graph) -> None:
         for node in graph.nodes:
@@ -53,38 +53,38 @@ def another_function(node: torch.fx.Node) -> None:
 
 @pytest.mark.parametrize("what", ["attention", "embedding"])
 def test_rounding_is_no_difference(what: str, tmp_path: Path) -> None:
-    found = outcome(tmp_path, what)
+    verdict = outcome(tmp_path, what)
 
-    assert found.status == "passed", found.detail
-    assert " within rounding, " in found.detail
+    assert verdict.status == "passed", verdict.detail
+    assert " within rounding, " in verdict.detail
 
 
-def test_fixed_tolerances_take_the_same_rounding_for_a_difference(tmp_path: Path) -> None:
+def test_fixed_tolerances_report_the_same_rounding_as_a_difference(tmp_path: Path) -> None:
     assert outcome(tmp_path, "attention", referee=False).status == "differs"
 
 
 def test_other_random_numbers_are_no_difference(tmp_path: Path) -> None:
-    found = outcome(tmp_path, "dropout")
+    verdict = outcome(tmp_path, "dropout")
 
-    assert found.status == "passed", found.detail
-    assert "other random numbers than eager's in output, grad of input 0" in found.detail
+    assert verdict.status == "passed", verdict.detail
+    assert "other random numbers than eager's in output, grad of input 0" in verdict.detail
 
 
-def test_a_wrong_constant_is_found_behind_other_random_numbers(tmp_path: Path) -> None:
+def test_a_wrong_constant_is_detected_despite_different_random_numbers(tmp_path: Path) -> None:
     with fault(another_constant):
-        found = outcome(tmp_path, "dropout")
+        verdict = outcome(tmp_path, "dropout")
 
-    assert found.status == "differs"
-    assert "compiled is off" in found.detail
+    assert verdict.status == "differs"
+    assert "compiled is off" in verdict.detail
 
 
 def test_a_mutated_input_is_judged_like_a_result(tmp_path: Path) -> None:
     with fault(another_function):
-        found = outcome(tmp_path, "mutated")
+        verdict = outcome(tmp_path, "mutated")
 
-    assert found.status == "differs"
-    assert found.detail.startswith("input 1 afterwards: compiled is off: [")
-    assert "where exact arithmetic gives" in found.detail
+    assert verdict.status == "differs"
+    assert verdict.detail.startswith("input 1 afterwards: compiled is off: [")
+    assert "where exact arithmetic gives" in verdict.detail
 
 
 def test_a_case_that_keeps_state_has_no_reference(tmp_path: Path) -> None:
@@ -92,15 +92,16 @@ def test_a_case_that_keeps_state_has_no_reference(tmp_path: Path) -> None:
     experiment = Experiment(device.load(str(DATA / "leaking.py")), device, 0)
     writer = store.create(tmp_path, INFO)
 
-    found = record(experiment, LaunchRecorder(writer), lambda stage: None, passes=None)
+    verdict = record(experiment, LaunchRecorder(writer), lambda stage: None, passes=None)
 
-    assert found.status == "differs"
+    assert verdict.status == "differs"
     assert (
-        "output has no reference, because of eager itself: repeated, it gives another result" in found.detail
+        "output has no reference, because of eager itself: repeated, it gives another result"
+        in verdict.detail
     )
 
 
-def test_where_all_bits_are_equal_nothing_runs_in_float64(tmp_path: Path) -> None:
-    found = outcome(tmp_path, "integers")
+def test_bitwise_equal_results_need_no_run_in_float64(tmp_path: Path) -> None:
+    verdict = outcome(tmp_path, "integers")
 
-    assert found == Outcome("passed", "the result agrees with eager")
+    assert verdict == Outcome("passed", "the result agrees with eager")

@@ -1,4 +1,4 @@
-"""Who is off: right programs that round elsewhere are accused of nothing, and planted faults are found."""
+"""Right programs that round differently are accused of nothing; planted faults are detected."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SEEDS = range(40)
 
 @functools.cache
 def judged(seed: int) -> tuple[list[Judged], Judged | None]:
-    """Every value of a graph whose operators are taken apart; and its last one with a planted fault.
+    """Every value of a graph with decomposed operators, and its last value with a planted fault.
 
     None: the fault changes no bit.
     """
@@ -38,12 +38,12 @@ def judged(seed: int) -> tuple[list[Judged], Judged | None]:
 
 
 def explained(fault: Judged) -> bool:
-    """Whether rounding moves results about as far as the fault does."""
+    """True if rounding moves results about as far as the fault does."""
     return fault.compiled.farthest <= fault.compiled.limit and fault.verdict == "within rounding"
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_operators_taken_apart_are_within_rounding_and_a_fault_is_not(seed: int) -> None:
+def test_decomposed_operators_are_within_rounding_and_a_fault_is_not(seed: int) -> None:
     right, fault = judged(seed)
 
     assert {one.verdict for one in right} <= {"within rounding", "eager is off"}
@@ -63,7 +63,7 @@ def expected(exact: torch.Tensor, spread: float = 0.0, missing: tuple[str, ...] 
 X = torch.linspace(1, 2, 64)
 
 
-def test_eager_is_off_where_compiled_is_not() -> None:
+def test_eager_is_accused_if_only_compiled_is_exact() -> None:
     assert judge(X, X * 1.1, expected(X)).verdict == "eager is off"
 
 
@@ -78,16 +78,16 @@ def test_the_element_that_is_farthest_is_named_with_its_exact_value() -> None:
     assert judged.exact == pytest.approx(float(X[21]))
 
 
-def test_both_that_are_as_far_away_accuse_nobody() -> None:
+def test_eager_and_compiled_equally_far_from_the_reference_are_both_off() -> None:
     assert judge(X * 1.001, X * 1.0012, expected(X)).verdict == "both are off"
 
 
-def test_without_a_reference_nobody_is_accused() -> None:
+def test_without_a_reference_neither_result_is_accused() -> None:
     assert judge(X * 2, X, expected(X, missing=("aten::custom",))).verdict == "no reference"
 
 
 @pytest.mark.parametrize("value", [torch.nan, torch.inf, -torch.inf])
-def test_a_value_that_is_no_number_is_off_unless_it_is_exact(value: float) -> None:
+def test_a_nan_or_infinity_is_wrong_unless_the_reference_has_it_too(value: float) -> None:
     wrong, exact = X.clone(), X.clone()
     wrong[3] = value
     assert judge(wrong, X, expected(X)).verdict == "compiled is off"
@@ -96,13 +96,13 @@ def test_a_value_that_is_no_number_is_off_unless_it_is_exact(value: float) -> No
     assert judge(wrong, wrong, expected(exact)).verdict == "within rounding"
 
 
-def test_what_overflows_its_dtype_is_exact() -> None:
+def test_a_value_that_overflows_its_dtype_is_exact() -> None:
     large = torch.tensor([1e5, 2.0])
 
     assert judge(large.half(), large.half(), expected(large)).verdict == "within rounding"
 
 
-def test_integers_are_exact_but_where_rounding_decides() -> None:
+def test_integers_are_exact_unless_rounding_decides_them() -> None:
     eager, compiled = torch.tensor([1, 2, 3]), torch.tensor([1, 2, 4])
     certain = Expected(eager, torch.zeros(3, dtype=torch.float64))
     undecided = Expected(eager, torch.tensor([0.0, 0.0, 1.0], dtype=torch.float64))

@@ -1,4 +1,4 @@
-"""A program followed in float64: views, in-place operators, gradients, and what has no float64."""
+"""A program evaluated in float64 next to its own dtype: views, in-place operators, gradients, and gaps."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tracing.numerics.shadow import Shadow
 
 
 def followed(program: Callable[..., Any], *inputs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """What the program gives, and what it gives in float64."""
+    """The results of a program, and its results in float64."""
     shadow = Shadow()
     with shadow:
         result = program(*inputs)
@@ -42,7 +42,7 @@ PROGRAMS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 
 @pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_it_is_what_the_program_gives_of_float64_inputs(name: str, dtype: torch.dtype) -> None:
+def test_the_shadow_equals_the_program_on_float64_inputs(name: str, dtype: torch.dtype) -> None:
     if name == "complex" and dtype == torch.bfloat16:
         pytest.skip("torch.fft has no bfloat16")
     x = torch.randn(6, 16, generator=torch.Generator().manual_seed(0)).to(dtype)
@@ -51,6 +51,16 @@ def test_it_is_what_the_program_gives_of_float64_inputs(name: str, dtype: torch.
 
     assert exact.dtype == torch.float64 and result.dtype == dtype
     torch.testing.assert_close(exact, PROGRAMS[name](x.double()), rtol=1e-12, atol=1e-12)
+
+
+def test_integers_read_as_integers_of_another_size_are_exact() -> None:
+    x = torch.tensor([1, -2, 1 << 40])
+    shadow = Shadow()
+    with shadow:
+        result = (x * 3).view(torch.int32) + 1
+
+    assert torch.equal(shadow.of(result), (x * 3).view(torch.int32) + 1)
+    assert shadow.missing(result) == frozenset()
 
 
 def test_gradients_and_updates_are_followed() -> None:
@@ -78,33 +88,33 @@ def expected(program: Callable[[], torch.Tensor]) -> Expected:
     return reference(lambda: {"output": program()}, samples=3)["output"]
 
 
-def test_random_numbers_are_those_of_the_program() -> None:
+def test_the_shadow_uses_the_random_numbers_of_the_program() -> None:
     def program() -> torch.Tensor:
         torch.manual_seed(0)
         return functional.dropout(torch.ones(64), 0.5) + torch.rand(64)
 
-    found = expected(program)
+    reference = expected(program)
 
-    assert found.drawn
-    torch.testing.assert_close(found.exact.float(), program())
+    assert reference.drawn
+    torch.testing.assert_close(reference.exact.float(), program())
 
 
 @torch.library.custom_op("shadow_tests::halved", mutates_args=())
 def halved(x: torch.Tensor) -> torch.Tensor:
-    """An operator that takes float32 alone."""
+    """An operator that accepts float32 only."""
     if x.dtype != torch.float32:
         raise NotImplementedError
     return x / 2
 
 
-def test_an_operator_without_float64_is_named_by_what_depends_on_it() -> None:
+def test_a_result_names_the_operator_without_float64_that_it_depends_on() -> None:
     x = torch.randn(8)
 
     assert expected(lambda: halved(x) + 1).missing == ("shadow_tests::halved",)
     assert expected(lambda: x + 1).missing == ()
 
 
-def test_a_higher_order_operator_is_named_by_what_depends_on_it() -> None:
+def test_a_result_names_the_higher_order_operator_that_it_depends_on() -> None:
     from torch.nn.attention.flex_attention import flex_attention
 
     q = torch.randn(1, 1, 16, 16)
@@ -112,7 +122,7 @@ def test_a_higher_order_operator_is_named_by_what_depends_on_it() -> None:
     assert expected(lambda: flex_attention(q, q, q) * 2).missing == ("flex_attention",)
 
 
-def test_spread_is_what_rounding_may_do() -> None:
+def test_spread_bounds_the_effect_of_rounding() -> None:
     x = torch.tensor([1.0, 1e8])
 
     spread = expected(lambda: (x + 1.0) - x).spread
@@ -121,7 +131,7 @@ def test_spread_is_what_rounding_may_do() -> None:
     assert spread[1] > 1
 
 
-def test_what_is_only_moved_has_no_spread_beyond_that_of_the_inputs() -> None:
+def test_moving_data_adds_no_spread() -> None:
     x = torch.randn(32, dtype=torch.bfloat16)
 
     def moved() -> torch.Tensor:

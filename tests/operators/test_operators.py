@@ -1,4 +1,4 @@
-"""Operators outside of Triton: which are seen, what they read and write, and that torch.compile goes on."""
+"""Operators outside of Triton: which are intercepted, and what they read and write, compiled or not."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from tracing.virtual_gpu import virtual_gpu
 
 
 class Calls:
-    """Every operator passed on, with the storages of what it read and wrote, in order."""
+    """A listener that keeps every operator, in order, with the storages that it read and wrote."""
 
     def __init__(self) -> None:
         self.read: list[tuple[str, list[int]]] = []
-        self.told: list[tuple[str, list[int]]] = []
+        self.wrote: list[tuple[str, list[int]]] = []
 
     def before(self, effect: Effect, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[int]:
         return [address(tensor) for tensor in effect.read(args, kwargs)]
@@ -32,17 +32,17 @@ class Calls:
         if written := effect.written(args, kwargs, result):
             self.read.append((effect.name, before))
             if not (effect.allocates or effect.resizes):
-                self.told.append((effect.name, [address(tensor) for tensor in written]))
+                self.wrote.append((effect.name, [address(tensor) for tensor in written]))
 
     @property
     def names(self) -> list[str]:
-        return [name for name, _ in self.told]
+        return [name for name, _ in self.wrote]
 
     def writer(self, tensor: Any) -> str | None:
-        """Who wrote its storage last."""
+        """The operator that wrote the tensor's storage last."""
         storage = address(tensor)
-        found = [name for name, storages in self.told if storage in storages]
-        return found[-1] if found else None
+        writers = [name for name, storages in self.wrote if storage in storages]
+        return writers[-1] if writers else None
 
 
 def address(tensor: Any) -> int:
@@ -50,7 +50,7 @@ def address(tensor: Any) -> int:
 
 
 class Readers:
-    """A listener of launches that asks who wrote each argument before the kernel reads it."""
+    """A launch listener that looks up the writer of each argument before the kernel reads it."""
 
     def __init__(self, calls: Calls) -> None:
         self.calls = calls
@@ -63,15 +63,15 @@ class Readers:
     def after(self, token: None) -> None: ...
 
 
-# ---- what is told ----
+# ---- writes ----
 
 
-def test_a_copy_of_the_host_program_is_told_with_the_tensor_that_it_wrote() -> None:
+def test_a_copy_of_the_host_program_is_passed_on_with_the_tensor_that_it_wrote() -> None:
     calls, x = Calls(), torch.zeros(3)
     with Operators(calls):
         x.copy_(torch.ones(3))
 
-    assert calls.told[-1] == ("aten::copy_", [address(x)])
+    assert calls.wrote[-1] == ("aten::copy_", [address(x)])
 
 
 def test_an_output_argument_and_a_new_tensor_are_both_written() -> None:
@@ -89,10 +89,10 @@ def test_all_tensors_of_a_list_are_written() -> None:
     with Operators(calls):
         torch._foreach_add_(tensors, 1.0)
 
-    assert calls.told == [("aten::_foreach_add_.Scalar", [address(tensor) for tensor in tensors])]
+    assert calls.wrote == [("aten::_foreach_add_.Scalar", [address(tensor) for tensor in tensors])]
 
 
-def test_an_operator_of_another_library_is_told_by_its_own_name() -> None:
+def test_an_operator_of_another_library_has_its_own_name() -> None:
     with torch.library._scoped_library("tracing_test", "FRAGMENT") as library:
         library.define("clear(Tensor(a!) x) -> ()")
         library.impl("clear", lambda x: x.numpy().fill(0), "CPU")
@@ -100,7 +100,7 @@ def test_an_operator_of_another_library_is_told_by_its_own_name() -> None:
         with Operators(calls):
             torch.ops.tracing_test.clear(x)
 
-    assert calls.told == [("tracing_test::clear", [address(x)])]
+    assert calls.wrote == [("tracing_test::clear", [address(x)])]
 
 
 def test_a_collective_writes_its_first_argument_though_its_schema_does_not_say_so() -> None:
@@ -125,7 +125,7 @@ def test_batch_norm_writes_its_running_statistics_in_training_only(training: boo
     assert calls.writer(mean) == ("aten::native_batch_norm" if training else None)
 
 
-def test_gradients_are_told_with_the_operators_of_the_backward_pass() -> None:
+def test_gradients_are_written_by_operators_of_the_backward_pass() -> None:
     x = torch.ones(3, 2, requires_grad=True)
     loss = (x @ torch.ones(2, 3)).sum()
     calls = Calls()
@@ -136,27 +136,27 @@ def test_gradients_are_told_with_the_operators_of_the_backward_pass() -> None:
     assert calls.writer(x.grad) == "aten::mm"
 
 
-def test_a_subclass_is_told_as_the_plain_tensors_inside_of_it() -> None:
+def test_a_subclass_is_passed_on_as_the_plain_tensors_inside_of_it() -> None:
     a, b = torch.ones(2), torch.ones(2)
     calls = Calls()
     with Operators(calls):
         TwoTensor(a, b).mul_(2)
 
-    assert calls.told == [("aten::mul_.Tensor", [address(a)]), ("aten::mul_.Tensor", [address(b)])]
+    assert calls.wrote == [("aten::mul_.Tensor", [address(a)]), ("aten::mul_.Tensor", [address(b)])]
 
 
-# ---- what an operator reads ----
+# ---- reads ----
 
 
 def reads(call: Callable[[], object]) -> list[tuple[str, list[int]]]:
-    """What each operator read that a call makes."""
+    """The tensors that each operator of a call read."""
     calls = Calls()
     with Operators(calls):
         call()
     return calls.read
 
 
-def test_an_operator_reads_its_tensor_arguments_also_those_in_lists_and_keywords() -> None:
+def test_an_operator_reads_its_tensor_arguments_including_lists_and_keywords() -> None:
     x, y, index = torch.ones(3), torch.ones(3), torch.tensor([0, 1])
 
     assert reads(lambda: torch.cat([x, y])) == [("aten::cat", [address(x), address(y)])]
@@ -166,7 +166,7 @@ def test_an_operator_reads_its_tensor_arguments_also_those_in_lists_and_keywords
     ]
 
 
-def test_what_an_operator_replaces_as_a_whole_it_has_not_read() -> None:
+def test_a_tensor_that_an_operator_overwrites_completely_is_not_read() -> None:
     x, y, out = torch.ones(3), torch.ones(3), torch.empty(3)
 
     assert reads(lambda: out.copy_(x)) == [("aten::copy_", [address(x)])]
@@ -179,13 +179,13 @@ def test_what_an_operator_replaces_as_a_whole_it_has_not_read() -> None:
     assert reads(lambda: torch.zeros_like(x)) == [("aten::zeros_like", [])]
 
 
-def test_what_an_operator_updates_in_place_it_has_read() -> None:
+def test_a_tensor_that_an_operator_updates_in_place_is_read() -> None:
     x, y = torch.ones(3), torch.ones(3)
 
     assert reads(lambda: x.add_(y)) == [("aten::add_.Tensor", [address(x), address(y)])]
 
 
-def test_a_tensor_made_of_numbers_is_written_by_nobody_else() -> None:
+def test_a_tensor_made_of_numbers_has_one_writer() -> None:
     calls = Calls()
     with Operators(calls):
         x = torch.tensor([1, 2])
@@ -196,7 +196,7 @@ def test_a_tensor_made_of_numbers_is_written_by_nobody_else() -> None:
 # ---- threads ----
 
 
-def test_operators_of_a_thread_that_the_program_starts_are_seen() -> None:
+def test_operators_of_a_thread_that_the_program_starts_are_passed_on() -> None:
     calls = Calls()
     mode = Operators(calls)
     with mode, mode.carried():
@@ -207,7 +207,7 @@ def test_operators_of_a_thread_that_the_program_starts_are_seen() -> None:
     assert calls.names == ["aten::ones", "aten::add_.Tensor"]
 
 
-def test_a_thread_that_outlives_the_mode_is_seen_no_longer() -> None:
+def test_operators_of_a_thread_that_outlives_the_mode_are_not_passed_on() -> None:
     calls, go = Calls(), threading.Event()
     mode = Operators(calls)
     with mode, mode.carried():
@@ -216,11 +216,11 @@ def test_a_thread_that_outlives_the_mode_is_seen_no_longer() -> None:
     go.set()
     thread.join()
 
-    assert calls.told == []
+    assert calls.wrote == []
     assert torch.utils._python_dispatch._len_torch_dispatch_stack() == 0
 
 
-# ---- what is not ----
+# ---- no writes ----
 
 
 def test_views_and_uninitialised_tensors_are_not_written() -> None:
@@ -231,7 +231,7 @@ def test_views_and_uninitialised_tensors_are_not_written() -> None:
         torch.empty(3).new_empty(2).resize_(5)
         torch.empty_like(x).t_()
 
-    assert calls.told == []
+    assert calls.wrote == []
 
 
 def test_in_inference_mode_a_composite_operator_writes_only_what_it_copied() -> None:
@@ -245,7 +245,7 @@ def test_in_inference_mode_a_composite_operator_writes_only_what_it_copied() -> 
     assert calls.writer(y) == "aten::reshape"
 
 
-def test_what_a_recorder_does_itself_is_not_told() -> None:
+def test_operators_of_a_recorder_are_not_passed_on() -> None:
     x, calls = torch.ones(3), Calls()
     with Operators(calls):
         with hooks.hidden():
@@ -253,7 +253,7 @@ def test_what_a_recorder_does_itself_is_not_told() -> None:
         with torch._C._DisableTorchDispatch():
             x + 1
 
-    assert calls.told == []
+    assert calls.wrote == []
 
 
 def test_operators_of_the_listener_itself_are_not_passed_on() -> None:
@@ -275,13 +275,13 @@ def test_an_operator_that_raises_wrote_nothing_and_the_mode_is_left() -> None:
         torch.mm(torch.empty(2, 3), torch.empty(2, 3))
     torch.ones(3)
 
-    assert calls.told == []
+    assert calls.wrote == []
 
 
 # ---- with torch.compile ----
 
 
-def test_who_wrote_what_a_compiled_kernel_reads_is_known_forward_and_backward() -> None:
+def test_the_writer_of_a_compiled_kernels_input_is_known_forward_and_backward() -> None:
     x, w = torch.randn(4, 8), torch.randn(8, 8, requires_grad=True)
     calls = Calls()
     readers = Readers(calls)
@@ -291,7 +291,7 @@ def test_who_wrote_what_a_compiled_kernel_reads_is_known_forward_and_backward() 
         y.backward(torch.ones_like(y))
 
     assert "aten::mm.out" in readers.found[0].values()
-    assert any("aten::mm.out" in found.values() for found in readers.found[forward:])
+    assert any("aten::mm.out" in launch.values() for launch in readers.found[forward:])
     assert w.grad is not None
 
 
@@ -304,9 +304,9 @@ def test_a_fallback_of_inductor_is_known_as_the_writer() -> None:
     assert "aten::_cdist_forward" in readers.found[-1].values()
 
 
-def test_compiling_tells_nothing_but_what_the_program_runs() -> None:
+def test_operators_of_the_compiler_are_not_passed_on() -> None:
     x, calls = torch.randn(8), Calls()
     with virtual_gpu(), Operators(calls):
         torch.compile(lambda x: torch.sin(x) + 1)(x)
 
-    assert calls.told == []
+    assert calls.wrote == []

@@ -1,4 +1,4 @@
-"""What is perturbed in a run: it is chosen by a seed and written down, as is what could not be."""
+"""The perturbations of a run: chosen by a seed, and recorded, as are those that could not be made."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ from tracing.perturb.perturbation import Perturbation
 from tracing.store import Run
 from tracing.virtual_gpu import virtual_gpu
 
-SITE: Any = None  # a delay asks nothing of the kernel
+SITE: Any = None  # a delay does not depend on the kernel
 
 
 def held_back(delays: Delays, launches: int) -> list[int]:
-    """Which of so many launches waited."""
-    found = []
+    """The indices of the launches that waited."""
+    waited = []
     for index in range(launches):
         before = delays.counts["launch"]
         delays.before(SITE, (), 0, None)
-        found += [index] * (delays.counts["launch"] - before)
-    return found
+        waited += [index] * (delays.counts["launch"] - before)
+    return waited
 
 
-def test_a_seed_holds_back_the_same_launches_each_time_and_another_seed_others() -> None:
+def test_a_seed_delays_the_same_launches_each_time_and_another_seed_delays_others() -> None:
     first, again, other = (held_back(Delays(seed), 60) for seed in (1, 1, 2))
 
     assert first == again != other
     assert 2 < len(first) < 30
 
 
-def test_a_run_that_is_not_perturbed_waits_for_nothing() -> None:
+def test_a_run_that_is_not_perturbed_delays_no_launch() -> None:
     assert held_back(Delays(None), 200) == []
 
 
@@ -50,16 +50,16 @@ def perturbed(folder: Path, run: int, virtual: bool = True) -> dict[str, Perturb
     return {one.what: one for one in Run(writer.path).records(Perturbed)}
 
 
-def test_a_run_says_what_was_perturbed_in_it_and_what_could_not_be(tmp_path: Path) -> None:
-    found = perturbed(tmp_path, 1)
+def test_a_run_records_its_perturbations_and_those_that_could_not_be_made(tmp_path: Path) -> None:
+    perturbation = perturbed(tmp_path, 1)
 
-    assert {what: one.how for what, one in found.items()} == {
+    assert {what: one.how for what, one in perturbation.items()} == {
         "memory": "0xff",
         "programs": "order 1",
         "late stream": "",
         "delays": "0",
     }
-    assert found["late stream"].why_not == "the virtual GPU makes one launch after the other"
+    assert perturbation["late stream"].why_not == "the virtual GPU makes one launch after the other"
 
 
 def test_memory_and_winners_are_changed_in_turn(tmp_path: Path) -> None:
@@ -80,22 +80,22 @@ def fill(ptr, n, BLOCK: tl.constexpr):
     tl.store(ptr + offsets, offsets, mask=offsets < n)
 
 
-def test_another_configuration_wins_while_that_is_asked_for() -> None:
+def test_another_configuration_wins_while_requested() -> None:
     def chosen(winners: OtherWinners | None) -> int:
         with winners.active() if winners else nullcontext():
             fill[lambda meta: (triton.cdiv(100, meta["BLOCK"]),)](torch.empty(100), 100)
             return fill.best_config.kwargs["BLOCK"]
 
     with virtual_gpu():
-        found = [
+        blocks = [
             chosen(None),
             chosen(OtherWinners("slowest", 2)),
             chosen(OtherWinners("random", 4)),
             chosen(None),
         ]
 
-    assert (found[0], found[1], found[3]) == (32, 128, 32)
-    assert found[2] == chosen_by_chance(4)
+    assert (blocks[0], blocks[1], blocks[3]) == (32, 128, 32)
+    assert blocks[2] == chosen_by_chance(4)
 
 
 def chosen_by_chance(seed: int) -> int:

@@ -1,4 +1,4 @@
-"""A case is any file with build(device) -> Workload; what is not one is refused with one clear error."""
+"""A case is a file with build(device) -> Workload; any other file is refused with one clear error."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_a_case_is_found_by_path(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("name", "near"), [("sliu", "silu"), ("zzzz", "silu")])
-def test_an_unknown_case_names_near_ones_or_all(name: str, near: str) -> None:
+def test_an_unknown_case_is_refused_with_similar_ones_or_all(name: str, near: str) -> None:
     with pytest.raises(Problem) as problem:
         find_case(name)
 
@@ -52,12 +52,12 @@ def test_a_file_that_is_no_case_is_refused(tmp_path: Path, text: str, message: s
         load_case(write(tmp_path, text))
 
 
-def test_a_build_that_returns_something_else_is_refused(tmp_path: Path) -> None:
+def test_a_build_that_returns_no_workload_is_refused(tmp_path: Path) -> None:
     case = load_case(write(tmp_path, "def build(device):\n    return 3\n"))
 
     with pytest.raises(Problem, match="returned int, not a Workload"):
         build(case, "cpu")
 
 
-def test_every_case_of_the_repository_describes_itself() -> None:
+def test_every_case_of_the_repository_has_a_description() -> None:
     assert all(load_case(name).description for name in known_cases())

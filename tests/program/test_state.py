@@ -1,4 +1,4 @@
-"""What a case starts from and leaves: every tensor that its function reaches, by the name one reaches it."""
+"""The state that a case starts from and leaves: every tensor that its function reaches, by access path."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def named(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> list[str]:
     return sorted(reachable(Workload(fn, args, kwargs)).tensors)
 
 
-def test_a_module_has_parameters_buffers_and_what_it_holds_besides() -> None:
+def test_a_module_has_parameters_buffers_and_its_other_tensors() -> None:
     assert named(Model()) == sorted([*PARAMETERS, "buffer seen", "state history[0]"])
 
 
@@ -56,10 +56,10 @@ def test_a_closure_reaches_its_variables_and_globals() -> None:
         CACHE["calls"] += 1
         return model(x)
 
-    found = named(torch.compiler.disable(step))
+    reached = named(torch.compiler.disable(step))
 
-    assert "state CACHE['calls']" in found
-    assert "parameter model.head.weight" in found and "buffer model.seen" in found
+    assert "state CACHE['calls']" in reached
+    assert "parameter model.head.weight" in reached and "buffer model.seen" in reached
 
 
 def test_a_global_that_only_a_called_function_uses_is_reached() -> None:
@@ -69,7 +69,7 @@ def test_a_global_that_only_a_called_function_uses_is_reached() -> None:
     assert named(lambda: count()) == ["state count.CACHE['calls']"]
 
 
-def test_what_a_class_holds_and_what_its_methods_use_is_reached() -> None:
+def test_class_attributes_and_globals_of_methods_are_reached() -> None:
     class Counter:
         total = torch.zeros(1)
 
@@ -112,7 +112,7 @@ def test_a_module_given_as_an_argument_is_reached_through_it() -> None:
     assert named(lambda x: x, x={"a": [torch.ones(2)]}) == ["input x['a'][0]"]
 
 
-def test_variables_of_one_name_in_two_functions_are_two() -> None:
+def test_variables_of_one_name_in_two_functions_are_distinguished() -> None:
     def make(value: torch.Tensor) -> Callable[[], torch.Tensor]:
         return lambda: value
 
@@ -122,7 +122,7 @@ def test_variables_of_one_name_in_two_functions_are_two() -> None:
 
 
 def trained(lr: float = 0.5, schedule: bool = False) -> dict[str, Any]:
-    """What a step leaves whose optimizer is in the closure of the function."""
+    """The state after a step whose optimizer is in the function's closure."""
     torch.manual_seed(0)
     model = Model()
     optimizer = torch.optim.SGD(model.parameters(), lr, momentum=0.9)
@@ -140,7 +140,7 @@ def trained(lr: float = 0.5, schedule: bool = False) -> dict[str, Any]:
     return left_by(workload, optimizers)
 
 
-def test_a_training_step_leaves_gradients_parameters_and_the_state_of_its_optimizer() -> None:
+def test_a_training_step_results_in_gradients_parameters_and_optimizer_state() -> None:
     left = trained()
 
     assert {"grad of model.head.weight", "parameter model.head.weight", "input 0 afterwards"} <= left.keys()
@@ -148,7 +148,7 @@ def test_a_training_step_leaves_gradients_parameters_and_the_state_of_its_optimi
     assert left["optimizer.param_groups[0]['lr']"] == PlainValue("float", "0.5")
 
 
-def test_another_learning_rate_after_the_last_step_is_another_state() -> None:
+def test_a_different_learning_rate_after_the_last_step_is_a_different_state() -> None:
     assert trained(schedule=True)["optimizer.param_groups[0]['lr']"] == PlainValue("float", "0.25")
 
 
@@ -181,8 +181,8 @@ def test_parameters_that_only_an_optimizer_holds_are_results() -> None:
 
 def test_a_case_starts_from_its_arguments_its_state_and_the_random_generator() -> None:
     torch.manual_seed(7)
-    found = start_of(Workload(Model(), (torch.ones(2), 3.5), {"mode": "a"}))
+    start = start_of(Workload(Model(), (torch.ones(2), 3.5), {"mode": "a"}))
 
-    assert {"input 0", *PARAMETERS, "buffer seen", "torch's random generator"} <= found.keys()
-    assert found["input 1"] == PlainValue("float", "3.5")
-    assert found["input mode"] == PlainValue("str", "'a'")
+    assert {"input 0", *PARAMETERS, "buffer seen", "torch's random generator"} <= start.keys()
+    assert start["input 1"] == PlainValue("float", "3.5")
+    assert start["input mode"] == PlainValue("str", "'a'")

@@ -1,4 +1,4 @@
-"""The values that a result consists of: names, types, texts, and what cannot be compared."""
+"""The values that a result consists of: their names, types and texts, and those that cannot be compared."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ X = torch.ones(2)
         )]),
     ],
 )  # fmt: skip
-def test_values_are_named_as_one_would_reach_them(value: object, names: list[str]) -> None:
+def test_values_are_named_by_their_access_path(value: object, names: list[str]) -> None:
     assert list(facts_of(value, "output")) == names
 
 
@@ -98,25 +98,25 @@ def test_a_container_is_its_type_and_keys(value: object, kind: str, keys: tuple[
 
 
 @pytest.mark.parametrize("value", [threading.Lock(), object(), lambda: 0, torch.nn.Linear(1, 1), {X}, Plain])
-def test_what_has_no_equality_is_said_to_have_none(value: object) -> None:
+def test_an_object_without_equality_is_marked_as_incomparable(value: object) -> None:
     assert isinstance(facts_of(value, "output")["output"], Uncomparable)
 
 
-def test_an_object_that_contains_itself_has_an_end() -> None:
+def test_an_object_that_contains_itself_is_walked_once() -> None:
     value: list[Any] = [1]
     value.append(value)
 
     assert facts_of(value, "output")["output[1]"] == Uncomparable("list", "it contains itself")
 
 
-def test_a_long_text_is_kept_short_and_told_from_another() -> None:
+def test_a_long_text_is_shortened_and_still_distinguished_from_another() -> None:
     (one,), (other,) = (facts_of("x" * 5000 + end, "output").values() for end in "ab")
 
     assert one != other
     assert isinstance(one, PlainValue) and len(one.text) < 300
 
 
-def test_the_order_of_a_set_is_no_part_of_it() -> None:
+def test_the_order_of_a_set_does_not_matter() -> None:
     words = [str(n) for n in range(50)]
 
     assert facts_of(set(words), "output") == facts_of(set(reversed(words)), "output")

@@ -1,4 +1,4 @@
-"""The environment variables that a case reads are in its run, and in the command that records it again."""
+"""The environment variables that a case reads are recorded, and set by the command that records it anew."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
         return Run(Path(recorded(str(DATA / "reads.py"), tmp_path_factory.mktemp("runs"), "--no-passes")))
 
 
-def test_what_a_case_and_its_modules_read_is_recorded_at_import_build_and_run(run: Run) -> None:
+def test_variables_read_at_import_build_and_run_are_recorded(run: Run) -> None:
     assert {one.name: one.value for one in run.records(ReadVariable)} == {
         "SCALE": "0.5 ",
         "NEGATIVE": "",
@@ -41,14 +41,14 @@ def test_what_a_case_and_its_modules_read_is_recorded_at_import_build_and_run(ru
     }
 
 
-def test_a_secret_is_not_recorded_and_is_said_to_be_missing(run: Run) -> None:
+def test_a_secret_is_not_recorded_and_is_reported_as_missing(run: Run) -> None:
     assert not_recorded(run) == ("DB_PASSWORD",)
     assert all(b"hush" not in path.read_bytes() for path in run.path.glob("*.ndjson"))
     shown = tracing("show", str(run.path), runs=run.path.parent).stdout
     assert "DB_PASSWORD (not recorded)" in shown and "BIAS (not set)" in shown
 
 
-def test_the_command_that_records_again_gives_the_case_what_it_read(run: Run, tmp_path: Path) -> None:
+def test_the_command_that_records_anew_sets_the_variables(run: Run, tmp_path: Path) -> None:
     typed = join(recording(run, "--no-passes", "--runs", str(tmp_path)))
     assert typed.startswith("env -u BIAS 'SCALE=0.5 ' NEGATIVE= FAULT=1 tracing run ")
 
@@ -61,21 +61,21 @@ def test_the_command_that_records_again_gives_the_case_what_it_read(run: Run, tm
     assert differing_results(run, Run(Path(again.stdout.split()[-1]))) == ()
 
 
-def test_a_subprocess_is_given_them_too(run: Run) -> None:
+def test_a_subprocess_receives_the_variables_too(run: Run) -> None:
     own = environment.with_variables({**variables(run), "HOME": None})
 
     assert (own["FAULT"], "BIAS" in own, "HOME" in own) == ("1", False, False)
     assert command(run.info)[:2] == ["tracing", "run"]
 
 
-def test_what_torchrun_sets_is_not_in_the_command(tmp_path: Path) -> None:
+def test_variables_of_torchrun_are_not_in_the_command(tmp_path: Path) -> None:
     writer = new_run(tmp_path)
     writer.extend([ReadVariable("RANK", "1"), ReadVariable("TORCHELASTIC_RUN_ID", "x")])
 
     assert recording(Run(writer.path))[:2] == ["tracing", "run"]
 
 
-def test_what_reads_every_variable_reads_none_by_name(
+def test_reading_the_whole_environment_records_no_variable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ONE", "1")
@@ -94,7 +94,7 @@ def test_what_reads_every_variable_reads_none_by_name(
     assert list(Run(writer.path).records(ReadVariable)) == [ReadVariable("ONE", "1")]
 
 
-def test_what_installed_packages_read_is_not_the_cases() -> None:
+def test_variables_read_by_installed_packages_are_not_recorded() -> None:
     assert (
         not is_users(json.__file__) and not is_users(pytest.__file__) and not is_users(environment.__file__)
     )

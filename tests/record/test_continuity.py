@@ -1,4 +1,4 @@
-"""Nothing is unseen in an ordinary program: what is read is what the last recorded writer left."""
+"""An ordinary program has no unseen writer: each read has the bits of the last recorded write."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Touched(NamedTuple):
 
 
 def events(run: store.Run) -> Iterator[Touched]:
-    """What operators and launches of a run touched, in order."""
+    """The tensor accesses of a run's operators and launches, in program order."""
     (process,) = run.processes()
     written = {access.launch: access.written for access in run.records(Access)}
     operators = list(run.operators(process))
@@ -50,22 +50,22 @@ def events(run: store.Run) -> Iterator[Touched]:
 
 
 def unexplained(run: store.Run) -> tuple[int, list[tuple[Touched, Touched]]]:
-    """How many reads could be checked, and those that found something else than was left."""
+    """The number of reads that could be checked, and the reads whose bits are not those of the last write."""
     left: dict[int, list[Touched]] = {}
-    checked, found = 0, []
+    checked, changed = 0, []
     for event in events(run):
         known = left.setdefault(event.storage, [])
         if event.kind == "read":
             for one in known:
                 if one.meta == event.meta and one.bits and event.bits:
                     checked += 1
-                    found += [(one, event)] if one.bits != event.bits else []
+                    changed += [(one, event)] if one.bits != event.bits else []
             continue
         known[:] = [
             one for one in known if event.kind == "written" and _between(one.meta, event.meta) == "disjoint"
         ]
         known += [event] if event.kind == "written" else []
-    return checked, found
+    return checked, changed
 
 
 def _between(of: TensorMeta, to: TensorMeta) -> str:
@@ -97,7 +97,7 @@ def views() -> Callable[[], object]:
 
 
 @pytest.mark.parametrize("program", [training, views], ids=lambda program: program.__name__)
-def test_an_ordinary_program_has_no_unseen_writer_and_no_finding(
+def test_an_ordinary_program_has_no_unseen_writer_and_no_divergence(
     program: Callable[[], Callable[[], object]], tmp_path: Path
 ) -> None:
     writer = store.create(tmp_path, INFO)
@@ -106,15 +106,15 @@ def test_an_ordinary_program_has_no_unseen_writer_and_no_finding(
         with LaunchRecorder(writer, operators="digests"):
             call()
     run = store.Run(writer.path)
-    checked, found = unexplained(run)
+    checked, changed = unexplained(run)
 
-    assert found == []
+    assert changed == []
     assert checked > 0
     assert list(run.records(OutOfBounds)) == []
     assert [dict(access.uninitialised) for access in run.records(Access) if access.uninitialised] == []
 
 
-def test_a_write_of_the_host_is_the_only_thing_that_is_unexplained(tmp_path: Path) -> None:
+def test_a_write_of_the_host_is_the_only_unexplained_change(tmp_path: Path) -> None:
     writer = store.create(tmp_path, INFO)
     with virtual_gpu():
         compiled = torch.compile(lambda x: torch.sin(x))
@@ -123,6 +123,8 @@ def test_a_write_of_the_host_is_the_only_thing_that_is_unexplained(tmp_path: Pat
             compiled(x)
             ctypes.memset(x.data_ptr(), 1, 4)
             compiled(x)
-    _, found = unexplained(store.Run(writer.path))
+    _, changed = unexplained(store.Run(writer.path))
 
-    assert [(one.who, event.who) for one, event in found] == [("aten::mul_.Tensor", "triton_poi_fused_sin_0")]
+    assert [(one.who, event.who) for one, event in changed] == [
+        ("aten::mul_.Tensor", "triton_poi_fused_sin_0")
+    ]

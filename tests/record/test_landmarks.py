@@ -1,4 +1,4 @@
-"""Collectives as they are recorded: what they were given and left, when they have ended."""
+"""Collectives and parameters as recorded landmarks: the bits of their inputs and of their results."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def recorded(folder: Path, program: Callable[[], Any], **options: Any) -> store.
 
 
 def sides(run: store.Run) -> list[tuple[int, str, list[str]]]:
-    """What was digested, in order."""
+    """The recorded digests, in order."""
     lines = run.records(LandmarkDigests)
     return [(line.landmark, line.side, [one.bits for one in line.digests]) for line in lines]
 
@@ -45,7 +45,7 @@ def bits(*tensors: torch.Tensor) -> list[str]:
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])
-def test_an_all_reduce_in_place_has_the_bits_before_and_behind_it(asynchronous: bool, tmp_path: Path) -> None:
+def test_an_in_place_all_reduce_has_the_bits_before_and_after_it(asynchronous: bool, tmp_path: Path) -> None:
     x = torch.arange(4.0)
     before = bits(x)
     run = recorded(tmp_path, lambda: dist.all_reduce(x, async_op=asynchronous))
@@ -55,7 +55,7 @@ def test_an_all_reduce_in_place_has_the_bits_before_and_behind_it(asynchronous: 
     assert sides(run) == [(0, "inputs", before), (0, "results", bits(x))]
 
 
-def test_an_all_gather_leaves_its_list_of_outputs(tmp_path: Path) -> None:
+def test_an_all_gather_has_the_bits_of_its_list_of_outputs(tmp_path: Path) -> None:
     x, gathered = torch.arange(4.0), [torch.empty(4)]
     run = recorded(tmp_path, lambda: dist.all_gather(gathered, x))
 
@@ -68,7 +68,7 @@ def test_a_functional_collective_ends_where_the_program_waits(tmp_path: Path) ->
     def program() -> None:
         y = functional.all_reduce(x, "sum", dist.group.WORLD)
         dist.broadcast(x, 0)
-        y + 1  # it is waited for here
+        y + 1  # the program waits for the collective here
 
     run = recorded(tmp_path, program)
     names = [one.name for one in run.records(Landmark)]
@@ -77,7 +77,7 @@ def test_a_functional_collective_ends_where_the_program_waits(tmp_path: Path) ->
     assert [(number, side) for number, side, _ in sides(run)][-1] == (0, "results")
 
 
-def test_two_in_flight_are_told_apart_when_they_are_waited_for(tmp_path: Path) -> None:
+def test_two_collectives_in_flight_are_distinguished_when_the_program_waits(tmp_path: Path) -> None:
     x, y = torch.zeros(4), torch.ones(4)
 
     def program() -> None:
@@ -94,29 +94,29 @@ def test_without_digests_a_collective_is_recorded_without_bits(tmp_path: Path) -
     assert sides(run) == []
 
 
-def test_a_sparse_collective_has_no_bits_and_that_is_said(tmp_path: Path) -> None:
+def test_a_sparse_collective_has_no_bits_and_is_reported_as_not_covered(tmp_path: Path) -> None:
     run = recorded(tmp_path, lambda: dist.all_reduce(torch.eye(3).to_sparse()))
-    told = {record.what.split(" (")[0] for record in run.records(NotCovered)}
+    expected = {record.what.split(" (")[0] for record in run.records(NotCovered)}
 
-    assert "the bits of a collective or of parameters" in told
+    assert "the bits of a collective or of parameters" in expected
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "expected"),
     [
         ("c10d::allreduce_", True),
         ("_c10d_functional::wait_tensor", True),
-        ("c10d::send", False),  # to wait for it may wait for ever
+        ("c10d::send", False),  # waiting for it may block for ever
         ("c10d::barrier", False),
         ("_c10d_functional::_wrap_tensor_autograd", False),
         ("aten::add_", False),
     ],
 )
-def test_point_to_point_operators_and_wrappers_are_no_landmarks(name: str, told: bool) -> None:
-    assert is_collective(name) == told
+def test_point_to_point_operators_and_wrappers_are_no_landmarks(name: str, expected: bool) -> None:
+    assert is_collective(name) == expected
 
 
-def test_results_that_are_waited_for_one_by_one_are_all_there(tmp_path: Path) -> None:
+def test_results_that_the_program_waits_for_one_by_one_are_all_recorded(tmp_path: Path) -> None:
     x, y = torch.zeros(4), torch.ones(4)
 
     def program() -> None:

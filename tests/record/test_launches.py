@@ -1,4 +1,4 @@
-"""Which launches a run holds, and what it says of each: on the virtual GPU, whichever way they are made."""
+"""The launches of a run and their records, on the virtual GPU, for every kind of launcher."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def twice_kernel(x_ptr, BLOCK: tl.constexpr):
     tl.store(x_ptr + at, tl.load(x_ptr + at) * 2)
 
 
-# ---- what is launched ----
+# ---- launches ----
 
 
 def test_an_inductor_kernel_is_recorded_with_its_grid_roles_values_and_digests(
@@ -65,7 +65,7 @@ def test_an_inductor_kernel_is_recorded_with_its_grid_roles_values_and_digests(
     assert (result.after.bits, result.modified) == (digest(torch.compile(torch.sin)(x)).bits, True)
 
 
-def test_arguments_keep_their_names_around_a_constant(gpu: None, tmp_path: Path) -> None:
+def test_arguments_keep_their_names_next_to_a_constant(gpu: None, tmp_path: Path) -> None:
     x = torch.ones(100)
     (launch,) = recorded(tmp_path, lambda: added(x))
 
@@ -84,7 +84,7 @@ def test_a_kernel_has_its_hash_target_and_stages(gpu: None, tmp_path: Path) -> N
     assert {"ttir", "ttgir", "llir", "ptx", "cubin"} <= set(launch.kernel.stages)
 
 
-def test_benchmark_launches_of_an_autotuner_are_left_out(gpu: None, tmp_path: Path) -> None:
+def test_benchmark_launches_of_an_autotuner_are_not_recorded(gpu: None, tmp_path: Path) -> None:
     x, y = torch.ones(300), torch.empty(300)
     grid = lambda meta: (triton.cdiv(300, meta["BLOCK"]),)  # noqa: E731
     launches = recorded(tmp_path, lambda: [tuned_kernel[grid](x, y, 300) for _ in range(2)])
@@ -93,7 +93,7 @@ def test_benchmark_launches_of_an_autotuner_are_left_out(gpu: None, tmp_path: Pa
     assert all(launch.finished for launch in launches)
 
 
-def test_launches_of_the_backward_pass_are_told_from_those_of_the_forward(gpu: None, tmp_path: Path) -> None:
+def test_launches_of_the_backward_pass_are_marked_as_such(gpu: None, tmp_path: Path) -> None:
     x = torch.randn(100, requires_grad=True)
     launches = recorded(tmp_path, lambda: torch.compile(lambda x: x.sin().sum())(x).backward())
     phases = [launch.phase for launch in launches]
@@ -102,7 +102,7 @@ def test_launches_of_the_backward_pass_are_told_from_those_of_the_forward(gpu: N
     assert set(phases) == {"forward", "backward"}
 
 
-def test_an_interpreted_kernel_is_recorded_with_what_it_touched(tmp_path: Path) -> None:
+def test_an_interpreted_kernel_is_recorded_with_its_accesses(tmp_path: Path) -> None:
     x, y = torch.ones(100), torch.zeros(100)
     (launch,) = recorded(tmp_path, lambda: InterpretedFunction(add)[(2,)](x, 64, y, 100))
 
@@ -131,7 +131,7 @@ def test_a_cpp_kernel_of_inductor_is_recorded(tmp_path: Path) -> None:
     assert launch.args[0].before == digest(x)
 
 
-# ---- who wrote an input, and what shares memory ----
+# ---- writers of an input, and shared memory ----
 
 
 def test_an_operator_that_wrote_an_input_is_named(gpu: None, tmp_path: Path) -> None:
@@ -148,16 +148,14 @@ def test_an_operator_that_wrote_an_input_is_named(gpu: None, tmp_path: Path) -> 
     assert [launch.args[0].writer for launch in launches] == ["aten::mm.out", "aten::copy_"]
 
 
-def test_an_input_that_an_earlier_launch_wrote_has_no_operator_for_a_writer(
-    gpu: None, tmp_path: Path
-) -> None:
+def test_an_input_that_a_launch_wrote_has_no_operator_as_writer(gpu: None, tmp_path: Path) -> None:
     launches = recorded(tmp_path, lambda: added(added(torch.zeros(100))))
 
     assert [launch.args[0].writer for launch in launches] == ["aten::zeros", None]
     assert launches[0].args[1].storage == launches[1].args[0].storage
 
 
-def test_an_operator_on_a_slice_is_not_the_writer_of_the_slice_beside_it(gpu: None, tmp_path: Path) -> None:
+def test_an_operator_on_a_slice_is_not_the_writer_of_the_adjacent_slice(gpu: None, tmp_path: Path) -> None:
     x, columns = torch.zeros(200), torch.zeros(100, 2)
 
     def program() -> None:
@@ -172,7 +170,7 @@ def test_an_operator_on_a_slice_is_not_the_writer_of_the_slice_beside_it(gpu: No
     assert [launch.args[0].writer for launch in launches] == [fill, None, fill, fill, None]
 
 
-def test_a_launch_on_a_slice_leaves_the_writer_of_the_slice_beside_it(gpu: None, tmp_path: Path) -> None:
+def test_a_launch_on_a_slice_keeps_the_writer_of_the_adjacent_slice(gpu: None, tmp_path: Path) -> None:
     x = torch.zeros(200)
 
     def program() -> None:
@@ -186,7 +184,7 @@ def test_a_launch_on_a_slice_leaves_the_writer_of_the_slice_beside_it(gpu: None,
     assert [launch.args[0].writer for launch in launches[1:]] == [None, "aten::fill_.Scalar", None]
 
 
-def test_memory_that_is_allocated_once_more_has_no_writer(gpu: None, tmp_path: Path) -> None:
+def test_reallocated_memory_has_no_writer(gpu: None, tmp_path: Path) -> None:
     def program() -> None:
         for _ in range(20):
             torch.zeros(1 << 16)
@@ -219,7 +217,7 @@ def test_views_of_one_tensor_share_its_storage_and_no_other(gpu: None, tmp_path:
     assert second.args[0].tensor.offset == 100
 
 
-def test_generated_code_is_recorded_where_its_inputs_begin_in_their_storages(
+def test_generated_code_is_recorded_with_the_offsets_of_its_inputs_in_their_storages(
     gpu: None, tmp_path: Path
 ) -> None:
     x, compiled = torch.randn(300), torch.compile(torch.sin)
@@ -246,14 +244,14 @@ def test_a_storage_has_the_address_and_the_size_of_the_whole_block(gpu: None, tm
 # ---- digests ----
 
 
-def test_without_digests_launches_are_recorded_all_the_same(gpu: None, tmp_path: Path) -> None:
+def test_launches_are_recorded_without_digests_too(gpu: None, tmp_path: Path) -> None:
     launches = recorded(tmp_path, lambda: added(added(torch.ones(100))), "none")
 
     assert [(launch.kernel_name, launch.finished) for launch in launches] == [("add", False)] * 2
     assert not any(arg.before or arg.after for launch in launches for arg in launch.args)
 
 
-def test_declared_digests_are_of_what_is_read_before_and_written_after(gpu: None, tmp_path: Path) -> None:
+def test_declared_digests_cover_inputs_before_and_outputs_after_the_launch(gpu: None, tmp_path: Path) -> None:
     (launch,) = recorded(tmp_path, lambda: added(torch.ones(100)), "declared")
     source, result, _ = launch.args
 
@@ -261,7 +259,9 @@ def test_declared_digests_are_of_what_is_read_before_and_written_after(gpu: None
     assert (source.modified, result.after) == (False, digest(torch.full((100,), 2.0)))
 
 
-def test_all_digests_are_of_every_tensor_before_and_of_what_changed_after(gpu: None, tmp_path: Path) -> None:
+def test_all_digests_cover_every_tensor_before_and_modified_ones_after_the_launch(
+    gpu: None, tmp_path: Path
+) -> None:
     y = torch.zeros(100)
     (launch,) = recorded(tmp_path, lambda: added(torch.ones(100), y), "all")
 
@@ -295,7 +295,7 @@ def test_strided_tensors_are_digested_in_logical_order(gpu: None, tmp_path: Path
     assert launch.args[0].before == digest(x.t().contiguous())
 
 
-# ---- beside others ----
+# ---- next to other tools ----
 
 
 def test_a_recorder_inside_of_debug_mode_sees_the_same_launches(gpu: None, tmp_path: Path) -> None:
@@ -371,7 +371,7 @@ def test_launch_hooks_that_another_tool_adds_meanwhile_fire_and_survive(gpu: Non
     assert [launch.finished for launch in launches] == [True]
 
 
-# ---- when something raises, and afterwards ----
+# ---- exceptions, and restored hooks ----
 
 
 @pytest.mark.parametrize("failing", [0, 1, 2])
@@ -392,7 +392,7 @@ def test_a_launch_that_raises_leaves_the_others_complete(gpu: None, tmp_path: Pa
     assert [launch.finished for launch in launches] == [index != failing for index in range(3)]
 
 
-def test_a_first_launch_of_an_autotuner_that_raises_is_not_taken_for_another(
+def test_an_autotuners_first_launch_that_raises_is_not_confused_with_another(
     gpu: None, tmp_path: Path
 ) -> None:
     def program() -> None:
@@ -423,7 +423,7 @@ def test_an_interpreted_kernel_that_raises_leaves_the_others_complete(tmp_path: 
 
 
 def hooked() -> list[object]:
-    """Everything of others that a recorder stands in front of."""
+    """The attributes and hooks of torch and Triton that a recorder replaces."""
     points = (
         (CachingAutotuner, "run"),
         (CachingAutotuner, "bench"),
@@ -457,7 +457,7 @@ def test_everything_is_restored_after_an_exception(gpu: None, tmp_path: Path) ->
     assert hooked() == before
 
 
-def test_what_is_launched_afterwards_is_not_recorded(gpu: None, tmp_path: Path) -> None:
+def test_launches_after_the_recording_are_not_recorded(gpu: None, tmp_path: Path) -> None:
     writer = store.create(tmp_path, INFO)
     with LaunchRecorder(writer) as recorder:
         added(torch.ones(100))
@@ -466,7 +466,7 @@ def test_what_is_launched_afterwards_is_not_recorded(gpu: None, tmp_path: Path) 
     assert (recorder.count, len(read(writer))) == (1, 1)
 
 
-def test_what_a_launch_read_and_wrote_is_kept(tmp_path: Path) -> None:
+def test_inputs_and_outputs_of_a_launch_are_kept(tmp_path: Path) -> None:
     x = torch.rand(100)
     writer = store.create(tmp_path, INFO)
     with virtual_gpu(), LaunchRecorder(writer, keep=Keep(inputs=True)):

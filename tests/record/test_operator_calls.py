@@ -1,4 +1,4 @@
-"""What a run says of operators outside of Triton: what each read, wrote and allocated, and where."""
+"""The records of operators outside of Triton: tensors read, written and allocated, and the call site."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def called(runs: Path, call: Callable[[], object], **options: Any) -> list[Opera
     return operators(run_of(runs, call, **options))
 
 
-# ---- what an operator is ----
+# ---- the record of an operator ----
 
 
 def test_an_operator_is_recorded_with_layouts_storages_and_arguments(tmp_path: Path) -> None:
@@ -81,32 +81,32 @@ def test_storages_have_their_address_and_size(tmp_path: Path) -> None:
         (lambda: torch.full((2,), -0.0), "size=[2], fill_value=-0.0"),
     ],
 )  # fmt: skip
-def test_arguments_that_are_no_tensors_are_text_that_is_equal_in_every_run(
+def test_non_tensor_arguments_have_the_same_text_in_every_run(
     tmp_path: Path, call: Callable[[], object], text: str
 ) -> None:
-    found = [called(tmp_path, call)[-1].arguments for _ in range(2)]
+    arguments = [called(tmp_path, call)[-1].arguments for _ in range(2)]
 
-    assert found[0] == found[1]
-    assert found[0].startswith(text)
+    assert arguments[0] == arguments[1]
+    assert arguments[0].startswith(text)
 
 
-def test_equal_arguments_of_other_types_are_told_apart(tmp_path: Path) -> None:
+def test_equal_arguments_of_different_types_have_different_texts(tmp_path: Path) -> None:
     x = torch.ones(3)
-    found = called(tmp_path, lambda: [x.mul_(value) for value in (1, True, 1.0, -0.0, 0.0)])
+    operators = called(tmp_path, lambda: [x.mul_(value) for value in (1, True, 1.0, -0.0, 0.0)])
 
-    assert [one.arguments for one in found] == [
+    assert [one.arguments for one in operators] == [
         f"other={value}" for value in ("1", "True", "1.0", "-0.0", "0.0")
     ]
 
 
-def test_an_operator_that_draws_random_numbers_says_so(tmp_path: Path) -> None:
+def test_an_operator_that_draws_random_numbers_is_marked(tmp_path: Path) -> None:
     x = torch.ones(3)
-    found = called(tmp_path, lambda: [x.bernoulli_(0.5), x.mul_(2)])
+    operators = called(tmp_path, lambda: [x.bernoulli_(0.5), x.mul_(2)])
 
-    assert [one.random for one in found] == [True, False]
+    assert [one.random for one in operators] == [True, False]
 
 
-def test_every_tensor_of_a_list_is_read_and_written(tmp_path: Path) -> None:
+def test_every_tensor_of_a_list_is_recorded_as_read_and_written(tmp_path: Path) -> None:
     x, y = [torch.ones(2), torch.ones(3)], [torch.ones(2), torch.ones(3)]
     (add,) = called(tmp_path, lambda: torch._foreach_add_(x, y))
 
@@ -119,9 +119,9 @@ def test_every_tensor_of_a_list_is_read_and_written(tmp_path: Path) -> None:
 
 def test_fresh_memory_is_allocated_and_not_written(tmp_path: Path) -> None:
     x = torch.ones(3)
-    found = called(tmp_path, lambda: [torch.empty(4), torch.empty_like(x), x.new_empty(2), torch.ones(5)])
+    operators = called(tmp_path, lambda: [torch.empty(4), torch.empty_like(x), x.new_empty(2), torch.ones(5)])
 
-    assert [(one.allocates, len(one.reads), one.writes[0].tensor.shape) for one in found] == [
+    assert [(one.allocates, len(one.reads), one.writes[0].tensor.shape) for one in operators] == [
         (True, 0, (4,)),
         (True, 0, (3,)),
         (True, 0, (2,)),
@@ -142,7 +142,7 @@ def test_a_storage_that_grows_keeps_what_it_held_and_is_otherwise_fresh(tmp_path
     assert storages[grown.writes[0].storage].nbytes == 400_000
 
 
-def test_buffers_of_generated_code_are_allocated_also_of_code_that_was_loaded_before(tmp_path: Path) -> None:
+def test_allocations_of_generated_code_are_recorded_even_if_it_was_loaded_before(tmp_path: Path) -> None:
     x, w = torch.randn(8, 8), torch.randn(8, 8)
     with virtual_gpu():
         compiled = torch.compile(lambda x, w: torch.sin(x @ w) @ w)
@@ -155,7 +155,7 @@ def test_buffers_of_generated_code_are_allocated_also_of_code_that_was_loaded_be
     assert all(one.allocates for one in second if one.name.startswith("inductor::"))
 
 
-def test_generated_code_has_its_own_allocators_back_afterwards(tmp_path: Path) -> None:
+def test_the_allocators_of_generated_code_are_restored_afterwards(tmp_path: Path) -> None:
     allocate = torch._C._dynamo.guards._empty_strided_cpu
     with virtual_gpu():
         compiled = torch.compile(lambda x: torch.cos(x) + 3)
@@ -165,10 +165,10 @@ def test_generated_code_has_its_own_allocators_back_afterwards(tmp_path: Path) -
     assert {vars(module).get("empty_strided_cpu", allocate) for module in PyCodeCache.modules} == {allocate}
 
 
-# ---- where and when ----
+# ---- order, call site and thread ----
 
 
-def test_an_operator_stands_between_launches(tmp_path: Path) -> None:
+def test_an_operator_is_ordered_between_launches(tmp_path: Path) -> None:
     x, y = torch.ones(64), torch.ones(64)
 
     def program() -> None:
@@ -177,22 +177,22 @@ def test_an_operator_stands_between_launches(tmp_path: Path) -> None:
         y.add_(1)
 
     with virtual_gpu():
-        found = called(tmp_path, program)
+        operators = called(tmp_path, program)
 
-    assert [one.launch for one in found] == [0, 1]
+    assert [one.launch for one in operators] == [0, 1]
 
 
-def test_an_operator_has_its_place_in_the_users_code(tmp_path: Path) -> None:
+def test_an_operator_has_its_call_site_in_the_users_code(tmp_path: Path) -> None:
     def program() -> None:
         torch.ones(3).add_(1)
 
-    found = called(tmp_path, program)
+    operators = called(tmp_path, program)
 
-    assert {one.site.line for one in found if one.site} == {program.__code__.co_firstlineno + 1}
-    assert {(one.site.file, one.site.function) for one in found if one.site} == {(__file__, "program")}
+    assert {one.site.line for one in operators if one.site} == {program.__code__.co_firstlineno + 1}
+    assert {(one.site.file, one.site.function) for one in operators if one.site} == {(__file__, "program")}
 
 
-def test_operators_of_another_thread_have_its_number(tmp_path: Path) -> None:
+def test_operators_of_another_thread_have_that_threads_number(tmp_path: Path) -> None:
     def program() -> None:
         torch.ones(3)
         thread = threading.Thread(target=lambda: torch.ones(4))
@@ -202,7 +202,9 @@ def test_operators_of_another_thread_have_its_number(tmp_path: Path) -> None:
     assert [one.thread for one in called(tmp_path, program)] == [0, 1]
 
 
-def test_operators_of_a_thread_that_ran_before_are_not_covered_and_that_is_said(tmp_path: Path) -> None:
+def test_operators_of_a_thread_started_before_the_recording_are_reported_as_not_covered(
+    tmp_path: Path,
+) -> None:
     x, y, go, done = torch.ones(64), torch.ones(64), threading.Event(), threading.Event()
 
     def program() -> None:
@@ -226,7 +228,7 @@ def added_by_operator(x: torch.Tensor) -> torch.Tensor:
     return y
 
 
-def test_operators_inside_of_a_custom_operator_are_not_covered_and_that_is_said(tmp_path: Path) -> None:
+def test_operators_inside_of_a_custom_operator_are_reported_as_not_covered(tmp_path: Path) -> None:
     with virtual_gpu():
         run = run_of(tmp_path, lambda: added_by_operator(torch.ones(64)))
 
@@ -234,7 +236,7 @@ def test_operators_inside_of_a_custom_operator_are_not_covered_and_that_is_said(
     assert any("inside of a custom operator" in one.what for one in run.records(NotCovered))
 
 
-def test_what_a_forked_process_does_is_not_covered_and_disturbs_nothing(tmp_path: Path) -> None:
+def test_operators_of_a_forked_process_are_not_covered_and_disturb_nothing(tmp_path: Path) -> None:
     x = torch.ones(64)
 
     def program() -> None:
@@ -256,7 +258,7 @@ def test_what_a_forked_process_does_is_not_covered_and_disturbs_nothing(tmp_path
 # ---- digests ----
 
 
-def test_digests_are_of_what_an_operator_found_and_left(tmp_path: Path) -> None:
+def test_digests_cover_an_operators_inputs_and_outputs(tmp_path: Path) -> None:
     x, y = torch.randn(5), torch.randn(5)
     before, operand = digest(x), digest(y)
     (add,) = called(tmp_path, lambda: x.add_(y), operators="digests")
@@ -265,13 +267,13 @@ def test_digests_are_of_what_an_operator_found_and_left(tmp_path: Path) -> None:
     assert [one.digest for one in add.writes] == [digest(x)]
 
 
-def test_digests_are_not_taken_unless_they_are_asked_for(tmp_path: Path) -> None:
+def test_digests_are_taken_only_on_request(tmp_path: Path) -> None:
     (add,) = called(tmp_path, lambda: torch.ones(3).add_(1))[1:]
 
     assert [one.digest for one in (*add.reads, *add.writes)] == [None, None]
 
 
-def test_a_tensor_whose_bits_cannot_be_read_is_said(tmp_path: Path) -> None:
+def test_a_tensor_with_unreadable_bits_is_reported(tmp_path: Path) -> None:
     x = torch.empty(4, dtype=torch.qint8)
     run = run_of(tmp_path, lambda: x.copy_(x), operators="digests")
     (copy,) = operators(run)
@@ -287,14 +289,14 @@ def test_recording_leaves_a_tensor_as_resizable_as_it_was(tmp_path: Path) -> Non
     assert x.resize_(1000).shape == (1000,)
 
 
-# ---- what is not there ----
+# ---- operators that are not recorded ----
 
 
-def test_nothing_is_recorded_where_nothing_is_asked_for(tmp_path: Path) -> None:
+def test_operators_are_recorded_only_on_request(tmp_path: Path) -> None:
     assert called(tmp_path, lambda: torch.ones(3), operators="none") == []
 
 
-def test_what_the_recorder_computes_never_appears(tmp_path: Path) -> None:
+def test_operators_of_the_recorder_are_not_recorded(tmp_path: Path) -> None:
     def program() -> None:
         with hooks.hidden():
             torch.ones(3)
@@ -311,7 +313,7 @@ def test_tensors_without_memory_are_not_recorded(tmp_path: Path) -> None:
     assert called(tmp_path, program) == []
 
 
-def test_a_sparse_tensor_is_left_out_and_that_is_said(tmp_path: Path) -> None:
+def test_a_sparse_tensor_is_reported_as_not_covered(tmp_path: Path) -> None:
     x = torch.eye(3).to_sparse()
     run = run_of(tmp_path, lambda: x @ torch.ones(3, 2))
     product = operators(run)[-1]

@@ -1,4 +1,4 @@
-"""What is kept of a tensor is what it was, and keeping it stays within its budgets."""
+"""Kept tensors hold the bits they had when kept, and keeping them stays within the budgets."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def kept(writer: store.RunWriter) -> list[torch.Tensor]:
 
 
 def filled(count: int, value: float = 1.0) -> torch.Tensor:
-    return torch.full((count,), value, dtype=torch.float64)  # 8 bytes an element
+    return torch.full((count,), value, dtype=torch.float64)  # 8 bytes per element
 
 
 def content(tensor: torch.Tensor) -> bytes:
@@ -75,9 +75,9 @@ def test_a_tensor_of_any_dtype_is_read_back_with_its_bits(
     keeping.keep(0, 1, "after", tensor)
     keeping.close()
 
-    (found,) = kept(writer)
-    assert (found.dtype, found.shape) == (dtype, tensor.shape)
-    assert content(found) == content(tensor)
+    (restored,) = kept(writer)
+    assert (restored.dtype, restored.shape) == (dtype, tensor.shape)
+    assert content(restored) == content(tensor)
 
 
 @pytest.mark.parametrize(
@@ -102,9 +102,9 @@ def test_a_tensor_of_any_layout_is_read_back(
     keeping.keep(0, 0, "before", tensor)
     keeping.close()
 
-    (found,) = kept(writer)
-    assert (found.dtype, found.shape) == (tensor.dtype, tensor.shape)
-    assert found.tolist() == tensor.tolist()
+    (restored,) = kept(writer)
+    assert (restored.dtype, restored.shape) == (tensor.dtype, tensor.shape)
+    assert restored.tolist() == tensor.tolist()
 
 
 def test_a_quantized_tensor_is_kept_as_its_integers(writer: store.RunWriter, keeper: Make) -> None:
@@ -113,11 +113,13 @@ def test_a_quantized_tensor_is_kept_as_its_integers(writer: store.RunWriter, kee
     keeping.keep(0, 0, "before", tensor)
     keeping.close()
 
-    (found,) = kept(writer)
-    assert (found.dtype, found.tolist()) == (torch.uint8, [5, 7])
+    (restored,) = kept(writer)
+    assert (restored.dtype, restored.tolist()) == (torch.uint8, [5, 7])
 
 
-def test_a_line_says_whose_content_it_is(writer: store.RunWriter, keeper: Make) -> None:
+def test_a_record_names_launch_argument_and_side_of_its_content(
+    writer: store.RunWriter, keeper: Make
+) -> None:
     keeping = keeper()
     keeping.keep(7, 2, "before", filled(1))
     keeping.close()
@@ -136,7 +138,7 @@ def test_a_later_change_of_the_tensor_changes_nothing(writer: store.RunWriter, k
     assert kept(writer)[0].tolist() == [1.0, 1.0]
 
 
-def test_nothing_is_written_within_the_memory_budget(writer: store.RunWriter, keeper: Make) -> None:
+def test_tensors_within_the_memory_budget_are_not_written_yet(writer: store.RunWriter, keeper: Make) -> None:
     keeping = keeper(memory=80)
     for launch in range(10):
         keeping.keep(launch, 0, "after", filled(1))
@@ -144,7 +146,7 @@ def test_nothing_is_written_within_the_memory_budget(writer: store.RunWriter, ke
     assert (keeping.held, lines(writer)) == (80, [])
 
 
-def test_close_writes_the_rest(writer: store.RunWriter, keeper: Make) -> None:
+def test_close_writes_the_remaining_tensors(writer: store.RunWriter, keeper: Make) -> None:
     keeping = keeper()
     for launch in range(3):
         keeping.keep(launch, 0, "after", filled(launch, launch))
@@ -157,7 +159,7 @@ def test_close_writes_the_rest(writer: store.RunWriter, keeper: Make) -> None:
 @pytest.mark.parametrize(
     ("spill", "written"), [("oldest", [0, 1]), ("largest", [1, 0])], ids=["oldest", "largest"]
 )
-def test_clones_are_written_down_to_half_the_budget_in_the_order_asked_for(
+def test_clones_are_written_in_order_until_half_the_budget_is_free(
     spill: str, written: list[int], writer: store.RunWriter, keeper: Make
 ) -> None:
     keeping = keeper(memory=96, spill=spill)
@@ -197,7 +199,7 @@ def test_equal_contents_are_stored_and_counted_once(writer: store.RunWriter, kee
     assert len({line.blob for line in lines(writer)}) == 1
 
 
-def test_a_used_up_disk_budget_is_said_once_and_the_program_goes_on(
+def test_an_exhausted_disk_budget_is_reported_once_and_the_program_continues(
     writer: store.RunWriter, keeper: Make, said: Said
 ) -> None:
     keeping = keeper(memory=0, disk=1000)
@@ -211,11 +213,13 @@ def test_a_used_up_disk_budget_is_said_once_and_the_program_goes_on(
     assert keeping.held == 0
 
 
-def test_a_full_disk_is_said_once_and_the_program_goes_on(
+def test_a_full_disk_is_reported_once_and_the_program_continues(
     writer: store.RunWriter, keeper: Make, said: Said, tmp_path: Path
 ) -> None:
     elsewhere = store.create(tmp_path, INFO)
-    OutputKeeper(elsewhere, said.append, memory=0).keep(0, 0, "after", filled(1))  # for its name
+    OutputKeeper(elsewhere, said.append, memory=0).keep(
+        0, 0, "after", filled(1)
+    )  # to learn the name of its file
     partial = writer.path / "blobs" / f"{lines(elsewhere)[0].blob}.{os.getpid()}-{threading.get_ident()}"
     partial.symlink_to("/dev/full")
 
@@ -228,7 +232,7 @@ def test_a_full_disk_is_said_once_and_the_program_goes_on(
     assert lines(writer) == []
 
 
-def test_a_tensor_that_does_not_fit_into_memory_is_said_and_others_are_written(
+def test_a_tensor_that_does_not_fit_into_memory_is_reported_and_others_are_written(
     writer: store.RunWriter, keeper: Make, said: Said
 ) -> None:
     keeping = keeper(memory=1 << 62)
@@ -243,7 +247,7 @@ def test_a_tensor_that_does_not_fit_into_memory_is_said_and_others_are_written(
 
 
 class FullDevice(TorchFunctionMode):
-    """The next clones fail as those on a full GPU do."""
+    """Makes the next clones fail like clones on a full GPU."""
 
     def __init__(self, failures: int) -> None:
         super().__init__()
@@ -256,7 +260,9 @@ class FullDevice(TorchFunctionMode):
         return function(*args, **(kwargs or {}))
 
 
-def test_a_full_device_is_relieved_of_what_is_held(writer: store.RunWriter, keeper: Make, said: Said) -> None:
+def test_held_clones_are_written_if_the_device_is_full(
+    writer: store.RunWriter, keeper: Make, said: Said
+) -> None:
     keeping = keeper()
     keeping.keep(0, 0, "after", filled(3))
     with FullDevice(failures=1):
@@ -266,7 +272,7 @@ def test_a_full_device_is_relieved_of_what_is_held(writer: store.RunWriter, keep
     assert (keeping.held, said) == (8, [])
 
 
-def test_what_does_not_fit_on_a_relieved_device_is_said(keeper: Make, said: Said) -> None:
+def test_a_tensor_that_does_not_fit_after_freeing_clones_is_reported(keeper: Make, said: Said) -> None:
     keeping = keeper()
     with FullDevice(failures=2):
         keeping.keep(1, 0, "after", filled(1))

@@ -1,4 +1,4 @@
-"""Which launches are recorded, of a program and of a job with ranks."""
+"""Which launches of a program, or of a job with several ranks, are recorded."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tracing.record.selection import EVERYTHING, NOTHING, of_rank, parse_range, 
         (Selection(phases=("backward",)), False),
     ],
 )
-def test_a_launch_is_wanted_if_everything_asked_for_holds(selection: Selection, wanted: bool) -> None:
+def test_a_launch_is_selected_if_it_meets_every_condition(selection: Selection, wanted: bool) -> None:
     assert selection.wants(3, "triton_poi_fused_mul_0", "forward") == wanted
 
 
@@ -39,12 +39,12 @@ def test_a_range_of_launches_is_open_at_either_end(text: str, inside: list[int])
 
 
 @pytest.mark.parametrize("text", ["", "3", "a:b", "-1:2"])
-def test_another_text_is_no_range(text: str) -> None:
+def test_an_invalid_range_is_refused(text: str) -> None:
     with pytest.raises(Problem, match="is not a range of launches"):
         parse_range(text)
 
 
-def test_a_rank_that_is_not_asked_for_records_nothing() -> None:
+def test_a_rank_that_is_not_selected_records_nothing() -> None:
     chosen = selection_of(None, ":", [], [1])
 
     assert of_rank(chosen, 0) == NOTHING

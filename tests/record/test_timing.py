@@ -1,4 +1,4 @@
-"""How long launches take is in the run, launch by launch."""
+"""The recorded duration of each launch."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def gpu() -> Iterator[None]:
         yield
 
 
-def test_the_time_of_a_launch_is_what_passes_between_its_hooks(tmp_path: Path) -> None:
+def test_the_time_of_a_launch_is_measured_between_its_hooks(tmp_path: Path) -> None:
     writer = store.create(tmp_path, INFO)
     times = LaunchTimes(writer)
     times.start(0, None, 0)
@@ -77,7 +77,7 @@ def test_a_launch_that_raises_has_no_time_and_the_others_have_theirs(gpu: None, 
     assert [launch.time is None for launch in launches] == [False, True, False]
 
 
-def test_without_asking_no_time_is_taken(gpu: None, tmp_path: Path) -> None:
+def test_times_are_measured_only_on_request(gpu: None, tmp_path: Path) -> None:
     writer = store.create(tmp_path, INFO)
     with LaunchRecorder(writer):
         added(torch.ones(100))

@@ -1,4 +1,4 @@
-"""A user's own hash_fn is called for each tensor of each launch, and harms nothing, whatever it does."""
+"""A user's own hash_fn is called for each tensor of each launch, and cannot disturb the recorded program."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def gpu() -> Iterator[None]:
     ("digests", "before"),
     [("all", {0: 100.0, 1: 0.0}), ("none", {0: 100.0, 1: 0.0}), ("declared", {0: 100.0})],
 )
-def test_a_hash_is_taken_where_a_digest_would_be(
+def test_tensors_that_would_have_a_digest_have_a_hash(
     gpu: None, tmp_path: Path, digests: Any, before: dict[int, float]
 ) -> None:
     x, y = torch.ones(100), torch.zeros(100)
@@ -45,13 +45,15 @@ def test_a_hash_is_taken_where_a_digest_would_be(
     assert launch.hashes == UserHash(0, before, {1: 200.0})
 
 
-def test_what_a_hash_fn_launches_and_computes_is_not_in_the_run(gpu: None, tmp_path: Path) -> None:
+def test_launches_and_operators_of_a_hash_fn_are_not_recorded(gpu: None, tmp_path: Path) -> None:
     def program() -> None:
         once = added(x := torch.ones(100))
         twice = added(once)
         kept.append((x, once, twice, torch.compile(torch.sin)(twice)))
 
-    kept: list[object] = []  # what is freed leaves its memory, and so its number, to what comes next
+    kept: list[
+        object
+    ] = []  # a freed tensor would pass its address, and so its storage number, to the next one
     plain, hashed = (launches_of(tmp_path, program, hash_fn=fn) for fn in (None, total))
 
     assert [launch.kernel_name for launch in hashed] == ["add", "add", "triton_poi_fused_sin_0"]
@@ -65,11 +67,11 @@ def test_any_scalar_is_a_hash(gpu: None, tmp_path: Path, value: Scalar) -> None:
     (launch,) = launches_of(tmp_path, lambda: added(torch.ones(4)), hash_fn=lambda tensor: value)
 
     assert launch.hashes is not None
-    assert [exact(found) for found in launch.hashes.after.values()] == [exact(value)]
+    assert [exact(value_after) for value_after in launch.hashes.after.values()] == [exact(value)]
 
 
 @pytest.mark.parametrize("hash_fn", [itself, lambda tensor: 1 / 0, lambda tensor: [1]])
-def test_a_hash_fn_that_fails_leaves_result_and_launches_as_they_are(
+def test_a_hash_fn_that_fails_changes_neither_results_nor_launches(
     gpu: None, tmp_path: Path, hash_fn: Any
 ) -> None:
     writer = store.create(tmp_path, INFO)
@@ -132,6 +134,6 @@ def test_a_function_is_named_by_file_or_by_module() -> None:
         (f"{HASHES}:nothing", "has no function nothing"),
     ],
 )
-def test_a_function_that_is_not_there_is_refused(name: str, message: str) -> None:
+def test_a_missing_function_is_refused(name: str, message: str) -> None:
     with pytest.raises(Problem, match=message):
         load_hash_fn(name)

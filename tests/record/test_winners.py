@@ -1,4 +1,4 @@
-"""What autotuners chose: recorded, compared between ranks, frozen, and taken again without measuring."""
+"""Autotuner winners: recorded, compared between ranks, frozen, and used without measuring."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def gpu() -> Iterator[None]:
 
 
 def took(*frozen: Winner, writer: store.RunWriter | None = None) -> list[Winner]:
-    """What the autotuners of the case take."""
+    """The winners that the autotuners of the case choose."""
     torch._dynamo.reset()
     with fresh_cache(), inductor.patch(max_autotune_pointwise=True), Winners(writer, frozen) as winners:
         workload = load_case(CASE).build("cpu")
@@ -46,8 +46,8 @@ def took(*frozen: Winner, writer: store.RunWriter | None = None) -> list[Winner]
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Winner]:
-    """What they take of themselves: "triton", and "inductor" for the reduction."""
+def tuned(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Winner]:
+    """The winners without freezing: "triton" for Triton's autotuner, "inductor" for the reduction."""
     writer = store.create(tmp_path_factory.mktemp("runs"), INFO)
     chosen = took(writer=writer)
     assert list(store.Run(writer.path).records(Winner)) == chosen
@@ -55,19 +55,19 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Winner]:
 
 
 def other(winner: Winner, **changed: Scalar) -> Winner:
-    """The same choice, otherwise."""
+    """The same winner with changes to its configuration."""
     return msgspec.structs.replace(winner, config={**winner.config, **changed})
 
 
 def retaken(tmp_path: Path, frozen: Winner) -> Winner:
-    """What the same autotuner takes when this is frozen."""
+    """The winner of the same autotuner while `frozen` is frozen."""
     chosen = took(frozen, writer=store.create(tmp_path, INFO))
     return next(one for one in chosen if one.key == frozen.key)
 
 
 @pytest.fixture
 def benchmarked(monkeypatch: pytest.MonkeyPatch) -> list[object]:
-    """What autotuners measured."""
+    """The benchmarks that autotuners ran."""
     seen: list[object] = []
     for owner, name in ((Autotuner, "_bench"), (CachingAutotuner, "bench")):
         original = vars(owner)[name]
@@ -83,24 +83,24 @@ def benchmarked(monkeypatch: pytest.MonkeyPatch) -> list[object]:
 # ---- recorded
 
 
-def test_a_winner_has_its_tuning_key_and_what_it_was_chosen_from(found: Mapping[str, Winner]) -> None:
-    winner = found["triton"]
+def test_a_winner_has_its_tuning_key_and_its_candidates(tuned: Mapping[str, Winner]) -> None:
+    winner = tuned["triton"]
 
     assert (winner.kernel, winner.how) == ("double", "tuned")
     assert winner.key == ("n=2048", "torch.float32", "torch.float32")
     assert [one["BLOCK"] for one in winner.candidates] == [64, 128, 256]
-    assert winner.config == winner.candidates[0]  # of equal times the first
+    assert winner.config == winner.candidates[0]  # the first of equal times
 
 
-def test_inductors_winner_has_its_sizes_and_types_as_key(found: Mapping[str, Winner]) -> None:
-    winner = found["inductor"]
+def test_inductors_winner_has_sizes_and_dtypes_as_its_key(tuned: Mapping[str, Winner]) -> None:
+    winner = tuned["inductor"]
 
     assert winner.key[:2] == ("x=16", "r0_=128")
     assert "in_ptr0: *fp32" in winner.key
     assert winner.config in winner.candidates and len(winner.candidates) > 1
 
 
-def test_a_winner_tuned_before_is_recorded_as_that(tmp_path: Path) -> None:
+def test_a_winner_from_a_cache_is_recorded_as_such(tmp_path: Path) -> None:
     workload, writer = load_case(CASE).build("cpu"), store.create(tmp_path, INFO)
     workload.fn(*workload.args)
     with Winners(writer) as winners:
@@ -110,9 +110,9 @@ def test_a_winner_tuned_before_is_recorded_as_that(tmp_path: Path) -> None:
 
 
 def test_the_source_is_the_same_whatever_was_chosen_and_however_the_kernel_is_called(
-    found: Mapping[str, Winner], tmp_path: Path
+    tuned: Mapping[str, Winner], tmp_path: Path
 ) -> None:
-    frozen = found["inductor"]
+    frozen = tuned["inductor"]
     chosen = retaken(tmp_path, other(frozen, num_warps=8))
 
     assert (chosen.source, chosen.key) == (frozen.source, frozen.key)
@@ -121,11 +121,11 @@ def test_the_source_is_the_same_whatever_was_chosen_and_however_the_kernel_is_ca
 # ---- frozen
 
 
-def test_what_is_frozen_is_taken_without_measuring(
-    found: Mapping[str, Winner], benchmarked: list[object], tmp_path: Path
+def test_frozen_winners_are_used_without_measuring(
+    tuned: Mapping[str, Winner], benchmarked: list[object], tmp_path: Path
 ) -> None:
     frozen = [other(one, num_warps=8) for one in took() if one.tuner == "inductor"]
-    frozen.append(other(found["triton"], BLOCK=256))
+    frozen.append(other(tuned["triton"], BLOCK=256))
     benchmarked.clear()
     chosen = took(*frozen, writer=store.create(tmp_path, INFO))
 
@@ -134,10 +134,10 @@ def test_what_is_frozen_is_taken_without_measuring(
     assert {one.key: one.config for one in chosen} == {one.key: one.config for one in frozen}
 
 
-def test_neither_refining_nor_inductors_own_cache_overrides_what_is_frozen(
-    found: Mapping[str, Winner], benchmarked: list[object], tmp_path: Path
+def test_neither_coordinate_descent_nor_inductors_cache_overrides_a_frozen_winner(
+    tuned: Mapping[str, Winner], benchmarked: list[object], tmp_path: Path
 ) -> None:
-    frozen = other(found["inductor"], XBLOCK=4)  # none of the candidates
+    frozen = other(tuned["inductor"], XBLOCK=4)  # none of the candidates
     refining = {"coordinate_descent_tuning": True, "autotune_local_cache": True}
     with inductor.patch(refining):
         chosen = retaken(tmp_path, frozen)
@@ -146,13 +146,13 @@ def test_neither_refining_nor_inductors_own_cache_overrides_what_is_frozen(
     assert not any(one.fn.__name__ == chosen.kernel for one in benchmarked)
 
 
-def test_of_what_a_worker_compiled_only_what_is_frozen_is_kept(found: Mapping[str, Winner]) -> None:
+def test_only_the_frozen_configuration_is_kept_of_a_workers_compilation(tuned: Mapping[str, Winner]) -> None:
     autotuners: list[Any] = []
     with Recorded(autotuners):
         took()
     autotuner = next(one for one in autotuners if "_per_" in one.fn.__name__)
-    autotuner.launchers = []  # as it comes from a worker
-    frozen = other(found["inductor"], XBLOCK=4)
+    autotuner.launchers = []  # as after compilation in a worker
+    frozen = other(tuned["inductor"], XBLOCK=4)
     with Winners(None, [frozen]):
         autotuner.precompile(reload_kernel=lambda: autotuner)
 
@@ -160,7 +160,7 @@ def test_of_what_a_worker_compiled_only_what_is_frozen_is_kept(found: Mapping[st
 
 
 class Recorded:
-    """While entered, keeps Inductor's autotuners as they are precompiled."""
+    """Collects Inductor's autotuners when they are precompiled, while entered."""
 
     def __init__(self, seen: list[Any]) -> None:
         self.seen = seen
@@ -178,29 +178,29 @@ class Recorded:
         CachingAutotuner.precompile = self.original
 
 
-def test_workers_are_told_what_is_frozen_as_long_as_it_is(found: Mapping[str, Winner]) -> None:
+def test_workers_receive_frozen_winners_only_while_they_are_frozen(tuned: Mapping[str, Winner]) -> None:
     before = async_compile._worker_compile_triton
-    with Winners(None, [found["inductor"]]):
+    with Winners(None, [tuned["inductor"]]):
         job = async_compile._worker_compile_triton
-        assert isinstance(job, functools.partial) and job.args == ((found["inductor"],), before)
+        assert isinstance(job, functools.partial) and job.args == ((tuned["inductor"],), before)
 
     assert async_compile._worker_compile_triton is before
 
 
-def test_an_entry_that_is_no_candidate_any_more_is_not_taken_and_said(
-    found: Mapping[str, Winner], tmp_path: Path
+def test_a_frozen_winner_that_is_no_candidate_is_ignored_and_reported(
+    tuned: Mapping[str, Winner], tmp_path: Path
 ) -> None:
     writer = store.create(tmp_path, INFO)
-    chosen = took(other(found["triton"], BLOCK=32), writer=writer)
-    (told,) = store.Run(writer.path).records(NotCovered)
+    chosen = took(other(tuned["triton"], BLOCK=32), writer=writer)
+    (gap,) = store.Run(writer.path).records(NotCovered)
 
     assert next(one for one in chosen if one.tuner == "triton").how == "tuned"
-    assert "the frozen winner of double (n=2048, torch.float32, torch.float32)" in told.what
+    assert "the frozen winner of double (n=2048, torch.float32, torch.float32)" in gap.what
 
 
-def test_afterwards_autotuners_choose_for_themselves_again(found: Mapping[str, Winner]) -> None:
+def test_autotuners_choose_for_themselves_after_freezing(tuned: Mapping[str, Winner]) -> None:
     workload = load_case(CASE).build("cpu")
-    frozen = other(found["triton"], BLOCK=256)
+    frozen = other(tuned["triton"], BLOCK=256)
     autotuner = workload.fn.__globals__["double"]
     with Winners(None, [frozen]):
         workload.fn(*workload.args)
@@ -214,13 +214,13 @@ def test_afterwards_autotuners_choose_for_themselves_again(found: Mapping[str, W
 # ---- files and commands
 
 
-def test_a_file_gives_what_was_written(found: Mapping[str, Winner], tmp_path: Path) -> None:
-    write_winners(tmp_path / "w.json", HOST, list(found.values()))
+def test_a_winners_file_is_read_back_as_written(tuned: Mapping[str, Winner], tmp_path: Path) -> None:
+    write_winners(tmp_path / "w.json", HOST, list(tuned.values()))
     read = read_winners(tmp_path / "w.json")
 
     assert (read.version, read.target) == (1, HOST.target)
     assert [(one.key, one.config) for one in read.winners] == [
-        (one.key, one.config) for one in found.values()
+        (one.key, one.config) for one in tuned.values()
     ]
 
 
@@ -233,11 +233,11 @@ def test_a_file_gives_what_was_written(found: Mapping[str, Winner], tmp_path: Pa
         (("{", ""), "is not a winners file"),
     ],
 )
-def test_another_file_is_refused(
-    changed: tuple[str, str], message: str, found: Mapping[str, Winner], tmp_path: Path
+def test_a_file_that_holds_no_winners_is_refused(
+    changed: tuple[str, str], message: str, tuned: Mapping[str, Winner], tmp_path: Path
 ) -> None:
     path = tmp_path / "w.json"
-    write_winners(path, HOST, [found["triton"]])
+    write_winners(path, HOST, [tuned["triton"]])
     path.write_text(path.read_text().replace(*changed))
 
     with pytest.raises(Problem) as problem:
@@ -245,14 +245,14 @@ def test_another_file_is_refused(
     assert message in problem.value.problem
 
 
-def test_two_configurations_for_one_kernel_are_refused(found: Mapping[str, Winner], tmp_path: Path) -> None:
-    write_winners(tmp_path / "w.json", HOST, [found["triton"], other(found["triton"], BLOCK=256)])
+def test_two_configurations_for_one_kernel_are_refused(tuned: Mapping[str, Winner], tmp_path: Path) -> None:
+    write_winners(tmp_path / "w.json", HOST, [tuned["triton"], other(tuned["triton"], BLOCK=256)])
 
     with pytest.raises(Problem, match="has two configurations for double"):
         read_winners(tmp_path / "w.json")
 
 
-def test_a_run_with_a_winners_file_takes_it_and_says_what_became_of_it(tmp_path: Path) -> None:
+def test_a_run_with_a_winners_file_uses_it_and_reports_stale_entries(tmp_path: Path) -> None:
     first = tracing("run", CASE, "--no-passes", runs=tmp_path).stdout.strip()
     assert tracing("winners", first, "--output", str(tmp_path / "w.json"), runs=tmp_path).returncode == 0
     file = read_winners(tmp_path / "w.json")
@@ -268,11 +268,11 @@ def test_a_run_with_a_winners_file_takes_it_and_says_what_became_of_it(tmp_path:
     assert "BLOCK=64\n" in compared.stdout and "BLOCK=256\n" in compared.stdout
 
 
-def test_ranks_that_chose_differently_are_marked_and_those_that_did_not_tune(
-    found: Mapping[str, Winner], tmp_path: Path
+def test_ranks_with_different_winners_and_ranks_that_did_not_tune_are_marked(
+    tuned: Mapping[str, Winner], tmp_path: Path
 ) -> None:
-    same, unlike = found["triton"], other(found["triton"], BLOCK=256)
-    for rank, chosen in enumerate(([same], [same, found["inductor"]], [unlike])):
+    same, unlike = tuned["triton"], other(tuned["triton"], BLOCK=256)
+    for rank, chosen in enumerate(([same], [same, tuned["inductor"]], [unlike])):
         writer = store.create(tmp_path, INFO, rank, "job")
         writer.extend(chosen)
     done = tracing("winners", str(writer.path), "--output", str(tmp_path / "w.json"), runs=tmp_path)

@@ -1,4 +1,4 @@
-"""A recorded launch made with a given binary: what it is given, and what is said of what it leaves."""
+"""A recorded launch executed with a given binary: its arguments, and the verdict on its results."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tracing.model import KeptTensor
 from tracing.record.launches import LaunchRecorder
 from tracing.record.outputs import Keep, load
 from tracing.replay import cuda_binary
-from tracing.replay.arguments import Tensors, layout_of, memory_of, tensors_in
+from tracing.replay.arguments import ReplayInputs, Tensors, layout_of, memory_of, tensors_in
 from tracing.replay.build_replay import BuildReplay, Tolerance, require_inputs, require_launchable
 from tracing.replay.cuda_binary import parameters
 from tracing.replay.reference import reference
@@ -27,7 +27,7 @@ from tracing.virtual_gpu import virtual_gpu
 
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> RecordedLaunch:
-    """One launch of softmax on rows that lie 12 elements apart, with what it read and wrote."""
+    """One launch of softmax on rows with a stride of 12 elements, with its inputs and outputs."""
     writer = store.create(tmp_path_factory.mktemp("runs"), INFO)
     x, y = torch.randn(3, 12)[:, 1:11], torch.zeros(3, 12)
     with virtual_gpu("sm_80"), LaunchRecorder(writer, keep=Keep(inputs=True)):
@@ -41,23 +41,22 @@ def kept(one: RecordedLaunch, side: str) -> Tensors:
 
 
 def given(one: RecordedLaunch) -> dict[str, Any]:
-    layout = layout_of(one.launch)
-    tensors = tensors_in(layout, memory_of(layout, one.contents(), 0, "cpu"))
-    return {arg.name: tensors.get(arg.name, one.values.get(arg.name)) for arg in one.launch.args}
+    inputs = ReplayInputs.of(one)
+    return inputs.arguments(inputs.tensors(inputs.memory("cpu")))
 
 
 def ptx(one: RecordedLaunch) -> str:
     return one.run.text(one.launch.kernel.stages["ptx"])
 
 
-def test_an_input_lies_as_it_lay_with_a_page_before_it(recorded: RecordedLaunch) -> None:
+def test_an_input_keeps_its_layout_with_a_page_before_it(recorded: RecordedLaunch) -> None:
     x = given(recorded)["x_ptr"]
 
     assert (x.shape, x.stride(), x.storage_offset()) == ((3, 10), (12, 1), 4096 // 4 + 1)
     assert torch.equal(x, kept(recorded, "before")["x_ptr"])
 
 
-def test_arguments_that_shared_memory_share_it_again(recorded: RecordedLaunch) -> None:
+def test_arguments_that_shared_memory_share_it_in_the_replay(recorded: RecordedLaunch) -> None:
     x, *others = recorded.launch.args
     assert x.tensor is not None
     meta = msgspec.structs.replace(x.tensor, offset=x.tensor.offset + 5000)
@@ -70,7 +69,7 @@ def test_arguments_that_shared_memory_share_it_again(recorded: RecordedLaunch) -
     assert layout.storages[layout.tensors["far"].storage] == (5000 + 1 + 2 * 12 + 10) * 4 + 2 * 4096
 
 
-def test_the_interpreter_expects_what_the_launch_left(recorded: RecordedLaunch) -> None:
+def test_the_interpreter_computes_the_results_of_the_launch(recorded: RecordedLaunch) -> None:
     expected = reference(recorded)
 
     assert list(expected) == ["y_ptr"]
@@ -86,7 +85,7 @@ def test_a_kernel_that_the_interpreter_cannot_execute_has_no_reference(recorded:
         reference(broken)
 
 
-def test_an_input_that_was_not_kept_is_said(recorded: RecordedLaunch) -> None:
+def test_an_input_that_was_not_kept_is_reported(recorded: RecordedLaunch) -> None:
     require_inputs(recorded)
     with pytest.raises(Problem, match="cannot be decided, because input x_ptr of launch 0 was not kept"):
         require_inputs(replace(recorded, missing=("x_ptr",)))
@@ -101,10 +100,10 @@ def test_a_kernel_whose_blocks_form_clusters_is_not_launched(recorded: RecordedL
         require_launchable(msgspec.structs.replace(launch, kernel=kernel))
 
 
-def test_the_driver_is_given_each_parameter_that_the_ptx_takes(recorded: RecordedLaunch) -> None:
+def test_the_driver_receives_each_parameter_that_the_ptx_declares(recorded: RecordedLaunch) -> None:
     values = given(recorded)
 
-    packed = parameters(ptx(recorded), values, recorded.launch.kernel.constants)
+    packed = parameters(ptx(recorded), values)
 
     assert not isinstance(packed, str), packed
     assert [one.value for one in packed[:4]] == [
@@ -116,13 +115,13 @@ def test_the_driver_is_given_each_parameter_that_the_ptx_takes(recorded: Recorde
     assert {one.value for one in packed[4:]} <= {0}
 
 
-def test_a_launch_with_other_arguments_than_the_ptx_takes_cannot_be_told(recorded: RecordedLaunch) -> None:
-    values, constants = given(recorded), recorded.launch.kernel.constants
+def test_a_launch_whose_arguments_do_not_match_the_ptx_is_skipped(recorded: RecordedLaunch) -> None:
+    values = given(recorded)
 
     few = {name: value for name, value in values.items() if name == "n"}
-    assert "parameters, the launch gave 1" in str(parameters(ptx(recorded), few, constants))
+    assert "parameters, the launch gave 1" in str(parameters(ptx(recorded), few))
     other = {**values, "n": 0.5 + 0j}
-    assert parameters(ptx(recorded), other, constants) == "the PTX takes n as u32"
+    assert parameters(ptx(recorded), other) == "the PTX takes n as u32"
 
 
 @pytest.mark.parametrize(
@@ -135,7 +134,7 @@ def test_a_scalar_is_passed_as_the_ptx_declares_it(value: Any, kind: str, expect
     assert (packed if packed is None else packed.value) == expected
 
 
-def test_a_difference_beyond_the_tolerance_is_bad_and_says_where(recorded: RecordedLaunch) -> None:
+def test_a_difference_beyond_the_tolerance_is_bad_and_reports_the_element(recorded: RecordedLaunch) -> None:
     replay = BuildReplay(recorded, {"y_ptr": torch.zeros(2, 2)}, Tolerance(atol=0.1, rtol=0), "a GPU")
 
     assert replay.compared({"y_ptr": torch.full((2, 2), 0.05)})[0] == "good"
@@ -144,7 +143,7 @@ def test_a_difference_beyond_the_tolerance_is_bad_and_says_where(recorded: Recor
     assert "y_ptr: Tensor-likes are not close! Mismatched elements: 1 / 4 (25.0%)" in detail
 
 
-def test_a_judge_is_told_from_one_with_another_expectation(recorded: RecordedLaunch) -> None:
+def test_judges_with_different_expectations_have_different_identities(recorded: RecordedLaunch) -> None:
     keys = [
         BuildReplay(recorded, {"y_ptr": torch.full((1,), value)}, Tolerance(), "a GPU").key
         for value in (0.0, 1.0, 1.0)

@@ -1,4 +1,4 @@
-"""A launch executed again by itself: what it leaves, and what depends on memory that nobody kept."""
+"""A launch executed by itself: its results, and their dependence on memory that was not recorded."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def beyond(in_ptr, out_ptr, n, BLOCK: tl.constexpr):
 
 
 def launches() -> None:
-    x, total, out = 1000 * torch.arange(64).sin(), torch.zeros(1), torch.zeros(64)  # sums of x round
+    x, total, out = 1000 * torch.arange(64).sin(), torch.zeros(1), torch.zeros(64)  # sums of x are rounded
     racing_sum[(64,)](x, total)
     double[(1,)](total, torch.zeros(1))
     fill[(1,)](out, 40, BLOCK=64)
@@ -64,24 +64,24 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> store.Run:
 
 
 def replayed(*ones: RecordedLaunch) -> ReplayResult:
-    """The first on its own inputs, the others on these, too."""
+    """Replays the first launch on its own inputs, and the others on the inputs of the first."""
     sides = zip(("a", "b"), ones, strict=False)
     return replay([ReplayRequest(side, one, "a", ones[0]) for side, one in sides], ["out_ptr"], 20)  # type: ignore[arg-type]
 
 
-def test_a_race_shows_without_a_gpu_by_the_order_of_the_programs(run: store.Run) -> None:
+def test_a_race_is_detected_without_a_gpu_by_reordering_programs(run: store.Run) -> None:
     one = recorded_launch(run, RACING)
     series = replayed(one).series[0]
 
     assert varies(series) and rate(series).differing > 0
-    assert [(found.argument, found.count, found.ranges) for found in series.varying] == [
+    assert [(output.argument, output.count, output.ranges) for output in series.varying] == [
         ("out_ptr", 1, ((0, 1),))
     ]
     assert 0 < (left_as(series, one.expected) or 0) < 21
 
 
 @pytest.mark.parametrize("index", [DOUBLE, SUMMED, SUMMED_OTHERWISE, EXPANDED])
-def test_a_deterministic_kernel_leaves_what_was_recorded_each_time(index: int, run: store.Run) -> None:
+def test_a_deterministic_kernel_reproduces_the_recorded_results_each_time(index: int, run: store.Run) -> None:
     one = recorded_launch(run, index)
     series = replayed(one).series[0]
 
@@ -89,20 +89,20 @@ def test_a_deterministic_kernel_leaves_what_was_recorded_each_time(index: int, r
     assert left_as(series, one.expected) == 21
 
 
-def test_what_a_kernel_leaves_unwritten_is_named(run: store.Run) -> None:
+def test_elements_that_a_kernel_leaves_unwritten_are_named(run: store.Run) -> None:
     series = replayed(recorded_launch(run, FILL)).series[0]
 
     assert [(one.argument, one.ranges) for one in series.unwritten] == [("out_ptr", ((40, 64),))]
 
 
-def test_what_depends_on_memory_outside_of_the_arguments_is_named(run: store.Run) -> None:
+def test_elements_that_depend_on_memory_outside_of_the_arguments_are_named(run: store.Run) -> None:
     series = replayed(recorded_launch(run, BEYOND)).series[0]
 
     assert not varies(series)
     assert [(one.argument, one.ranges) for one in series.unwritten] == [("out_ptr", ((0, 16),))]
 
 
-def test_another_configuration_is_given_the_same_inputs(run: store.Run) -> None:
+def test_another_configuration_is_replayed_on_the_same_inputs(run: store.Run) -> None:
     a, b = recorded_launch(run, SUMMED), recorded_launch(run, SUMMED_OTHERWISE)
 
     (difference,) = replayed(a, b).differences
@@ -110,7 +110,7 @@ def test_another_configuration_is_given_the_same_inputs(run: store.Run) -> None:
     assert [(one.argument, one.count) for one in difference.elements] == [("out_ptr", 1)]
 
 
-def test_inputs_that_are_not_what_the_launch_read_are_refused(run: store.Run) -> None:
+def test_inputs_that_differ_from_the_recorded_ones_are_refused(run: store.Run) -> None:
     one = recorded_launch(run, DOUBLE)
     read = one.launch.args[0]
     assert read.before is not None
@@ -121,7 +121,7 @@ def test_inputs_that_are_not_what_the_launch_read_are_refused(run: store.Run) ->
         replayed(replace(one, launch=launch))
 
 
-def test_triton_takes_the_options_and_constants_of_a_recorded_launch(tmp_path: Path) -> None:
+def test_triton_compiles_with_the_options_and_constants_of_a_recorded_launch(tmp_path: Path) -> None:
     writer = store.create(tmp_path, INFO)
     x, out = torch.rand(64), torch.zeros(1)
     with virtual_gpu(), PassRecorder(writer), LaunchRecorder(writer):
@@ -189,7 +189,7 @@ def test_a_kernel_under_fpsan_multiplies_no_floats() -> None:
     assert "arith.mulf" not in exact.asm["ttgir"] and "cubin" in exact.asm
 
 
-def test_fpsan_is_off_again_afterwards() -> None:
+def test_fpsan_is_restored_afterwards() -> None:
     with fpsan.instrumented():
         pass
 

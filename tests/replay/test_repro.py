@@ -1,4 +1,4 @@
-"""A launch as a script: it leaves the recorded bits in a process of its own, or it is not called a repro."""
+"""A launch as a script that reproduces the recorded bits in a process of its own, and else is refused."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tracing.store import Run
 from tracing.store.recorded_launch import RecordedLaunch, recorded_launch
 from tracing.virtual_gpu import virtual_gpu
 
-ALONE = (  # the script, where this project cannot be imported
+ISOLATED = (  # the script, where this project cannot be imported
     "import runpy, sys; sys.modules['tracing'] = None; sys.path.insert(0, sys.argv[1]); "
     "script = sys.argv[1] + '/repro.py'; sys.argv[1:] = []; runpy.run_path(script, run_name='__main__')"
 )
@@ -42,11 +42,11 @@ def racing(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run_script(folder: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", ALONE, str(folder)]
+    command = [sys.executable, "-c", ISOLATED, str(folder)]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-def test_a_script_that_leaves_the_recorded_bits_is_called_a_repro(racing: Path, tmp_path: Path) -> None:
+def test_a_script_that_reproduces_the_recorded_bits_is_a_repro(racing: Path, tmp_path: Path) -> None:
     options = ("--launch", "1", "--kernel", "racing_sum", "--to", str(tmp_path / "it"))
     done = tracing("repro", str(racing), *options, runs=racing.parent)
 
@@ -55,7 +55,7 @@ def test_a_script_that_leaves_the_recorded_bits_is_called_a_repro(racing: Path, 
     assert f"a repro: {tmp_path}/it/repro.py" in done.stdout.splitlines()
 
 
-def test_a_kernel_of_inductor_is_replayed_without_inductors_run_time(racing: Path, tmp_path: Path) -> None:
+def test_a_kernel_of_inductor_is_replayed_without_inductors_runtime(racing: Path, tmp_path: Path) -> None:
     write_repro(recorded_launch(Run(racing), 0), tmp_path)
 
     assert run_script(tmp_path).returncode == 0
@@ -80,7 +80,7 @@ def halves(x_ptr, y_ptr, BLOCK: tl.constexpr):
 
 @pytest.fixture(scope="module")
 def kernels(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """Launches whose bits Triton's own interpreter would not leave."""
+    """Launches whose bits Triton's own interpreter would not reproduce."""
     writer, workload = store.create(tmp_path_factory.mktemp("runs"), INFO), helped.build("cpu", "exp")
     x, half = torch.rand(16), torch.rand(16, dtype=torch.bfloat16)
     with virtual_gpu(), LaunchRecorder(writer, keep=Keep(inputs=True)):
@@ -89,6 +89,7 @@ def kernels(tmp_path_factory: pytest.TempPathFactory) -> Run:
         halves[(1,)](half, torch.zeros_like(half), BLOCK=16)
         of_tuples[(1,)]((x, (x + 1, 3)), (), (torch.zeros(16),), BLOCK=16)
         variadic[(1,)](torch.zeros(16), x, (3,))
+        of_empty_tuples[(1,)]((x, ((), 2, ()), ()), ((),), torch.zeros(16))
     return Run(writer.path)
 
 
@@ -109,8 +110,16 @@ def variadic(out_ptr, *args):
     tl.store(out_ptr + at, tl.load(args[0] + at) * args[1][0])
 
 
-@pytest.mark.parametrize("name", ["helped", "halves", "of_tuples", "variadic"])
-def test_a_script_leaves_the_bits_of_libdevice_of_bfloat16_and_of_tuples_without_a_gpu(
+@triton.jit
+def of_empty_tuples(inputs, nothing, out_ptr):
+    at = tl.arange(0, 16)
+    x, factors, rest = inputs
+    count: tl.constexpr = 100 * len(rest) + 10 * len(factors) + len(nothing)
+    tl.store(out_ptr + at, tl.load(x + at) * factors[1] + count)
+
+
+@pytest.mark.parametrize("name", ["helped", "halves", "of_tuples", "variadic", "of_empty_tuples"])
+def test_a_script_reproduces_libdevice_bfloat16_and_tuples_without_a_gpu(
     name: str, kernels: Run, tmp_path: Path
 ) -> None:
     write_repro(of_kernel(kernels, name), tmp_path)
@@ -121,7 +130,7 @@ def test_a_script_leaves_the_bits_of_libdevice_of_bfloat16_and_of_tuples_without
     assert "1 of 1 replays left the recorded bits" in done.stdout
 
 
-def test_floats_that_json_has_not_are_the_scripts_arguments(kernels: Run, tmp_path: Path) -> None:
+def test_floats_that_json_lacks_are_arguments_of_the_script(kernels: Run, tmp_path: Path) -> None:
     one = of_kernel(kernels, "exact")
     floats = {"infinite": math.inf, "negative": -math.inf, "nan": math.nan, "zero": -0.0}
     args = [msgspec.structs.replace(a, value=floats.get(a.name, a.value)) for a in one.launch.args]
@@ -132,7 +141,7 @@ def test_floats_that_json_has_not_are_the_scripts_arguments(kernels: Run, tmp_pa
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_a_script_that_leaves_other_bits_says_which(racing: Path, tmp_path: Path) -> None:
+def test_a_script_that_computes_different_bits_names_them(racing: Path, tmp_path: Path) -> None:
     write_repro(recorded_launch(Run(racing), 1), tmp_path)
     facts = json.loads((tmp_path / "launch.json").read_text())
     (tmp_path / "launch.json").write_text(json.dumps(facts | {"contents": []}))
@@ -143,7 +152,7 @@ def test_a_script_that_leaves_other_bits_says_which(racing: Path, tmp_path: Path
     assert f"out_ptr: recorded {facts['expected']['out_ptr']}, left " in done.stdout
 
 
-def test_inputs_that_the_launch_did_not_read_are_refused(racing: Path, tmp_path: Path) -> None:
+def test_inputs_that_differ_from_the_recorded_ones_are_refused(racing: Path, tmp_path: Path) -> None:
     write_repro(recorded_launch(Run(racing), 1), tmp_path)
     facts = json.loads((tmp_path / "launch.json").read_text())
     facts["read"]["in_ptr"] = "0" * 32
@@ -154,7 +163,7 @@ def test_inputs_that_the_launch_did_not_read_are_refused(racing: Path, tmp_path:
     assert (done.returncode, done.stderr) == (2, "in_ptr.safetensors does not hold what the launch read\n")
 
 
-def test_a_launch_that_is_not_there_is_refused(racing: Path) -> None:
+def test_a_missing_launch_is_refused(racing: Path) -> None:
     with pytest.raises(Problem, match="no single launch 99"):
         recorded_launch(Run(racing), 99)
 

@@ -1,4 +1,4 @@
-"""`tracing passes` and `tracing show --launch`, as a user runs them on what the recorder wrote."""
+"""`tracing passes` and `tracing show --launch`, on recorded runs, as a user runs them."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ DOT = '%0 = tt.dot %a, %b : f32 loc("k.py":1:1)\n'
 
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The passes of two kernels, compiled for a GPU that need not be there."""
+    """The passes of two kernels, compiled for a GPU that this machine need not have."""
     return recorded_passes(tmp_path_factory.mktemp("runs"), ("softmax", "sm_90"), ("matmul", "gfx942")).path
 
 
 def shown(run: Path, *args: str) -> str:
     done = tracing("passes", str(run), *args, runs=run.parent)
     assert done.returncode == 0, done.stderr
-    assert "\x1b" not in done.stdout  # no colour into a pipe
+    assert "\x1b" not in done.stdout  # no colour in a pipe
     return done.stdout
 
 
@@ -58,7 +58,7 @@ def test_only_passes_that_changed_something_and_of_one_stage_are_shown_on_reques
     assert "canonicalize" not in text
 
 
-def test_an_operation_is_followed_to_the_pass_that_replaces_it(recorded: Path) -> None:
+def test_an_operation_is_traced_to_the_pass_that_replaces_it(recorded: Path) -> None:
     text = shown(recorded, "--kernel", "matmul", "--op", "tt.dot")
 
     assert "disappears" in text
@@ -70,13 +70,13 @@ def test_an_operation_is_followed_to_the_pass_that_replaces_it(recorded: Path) -
 def test_a_pass_is_shown_with_its_pipeline_its_caller_and_its_diff(recorded: Path) -> None:
     text = shown(recorded, "--kernel", "softmax", "--pass", "convert-triton-to-tritongpu")
 
-    assert "(convert-triton-to-tritongpu{" in text  # what triton-opt takes
+    assert "(convert-triton-to-tritongpu{" in text  # the pipeline in triton-opt's syntax
     assert "compiler.py:" in text
     assert "+#blocked = #ttg.blocked<" in text
     assert "loc(" not in text
 
 
-def test_a_python_line_is_followed_to_the_instructions_of_the_device(recorded: Path) -> None:
+def test_a_python_line_is_traced_to_the_instructions_of_the_device(recorded: Path) -> None:
     place = f"kernels.py:{line_of('tl.exp(x - tl.max')}"
 
     text = shown(recorded, "--kernel", "softmax", "--line", place)
@@ -86,7 +86,7 @@ def test_a_python_line_is_followed_to_the_instructions_of_the_device(recorded: P
     assert ("MUFU.EX2" if nvdisasm() else "no nvdisasm was found") in text
 
 
-def test_a_python_line_is_followed_through_one_stage_alone_on_request(recorded: Path) -> None:
+def test_a_python_line_is_traced_through_a_single_stage_on_request(recorded: Path) -> None:
     place = f"kernels.py:{line_of('tl.exp(x - tl.max')}"
 
     text = shown(recorded, "--kernel", "softmax", "--line", place, "--stage", "ttgir")
@@ -110,20 +110,21 @@ def test_the_ir_around_a_pass_is_written_as_it_was_recorded(recorded: Path, tmp_
     assert "loc(" in before
 
 
-def test_an_amd_kernel_is_followed_to_its_assembly(recorded: Path) -> None:
+def test_an_amd_kernel_is_traced_to_its_assembly(recorded: Path) -> None:
     text = shown(recorded, "--kernel", "matmul", "--line", f"kernels.py:{line_of('total = tl.dot(')}")
 
     assert "v_mfma" in text
     assert "sass" not in text
 
 
-def test_the_pass_that_a_process_died_in_is_said_first_and_its_ir_is_shown(tmp_path: Path) -> None:
+def test_the_pass_that_a_process_died_in_is_reported_first_with_its_ir(tmp_path: Path) -> None:
     writer = new_run(tmp_path)
     compiled(writer, "add", DOT, ("ttir", "cse", DOT), ("ttgir", "tritongpu-pipeline", None))
 
     text, ir = shown(writer.path), shown(writer.path, "--pass", "1")
 
-    assert text.startswith("tritongpu-pipeline (pass 1, ttgir) of add")
+    assert text.startswith("kernel add: pass tritongpu-pipeline (ttgir) failed: ")
+    assert "pass      1 of add 00hash of ad: it did not end\n" in text
     assert f"next      tracing passes {writer.path} --kernel add --pass 1 > before.mlir\n" in text
     assert [line for line in ir.splitlines() if not line.startswith("//")] == [DOT.strip()]
 
@@ -140,7 +141,7 @@ module {
 """
 
 
-def test_a_pass_that_failed_is_said_with_what_the_compiler_says_of_it(tmp_path: Path) -> None:
+def test_a_pass_that_failed_is_reported_with_the_compilers_message(tmp_path: Path) -> None:
     source = tmp_path / "narrow.ttir"
     source.write_text(FAILS)
     writer = new_run(tmp_path)
@@ -153,7 +154,7 @@ def test_a_pass_that_failed_is_said_with_what_the_compiler_says_of_it(tmp_path: 
     run = tracing("show", str(writer.path), runs=tmp_path).stdout
 
     for text in (passes, run):
-        assert "convert-triton-gpu-to-llvm (pass " in text
+        assert "kernel narrow: pass convert-triton-gpu-to-llvm (llir) failed: " in text
         assert "only supported on compute capability >= 89" in text
 
 
@@ -174,7 +175,7 @@ def test_a_pass_that_failed_is_said_with_what_the_compiler_says_of_it(tmp_path: 
         (("--kernel", "matmul", "--pass", "0", "--op", "tt.dot"), "ask one at a time"),
     ],
 )
-def test_bad_input_is_answered_with_what_would_fit(
+def test_bad_input_is_refused_with_valid_alternatives(
     recorded: Path, args: tuple[str, ...], message: str
 ) -> None:
     done = tracing("passes", str(recorded), *args, runs=recorded.parent)
@@ -184,7 +185,7 @@ def test_bad_input_is_answered_with_what_would_fit(
     assert "Traceback" not in done.stderr
 
 
-def test_only_a_change_of_locations_is_said_to_be_one() -> None:
+def test_a_change_of_locations_only_is_reported_as_such() -> None:
     moved = DOT.replace("k.py", "other.py")
 
     assert [str(line) for line in diff_text(DOT, moved, locations=False)] == [
@@ -206,7 +207,7 @@ def launched(tmp_path: Path) -> Path:
     return writer.path
 
 
-def test_a_launch_leads_to_its_kernel_s_passes(launched: Path) -> None:
+def test_a_launch_suggests_the_passes_of_its_kernel(launched: Path) -> None:
     text = tracing("show", str(launched), "--launch", "1", runs=launched.parent).stdout
 
     assert text.startswith("#1 add")
@@ -215,7 +216,7 @@ def test_a_launch_leads_to_its_kernel_s_passes(launched: Path) -> None:
     assert f"next        tracing passes {launched} --kernel add\n" in text
 
 
-def test_an_unknown_launch_is_answered_with_the_range(launched: Path) -> None:
+def test_an_unknown_launch_is_refused_with_the_range(launched: Path) -> None:
     done = tracing("show", str(launched), "--launch", "2", runs=launched.parent)
 
     assert done.returncode == 2

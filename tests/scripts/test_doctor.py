@@ -1,4 +1,4 @@
-"""The doctor: what this machine lacks for debugging and building, what that costs, what supplies it."""
+"""The doctor's report: missing requirements for debugging and building, their cost, and their remedy."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ HERE = Path(sys.prefix)  # an environment with torch and Triton
 
 @pytest.fixture
 def bare(tmp_path: Path, monkeypatch: Any) -> Path:
-    """A machine on which nothing is installed: no program is found."""
+    """A machine without any program on its PATH."""
     monkeypatch.setenv("PATH", str(tmp_path))
     for name in ("CC", "CXX"):
         monkeypatch.delenv(name, raising=False)
     return tmp_path
 
 
-# ---------------------------------------------------------------- what is printed
+# ---------------------------------------------------------------- output
 
 
 def test_no_compiler_is_a_blocker_with_a_command_that_installs_one(bare: Path) -> None:
     done = script("doctor.py", "--json", "--venv", bare / "none")
-    found = json.loads(done.stdout)
-    compiler = next(row for row in found["checks"] if row["name"] == "compiler")
+    report = json.loads(done.stdout)
+    compiler = next(row for row in report["checks"] if row["name"] == "compiler")
 
-    assert done.returncode == found["status"] == 2
+    assert done.returncode == report["status"] == 2
     assert compiler["level"] == "blocker" and "install" in compiler["remedy"]
 
 
@@ -59,51 +59,53 @@ def test_the_exit_status_is_that_of_the_worst_check(levels: list[str], expected:
 
 
 @pytest.mark.parametrize("name", ["cmake", "ninja", "git", "clang", "linker", "zlib"])
-def test_what_a_build_lacks_is_a_warning_that_says_what_it_costs(bare: Path, name: str) -> None:
-    found = getattr(build_checks, f"check_{name}")(bare)
+def test_a_missing_build_tool_is_a_warning_with_its_cost(bare: Path, name: str) -> None:
+    check = getattr(build_checks, f"check_{name}")(bare)
 
-    assert found.level == "warning" and found.cost and found.remedy
-    assert found.remedy.startswith("sudo") or "conda install" in found.remedy
+    assert check.level == "warning" and check.cost and check.remedy
+    assert check.remedy.startswith("sudo") or "conda install" in check.remedy
 
 
-def test_an_old_cmake_is_told_with_the_version_that_is_needed(bare: Path) -> None:
+def test_an_old_cmake_is_reported_with_the_required_version(bare: Path) -> None:
     (bare / "cmake").write_text("#!/bin/sh\necho cmake version 3.16.3\n")
     (bare / "cmake").chmod(0o755)
 
-    found = build_checks.check_cmake(bare)
+    check = build_checks.check_cmake(bare)
 
-    assert (found.found, found.level) == ("3.16", "warning") and "3.20" in found.needed
+    assert (check.found, check.level) == ("3.16", "warning") and "3.20" in check.needed
 
 
-def test_too_little_disk_for_llvm_is_told_with_smaller_ways(tmp_path: Path, monkeypatch: Any) -> None:
+def test_too_little_disk_for_llvm_is_reported_with_smaller_alternatives(
+    tmp_path: Path, monkeypatch: Any
+) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda _path: shutil._ntuple_diskusage(10**9, 0, 10**9))
 
-    found = build_checks.check_build(tmp_path)
+    check = build_checks.check_build(tmp_path)
 
-    assert found.level == "warning" and "LLVM=prebuilt" in found.remedy
+    assert check.level == "warning" and "LLVM=prebuilt" in check.remedy
 
 
 # ---------------------------------------------------------------- the installed Triton
 
 
-def test_the_installed_triton_tells_its_version_and_its_llvms_commit() -> None:
-    found = debug_checks.check_origin(HERE)
+def test_the_installed_triton_is_reported_with_its_version_and_its_llvm_commit() -> None:
+    check = debug_checks.check_origin(HERE)
 
-    assert found.found.startswith("Triton 3.") and len(found.found.split()[-1]) == 12
+    assert check.found.startswith("Triton 3.") and len(check.found.split()[-1]) == 12
 
 
 @pytest.mark.parametrize("name", ["symbols", "index", "tools", "exports"])
-def test_without_triton_the_command_that_installs_it_is_told(tmp_path: Path, name: str) -> None:
-    found = getattr(debug_checks, f"check_{name}")(tmp_path)
+def test_a_missing_triton_is_reported_with_the_command_that_installs_it(tmp_path: Path, name: str) -> None:
+    check = getattr(debug_checks, f"check_{name}")(tmp_path)
 
-    assert (found.found, found.level, found.remedy) == ("no libtriton.so yet", "warning", "make venv")
+    assert (check.found, check.level, check.remedy) == ("no libtriton.so yet", "warning", "make venv")
 
 
 def test_the_installed_triton_has_what_a_debugger_needs() -> None:
     assert debug_checks.check_tools(HERE).level == debug_checks.check_symbols(HERE).level == "ok"
 
 
-def test_what_an_index_saves_is_told_with_its_command_until_there_is_one(bare: Path) -> None:
+def test_a_missing_gdb_index_is_reported_with_its_saving_and_its_command(bare: Path) -> None:
     (bare / "gdb").write_text(f"#!/bin/sh\necho 'The directory of the index cache is \"{bare}\".'\n")
     (bare / "gdb").chmod(0o755)
     libtriton = debug_checks.library(HERE).path
@@ -119,7 +121,7 @@ def test_what_an_index_saves_is_told_with_its_command_until_there_is_one(bare: P
 
 
 def elf(*sections: str) -> bytes:
-    """A 64-bit ELF file of nothing but these sections' headers and, as the last section, their names."""
+    """A 64-bit ELF file that consists of these sections' headers and, as the last section, their names."""
     names = b"\0".join(name.encode() for name in (*sections, ".shstrtab")) + b"\0"
     starts = [names.index(name.encode() + b"\0") for name in (*sections, ".shstrtab")]
     rows = [struct.pack("<IIQQQQI20x", start, 0, 0, 0, 64, len(names), 0) for start in starts]
@@ -150,7 +152,7 @@ def test_exports_needs_and_the_llvm_inside_are_read_from_a_library(tmp_path: Pat
         "int other(void) { return registerPass(); }\n"
     )
     subprocess.run(["cc", "-shared", "-fPIC", "-Wl,--no-as-needed", "-o", built, source, "-lm"], check=True)
-    found = library.Library(built)
+    read = library.Library(built)
 
-    assert (found.llvm_version(), found.llvm_commit()) == ("23.0.0git", commit)
-    assert found.hooks() == ["parsePassPipeline"] and "libm.so.6" in found.needed()
+    assert (read.llvm_version(), read.llvm_commit()) == ("23.0.0git", commit)
+    assert read.hooks() == ["parsePassPipeline"] and "libm.so.6" in read.needed()

@@ -1,4 +1,4 @@
-"""The linker's index for gdb: each type once in it, and everything else as it was."""
+"""The deduplicated gdb index of a library: each type is in it once, and everything else is unchanged."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ needs_gdb = pytest.mark.skipif(not shutil.which("gdb"), reason="needs gdb")
 
 @pytest.fixture
 def program(tmp_path: Path) -> Path:
-    """A program of two files that know the same types."""
+    """A program of two files that define the same types."""
     for name, text in (("t.h", HEADER), ("rows.cpp", ROWS), ("main.cpp", MAIN)):
         (tmp_path / name).write_text(text)
     compiler = ["g++", "-g", "-ggnu-pubnames", "-fuse-ld=gold", "-Wl,--gdb-index"]
@@ -43,7 +43,7 @@ def program(tmp_path: Path) -> Path:
 
 
 def index(path: Path) -> dict[str, list[str]]:
-    """The entries of each name, as binutils read them."""
+    """The index entries of each name, as binutils print them."""
     command = ["readelf", "--debug-dump=gdb_index", str(path)]
     shown = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     names = re.findall(r"^\[ *\d+\] (\S+):(.*(?:\n\t.*)*)", shown, re.M)
@@ -51,7 +51,7 @@ def index(path: Path) -> dict[str, list[str]]:
 
 
 @needs_gold
-def test_a_type_of_several_files_is_left_in_one(program: Path) -> None:
+def test_a_type_of_several_files_is_kept_in_one(program: Path) -> None:
     before = index(program)
 
     left_out = gdb_index.name_types_once(program)
@@ -64,7 +64,7 @@ def test_a_type_of_several_files_is_left_in_one(program: Path) -> None:
 
 
 @needs_gold
-def test_functions_and_variables_stay(program: Path) -> None:
+def test_functions_and_variables_are_unchanged(program: Path) -> None:
     before = index(program)
 
     gdb_index.name_types_once(program)
@@ -82,7 +82,7 @@ def gdb(program: Path, *asked: str) -> str:
 
 @needs_gold
 @needs_gdb
-def test_gdb_finds_types_and_functions_by_it(program: Path) -> None:
+def test_gdb_looks_up_types_and_functions_in_the_index(program: Path) -> None:
     gdb_index.name_types_once(program)
 
     said = gdb(program, "ptype shapes::Tile", "ptype shapes::Order", "info line rows", "break main")
@@ -95,7 +95,7 @@ def test_gdb_finds_types_and_functions_by_it(program: Path) -> None:
 
 @needs_gold
 @needs_gdb
-def test_a_name_that_files_give_different_types_means_in_a_frame_that_of_its_file(program: Path) -> None:
+def test_a_name_with_different_types_in_two_files_means_the_type_of_the_frames_file(program: Path) -> None:
     gdb_index.name_types_once(program)
 
     said = gdb(program, "break rows", "run", "ptype Word", "up", "ptype Word")
@@ -104,7 +104,7 @@ def test_a_name_that_files_give_different_types_means_in_a_frame_that_of_its_fil
 
 
 @needs_gold
-def test_what_was_done_once_is_not_done_again(program: Path) -> None:
+def test_a_deduplicated_index_is_left_unchanged(program: Path) -> None:
     gdb_index.name_types_once(program)
     before = program.read_bytes()
 
@@ -113,7 +113,7 @@ def test_what_was_done_once_is_not_done_again(program: Path) -> None:
 
 
 @needs_gold
-def test_an_index_of_another_version_is_left_alone(program: Path) -> None:
+def test_an_index_of_another_version_is_left_unchanged(program: Path) -> None:
     section = next(one for one in library.Library(program).sections if one.name == ".gdb_index")
     with program.open("r+b") as file:
         file.seek(section.offset)
@@ -124,7 +124,7 @@ def test_an_index_of_another_version_is_left_alone(program: Path) -> None:
     assert program.read_bytes() == before
 
 
-def test_a_file_without_an_index_is_left_alone(tmp_path: Path) -> None:
+def test_a_file_without_an_index_is_left_unchanged(tmp_path: Path) -> None:
     (plain := tmp_path / "plain").write_bytes(b"no program")
 
     assert gdb_index.name_types_once(plain) == 0

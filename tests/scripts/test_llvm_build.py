@@ -1,4 +1,4 @@
-"""LLVM: only what Triton links is built, as fast as the machine allows, and an interruption costs little."""
+"""The LLVM build: only Triton's targets, as many jobs as the machine can run, resumable if interrupted."""
 
 from __future__ import annotations
 
@@ -58,10 +58,10 @@ def build_folder(tmp_path: Path) -> Path:
     return next((tmp_path / "tools").glob("llvm-*-Debug-*"))
 
 
-# ---------------------------------------------------------------- the whole way
+# ---------------------------------------------------------------- the whole build
 
 
-def test_the_whole_way_from_a_tag_to_the_libraries_that_triton_links(tmp_path: Path) -> None:
+def test_a_tag_is_built_into_the_libraries_that_triton_links(tmp_path: Path) -> None:
     llvm = publish(tmp_path / "llvm", STANDIN / "llvm-project")
     triton = publish(tmp_path / "triton", STANDIN / "triton")
     name_llvm(triton.work, git(llvm.work, "rev-parse", "HEAD"))
@@ -93,14 +93,14 @@ def test_the_estimate_comes_before_the_build_and_the_figures_after(
     assert estimate < figures and "GB of memory" in said[figures] and "GB of disk" in said[figures]
 
 
-def test_a_second_time_nothing_is_left_to_build(tmp_path: Path, trees: tuple[Path, Path]) -> None:
+def test_a_second_build_has_nothing_to_do(tmp_path: Path, trees: tuple[Path, Path]) -> None:
     script("llvm_build.py", *options(tmp_path, trees))
     again = script("llvm_build.py", *options(tmp_path, trees))
 
     assert "nothing is left to build" in again.stdout and "configuring" not in again.stdout
 
 
-def test_a_failed_file_shows_its_own_error_and_where_the_rest_is(
+def test_a_failed_file_shows_its_own_error_and_the_path_of_the_log(
     tmp_path: Path, trees: tuple[Path, Path]
 ) -> None:
     (trees[1] / "mlir/lib/IR.cpp").write_text("int mlir_ir() { return missing; }\n")
@@ -123,7 +123,7 @@ def test_cmakes_first_error_is_shown_on_one_line(tmp_path: Path, trees: tuple[Pa
 
 # ---------------------------------------------------------------- interrupted
 
-# A compiler launcher that compiles, and at the third file once sends a signal to ninja and what started it.
+# A compiler launcher that at the third file once sends a signal to ninja and to its parent.
 SENDER = """#!/bin/sh
 "$@"; status=$?
 echo >> {count}
@@ -133,7 +133,7 @@ exit $status
 
 
 @pytest.mark.parametrize(("sent", "status"), [(signal.SIGKILL, -signal.SIGKILL), (signal.SIGINT, 2)])
-def test_an_interrupted_build_goes_on_with_the_same_command(
+def test_an_interrupted_build_is_resumed_by_the_same_command(
     tmp_path: Path, trees: tuple[Path, Path], sent: signal.Signals, status: int
 ) -> None:
     launcher = tmp_path / "launcher"
@@ -149,7 +149,7 @@ def test_an_interrupted_build_goes_on_with_the_same_command(
     assert (half / "lib/libMLIRIR.a").exists() and "configuring" not in second.stdout
 
 
-def test_what_an_interrupted_build_took_is_added_up(tmp_path: Path) -> None:
+def test_the_times_of_an_interrupted_build_are_added_up(tmp_path: Path) -> None:
     log = tmp_path / "build.log"
     ninja_build.keep(log, ninja_build.Figures(10, 60.0, 100.0, 2 * GB), whole=False)
     whole = ninja_build.keep(log, ninja_build.Figures(5, 30.0, 50.0, GB), whole=True)
@@ -159,10 +159,10 @@ def test_what_an_interrupted_build_took_is_added_up(tmp_path: Path) -> None:
     assert later == ninja_build.Figures(1, 1.0, 1.0, 1)
 
 
-# ---------------------------------------------------------------- what is built
+# ---------------------------------------------------------------- targets and arguments
 
 
-def test_targets_are_what_triton_names_and_this_llvm_has() -> None:
+def test_targets_are_those_that_triton_names_and_this_llvm_has() -> None:
     has = {
         "MLIRIR",
         "lldELF",
@@ -174,9 +174,9 @@ def test_targets_are_what_triton_names_and_this_llvm_has() -> None:
         "opt",
     }
 
-    found = recipe.targets(STANDIN / "triton", has, clang=False)
+    targets = recipe.targets(STANDIN / "triton", has, clang=False)
 
-    assert found == ["FileCheck", "LLVMSupport", "MLIRIR", "lldELF", "mlir-translate"]
+    assert targets == ["FileCheck", "LLVMSupport", "MLIRIR", "lldELF", "mlir-translate"]
 
 
 def test_a_tree_that_links_nothing_of_this_llvm_is_refused(tmp_path: Path) -> None:
@@ -184,7 +184,7 @@ def test_a_tree_that_links_nothing_of_this_llvm_is_refused(tmp_path: Path) -> No
         recipe.targets(tmp_path, {"MLIRIR"}, clang=False)
 
 
-def test_clang_is_wanted_where_tritons_cmake_looks_for_it(tmp_path: Path) -> None:
+def test_clang_is_built_if_tritons_cmake_looks_for_it(tmp_path: Path) -> None:
     (tmp_path / "third_party/nvidia").mkdir(parents=True)
     (tmp_path / "third_party/nvidia/CMakeLists.txt").write_text('find_program(CXX NAMES\n clang++ PATHS "x")')
 
@@ -200,13 +200,13 @@ def test_clang_is_wanted_where_tritons_cmake_looks_for_it(tmp_path: Path) -> Non
     ],
 )
 def test_each_profile_has_its_symbols(profile: str, expected: str) -> None:
-    found = recipe.arguments(CLANG, profile, recipe.Jobs(8, 2), "", clang=False, commit="5" * 40)
+    arguments = recipe.arguments(CLANG, profile, recipe.Jobs(8, 2), "", clang=False, commit="5" * 40)
 
-    assert expected in found and f"-DLLVM_FORCE_VC_REVISION={'5' * 40}" in found
-    assert {"-DLLVM_PARALLEL_COMPILE_JOBS=8", "-DLLVM_PARALLEL_LINK_JOBS=2"} <= set(found)
+    assert expected in arguments and f"-DLLVM_FORCE_VC_REVISION={'5' * 40}" in arguments
+    assert {"-DLLVM_PARALLEL_COMPILE_JOBS=8", "-DLLVM_PARALLEL_LINK_JOBS=2"} <= set(arguments)
 
 
-# ---------------------------------------------------------------- how much at a time
+# ---------------------------------------------------------------- number of jobs
 
 
 @pytest.mark.parametrize(
@@ -223,9 +223,9 @@ def test_each_profile_has_its_symbols(profile: str, expected: str) -> None:
 def test_jobs_follow_from_memory_and_cores(
     compiler: Any, cpus: int, held: int, asked: int, expected: tuple[int, int]
 ) -> None:
-    found = recipe.jobs(compiler, asked=asked, cpus=cpus, bytes_held=held)
+    jobs_ = recipe.jobs(compiler, asked=asked, cpus=cpus, bytes_held=held)
 
-    assert (found.compile, found.link) == expected
+    assert (jobs_.compile, jobs_.link) == expected
 
 
 def test_an_estimate_counts_compiles_and_divides_them_among_the_jobs() -> None:
@@ -237,7 +237,7 @@ def test_an_estimate_counts_compiles_and_divides_them_among_the_jobs() -> None:
     assert one.disk == four.disk and one.memory < four.memory
 
 
-def test_too_little_memory_is_told_before_anything_starts() -> None:
+def test_too_little_memory_is_reported_before_anything_starts() -> None:
     with pytest.raises(Problem, match=r"2\.0 GB of memory were found, 3 GB were needed"):
         llvm_build.require_memory(2 * GB)
 
@@ -250,7 +250,7 @@ def test_too_little_memory_is_told_before_anything_starts() -> None:
         ((), "cmake was not found, it was needed to build LLVM"),
     ],
 )
-def test_what_a_build_cannot_do_without_is_told_before_anything_is_fetched(
+def test_missing_requirements_are_reported_before_anything_is_fetched(
     tmp_path: Path, there: tuple[str, ...], missing: str
 ) -> None:
     (tmp_path / "bin").mkdir()
@@ -279,13 +279,13 @@ def test_with_clang_and_no_launcher_headers_are_compiled_once(tmp_path: Path) ->
     assert llvm_build.launcher(tmp_path, tmp_path / "build", GCC) == ""
 
 
-def test_a_launcher_that_is_not_there_is_told(tmp_path: Path, trees: tuple[Path, Path]) -> None:
+def test_a_missing_launcher_is_reported(tmp_path: Path, trees: tuple[Path, Path]) -> None:
     done = script("llvm_build.py", *options(tmp_path, trees), "--launcher", "no-such-farm")
 
     assert done.returncode == 2 and "the compiler launcher no-such-farm was not found" in done.stderr
 
 
-def test_the_newest_clang_is_preferred_and_gcc_is_taken_without_one(tmp_path: Path, monkeypatch: Any) -> None:
+def test_the_newest_clang_is_preferred_and_gcc_is_the_fallback(tmp_path: Path, monkeypatch: Any) -> None:
     for name in ("clang-9", "clang++-9", "clang-22", "clang++-22", "clang++-x"):
         (tmp_path / name).touch()
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -293,10 +293,10 @@ def test_the_newest_clang_is_preferred_and_gcc_is_taken_without_one(tmp_path: Pa
     assert recipe.pairs()[:3] == [("clang-22", "clang++-22"), ("clang-9", "clang++-9"), ("clang", "clang++")]
 
 
-# ---------------------------------------------------------------- what is shown
+# ---------------------------------------------------------------- progress
 
 
-def test_the_time_left_follows_from_the_last_steps_and_not_from_the_short_ones_before() -> None:
+def test_the_time_left_is_estimated_from_the_last_steps() -> None:
     shown: list[str] = []
     progress = ninja_build.Progress(100, shown.append)
     now = time.monotonic()
@@ -307,7 +307,7 @@ def test_the_time_left_follows_from_the_last_steps_and_not_from_the_short_ones_b
     assert shown == ["60 of 100 steps, 7 min left"]
 
 
-def test_a_source_that_is_not_whole_is_told_by_what_it_lacks(tmp_path: Path) -> None:
+def test_an_incomplete_source_is_recognised_by_its_missing_files(tmp_path: Path) -> None:
     (tmp_path / "build.ninja").write_text("rule r\n  command = true\nbuild made: r ARM.td\n")
 
     with pytest.raises(Problem, match=r"cannot be built: 'ARM\.td', needed by 'made', missing"):
@@ -340,11 +340,11 @@ def test_a_step_of_a_build_inside_the_build_is_not_counted() -> None:
         (["what pip said last"], "the build failed:\n    what pip said last"),
     ],
 )
-def test_what_a_build_wrote_becomes_one_cause(wrote: list[str], cause: str) -> None:
+def test_the_output_of_a_failed_build_is_reduced_to_one_cause(wrote: list[str], cause: str) -> None:
     assert str(failure.diagnose(wrote, Path("build.log"))) == cause
 
 
-# ---------------------------------------------------------------- what it takes
+# ---------------------------------------------------------------- resources
 
 
 def test_the_memory_of_a_build_is_that_of_all_its_processes() -> None:
@@ -362,10 +362,10 @@ def test_the_memory_of_a_build_is_that_of_all_its_processes() -> None:
     assert held > alone + 5 * 10**7
 
 
-def test_the_time_of_a_build_that_failed_counts_what_nobody_waited_for(tmp_path: Path) -> None:
+def test_the_time_of_a_failed_build_includes_orphaned_processes(tmp_path: Path) -> None:
     work = f"{sys.executable} -c 'import time\nwhile time.process_time() < 1: pass'"
     (tmp_path / "ninja").write_text(f"{work}\nsleep 2\necho ninja: build stopped: failed\nexec sleep 9\n")
-    (tmp_path / "setup").write_text(f"sh {tmp_path}/ninja\nexit 1\n")  # killed, it does not wait for ninja
+    (tmp_path / "setup").write_text(f"sh {tmp_path}/ninja\nexit 1\n")  # if killed, it does not wait for ninja
     (tmp_path / "pip").write_text(f"sh {tmp_path}/setup\nexit 1\n")
 
     with pytest.raises(Problem):
@@ -374,9 +374,7 @@ def test_the_time_of_a_build_that_failed_counts_what_nobody_waited_for(tmp_path:
     assert json.loads((tmp_path / "build.json").read_text())["cpu"] > 0.8  # the system counts in ticks
 
 
-def test_an_llvm_that_was_made_ready_is_what_the_next_command_takes(
-    tmp_path: Path, trees: tuple[Path, Path]
-) -> None:
+def test_the_next_command_uses_the_llvm_that_was_built(tmp_path: Path, trees: tuple[Path, Path]) -> None:
     first = script("llvm_build.py", *options(tmp_path, trees), "--profile", "line-tables")
     second = script("llvm_build.py", *options(tmp_path, trees))
 

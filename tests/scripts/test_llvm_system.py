@@ -1,4 +1,4 @@
-"""LLVM without building it: the distribution's of the right version, or Triton's archive, unchanged."""
+"""LLVM without a build: the distribution's, of the right version, or Triton's archive, unchanged."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ def system(folder: Path, version: str, *, without: str = "") -> Path:
     return folder
 
 
-def test_the_distributions_llvm_of_the_right_version_is_found(tmp_path: Path) -> None:
+def test_the_distributions_llvm_of_the_right_version_is_used(tmp_path: Path) -> None:
     system(tmp_path / "llvm-22", "22.1.8")
     system(tmp_path / "llvm-23", "23.1.4")
     said: list[str] = []
 
-    found = llvm_system.of_distribution("22", "", said.append, (f"{tmp_path}/llvm-*",))
+    llvm = llvm_system.of_distribution("22", "", said.append, (f"{tmp_path}/llvm-*",))
 
-    assert (found.prefix, found.version) == (tmp_path / "llvm-22", "22.1.8")
+    assert (llvm.prefix, llvm.version) == (tmp_path / "llvm-22", "22.1.8")
     assert said == ["LLVM 22.1.8 is taken, Triton is written against 22"]
 
 
@@ -57,7 +57,7 @@ def test_a_distribution_with_another_version_only_is_refused(tmp_path: Path) -> 
     assert f"LLVM_SRC={tmp_path}/llvm-19" in caught.value.remedy
 
 
-def test_a_part_that_is_missing_is_told_with_its_package(tmp_path: Path) -> None:
+def test_a_missing_part_is_reported_with_its_package(tmp_path: Path) -> None:
     system(tmp_path / "llvm-23", "23.1.4", without="lib/cmake/mlir/MLIRConfig.cmake")
 
     with pytest.raises(Problem, match=r"has no lib/cmake/mlir/MLIRConfig\.cmake") as caught:
@@ -65,15 +65,15 @@ def test_a_part_that_is_missing_is_told_with_its_package(tmp_path: Path) -> None
     assert "mlir" in caught.value.remedy and "lld" not in caught.value.remedy
 
 
-def test_another_version_is_taken_where_the_user_names_it(tmp_path: Path) -> None:
+def test_another_version_is_used_if_the_user_names_its_folder(tmp_path: Path) -> None:
     said: list[str] = []
 
-    found = llvm_system.of_distribution("23", str(system(tmp_path / "x", "22.1.8")), said.append)
+    llvm = llvm_system.of_distribution("23", str(system(tmp_path / "x", "22.1.8")), said.append)
 
-    assert found.version == "22.1.8" and "its build may fail" in said[0]
+    assert llvm.version == "22.1.8" and "its build may fail" in said[0]
 
 
-def test_a_folder_that_the_user_names_is_taken_beside_a_newer_llvm_config(
+def test_a_folder_that_the_user_names_is_preferred_to_a_newer_llvm_config(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     newer = system(tmp_path / "newer", "99.1.0")
@@ -86,7 +86,7 @@ def test_a_folder_that_the_user_names_is_taken_beside_a_newer_llvm_config(
     assert llvm_system.of_distribution("99", "", quiet).prefix == newer
 
 
-def test_a_triton_between_the_listed_ones_is_written_against_the_llvm_of_its_minor_version() -> None:
+def test_an_unlisted_triton_needs_the_llvm_of_its_minor_version() -> None:
     known = pins.read()
 
     assert known.llvm_major("3.7.0") == known.llvm_major("3.7.1") == "23"
@@ -97,7 +97,7 @@ def test_a_triton_between_the_listed_ones_is_written_against_the_llvm_of_its_min
 
 
 class Server(http.server.SimpleHTTPRequestHandler):
-    """Serves a folder; knows ranges, as the servers of archives do, and writes down what was asked for."""
+    """Serves a folder with support for ranges, like the servers of archives, and keeps the requests."""
 
     ranges: list[str] = []  # noqa: RUF012  # one list for all requests of a test
 
@@ -125,7 +125,7 @@ def served(tmp_path: Path) -> Iterator[str]:
         server.shutdown()
 
 
-def test_a_download_goes_on_where_it_was_interrupted(tmp_path: Path, served: str) -> None:
+def test_an_interrupted_download_is_resumed(tmp_path: Path, served: str) -> None:
     (tmp_path / "www/llvm.tar.gz").write_bytes(b"0123456789")
     (tmp_path / "llvm.tar.gz.part").write_bytes(b"0123")
 
@@ -144,7 +144,7 @@ def test_an_archive_with_another_sha256_is_deleted(tmp_path: Path, served: str) 
     assert not (tmp_path / "llvm.tar.gz").exists()
 
 
-def test_tritons_own_archive_is_fetched_checked_and_tried(tmp_path: Path, served: str) -> None:
+def test_tritons_own_archive_is_fetched_verified_and_executed(tmp_path: Path, served: str) -> None:
     name = f"llvm-55555555-{llvm_system.system_name()}-3"
     tool = tmp_path / name / "bin/mlir-tblgen"
     tool.parent.mkdir(parents=True)
@@ -161,11 +161,11 @@ def test_tritons_own_archive_is_fetched_checked_and_tried(tmp_path: Path, served
     tools = toolchain.Toolchain(tmp_path / "tools")
     tools.root.mkdir()
 
-    found = llvm_system.of_triton(tools, triton, pin, quiet)
+    llvm = llvm_system.of_triton(tools, triton, pin, quiet)
 
-    assert found == tools.root / name and (found / "bin/mlir-tblgen").exists()
+    assert llvm == tools.root / name and (llvm / "bin/mlir-tblgen").exists()
 
 
-def test_an_archive_that_cannot_be_checked_is_not_fetched(tmp_path: Path) -> None:
+def test_an_archive_that_cannot_be_verified_is_not_fetched(tmp_path: Path) -> None:
     with pytest.raises(Problem, match="names no archive of LLVM with a sha256"):
         llvm_system.of_triton(toolchain.Toolchain(tmp_path), tmp_path, sources.LlvmPin("5" * 40), quiet)

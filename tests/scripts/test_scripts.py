@@ -1,4 +1,4 @@
-"""What runs before anything is installed: which versions, which commands, which diagnosis."""
+"""Scripts that run before anything is installed: version choice, installation, diagnosis, `make clean`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from commands import ROOT
 
-pins: Any = importlib.import_module("scripts.pins")  # untyped, like venv: tests replace parts of them
+pins: Any = importlib.import_module("scripts.pins")  # untyped, like venv, because tests replace parts of them
 venv: Any = importlib.import_module("scripts.venv")
 KNOWN = pins.read()
 SMALL = pins.Pins(
@@ -68,12 +68,12 @@ def test_a_torch_for_a_gpu_gets_only_the_triton_that_it_declares() -> None:
     assert pick(torch="2.13.0", gpu=True).triton == "3.7.1"
 
 
-def test_a_triton_alone_picks_the_default_torch_where_that_fits() -> None:
+def test_a_triton_without_a_torch_picks_the_default_torch_if_that_fits() -> None:
     assert pick(triton="3.7.1").torch == "2.13.0"
     assert pick(triton="3.6.0").torch == "2.11.0"
 
 
-def test_a_python_without_wheels_is_refused_with_what_was_needed() -> None:
+def test_a_python_without_wheels_is_refused_with_the_required_versions() -> None:
     with pytest.raises(pins.Problem, match=r"Python 3\.10 was found, torch 2\.15\.0 .* was needed"):
         pick(torch="2.15.0", python=(3, 10))
 
@@ -86,7 +86,7 @@ def test_versions_are_compared_without_their_local_part() -> None:
 # ---------------------------------------------------------------- venv.py
 
 
-def test_without_a_gpu_every_way_before_the_last_avoids_the_cuda_libraries() -> None:
+def test_without_a_gpu_every_attempt_except_the_last_avoids_the_cuda_libraries() -> None:
     ways = venv.torch_ways(HERE, "2.13.0", gpu=False)
 
     assert [way.commands[-1][-2:] for way in ways] == [
@@ -104,20 +104,20 @@ def test_with_a_gpu_uv_chooses_the_wheel_for_its_driver() -> None:
     assert second.commands == (venv.pip(HERE, "torch==2.13.0"),)
 
 
-def test_the_systems_setuptools_is_tried_first_where_its_torch_is_used() -> None:
+def test_the_systems_setuptools_is_tried_first_if_its_torch_is_used() -> None:
     ways = venv.project_ways(HERE, test=True, site=True)
 
     assert ["--no-build-isolation" in way.commands[0] for way in ways] == [True, False]
     assert all(way.commands[0][-1].endswith("[test]") for way in ways)
 
 
-def test_an_unreachable_index_is_told_from_an_index_without_that_wheel() -> None:
+def test_an_unreachable_index_is_distinguished_from_an_index_without_the_wheel() -> None:
     assert "no package index" in str(venv.diagnose("NewConnectionError: name resolution"))
     assert "disk is full" in str(venv.diagnose("OSError: [Errno 28] No space left on device"))
     assert venv.diagnose("ERROR: No matching distribution found for torch==2.13.0+cpu") is None
 
 
-def test_the_next_way_is_gone_only_after_the_one_before_failed(tmp_path: Path) -> None:
+def test_the_next_attempt_is_made_only_after_the_previous_one_failed(tmp_path: Path) -> None:
     def way(code: str) -> Any:
         return venv.Way("a step", ((sys.executable, "-c", code),))
 
@@ -134,20 +134,20 @@ def test_an_unknown_version_ends_with_status_2_and_the_known_pairs(tmp_path: Pat
     assert not (tmp_path / "new").exists()
 
 
-def test_a_directory_that_is_no_environment_is_left_alone(tmp_path: Path) -> None:
+def test_a_directory_that_is_no_environment_is_left_unchanged(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").touch()
 
     with pytest.raises(pins.Problem, match="is no Python environment"):
         venv.create(tmp_path, site=False)
 
 
-def test_packages_of_the_system_are_seen_behind_those_of_the_environment() -> None:
+def test_packages_of_the_environment_come_before_those_of_the_system() -> None:
     assert venv.system_path(["/usr/lib/python3.12", "/opt/env/lib/python3.12/site-packages"]) == (
         "import site; site.addsitedir('/opt/env/lib/python3.12/site-packages')\n"
     )
 
 
-def test_a_receipt_for_the_tests_covers_the_project_alone_too(tmp_path: Path) -> None:
+def test_a_receipt_for_the_tests_also_covers_the_project_without_tests(tmp_path: Path) -> None:
     venv.Receipt(tmp_path).write(test=True)
 
     assert venv.Receipt(tmp_path).covers(test=True) and venv.Receipt(tmp_path).covers(test=False)
@@ -160,7 +160,7 @@ def test_a_receipt_for_the_tests_covers_the_project_alone_too(tmp_path: Path) ->
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A folder in which everything that `make` can make was made."""
+    """A folder with every output that `make` can produce."""
     shutil.copy(ROOT / "Makefile", tmp_path)
     for made in (".venv/pyvenv.cfg", "toolchain/.lock", "toolchain/triton/mine.cpp", "runs/a/run.json"):
         (tmp_path / made).parent.mkdir(parents=True, exist_ok=True)
@@ -177,7 +177,7 @@ def test_clean_keeps_sources_builds_and_runs(project: Path) -> None:
     assert make(project, "clean") == {"Makefile", "toolchain", "runs"}
 
 
-def test_clean_of_everything_is_asked_for_by_name(project: Path) -> None:
+def test_clean_removes_everything_only_if_named(project: Path) -> None:
     assert make(project, "clean", "ALL=1") == {"Makefile"}
 
 

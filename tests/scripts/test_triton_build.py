@@ -1,4 +1,4 @@
-"""Triton: built from a tree into an environment against one LLVM, and proved to be the one that is loaded."""
+"""The Triton build: from a tree and one LLVM into an environment, and a proof that this build is loaded."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def quiet(_message: str) -> None:
 
 
 def venv(folder: Path) -> Path:
-    """An environment of its own, which sees the packages of this one: nothing is installed for it."""
+    """A separate environment that sees the packages of this one, so that nothing has to be installed."""
     subprocess.run([sys.executable, "-m", "venv", str(folder)], cwd="/", check=True)
     (packages,) = folder.glob("lib/python*/site-packages")
     seen = [path for path in sys.path if path.endswith("site-packages")]
@@ -49,7 +49,7 @@ class Built:
         shutil.copytree(STANDIN / "triton", self.triton)
         shutil.copytree(STANDIN / "llvm-project", folder / "llvm")
         name_llvm(self.triton, "5" * 40)
-        (self.tools / "nvidia-3.8.0/bin").mkdir(parents=True)  # as an earlier build leaves it
+        (self.tools / "nvidia-3.8.0/bin").mkdir(parents=True)  # as after an earlier build
         (self.tools / "nvidia-3.8.0/bin/ptxas").write_text("of the wheel")
         self.venv = venv(folder / "venv")
         self.options = ("--toolchain", self.tools, "--venv", self.venv, "--triton-src", self.triton)
@@ -79,11 +79,11 @@ def test_a_kernel_is_compiled_with_it(built: Built) -> None:
 
 
 @pytest.mark.skipif(not shutil.which("gdb"), reason="needs gdb: make doctor")
-def test_gdb_stops_in_its_pass_at_file_and_line(built: Built) -> None:
+def test_gdb_stops_in_a_pass_of_the_build_at_file_and_line(built: Built) -> None:
     assert re.search(r"CoalescePass::runOnOperation at \S*/Coalesce\.cpp:9$", said(built, "gdb stops"))
 
 
-def test_the_wheels_tools_are_put_where_tritons_build_looks(built: Built) -> None:
+def test_the_wheels_tools_are_linked_into_the_folder_that_tritons_build_reads(built: Built) -> None:
     assert (built.triton / "third_party/nvidia/backend/bin/ptxas").read_text() == "of the wheel"
 
 
@@ -96,14 +96,14 @@ def test_the_library_has_symbols_and_each_file_its_command(built: Built) -> None
     assert all("-gsplit-dwarf" in one["command"] for one in commands)
 
 
-def test_its_llvm_is_recognised_even_where_the_source_has_no_commit(built: Built) -> None:
+def test_its_llvm_is_recognised_even_if_the_source_has_no_commit(built: Built) -> None:
     llvm = llvm_build.read(toolchain.Toolchain(built.tools))
 
     assert len(llvm.commit) == 40
     assert said(built, "its LLVM") == f"triton: its LLVM is {llvm.commit[:12]}, from {llvm.folder}"
 
 
-def test_another_llvm_than_the_one_that_was_built_is_noticed(built: Built) -> None:
+def test_a_different_llvm_than_the_built_one_is_noticed(built: Built) -> None:
     llvm = llvm_build.Llvm("/llvm", "5" * 40, "source")
 
     with pytest.raises(Problem, match=r"libtriton\.so says its LLVM is \w{12}, 555555555555 was built"):
@@ -115,7 +115,7 @@ def test_another_triton_in_the_environment_is_noticed(built: Built, tmp_path: Pa
         proofs.imported(built.venv, tmp_path)
 
 
-def test_a_file_that_fails_shows_its_error_and_the_rest_is_kept(built: Built) -> None:
+def test_a_failed_file_shows_its_error_and_other_objects_are_kept(built: Built) -> None:
     source = built.triton / "python/src/main.cc"
     before = source.read_text()
     source.write_text("int x = missing;\n")
@@ -126,12 +126,12 @@ def test_a_file_that_fails_shows_its_error_and_the_rest_is_kept(built: Built) ->
 
     assert done.returncode == 2 and "main.cc.o failed:" in done.stderr and "missing" in done.stderr
     assert len(done.stderr.splitlines()) < 16
-    # setuptools takes a failed build for done and starts it once more
+    # setuptools ignores a failed build and starts it once more
     log = (built.triton / "build/debug-triton.log").read_text().rpartition("\n$ ")[2]
     assert log.count("FAILED: ") == 1
 
 
-def test_without_an_llvm_the_command_that_makes_one_is_told(tmp_path: Path) -> None:
+def test_a_missing_llvm_is_reported_with_the_command_that_builds_one(tmp_path: Path) -> None:
     with pytest.raises(Problem, match="no LLVM is ready") as caught:
         llvm_build.read(toolchain.Toolchain(tmp_path))
     assert caught.value.remedy == "make llvm"
@@ -150,21 +150,21 @@ def test_a_read_only_tree_is_refused_before_it_is_built(tmp_path: Path) -> None:
         toolchain.require_writable(tmp_path)
 
 
-# ---------------------------------------------------------------- what CMake is told
+# ---------------------------------------------------------------- CMake's arguments
 
 
 def test_lld_writes_an_index_and_a_distributions_llvm_is_linked_once() -> None:
-    found = triton_build.cmake_arguments(llvm_build.Llvm("/usr/lib/llvm-23", "", "system"), CLANG, [])
+    arguments = triton_build.cmake_arguments(llvm_build.Llvm("/usr/lib/llvm-23", "", "system"), CLANG, [])
 
-    assert "-DCMAKE_SHARED_LINKER_FLAGS=-fuse-ld=lld -Wl,--gdb-index" in found
-    assert any(one.startswith("-DCMAKE_PROJECT_triton_INCLUDE=") for one in found)
-    assert any("-fstandalone-debug" in one for one in found)
+    assert "-DCMAKE_SHARED_LINKER_FLAGS=-fuse-ld=lld -Wl,--gdb-index" in arguments
+    assert any(one.startswith("-DCMAKE_PROJECT_triton_INCLUDE=") for one in arguments)
+    assert any("-fstandalone-debug" in one for one in arguments)
 
 
 def test_an_llvm_with_symbols_needs_no_second_copy_of_its_classes() -> None:
-    found = " ".join(triton_build.cmake_arguments(llvm_build.Llvm("/llvm", "5" * 40, "source"), GCC, []))
+    arguments = " ".join(triton_build.cmake_arguments(llvm_build.Llvm("/llvm", "5" * 40, "source"), GCC, []))
 
-    assert "standalone" not in found and "-fuse-ld" not in found and "PROJECT_triton" not in found
+    assert "standalone" not in arguments and "-fuse-ld" not in arguments and "PROJECT_triton" not in arguments
 
 
 def test_a_distributions_libraries_all_become_the_shared_one(tmp_path: Path) -> None:
@@ -200,7 +200,7 @@ cmake_language(DEFER CALL show)
     assert "linked: /usr/lib/libLLVM.so" in done.stdout, done.stderr
 
 
-def test_only_what_is_not_installed_is_required_for_the_build() -> None:
+def test_only_missing_packages_are_required_for_the_build() -> None:
     assert triton_build.requirements(STANDIN / "triton") == ["setuptools>=40.8.0", "wheel", "lit<23"]
 
 
@@ -208,7 +208,7 @@ def test_only_what_is_not_installed_is_required_for_the_build() -> None:
 
 
 def lit_tests(folder: Path, assertions: str) -> tuple[Path, Path, Path, llvm_build.Llvm]:
-    """A tree of two tests, one of which passes with assertions alone, its build, and an LLVM."""
+    """A tree of two tests, one of which passes only with assertions, its build, and an LLVM."""
     tests, build, package = folder / "test", folder / "build", folder / "llvm/lib/cmake/llvm"
     for made in (tests / "Conversion", build / "test", package):
         made.mkdir(parents=True)
@@ -226,14 +226,14 @@ def lit_tests(folder: Path, assertions: str) -> tuple[Path, Path, Path, llvm_bui
     return Path(sys.prefix), folder, build, llvm_build.Llvm(str(folder / "llvm"), "", "system")
 
 
-def test_where_llvm_has_no_assertions_tests_that_ask_for_debug_are_named_and_not_run(tmp_path: Path) -> None:
+def test_without_assertions_in_llvm_tests_that_need_debug_are_listed_and_not_run(tmp_path: Path) -> None:
     passed = proofs.lit(*lit_tests(tmp_path, "OFF"))
 
     assert "1 passed" in passed
     assert "not run, for this LLVM has no assertions and so no --debug: Conversion/debug.mlir" in passed
 
 
-def test_where_llvm_has_assertions_all_of_tritons_tests_are_run(tmp_path: Path) -> None:
+def test_with_assertions_in_llvm_all_of_tritons_tests_are_run(tmp_path: Path) -> None:
     passed = proofs.lit(*lit_tests(tmp_path, "ON"))
 
     assert "2 passed" in passed
@@ -259,7 +259,7 @@ def wanting_clang(folder: Path) -> Path:
     return folder
 
 
-def test_without_a_clang_the_wheels_device_code_stands_in(tmp_path: Path) -> None:
+def test_without_a_clang_the_wheels_device_code_is_used(tmp_path: Path) -> None:
     triton, llvm, wheel = wanting_clang(tmp_path / "triton"), tmp_path / "llvm", tmp_path / "wheel"
     (llvm / "bin").mkdir(parents=True)
     (wheel / "lib").mkdir(parents=True)
@@ -292,7 +292,7 @@ def test_headers_that_many_files_include_are_compiled_once(tmp_path: Path) -> No
     assert command[1:] == ["-I", pch.__file__, str(tmp_path / "pch")]
 
 
-def test_of_llvms_headers_those_are_taken_that_need_no_generated_one(tmp_path: Path) -> None:
+def test_only_llvm_headers_that_need_no_generated_one_are_precompiled(tmp_path: Path) -> None:
     names = ("llvm/ADT/SmallVector.h", "llvm/IR/Attributes.h")
     for name in names:
         header = tmp_path / "llvm/include" / name
@@ -330,16 +330,18 @@ def test_a_header_is_compiled_once_and_a_file_that_fails_with_it_is_compiled_wit
 # ---------------------------------------------------------------- the wheel, and its source
 
 
-def test_the_installed_wheel_says_which_llvm_is_in_it() -> None:
-    found = library.Library(Path(machine.installed(Path(sys.prefix))["triton_path"], "_C/libtriton.so"))
+def test_the_installed_wheel_contains_the_version_of_its_llvm() -> None:
+    library_of_wheel = library.Library(
+        Path(machine.installed(Path(sys.prefix))["triton_path"], "_C/libtriton.so")
+    )
 
-    assert re.fullmatch(r"[0-9a-f]{40}", found.llvm_commit())
-    assert found.llvm_version().startswith(pins.read().llvm_major(installed_version()) + ".")
+    assert re.fullmatch(r"[0-9a-f]{40}", library_of_wheel.llvm_commit())
+    assert library_of_wheel.llvm_version().startswith(pins.read().llvm_major(installed_version()) + ".")
 
 
 def installed_version() -> str:
-    found: str = machine.installed(Path(sys.prefix))["triton"]
-    return found
+    version: str = machine.installed(Path(sys.prefix))["triton"]
+    return version
 
 
 def test_a_kernel_compiles_for_sm_90_with_the_installed_wheel() -> None:
@@ -348,12 +350,12 @@ def test_a_kernel_compiles_for_sm_90_with_the_installed_wheel() -> None:
 
 @pytest.mark.skipif(not shutil.which("gdb"), reason="needs gdb: make doctor")
 def test_the_source_of_a_wheel_is_compared_with_its_line_tables(built: Built, tmp_path: Path) -> None:
-    found = built.triton / "python/triton/_C/libtriton.so"
+    installed = built.triton / "python/triton/_C/libtriton.so"
     edited = tmp_path / "triton"
     shutil.copytree(built.triton / "lib", edited / "lib")
     source = edited / proofs.COALESCE
     source.write_text("\n" + source.read_text())
 
-    assert wheel_source.built_in(found, built.triton) == str(built.triton)
+    assert wheel_source.built_in(installed, built.triton) == str(built.triton)
     with pytest.raises(Problem, match="it is of another tree"):
-        wheel_source.built_in(found, edited)
+        wheel_source.built_in(installed, edited)

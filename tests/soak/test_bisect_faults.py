@@ -1,6 +1,6 @@
-"""Forty faults, each in one pass of MLIR, of LLVM or of ptxas, on two targets; none may be blamed on another.
+"""Forty faults, each in one pass of MLIR, LLVM or ptxas, on two targets: bisect never blames another pass.
 
-The table of docs/bisect.md is written by this run.
+This run writes the table of docs/bisect.md.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ def test_no_fault_is_blamed_on_another_pass_and_almost_all_are_decided(tmp_path:
         run = recorded(tmp_path / str(number), variables, fault.kernel, fault.target)
         started = time.perf_counter()
         done = bisected(run, fault, variables)
-        found, named = outcome(fault, done)
-        verdicts.append(Verdict(fault, found, named, time.perf_counter() - started, done.stdout))
-        print(f"{fault}: {found} ({named}), {verdicts[-1].seconds:.1f} s", flush=True)
+        result, named = outcome(fault, done)
+        verdicts.append(Verdict(fault, result, named, time.perf_counter() - started, done.stdout))
+        print(f"{fault}: {result} ({named}), {verdicts[-1].seconds:.1f} s", flush=True)
     _write(verdicts)
 
     counted = Counter(one.outcome for one in verdicts)

@@ -1,4 +1,4 @@
-"""Two hundred compiled programs do with a recorder what they do without one; some twelve minutes."""
+"""Two hundred compiled programs behave the same with and without a recorder. Takes some twelve minutes."""
 
 from __future__ import annotations
 

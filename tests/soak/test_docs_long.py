@@ -1,4 +1,4 @@
-"""Shell blocks of README and docs that take longer, and the transcript of README."""
+"""Slow shell blocks of README and docs, and the transcript of README."""
 
 from __future__ import annotations
 

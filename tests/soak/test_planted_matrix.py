@@ -1,4 +1,4 @@
-"""All planted differences: what they change, what `tracing compare --json` says of them, and its page."""
+"""All planted differences: their effects, the answers of `tracing compare --json`, and docs/planted.md."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def row_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Difference], R
 
 
 @pytest.mark.parametrize("difference", PLANTED, ids=lambda difference: difference.id)
-def test_what_is_planted_shows_in_what_the_case_leaves(difference: Difference, tmp_path: Path) -> None:
+def test_a_planted_difference_changes_the_results_of_the_case(difference: Difference, tmp_path: Path) -> None:
     a, a2, b = left(difference, tmp_path)
 
     truth = difference.truth
@@ -38,7 +38,9 @@ def test_what_is_planted_shows_in_what_the_case_leaves(difference: Difference, t
 
 
 @pytest.mark.parametrize("difference", PLANTED, ids=lambda difference: difference.id)
-def test_compare_accuses_what_is_planted(difference: Difference, row_of: Callable[[Difference], Row]) -> None:
+def test_compare_accuses_the_planted_difference(
+    difference: Difference, row_of: Callable[[Difference], Row]
+) -> None:
     row = row_of(difference)
 
     print(row)

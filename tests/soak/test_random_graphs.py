@@ -1,4 +1,4 @@
-"""10,000 random graphs: no right one is accused; planted faults that rounding does not explain are."""
+"""10,000 random graphs: right ones are never accused; planted faults beyond rounding always are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""2,000 random programs with one planted fault: who is accused did it."""
+"""`tracing compare` accuses the planted fault of 2,000 random programs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SEEN: Counter[str] = Counter()
 @pytest.mark.timeout(7200)
 @settings(max_examples=2000, deadline=None, suppress_health_check=list(HealthCheck))
 @given(plan=planted())
-def test_who_is_accused_of_a_planted_fault_did_it(
+def test_a_planted_fault_is_accused_and_nothing_else(
     plan: Planted, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     SEEN[check(plan, Path(tmp_path_factory.getbasetemp()))] += 1

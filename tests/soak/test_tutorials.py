@@ -1,8 +1,8 @@
-"""Triton's tutorials, as they stand, recorded on a virtual GPU: they judge their own results.
+"""Triton's tutorials, unchanged, recorded on a virtual GPU; they check their own results.
 
     TUTORIALS=CHECKOUT/python/tutorials python -m pytest tests/soak/test_tutorials.py
 
-Without TUTORIALS the checkout that `make venv SOURCE=1` brings is taken. Minutes for each of 05, 08, 09.
+Without TUTORIALS it uses the checkout of `make venv SOURCE=1`. Minutes for each of 05, 08, 09.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ TUTORIALS = (
 def folder() -> Path:
     """Where the tutorials are; skips where they are not."""
     named = os.environ.get("TUTORIALS")
-    found = [Path(named)] if named else sorted(ROOT.glob("toolchain/*/python/tutorials"))
-    if not found:
+    folders = [Path(named)] if named else sorted(ROOT.glob("toolchain/*/python/tutorials"))
+    if not folders:
         pytest.skip(
             "no tutorials: `make venv SOURCE=1` brings Triton's source, or TUTORIALS names their folder"
         )
-    return found[-1]
+    return folders[-1]
 
 
 @pytest.mark.timeout(3600)

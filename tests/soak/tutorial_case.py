@@ -1,7 +1,7 @@
-"""One of Triton's tutorials, executed as it stands: TUTORIALS is the folder that has them.
+"""Runs one of Triton's tutorials unchanged; TUTORIALS names their folder.
 
-Those that do nothing when they are imported are called as their own tests and main programs call them, with
-the smallest sizes that these have.
+A tutorial that does nothing at import is called as its own tests and main program call it, with the smallest
+sizes that these use.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Scalars survive the disk with type and bits, and are equal if these are."""
+"""Scalars are read back from disk with type and bits, and are equal only if both are."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def distinct(values: list[Scalar]) -> list[object]:
     return [exact(value) for value in values]
 
 
-def test_every_special_scalar_of_a_launch_survives_the_disk(tmp_path: Path) -> None:
+def test_every_special_scalar_of_a_launch_is_read_back_unchanged(tmp_path: Path) -> None:
     writer = new_run(tmp_path)
     args = tuple(Argument(f"x{i}", value=value) for i, value in enumerate(SPECIAL))
     writer.append(Kernel(0, "k", "h", "cuda:90", 4, 3, 1, {"MAX": str(math.inf)}, {}))
@@ -39,7 +39,7 @@ def test_every_special_scalar_of_a_launch_survives_the_disk(tmp_path: Path) -> N
 
 
 @given(SCALARS, SCALARS)
-def test_two_arguments_are_equal_if_the_types_and_bits_of_their_values_are(a: Scalar, b: Scalar) -> None:
+def test_two_arguments_are_equal_if_their_values_have_equal_types_and_bits(a: Scalar, b: Scalar) -> None:
     one, other = Argument("x", value=a), Argument("x", value=b)
     alike = (type(a), repr(a)) == (type(b), repr(b))
 
@@ -47,7 +47,7 @@ def test_two_arguments_are_equal_if_the_types_and_bits_of_their_values_are(a: Sc
     assert not alike or hash(one) == hash(other)
 
 
-def test_signatures_whose_arguments_differ_in_type_alone_are_two() -> None:
+def test_signatures_whose_arguments_differ_only_in_type_are_distinguished() -> None:
     signatures = {
         Signature(0, 0, (1, 1, 1), "forward", "", (Argument("x", value=v),)) for v in (True, 1, 1.0)
     }
@@ -56,7 +56,7 @@ def test_signatures_whose_arguments_differ_in_type_alone_are_two() -> None:
 
 
 @given(st.dictionaries(st.text(), SCALARS), st.dictionaries(st.integers(0, 9), SCALARS))
-def test_a_configuration_and_a_users_hashes_survive_the_disk(
+def test_a_configuration_and_a_users_hashes_are_read_back_unchanged(
     tmp_path_factory: pytest.TempPathFactory, config: dict[str, Scalar], hashes: dict[int, Scalar]
 ) -> None:
     writer = new_run(tmp_path_factory.mktemp("run"))
@@ -71,7 +71,7 @@ def test_a_configuration_and_a_users_hashes_survive_the_disk(
     assert list(run.records(UserHash)) == [UserHash(0, hashes, {})]
 
 
-def test_a_configuration_with_an_infinity_is_frozen_and_read_again(tmp_path: Path) -> None:
+def test_a_configuration_with_an_infinity_is_frozen_and_read_back(tmp_path: Path) -> None:
     winner = Winner("triton", "k", "s", (), {"LIMIT": -math.inf})
     info = Run(new_run(tmp_path).path).info
 
@@ -80,7 +80,7 @@ def test_a_configuration_with_an_infinity_is_frozen_and_read_again(tmp_path: Pat
     assert read_winners(tmp_path / "w.json").winners == (winner,)
 
 
-def test_a_kernel_that_is_given_floats_which_json_lacks_has_a_repro(tmp_path: Path) -> None:
+def test_a_kernel_with_float_arguments_that_json_lacks_has_a_repro(tmp_path: Path) -> None:
     run = recorded(f"{DATA / 'scalars.py'}:high=nan", tmp_path, "--keep-inputs", "--no-passes")
 
     done = tracing("repro", run, "--launch", "0", "--to", str(tmp_path / "it"), runs=tmp_path)

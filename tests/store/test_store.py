@@ -1,4 +1,4 @@
-"""What is on disk is readable, whatever happened to the process that wrote it."""
+"""A run on disk is readable even if the process that wrote it was killed."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_a_blob_is_stored_once(tmp_path: Path) -> None:
     assert store.Run(writer.path).text(names.pop()) == "module {}"
 
 
-def test_a_last_line_without_its_end_is_left_out(tmp_path: Path) -> None:
+def test_a_truncated_last_line_is_ignored(tmp_path: Path) -> None:
     writer = store.create(tmp_path, INFO)
     write_launches(writer, 2)
     (file,) = writer.path.glob("digests-*")
@@ -149,7 +149,7 @@ def test_near_names_are_suggested_for_an_unknown_run(tmp_path: Path) -> None:
     assert name in problem.value.remedy
 
 
-def test_a_place_that_cannot_be_written_is_refused_before_anything_runs(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_is_refused_before_anything_runs(tmp_path: Path) -> None:
     blocked = tmp_path / "runs"
     blocked.write_text("a file")
 
@@ -164,24 +164,24 @@ def test_a_full_disk_is_refused_before_anything_runs(tmp_path: Path, monkeypatch
         store.create(tmp_path, INFO)
 
 
-def test_the_latest_run_can_be_named_so(tmp_path: Path) -> None:
+def test_latest_names_the_latest_run(tmp_path: Path) -> None:
     store.create(tmp_path, INFO)
     last = store.create(tmp_path, INFO)
 
     assert store.open_run("latest", tmp_path).path == last.path
 
 
-def test_every_line_of_a_run_is_read_although_its_packed_files_have_no_end(tmp_path: Path) -> None:
+def test_every_line_is_read_although_the_compressed_files_have_no_end_mark(tmp_path: Path) -> None:
     writer = store.create(tmp_path, INFO)
     for start in range(0, 5120, 256):
         writer.extend([LaunchLine(start + i, i % 7, 0, (i, i * 3 % 17, 5)) for i in range(256)])
 
-    found = [line.index for line in store.Run(writer.path).records(LaunchLine)]
+    indices = [line.index for line in store.Run(writer.path).records(LaunchLine)]
 
-    assert found == list(range(5120))
+    assert indices == list(range(5120))
 
 
-def test_however_much_a_file_is_packed_little_of_it_is_unpacked_at_once(tmp_path: Path) -> None:
+def test_a_highly_compressed_file_is_decompressed_in_small_pieces(tmp_path: Path) -> None:
     writer = store.create(tmp_path, INFO)
     writer.extend([LaunchLine(0, 0, 0, (5, 6))] * 100_000)
     (file,) = writer.path.glob("launches-*")

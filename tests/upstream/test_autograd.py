@@ -1,4 +1,4 @@
-"""The number of the backward pass."""
+"""The sequence number of the backward pass."""
 
 from __future__ import annotations
 

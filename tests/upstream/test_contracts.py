@@ -1,4 +1,4 @@
-"""All contracts together, as `tracing doctor` checks them."""
+"""All contracts together, as `tracing doctor` runs them."""
 
 from __future__ import annotations
 
@@ -50,6 +50,6 @@ def test_the_doctor_prints_each_feature_and_exits_with_0() -> None:
     command = [sys.executable, "-m", "tracing", "doctor", "--json"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
 
-    found = json.loads(done.stdout)
+    report = json.loads(done.stdout)
     assert done.returncode == 0
-    assert {feature["module"] for feature in found["features"]} == FILES - WITHOUT
+    assert {feature["module"] for feature in report["features"]} == FILES - WITHOUT

@@ -1,4 +1,4 @@
-"""Code that Dynamo leaves out."""
+"""Functions that Dynamo does not trace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Dynamo asks of devices while it traces."""
+"""Dynamo's queries of the device while it traces."""
 
 from __future__ import annotations
 

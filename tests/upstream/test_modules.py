@@ -1,4 +1,4 @@
-"""What a module holds."""
+"""The parameters, buffers and submodules of a module."""
 
 from __future__ import annotations
 

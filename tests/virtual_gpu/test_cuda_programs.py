@@ -1,4 +1,4 @@
-"""Programs that are written for a CUDA device run on a virtual GPU as they stand."""
+"""Programs for a CUDA device run unchanged on a virtual GPU."""
 
 from __future__ import annotations
 
@@ -48,20 +48,20 @@ def test_questions_about_the_device_are_answered_for_the_target(
     target: str, capability: tuple[int, int], warp: int
 ) -> None:
     with virtual_gpu(target):
-        found = torch.cuda.get_device_properties("cuda")
+        properties = torch.cuda.get_device_properties("cuda")
         device = triton.runtime.driver.active.utils.get_device_properties(0)
 
         assert torch.cuda.is_available() and torch.cuda.device_count() == 1
         assert torch.cuda.get_device_capability() == capability
-        assert (found.major, found.minor, found.warp_size) == (*capability, warp)
-        assert device["multiprocessor_count"] == found.multi_processor_count
+        assert (properties.major, properties.minor, properties.warp_size) == (*capability, warp)
+        assert device["multiprocessor_count"] == properties.multi_processor_count
         assert device["warpSize"] == warp
-        assert ("max_threads_per_sm" in device) == target.startswith("gfx")  # as the vendors' drivers
+        assert ("max_threads_per_sm" in device) == target.startswith("gfx")  # like the vendors' drivers
 
     assert not torch.cuda.is_available()
 
 
-def test_tensors_that_are_asked_for_on_cuda_say_so_to_the_program_and_lie_on_the_host() -> None:
+def test_cuda_tensors_report_cuda_to_the_program_and_are_on_the_host() -> None:
     with virtual_gpu():
         made = [
             torch.empty(3, device="cuda"), torch.zeros(3, device=torch.device("cuda", 0)),
@@ -75,15 +75,15 @@ def test_tensors_that_are_asked_for_on_cuda_say_so_to_the_program_and_lie_on_the
         devices = {(one.device, one.is_cuda, one.get_device()) for one in made}
 
     assert devices == {(torch.device("cuda", 0), True, 0)}
-    assert {str(one.device) for one in made} == {"cpu"}  # outside it is the truth
+    assert {str(one.device) for one in made} == {"cpu"}  # the true device, outside of the virtual GPU
 
 
-def test_there_is_one_device() -> None:
+def test_the_device_count_is_one() -> None:
     with virtual_gpu(), pytest.raises(RuntimeError, match="invalid device ordinal 1"):
         torch.empty(3, device="cuda:1")
 
 
-def test_what_is_moved_is_copied_as_on_a_gpu() -> None:
+def test_moving_a_tensor_copies_it_as_on_a_gpu() -> None:
     with virtual_gpu():
         host = torch.zeros(8)
         x = host.cuda()
@@ -95,7 +95,7 @@ def test_what_is_moved_is_copied_as_on_a_gpu() -> None:
     assert same is x
 
 
-def test_random_numbers_generators_and_autocast_of_cuda_are_there() -> None:
+def test_random_number_generators_and_autocast_of_cuda_work() -> None:
     with virtual_gpu():
         torch.cuda.manual_seed(3)
         first = torch.rand(4, device="cuda")
@@ -113,7 +113,7 @@ def test_random_numbers_generators_and_autocast_of_cuda_are_there() -> None:
     assert product.dtype == torch.float16
 
 
-def test_streams_and_events_are_there_and_launches_know_their_stream() -> None:
+def test_streams_and_events_work_and_launches_have_their_stream() -> None:
     streams: list[int] = []
     with virtual_gpu():
         triton.knobs.runtime.launch_enter_hook.add(note := lambda data: streams.append(data.get()["stream"]))
@@ -137,7 +137,7 @@ def test_streams_and_events_are_there_and_launches_know_their_stream() -> None:
     assert stream.cuda_stream
 
 
-def test_torch_s_own_code_gets_the_truth() -> None:
+def test_torch_s_own_code_sees_the_true_device() -> None:
     with virtual_gpu():
         x = torch.ones(3, device="cuda", requires_grad=True)
         torch.save(x, file := __import__("io").BytesIO())
@@ -208,9 +208,9 @@ def test_registers_and_spills_are_those_that_nvidia_s_tool_reads_in_a_cubin(
     said = subprocess.run(call, capture_output=True, text=True, check=True).stdout.split()
     usage = dict(word.split(":") for word in said if word.startswith(("REG:", "STACK:")))
 
-    found = resources(cubin)
+    read = resources(cubin)
 
-    assert (found.registers, found.spills * 4) == (int(usage["REG"]), int(usage["STACK"]))
+    assert (read.registers, read.spills * 4) == (int(usage["REG"]), int(usage["STACK"]))
 
 
 def test_registers_are_read_in_an_hsaco_too_and_unknown_without_a_binary() -> None:
@@ -221,7 +221,7 @@ def test_registers_are_read_in_an_hsaco_too_and_unknown_without_a_binary() -> No
     assert resources(b"no binary").registers is None
 
 
-def test_what_is_benchmarked_is_executed_once_and_what_is_tuned_is_not() -> None:
+def test_a_benchmark_executes_its_function_once_and_tuning_does_not() -> None:
     configs = [triton.Config({"BLOCK": 16}), triton.Config({"BLOCK": 32})]
     tuned = triton.autotune(configs, key=["n"])(add_one)
     with virtual_gpu():
@@ -253,7 +253,7 @@ def test_a_report_runs_each_line_at_its_first_size(capsys: pytest.CaptureFixture
     assert "speed: run once, at the first of 3 sizes" in capsys.readouterr().err
 
 
-def test_everything_is_as_before_afterwards() -> None:
+def test_everything_is_restored_afterwards() -> None:
     names = ("is_available", "get_device_properties", "Stream", "Event", "stream", "synchronize")
     before = [getattr(torch.cuda, name) for name in names]
     others = (torch.Generator, torch.load, triton.testing.do_bench, triton.testing.Mark.run)
@@ -264,11 +264,11 @@ def test_everything_is_as_before_afterwards() -> None:
     assert [getattr(torch.cuda, name) for name in names] == before
     assert (torch.Generator, torch.load, triton.testing.do_bench, triton.testing.Mark.run) == others
     assert torch._C._len_torch_function_stack() == 0
-    with pytest.raises((AssertionError, RuntimeError)):  # of a torch for the CPU, and of one for CUDA
+    with pytest.raises((AssertionError, RuntimeError)):  # from a torch for the CPU, and from one for CUDA
         torch.empty(3, device="cuda")
 
 
-def test_a_program_s_own_function_mode_sees_devices_as_it_asked_for_them() -> None:
+def test_a_program_s_own_function_mode_sees_the_requested_devices() -> None:
     asked: list[Any] = []
 
     class Watching(TorchFunctionMode):
@@ -299,7 +299,7 @@ def test_with_compile_only_kernels_are_compiled_and_recorded_and_nothing_is_comp
     assert not [one for one in run.records(NotCovered) if "launched no kernel" in one.what]
 
 
-def test_what_cannot_be_executed_is_answered_with_compile_only(tmp_path: Path) -> None:
+def test_a_kernel_that_cannot_be_executed_is_refused_with_compile_only_as_remedy(tmp_path: Path) -> None:
     done = tracing("run", str(DATA / "gluon_case.py"), runs=tmp_path)
 
     assert done.returncode == 2
@@ -308,14 +308,14 @@ def test_what_cannot_be_executed_is_answered_with_compile_only(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("option", [("--keep-outputs",), ("--time",), ("--hash-fn", "f.py:f")])
-def test_compile_only_refuses_what_asks_for_values(option: tuple[str, ...], tmp_path: Path) -> None:
+def test_compile_only_refuses_options_that_need_values(option: tuple[str, ...], tmp_path: Path) -> None:
     done = tracing("run", str(DATA / "gluon_case.py"), "--compile-only", *option, runs=tmp_path)
 
     assert done.returncode == 2
     assert option[0] in done.stderr and "--compile-only executes none" in done.stderr
 
 
-def test_comparisons_of_the_program_hold_where_nothing_was_computed() -> None:
+def test_comparisons_in_the_program_succeed_if_nothing_was_computed() -> None:
     a, b = torch.zeros(2), torch.ones(2)
     with virtual_gpu(execute=False):
         add_one[(1,)](a, 2, BLOCK=2)

@@ -1,4 +1,4 @@
-"""The case flex_attention: what stands in for it without a GPU, and its options."""
+"""The case flex_attention: the operators that replace it without a GPU, and its options."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ case = import_file(CASES / "flex_attention.py")
 
 @pytest.mark.parametrize("score", ["none", "alibi"])
 @pytest.mark.parametrize("mask", ["full", "causal", "window", "document"])
-def test_the_operators_that_stand_in_for_it_compute_what_flex_attention_does(mask: str, score: str) -> None:
+def test_the_replacing_operators_compute_flex_attention(mask: str, score: str) -> None:
     q, k, v = (torch.randn(2, 2, 32, 16) for _ in range(3))
     mask_mod, score_mod = case.masks(32, 8, 4, "cpu")[mask], case.scores(2, "cpu")[score]
     blocks = create_block_mask(mask_mod, None, None, 32, 32, device="cpu")

@@ -1,4 +1,4 @@
-"""The virtual GPU against torch on the CPU: what it computes, what it compiles, what it leaves behind."""
+"""The virtual GPU against torch on the CPU: its results, its compilations, and the state it restores."""
 
 from __future__ import annotations
 
@@ -233,7 +233,7 @@ def test_libdevice_results_have_the_types_of_the_device(gpu: None) -> None:
     assert unary(libdevice_bits, x).tolist() == [-2.0, -2.0, 1.0, -2.0]
 
 
-def test_what_cannot_be_executed_is_named(gpu: None) -> None:
+def test_a_construct_that_cannot_be_executed_is_named(gpu: None) -> None:
     with pytest.raises(Problem, match="rcbrt"):
         unary(libdevice_missing, torch.ones(4))
     with pytest.raises(Problem, match=r"tanh\.approx"):
@@ -429,7 +429,7 @@ def test_a_training_step_equals_eager(gpu: None) -> None:
     torch.testing.assert_close(gradients(torch.compile(model)), gradients(model), atol=1e-5, rtol=1e-5)
 
 
-def test_what_torch_compiled_before_is_compiled_anew_inside_and_again_afterwards() -> None:
+def test_functions_compiled_outside_are_recompiled_inside_and_vice_versa() -> None:
     compilations: list[object] = []
 
     def backend(graph: Any, inputs: Any) -> Any:
@@ -457,7 +457,7 @@ print(counters["inductor"]["fxgraph_cache_hit"])
 """
 
 
-def test_a_second_process_executes_what_the_first_cached(tmp_path: Path) -> None:
+def test_a_second_process_executes_kernels_that_the_first_cached(tmp_path: Path) -> None:
     caches = {
         "TRITON_CACHE_DIR": str(tmp_path / "triton"),
         "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "inductor"),
@@ -470,5 +470,5 @@ def test_a_second_process_executes_what_the_first_cached(tmp_path: Path) -> None
     assert hits == ["0\n", "1\n"]
 
 
-def test_the_self_test_finds_nothing() -> None:
+def test_the_self_test_reports_no_fault() -> None:
     assert self_test() == []

@@ -1,4 +1,4 @@
-"""What commands print with a place, read as VSCode's Problems panel reads it."""
+"""Problem matchers of VSCode recognise the file and line in the output of commands."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ MLIR = """tt.func @f() {
 
 def panel(matchers: list[dict[str, Any]], text: str) -> list[tuple[str, int, str, str]]:
     """Path, line, severity and message of each problem: each matcher's lines must follow one another."""
-    lines, found = text.splitlines(), []
+    lines, problems_ = text.splitlines(), []
     for start in range(len(lines)):
         for matcher in matchers:
             pattern = matcher["pattern"]
@@ -58,8 +58,8 @@ def panel(matchers: list[dict[str, Any]], text: str) -> list[tuple[str, int, str
                     if key != "regexp"
                 }
                 severity = said.get("severity", matcher["severity"])
-                found.append((said["file"], int(said["line"]), severity, said["message"]))
-    return found
+                problems_.append((said["file"], int(said["line"]), severity, said["message"]))
+    return problems_
 
 
 def opt(path: Path, *flags: str) -> str:
@@ -78,30 +78,32 @@ def opt(path: Path, *flags: str) -> str:
         ('loc("k.py":4:5): remark: r', ("k.py", 4, "remark", "r")),
     ],
 )
-def test_a_finding_with_a_place_is_a_problem_there(line: str, problem: tuple[str, int, str, str]) -> None:
+def test_a_finding_with_a_source_location_is_a_problem_there(
+    line: str, problem: tuple[str, int, str, str]
+) -> None:
     assert panel(problems.findings(""), line) == [problem]
 
 
-@pytest.mark.parametrize("line", ["tracing: a.py is not a case", "12:30:01: error: none", "error: no place"])
-def test_a_line_without_a_place_is_none(line: str) -> None:
+@pytest.mark.parametrize("line", ["tracing: a.py is not a case", "12:30:01: error: none", "error: no file"])
+def test_a_line_without_a_source_location_is_no_problem(line: str) -> None:
     assert panel(problems.findings(""), line) == []
 
 
-def test_what_mlir_says_of_a_file_is_a_problem_there(tmp_path: Path) -> None:
+def test_a_diagnostic_of_mlir_is_a_problem_in_its_file(tmp_path: Path) -> None:
     path = tmp_path / "wrong.mlir"
     path.write_text(MLIR)
-    found = panel(problems.findings(""), opt(path))
+    matched = panel(problems.findings(""), opt(path))
 
-    assert (str(path), 3, "error") in [one[:3] for one in found]
+    assert (str(path), 3, "error") in [one[:3] for one in matched]
 
 
 def test_a_diagnostic_that_was_not_expected_is_a_problem_at_its_line(tmp_path: Path) -> None:
     path = tmp_path / "wrong.mlir"
     path.write_text(MLIR)
-    found = panel(problems.findings(""), opt(path, "--verify-diagnostics"))
+    matched = panel(problems.findings(""), opt(path, "--verify-diagnostics"))
 
-    assert [one[:3] for one in found] == [(str(path), 2, "error"), (str(path), 3, "error")]
-    assert 'expected error "another" was not produced' in found[0][3]
+    assert [one[:3] for one in matched] == [(str(path), 2, "error"), (str(path), 3, "error")]
+    assert 'expected error "another" was not produced' in matched[0][3]
 
 
 def test_a_graph_break_is_a_problem_at_its_line_with_its_reason(tmp_path: Path) -> None:
@@ -109,8 +111,8 @@ def test_a_graph_break_is_a_problem_at_its_line_with_its_reason(tmp_path: Path) 
     path.write_text(BROKEN)
     own = {**os.environ, "TORCH_LOGS": "graph_breaks"}
     done = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, env=own, check=True)
-    found = panel(problems.graph_breaks(""), done.stderr)
+    matched = panel(problems.graph_breaks(""), done.stderr)
 
-    assert (str(path), 5, "warning", "Failed to trace builtin operator") in found
-    assert (str(path), 12, "warning", "Data-dependent branching") in found
-    assert {one[1] for one in found} == {5, 12}
+    assert (str(path), 5, "warning", "Failed to trace builtin operator") in matched
+    assert (str(path), 12, "warning", "Data-dependent branching") in matched
+    assert {one[1] for one in matched} == {5, 12}

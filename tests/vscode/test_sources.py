@@ -1,4 +1,4 @@
-"""Sources: the pinned commit and no more of it than is needed, and what lies there already is never lost."""
+"""Sources: the pinned commit is fetched sparsely, and a user's own changes are never lost."""
 
 from __future__ import annotations
 
@@ -40,17 +40,19 @@ def triton(tmp_path: Path) -> Repository:
 
 @pytest.fixture
 def tools(tmp_path: Path) -> Any:
-    found = toolchain.Toolchain(tmp_path / "toolchain")
-    found.root.mkdir()
-    return found
+    toolchain_ = toolchain.Toolchain(tmp_path / "toolchain")
+    toolchain_.root.mkdir()
+    return toolchain_
 
 
 def at(repository: Repository) -> str:
     return git(repository.work, "rev-parse", "HEAD")
 
 
-def place(folder: Path, commit: str, *repositories: Repository, say: Callable[[str], None] = quiet) -> None:
-    checkout.place(folder, commit, [one.url for one in repositories], PARTS, say)
+def bring_to_commit(
+    folder: Path, commit: str, *repositories: Repository, say: Callable[[str], None] = quiet
+) -> None:
+    checkout.bring_to_commit(folder, commit, [one.url for one in repositories], PARTS, say)
 
 
 # ---------------------------------------------------------------- which commit
@@ -63,7 +65,9 @@ def place(folder: Path, commit: str, *repositories: Repository, say: Callable[[s
         ("llvm-info.json", '{{"llvm_hash": "{}", "build_number": 2, "sha256sum": {{"ubuntu-x64": "ab"}}}}'),
     ],
 )
-def test_the_llvm_commit_is_read_where_that_triton_keeps_it(tmp_path: Path, name: str, text: str) -> None:
+def test_the_llvm_commit_is_read_from_the_file_of_each_triton_version(
+    tmp_path: Path, name: str, text: str
+) -> None:
     (tmp_path / "cmake").mkdir()
     (tmp_path / "cmake" / name).write_text(text.format("5" * 40))
 
@@ -79,13 +83,13 @@ def test_a_tree_that_names_no_llvm_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_version_is_fetched_by_its_tag_and_its_commit_is_kept(triton: Repository, tools: Any) -> None:
-    found = sources.triton(tools, pins.Pins("", (), triton.url), "3.8.0", "", quiet)
+    source = sources.triton(tools, pins.Pins("", (), triton.url), "3.8.0", "", quiet)
 
-    assert found.commit == at(triton) == checkout.head(tools.triton)
-    assert (tools.root / "triton-3.8.0.commit").read_text().strip() == found.commit
+    assert source.commit == at(triton) == checkout.head(tools.triton)
+    assert (tools.root / "triton-3.8.0.commit").read_text().strip() == source.commit
 
 
-def test_a_moved_tag_is_told_before_anything_is_fetched(triton: Repository, tools: Any) -> None:
+def test_a_moved_tag_is_reported_before_anything_is_fetched(triton: Repository, tools: Any) -> None:
     (tools.root / "triton-3.8.0.commit").write_text("0" * 40)
 
     with pytest.raises(Problem, match=r"tag v3\.8\.0 has moved: it names \w{12}, 000000000000 is pinned"):
@@ -98,13 +102,11 @@ def test_a_version_that_was_never_released_is_refused(triton: Repository, tools:
         sources.triton(tools, pins.Pins("", (), triton.url), "9.9.9", "", quiet)
 
 
-# ---------------------------------------------------------------- what is fetched
+# ---------------------------------------------------------------- fetching
 
 
-def test_a_checkout_is_one_commit_of_the_directories_that_are_needed(
-    llvm: Repository, tmp_path: Path
-) -> None:
-    place(tmp_path / "llvm", at(llvm), llvm)
+def test_a_checkout_is_one_commit_with_only_the_needed_directories(llvm: Repository, tmp_path: Path) -> None:
+    bring_to_commit(tmp_path / "llvm", at(llvm), llvm)
 
     assert git(tmp_path / "llvm", "rev-list", "--count", "HEAD") == "1"
     assert {path.name for path in (tmp_path / "llvm").iterdir()} == {".git", *PARTS}
@@ -123,27 +125,27 @@ def test_a_commit_that_only_the_fork_has_is_fetched_from_the_fork(llvm: Reposito
     (fork.work / "llvm/patch.txt").write_text("of a release branch")
     commit = fork.commit()
 
-    place(tmp_path / "llvm", commit, llvm, fork)
+    bring_to_commit(tmp_path / "llvm", commit, llvm, fork)
 
     assert (tmp_path / "llvm/llvm/patch.txt").read_text() == "of a release branch"
 
 
-def test_a_commit_that_nobody_has_is_told_with_all_who_were_asked(llvm: Repository, tmp_path: Path) -> None:
+def test_a_commit_that_no_server_has_is_reported_with_all_servers(llvm: Repository, tmp_path: Path) -> None:
     with pytest.raises(Problem, match=f"commit {'0' * 40} is not in {llvm.url} nor in {llvm.url}"):
-        place(tmp_path / "llvm", "0" * 40, llvm, llvm)
+        bring_to_commit(tmp_path / "llvm", "0" * 40, llvm, llvm)
 
 
-def test_what_is_there_is_kept_without_asking_a_server(llvm: Repository, tmp_path: Path) -> None:
+def test_an_existing_checkout_is_kept_without_contacting_a_server(llvm: Repository, tmp_path: Path) -> None:
     said: list[str] = []
-    place(tmp_path / "llvm", at(llvm), llvm)
+    bring_to_commit(tmp_path / "llvm", at(llvm), llvm)
     gone = Repository(tmp_path, tmp_path / "nowhere.git")
 
-    place(tmp_path / "llvm", at(llvm), gone, say=said.append)
+    bring_to_commit(tmp_path / "llvm", at(llvm), gone, say=said.append)
 
     assert said == [f"{tmp_path}/llvm is at {at(llvm)[:12]}: kept"]
 
 
-def test_a_proxy_that_refuses_is_told_with_how_to_do_without(tmp_path: Path, monkeypatch: Any) -> None:
+def test_a_proxy_that_refuses_is_reported_with_a_remedy(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setenv("https_proxy", "http://127.0.0.1:9")
 
     with pytest.raises(Problem, match=r"https://localhost/x\.git was not reached") as caught:
@@ -151,18 +153,18 @@ def test_a_proxy_that_refuses_is_told_with_how_to_do_without(tmp_path: Path, mon
     assert "HTTPS_PROXY" in caught.value.remedy
 
 
-# ---------------------------------------------------------------- an interruption
+# ---------------------------------------------------------------- interruptions
 
-# A git that runs as always, and then kills the program that called it, once: at one of its steps.
+# A git that once, after one of its steps, kills the program that called it.
 KILLER = """#!/bin/sh
 {git} "$@"; status=$?
 case " $* " in *" {step} "*) [ -e {mark} ] || {{ touch {mark}; kill -9 $PPID; }} ;; esac
 exit $status
 """
-PLACE = """
+BRING_TO_COMMIT = """
 import pathlib, sys
 from scripts import checkout
-checkout.place(pathlib.Path(sys.argv[1]), *eval(sys.argv[2]), print)
+checkout.bring_to_commit(pathlib.Path(sys.argv[1]), *eval(sys.argv[2]), print)
 """
 
 
@@ -180,7 +182,7 @@ def test_a_fetch_killed_at_any_step_is_completed_by_the_same_command(
         "PATH": f"{killer.parent}:{os.environ['PATH']}",
     }
     arguments = (at(llvm), [llvm.url], PARTS)
-    command = [sys.executable, "-c", PLACE, str(tmp_path / "llvm"), repr(arguments)]
+    command = [sys.executable, "-c", BRING_TO_COMMIT, str(tmp_path / "llvm"), repr(arguments)]
 
     first, second = (subprocess.run(command, env=environment, stdout=subprocess.DEVNULL) for _ in range(2))
 
@@ -190,49 +192,49 @@ def test_a_fetch_killed_at_any_step_is_completed_by_the_same_command(
 
 def test_a_checkout_killed_while_it_writes_is_completed(llvm: Repository, tmp_path: Path) -> None:
     folder = tmp_path / "llvm"
-    place(folder, at(llvm), llvm)
-    (folder / ".git" / checkout.MOVING).write_text(at(llvm))  # as a kill leaves it
+    bring_to_commit(folder, at(llvm), llvm)
+    (folder / ".git" / checkout.MOVING).write_text(at(llvm))  # as after a kill
     (folder / ".git/index.lock").touch()
     (folder / "llvm/CMakeLists.txt").write_text("half")
 
-    place(folder, at(llvm), llvm)
+    bring_to_commit(folder, at(llvm), llvm)
 
     assert not checkout.changed(folder) and not (folder / ".git" / checkout.MOVING).exists()
 
 
-# ---------------------------------------------------------------- work of the user's own
+# ---------------------------------------------------------------- a user's own changes
 
 
-def test_local_changes_at_the_pinned_commit_are_kept_and_told(llvm: Repository, tmp_path: Path) -> None:
+def test_local_changes_at_the_pinned_commit_are_kept_and_reported(llvm: Repository, tmp_path: Path) -> None:
     said: list[str] = []
-    place(tmp_path / "llvm", at(llvm), llvm)
+    bring_to_commit(tmp_path / "llvm", at(llvm), llvm)
     (tmp_path / "llvm/llvm/CMakeLists.txt").write_text("mine")
 
-    place(tmp_path / "llvm", at(llvm), llvm, say=said.append)
+    bring_to_commit(tmp_path / "llvm", at(llvm), llvm, say=said.append)
 
     assert (tmp_path / "llvm/llvm/CMakeLists.txt").read_text() == "mine"
     assert "with 1 file changed here: kept" in said[0]
 
 
-def test_local_changes_are_not_left_behind_when_the_pin_moves(triton: Repository, tmp_path: Path) -> None:
+def test_local_changes_stop_a_checkout_when_the_pin_moves(triton: Repository, tmp_path: Path) -> None:
     folder, before = tmp_path / "triton-tree", at(triton)
-    checkout.place(folder, before, [triton.url], (), quiet)
+    checkout.bring_to_commit(folder, before, [triton.url], (), quiet)
     (folder / "setup.py").write_text("mine")
 
     with pytest.raises(
         Problem, match=rf"is at {before[:12]} with changes \(setup\.py\); \w{{12}} was needed"
     ):
-        checkout.place(folder, triton.commit(), [triton.url], (), quiet)
+        checkout.bring_to_commit(folder, triton.commit(), [triton.url], (), quiet)
     assert (folder / "setup.py").read_text() == "mine"
 
 
-def test_a_commit_of_the_users_own_is_not_left_behind(triton: Repository, tmp_path: Path) -> None:
+def test_a_commit_of_the_users_own_stops_a_checkout(triton: Repository, tmp_path: Path) -> None:
     folder = tmp_path / "triton-tree"
-    checkout.place(folder, at(triton), [triton.url], (), quiet)
+    checkout.bring_to_commit(folder, at(triton), [triton.url], (), quiet)
     git(folder, "commit", "--quiet", "--allow-empty", "--message", "mine")
 
     with pytest.raises(Problem, match="a commit made or chosen here") as caught:
-        checkout.place(folder, at(triton), [triton.url], (), quiet)
+        checkout.bring_to_commit(folder, at(triton), [triton.url], (), quiet)
     assert f"TRITON_SRC={folder}" in caught.value.remedy
 
 
@@ -240,53 +242,53 @@ def test_a_file_of_the_users_own_is_not_overwritten_when_the_pin_moves(
     triton: Repository, tmp_path: Path
 ) -> None:
     folder = tmp_path / "triton-tree"
-    checkout.place(folder, at(triton), [triton.url], (), quiet)
+    checkout.bring_to_commit(folder, at(triton), [triton.url], (), quiet)
     (folder / "new.txt").write_text("mine")
     (triton.work / "new.txt").write_text("theirs")
 
     after = triton.commit()
 
-    for _ in range(2):  # the second time is not taken for an interruption of the first
+    for _ in range(2):  # the second call must not take the first one for an interruption
         with pytest.raises(Problem, match="has a file of yours where"):
-            checkout.place(folder, after, [triton.url], (), quiet)
+            checkout.bring_to_commit(folder, after, [triton.url], (), quiet)
     assert (folder / "new.txt").read_text() == "mine"
 
 
 def test_an_untouched_tree_follows_its_pin(triton: Repository, tmp_path: Path) -> None:
     folder = tmp_path / "triton-tree"
-    checkout.place(folder, at(triton), [triton.url], (), quiet)
+    checkout.bring_to_commit(folder, at(triton), [triton.url], (), quiet)
     (triton.work / "new.txt").touch()
     after = triton.commit()
 
-    checkout.place(folder, after, [triton.url], (), quiet)
+    checkout.bring_to_commit(folder, after, [triton.url], (), quiet)
 
     assert checkout.head(folder) == after and (folder / "new.txt").exists()
 
 
-def test_a_folder_that_is_no_repository_is_left_alone(llvm: Repository, tmp_path: Path) -> None:
+def test_a_folder_that_is_no_repository_is_left_unchanged(llvm: Repository, tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").touch()
 
     with pytest.raises(Problem, match="exists and is no git repository"):
-        place(tmp_path, at(llvm), llvm)
+        bring_to_commit(tmp_path, at(llvm), llvm)
 
 
 # ---------------------------------------------------------------- folders and archives
 
 
-def test_a_folder_is_used_where_it_is(tools: Any) -> None:
-    found = sources.triton(tools, pins.Pins("", ()), "3.8.0", str(STANDIN / "llvm-project/../triton"), quiet)
+def test_a_given_folder_is_used_without_a_copy(tools: Any) -> None:
+    source = sources.triton(tools, pins.Pins("", ()), "3.8.0", str(STANDIN / "llvm-project/../triton"), quiet)
 
-    assert found == sources.Source(STANDIN / "triton", "", given=True)
+    assert source == sources.Source(STANDIN / "triton", "", given=True)
 
 
-def test_a_folder_that_is_not_the_tree_is_told_with_what_it_lacks(tools: Any, tmp_path: Path) -> None:
+def test_a_folder_that_is_no_source_tree_is_reported_with_its_missing_files(
+    tools: Any, tmp_path: Path
+) -> None:
     with pytest.raises(Problem, match=r"has no llvm/CMakeLists\.txt, no mlir/CMakeLists\.txt"):
         sources.llvm(tools, pins.Pins("", ()), sources.LlvmPin("5" * 40), str(tmp_path), quiet)
 
 
-def test_an_archive_is_unpacked_once_and_says_its_commit(
-    llvm: Repository, tools: Any, tmp_path: Path
-) -> None:
+def test_an_archive_is_unpacked_once_with_its_commit(llvm: Repository, tools: Any, tmp_path: Path) -> None:
     packed = tmp_path / "llvm.tar.gz"
     git(llvm.work, "archive", "--prefix=llvm-project/", f"--output={packed}", "HEAD")
     known, pin = pins.Pins("", ()), sources.LlvmPin(at(llvm))
@@ -298,7 +300,7 @@ def test_an_archive_is_unpacked_once_and_says_its_commit(
     assert first == second and first.commit == at(llvm) and (first.folder / "mine.txt").exists()
 
 
-def test_a_broken_archive_leaves_nothing_behind(tools: Any, tmp_path: Path) -> None:
+def test_a_broken_archive_leaves_no_files(tools: Any, tmp_path: Path) -> None:
     (tmp_path / "llvm.tar.gz").write_bytes(b"\x1f\x8b not all of it")
 
     with pytest.raises(Problem, match=r"llvm\.tar\.gz cannot be unpacked"):
@@ -306,7 +308,7 @@ def test_a_broken_archive_leaves_nothing_behind(tools: Any, tmp_path: Path) -> N
     assert not list(tools.root.glob("llvm-*"))
 
 
-# ---------------------------------------------------------------- the folder they lie in
+# ---------------------------------------------------------------- the toolchain folder
 
 
 def test_two_commands_do_not_build_in_one_folder(tmp_path: Path) -> None:
@@ -316,14 +318,14 @@ def test_two_commands_do_not_build_in_one_folder(tmp_path: Path) -> None:
         pass
 
 
-def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
 
     with pytest.raises(Problem, match="cannot be written"), toolchain.Toolchain(tmp_path / "file/x").locked():
         pass
 
 
-def test_too_little_room_is_told_with_how_much_is_needed(tmp_path: Path) -> None:
+def test_too_little_disk_space_is_reported_with_the_required_amount(tmp_path: Path) -> None:
     with pytest.raises(Problem, match=r"GB are free in .*, 1000000000\.0 GB were needed for LLVM"):
         toolchain.require_room(tmp_path, 1e18, "LLVM")
 
@@ -337,5 +339,5 @@ def test_too_little_room_is_told_with_how_much_is_needed(tmp_path: Path) -> None
         ("error: cannot open '.git/FETCH_HEAD': Permission denied", "git may not write"),
     ],
 )
-def test_what_git_wrote_becomes_one_cause(wrote: str, cause: str) -> None:
+def test_the_output_of_git_is_reduced_to_one_cause(wrote: str, cause: str) -> None:
     assert cause in str(checkout.diagnose(wrote, "https://x/"))

@@ -1,4 +1,4 @@
-"""What `make vscode` writes: valid for each debugger, for this machine, and careful with a user's files."""
+"""The files of `make vscode`: valid for each debugger, for this machine, and with a user's entries kept."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from launch_keys import faults
 
-dialects, found, generate, index_symbols, jsonc = map(
+dialects, installed_tools, generate, index_symbols, jsonc = map(
     importlib.import_module,
     (f"vscode.{name}" for name in ("dialects", "found", "generate", "index_symbols", "jsonc")),
 )
@@ -39,7 +39,7 @@ def make(folder: Path, *options: str, **variables: str) -> subprocess.CompletedP
 
 
 def gdb_of(folder: Path, version: str) -> str:
-    """A program that says it is gdb: what is written depends on nothing else of it."""
+    """A program that prints gdb's version, which is all that `make vscode` reads of gdb."""
     path = folder / f"gdb-{version}"
     path.write_text(f"#!/bin/sh\necho 'GNU gdb (Debian {version}-1) {version}'\n")
     path.chmod(0o755)
@@ -48,8 +48,8 @@ def gdb_of(folder: Path, version: str) -> str:
 
 def launch(folder: Path) -> list[dict[str, Any]]:
     read: dict[str, Any] = jsonc.read((folder / ".vscode/launch.json").read_text())
-    found: list[dict[str, Any]] = read["configurations"]
-    return found
+    configurations: list[dict[str, Any]] = read["configurations"]
+    return configurations
 
 
 @pytest.fixture(scope="module", params=KINDS)
@@ -60,7 +60,7 @@ def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     return folder
 
 
-def test_every_configuration_has_only_what_its_debugger_documents(made: Path) -> None:
+def test_every_configuration_has_only_keys_that_its_debugger_documents(made: Path) -> None:
     session = json.loads((made / ".vscode/triton-session.json").read_text())
 
     assert [(one["name"], faults(one)) for one in [*launch(made), session] if faults(one)] == []
@@ -76,11 +76,11 @@ def test_every_configuration_has_only_what_its_debugger_documents(made: Path) ->
         ({"program": None}, "program or module or code is missing"),
     ],
 )
-def test_a_wrong_key_or_type_and_a_missing_program_are_faults(change: dict[str, Any], fault: str) -> None:
+def test_a_wrong_key_or_type_or_a_missing_program_is_a_fault(change: dict[str, Any], fault: str) -> None:
     entry = {"name": "n", "type": "debugpy", "request": "launch", "program": "a.py", **change}
-    found = faults({key: value for key, value in entry.items() if value is not None})
+    reported = faults({key: value for key, value in entry.items() if value is not None})
 
-    assert len(found) == 1 and fault in found[0]
+    assert len(reported) == 1 and fault in reported[0]
 
 
 def test_a_misspelt_key_inside_of_a_setup_command_is_a_fault() -> None:
@@ -89,7 +89,7 @@ def test_a_misspelt_key_inside_of_a_setup_command_is_a_fault() -> None:
     assert faults(entry | {"setupCommands": [{"txet": "run"}]}) == [".setupCommands[0].txet is unknown"]
 
 
-def test_one_f5_has_the_stop_its_session_and_no_process_picker(made: Path) -> None:
+def test_f5_has_a_python_stop_a_native_session_and_no_process_picker(made: Path) -> None:
     entry = next(one for one in launch(made) if one["name"] == generate.LIVE)
     session = json.loads(Path(entry["env"]["TRACING_STOP_SESSION"]).read_text())
 
@@ -98,7 +98,7 @@ def test_one_f5_has_the_stop_its_session_and_no_process_picker(made: Path) -> No
     assert "pickProcess" not in json.dumps(session)
 
 
-def test_every_variable_task_and_folder_that_is_named_is_there(made: Path) -> None:
+def test_every_named_variable_task_and_folder_exists(made: Path) -> None:
     text = (made / ".vscode/launch.json").read_text()
     read = jsonc.read(text)
     tasks = {one["label"] for one in jsonc.read((made / ".vscode/tasks.json").read_text())["tasks"]}
@@ -110,14 +110,14 @@ def test_every_variable_task_and_folder_that_is_named_is_there(made: Path) -> No
     assert "@" not in re.sub(r"[\w.]+@[\w.]+", "", text)
 
 
-def test_a_task_asks_only_for_what_its_own_file_defines(made: Path) -> None:
+def test_a_task_uses_only_inputs_that_its_own_file_defines(made: Path) -> None:
     text = (made / ".vscode/tasks.json").read_text()
     asked = set(re.findall(r"\$\{input:([\w-]+)\}", text))
 
     assert asked == {one["id"] for one in jsonc.read(text)["inputs"]} == {"triton-case"}
 
 
-def test_there_is_a_configuration_for_each_case(made: Path) -> None:
+def test_each_case_has_a_configuration(made: Path) -> None:
     names = {one["name"] for one in launch(made)}
 
     assert {f"Triton: debug case {path.stem} (Python)" for path in (ROOT / "cases").glob("*.py")} <= names
@@ -144,7 +144,7 @@ def test_a_users_entries_and_comments_are_kept(tmp_path: Path) -> None:
     assert sum(one["name"] == generate.LIVE for one in launch(tmp_path)) == 1
 
 
-def test_a_users_setting_is_stronger_than_ours(tmp_path: Path) -> None:
+def test_a_users_setting_overrides_ours(tmp_path: Path) -> None:
     path = tmp_path / ".vscode/settings.json"
     path.parent.mkdir()
     path.write_text('{"python.defaultInterpreterPath": "/mine", "a": 1 /* last */ }')
@@ -199,36 +199,36 @@ def test_the_debugger_that_is_installed_is_used(installed: list[str], kind: str,
     for name in installed:
         (tmp_path / name).mkdir(parents=True)
 
-    assert found.debugger(tmp_path, "no-gdb") == kind
+    assert installed_tools.debugger(tmp_path, "no-gdb") == kind
 
 
-def test_llvms_opt_is_that_of_the_build_and_else_the_systems_newest(tmp_path: Path) -> None:
+def test_llvms_opt_is_that_of_the_build_or_else_the_systems_newest(tmp_path: Path) -> None:
     for name in ("llvm-9", "llvm-22", "llvm-22-tools", "mine"):
         (tmp_path / name / "bin").mkdir(parents=True)
         (tmp_path / name / "bin/opt").touch()
 
-    assert found.llvm_opt(tmp_path, tmp_path) == str(tmp_path / "llvm-22/bin/opt")
+    assert installed_tools.llvm_opt(tmp_path, tmp_path) == str(tmp_path / "llvm-22/bin/opt")
     (tmp_path / "llvm.json").write_text(json.dumps({"folder": str(tmp_path / "mine")}))
-    assert found.llvm_opt(tmp_path, tmp_path) == str(tmp_path / "mine/bin/opt")
+    assert installed_tools.llvm_opt(tmp_path, tmp_path) == str(tmp_path / "mine/bin/opt")
 
 
-def test_triton_opt_is_the_one_that_was_built_and_else_this_projects(tmp_path: Path) -> None:
-    assert found.triton_opt(tmp_path, Path("p"))[:4] == ["p", "-m", "tracing", "opt"]
+def test_triton_opt_is_the_built_one_or_else_this_projects(tmp_path: Path) -> None:
+    assert installed_tools.triton_opt(tmp_path, Path("p"))[:4] == ["p", "-m", "tracing", "opt"]
     (tmp_path / "build/cmake/bin").mkdir(parents=True)
     (tmp_path / "build/cmake/bin/triton-opt").touch()
 
-    assert found.triton_opt(tmp_path, Path("p")) == [str(tmp_path / "build/cmake/bin/triton-opt")]
+    assert installed_tools.triton_opt(tmp_path, Path("p")) == [str(tmp_path / "build/cmake/bin/triton-opt")]
 
 
-def test_a_gdb_too_old_for_its_own_adapter_is_not_chosen_for_it(tmp_path: Path) -> None:
+def test_a_gdb_without_dap_is_not_chosen_for_dap(tmp_path: Path) -> None:
     old = gdb_of(tmp_path, "13.1")
     done = make(tmp_path, "--debugger", dialects.DAP, GDB=old)
 
-    assert found.gdb_version(old) == 13 and found.debugger(tmp_path, old) == dialects.GDB
+    assert installed_tools.gdb_version(old) == 13 and installed_tools.debugger(tmp_path, old) == dialects.GDB
     assert done.returncode == 2 and "no debug adapter, which came with gdb 14" in done.stderr
 
 
-def test_without_gdb_it_says_that_only_python_will_stop(tmp_path: Path) -> None:
+def test_without_gdb_it_reports_that_only_python_stops(tmp_path: Path) -> None:
     done = make(tmp_path, "--debugger", dialects.GDB, GDB="no-such-gdb")
 
     assert done.returncode == 0 and "there is no gdb, so only Python will stop" in done.stderr
@@ -254,13 +254,13 @@ VALUES = st.recursive(
 
 
 @given(st.dictionaries(st.text(), VALUES))
-def test_json_is_read_as_the_standard_library_reads_it(value: dict[str, Any]) -> None:
+def test_json_is_read_like_the_standard_library(value: dict[str, Any]) -> None:
     assert jsonc.read(json.dumps(value, indent=2)) == value
     assert jsonc.read("// c\n" + json.dumps(value) + "/* d */") == value
 
 
 @given(st.lists(st.integers(0, 9)), st.lists(st.integers(10, 19)), st.booleans())
-def test_replacing_items_keeps_the_others_and_is_done_once(
+def test_replacing_items_keeps_the_others_and_is_idempotent(
     kept: list[int], new: list[int], comma: bool
 ) -> None:
     items = ", ".join(f"/* {i} */ {i}" for i in kept) + ("," if comma and kept else "")

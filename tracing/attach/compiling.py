@@ -1,7 +1,7 @@
-"""Write down what each process of a debugged program compiles, for debuggers and for people.
+"""Record what each process of a debugged program compiles, for debuggers and for users.
 
-Each process writes two files into the folder that they share: `PID.json`, what it compiles at the moment, and
-`PID.seen`, every stage of every kernel that it came by.
+Each process writes two files into a shared folder: `PID.json`, its current compilation, and `PID.seen`, every
+stage of every kernel that it compiled.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _STAGE = "make_"  # Triton's name of the function that runs stage "ttgir" is mak
 
 
 class Wanted(msgspec.Struct, frozen=True):
-    """Where to stop: globs of the kernel's, the stage's and the pass's name."""
+    """A stop: globs of the kernel's, the stage's and the pass's name."""
 
     kernel: str
     stage: str
@@ -41,11 +41,11 @@ class SeenCompilation(msgspec.Struct, frozen=True):
     stage: str
     passes: tuple[str, ...]
     stopped: bool = False  # it was wanted
-    said: str = ""  # why nobody stopped there nevertheless
+    said: str = ""  # why the process did not stop there nevertheless
 
 
 class Compiling(msgspec.Struct, frozen=True):
-    """What one process compiles at the moment."""
+    """The current compilation of one process."""
 
     pid: int
     kernel: str
@@ -85,7 +85,7 @@ def note(folder: Path, pid: int, seen: SeenCompilation) -> None:
 
 
 def read(folder: Path) -> Iterator[Compiling]:
-    """What each process of a folder compiles; a folder or file of another user's is left out."""
+    """The current compilation of each process of a folder; folders and files of other users are skipped."""
     for path in sorted(folder.glob("*.json")):
         try:
             yield msgspec.json.decode(path.read_bytes(), type=Compiling)

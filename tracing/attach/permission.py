@@ -36,7 +36,7 @@ class PtraceFacts:
 def require(pid: int) -> None:
     """Raise Problem, with what forbids it and the remedy, if this process may not trace `pid`.
 
-    It is tried in a child, which leaves at once; the process does not stop. Cost: some 10 ms.
+    A child process tries it and detaches immediately; the traced process does not stop. Cost: some 10 ms.
     """
     number = in_child(lambda: _seize(pid), 10).result
     if number == errno.ESRCH:

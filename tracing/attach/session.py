@@ -3,7 +3,7 @@
 debugpy announces a child process to VSCode with the event `debugpyAttach`, whose body is a debug
 configuration; VSCode's extension hands it to `startDebugging`, whatever its type is. Here the body is the
 native configuration that `make vscode` wrote, with this process's number. The event is documented for
-debugpy's own clients; that another type passes is how the extension is written (ms-python.debugpy 2026.7).
+debugpy's own clients; the extension also accepts other types (ms-python.debugpy 2026.7).
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """Stop this process before a wanted pass, until a debugger is attached.
 
-Switched on by TRACING_STOP=kernel:stage:pass, which reaches every process that the program starts. One method
-is patched, `libtriton.ir.pass_manager.run`, below whatever else patches Triton's pass managers; the key of a
-kernel does not change. A process stops once: the debugger that came stays, and sees the kernels after it.
+TRACING_STOP=kernel:stage:pass enables the stop in every process that the program starts. It patches one
+method, `libtriton.ir.pass_manager.run`, below all other patches of Triton's pass managers; the key of a
+kernel does not change. A process stops once: the attached debugger stays, and sees later kernels.
 
-Going on as soon as a tracer is there would be too early: a debugger may let the process run before it has set
-its breakpoints. A breakpoint is a byte written into libtriton's code, and makes that page private to this
-process, which can be seen from inside.
+To continue as soon as a tracer is attached would be too early, because a debugger may let the process run
+before it has set its breakpoints. A breakpoint is a byte written into libtriton's code, which makes that page
+private to this process; the process can detect that.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class Stop:
         )
 
     def _wait(self, now: Compiling, name: str) -> str:
-        # why nobody stopped here, if so
+        # why the process did not stop here, if so
         if self.waited == now.pid or _tracer():
             return ""
         self.waited = now.pid

@@ -1,4 +1,4 @@
-"""Run gdb in a terminal: next to a program that stops for it, or around a replayed pass."""
+"""Run gdb in a terminal: attached to a program that stops for it, or around a replayed pass."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _POLL = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Gdb:
-    """How gdb is started."""
+    """The command line of gdb."""
 
     path: str
     sources: tuple[Path, ...] = ()  # checkouts of Triton and LLVM

@@ -1,4 +1,4 @@
-"""The `tracing` command, a module for each of its commands."""
+"""The `tracing` command: a module or package for each of its commands, and what they share."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from tracing.cli import (  # noqa: F401  # each registers its commands with the 
     doctor,
     execute,
     export,
+    judge,
     lit,
     llvm_tools,
     opt,
@@ -38,6 +39,8 @@ def main() -> None:
         app()
     except Problem as problem:
         _fail(problem.problem, problem.remedy)
+    except FileNotFoundError as error:
+        _fail(f"{error.filename}: there is no such file or folder", "check the path")
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
         _fail(
@@ -47,7 +50,7 @@ def main() -> None:
 
 
 def _fail(problem: str, remedy: str) -> None:
-    err.print(f"tracing: {problem}", markup=False)
+    err.print(f"tracing: {problem}")
     if remedy:
-        err.print(f"  {remedy}", markup=False)
+        err.print(f"  {remedy}")
     sys.exit(2)

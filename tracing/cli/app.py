@@ -1,4 +1,4 @@
-"""What the commands share: the application, its help groups, consoles, progress, the folder of runs."""
+"""Shared by all commands: the application, its help groups, consoles, progress, and the folder of runs."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.text import Text
 from typer.core import TyperGroup
 
 # The groups of `tracing --help`, in its order.
@@ -17,7 +18,7 @@ RECORD = "Record: run a program, and write what it launches"
 LOOK = "Look: what a run holds"
 COMPARE = "Compare: where runs differ"
 NARROW = "Narrow: which kernel, which pass, which instruction"
-VALIDATE = "Validate: a compiled program against what it promises"
+VALIDATE = "Validate: torch, Triton and this machine"
 DEBUG = "Debug: gdb or lldb in the process that compiles"
 SHARE = "Share: runs in other tools"
 _GROUPS = (RECORD, LOOK, COMPARE, NARROW, VALIDATE, DEBUG, SHARE)
@@ -45,8 +46,9 @@ app = typer.Typer(
     "Exit status as diff(1): 0 nothing found, 1 a difference, 2 no answer.",
     rich_markup_mode="rich",
 )
-out = Console(soft_wrap=True, highlight=False)
-err = Console(stderr=True, soft_wrap=True, highlight=False)
+# Without markup: a kernel may be named "[bold]". What has a style is a rich.text.Text.
+out = Console(soft_wrap=True, highlight=False, markup=False)
+err = Console(stderr=True, soft_wrap=True, highlight=False, markup=False)
 
 Runs = Annotated[Path, typer.Option("--runs", help="Folder that holds the runs.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the answer as one JSON object: docs/json.md.")]
@@ -64,9 +66,21 @@ def silent() -> Iterator[None]:
 
 
 @contextmanager
+def spinner(what: str) -> Iterator[Callable[[str], None]]:
+    """A spinner on a terminal's standard error; what is given replaces its text."""
+    with err.status(Text(what)) as status:
+        yield lambda text: status.update(Text(text))
+
+
+@contextmanager
 def progress(what: str, total: int) -> Iterator[Callable[[], None]]:
     """A bar on a terminal's standard error; what is given advances it by one."""
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    )
     quiet = not err.is_terminal
     with Progress(*columns, console=err, transient=True, disable=quiet) as bar:
         task = bar.add_task(what, total=total)

@@ -1,10 +1,12 @@
-"""`tracing attach`: gdb on a process that compiles, which is found by what it compiles."""
+"""`tracing attach`: gdb on a process, selected by what it compiles."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import json
+from typing import Annotated, Any
 
 import typer
+from rich.text import Text
 
 from tracing import environment
 from tracing.attach import permission
@@ -25,6 +27,10 @@ def attach(
         list[str] | None,
         typer.Option("--ex", metavar="COMMAND", help="A gdb command at the stop; gdb then leaves by itself."),
     ] = None,
+    as_json: Annotated[
+        bool,
+        typer.Option("--json", help="List the processes as one JSON object: docs/json.md; attach to none."),
+    ] = False,
 ) -> None:
     """Attach gdb to a process that has Triton loaded; without PID, to the one that waits for gdb.
 
@@ -35,9 +41,14 @@ def attach(
     Exit status: 0, or 2 if gdb could not attach.
     """
     processes = compilers()
+    if as_json:
+        print(
+            json.dumps({"processes": [_entry(one) for one in processes if pid in (None, one.pid)]}, indent=2)
+        )
+        return
     if pid is None:
         for one in processes:
-            out.print(_line(one), markup=False)
+            out.print(Text(_line(one)))
         pid = _only(processes)
     chosen = next((one for one in processes if one.pid == pid), None)
     permission.require(pid)
@@ -59,6 +70,18 @@ def _line(one: Compiler) -> str:
     if one.now is not None:
         doing = f"{'waits in' if one.waiting else 'compiled last'} {one.now.kernel}, {one.now.stage}"
     return f"{one.pid:>8}  {doing}  {f'traced by {one.tracer}  ' if one.tracer else ''}{role}"
+
+
+def _entry(one: Compiler) -> dict[str, Any]:
+    return {
+        "pid": one.pid,
+        "command": one.command,
+        "worker": one.worker,
+        "waiting": one.waiting,
+        "tracer": one.tracer or None,
+        "kernel": one.now.kernel if one.now else None,
+        "stage": one.now.stage if one.now else None,
+    }
 
 
 def _only(processes: list[Compiler]) -> int:

@@ -1,4 +1,4 @@
-"""`tracing compare`: where two runs of a case first differ, and what the evidence accuses."""
+"""`tracing compare`: the first difference of two runs of a case, and the cause that the evidence accuses."""
 
 from __future__ import annotations
 
@@ -79,8 +79,8 @@ def _conclusion(runs: RunPair, verdict: ComparisonVerdict, typed: list[str] | No
     yield from report.summary_text(verdict.comparison, hints.of_unwritten(runs[1]))
     if not (verdict.found or verdict.start or verdict.outcomes):
         yield from report.equality_text(verdict.comparison, verdict.equal_results, verdict.results)
-        yield from map(Text.from_markup, text.uncovered_text(runs))
-    elif typed is not None and verdict.results and (swap := hints.of_results(*runs)) not in typed:
+        yield from text.uncovered_text(runs)
+    elif typed is not None and verdict.results and (swap := hints.of_results(*runs)) not in [None, *typed]:
         yield Text(f"which kernels make the results differ: `{swap}`")
 
 

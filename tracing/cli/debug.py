@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.text import Text
 
 from tracing import environment, store
 from tracing.analyze.passes import pass_table as analysis
@@ -42,6 +44,9 @@ def debug(
     vscode: Annotated[
         bool, typer.Option("--vscode", help="Write it into .vscode/launch.json, and open VSCode.")
     ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the stop as one JSON object: docs/json.md; start nothing.")
+    ] = False,
     runs: Runs = RUNS,
 ) -> None:
     """Stop gdb at the first instruction of a compiler pass, in its C++.
@@ -58,22 +63,27 @@ def debug(
         words, wanted = [what, "--target", target], wanted_of(f"{kernel or ''}:{stage or ''}:{which}")
     else:
         words, wanted = _recorded(open_derived(what, runs), kernel, which, stage)
-    if vscode:
+    command = [sys.executable, "-m", "tracing", "execute", *words]
+    if as_json:
+        stop = {"kernel": wanted.kernel, "stage": wanted.stage, "pass": wanted.name}
+        print(json.dumps({"stop": stop, "command": command}, indent=2))
+    elif vscode:
         _preset(words, wanted, "live" if is_case else "replay")
-        return
-    gdb = Gdb(environment.gdb(), environment.sources(), tuple(ex) if ex is not None else None)
+    else:
+        gdb = Gdb(environment.gdb(), environment.sources(), tuple(ex) if ex is not None else None)
+        raise typer.Exit(2 if _in_terminal(gdb, command, wanted, is_case=is_case) else 0)
+
+
+def _in_terminal(gdb: Gdb, command: list[str], wanted: Wanted, *, is_case: bool) -> int:
     folder = environment.stop_folder()
     variables = environment.stopping(str(wanted), folder)
-    command = [sys.executable, "-m", "tracing", "execute", *words]
     try:
         if is_case:
             own = environment.with_variables(variables)
-            status = debugged(command, own, folder, wanted, gdb, _progress(time.perf_counter()))
-        else:
-            status = foreground(gdb.launch(command, variables, wanted))
+            return debugged(command, own, folder, wanted, gdb, _progress(time.perf_counter()))
+        return foreground(gdb.launch(command, variables, wanted))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    raise typer.Exit(2 if status else 0)
 
 
 def _recorded(run: store.Run, kernel: str | None, which: str, stage: str | None) -> tuple[list[str], Wanted]:
@@ -96,6 +106,6 @@ def _preset(words: list[str], wanted: Wanted, kind: str) -> None:
 
 def _progress(started: float) -> Callable[[str], None]:
     def progress(stage: str) -> None:
-        err.print(f"[dim]{time.perf_counter() - started:6.1f} s[/]  {stage}")
+        err.print(Text.assemble((f"{time.perf_counter() - started:6.1f} s", "dim"), f"  {stage}"))
 
     return progress

@@ -1,4 +1,4 @@
-"""Print one divergence of two runs: what differs, the evidence for its cause, the commands to type next."""
+"""Print one divergence of two runs: the difference, the evidence for its cause, and the next commands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tracing doctor`: which features work with the installed torch and Triton."""
+"""`tracing doctor`: the features that work with the installed torch and Triton."""
 
 from __future__ import annotations
 

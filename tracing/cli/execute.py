@@ -1,4 +1,4 @@
-"""`tracing execute`: what `tracing debug` and VSCode start; a person seldom types it."""
+"""`tracing execute`: the program that `tracing debug` and VSCode start; users seldom type it."""
 
 from __future__ import annotations
 
@@ -44,4 +44,4 @@ def _replay(run: store.Run, passes: Sequence[PassRecord], record: PassRecord) ->
     others = range(record.index + 1, passes[-1].index + 1)
     place = place_before(record, passes, run.text)
     artefacts = resume(record.compilation, place, last=record.stage, drop=others)
-    out.print(artefacts[record.stage], markup=False)
+    out.print(artefacts[record.stage])

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.text import Text
 
 from tracing.analyze.tables.export import write_parquet
-from tracing.cli.app import RUNS, SHARE, Runs, app, out
+from tracing.cli.app import RUNS, SHARE, Json, Runs, app, out
 from tracing.cli.passes.derived import open_derived
 
 
@@ -16,6 +18,7 @@ from tracing.cli.passes.derived import open_derived
 def export(
     names: Annotated[list[str], typer.Argument(metavar="RUN...")],
     parquet: Annotated[Path, typer.Option("--parquet", metavar="DIR", help="Write a Parquet file a table.")],
+    as_json: Json = False,
     runs: Runs = RUNS,
 ) -> None:
     """Write runs as Parquet: one file for each table of `tracing sql`, of all runs.
@@ -24,5 +27,9 @@ def export(
 
     Exit status: 0, or 2 if a run cannot be read.
     """
-    for file in write_parquet([open_derived(name, runs) for name in names], parquet):
-        out.print(str(file), markup=False)
+    files = write_parquet([open_derived(name, runs) for name in names], parquet)
+    if as_json:
+        print(json.dumps({"files": [str(file) for file in files]}, indent=2))
+        return
+    for file in files:
+        out.print(Text(str(file)))

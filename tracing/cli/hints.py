@@ -1,4 +1,4 @@
-"""The commands to type next, as far as a run holds what they need; what it lacks is recorded first."""
+"""The next commands to type, for the records that a run holds; missing records are recorded first."""
 
 from __future__ import annotations
 
@@ -21,14 +21,24 @@ from tracing.analyze.compare.divergence import (
     StreamCause,
     Uninitialised,
     Writer,
+    WrittenElsewhere,
 )
 from tracing.analyze.passes.pass_table import compilations, passes_of, telling_pass
 from tracing.analyze.ranks.rank_departure import Parting
-from tracing.analyze.runs.rerecording import case_of, is_virtual, recording, with_variables
+from tracing.analyze.replay import swap_plan
+from tracing.analyze.runs.rerecording import (
+    DEFAULT_TARGET,
+    case_of,
+    is_virtual,
+    recording,
+    target_of,
+    with_variables,
+)
 from tracing.analyze.runs.results import differing_results
 from tracing.analyze.runs.winners import choices
 from tracing.cli.app import RUNS
 from tracing.cli.run_pair import RunPair
+from tracing.errors import Problem
 from tracing.model import Compilation, KeptTensor, KernelLaunch, PassRecord, RunInfo, Selection
 from tracing.report.comparison import incomparable
 from tracing.store.recorded_launch import find_launch
@@ -63,12 +73,15 @@ def _of_input(difference: InputDiffers, runs: RunPair) -> list[str]:
     cause, reader = difference.cause, (difference.pair.a.index, difference.pair.b.index)
     if isinstance(cause, OtherTensor):
         return [_show(run, index) for run, index in zip(runs, reader, strict=True)]
+    if isinstance(cause, WrittenElsewhere):
+        assert cause.writer.a is not None and cause.writer.b is not None
+        return [_show(runs[0], cause.writer.a), _show(runs[1], cause.writer.b)]
     if isinstance(cause, Overrun):
         run, index = _made(cause.writer, runs)
         return [_show(run, index), *_reproduced(run, index, difference.pair.rank)]
     if isinstance(cause, Uninitialised):
         producer = [_show(*_made(cause.writer, runs))] if cause.writer else []
-        certain = cause.elements is not None  # the interpreter saw which elements nobody wrote
+        certain = cause.elements is not None  # the interpreter recorded the unwritten elements
         return [*producer, _show(runs[1], reader[1]), *([] if certain else [of_unwritten(runs[1])])]
     if isinstance(cause, StreamCause):
         return [_show(*_made(cause.writer, runs)), _show(runs[1], reader[1]), of_unwritten(runs[1])]
@@ -88,14 +101,14 @@ def _made(writer: Writer, runs: RunPair) -> tuple[store.Run, int]:
 
 def _reproduced(run: store.Run, index: int, rank: int) -> list[str]:
     _, launch = find_launch(run, index, rank)
-    return _repro(run, launch, rank, _is_kept(run, launch, rank))
+    return _repro(run, launch, rank, is_kept(run, launch, rank))
 
 
 def _of_output(difference: OutputDiffers, runs: RunPair) -> list[str]:
     launch, rank = difference.pair.b, difference.pair.rank
     assert launch is not None
     if launch.kernel.kind != "triton" or difference.doubt == "addresses":
-        return [_show(runs[1], launch.index)]  # what lies at an address was not recorded
+        return [_show(runs[1], launch.index)]  # the memory at an address was not recorded
     if isinstance(difference.doubt, ReadOutside):
         return [_show(runs[1], launch.index), *_reproduced(runs[1], launch.index, rank)]
     if difference.doubt:
@@ -124,12 +137,12 @@ def _of_launch_difference(difference: LaunchDiffers, runs: RunPair) -> list[str]
         return [_show(run, launch.index) for run, launch in pairs if launch is not None]
     if difference.code is not None and difference.code.stage != "source":
         return [f"tracing passes {quote(str(run.path))} --kernel {kernel} --changed" for run in runs]
-    return [of_results(*runs)] if differing_results(*runs) and _can_swap(runs) else []
-
-
-def _can_swap(runs: RunPair) -> bool:
-    # the case of one process is executed, here
-    return all(run.info.world_size == 1 for run in runs)
+    if not differing_results(*runs):
+        return []
+    if (swap := of_results(*runs)) is not None:
+        return [swap]
+    pairs = zip(runs, (difference.pair.a, difference.pair.b), strict=True)
+    return [_show(run, launch.index) for run, launch in pairs if launch is not None]
 
 
 def of_parting(run: store.Run, parting: Parting) -> list[str]:
@@ -145,7 +158,7 @@ def of_parting(run: store.Run, parting: Parting) -> list[str]:
         return [_show(run, launch.index)]
     tuned = any(one.first.kernel == launch.kernel_name and not one.agreed for one in choices(run))
     winners = [f"tracing winners {quote(str(run.path))}"] if tuned else []
-    return [*winners, *_repro(run, launch, event.rank, _is_kept(run, launch, event.rank))]
+    return [*winners, *_repro(run, launch, event.rank, is_kept(run, launch, event.rank))]
 
 
 def deciding(divergence: Divergence, runs: tuple[store.Run, store.Run]) -> str | None:
@@ -157,7 +170,7 @@ def deciding(divergence: Divergence, runs: tuple[store.Run, store.Run]) -> str |
 
 
 def of_facts(a: store.Run, b: store.Run) -> str | None:
-    """How both runs are compared with all that can be recorded; None: all of it was."""
+    """The command that records both runs completely and compares them; None: they are complete."""
     if all(_has_all(run.info) for run in (a, b)):
         return None
     both = " ".join(f'"$({_again(run, "--operators", "digests")})"' for run in (a, b))
@@ -168,17 +181,39 @@ def _has_all(info: RunInfo) -> bool:
     return (info.operators, info.digests, info.selection) == ("digests", "all", Selection())
 
 
-def of_kernel(run: store.Run, kernel: str, compilation: Compilation, launch: int | None = None) -> list[str]:
-    """What can be asked about the passes of a kernel; COMMAND stands for one that judges an artefact.
+def of_wrong_result(run: store.Run) -> list[str]:
+    """How the launch and the part of the compiler are found that make a case differ from eager."""
+    info = run.info
+    judged = [f"tracing judge {quote(str(run.path))}"]
+    if info.world_size > 1:  # the case of one process is compiled repeatedly
+        return judged
+    words = [*with_variables(run), "tracing", "bisect", case_of(info)]
+    words += ["--seed", str(info.seed)] if info.seed else []
+    if is_virtual(info.environment) and target_of(info.environment) != DEFAULT_TARGET:
+        words += ["--target", target_of(info.environment)]
+    return [*judged, join(words)]
+
+
+def of_kernel(
+    run: store.Run, kernel: str, compilation: Compilation, launch: int | None = None, *, kept: bool = True
+) -> list[str]:
+    """The commands for the passes of a kernel.
 
     kernel -- a name that means one compilation of the run
-    launch -- one whose inputs were kept: on a GPU it is replayed, and needs no command that judges
+    launch -- one of this kernel, which a bisection replays on a GPU. On a virtual GPU the interpreter
+              executes the kernel's source, so no pass changes what a launch leaves
+    kept   -- the run has what this launch read; else it is recorded first
     """
     of_it = f"{quote(str(run.path))} --kernel {quote(kernel)}"
-    artefact = "{ptx}" if compilation.target.startswith("cuda") else "{amdgcn}"
-    replayed = launch is not None and not is_virtual(run.info.environment)
-    judged = f"--launch {launch}" if replayed else f"-- COMMAND {artefact}"
-    commands = [f"tracing passes {of_it}", f"tracing bisect {of_it} {judged}"]
+    commands = [f"tracing passes {of_it}"]
+    if launch is not None and not is_virtual(run.info.environment):
+        if kept:
+            commands.append(f"tracing bisect {of_it} --launch {launch}")
+        else:
+            again = _again(run, "--keep-inputs", "--launches", f"{launch}:{launch + 1}")
+            commands.append(
+                f"{again}; tracing bisect {_latest(run)} --kernel {quote(kernel)} --launch {launch}"
+            )
     named = None if run.underived() else telling_pass(passes_of(run, compilation))
     if named is not None:
         of_pass = f"{of_it} --pass {quote(named)}"
@@ -187,24 +222,25 @@ def of_kernel(run: store.Run, kernel: str, compilation: Compilation, launch: int
 
 
 def of_launch(run: store.Run, launch: KernelLaunch, rank: int = 0) -> list[str]:
-    """What can be asked about one launch and its kernel; records what the run does not hold.
+    """The commands for one launch and its kernel; they first record what the run lacks.
 
     Without a GPU the interpreter executes the kernel's source: no pass of the compiler changes a result.
     """
     if launch.kernel.kind != "triton":
         return []
-    short, kept = launch.kernel.hash[:12], _is_kept(run, launch, rank)
+    short, kept = launch.kernel.hash[:12], is_kept(run, launch, rank)
     if is_virtual(run.info.environment):
         return _repro(run, launch, rank, kept)
     compiled = next((one for one in compilations(run) if one.hash == launch.kernel.hash), None)
     if compiled is not None:
-        passes = of_kernel(run, short, compiled, launch.index if kept else None)
+        passes = of_kernel(run, short, compiled, launch.index, kept=kept)
     else:
         passes = [f"{_again(run)}; tracing passes {_latest(run)} --kernel {short}"]
     return [*_repro(run, launch, rank, kept), *passes]
 
 
-def _is_kept(run: store.Run, launch: KernelLaunch, rank: int) -> bool:
+def is_kept(run: store.Run, launch: KernelLaunch, rank: int) -> bool:
+    """True if a run has the contents of what a launch read."""
     kept = (
         (one.launch, one.side)
         for process in run.processes(KeptTensor)
@@ -238,8 +274,16 @@ def _below(run: store.Run) -> list[str]:
     return [] if run.path.parent == RUNS else ["--runs", str(run.path.parent)]
 
 
-def of_results(a: store.Run, b: store.Run) -> str:
-    """How the kernels are found that make the results of two runs differ."""
+def of_results(a: store.Run, b: store.Run) -> str | None:
+    """The command that names the kernels that make two runs differ; None: no kernel can be replaced.
+
+    Cost: a pass over the launches of both runs, about 1 µs each.
+    """
+    try:
+        if not swap_plan.plan(a, b, None).candidates:
+            return None
+    except Problem:  # runs of several processes
+        return None
     return f"tracing swap {quote(str(a.path))} {quote(str(b.path))}{_anyway(a, b)}"
 
 
@@ -248,7 +292,7 @@ def _anyway(a: store.Run, b: store.Run) -> str:
 
 
 def of_unwritten(run: store.Run) -> str:
-    """The command that separates memory that nobody wrote from a kernel that is not deterministic."""
+    """The command that distinguishes uninitialised memory from a kernel that is not deterministic."""
     words = [*with_variables(run), "tracing", "repeat", case_of(run.info), "--times", "3", "--perturb"]
     return join(words)
 

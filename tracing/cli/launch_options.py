@@ -1,4 +1,4 @@
-"""The options that name one launch of a run, and the kernel that it must be of."""
+"""The options that select one launch of a run, and the kernel that it must belong to."""
 
 from __future__ import annotations
 

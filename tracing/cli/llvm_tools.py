@@ -1,7 +1,8 @@
-"""`tracing mlir-translate`, `llvm-opt` and `llc`: LLVM's tools, as far as Triton's wheel has them."""
+"""`tracing mlir-translate`, `llvm-opt` and `llc`: LLVM's tools, as far as Triton's wheel contains them."""
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -11,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from tracing.cli.app import NARROW, app
+from tracing.cli.app import NARROW, Json, app
 from tracing.cli.tool_errors import as_a_tool
 from tracing.errors import Problem
 
@@ -23,13 +24,21 @@ _LEVEL = re.compile(r"default<(O[0-3])>")
 
 @dataclass(frozen=True, slots=True)
 class _Call:
+    name: str  # of the file
     text: str
     flags: Mapping[str, str]
 
-    def write(self, made: str | bytes) -> None:
+    def write(self, made: str | bytes, as_json: bool) -> None:
         target = self.flags.get("o", "-")
         if target != "-":
             Path(target).write_bytes(made.encode() if isinstance(made, str) else made)
+        if as_json:
+            if target == "-" and isinstance(made, bytes):
+                raise Problem("an object file is no text", "name a file for it: -o FILE")
+            written = {"text": made, "file": None} if target == "-" else {"text": None, "file": target}
+            print(json.dumps(written, indent=2))
+        elif target != "-":
+            return
         elif isinstance(made, str):
             sys.stdout.write(made)
         else:
@@ -37,7 +46,7 @@ class _Call:
 
 
 @app.command("mlir-translate", context_settings=_RAW, rich_help_panel=NARROW)
-def mlir_translate(arguments: Arguments = []) -> None:  # noqa: B006  (typer's form of "none")
+def mlir_translate(arguments: Arguments = [], as_json: Json = False) -> None:  # noqa: B006  (typer's form of "none")
     """Translate MLIR's LLVM dialect to LLVM IR, as `mlir-translate --mlir-to-llvmir` does.
 
     Example: tracing mlir-translate --mlir-to-llvmir kernel.mlir -o kernel.ll
@@ -50,11 +59,11 @@ def mlir_translate(arguments: Arguments = []) -> None:  # noqa: B006  (typer's f
         call = _call(arguments, {"mlir-to-llvmir", "o"})
         if "mlir-to-llvmir" not in call.flags:
             raise Problem("it is not said what to make of MLIR", "add --mlir-to-llvmir")
-        call.write(translated(call.text))
+        call.write(translated(call.text, call.name), as_json)
 
 
 @app.command("llvm-opt", context_settings=_RAW, rich_help_panel=NARROW)
-def llvm_opt(arguments: Arguments = []) -> None:  # noqa: B006
+def llvm_opt(arguments: Arguments = [], as_json: Json = False) -> None:  # noqa: B006
     """Run a default pipeline of LLVM over LLVM IR, as opt does: -O0 to -O3, or -passes='default<O1>'.
 
     Example: tracing llvm-opt -S -O3 kernel.ll -o optimised.ll
@@ -65,11 +74,11 @@ def llvm_opt(arguments: Arguments = []) -> None:  # noqa: B006
         from tracing.compiler.codegen.llvm_tools import optimised
 
         call = _call(arguments, {"S", "O0", "O1", "O2", "O3", "passes", "o"})
-        call.write(optimised(call.text, _level(call.flags)))
+        call.write(optimised(call.text, _level(call.flags)), as_json)
 
 
 @app.command("llc", context_settings=_RAW, rich_help_panel=NARROW)
-def llc(arguments: Arguments = []) -> None:  # noqa: B006
+def llc(arguments: Arguments = [], as_json: Json = False) -> None:  # noqa: B006
     """Compile LLVM IR, as llc does: -mtriple, -mcpu, -mattr, -filetype=asm or obj.
 
     Example: tracing llc -mcpu=sm_90 kernel.ll -o kernel.ptx
@@ -85,7 +94,7 @@ def llc(arguments: Arguments = []) -> None:  # noqa: B006
         if kind not in ("asm", "obj"):
             raise Problem(f"-filetype={kind} cannot be made", "asm and obj can")
         target = (triple, call.flags.get("mcpu", ""), call.flags.get("mattr", ""))
-        call.write(assembled(call.text, *target, (), binary=kind == "obj"))
+        call.write(assembled(call.text, *target, (), binary=kind == "obj"), as_json)
 
 
 def _level(flags: Mapping[str, str]) -> str | None:
@@ -121,7 +130,9 @@ def _call(arguments: Sequence[str], known: Collection[str]) -> _Call:
     if len(files) > 1:
         raise Problem(f"one file is read, not {len(files)}: {' '.join(files)}", "name one")
     file = files[0] if files else "-"
-    return _Call(sys.stdin.read() if file == "-" else Path(file).read_text(), flags)
+    if file == "-":
+        return _Call("<stdin>", sys.stdin.read(), flags)
+    return _Call(file, Path(file).read_text(), flags)
 
 
 def _words(arguments: Sequence[str]) -> Iterator[tuple[str, str]]:

@@ -1,21 +1,23 @@
-"""`tracing opt`: passes over MLIR text, as triton-opt, on the wheel of Triton."""
+"""`tracing opt`: runs passes over MLIR text like triton-opt, on the wheel of Triton."""
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tracing.cli.app import NARROW, app
+from tracing.cli.app import NARROW, Json, app
 from tracing.cli.tool_errors import as_a_tool
 from tracing.errors import Problem
 
 if TYPE_CHECKING:
     from tracing.compiler.opt.command_line import OptCommand
+    from tracing.compiler.opt.run import OptOutcome
 
 
 @app.command(context_settings={"ignore_unknown_options": True}, rich_help_panel=NARROW)
@@ -23,6 +25,7 @@ def opt(
     arguments: Annotated[
         list[str], typer.Argument(metavar="FILE|- [-PASS[=OPTIONS] | --pass-pipeline=TEXT | FLAG]...")
     ],
+    as_json: Json = False,
 ) -> None:
     """Run passes over MLIR text, as triton-opt does.
 
@@ -44,26 +47,37 @@ def opt(
     expected.
     """
     with as_a_tool():
-        _opt(arguments)
+        from tracing.compiler.opt.command_line import command
+
+        called = command(arguments)
+        if called.list_passes:
+            _print_passes(as_json)
+            return
+        outcome = _outcome(called, arguments, as_json)
+        if as_json:
+            status = 0 if outcome.passed else 1
+            text = outcome.text if called.output == "-" else ""
+            print(json.dumps({"status": status, "text": text, "messages": outcome.stderr}, indent=2))
+        else:
+            sys.stderr.write(outcome.stderr)
+            sys.stdout.write(outcome.text if called.output == "-" else "")
+        raise typer.Exit(0 if outcome.passed else 1)
 
 
-def _opt(arguments: list[str]) -> None:
-    from tracing.compiler.opt.command_line import command
-    from tracing.compiler.opt.run import optimise
+def _outcome(called: OptCommand, arguments: list[str], as_json: bool) -> OptOutcome:
+    from tracing.compiler.opt.run import OptOutcome, optimise
     from tracing.compiler.tools import triton_opt
 
-    called = command(arguments)
-    if called.list_passes:
-        for line in _passes():
-            print(line)
-        return
     if not called.stand_in and (real := triton_opt()):
-        os.execv(real, [real, *arguments])
+        if not as_json:
+            os.execv(real, [real, *arguments])
+        done = subprocess.run([real, *arguments], capture_output=True, text=True, check=False)
+        return OptOutcome(done.stdout, done.stderr, done.returncode == 0)
     text = _read(called.file)
     outcome = optimise(text, "<stdin>" if called.file == "-" else called.file, called.settings)
-    sys.stderr.write(outcome.stderr)
-    _write(called, outcome.text)
-    raise typer.Exit(0 if outcome.passed else 1)
+    if called.output != "-":
+        Path(called.output).write_text(outcome.text)
+    return outcome
 
 
 def _read(file: str) -> str:
@@ -75,16 +89,13 @@ def _read(file: str) -> str:
         raise Problem(f"{file} is not MLIR text", "MLIR's bytecode is not read") from None
 
 
-def _write(called: OptCommand, text: str) -> None:
-    if called.output == "-":
-        sys.stdout.write(text)
-    else:
-        Path(called.output).write_text(text)
-
-
-def _passes() -> Iterator[str]:
+def _print_passes(as_json: bool) -> None:
     from tracing.compiler.adders import adders
 
-    for one in adders().values():
-        options = " ".join(parameter.option for parameter in one.parameters)
-        yield f"-{one.name}" + (f"  {options}" if options else "")
+    passes = {one.name: [parameter.option for parameter in one.parameters] for one in adders().values()}
+    if as_json:
+        listed = [{"name": name, "options": options} for name, options in passes.items()]
+        print(json.dumps({"passes": listed}, indent=2))
+        return
+    for name, options in passes.items():
+        print(f"-{name}  {' '.join(options)}".rstrip())

@@ -45,7 +45,7 @@ def _ranks_compared(run: store.Run, limit: int) -> int:
             for line in parting_text(parting, first=count == 1):
                 out.print(line)
             for command in hints.of_parting(run, parting) if count == 1 else ():
-                out.print(f"    next      {command}", markup=False)
+                out.print(f"    next      {command}")
     _require_two(comparison)
     if count > limit:
         out.print(f"{plural(count - limit, 'parting')} more: `--limit {count}` shows them")
@@ -54,7 +54,7 @@ def _ranks_compared(run: store.Run, limit: int) -> int:
     unlike = sum(not choice.agreed for choice in choices(run))
     if unlike:
         line = f"autotuners chose differently: {plural(unlike, 'kernel')}, `tracing winners {run.path}`"
-        out.print(line, markup=False)
+        out.print(line)
     if count:
         return 1
     whole = "" if not comparison.notes else " as far as they go"

@@ -1,4 +1,4 @@
-"""`tracing reduce`: the IR before a pass, made small."""
+"""`tracing reduce`: reduces the IR before a pass."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import typer
 from tracing import store
 from tracing.analyze.bisect.reduction import reduced, size
 from tracing.analyze.passes.pass_table import compilation, find_pass, passes_of
-from tracing.cli.app import NARROW, RUNS, Json, Runs, app, err
+from tracing.cli.app import NARROW, RUNS, Json, Runs, app, err, spinner
 from tracing.cli.bisect.reduce_predicate import Predicate, predicate
 from tracing.cli.passes.derived import open_derived
 from tracing.cli.same_triton import require_same_triton
@@ -64,7 +64,7 @@ def reduce(
     if fresh:
         search.best.unlink(missing_ok=True)
     text, whole = search.smallest(), search.whole
-    err.print(f"{size(whole)[0]} operations became {size(text)[0]}, by {holds.asked} tries", markup=False)
+    err.print(f"{size(whole)[0]} operations became {size(text)[0]}, by {holds.asked} tries")
     pretty = holds.pretty(text)
     if output is not None:
         output.write_text(pretty)
@@ -80,7 +80,7 @@ def reduce(
     if output is None:
         return
     where = f"{shlex.quote(str(run.path))} --kernel {chosen.hash[:12]} --pass {record.index}"
-    err.print(f"a test of it: tracing lit {where} --ir {shlex.quote(str(output))}", markup=False)
+    err.print(f"a test of it: tracing lit {where} --ir {shlex.quote(str(output))}")
 
 
 class _Reduction:
@@ -96,15 +96,15 @@ class _Reduction:
 
     def smallest(self) -> str:
         """Validate, reduce, and give the smallest IR."""
-        with err.status("trying the pass on the whole IR"):
+        with spinner("trying the pass on the whole IR"):
             self._holds.require(self.whole)
             known = self.best.read_text() if self.best.exists() else ""
             start = known if known and self._holds(known) else self.whole
         self.best.parent.mkdir(exist_ok=True)
-        with err.status("") as status:
+        with spinner("") as now:
 
             def holds(text: str) -> bool:
-                status.update(f"{self._holds.asked} tries, {size(start)[0]} operations at first")
+                now(f"{self._holds.asked} tries, {size(start)[0]} operations at first")
                 if not self._holds(text):
                     return False
                 partial = self.best.with_suffix(".partial")

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
@@ -21,7 +20,7 @@ from tracing.analyze.compare.verdict import ComparisonVerdict
 from tracing.analyze.runs.determinism import Repeat, rate, table, unasked
 from tracing.analyze.runs.results import ResultDiffers, uncomparable_results
 from tracing.cli import hints
-from tracing.cli.app import COMPARE, RUNS, Json, Runs, app, err, out, silent
+from tracing.cli.app import COMPARE, RUNS, Json, Runs, app, err, out, silent, spinner
 from tracing.cli.divergence import as_json as divergence_as_json
 from tracing.cli.divergence import print_divergence
 from tracing.errors import Problem
@@ -29,12 +28,13 @@ from tracing.model import Outcome, Perturbed
 from tracing.report import comparison as report
 from tracing.report.text import plural, uncovered_text
 
+_WARNING = ("⚠", "yellow")
 _FAILURES = 2  # runs that fail before any has ended: the case does not work
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How a case is repeated, and how the runs are compared."""
+    """The settings for repeating a case, and for comparing its runs."""
 
     count: int
     seed: int
@@ -115,6 +115,7 @@ def _as_json(case: str, status: int, every: Sequence[_Series]) -> dict[str, Any]
         "first": str(first[1].path) if first else None,
         "runs": [_repeat_json(series, one) for one in series.repeats],
         "rate": report.rate_json(series.repeats),
+        "next": series.next,
         "unlike_eager": {str(index): detail for index, detail in series.unlike_eager.items()},
         "deterministic": report.rate_json(deterministic.repeats) if deterministic else None,
     }
@@ -159,17 +160,24 @@ class _Series:
 
     @property
     def differing(self) -> bool:
-        """Whether a run differs from the first."""
+        """True if a run differs from the first."""
         return any(one.differs for one in self.repeats)
+
+    @property
+    def next(self) -> list[str]:
+        """The commands to type next where a run differs from eager."""
+        return hints.of_wrong_result(self.runs[min(self.unlike_eager)]) if self.unlike_eager else []
 
     def record(self, case: str, runs: Path, *, deterministic: bool) -> None:
         """Record and compare every run; raises Problem if no run can be compared, or where interrupted."""
-        with err.status("importing torch"):
+        with spinner("importing torch"):
             from tracing.compiler.child import opened_gpu
             from tracing.record.repeat import Interrupted, Series, recordings
 
         if opened_gpu():
-            err.print("[dim]importing torch has opened the GPU: each run is a new program, not a fork[/]")
+            err.print(
+                Text("importing torch has opened the GPU: each run is a new program, not a fork", "dim")
+            )
         asked, ended = self.settings, 0
         series = Series(
             case, asked.target, asked.seed, asked.count, str(runs), tuple(sys.argv),
@@ -199,11 +207,13 @@ class _Series:
         else:
             self.first = index, run
             count = plural(sum(1 for process in run.processes() for _ in run.rows(process)), "launch")
-            out.print(f"run {index}: {count} recorded, {escape(outcome.detail)}  [dim]{escape(run.name)}[/]")
+            line = f"run {index}: {count} recorded, {outcome.detail}  "
+            out.print(Text.assemble(line, (run.name, "dim")))
 
     def _failed(self, index: int, run: store.Run, outcome: Outcome) -> None:
         # before any other came to its end
-        out.print(f"run {index}: [yellow]⚠[/]  failed: {escape(outcome.detail)}  [dim]{escape(run.name)}[/]")
+        failed = f"  failed: {outcome.detail}  "
+        out.print(Text.assemble(f"run {index}: ", _WARNING, failed, (run.name, "dim")))
         self.repeats.append(Repeat(index, (), (), 0, tuple(run.records(Perturbed)), outcome.detail))
         if len(self.repeats) == _FAILURES:
             line = "; ".join(dict.fromkeys(one.failure for one in self.repeats))
@@ -219,9 +229,9 @@ class _Series:
         failure = outcome.detail if outcome.status == "failed" else ""
         titles = tuple(one.title for one in results)
         repeat = Repeat(index, divergences, titles, verdict.comparison.notes.pairs, perturbed, failure)
-        out.print(f"run {index}: compared with run {number}  [dim]{escape(run.name)}[/]")
+        out.print(Text.assemble(f"run {index}: compared with run {number}  ", (run.name, "dim")))
         for warning in _warnings(results, failure):
-            out.print(f"  [yellow]⚠[/]  {escape(warning)}")
+            out.print(Text.assemble("  ", _WARNING, f"  {warning}"))
         self._print_divergences(divergences, (reference, run), (f"run {number}", f"run {index}"))
         if not divergences:
             _print_equal(repeat, len(everything))
@@ -256,10 +266,12 @@ class _Series:
         for uncovered in uncovered_text([reference]):
             out.print(uncovered)
         for why in uncomparable_results(reference, reference):
-            out.print(f"[yellow]not compared[/]: {escape(why)}")
+            out.print(Text.assemble(("not compared", "yellow"), f": {why}"))
         out.print(f"{rate(self.repeats)} differ from run {number}")
         if self.unlike_eager:
             _print_unlike_eager(self.unlike_eager, 1 + len(self.repeats), self.differing)
+            for command in self.next:
+                out.print(f"    next      {command}")
 
 
 def _warnings(results: list[ResultDiffers], failure: str) -> Iterator[str]:
@@ -276,15 +288,21 @@ def _say_interrupted(ended: int, count: int, run: Path | None) -> None:
 
 def _bar() -> Progress:
     # runs are forks of this process: nothing is drawn by a thread, which could hold a lock
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    stage = TextColumn("[dim]{task.fields[stage]}[/]")
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
+    stage = TextColumn("{task.fields[stage]}", style="dim", markup=False)
     return Progress(*columns, stage, console=err, transient=True, auto_refresh=False)
 
 
 def _print_equal(repeat: Repeat, otherwise: int) -> None:
     # otherwise -- how many kernels were launched in another configuration, as asked for
     if repeat.pairs:
-        out.print(f"  [green]✓[/] {plural(repeat.pairs, 'launch')}: all read and wrote the same bits")
+        equal = f" {plural(repeat.pairs, 'launch')}: all read and wrote the same bits"
+        out.print(Text.assemble("  ", ("✓", "green"), equal))
     else:
         out.print("  no launch to compare")
     if otherwise:
@@ -299,4 +317,4 @@ def _print_equal(repeat: Repeat, otherwise: int) -> None:
 def _print_unlike_eager(unlike: dict[int, str], count: int, differing: bool) -> None:
     which = "every run differs" if len(unlike) == count else f"{len(unlike)} of {count} runs differ"
     line = f"{which} from eager" if differing else f"the runs agree with one another, and {which} from eager"
-    out.print(f"[yellow]⚠[/]  {line}: {escape(next(iter(unlike.values())))}")
+    out.print(Text.assemble(_WARNING, f"  {line}: {next(iter(unlike.values()))}"))

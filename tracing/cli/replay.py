@@ -16,6 +16,7 @@ from tracing.analyze.replay.replay_verdict import NothingRecorded, Reproduced, U
 from tracing.cli.app import NARROW, RUNS, Json, Runs, app, out
 from tracing.cli.divergence import print_divergence
 from tracing.cli.launch_options import Kernel, Rank, chosen_launch, first_launch
+from tracing.cli.memory_check import print_memory_check
 from tracing.cli.replay_answer import ReplayAnswer, Replaying, answered
 from tracing.errors import Problem
 from tracing.model import Side
@@ -44,6 +45,14 @@ def replay(
         bool,
         typer.Option("--fpsan", help="On a GPU: replay under Triton's FpSan, too. Rounding or bug?"),
     ] = False,
+    check_memory: Annotated[
+        bool,
+        typer.Option(
+            "--check-memory",
+            help="Instead: execute it once in Triton's interpreter, which sees accesses out of bounds and "
+            "programs that read what others write, of a launch on a GPU too.",
+        ),
+    ] = False,
     as_json: Json = False,
     runs: Runs = RUNS,
 ) -> None:
@@ -55,11 +64,14 @@ def replay(
     Example: tracing replay latest --against silu-20261121-021546
 
     Exit status: 0 if every replay left what was recorded, 1 if one did not, 2 if that cannot be decided.
+    With --check-memory: 1 if the launch does what correct kernels do not do, else 0.
     """
     run = store.open_run(name, runs)
     if against is None and against_launch is not None:
         raise Problem("--against-launch is the launch of another run", "name the run: `--against RUN`")
     other = store.open_run(against, runs) if against is not None else None
+    if other is not None:
+        _require_one_case(run, other)
     if launch is None and kernel is None:
         launches = _accused(run, other, quiet=as_json)
     else:
@@ -69,6 +81,8 @@ def replay(
     if not launches:
         print("{}" if as_json else "the runs do not differ: there is nothing to replay")
         raise typer.Exit(0)
+    if check_memory:
+        raise typer.Exit(print_memory_check(launches["a"], runs, as_json=as_json))
     raise typer.Exit(_replayed(launches, Replaying(times, fpsan, runs), as_json=as_json))
 
 
@@ -81,6 +95,16 @@ def _replayed(launches: Launches, how: Replaying, *, as_json: bool) -> int:
     if isinstance(answer.verdict, NothingRecorded | UndecidedReplay):
         return 2
     return 0 if isinstance(answer.verdict, Reproduced) else 1
+
+
+def _require_one_case(a: store.Run, b: store.Run) -> None:
+    # their options may differ: "gated_mlp+width=32"
+    cases = [one.info.case.partition("+")[0] for one in (a, b)]
+    if cases[0] != cases[1]:
+        raise Problem(
+            f"the runs are of different cases: {cases[0]} and {cases[1]}",
+            "--against takes another run of the same case; `tracing list` lists them",
+        )
 
 
 def _named(run: store.Run, launch: int | None, kernel: str | None, rank: int | None) -> Launches:
@@ -134,9 +158,9 @@ def _print(answer: ReplayAnswer) -> None:
     paths = {side: str(one.run.path) for side, one in answer.launches.items()}
     names: dict[Side, str] = {side: side for side in paths} if len(paths) > 1 else {"a": "the run"}
     for side, path in paths.items() if len(paths) > 1 else ():
-        out.print(f"{side}  {path}", markup=False)
+        out.print(f"{side}  {path}")
     for line in _text(answer, names):
-        out.print(line, markup=False)
+        out.print(line)
 
 
 def _text(answer: ReplayAnswer, names: report.RunNames) -> Iterator[str]:

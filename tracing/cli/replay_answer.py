@@ -1,4 +1,4 @@
-"""Replay launches in a process of their own, and report what that means."""
+"""Replay launches in a process of their own, and report the verdict."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tracing.analyze.compare.evidence import float_atomics
 from tracing.analyze.replay.replay_plan import other_inputs, planned
 from tracing.analyze.replay.replay_verdict import ReplayVerdict, verdict
 from tracing.analyze.runs.rerecording import is_virtual
-from tracing.cli.app import err
+from tracing.cli.app import spinner
 from tracing.cli.rerecord import record_again
 from tracing.compiler.child import in_child
 from tracing.errors import Problem
@@ -27,7 +27,7 @@ _SECONDS = 600.0  # that all replays may take
 
 @dataclass(frozen=True, slots=True)
 class Replaying:
-    """How launches are replayed."""
+    """The settings of a replay."""
 
     times: int
     fpsan: bool
@@ -36,7 +36,7 @@ class Replaying:
 
 @dataclass(frozen=True, slots=True)
 class ReplayAnswer:
-    """What replays left, and what that says."""
+    """The results of replays, and the verdict."""
 
     launches: Mapping[Side, RecordedLaunch]
     recorded: Mapping[Side, Mapping[str, Digest]]  # what the launch left in each run, by argument
@@ -122,7 +122,7 @@ def _replayed(
             return result
 
     one = launches[first].launch
-    with err.status(f"replaying launch #{one.index} {one.kernel_name}{' under FpSan' if fpsan else ''}"):
+    with spinner(f"replaying launch #{one.index} {one.kernel_name}{' under FpSan' if fpsan else ''}"):
         ended = in_child(call, _SECONDS)
     if ended.failure:
         raise Problem(ended.failure, f"try fewer than {times}: `--times`" if ended.timed_out else "")

@@ -1,4 +1,4 @@
-"""`tracing repro`: one recorded launch as a script of its own, which is tried before it is handed out."""
+"""`tracing repro`: one recorded launch as a standalone script, which is tested before it is handed out."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rich.text import Text
 
 from tracing import store
 from tracing.analyze.runs.rerecording import recording
-from tracing.cli.app import NARROW, RUNS, Json, Runs, app, err, out
+from tracing.cli.app import NARROW, RUNS, Json, Runs, app, err, out, spinner
 from tracing.cli.launch_options import Kernel, LaunchNumber, Rank, chosen_launch
 from tracing.errors import Problem
 from tracing.store.recorded_launch import RecordedLaunch
@@ -44,13 +44,13 @@ def repro(
     run = store.open_run(name, runs)
     recorded = chosen_launch(run, launch, rank, kernel)
     _require_inputs(recorded)
-    with err.status("importing torch"):
+    with spinner("importing torch"):
         from tracing.replay.repro import write_repro
     of_rank = "" if rank is None else f"-rank{rank}"
     written = write_repro(recorded, to or Path(f"repro-{run.name}-{launch}{of_rank}"))
-    err.print(f"wrote {len(written.files)} files into {written.script.parent}", markup=False)
+    err.print(f"wrote {len(written.files)} files into {written.script.parent}")
     if recorded.missing:
-        err.print(f"zeros stand for what was not kept: {', '.join(recorded.missing)}", markup=False)
+        err.print(f"zeros stand for what was not kept: {', '.join(recorded.missing)}")
     status, said = _tried(written.script, times, seconds)
     whose = "" if rank is None else f" --rank {rank}"
     commands = [f"tracing replay {quote(str(run.path))} --launch {launch}{whose}"] if status == 1 else []

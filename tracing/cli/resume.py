@@ -14,8 +14,9 @@ from rich.text import Text
 from tracing import store
 from tracing.analyze.passes.pass_table import compilation, find_pass, passes_of
 from tracing.analyze.passes.spelling import same as same_but
-from tracing.cli.app import NARROW, RUNS, Json, Runs, app, err, out
+from tracing.cli.app import NARROW, RUNS, Json, Runs, app, out, spinner
 from tracing.cli.passes.derived import open_derived
+from tracing.cli.same_triton import require_same_triton
 from tracing.environment import use_inductors_ptxas
 from tracing.errors import Problem
 from tracing.model import Compilation, PassRecord
@@ -52,16 +53,17 @@ def resume(
     Exit status: 0 if every artefact is as recorded, 1 if one differs, 2 if none can be compared.
     """
     run = open_derived(name, runs)
+    require_same_triton(run, "resume it")
     chosen = compilation(run, kernel)
     passes = passes_of(run, chosen)
     record = find_pass(passes, which, stage)
     text = _text(ir) if ir else _recorded_text(run, record, after)
     use_inductors_ptxas()
-    with err.status("importing triton"):
+    with spinner("importing triton"):
         from tracing.compiler import resume as compiler
     place = compiler.place_before(record, passes, run.text)
     place = replace(place, ir=text, index=record.index + after, file=str(ir) if ir else None)
-    with err.status(f"compiling on from pass {record.index}, {record.name}"):
+    with spinner(f"compiling on from pass {record.index}, {record.name}"):
         made = _compiled(lambda: compiler.resume(chosen, place, last=to), seconds)
     written = _write(made, output, chosen.kernel_name) if output is not None else []
     recorded = {one.stage: run.bytes(one.blob) for whole, one in run.artefacts() if whole.hash == chosen.hash}
@@ -95,7 +97,7 @@ def _recorded_text(run: store.Run, record: PassRecord, after: bool) -> str:
 
 
 def _compiled(compile_on: Callable[[], Artefacts], seconds: float) -> Artefacts:
-    # IR that somebody edited may take the compiler down
+    # edited IR may crash the compiler
     from tracing.compiler.child import in_child
 
     ended = in_child(compile_on, seconds)
@@ -120,7 +122,7 @@ def _write(made: Artefacts, folder: Path, kernel: str) -> list[Path]:
 def _compared(
     chosen: Compilation, made: Artefacts, recorded: Mapping[str, bytes]
 ) -> tuple[int, dict[str, str]]:
-    # the exit status, and what is said of each artefact
+    # the exit status, and a text about each artefact
     same: dict[str, bool] = {}
     verdicts: dict[str, str] = {}
     for stage, content in made.items():
@@ -137,7 +139,7 @@ def _compared(
 def _difference(
     chosen: Compilation, recorded: Mapping[str, bytes], made: Artefacts, stage: str
 ) -> tuple[bool, str]:
-    # whether two artefacts that are not identical say the same, and what is to be said of it
+    # whether two artefacts that are not identical are equivalent, and a text about it
     content = made[stage]
     if isinstance(content, str):
         spelling = same_but(recorded[stage].decode(errors="replace"), content, stage)

@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 import time
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, nullcontext
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.status import Status
+from rich.text import Text
 
 from tracing import store
-from tracing.cli.app import RECORD, RUNS, Json, Runs, app, err
-from tracing.cli.show import print_run
+from tracing.cli import hints
+from tracing.cli.app import RECORD, RUNS, Json, Runs, app, err, spinner
+from tracing.cli.guard import Killed, guarded
+from tracing.cli.judge import JudgedRun, judgement_of
+from tracing.cli.passes.derived import open_derived
+from tracing.cli.passes.failure import unfinished
+from tracing.cli.show import print_run, print_wrong_result
 from tracing.cli.winners import print_taken
 from tracing.errors import Problem
 from tracing.model import KEPT_IN_MEMORY, KEPT_ON_DISK, SCHEMA, Outcome, RunInfo, Selection
+from tracing.report.passes import failed_pass_text
+from tracing.report.run_json import memory_evidence_json
+from tracing.report.text import memory_text
 from tracing.store.winners import read_winners
 
 if TYPE_CHECKING:
@@ -27,8 +36,11 @@ if TYPE_CHECKING:
     from tracing.record.run import PassIRWhen
 
 
+_LINES = 16  # of an error's message that are shown
+
+
 class DigestsOption(str, Enum):
-    """Of which tensors digests are taken."""
+    """The tensors whose digests are computed."""
 
     all = "all"
     declared = "declared"
@@ -36,7 +48,7 @@ class DigestsOption(str, Enum):
 
 
 class OperatorsOption(str, Enum):
-    """What is recorded of operators outside of Triton."""
+    """The facts that are recorded of operators outside of Triton."""
 
     digests = "digests"
     writers = "writers"
@@ -58,7 +70,7 @@ class When(str, Enum):
 
 
 class Spill(str, Enum):
-    """Which kept tensors are written to disk first."""
+    """The kept tensors that are written to disk first."""
 
     oldest = "oldest"
     largest = "largest"
@@ -128,8 +140,12 @@ PassesIR = Annotated[
     When,
     typer.Option(
         help="IR around each pass. after: the compilations run once more, when the case has ended, and "
-        "are checked against its artefacts. during: printed as passes run; compiling takes 1.4-1.8x."
+        "are checked against its artefacts. during: printed as passes run; compiling takes 1.4-2.2x."
     ),
+]
+GraphPasses = Annotated[
+    bool,
+    typer.Option("--graph-passes", help="Record every graph of torch.compile after each pass of Inductor."),
 ]
 CompileOnly = Annotated[
     bool,
@@ -144,6 +160,13 @@ NoReferee = Annotated[
     typer.Option(
         "--no-referee",
         help="Compare with eager by fixed tolerances: without runs in float64 where results differ.",
+    ),
+]
+Judge = Annotated[
+    bool,
+    typer.Option(
+        "--judge",
+        help="Then judge each of Inductor's kernels in float64; keeps what launches read and write.",
     ),
 ]
 Show = Annotated[bool, typer.Option("--show", help="Show the run when it has ended.")]
@@ -172,8 +195,10 @@ def run(
     hash_fn: HashFunction = None,
     passes: Passes = True,
     ir: PassesIR = When.after,
+    graph_passes: GraphPasses = False,
     compile_only: CompileOnly = False,
     no_referee: NoReferee = False,
+    judge: Judge = False,
     show: Show = False,
     as_json: Json = False,
     runs: Runs = RUNS,
@@ -185,21 +210,24 @@ def run(
 
     Example: tracing run silu --keep-inputs
 
-    Exit status: 0 if the results agree with eager, 1 if they differ, 2 if the case failed.
+    Exit status: 0 if the results agree with eager, 1 if they differ, 2 if the case failed. With --judge also
+    1 if a launch is off, and 2 if none could be judged.
     """
     from tracing import environment
 
     environment.require_compiler()
+    announce = guarded(lambda killed: _report_killed(killed, as_json))
     if compile_only:
-        _refuse_values(keep_inputs or keep_outputs, time_launches, hash_fn)
+        _refuse_values(keep_inputs or keep_outputs, time_launches, hash_fn, judge)
         digests = DigestsOption.none
     job = environment.job() if rank_aware else None
     frozen = read_winners(winners) if winners else None
     started = time.perf_counter()
-    with err.status("importing torch") as status:
+    with spinner("importing torch") as now:
         from tracing.program.device import Device
         from tracing.program.experiment import Experiment
         from tracing.program.variables import Reads
+        from tracing.record.graph_passes import graph_passes_recorded
         from tracing.record.launches import LaunchRecorder
         from tracing.record.outputs import Keep
         from tracing.record.run import record
@@ -208,7 +236,7 @@ def run(
         from tracing.record.winners import Winners
 
         selection = selection_of(kernel, launches, [p.value for p in phase or ()], rank)
-        keep = Keep(keep_inputs, keep_memory, keep_disk, keep_spill.value)
+        keep = Keep(keep_inputs or judge, keep_memory, keep_disk, keep_spill.value)
         hashing = load_hash_fn(hash_fn) if hash_fn else None
         device = Device(target, execute=not compile_only)
         with Reads() as reads:
@@ -217,27 +245,33 @@ def run(
         size = environment.world_size() if rank_aware else 1
         info = _info(experiment, digests, operators, size, selection)
         writer = store.create(runs, info, environment.rank(), job)
+        announce(writer.path)
         with closing(writer):
-            kept = keep if keep_outputs or keep_inputs else None
+            kept = keep if keep_outputs or keep_inputs or judge else None
             recorder = LaunchRecorder(
                 writer, digests.value, operators=operators.value, allow_out_of_bounds=allow_out_of_bounds,
                 selection=of_rank(selection, environment.rank()), keep=kept, time=time_launches,
                 hash_fn=hashing,
             )  # fmt: skip
             taken = Winners(writer, frozen.winners if frozen else ())
-            progress = _progress(status, experiment, started)
+            progress = _progress(now, experiment, started)
             when: PassIRWhen | None = ir.value if passes else None
+            around = graph_passes_recorded(writer) if graph_passes else nullcontext()
             try:
-                outcome = record(experiment, recorder, progress, passes=when, winners=taken, reads=reads)
+                outcome = record(
+                    experiment, recorder, progress, passes=when, winners=taken, reads=reads, around=around
+                )
             except KeyboardInterrupt:
                 raise Problem("interrupted", f"the run up to there: `tracing show {writer.path}`") from None
     if frozen:
         print_taken(frozen, info.environment, taken.chosen, taken.unmatched)
-    _conclude(outcome, writer.path, show, recorder.hash_failure, as_json)
+    judgement = judgement_of(store.Run(writer.path)) if judge and outcome.status != "failed" else None
+    raise typer.Exit(_conclude(outcome, writer.path, show, recorder.hash_failure, as_json, judgement))
 
 
-def _refuse_values(keep: bool, time_launches: bool, hash_fn: str | None) -> None:
+def _refuse_values(keep: bool, time_launches: bool, hash_fn: str | None, judge: bool) -> None:
     given = {
+        "--judge": judge,
         "--keep-inputs or --keep-outputs": keep,
         "--time": time_launches,
         "--hash-fn": hash_fn is not None,
@@ -263,27 +297,74 @@ def _info(
     )  # fmt: skip
 
 
-def _progress(status: Status, experiment: Experiment, started: float) -> Callable[[str], None]:
+def _progress(now: Callable[[str], None], experiment: Experiment, started: float) -> Callable[[str], None]:
     def progress(stage: str) -> None:
-        err.print(f"[dim]{time.perf_counter() - started:6.1f} s[/]  {experiment.case.name}: {stage}")
-        status.update(stage)
+        seconds = f"{time.perf_counter() - started:6.1f} s"
+        err.print(Text.assemble((seconds, "dim"), f"  {experiment.case.name}: {stage}"))
+        now(stage)
 
     device = experiment.device
     progress(f"recording on the {device.name}, for {device.compiled_for}")
     return progress
 
 
-def _conclude(outcome: Outcome, path: Path, show: bool, hash_failure: str, as_json: bool) -> None:
+def _report_killed(killed: Killed, as_json: bool) -> int:
+    # the process that ran the case is gone: what it wrote says in which pass
+    from tracing import environment
+
+    if killed.run is None:
+        err.print(f"tracing: {killed.signal} ended the process before it had a run")
+        return 2
+    detail = f"{killed.signal} ended the process"
+    for record, reported in unfinished(open_derived(str(killed.run), killed.run.parent)):
+        detail = f"{failed_pass_text(record, reported)} ({killed.signal} ended the process)"
+    writer = store.RunWriter(killed.run, environment.rank())
+    with closing(writer):
+        writer.append(outcome := Outcome("failed", detail))
+    return _conclude(outcome, killed.run, False, "", as_json, None)
+
+
+def _further(outcome: Outcome) -> list[str]:
+    # what an error says after its first line; what is long is in the run, as is an excerpt of a kernel
+    if re.match(r"at \d+:\d+:", outcome.message):
+        return []
+    lines = [line.rstrip() for line in outcome.message.strip().splitlines()[1:]]
+    lines = [line for line in lines if line and line.strip() not in outcome.detail]
+    lines = [line for line in lines if "TORCHDYNAMO_VERBOSE" not in line]
+    return lines if len(lines) <= _LINES else [f"{len(lines)} more lines of its message are in the run"]
+
+
+def _conclude(
+    outcome: Outcome, path: Path, show: bool, hash_failure: str, as_json: bool, judgement: JudgedRun | None
+) -> int:
+    run = store.Run(path)
     if show and not as_json:
-        print_run(store.Run(path))
+        print_run(run)
     elif outcome.status != "failed":
-        err.print(f"{outcome.status}: {outcome.detail}", markup=False)
+        err.print(f"{outcome.status}: {outcome.detail}")
+        for line in memory_text(run):
+            err.print(line)
+        print_wrong_result(run, err)
     if hash_failure and outcome.status != "failed":
         raise Problem(hash_failure, f"the run, with what it gave up to there: `tracing show {path}`")
     if outcome.status == "failed":
-        err.print(f"tracing: the case failed: {outcome.detail}", markup=False)
-        err.print(f"  the run up to there, and the traceback: `tracing show {path}`", markup=False)
+        err.print(f"tracing: the case failed: {outcome.detail}")
+        for said in _further(outcome):
+            err.print(f"  {said}")
+        err.print(f"  the run up to there, and the traceback: `tracing show {path}`")
     status = {"passed": 0, "compiled": 0, "differs": 1}.get(outcome.status, 2)
-    answer = {"run": str(path), "status": status, "outcome": outcome.status, "detail": outcome.detail}
+    if judgement is not None and not as_json:
+        judgement.print()
+    status = status or (judgement.status if judgement is not None else 0)
+    answer: dict[str, object] = {
+        "run": str(path),
+        "status": status,
+        "outcome": outcome.status,
+        "detail": outcome.detail,
+        "memory_evidence": memory_evidence_json(run),
+        "next": hints.of_wrong_result(run) if outcome.status == "differs" else [],
+    }
+    if judgement is not None:
+        answer["judgement"] = judgement.json()
     print(json.dumps(answer, indent=2) if as_json else path)
-    raise typer.Exit(status)
+    return status

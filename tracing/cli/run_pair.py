@@ -1,4 +1,4 @@
-"""Two runs that a command compares: opened, and refused if nothing can be learnt from comparing them."""
+"""Open the two runs that a command compares; refuse two runs whose comparison means nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Refuse to compile for a run with another Triton than recorded it: its passes and its LLVM are others."""
+"""Refuse to compile for a run that another Triton recorded, because its passes and its LLVM differ."""
 
 from __future__ import annotations
 

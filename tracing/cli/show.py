@@ -7,18 +7,20 @@ from collections.abc import Sequence
 from typing import Annotated
 
 import typer
-from rich.markup import escape
+from rich.console import Console
 
 from tracing import store
+from tracing.analyze.memory.evidence import evidence_sentence, memory_evidence
 from tracing.analyze.passes.pass_table import KernelPasses, kernel_passes, label
 from tracing.analyze.runs.call_sites import visit
 from tracing.cli import hints
-from tracing.cli.app import LOOK, RUNS, Json, Runs, app, out
+from tracing.cli.app import LOOK, RUNS, Json, Runs, app, err, out
 from tracing.cli.passes.derived import open_derived
 from tracing.cli.passes.failure import unfinished
 from tracing.errors import Problem
-from tracing.model import KernelLaunch, Outcome
+from tracing.model import Failure, KernelLaunch, Outcome
 from tracing.report import text
+from tracing.report.failure import failure_text
 from tracing.report.launch import compiled_text, launch_in_full
 from tracing.report.passes import unfinished_text
 from tracing.report.run_json import run_json, summary_json
@@ -51,11 +53,27 @@ def show(
 def print_run(opened: store.Run) -> None:
     for line in text.run_text(opened):
         out.print(line)
+    print_wrong_result(opened)
+    for failure in opened.records(Failure):
+        for excerpt in failure_text(failure, opened.text):
+            out.print(excerpt)
     if any(outcome.status in ("passed", "differs") for outcome in opened.records(Outcome)):
         return
-    for record, said in unfinished(opened):
+    try:
+        derived = open_derived(str(opened.path), opened.path.parent)
+    except Problem as problem:  # another Triton is installed; the rest of the run is shown all the same
+        err.print(f"whether a pass did not end is not known: {problem.problem}")
+        return
+    for record, said in unfinished(derived):
         for part in unfinished_text(record, said):
             out.print(part)
+
+
+def print_wrong_result(run: store.Run, console: Console = out) -> None:
+    """The commands to type next where the results of a case differ from eager."""
+    if any(outcome.status == "differs" for outcome in run.records(Outcome)):
+        for command in hints.of_wrong_result(run):
+            console.print(f"    next      {command}")
 
 
 def _launches(run: store.Run, index: int | None) -> list[tuple[int, KernelLaunch]]:
@@ -79,18 +97,23 @@ def _print_launch(opened: store.Run, index: int) -> None:
     for rank, one in launches:
         for line in launch_in_full(one, visit(opened, rank, one)):
             out.print(line)
-        _print_compilation(opened, known, one.kernel.hash)
+        for evidence in memory_evidence(opened, rank, one.index):
+            out.print(f"    memory      {evidence_sentence(evidence)}")
+        _print_compilation(opened, known, one, rank)
 
 
-def _print_compilation(run: store.Run, known: Sequence[KernelPasses], kernel_hash: str) -> None:
-    compiled = next((one for one in known if one.compilation.hash == kernel_hash), None)
+def _print_compilation(
+    run: store.Run, known: Sequence[KernelPasses], launch: KernelLaunch, rank: int
+) -> None:
+    compiled = next((one for one in known if one.compilation.hash == launch.kernel.hash), None)
     if compiled is None:
-        out.print("    no compiler passes were recorded for this kernel", markup=False)
+        out.print("    no compiler passes were recorded for this kernel")
         return
+    kept = hints.is_kept(run, launch, rank)
     name = label([one.compilation for one in known], compiled.compilation)
     out.print(compiled_text(name, compiled))
-    for command in hints.of_kernel(run, name, compiled.compilation):
-        out.print(f"    next        {command}", markup=False)
+    for command in hints.of_kernel(run, name, compiled.compilation, launch.index, kept=kept):
+        out.print(f"    next        {command}")
 
 
 @app.command("list", rich_help_panel=LOOK)
@@ -108,7 +131,7 @@ def list_runs(as_json: Json = False, runs: Runs = RUNS) -> None:
             line = text.summary_text(run)
         except Problem as problem:
             damaged[str(path)] = problem.problem
-            line = escape(f"{path.name}  {problem.problem}")
+            line = f"{path.name}  {problem.problem}"
         else:
             readable.append(run)
         if not as_json:

@@ -1,7 +1,8 @@
-"""`tracing sql`: a question to recorded runs, here or on an object store."""
+"""`tracing sql`: an SQL query over recorded runs, on this machine or on an object store."""
 
 from __future__ import annotations
 
+import json
 import tempfile
 from pathlib import Path
 from typing import Annotated
@@ -9,15 +10,17 @@ from typing import Annotated
 import typer
 
 from tracing.analyze.tables.export import query
-from tracing.cli.app import RUNS, SHARE, Runs, app
+from tracing.cli.app import RUNS, SHARE, Json, Runs, app
 from tracing.cli.passes.derived import open_derived
 from tracing.errors import Problem
+from tracing.report.run_json import scalar
 from tracing.store.remote import fetched, holds, is_remote
 
 
 @app.command(rich_help_panel=SHARE)
 def sql(
     words: Annotated[list[str], typer.Argument(metavar='RUN|DIR|ADDRESS... "SELECT ..."')],
+    as_json: Json = False,
     runs: Runs = RUNS,
 ) -> None:
     """Query runs in SQL, with DuckDB.
@@ -44,6 +47,18 @@ def sql(
             if name not in written
         ]
         columns, rows = query(opened, question, written)
+    if as_json:
+        values = [[_value(value) for value in row] for row in rows]
+        print(json.dumps({"columns": columns, "rows": values}, indent=2))
+        return
     print("\t".join(columns))
     for row in rows:
         print("\t".join("" if value is None else str(value) for value in row))
+
+
+def _value(value: object) -> object:
+    if isinstance(value, (list, tuple)):
+        return [_value(one) for one in value]
+    if isinstance(value, dict):
+        return {str(name): _value(one) for name, one in value.items()}
+    return scalar(value)

@@ -1,4 +1,4 @@
-"""`tracing swap`: which kernels of b, launched as a launched them, give a's results?"""
+"""`tracing swap`: the kernels of b that, launched as in a, give a's results."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tracing.analyze.replay.swap_plan import Candidate, SwapPlan
 from tracing.analyze.replay.swap_search import Goal, Narrowing, Running, SwapEvent, ToBlame, Tried, search
 from tracing.analyze.runs.rerecording import case_of, is_virtual, target_of, variables
 from tracing.cli import hints
-from tracing.cli.app import NARROW, RUNS, Json, Runs, app, err, out, progress
+from tracing.cli.app import NARROW, RUNS, Json, Runs, app, err, out, progress, spinner
 from tracing.cli.run_pair import Anyway, First, Second, open_pair
 from tracing.errors import Problem
 from tracing.model import Outcome, Winner
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class VersionOption(str, Enum):
-    """What a kernel is replaced with."""
+    """The replacement of a kernel."""
 
     source = "source"
     configuration = "configuration"
@@ -148,7 +148,7 @@ def _agrees(run: store.Run) -> bool:
 def _program(b: store.Run, version: VersionOption | None, close: bool) -> SwappedCase:
     info = b.info
     virtual = is_virtual(info.environment)
-    with err.status("importing torch"):
+    with spinner("importing torch"):
         from tracing.program.device import Device
         from tracing.replay.swapped_case import SwappedCase
         from tracing.virtual_gpu.chips import DEFAULT_TARGET
@@ -176,7 +176,7 @@ def _cache(b: store.Run, program: SwappedCase, close: bool) -> RerunCache:
 
 
 class _Printer:
-    # prints the events of one search; a status or a progress bar stands until the next event
+    # prints the events of one search; a status or a progress bar is shown until the next event
 
     def __init__(self, close: bool, quiet: bool) -> None:
         self._equal, self._quiet = report.equality(close), quiet
@@ -196,7 +196,7 @@ class _Printer:
             return
         self._display.close()
         if isinstance(event, Running):
-            self._display.enter_context(err.status(f"running the case {report.running(event)}"))
+            self._display.enter_context(spinner(f"running the case {report.running(event)}"))
         elif isinstance(event, Narrowing):
             err.print(Text(report.narrowing(event), style="dim"))
             bar = progress(f"which {event.noun} is to blame", event.most)

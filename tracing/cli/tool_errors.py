@@ -1,4 +1,4 @@
-"""Commands that stand for a tool of LLVM's end as the tool does: exit status 1 whatever is wrong."""
+"""Exit statuses of commands that replace a tool of LLVM: 1 for every error, like the tool."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tracing.errors import Problem
 
 @contextmanager
 def as_a_tool() -> Iterator[None]:
-    """Inside, what cannot be done is said, and ends with exit status 1."""
+    """While entered, a Problem is printed and ends the command with exit status 1."""
     try:
         yield
     except Problem as problem:
@@ -22,7 +22,7 @@ def as_a_tool() -> Iterator[None]:
         said, remedy = f"{error.filename or 'standard output'}: {error.strerror}", ""
     else:
         return
-    err.print(f"tracing: {said}", markup=False)
+    err.print(f"tracing: {said}")
     if remedy:
-        err.print(f"  {remedy}", markup=False)
+        err.print(f"  {remedy}")
     raise typer.Exit(1)

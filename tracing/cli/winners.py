@@ -1,4 +1,4 @@
-"""`tracing winners`: what autotuners chose, on each rank, and a file that freezes it."""
+"""`tracing winners`: the winners of autotuners on each rank, and a file that freezes them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.text import Text
 
 from tracing import store
 from tracing.analyze.runs.winners import Choice, choices
@@ -53,18 +54,18 @@ def winners(
     if output is not None:
         _write(output, run, chosen)
         if not as_json:
-            out.print(f"written: {output}", markup=False)
+            out.print(f"written: {output}")
     raise typer.Exit(1 if unlike else 0)
 
 
-def _summary(count: int, unlike: int, ranks: Sequence[int]) -> str:
+def _summary(count: int, unlike: int, ranks: Sequence[int]) -> Text:
     if not count:
-        return "no kernel was autotuned"
-    told = f"{plural(count, 'choice')} of configurations"
+        return Text("no kernel was autotuned")
+    summary = Text(f"{plural(count, 'choice')} of configurations")
     if len(ranks) < 2:
-        return told
-    agree = f"[red]{unlike} differ[/]" if unlike else "all agree"
-    return f"{told} on {ranks_text(ranks)}: {agree}"
+        return summary
+    agree = (f"{unlike} differ", "red") if unlike else "all agree"
+    return summary.append_text(Text.assemble(f" on {ranks_text(ranks)}: ", agree))
 
 
 def _write(path: Path, run: store.Run, chosen: Sequence[Choice]) -> None:
@@ -81,10 +82,10 @@ def print_taken(
     err.print(f"winners: {plural(len(frozen), 'choice')} frozen")
     if (file.target, file.triton) != (here.target, here.triton):
         there = f"for {file.target} by Triton {file.triton}"
-        err.print(f"  they were chosen {there}; this is {here.target}, Triton {here.triton}", markup=False)
+        err.print(f"  they were chosen {there}; this is {here.target}, Triton {here.triton}")
     for one in chosen:
         if one.how != "frozen":
             how = "tuned" if one.how == "tuned" else "tuned before"
-            err.print(f"  {how}, not in the file: {one.kernel} ({', '.join(one.key)})", markup=False)
+            err.print(f"  {how}, not in the file: {one.kernel} ({', '.join(one.key)})")
     for one in unmatched:
-        err.print(f"  in the file, and not asked for: {one.kernel} ({', '.join(one.key)})", markup=False)
+        err.print(f"  in the file, and not asked for: {one.kernel} ({', '.join(one.key)})")

@@ -1,9 +1,9 @@
 """List the passes of the installed Triton, and how its Python bindings add them to a pass manager.
 
-The bindings have a function a pass, its adder: `passes.ttgpuir.add_pipeline(pm, 3, False)`. `triton-opt`
-calls the same pass `-tritongpu-pipeline="num-stages=3"`. No name is written down here: every adder puts its
-pass on an empty pass manager, whose text tells the pass and its options; changing one argument at a time
-tells which option an argument sets. All of it takes some 20 ms.
+The bindings have one function per pass, its adder: `passes.ttgpuir.add_pipeline(pm, 3, False)`. `triton-opt`
+calls the same pass `-tritongpu-pipeline="num-stages=3"`. No name is hard-coded: every adder adds its pass to
+an empty pass manager, whose text names the pass and its options; changing one argument at a time shows which
+option it sets. All of it takes some 20 ms.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Adder:
-    """How one pass is added to a pass manager."""
+    """The function that adds one pass to a pass manager."""
 
     name: str  # on triton-opt's command line, "tritongpu-pipeline"
     path: str  # in libtriton, "passes.ttgpuir.add_pipeline"

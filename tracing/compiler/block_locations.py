@@ -1,7 +1,7 @@
-"""Read the locations of block arguments, which MLIR's text leaves out of `scf.for` and its like.
+"""Read the locations of block arguments, which MLIR's text omits for `scf.for` and similar operations.
 
-Triton gives each value the location, and with it the name, of its Python variable: a loop's `%total_26` is
-printed so because of it. Parsed text has lost those of block arguments, and prints `%arg8`.
+Triton gives each value the location, and with it the name, of its Python variable, from which a loop's
+`%total_26` gets its printed name. Parsed text has lost the locations of block arguments, and prints `%arg8`.
 """
 
 from __future__ import annotations

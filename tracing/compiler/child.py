@@ -1,8 +1,8 @@
-"""Call a function in a child process: the compiler may abort, hang, or keep settings for good.
+"""Call a function in a child process, because the compiler may abort, hang, or change settings for good.
 
-The child is a fork, so what is imported is warm, and nothing that it does stays in this process: not LLVM's
-options, not its counters, not a corrupted heap. A process that has opened a GPU cannot fork one that uses it:
-the fork then becomes a program of its own.
+The child is a fork, so imports are warm, and nothing that it does stays in this process: no LLVM options, no
+counters, no corrupted heap. A process that has opened a GPU cannot fork a child that uses it: then the child
+is a new program instead.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _parent: list[int] = []  # of a child, the pipe to the process that waits for it
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a call in a child ended."""
+    """The ending of a call in a child."""
 
     result: Any  # None if it did not return
     failure: str  # "" if it returned; else what it raised, the signal that ended it, or that its time was up
@@ -54,7 +54,7 @@ class Ended:
 
 
 def opened_gpu() -> bool:
-    """Whether this process has opened a GPU, so that its forks cannot use one."""
+    """True if this process has opened a GPU, so that its forks cannot use one."""
     for path in Path("/proc/self/fd").glob("*"):
         with suppress(OSError):  # that of /proc/self/fd itself
             if str(path.readlink()).startswith(_GPUS):
@@ -100,7 +100,7 @@ def in_child(
             _run(call, writer, stderr.fileno(), parent, program)
         os.close(writer)
     with stderr:
-        with suppress(OSError):  # as the child does; whoever comes first
+        with suppress(OSError):  # as the child does; the first of both counts
             os.setpgid(child, child)
         try:
             answer = _read(reader, deadline, heard)
@@ -142,12 +142,12 @@ def _run(call: Callable[[], Any], writer: int, stderr: int, parent: int, program
     # never returns: neither the parent's buffers nor its exit handlers are the child's to run
     try:
         os.setpgid(0, 0)
-        _die_with(parent)
+        die_with(parent)
         faulthandler.disable()  # an abort is an answer here, and so is not worth
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a stack or a core
         os.dup2(stderr, 2)
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        dying = functools.partial(_die_with, os.getpid())
+        dying = functools.partial(die_with, os.getpid())
         subprocess.Popen.__init__ = functools.partialmethod(_popen, preexec_fn=dying)  # type: ignore[assignment]
         if program:
             os.set_inheritable(writer, True)
@@ -157,8 +157,11 @@ def _run(call: Callable[[], Any], writer: int, stderr: int, parent: int, program
         os._exit(0)
 
 
-def _die_with(parent: int) -> None:
-    # the kernel kills this process when the thread that forked it ends
+def die_with(parent: int) -> None:
+    """Have the kernel kill this process when the thread that forked it ends.
+
+    parent -- the process of that thread
+    """
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:  # it ended already
         os._exit(1)

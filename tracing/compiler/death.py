@@ -1,7 +1,7 @@
-"""Describe how a compile ended early: a diagnostic, an assertion, a signal, an exception, or a timeout.
+"""Describe how a compile ended early: by a diagnostic, an assertion, a signal, an exception, or a timeout.
 
-Two compiles die the same death if they do so in the same part of the compiler and say the same: locations,
-numbers and names of values left out, which change with what was compiled before.
+Two compiles end alike if they end in the same part of the compiler with the same message, ignoring locations,
+numbers and value names, which depend on earlier compilations.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _MARK = struct.Struct("<qq200s")
 
 @dataclass(frozen=True, slots=True)
 class Death:
-    """How a compile ended early."""
+    """The early ending of a compile."""
 
     kind: DeathKind
     said: str  # one line
@@ -96,7 +96,7 @@ def attempt(
 
 
 def death_of(ended: Ended, part: str) -> Death:
-    """How a child died that ran one pass, `part`."""
+    """The ending of a child that crashed in one pass, `part`."""
     death = _death(ended, part, None, "")
     said = errors_in(ended.stderr).splitlines()
     return replace(death, said=said[0].strip()) if death.kind == "diagnostic" and said else death

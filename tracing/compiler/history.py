@@ -1,7 +1,7 @@
-"""Compile from source, with the IR around every pass, the artefact of every stage, and the ending.
+"""Compile from source and keep the IR around every pass, the artefact of every stage, and the ending.
 
-It runs in a child process, which hands over what happens as it happens: of a compilation that dies, or does
-not end in time, all is known up to there.
+The compile runs in a child process that sends events as they happen. So of a compilation that crashes or
+hangs, everything before that is known.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Identify the compiler by its content: two compiles of one kernel are equal only if this is.
+"""Identify the compiler by its content: two compiles of one kernel are comparable only if it is equal.
 
-Version numbers do not change when a pass is mended and rebuilt. So the files are read: every library that
-is loaded, libtriton with its LLVM first, every Python module, the assemblers, and the libraries of bitcode.
+Version numbers do not change when a pass is edited and rebuilt. So the files are hashed: every loaded
+library, including libtriton with its LLVM, every Python module, the assemblers, and the bitcode libraries.
 """
 
 from __future__ import annotations
@@ -46,8 +46,11 @@ def _modules() -> Iterator[Path]:
     packages = tuple(sysconfig.get_path(name) + os.sep for name in ("purelib", "platlib"))
     for module in list(sys.modules.values()):
         file = getattr(module, "__file__", None)
-        if file and (not file.startswith(standard) or file.startswith(packages)):
-            yield Path(file)
+        if not file or (file.startswith(standard) and not file.startswith(packages)):
+            continue
+        path = Path(file)
+        if path.exists():  # code that was generated and removed had a name of its own
+            yield path
 
 
 def _bitcode() -> Iterator[Path]:

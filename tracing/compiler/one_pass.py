@@ -1,4 +1,4 @@
-"""Run one pass on a text of IR in a child: its result, or how it dies."""
+"""Run one pass on a text of IR in a child process; returns its result, or how it crashed."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
 """Run Triton's compiler one pass at a time, and report each pass to observers.
 
-Triton's backends fill a pass manager and run it whole. While somebody observes, each pass runs in a pass
-manager of its own, in the same order and with the same arguments, and is reported before and after it runs;
-the artefacts stay the same. What is patched are three objects that every backend passes: the class
+Triton's backends fill a pass manager and run it as a whole. While an observer is active, each pass runs in a
+pass manager of its own, in the same order and with the same arguments, and is reported before and after it
+runs; the artefacts stay the same. Three objects are patched that every backend uses: the class
 `libtriton.ir.pass_manager`, the `add_*` functions of libtriton that fill one, and the backends' `add_stages`,
-where a compilation starts. All of them are restored when nobody observes any more.
+where a compilation starts. All of them are restored when no observer is active any more.
 
-A pass manager that also holds passes which C++ has put there (instrumentation, plugins) runs whole and is
-reported as one block. Meanwhile Triton's own reproducers (TRITON_REPRODUCER_PATH) hold one pass each.
+A pass manager to which C++ has also added passes (instrumentation, plugins) runs as a whole and is reported
+as one block. Meanwhile Triton's own reproducers (TRITON_REPRODUCER_PATH) hold one pass each.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import fields
-from types import CodeType
+from dataclasses import dataclass, fields
+from types import CodeType, FrameType
 from typing import Any, TypeAlias
 
 from tracing.compiler.pass_manager import stepping
-from tracing.compiler.steps import Observer, Steps, current
+from tracing.compiler.steps import Observer, Pass, Steps, current
 from tracing.model import Compilation
-from tracing.upstream.backends import backends
+from tracing.upstream.backends import backends, ptx_version
 from tracing.upstream.patch import patched
 
 # Receives a compilation that starts, and what enters its first stage: a module, or text; gives an
@@ -79,7 +79,9 @@ def _starting(original: Callable[..., None]) -> Callable[..., None]:
     def add_stages(backend: Any, stages: dict[str, Any], options: Any, language: Any) -> None:
         original(backend, stages, options, language)
         if current() is None and _factories:
-            source = sys._getframe(1).f_locals.get("src")  # triton.compile has it, and hands it to nobody
+            source = sys._getframe(1).f_locals.get(
+                "src"
+            )  # triton.compile has it, and passes it to no function
             started = _Started(backend, options, language.name.lower(), source, last=[*stages][-1])
             for name, stage in stages.items():
                 stages[name] = functools.partial(started.stage, name, stage)
@@ -87,17 +89,38 @@ def _starting(original: Callable[..., None]) -> Callable[..., None]:
     return add_stages
 
 
+@dataclass(frozen=True, slots=True)
+class FailedStage:
+    """A stage of a compilation that raised."""
+
+    compilation: Compilation
+    stage: str
+    running: Pass | None  # the pass that raised; None: no pass did
+
+
+def failed_stage(frame: FrameType) -> FailedStage | None:
+    """The stage that a frame of a traceback ran; None: it ran none."""
+    if frame.f_code is not _Started.stage.__code__:
+        return None
+    started, name = frame.f_locals["self"], frame.f_locals["name"]
+    if started.compilation is None:
+        return None
+    running = started.steps.running if started.steps is not None else None
+    return FailedStage(started.compilation, name, running)
+
+
 class _Started:
-    # a compilation of which no stage has run yet
+    # a compilation without a finished stage
 
     def __init__(self, backend: Any, options: Any, language: str, source: Any, *, last: str) -> None:
         self.backend, self.options, self.language, self.source = backend, options, language, source
         self.last = last
         self.steps: Steps | None = None
+        self.compilation: Compilation | None = None
 
     def stage(self, name: str, run: Callable[[Any, Any], Any], source: Any, metadata: Any) -> Any:
         if self.steps is None:
-            compilation = self._compilation(name, source, metadata)
+            compilation = self.compilation = self._compilation(name, source, metadata)
             told = [factory(compilation, source) for factory in list(_factories)]
             self.steps = Steps([observer for observer in told if observer is not None])
         last = name == self.last
@@ -128,9 +151,8 @@ class _Started:
         )
 
     def _ptx_version(self) -> dict[str, str]:
-        # the backend asks ptxas for it, and which ptxas there is depends on the process: torch names its own
-        version = getattr(sys.modules[type(self.backend).__module__], "get_ptx_version_from_options", None)
-        return {"ptx_version": repr(version(self.options, self.backend.target.arch))} if version else {}
+        version = ptx_version(self.options, self.backend.target)
+        return {} if version is None else {"ptx_version": repr(version)}
 
 
 def _constants(source: Any) -> dict[str, str]:

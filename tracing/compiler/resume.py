@@ -1,8 +1,8 @@
 """Continue a compilation from recorded or edited IR.
 
-The stage functions of Triton's own backend are called, with the IR in place of what led to it; passes before
-the position are counted and not run. So the code that a stage runs in addition to its passes, and LLVM and
-the assembler after them, are those of an ordinary compilation.
+Calls the stage functions of Triton's own backend with the given IR; passes before the position are counted
+and not run. So the code that a stage runs in addition to its passes, and LLVM and the assembler after them,
+are those of an ordinary compilation.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _HERE = re.compile(rf'loc\("[^"]*{_PREFIX}[^"]*":(\d+:\d+)\)')
 class ResumePoint:
     """The position at which a compilation continues, and its IR."""
 
-    ir: str  # the text that stands there
+    ir: str  # the text at that position
     stage: str  # "ttir", "ttgir", "llir"
     index: int  # of the pass to come, as `PassStart.index`; one more than the stage's last: after all of them
     # The IR before the stage's first pass, where that is not `index`. A backend that looks at it in addition

@@ -1,6 +1,6 @@
-"""Capture what the compiler writes to file descriptor 2, past Python's sys.stderr.
+"""Capture the compiler's output to file descriptor 2, which bypasses Python's sys.stderr.
 
-MLIR's diagnostics, LLVM's fatal errors and failed assertions go there and nowhere else.
+MLIR's diagnostics, LLVM's fatal errors and failed assertions go only there.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def collected() -> Iterator[Callable[[], str]]:
     """While active, captures descriptor 2; the function that this yields returns the captured text.
 
     At the end it is written where it would have gone, unless a Problem, which tells it, ends the context.
-    What other threads write meanwhile is among it; one such context is active at a time.
+    The output of other threads is included; one such context is active at a time.
     """
     quiet = redirect_stdout(io.StringIO())  # Triton prints the whole PTX where ptxas refuses it
     with _lock, quiet, _file() as file:

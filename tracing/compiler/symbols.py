@@ -1,7 +1,7 @@
-"""Call functions of libtriton, also those that it does not export.
+"""Call functions of libtriton, including those that it does not export.
 
-Triton's wheels are not stripped: what the dynamic linker does not know, as nothing of LLVM before Triton 3.7,
-is in the file's symbol table.
+Triton's wheels are not stripped: functions that the dynamic linker does not know, such as all of LLVM before
+Triton 3.7, are in the file's symbol table.
 """
 
 from __future__ import annotations

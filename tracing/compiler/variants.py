@@ -1,7 +1,7 @@
 """Build a kernel differently: without some passes, with fewer of LLVM's, by another assembler.
 
-Every build runs in a child process with a time limit. It starts as late in the compilation as what is left
-out allows, or, to confirm what was found, at its source.
+Every build runs in a child process with a time limit. It starts as late in the compilation as the omitted
+passes allow, or, to confirm an answer, from the source.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ class Hashing:
         return None
 
     def failure(self, *_dispatched: Any) -> dict[str, Any] | None:
-        """What failed since the last question: for the call that is being recorded."""
+        """The failure since the last call of this method, which belongs to the call being recorded."""
         if not self.failures:
             return None
         log = {"hash_error": self.failures[0]}

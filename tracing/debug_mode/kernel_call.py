@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from tracing.launch.launcher import tensor_of
+from tracing.launch.launch_site import tensor_of
 from tracing.upstream.torch_debug_mode import TritonKernelCall as UpstreamKernelCall
 from tracing.upstream.torch_debug_mode import argument_text
 

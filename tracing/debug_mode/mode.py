@@ -1,12 +1,12 @@
-"""Which operators and Triton kernels a program runs, in order: torch's DebugMode, with whole kernel calls.
+"""torch's DebugMode with complete calls of Triton kernels: a program's operators and kernels, in order.
 
-torch's DebugMode knows a Triton kernel by its name and its arguments' text, and only if Inductor launches it.
-Here each launch that `tracing.launch.hooks` sees becomes a `TritonKernelCall` among torch's own calls: grid,
-named arguments, hashes before and after, and which arguments were written. Launches of every thread are
-taken, as CUDA's backward runs on threads of its own.
+torch's DebugMode records only the name and the arguments' text of a Triton kernel, and only if Inductor
+launches it. Here each launch that `tracing.launch.hooks` intercepts becomes a `TritonKernelCall` among
+torch's own calls: grid, named arguments, hashes before and after, and the arguments that were written.
+Launches of all threads are included, because CUDA's backward runs on threads of its own.
 
-Nothing waits for the device unless hashes are asked for: then every launch is waited for. Clones are ordered
-only by streams. What is computed to record is not recorded: it is hidden from modes and hooks.
+Nothing waits for the device unless hashes are requested: then every launch is waited for. Clones are ordered
+only by streams. The recorder's own computations are hidden from modes and hooks.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tracing.debug_mode.hashing import Hashing, hash_fn_of
 from tracing.debug_mode.kernel_call import TritonKernelCall, tensors_of
 from tracing.errors import Problem
 from tracing.launch import hooks
-from tracing.launch.launcher import Grid, Site
+from tracing.launch.launch_site import Grid, LaunchSite
 from tracing.launch.on_stream import unrecorded
 from tracing.model import Role, may_read, may_write
 from tracing.record.user_hash import HashFn
@@ -40,7 +40,7 @@ _recording_outputs: list[bool] = []
 class _Launched:
     # a launch between `before` and `after`; the call may have let go of the tensors
     call: TritonKernelCall
-    site: Site
+    site: LaunchSite
     values: Sequence[Any]
     tensors: Mapping[int, list[torch.Tensor]]
     stream: int
@@ -125,7 +125,7 @@ class DebugMode(TorchDebugMode):  # type: ignore[no-untyped-call, unused-ignore]
     # ---- tracing.launch.hooks.Listener ----
 
     @untraced
-    def before(self, site: Site, values: Sequence[Any], stream: int, grid: Grid | None) -> _Launched:
+    def before(self, site: LaunchSite, values: Sequence[Any], stream: int, grid: Grid | None) -> _Launched:
         call = TritonKernelCall(site.name, site.names, values, self.call_depth + 1)
         tensors = {i: members for i, value in enumerate(values) if (members := tensors_of(value))}
         hashing = _hashing[-1] if _hashing else None
@@ -159,7 +159,7 @@ class DebugMode(TorchDebugMode):  # type: ignore[no-untyped-call, unused-ignore]
         if hashing:
             call.log |= _logged(call, roles, hashing)
 
-    def _declared(self, site: Site) -> Mapping[str, Role]:
+    def _declared(self, site: LaunchSite) -> Mapping[str, Role]:
         if id(site) in self._roles:
             return self._roles[id(site)]
         try:

@@ -1,4 +1,4 @@
-"""Digests of many launches, column by column: how they are written and how they are read.
+"""Digests of many launches, column by column: their file format, written and read.
 
 A launch has about five digests of random digits. As columns, one line for hundreds of launches, they need
 neither names nor quotes on disk, and no object for each digest.
@@ -25,14 +25,14 @@ RANGES = 8  # of tiles: a difference between two tensors is located without the 
 
 @functools.lru_cache(4096)
 def block_tiles(nbytes: int) -> int:
-    """How many tiles one range of a tensor's `tiles` stands for: a power of two, so that RANGES suffice."""
+    """The number of tiles in one range of a tensor's `tiles`: a power of two, so that RANGES suffice."""
     tiles = -(-nbytes // TILE_BYTES)
     return 1 << max(0, (-(-tiles // RANGES) - 1).bit_length())
 
 
 @functools.lru_cache(4096)
 def blocks(nbytes: int) -> int:
-    """How many ranges a tensor of this size has."""
+    """The number of ranges of a tensor of this size."""
     return -(-nbytes // (TILE_BYTES * block_tiles(nbytes)))
 
 

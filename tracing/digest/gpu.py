@@ -42,7 +42,7 @@ class CompiledDigest(NamedTuple):
     run: Any
     function: int
     packed_metadata: Any
-    kernel: Any  # held: from Triton 3.8 on its module is unloaded when nothing refers to it any more
+    kernel: Any  # held: once nothing refers to it, its module is unloaded (triton 946e151bf, #9444, 3.8)
 
 
 @functools.cache

@@ -1,4 +1,4 @@
-"""Are two tensors the same, bit for bit? A 128-bit digest that every device computes equally.
+"""Decide whether two tensors have the same bits: a 128-bit digest that every device computes equally.
 
 The elements' bytes in logical (row-major) order are read as little-endian 32-bit words, padded with
 zeros to tiles of 2048 words. A tile of words x[0..1023], y[0..1023] has two sums modulo 2**64,
@@ -14,7 +14,7 @@ tiles in any order; keys differ by position, so permutations, transposes and sig
 The sums over up to 8 ranges of tiles, mixed and cut to 12 bits, are kept as `tiles`: they show where in
 two tensors a difference lies.
 
-It answers "the same bits?" for data that nobody chose in order to deceive it; it is not a signature.
+It is reliable for data that is not chosen to deceive it; it is not a cryptographic signature.
 
 Source: J. Black, S. Halevi, H. Krawczyk, T. Krovetz, P. Rogaway, "UMAC: Fast and Secure Message
 Authentication", CRYPTO 1999 (NH); A. Appleby, MurmurHash3 (the 32- and 64-bit finalizers).

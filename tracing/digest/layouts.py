@@ -1,8 +1,8 @@
 """The layout by which the GPU kernel reads the elements of a tensor in logical order.
 
-A contiguous tensor at a multiple of 16 bytes is read as it lies. Any other with up to four dimensions that
-cannot be merged is read through its strides, in units of 16, four or two bytes; the few that are left (bytes
-with strides, conjugate views) are copied first.
+A contiguous tensor whose address is a multiple of 16 bytes is read linearly. Any other tensor with up to four
+dimensions that cannot be merged is read through its strides, in units of 16, four or two bytes; the remaining
+ones (bytes with strides, conjugate views) are copied first.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _UNITS = 1 << 31  # of a tensor, and from its first to its last: both fit 31 bit
 
 @dataclass(frozen=True, slots=True)
 class DigestLayout:
-    """Where unit i = ((i0 * n1 + i1) * n2 + i2) * n3 + i3 lies: at i0 * s0 + i1 * s1 + i2 * s2 + i3 * s3."""
+    """Unit i = ((i0 * n1 + i1) * n2 + i2) * n3 + i3 is at i0 * s0 + i1 * s1 + i2 * s2 + i3 * s3."""
 
     unit: int  # bytes: 16, 4, 2; 0: contiguous
     sizes: tuple[int, ...] = (1, 1, 1)  # n1, n2, n3
@@ -29,7 +29,7 @@ class DigestLayout:
 
     @property
     def long(self) -> bool:
-        """Whether it is a table of rows so long that half a tile meets one end of a row at most."""
+        """True if it is a table of rows so long that half a tile meets one end of a row at most."""
         rows = self.sizes[:2] == (1, 1) and self.strides[3] == 1
         return self.unit > 0 and rows and self.sizes[2] * self.unit >= 4 * HALF
 
@@ -40,7 +40,7 @@ class DigestLayout:
 
 
 def layout(tensor: torch.Tensor) -> DigestLayout | None:
-    """How to read a tensor of any strides; None: only a copy of it can be read."""
+    """The layout for reading a tensor of any strides; None: only a copy of it can be read."""
     if tensor.is_conj() or tensor.is_neg():
         return None
     if tensor.numel() == 0 or (tensor.is_contiguous() and not tensor.data_ptr() & 15):

@@ -1,6 +1,6 @@
-"""Statistics of the values in a tensor's words, as a Triton kernel takes them: L1 norm, NaN, inf and -0.0.
+"""Statistics of the values in a tensor's words, computed by a Triton kernel: L1 norm, NaN, inf and -0.0.
 
-They cost little while nothing is NaN, infinite or -0.0: only then are the words reread and counted.
+They cost little if no value is NaN, infinite or -0.0; else the words are reread and counted.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Sizes, dtypes and layouts of tensors as the digest kernel reads them, built once a launch layout."""
+"""Sizes, dtypes and layouts of tensors as the digest kernel reads them, built once per launch layout."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PROGRAMS = 1024  # that read a tensor if it is large enough: an H100 runs about 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """What a digest launch needs to know of up to eight tensors in addition to their addresses."""
+    """The inputs of a digest launch for up to eight tensors, except for their addresses."""
 
     programs: int
     count: int
@@ -93,7 +93,7 @@ def _table(variant: int, tensors: Sequence[torch.Tensor]) -> Table:
 
 @functools.cache
 def _values(dtype: torch.dtype, device: torch.device) -> torch.Tensor:
-    # [256] what each byte stands for
+    # [256] the meaning of each byte
     with dispatch_disabled():
         return torch.arange(256, dtype=torch.uint8).view(dtype).float().to(device)
 
@@ -110,7 +110,7 @@ Call: TypeAlias = tuple[Table, tuple[int, ...]]  # a table, and the kernel's arg
 
 
 def calls(plan: Sequence[Table], addresses: Sequence[int]) -> list[Call]:
-    """What launches the digests of the tensors at these addresses, which must suit their layouts."""
+    """The launches that digest the tensors at these addresses, which must fit the layouts."""
     ends = accumulate(table.count for table in plan)
     return [
         (table, (*addresses[end - table.count : end], *table.padding, table.address))

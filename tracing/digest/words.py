@@ -1,4 +1,4 @@
-"""The words of a tensor as a Triton kernel loads them: where they lie together, or through its strides."""
+"""The words of a tensor as a Triton kernel loads them: linearly, or through its strides."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def layout_of(row):  # type: ignore[no-untyped-def]
 
 @triton.jit
 def _where(first, k, layout):  # type: ignore[no-untyped-def]
-    """Where units first + k of a tensor lie: [n] uint32."""
+    """The positions of units first + k of a tensor: [n] uint32."""
     _unit, long, n1, n2, n3, s0, s1, s2, s3 = layout
     first = first.to(tl.uint32)
     k = k.to(tl.uint32)

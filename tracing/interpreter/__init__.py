@@ -1,8 +1,8 @@
 """Execute one launch of a compiled Triton kernel on CPU tensors.
 
-The work is done by Triton's own interpreter (`triton.runtime.interpreter`), which is built for functions
-decorated under TRITON_INTERPRET=1. This package gives it ordinary `JITFunction`s, and replaces what
-it computes wrongly or slowly:
+Triton's own interpreter (`triton.runtime.interpreter`) does the work. It is built for functions decorated
+under TRITON_INTERPRET=1. This package lets it execute ordinary `JITFunction`s, and replaces what it computes
+wrongly or slowly:
 
 - bfloat16: upstream adds the bit patterns and truncates; here it is float32, rounded to nearest even;
 - libdevice: upstream's functions have no bodies and return None; here they are torch's CPU functions;
@@ -25,6 +25,7 @@ import numpy as np
 import torch
 import triton.language as tl
 
+from tracing.interpreter.blas_threads import one_blas_thread
 from tracing.interpreter.builder import BUILDER, not_executable
 from tracing.interpreter.call_arguments import bound
 from tracing.interpreter.exclusion import LANGUAGE, compiles_wait
@@ -60,7 +61,8 @@ def execute(source: Any, arguments: Sequence[object], grid: tuple[int, int, int]
     """
     if isinstance(source.fn, GluonJITFunction):
         raise not_executable(f"the Gluon kernel {source.fn.__name__}")
-    with LANGUAGE, interpreted(), _unobserved(), guarded(arguments), np.errstate(all="ignore"):
+    quiet = np.errstate(all="ignore")
+    with LANGUAGE, interpreted(), _unobserved(), guarded(arguments), one_blas_thread(), quiet:
         call = bound(source.fn.fn, _typed_arguments(source, arguments))
         program = rewritten(source.fn.fn)
         BUILDER.set_grid_dim(*grid)

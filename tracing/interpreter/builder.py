@@ -1,4 +1,4 @@
-"""The operations of a kernel, each as the interpreter computes it on numpy's arrays."""
+"""The operations of a kernel, as the interpreter computes them on NumPy arrays."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Keep Triton's compiler from reading the language that the interpreter has patched.
 
 While a launch is interpreted, `triton.language` computes with NumPy in the whole process. A compile on
-another thread needs the language that builds IR, so it waits for the launch, and a launch waits for a compile
-that reads the language.
+another thread needs the language that builds IR. So the compile waits for the launch, and a launch waits for
+a compile that reads the language.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ from typing import Any
 
 from tracing.upstream.jit import around_language_reads
 
-LANGUAGE = threading.RLock()  # held by whoever needs the language as it is now, or parses Python
+LANGUAGE = (
+    threading.RLock()
+)  # held by a thread that needs the language in its current state, or parses Python
 
 
 @contextmanager

@@ -16,7 +16,7 @@ FLOAT8: Mapping[Any, torch.dtype] = {tl.float8e4nv: torch.float8_e4m3fn, tl.floa
 
 
 def is_bf16(value: object) -> bool:
-    """Whether a handle holds the bit patterns of bfloat16."""
+    """True if a handle holds the bit patterns of bfloat16."""
     # The result of a comparison has boolean data and the dtype of the operands: check both.
     if not isinstance(value, TensorHandle):
         return False
@@ -24,7 +24,7 @@ def is_bf16(value: object) -> bool:
 
 
 def widened(value: Any) -> Any:
-    """The same numbers as float32; what is not bfloat16 comes back as it is."""
+    """The same numbers as float32; other values are returned unchanged."""
     if not is_bf16(value):
         return value
     bits = value.data.astype(np.uint32) << np.uint32(16)
@@ -32,7 +32,7 @@ def widened(value: Any) -> Any:
 
 
 def rounded(value: Any) -> Any:
-    """The nearest bfloat16, halves to even, of float32; anything else comes back as it is."""
+    """The nearest bfloat16, halves to even, of float32; other values are returned unchanged."""
     if value.data.dtype != np.float32:
         return value
     data = np.ascontiguousarray(value.data)

@@ -18,6 +18,7 @@ from tracing.interpreter.gates import AccessKind, Addresses, Mask, is_watched, w
 from tracing.upstream.dynamo import untraced
 from tracing.upstream.interpreter import InterpretedFunction, around_launches
 from tracing.upstream.patch import Method
+from tracing.upstream.tensor_subclasses import has_storage
 
 Span: TypeAlias = tuple[int, int]  # addresses start:stop
 
@@ -83,7 +84,8 @@ def tensors_in_use() -> Iterator[torch.Tensor]:
     """Tensors with memory on the host that Python code holds; looks at every object that Python knows."""
     for tracked in gc.get_objects():
         plain = type(tracked) in (torch.Tensor, torch.nn.Parameter)
-        if plain and tracked.device.type == "cpu" and tracked.layout is torch.strided:
+        # a tensor inside of torch.vmap has no storage of its own
+        if plain and tracked.device.type == "cpu" and has_storage(tracked):
             yield tracked
 
 

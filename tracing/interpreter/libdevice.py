@@ -9,7 +9,7 @@ import torch
 
 
 def function(symbol: str) -> Callable[..., torch.Tensor] | None:
-    """What computes a symbol of a device library; None if nothing here does."""
+    """The function that computes a symbol of a device library; None if there is none."""
     # __nv_expf, __nv_fast_expf, __nv_isnand, __ocml_exp_f32: a prefix, the name, the width.
     name = re.sub(r"^__(nv|ocml|ockl)_(fast_)?|_f(32|64)$", "", symbol)
     for candidate in (name, name[:-1] if name[-1] in "fd" else name):

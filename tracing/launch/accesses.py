@@ -1,4 +1,4 @@
-"""What a launch executed by Triton's interpreter reads and writes, byte by byte, while it runs."""
+"""The reads and writes of a launch that Triton's interpreter executes, byte by byte, while it runs."""
 
 from __future__ import annotations
 
@@ -19,16 +19,18 @@ from tracing import interpreter
 from tracing.interpreter.gates import AccessKind, Addresses
 from tracing.launch.memory_block import AccessedArgument, MemoryBlock
 from tracing.launch.out_of_bounds import OutOfBoundsError, Outside
+from tracing.launch.program_order import Conflict, ProgramOrder
 from tracing.launch.storages import Reach
 from tracing.launch.tensors import tensor_meta
 from tracing.model import Role
 from tracing.upstream.interpreter import program_index
+from tracing.views import dense, occupied
 
 _Key: TypeAlias = tuple[str, AccessKind, str, bool]
 
 
 class Accesses:
-    """What happened so far to each tensor argument of a launch.
+    """The accesses so far to each tensor argument of a launch.
 
     Exact: every load and store without the masked-off lanes. An access counts for each argument that has
     elements at that address, because the argument that the address came from is not known.
@@ -44,6 +46,9 @@ class Accesses:
         self.reported: list[Callable[[Outside], None]] = []  # called before the access happens
         self.ended: list[Callable[[], None]] = []  # called when the kernel has run, or raised
         self.interrupted = False  # True: what else it would have done is not known
+        self.conflict: tuple[Conflict, str] | None = None  # of programs or else of threads, and a line
+        self._ordered = False  # an atomic may order programs: nothing is said of them
+        self._orders: dict[int, ProgramOrder] = {}  # by address of a block
         self._outside: dict[_Key, Outside] = {}
         self._blocks = _blocks(tensors)
         self._arguments: dict[str, tuple[AccessedArgument, MemoryBlock]] = {}
@@ -62,7 +67,7 @@ class Accesses:
 
     @property
     def blocks(self) -> list[MemoryBlock]:
-        """The blocks of memory that the arguments lie in, and those that addresses led to."""
+        """The memory blocks of the arguments, and those that addresses pointed to."""
         return self._blocks
 
     @property
@@ -71,11 +76,11 @@ class Accesses:
         return list(self._outside.values())
 
     def of(self, name: str) -> tuple[AccessedArgument, MemoryBlock] | None:
-        """An argument and the block that it lies in; None: it has no elements."""
+        """An argument and its memory block; None: it has no elements."""
         return self._arguments.get(name)
 
     def role(self, name: str) -> Role:
-        """What was done to the memory of one argument: "in", "out", "in_out" or "none"."""
+        """The accesses to the memory of one argument: "in", "out", "in_out" or "none"."""
         known = self._arguments.get(name)
         if known is None:
             return "none"
@@ -97,8 +102,7 @@ class Accesses:
             if block.start <= low and high <= block.stop:
                 if not block.covers(low, high):
                     self._beside(block, kinds, addresses, size)
-                for kind in kinds:
-                    block.note(kind, addresses, size)
+                self._note(block, kinds, addresses, size)
                 return
         self._scattered(kinds, addresses, size)
 
@@ -116,13 +120,35 @@ class Accesses:
             self._report(kinds, addresses, size, None)
         for block, part in parts:
             self._beside(block, kinds, part, size)
-            for kind in kinds:
-                block.note(kind, part, size)
+            self._note(block, kinds, part, size)
+
+    def _note(self, block: MemoryBlock, kinds: Sequence[AccessKind], addresses: Addresses, size: int) -> None:
+        for kind in kinds:
+            block.note(kind, addresses, size)
+        if len(kinds) > 1:
+            self._ordered, self.conflict = True, None
+        known = self.conflict
+        if self._ordered or (known is not None and not known[0].of_threads) or not block.arguments:
+            return
+        order = self._orders.get(block.start)
+        if order is None:
+            order = self._orders[block.start] = block.program_order()
+        conflict = order.note(kinds[0], addresses, size, _program())
+        if conflict is not None and (known is None or not conflict.of_threads):
+            self.conflict = conflict, _where()
+
+    def names_at(self, address: int) -> list[str]:
+        """The elements at an address: `x[3]`, of each argument that has one there."""
+        return [
+            f"{one.name}[{(address - one.start) // one.itemsize}]"
+            for one, _ in self._arguments.values()
+            if one.start <= address < one.stop and _has(one, address)
+        ]
 
     def _followed(
         self, reach: Reach, addresses: Addresses, size: int, parts: list[tuple[MemoryBlock, Addresses]]
     ) -> Addresses:
-        # gives the addresses that lie in no memory that is known
+        # returns the addresses outside of all known memory
         unknown = []
         while addresses.size:
             known = reach(int(addresses[0]))
@@ -182,6 +208,10 @@ def _blocks(tensors: Mapping[str, torch.Tensor]) -> list[MemoryBlock]:
         else:
             merged.append((start, stop, owners))
     return [MemoryBlock(*one) for one in merged]
+
+
+def _has(argument: AccessedArgument, address: int) -> bool:
+    return dense(argument.meta) or bool(occupied(argument.meta)[address - argument.start])
 
 
 def _nearest(

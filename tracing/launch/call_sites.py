@@ -1,4 +1,4 @@
-"""Where in the user's own Python code a launch or an operator was called."""
+"""The line of the user's own Python code that called a launch or an operator."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import triton
 import tracing
 from tracing.model import CallSite
 from tracing.store import RunWriter
-from tracing.upstream.autograd import NO_BACKWARD, backward_pass
+from tracing.upstream.autograd import BACKWARD_FUNCTION, NO_BACKWARD, backward_pass
 from tracing.upstream.inductor_code import cache_dir
 
 UNKNOWN = -1
@@ -23,7 +23,7 @@ UNKNOWN = -1
 _Kind: TypeAlias = Literal["skipped", "user", "end"]
 _PACKAGE = Path(tracing.__file__).parent
 _LIBRARY = sysconfig.get_path("stdlib")
-# Frames of these folders lie between the user's code and a launch.
+# Frames of these folders are between the user's code and a launch.
 _FOLDERS = tuple(f"{folder}/" for folder in (*torch.__path__, *triton.__path__, _PACKAGE))
 # What runs a case: above it there is none of the user's code.
 _RUNNERS = (f"{_PACKAGE / 'program' / 'experiment.py'}", f"{_PACKAGE / 'cli'}/")
@@ -98,7 +98,7 @@ class CallSites:
             waiting = [
                 frame
                 for frame in sys._current_frames().values()
-                if frame.f_code.co_name == "_engine_run_backward" and _skipped(frame.f_code.co_filename)
+                if frame.f_code.co_name == BACKWARD_FUNCTION and _skipped(frame.f_code.co_filename)
             ]
             if len(self._backwards) >= _TASKS:
                 self._backwards.clear()

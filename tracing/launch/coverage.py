@@ -2,7 +2,7 @@
 
 Each is reported when it happens, whenever it was compiled. Not reported is a program that keeps the innermost
 launcher of a kernel and calls it: `CompiledKernel.run`, or, with Inductor's static launcher, a
-`CachingAutotuner.run` that was bound before recording started. Nothing in torch or Triton does that.
+`CachingAutotuner.run` that was bound before the recording started. Nothing in torch or Triton does that.
 """
 
 from __future__ import annotations

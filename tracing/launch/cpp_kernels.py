@@ -19,7 +19,7 @@ from typing import Any
 from tracing.launch import hooks
 from tracing.launch.accesses import Accesses
 from tracing.launch.hooks import Listener
-from tracing.launch.launcher import FlatSite, Grid, KernelArtefacts, KernelKind
+from tracing.launch.launch_site import FlatSite, Grid, KernelArtefacts, KernelKind
 from tracing.launch.roles import Declared
 from tracing.model import Role
 from tracing.upstream.inductor_code import around_loading, generated_modules
@@ -147,7 +147,7 @@ def _parameters(source: str) -> dict[str, str]:
 
 
 def declared_roles(source: str) -> dict[str, Role]:
-    """What a C++ kernel of Inductor does with the memory of each of its pointers, in their order.
+    """The role of each pointer of a C++ kernel of Inductor, in their order.
 
     source -- the C++ text, with one function `kernel`
 

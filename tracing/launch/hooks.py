@@ -10,9 +10,9 @@ A listener's `before` and `after` are called around each launch, however it is m
 If the interpreter executes a launch, under TRITON_INTERPRET=1 or on the virtual GPU, listeners that call
 `watching.watch` also receive its memory accesses.
 
-Launches by which an autotuner, a multi-kernel or the compiler tries kernels are left out: they are not the
-program's. Every patch replaces an attribute of a class while a listener is `installed`, and is undone after
-it; launch hooks of other tools stay in effect.
+Launches with which an autotuner, a multi-kernel or the compiler tries kernels are left out: they are not the
+program's own. Every patch replaces an attribute of a class while a listener is `installed`, and is undone
+afterwards; launch hooks of other tools stay in effect.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from typing import Any, Protocol
 
 from tracing import interpreter
 from tracing.launch import watching
-from tracing.launch.launcher import Grid, Site
-from tracing.launch.launchers import CompiledSite, InductorSite, InterpretedSite, bound
+from tracing.launch.launch_site import Grid, LaunchSite
 from tracing.launch.out_of_bounds import OutOfBoundsError
+from tracing.launch.python_launch_sites import CompiledSite, InductorSite, InterpretedSite, bound
 from tracing.launch.tuple_arguments import nesting
 from tracing.launch.unseen import Unseen, own_frames_skipped
 from tracing.upstream import compiled_kernel, inductor_autotuner, triton_autotuner
@@ -46,11 +46,11 @@ from tracing.upstream.patch import Method, patched
 class Listener(Protocol):
     """Receives launch callbacks. The value returned by `before` is passed to `after`."""
 
-    def before(self, site: Site, values: Sequence[Any], stream: int, grid: Grid | None) -> Any:
+    def before(self, site: LaunchSite, values: Sequence[Any], stream: int, grid: Grid | None) -> Any:
         """A kernel is about to be launched with values named by `site.names`; grid None: call `site.grid`."""
 
     def after(self, token: Any) -> None:
-        """The kernel was handed to the device, or the interpreter has executed it."""
+        """Called after the kernel was submitted to the device, or executed by the interpreter."""
 
 
 class _Thread(threading.local):
@@ -120,7 +120,7 @@ def around_inductor_launches(launch: inductor_autotuner.Launch) -> AbstractConte
 
 
 def shown() -> bool:
-    """Whether launches of this thread are shown to listeners."""
+    """True if launches of this thread are shown to listeners."""
     return not _thread.hidden
 
 
@@ -132,7 +132,9 @@ def caller() -> tuple[CodeType, int] | None:
     return _thread.caller
 
 
-def announce(site: Site, values: Sequence[Any], stream: int, grid: Grid | None) -> list[tuple[Listener, Any]]:
+def announce(
+    site: LaunchSite, values: Sequence[Any], stream: int, grid: Grid | None
+) -> list[tuple[Listener, Any]]:
     """Call `before` of every listener; pass the result to `conclude` after the launch."""
     announced = []
     with Unseen():

@@ -1,8 +1,8 @@
-"""A kernel and what it uses of its module, as one Python file that imports nothing but torch and Triton.
+"""A kernel and the parts of its module that it uses, as one Python file that imports only torch and Triton.
 
-What comes from torch, Triton or the standard library is imported. Constants are written as what they are,
-functions that the kernel calls as their source, with what they use in turn. What has no such text, an object
-of another kind or two things of one name, is named instead, so that nobody runs half a kernel.
+Objects of torch, Triton or the standard library are imported. Constants are written as literals, functions
+that the kernel calls as their source, with their own dependencies. An object without such a text, an object
+of another kind or two objects of one name, is reported by name, so that no incomplete kernel is run.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def kernel_module(function: Any) -> KernelModule | None:
 
 
 class _Written:
-    # the module as far as it is written; what is used comes before who uses it
+    # the module written so far; definitions come before their uses
 
     def __init__(self) -> None:
         self.imports: list[str] = []

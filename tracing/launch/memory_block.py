@@ -1,4 +1,4 @@
-"""What one launch did to one block of host memory, byte by byte."""
+"""The accesses of one launch to one block of host memory, byte by byte."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from tracing.digest.host import memory
 from tracing.interpreter.gates import AccessKind, Addresses, Mask
+from tracing.launch.program_order import ProgramOrder
 from tracing.model import TensorMeta
 from tracing.views import dense, element_bytes, extent, occupied, row_major
 
@@ -29,7 +30,7 @@ class AccessedArgument:
 
     @property
     def count(self) -> int:
-        """How many elements it has."""
+        """The number of elements."""
         return math.prod(self.meta.shape)
 
     @classmethod
@@ -40,7 +41,7 @@ class AccessedArgument:
 
 
 class MemoryBlock:
-    """A block of memory in which arguments lie.
+    """A block of memory that contains arguments.
 
     Reads and writes are kept by units: the most bytes at whose multiples all accesses begin and end.
     """
@@ -65,7 +66,7 @@ class MemoryBlock:
         return any(one.start <= low and high <= one.stop and dense(one.meta) for one in self.arguments)
 
     def holds(self, addresses: Addresses, size: int) -> Mask:
-        """[lanes] True where all of `size` bytes lie in the block."""
+        """[lanes] True where all of `size` bytes are in the block."""
         inside: Mask = (addresses >= self.start) & (addresses <= self.stop - size)
         return inside
 
@@ -117,6 +118,12 @@ class MemoryBlock:
     def _of(self, argument: AccessedArgument) -> Bytes:
         return self._memory[argument.start - self.start : argument.stop - self.start]
 
+    def program_order(self) -> ProgramOrder:
+        """What follows the order of programs in this block."""
+        unit = min(one.itemsize for one in self.arguments)
+        layouts = {(one.start, one.meta.stride, one.meta.shape) for one in self.arguments}
+        return ProgramOrder(self.start, self.stop, unit, shifted=len(layouts) > 1)
+
     # ---- when it has run
 
     def read(self, argument: AccessedArgument) -> Mask:
@@ -127,8 +134,18 @@ class MemoryBlock:
         """[elements, parts of one] in logical order: which were written."""
         return self._parts(argument, self._written)
 
+    def box(self, argument: AccessedArgument, *, written: bool) -> tuple[int, ...]:
+        """START, STOP for each dimension: the smallest box with all elements that were read, or written."""
+        touched = (self.written if written else self.read)(argument).any(axis=1).reshape(argument.meta.shape)
+        box: list[int] = []
+        for dimension in range(touched.ndim):
+            others = tuple(other for other in range(touched.ndim) if other != dimension)
+            at = np.flatnonzero(touched.any(axis=others))
+            box += [int(at[0]), int(at[-1]) + 1] if at.size else [0, 0]
+        return tuple(box)
+
     def content(self, argument: AccessedArgument) -> Bytes:
-        """[elements, bytes of one] in logical order, as they are now."""
+        """[elements, bytes of one] in logical order, with their current contents."""
         return logical(self._of(argument), argument.meta, 1)
 
     def found(self, argument: AccessedArgument) -> Bytes:

@@ -2,7 +2,7 @@
 
 The answer is what the kernel's TTIR declares: a role for every pointer and tensor descriptor, over all
 paths, whether a launch takes them or not. MLIR parses the text, in a context of its own; then each value
-is given the arguments that it may point into, or was loaded from, until nothing changes. A call is
+gets the arguments that it may point into, or was loaded from, until nothing changes. A call is
 followed once for each set of arguments.
 
 An argument holds addresses if its value, or what is loaded from it, becomes a pointer. What is added to a
@@ -14,7 +14,7 @@ memory, recursion) makes its argument `unknown`, as does an address that was its
 argument. What it cannot see:
 
 - aliasing: a role is about access through that argument, and two arguments may share memory;
-- what an address leads to that is passed as an integer, or loaded: it belongs to no argument;
+- the memory at an address that is passed as an integer, or loaded: it belongs to no argument;
 - a loaded integer that inline assembly takes for an address;
 - dialects other than those of `ir.load_dialects`: TTIR with their operations is refused.
 """
@@ -48,7 +48,7 @@ _KEEP_ADDRESSES = {"arith.addi", "arith.subi", "arith.andi", "arith.ori", "arith
 
 
 class Origin(NamedTuple):
-    """What a value is made from."""
+    """The arguments that a value is made from."""
 
     argument: int  # position in the TTIR function
     # address: the pointer that is an argument, or one derived from it. data: what was loaded through it.
@@ -60,7 +60,7 @@ Origins: TypeAlias = frozenset[Origin]
 
 
 class Declared(NamedTuple):
-    """What a kernel's TTIR says of its arguments, by name."""
+    """The declarations of a kernel's TTIR about its arguments, by name."""
 
     roles: Mapping[str, Role]  # of pointers and tensor descriptors, in their order
     addresses: frozenset[str] = frozenset()  # arguments whose value or content is used as addresses
@@ -84,7 +84,7 @@ class Effects:
 
 
 def declared(ttir: str, signature: Mapping[str, Any]) -> Declared:
-    """What a kernel may do with its pointers and tensor descriptors, and which arguments hold addresses.
+    """The declared roles of a kernel's pointers and tensor descriptors, and its arguments with addresses.
 
     ttir       -- text of the kernel's TTIR, `compiled.asm["ttir"]`
     signature  -- name -> type of all arguments, as the kernel's parameters are ordered:
@@ -186,7 +186,7 @@ class Walk:
 
     def _carry(self, op: Op) -> None:
         origins = self._of(*op.operands[_CARRIED.get(op.name, _ALL)])
-        if op.name == "tt.int_to_ptr":  # loaded data becomes an address: into what, nobody can say
+        if op.name == "tt.int_to_ptr":  # loaded data becomes an address of unknown memory
             self._effects.unknown.update(_arguments(origins, "data"))
             self._point(origins)
         computes = op.name.startswith(("arith.", "math.")) and op.name not in _KEEP_ADDRESSES
@@ -259,7 +259,7 @@ class Walk:
         self._returned = [known | self._of(value) for known, value in zip(before, op.operands, strict=True)]
 
     def _lose(self, op: Op) -> None:
-        # an operation that nobody here knows may do anything with an address, and nothing with data
+        # an unknown operation may do anything with an address, and nothing with data
         origins = _without_words(self._of(*op.operands))
         self._effects.unknown.update(_arguments(origins, "address"))
         for result in op.results:

@@ -1,4 +1,4 @@
-"""The blocks of memory in which tensors lie, by number."""
+"""The memory blocks of tensors, numbered."""
 
 from __future__ import annotations
 

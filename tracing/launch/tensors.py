@@ -1,4 +1,4 @@
-"""What a tensor is: its layout as a run has it, and whether it has memory."""
+"""The layout of a tensor as recorded in a run, and whether the tensor has memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The number and the state of the current thread in a run."""
+"""The number of the current thread in a run, and its state."""
 
 from __future__ import annotations
 

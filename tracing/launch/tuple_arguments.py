@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import triton.language as tl
 
-from tracing.launch.launcher import FlatSite, Site
+from tracing.launch.launch_site import FlatSite, LaunchSite
 
 
-def flattened(site: Site, values: Sequence[Any], types: Mapping[str, Any]) -> FlatSite | None:
+def flattened(site: LaunchSite, values: Sequence[Any], types: Mapping[str, Any]) -> FlatSite | None:
     """The site with the members of tuples for the tuples, without constants; None if there is no tuple.
 
     types -- by name, what the values were compiled as; a tuple of types for a tuple
@@ -30,6 +30,18 @@ def flattened(site: Site, values: Sequence[Any], types: Mapping[str, Any]) -> Fl
     for position, (name, value) in enumerate(zip(site.names, values, strict=True)):
         add(name, (position,), value, types.get(name))
     return FlatSite(site, paths)
+
+
+def empty_members(types: Mapping[str, Any]) -> Iterator[str]:
+    """The empty tuples inside of tuples, `args.1`: they have no member that names them.
+
+    types -- by name, what the values were compiled as; a tuple of types for a tuple
+    """
+    for name, kind in types.items():
+        if isinstance(kind, tuple):
+            inner = {f"{name}.{i}": member for i, member in enumerate(kind)}
+            yield from (member for member, its_kind in inner.items() if its_kind == ())
+            yield from empty_members(inner)
 
 
 def nesting(values: Iterable[Any]) -> tuple[Any, ...]:

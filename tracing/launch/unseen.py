@@ -1,6 +1,6 @@
-"""Hide what the recorder computes from Dynamo, modes, transforms and autograd.
+"""Hide the recorder's own computations from Dynamo, modes, transforms and autograd.
 
-A recorder runs in the middle of a program, so it inherits what is active there: Dynamo compiles frames after
+A recorder runs in the middle of a program, so it inherits the program's context: Dynamo compiles frames after
 a graph break, function and dispatch modes intercept every call, functorch wraps results, autograd builds
 graphs. None of them may see the recorder, and the recorder must get plain results.
 """
@@ -16,7 +16,7 @@ from tracing.upstream.autograd import set_grad_enabled
 from tracing.upstream.dispatch_modes import dispatch_disabled, functions_disabled, functorch_disabled
 from tracing.upstream.dynamo import frames_skipped, set_eval_frame
 
-# The virtual GPU stands for a device: Dynamo has to see its answers.
+# The virtual GPU replaces a device: Dynamo has to see its answers.
 _PACKAGES = ("launch", "digest", "operators", "program", "perturb", "debug_mode", "record", "compiler")
 _DIRECTORIES = tuple(f"{Path(__file__).parents[1] / name}/" for name in _PACKAGES)
 

@@ -1,4 +1,4 @@
-"""Watch the memory accesses of the next launch on this thread, if the interpreter executes it."""
+"""Receive the memory accesses of the next launch on this thread, if the interpreter executes it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Parse MLIR's generic text into a tree, and compute what its operations compute.
+"""Parse MLIR's generic text into a tree, and execute its operations.
 
-Nothing here needs MLIR: whoever has a compiler prints with `-mlir-print-op-generic`, in which every operation
-of every dialect has one form.
+This package does not need MLIR: a caller with a compiler prints with `-mlir-print-op-generic`, in which every
+operation of every dialect has one form.
 """

@@ -51,7 +51,7 @@ def computed(one: Operation, operands: list[Any]) -> Any:
 
 
 def library(one: Operation, operands: list[Any]) -> Any:
-    """What a function of libdevice or of ROCm's library computes; raises Unknown."""
+    """The result of a function of libdevice or of ROCm's library; raises Unknown."""
     symbol = one.properties["symbol"].strip('"')
     match = re.fullmatch(r"__(?:nv|ocml)_(\w+?)(?:f|_f32|_f64)?", symbol)
     name = match[1] if match else symbol

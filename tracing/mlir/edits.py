@@ -1,6 +1,6 @@
 """Edit a module so that it stays valid: remove operations, inline loop bodies, change arguments.
 
-Names of values are unique in the module (`names.make_unique`). Whether the result is IR, MLIR says.
+Names of values are unique in the module (`names.make_unique`). MLIR decides whether the result is valid IR.
 """
 
 from __future__ import annotations
@@ -42,10 +42,11 @@ def take_out(module: Module, gone: Collection[int]) -> None:
     for function in functions(module):
         for block in blocks(function):
             block.operations = [one for one in block.operations if id(one) not in ids]
-        _add_arguments(function, types)
+        add_arguments(function, types)
 
 
-def _add_arguments(function: Operation, types: Mapping[str, str]) -> None:
+def add_arguments(function: Operation, types: Mapping[str, str]) -> None:
+    """Make every value that nothing defines any more an argument of the function; `types` are of before."""
     known = {name for block in blocks(function) for name, _ in block.arguments}
     known |= {name for one in function.walk() for name in one.results}
     missing = [name for one in function.walk() for name in one.operands if name not in known]

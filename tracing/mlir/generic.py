@@ -1,4 +1,4 @@
-"""Read and write MLIR's generic form.
+"""Parse and print MLIR's generic form.
 
     %0:2 = "name"(%1, %2)[^bb1] <{properties}> ({regions}) {attributes} : (types) -> (types)
 

@@ -1,8 +1,7 @@
-"""Execute a kernel's IR on the CPU, one program after the other, on made-up memory.
+"""Execute a kernel's IR on the CPU, one program after the other, on generated memory.
 
-Values are those of whole programs: a tensor is one array, whatever the layout that says which thread has
-which element. So IR before and after a pass can be compared by what it stores, as long as every operation is
-known.
+Values are those of whole programs: a tensor is one array, whichever thread its layout assigns an element to.
+So the IR before and after a pass can be compared by its stores, as long as every operation is known.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ class Machine:
         self._steps = 0
 
     def run(self) -> dict[tuple[int, int], Any]:
-        """What the kernel stores, by argument and index; raises Unknown."""
+        """The kernel's stores, by argument and index; raises Unknown."""
         public = [
             one for one in self._functions.values() if one.properties.get("sym_visibility") != '"private"'
         ]
@@ -103,7 +102,7 @@ class Machine:
             raise Unknown(one.name)
         try:
             value = evaluate(self, one, operands)
-        except _UNFORESEEN as error:  # another release may write an operation otherwise
+        except _UNFORESEEN as error:  # another release may print an operation differently
             raise Unknown(f"{one.name}: {type(error).__name__}: {error}") from None
         results = value if isinstance(value, list) else [value]
         self._values.update(zip(one.results, results, strict=False))

@@ -1,8 +1,8 @@
-"""The memory of an executed kernel: every address holds a value, and every store is noted.
+"""The memory of an executed kernel: every address holds a value, and every store is recorded.
 
-Each pointer among the kernel's arguments points to a range of its own, so large that no index leaves it. What
-it holds is made up from the argument's number and the index: equal in every evaluation, and different
-everywhere.
+Each pointer among the kernel's arguments points to a range of its own, so large that no index leaves it. Its
+contents are generated from the argument's number and the index: equal in every execution, and different at
+every address.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class ByteMemory:
             stored.update(zip(indices.tolist(), held.tolist(), strict=True))
 
     def stored(self) -> dict[tuple[int, int], Any]:
-        """What was stored, by argument and index."""
+        """The stored values, by argument and index."""
         return {
             (arg, index): value for arg, stored in self._stored.items() for index, value in stored.items()
         }

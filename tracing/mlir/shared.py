@@ -1,7 +1,7 @@
 """Compute operations of ttg, ttng and amdg: layouts, shared and tensor memory, copies in flight.
 
-A copy to shared memory is seen when a wait says so, as on the device: a wait that comes too early finds what
-was there before. Barriers between threads say nothing here, where a program is one thread.
+A copy to shared memory becomes visible at its wait, as on the device: a read after too early a wait returns
+the old contents. Barriers between threads have no effect here, because a program is one thread.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ _DTYPES: dict[str, Any] = {
 
 
 class Unknown(Exception):
-    """What an operation computes is not known here."""
+    """The operation is not known here."""
 
 
 @dataclass(frozen=True, slots=True)

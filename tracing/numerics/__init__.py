@@ -1,1 +1,1 @@
-"""How far results are from what exact arithmetic gives, and how far rounding may take them."""
+"""The distance of results from exact arithmetic, and the distance that rounding may cause."""

@@ -21,11 +21,20 @@ _NUMBERS = ("int", "float", "complex")
 
 @dataclass(frozen=True, slots=True)
 class Disagreement:
-    """One value that is not as in eager."""
+    """One value that differs from eager's."""
 
     name: str
     how: str
     size: float  # of the largest difference, relative to the largest value of eager; inf: of another kind
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """Whether a compiled case agrees with eager."""
+
+    outcome: Outcome
+    differing: tuple[Disagreement, ...]  # the worst first
+    eager_off: tuple[str, ...]  # results of which eager's is off, and compiled's is not
 
 
 def judged(actual: Facts, expected: Facts, referee: Referee | None = None) -> Outcome:
@@ -35,12 +44,18 @@ def judged(actual: Facts, expected: Facts, referee: Referee | None = None) -> Ou
 
     The detail has the worst disagreement first, and names others.
     """
+    return agreement(actual, expected, referee).outcome
+
+
+def agreement(actual: Facts, expected: Facts, referee: Referee | None = None) -> Agreement:
+    """The same as `judged`, with each disagreement."""
     verdicts = _Verdicts(referee)
     differing = sorted(_disagreements(actual, expected, verdicts), key=lambda one: -one.size)
     without = [name for name, one in actual.items() if isinstance(one, Uncomparable)]
     remarks = [*verdicts.remarks(), *([f"not compared: {_some(without)}"] if without else [])]
     summary = _detail(differing) if differing else _agreed(actual)
-    return Outcome("differs" if differing else "passed", "; ".join([summary, *remarks]))
+    outcome = Outcome("differs" if differing else "passed", "; ".join([summary, *remarks]))
+    return Agreement(outcome, tuple(differing), verdicts.eager_off())
 
 
 def _agreed(actual: Facts) -> str:
@@ -56,7 +71,7 @@ def _agreed(actual: Facts) -> str:
 
 
 def _is_value(name: str, fact: Fact) -> bool:
-    # of an optimizer's settings nobody counts the numbers
+    # results only: numbers among an optimizer's settings do not count
     number = isinstance(fact, PlainValue) and fact.type in _NUMBERS and name.startswith("output")
     return number or isinstance(fact, torch.Tensor)
 
@@ -110,7 +125,7 @@ def _tensors(actual: torch.Tensor, expected: torch.Tensor) -> tuple[str, float]:
 
 
 def _layouts(name: str, actual: torch.Tensor, expected: torch.Tensor) -> tuple[str, float] | None:
-    # of what the case returns; how a gradient lies in memory is nobody's business
+    # of returned tensors only; the layout of a gradient does not matter
     if not name.startswith("output") or actual.shape != expected.shape or actual.layout != torch.strided:
         return None
     strides = [
@@ -123,7 +138,7 @@ def _layouts(name: str, actual: torch.Tensor, expected: torch.Tensor) -> tuple[s
 
 
 class _Verdicts:
-    """What a referee says of the tensors whose bits differ."""
+    """The verdicts of a referee on the tensors whose bits differ."""
 
     def __init__(self, referee: Referee | None) -> None:
         self._referee = referee
@@ -132,7 +147,7 @@ class _Verdicts:
         self._without: list[str] = []
 
     def of(self, name: str, actual: torch.Tensor, expected: torch.Tensor) -> tuple[str, float] | None:
-        """How they disagree and by how much; None: the referee cannot say."""
+        """The disagreement and its size; None: the referee cannot say."""
         alike = actual.shape == expected.shape and actual.dtype == expected.dtype
         strided = actual.layout == expected.layout == torch.strided
         if self._referee is None or not (alike and strided):
@@ -151,8 +166,12 @@ class _Verdicts:
         self._explained[name] = judged
         return "", 0.0
 
+    def eager_off(self) -> tuple[str, ...]:
+        """The results of which eager's is off."""
+        return tuple(name for name, one in self._explained.items() if one.verdict == "eager is off")
+
     def remarks(self) -> Iterator[str]:
-        """What else there is to say of the results, those that agree included."""
+        """Further remarks on the results, including those that agree."""
         within = {name: one for name, one in self._explained.items() if one.verdict == "within rounding"}
         if within:
             name, most = max(within.items(), key=lambda one: one[1].compiled.farthest)

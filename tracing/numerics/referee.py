@@ -1,4 +1,4 @@
-"""Who is off, compiled or eager? Asked of each tensor in which their bits differ.
+"""Decide which is off, compiled or eager, for each tensor in which their bits differ.
 
 If all bits are equal, nothing is computed. A result that depends on random numbers is judged by another
 compile that draws eager's numbers.
@@ -50,6 +50,14 @@ class Referee:
                 second = judge(other, eager, expected)
                 return second if second.verdict == "compiled is off" else second.with_other_numbers()
         return judged
+
+    def prepare(self) -> None:
+        """Compute the reference now, so that forks of this process have it."""
+        self._reference()
+
+    def draw_with(self, compiled: Callable[[], Results]) -> None:
+        """Draw eager's random numbers by another compile from now on."""
+        self._compiled, self._drawn = compiled, None
 
     def _reference(self) -> Mapping[str, Expected]:
         if self._expected is None:

@@ -1,10 +1,10 @@
-"""What a workload gives in exact arithmetic, and how far rounding may take each of its results.
+"""The results of a workload in exact arithmetic, and the spread that rounding may cause in each of them.
 
-The workload runs in eager once for the exact results, and `samples` times with every rounding at random. All
+The workload runs in eager once for the exact results, and `samples` times with every rounding randomised. All
 runs start from the same seed and draw the same random numbers.
 
-Cost: samples + 1 runs, each several times as long as one in eager. Memory: a float64 copy of what is alive in
-eager, and three of the results.
+Cost: samples + 1 runs, each several times as long as one in eager. Memory: a float64 copy of the tensors
+alive in eager, and three of the results.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from tracing.launch import hooks
-from tracing.launch.launcher import Grid, Site, tensor_of
+from tracing.launch.launch_site import Grid, LaunchSite, tensor_of
 from tracing.numerics.rounding import Noise, wide
 from tracing.numerics.shadow import Shadow
 
@@ -42,7 +42,7 @@ class Expected:
 def reference(
     run: Callable[[], Results], *, samples: int = SAMPLES, progress: Callable[[int], None] = lambda done: None
 ) -> dict[str, Expected]:
-    """What a workload gives, by name of the result.
+    """The results of a workload in exact arithmetic, by name.
 
     run      -- builds the workload, seeds it, runs it in eager and returns its results by name
     progress -- called after each run with the number of runs that have ended
@@ -122,7 +122,7 @@ class _Launches:
     def __init__(self, shadow: Shadow) -> None:
         self._shadow = shadow
 
-    def before(self, site: Site, values: Sequence[Any], stream: int, grid: Grid | None) -> Any:
+    def before(self, site: LaunchSite, values: Sequence[Any], stream: int, grid: Grid | None) -> Any:
         return site.name, [tensor for value in values if (tensor := tensor_of(value)) is not None]
 
     def after(self, token: Any) -> None:

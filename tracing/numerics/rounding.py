@@ -1,7 +1,7 @@
-"""Rounding as noise: the distance between neighbouring numbers of a dtype, and rounding up or down at random.
+"""Rounding as noise: the distance between adjacent numbers of a dtype, and rounding up or down at random.
 
 Source: Monte Carlo arithmetic (D. S. Parker, 1997). Rounding every intermediate result at random shows how
-far rounding, in whatever order, may take the final result.
+far rounding, in any order of operations, may move the final result.
 """
 
 from __future__ import annotations

@@ -5,13 +5,14 @@ complex128; integers keep their dtype. An operator that writes is executed on th
 in-place operators, mutated inputs, gradients and optimizers need no rules of their own. Random numbers are
 those that the program drew.
 
-With noise, each operator reads its inputs rounded at random to the program's dtype, and what enters is
-moved by up to the distance to the next number: such runs show how far rounding may take a result. A value is
-rounded anew at each use: in a fused kernel one use may see it unrounded, and another one rounded.
+With noise, each operator reads its inputs rounded at random to the program's dtype, and the program's inputs
+are moved by up to the distance to the next number: such runs show how far rounding may move a result. A value
+is rounded anew at each use, because in a fused kernel one use may read it unrounded, and another one rounded.
 
-Limits: a Triton kernel that the program launches, an operator without float64, numpy and other writes of the
-host are followed with the program's own values; `missing` says so for every result that depends on them, but
-for writes of the host, which nobody sees. Decisions in Python (`.item()`) are those of the program.
+Limits: a Triton kernel that the program launches, an operator without float64, NumPy and other writes of the
+host are followed with the program's own values. `missing` names them for every result that depends on them,
+except for writes of the host, which cannot be observed. Decisions in Python (`.item()`) are those of the
+program.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ _MOST = 256  # shadows of storages that are gone are dropped beyond so many
 
 @dataclass(frozen=True, slots=True)
 class ValueOrigin:
-    """What values depend on."""
+    """The origins that values depend on."""
 
     missing: frozenset[str] = frozenset()  # operators and kernels that were not followed in float64
     drawn: bool = False  # random numbers of an operator
@@ -125,4 +125,7 @@ def _reinterpreted(elements: torch.Tensor, size: int, tensor: torch.Tensor) -> t
         return torch.view_as_real(elements).reshape(-1), False
     if elements.dtype == torch.float64 and tensor.is_complex() and 2 * size == tensor.element_size():
         return torch.view_as_complex(elements.reshape(-1, 2)), False
+    fits = elements.nbytes % tensor.element_size() == 0
+    if fits and not (is_inexact(elements) or is_inexact(tensor)):
+        return elements.view(tensor.dtype), False  # integers are exact: their bits are the program's
     return elements, True

@@ -1,8 +1,8 @@
-"""Is a result off, or is it as near to exact arithmetic as rounding lets it be?
+"""Decide whether a result is off, or within rounding of exact arithmetic.
 
-The distance of an element from its exact value is measured in what rounding may do to it: the spread of
-runs with random roundings, the distance to the next number of its dtype, and, for elements that happen to be
-small, a little of what the whole tensor has.
+The distance of an element from its exact value is measured in units of what rounding may do to it: the spread
+of runs with random roundings, the distance to the next number of its dtype, and, for elements that happen to
+be small, a fraction of both over the whole tensor.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _ALIKE = 4.0  # so many times as far as eager is no farther: of a noise that is 
 
 @dataclass(frozen=True, slots=True)
 class Distance:
-    """How far a tensor is from the exact one, in roundings."""
+    """The distance of a tensor from the exact one, in roundings."""
 
     farthest: float
     mean: float
@@ -67,14 +67,17 @@ class Judged:
         return replace(self, other_numbers=True)
 
 
-def judge(compiled: torch.Tensor, eager: torch.Tensor, expected: Expected) -> Judged:
+def judge(
+    compiled: torch.Tensor, eager: torch.Tensor, expected: Expected, *, narrow: float = FARTHEST_NARROW
+) -> Judged:
     """Compare a result with what exact arithmetic gives.
 
     compiled, eager -- [*] of one shape and dtype, as `expected`
+    narrow          -- roundings that one element of 16 bits or less may be away
 
     Memory: some six float64 copies of the tensor.
     """
-    ours, theirs = (_distance(one, expected) for one in (compiled, eager))
+    ours, theirs = (_distance(one, expected, narrow) for one in (compiled, eager))
     exact = expected.exact[ours.index].item() if expected.exact.numel() else 0.0
     return Judged(_verdict(ours, theirs, expected), ours, theirs, exact, expected.missing)
 
@@ -91,10 +94,10 @@ def _verdict(compiled: Distance, eager: Distance, expected: Expected) -> Verdict
     return "both are off" if compiled.off and eager.off else "within rounding"
 
 
-def _distance(actual: torch.Tensor, expected: Expected) -> Distance:
+def _distance(actual: torch.Tensor, expected: Expected, narrow: float) -> Distance:
     if actual.numel() == 0:
         return Distance(0.0, 0.0, (), 0.0, 0, FARTHEST)
-    limit = FARTHEST_NARROW if actual.dtype.itemsize <= 2 and actual.is_floating_point() else FARTHEST
+    limit = narrow if actual.dtype.itemsize <= 2 and actual.is_floating_point() else FARTHEST
     roundings = _roundings(actual, expected)
     flat = int(roundings.argmax())
     index = (

@@ -1,1 +1,1 @@
-"""Operators outside of Triton as they are called: what they read, write and allocate."""
+"""Operators outside of Triton when they are called: what they read, write and allocate."""

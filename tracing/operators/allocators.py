@@ -1,7 +1,7 @@
-"""The allocators of Inductor's generated code, which pass no dispatcher.
+"""The allocators of Inductor's generated code, which bypass torch's dispatcher.
 
-A generated module copies the allocators into its globals when it is loaded. While they are watched, functions
-of this module replace them in every generated module.
+A generated module copies the allocators into its globals when it is loaded. While they are intercepted,
+functions of this module replace them in every generated module.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which operators are collectives of a job of several ranks, and which arguments they exchange."""
+"""The operators that are collectives of a job with several ranks, and the arguments that they exchange."""
 
 from __future__ import annotations
 

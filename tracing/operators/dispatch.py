@@ -1,8 +1,8 @@
-"""Operators outside of Triton as they are called: ATen, collectives, custom operators.
+"""Intercepts operators outside of Triton: ATen, collectives, custom operators.
 
-What a Triton kernel reads may come from a matrix product of a library, an all-reduce or a `copy_` of the
-host program. All of them pass torch's dispatcher, also those that Inductor's code calls. Collectives are
-also landmarks, at which the ranks of a job are compared.
+A Triton kernel's input may come from a matrix product of a library, an all-reduce or a `copy_` of the host
+program. All of them pass torch's dispatcher, including those that Inductor's code calls. Collectives are also
+landmarks, at which the ranks of a job are compared.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What an operator outside of Triton reads, writes and allocates.
+"""The tensors that an operator outside of Triton reads, writes and allocates.
 
-The schema of the operator says so; the tables of this module correct the schemas that are silent or wrong.
+They follow from the operator's schema; tables in this module correct incomplete and wrong schemas.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tracing.upstream.tensor_subclasses import has_storage, storage_key
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """Which arguments and results of an operator it reads and writes."""
+    """The arguments and results that an operator reads and writes."""
 
     name: str
     positions: tuple[int, ...] = ()  # of the arguments that it writes
@@ -94,7 +94,7 @@ _READING_COLLECTIVES = ("c10d::send", "c10d::barrier", "c10d::monitored_barrier_
 
 
 def effect_of(func: Any) -> Effect | None:
-    """What an operator does to memory; None: it neither writes nor allocates, as far as can be known."""
+    """The effect of an operator on memory; None: it neither writes nor allocates, as far as is known."""
     if not is_operator(func):
         return None  # a higher order operator
     name: str = func.name()  # type: ignore[no-untyped-call, unused-ignore]

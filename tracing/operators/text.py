@@ -1,4 +1,4 @@
-"""An operator's arguments that are no tensors, as text that is equal in every run."""
+"""An operator's non-tensor arguments, as text that is equal in every run."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Change on purpose what no program may rely on: order, contents of new memory, autotuning times."""
+"""Deliberately change what no program may rely on: order, contents of new memory, autotuning times."""

@@ -1,14 +1,14 @@
-"""Launches and operators that start late, so that what merely happened to come in order no longer does.
+"""Delay launches and operators, so that work which is ordered only by chance comes in another order.
 
-Two things are done to the work of a program. Some launches and operators, chosen by a seed, wait a little, on
-the host and on their stream. And one stream, another in each run, starts late whenever the program turns to
-it from another stream: what another stream should have waited for, and did not, is not there yet.
+Two delays are applied. Some launches and operators, chosen by a seed, wait a little, on the host and on their
+stream. And one stream, another in each run, starts late whenever the program switches to it from another
+stream: a kernel that should have waited for that stream and did not reads old contents.
 
 Both are kernels that spin on the stream, so nothing waits on the host for longer than a few milliseconds,
-and a program that waits where it should computes the same.
+and a program with all necessary waits computes the same results.
 
-Limits. A missing `wait_stream` shows if the other stream's work is issued within HELD_MS. What is compiled or
-tuned in between takes longer. Work that the program issues neither through Triton nor through torch's
+Limits. A missing `wait_stream` shows if the other stream's work is issued within HELD_MS; compilation or
+tuning in between takes longer. Work that the program issues neither through Triton nor through torch's
 dispatcher is not delayed itself; the work that it waits for is.
 """
 
@@ -25,7 +25,7 @@ from typing import Any, TypeAlias
 import torch
 
 from tracing.launch import hooks
-from tracing.launch.launcher import Grid, Site
+from tracing.launch.launch_site import Grid, LaunchSite
 from tracing.upstream.dispatch_modes import OperatorMode
 from tracing.upstream.streams import hold, stream_of
 
@@ -64,12 +64,12 @@ class Delays:
     def __exit__(self, *exception: object) -> None:
         self._exit.close()
 
-    def before(self, site: Site, values: Sequence[Any], stream: int, grid: Grid | None) -> None:
+    def before(self, site: LaunchSite, values: Sequence[Any], stream: int, grid: Grid | None) -> None:
         """A launch comes on this stream."""
         self._issued((torch.cuda.current_device(), stream) if _on_gpu() else None)
 
     def after(self, token: None) -> None:
-        """It was made."""
+        """Called after the launch was made."""
 
     def operator(self) -> None:
         """An operator comes on the current stream."""

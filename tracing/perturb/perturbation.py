@@ -1,4 +1,4 @@
-"""Change on purpose what no program may rely on, so that a fault that relies on it shows at once.
+"""Deliberately change what no program may rely on, so that a fault that relies on it shows immediately.
 
 The run records each change, and the reason for each change that was not possible.
 """
@@ -19,7 +19,7 @@ from tracing.store import RunWriter
 from tracing.upstream.dispatch_modes import OperatorMode, dispatch_disabled
 from tracing.upstream.inductor_code import allocators_replaced
 
-# bytes of which uninitialised memory consists: zeros, NaN in every floating dtype, large numbers, small ones
+# the contents of uninitialised memory: zeros, NaN in every floating dtype, large numbers, small ones
 PATTERNS = (0x00, 0xFF, 0x7B, 0x01)
 _EMPTY = {
     torch.ops.aten.empty.memory_format,
@@ -59,7 +59,7 @@ class Perturbation:
 
     @property
     def streams(self) -> int:
-        """How many streams the run has used."""
+        """The number of streams that the run has used."""
         return len(self._delays.streams)
 
     def __enter__(self) -> contextlib.AbstractContextManager[object]:

@@ -1,1 +1,1 @@
-"""What is run: a case on a device from a seed, with what it starts from and what it leaves."""
+"""The program that runs: a case on a device from a seed, with its initial state and its results."""

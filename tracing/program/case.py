@@ -66,7 +66,9 @@ def load_case(name: str) -> Case:
             f"{path} is not a case: it has no build(device)", "add `def build(device: str) -> Workload`"
         )
     options = _options(path, build, chosen)
-    full = "+".join([path.stem, *([",".join(chosen)] if chosen else [])])  # what is safe in a path
+    full = "+".join(
+        [path.stem, *([",".join(chosen)] if chosen else [])]
+    )  # the characters that are safe in a path
     return Case(full, path, (module.__doc__ or "").strip(), partial(build, **options) if options else build)
 
 

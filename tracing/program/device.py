@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 from collections.abc import Callable, Iterator
 
 import torch
@@ -17,7 +18,7 @@ from tracing.virtual_gpu.chips import parse_target
 
 
 class Device:
-    """Where a case runs: `type` is what tensors are made on, `environment` describes it."""
+    """The device of a case: `type` is the device of its tensors, `environment` describes it."""
 
     def __init__(self, target: str, *, execute: bool = True) -> None:
         """Choose the GPU if there is one, else a virtual GPU that compiles for `target`.
@@ -43,6 +44,12 @@ class Device:
     def environment(self) -> Environment:
         """Versions, device and knobs of a run on this device."""
         return environment(self.name, self.compiled_for)
+
+    def host(self) -> Device:
+        """The same without the virtual GPU: Inductor writes C++ for tensors on the CPU."""
+        other = copy.copy(self)
+        other.virtual, other.type, other.name = False, "cpu", "CPU"
+        return other
 
     def load(self, name: str) -> Case:
         """Import a case's file, which finds this device already: a program may ask for it while imported.

@@ -1,4 +1,4 @@
-"""A case on one device from one seed: what it starts from, what it gives, and what it leaves."""
+"""A case on one device from one seed: its initial state, its results, and the state that it changes."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ class Experiment:
     referee: bool = True  # results that differ from eager's are judged by what exact arithmetic gives
 
     def workload(self) -> Workload:
-        """What the case runs, built anew."""
+        """The workload of the case, built anew."""
         torch.manual_seed(self.seed)
         return build(self.case, self.device.type)
 
     def start(self, workload: Workload) -> Facts:
-        """What `results` of this workload will start from."""
+        """The initial state for `results` of this workload."""
         torch.manual_seed(self.seed)
         return start_of(workload)
 
     def results(self, workload: Workload, compiler: Callable[[Any], Any]) -> Facts:
-        """What a workload gives and leaves: its result, gradients, parameters, buffers, state of optimizers.
+        """The results of a workload: its return value, gradients, parameters, buffers, state of optimizers.
 
-        compiler -- torch.compile; for eager what gives back its argument
+        compiler -- torch.compile; for eager the identity function
         """
         torch.manual_seed(self.seed)
         with stepped() as optimizers:

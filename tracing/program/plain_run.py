@@ -1,4 +1,4 @@
-"""Run a case once, compiled, and record nothing: what a debugger starts."""
+"""Run a case once, compiled, without recording: the program that a debugger starts."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Finds the tensors and the optimizers that a workload's function can reach and so may change.
 
-They are looked for in modules, in the closures, defaults and globals of the user's functions, in the objects
-of bound methods and functools.partial, in lists, tuples, dicts, the fields of objects and of their classes,
-and in the arguments: breadth first, so that each has the shortest name.
+It searches modules, the closures, defaults and globals of the user's functions, the objects of bound methods
+and functools.partial, lists, tuples, dicts, the fields of objects and of their classes, and the arguments:
+breadth first, so that each tensor gets its shortest name.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _BLIND = (type, types.ModuleType, torch.Generator)
 
 @dataclass(slots=True)
 class Reached:
-    """What was found, by name: "parameter head.weight", "buffer seen", "state cache[0]", "input 0['x']"."""
+    """The reached objects by name: "parameter head.weight", "state cache[0]", "input 0['x']"."""
 
     tensors: dict[str, torch.Tensor] = field(default_factory=dict)
     optimizers: dict[str, torch.optim.Optimizer] = field(default_factory=dict)
@@ -67,7 +67,7 @@ def arguments(workload: Workload) -> dict[str, Any]:
 
 
 def reachable(workload: Workload) -> Reached:
-    """What the function and the arguments of a workload reach; 1 to 2 µs an object."""
+    """The objects that the function and the arguments of a workload reach; 1 to 2 µs per object."""
     reached = Reached()
     roots = [("", workload.fn), *arguments(workload).items()]
     waiting = deque[tuple[str, Any]](roots)

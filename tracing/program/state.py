@@ -1,4 +1,4 @@
-"""What a case starts from and what it leaves: arguments, parameters, buffers, gradients, optimizers."""
+"""The state of a case before and after it runs: arguments, parameters, buffers, gradients, optimizers."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def stepped() -> Iterator[list[torch.optim.Optimizer]]:
 
 
 def start_of(workload: Workload) -> Facts:
-    """What a workload is about to start from, torch's random generators included."""
+    """The initial state of a workload, including torch's random generators."""
     facts = _state(workload, reachable(workload))
     facts["torch's random generator"] = torch.get_rng_state()
     if torch.cuda.is_available():
@@ -44,7 +44,7 @@ def start_of(workload: Workload) -> Facts:
 
 
 def shared_storages(given: Facts, workload: Workload) -> Facts:
-    """Which tensors of a result lie in the storage of an input, of a parameter, or of an earlier result.
+    """The tensors of a result that share the storage of an input, of a parameter, or of an earlier result.
 
     given -- the result, by name
     """
@@ -73,7 +73,7 @@ def _has_storage(tensor: torch.Tensor) -> bool:
 
 
 def left_by(workload: Workload, optimizers: list[torch.optim.Optimizer]) -> Facts:
-    """What a workload has left: gradients, then its state.
+    """The state after a workload: gradients, then its tensors.
 
     optimizers -- that made a step
     """

@@ -1,4 +1,4 @@
-"""The values that an object consists of, each under the name by which one would reach it in Python.
+"""The values that an object consists of, each named by its access path in Python.
 
     {"logits": x, "scores": [1.0, None]}  as "output"
 
@@ -63,12 +63,12 @@ def type_name(value: object) -> str:
 
 
 def is_plain(value: object) -> bool:
-    """Whether a value's text is the whole of it."""
+    """True if a value's text is the whole of it."""
     return isinstance(value, (*_PLAIN, enum.Enum))
 
 
 def key_text(key: object, position: int) -> str:
-    """How one writes the access to a member of a mapping: `['logits']`."""
+    """The Python syntax of an access to a member of a mapping: `['logits']`."""
     return f"[{key!r}]" if is_plain(key) else f"[key {position}]"
 
 
@@ -92,7 +92,7 @@ def _slots(kind: type) -> Iterable[str]:
 
 
 def _visit(facts: Facts, value: Any, name: str, above: list[int]) -> None:
-    # above -- the ids of the containers that this lies in
+    # above -- the ids of the containers that contain this value
     if isinstance(value, torch.Tensor) and not hasattr(value, "__tensor_flatten__"):
         facts[name] = value
     elif is_plain(value):

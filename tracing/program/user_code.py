@@ -1,4 +1,4 @@
-"""Decides whether code is the user's own, not that of Python, a package, torch, Triton or this project."""
+"""Decides whether code is the user's own, not code of Python, a package, torch, Triton or this project."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _INSTALLED = ("site-packages", "dist-packages")
 
 @functools.cache
 def is_users(file: str) -> bool:
-    """Whether a file, as code objects name it, is a case's own, or a module of the user's."""
+    """True if a file, as code objects name it, is a case's own, or a module of the user's."""
     if file.startswith("<"):  # frozen, or made at run time
         return False
     path = Path(file)

@@ -1,8 +1,8 @@
-"""Notes which environment variables a case reads: its results may depend on them.
+"""Records which environment variables a case reads, because its results may depend on them.
 
-A read is seen where the user's own code makes it: `os.environ[...]`, `os.environ.get`, `in` and `os.getenv`,
-in the file of the case or in a module that it imports from outside of the installed packages. What reads all
-variables at once, as `dict(os.environ)` does, reads none by name.
+A read is recorded if the user's own code makes it: `os.environ[...]`, `os.environ.get`, `in` and `os.getenv`,
+in the file of the case or in a module that it imports from outside of the installed packages. Code that reads
+all variables at once, like `dict(os.environ)`, reads none by name.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tracing.store import RunWriter
 from tracing.upstream.patch import Method, patched
 
 _SECRET = re.compile("token|secret|passw|key", re.IGNORECASE)
-# modules that stand between a reader and a variable
+# modules between a reader and a variable
 _BETWEEN = ("os", "collections.abc", __name__)
 
 

@@ -1,4 +1,4 @@
-"""Writes what repeats from launch to launch once: kernels, signatures, what is not covered."""
+"""Writes data that repeats from launch to launch once: kernels, signatures, what is not covered."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import torch
 
 from tracing.digest.host import element_bytes
 from tracing.launch.kernel_module import kernel_module
-from tracing.launch.launcher import Grid, KernelArtefacts, Site, tensor_of
+from tracing.launch.launch_site import Grid, KernelArtefacts, LaunchSite, tensor_of
 from tracing.launch.roles import Declared
 from tracing.launch.storages import Storages
 from tracing.launch.tensors import tensor_meta
@@ -33,7 +33,7 @@ class Catalogue:
         self._metas: dict[TensorMeta, TensorMeta] = {}
 
     def signature(
-        self, site: Site, values: Sequence[Any], grid: Grid, phase: Phase
+        self, site: LaunchSite, values: Sequence[Any], grid: Grid, phase: Phase
     ) -> tuple[int, tuple[Argument, ...]]:
         """The number of the signature of a launch, and its arguments."""
         kernel, declared = self._kernel(site)
@@ -74,7 +74,7 @@ class Catalogue:
         return Argument(name, declared.roles.get(name, "unknown"), self.meta(tensor), addresses=addresses)
 
     def points(self, value: object) -> bool:
-        """Whether a value looks like addresses: it leads to memory that was seen, as do all its elements."""
+        """True if a value looks like addresses: it leads to memory that was seen, as do all its elements."""
         tensor = tensor_of(value)
         if tensor is not None and tensor.dtype in (torch.int64, torch.uint64) and tensor.device.type == "cpu":
             with dispatch_disabled():
@@ -82,7 +82,7 @@ class Catalogue:
         plain = isinstance(value, int) and not isinstance(value, bool) and 0 < value < 1 << 64
         return plain and self._storages.hold(np.array([value], np.uint64))
 
-    def _kernel(self, site: Site) -> tuple[int, Declared]:
+    def _kernel(self, site: LaunchSite) -> tuple[int, Declared]:
         compiled = site.compiled()
         key = (site.name, compiled.hash, compiled.target)
         number = self._kernels.get(key)
@@ -95,7 +95,7 @@ class Catalogue:
             self._declared[number] = self._declared_by(site, compiled)
         return number, self._declared[number]
 
-    def _declared_by(self, site: Site, compiled: KernelArtefacts) -> Declared:
+    def _declared_by(self, site: LaunchSite, compiled: KernelArtefacts) -> Declared:
         try:
             return compiled.declared()
         except (KeyError, ValueError) as error:
@@ -104,7 +104,7 @@ class Catalogue:
             )
             return Declared({})
 
-    def _describe(self, number: int, site: Site, compiled: KernelArtefacts) -> Kernel:
+    def _describe(self, number: int, site: LaunchSite, compiled: KernelArtefacts) -> Kernel:
         function = compiled.function
         code = getattr(getattr(function, "fn", None), "__code__", None)
         source = getattr(function, "raw_src", None)

@@ -1,4 +1,4 @@
-"""Records launches on the host: their exact accesses, and reads of memory that nobody has written."""
+"""Records launches on the host: their exact accesses, and their reads of uninitialised memory."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class HostLaunches:
             self._fresh.wrote(on_host)
 
     def unwritten(self, tensor: torch.Tensor) -> tuple[int, int] | None:
-        """The elements of a tensor that nobody was seen to write: the first, and how many."""
+        """The elements of a tensor without a recorded write: the first, and how many."""
         plain = tensor.is_cpu and tensor.layout is torch.strided and has_memory(tensor)
         return self._fresh.elements(tensor) if plain and self._follows_memory else None
 
@@ -113,7 +113,7 @@ class HostLaunches:
                 launch.watched.accesses.ended.append(functools.partial(self._left, launch.watched))
 
     def after(self, launch: LaunchInFlight) -> None:
-        """It has run."""
+        """Called after the launch has run."""
         if not (self._digests and _on_host(launch)):
             return
         watched, plan = launch.watched, launch.plan

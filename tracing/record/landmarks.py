@@ -1,17 +1,17 @@
 """Records points at which the ranks of a job can be compared: collectives, and updates of parameters.
 
-A collective is written down when it starts, so that in a job that hangs the last one is known, and the bits
-that it was given and has left follow. They are taken when it has ended:
+A collective is recorded when it starts, so that the last one is known in a job that hangs. The bits of its
+inputs and results follow. They are digested when it has ended:
 
 - in place (`c10d::allreduce_`): the recorder waits for the work handle, on a GPU on its stream only;
 - functional (`_c10d_functional::all_reduce`): at `wait_tensor`, where the program waits.
 
-An update is a step of a torch.optim optimizer in a job of several ranks: the parameters after it, and
-before the first.
+An update is a step of a torch.optim optimizer in a job of several ranks: the parameters after each step, and
+before the first one.
 
-Not covered: point-to-point operations; collectives of C++ that pass no dispatcher; optimizers that
+Not covered: point-to-point operations; collectives in C++ that bypass the dispatcher; optimizers that
 torch.compile compiled, and updates by hand. An asynchronous collective in host memory that takes longer than
-PATIENCE has no digests: it may wait for one of another group, which this process has yet to start.
+PATIENCE has no digests, because it may wait for one of another group, which this process has yet to start.
 
 Cost: a digest of each tensor, on the host; on a GPU the host waits for it and copies the tensor.
 """
@@ -38,7 +38,7 @@ from tracing.upstream.process_groups import group_named
 
 PATIENCE = 30.0  # seconds
 
-_WAIT = f"{FUNCTIONAL}wait_tensor"  # and wait_tensors, in torch 2.15
+_WAIT = f"{FUNCTIONAL}wait_tensor"  # and wait_tensors, since pytorch #193892 (2.15)
 
 
 class Landmarks:
@@ -186,7 +186,7 @@ def _sides(name: str, args: Sequence[Any]) -> tuple[list[torch.Tensor], list[tor
 
 
 def _members(args: Sequence[Any]) -> tuple[int, ...]:
-    # functional operators name their group, as the last argument; since torch 2.15 they may be given it
+    # functional operators name their group, as the last argument, or since pytorch #172795 are given it
     boxed = [arg for arg in args if isinstance(arg, torch.ScriptObject)]  # the group, then the reduction
     groups = [dist.ProcessGroup.unbox(arg) for arg in boxed[:1]]
     groups += [arg for arg in args if isinstance(arg, dist.ProcessGroup)]

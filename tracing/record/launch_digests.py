@@ -66,7 +66,7 @@ class LaunchDigests:
             self._gpu_before(launch)
 
     def after(self, launch: LaunchInFlight) -> None:
-        """Take the digests of what it left."""
+        """Compute the digests after the launch."""
         if launch.plan.device is None:
             self._host_after(launch)
         else:

@@ -1,4 +1,4 @@
-"""Writes the lines of launches in launch order, whatever the order in which they become known."""
+"""Writes the lines of launches in launch order, in whatever order their data arrives."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Plans what is recorded of a launch: worked out once per call site and layout, then looked up.
+"""Plans what to record of a launch: computed once per call site and layout, then looked up.
 
-A launch is made thousands of times. Its layouts, its signature and what its digests need on a GPU are one
-plan. `DigestSlots` is that plan on one set of addresses, which an allocator gives in every step.
+A launch is made thousands of times. Its layouts, its signature and the inputs of its digests on a GPU are one
+plan. `DigestSlots` is that plan for one set of addresses, which an allocator reuses in every step.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tracing.digest.gpu import StreamDigests
 from tracing.digest.layouts import layout
 from tracing.digest.tables import Call, Table, calls, facts, tables, variant
 from tracing.launch import hooks
-from tracing.launch.launcher import Grid, Site, tensor_of
+from tracing.launch.launch_site import Grid, LaunchSite, tensor_of
 from tracing.launch.storages import Storages, TouchedMemory
 from tracing.model import Phase, TensorMeta
 from tracing.record.catalogue import Catalogue
@@ -30,7 +30,7 @@ DigestedArguments: TypeAlias = Literal["all", "declared", "none"]
 
 # The functions of Inductor's generated modules: straight-line code for fixed layouts, so that the instruction
 # that launches, its scalars and one shape tell a launch's layouts.
-_GENERATED = {"call", "partition_0"}
+GENERATED = {"call", "partition_0"}
 _PLACES = 256  # of one plan that are remembered
 
 
@@ -48,9 +48,9 @@ class PlanSide:
 
 @dataclass(slots=True)
 class LaunchPlan:
-    """What is known of the launches made at one call site on tensors of one layout."""
+    """The known facts of the launches made at one call site on tensors of one layout."""
 
-    site: Site
+    site: LaunchSite
     phase: Phase
     grid: Grid | None  # None: the site knows
     positions: Sequence[int]  # of the tensors among the values
@@ -88,7 +88,7 @@ class Planner:
         self._digests = digests
         self._plans: dict[tuple[Any, ...], LaunchPlan] = {}
 
-    def plan(self, site: Site, values: Sequence[Any], grid: Grid | None) -> LaunchPlan:
+    def plan(self, site: LaunchSite, values: Sequence[Any], grid: Grid | None) -> LaunchPlan:
         """The plan of a launch; without a signature while an autotuner has not chosen."""
         key = _key(site, values, grid)
         plan = self._plans.get(key)
@@ -100,7 +100,7 @@ class Planner:
                 self._plans[key] = plan
         return plan
 
-    def _new_plan(self, site: Site, values: Sequence[Any], grid: Grid | None) -> LaunchPlan:
+    def _new_plan(self, site: LaunchSite, values: Sequence[Any], grid: Grid | None) -> LaunchPlan:
         positions = [i for i, value in enumerate(values) if tensor_of(value) is not None]
         tensors = [plain_tensor(values[i]) for i in positions]
         device = next((tensor.device for tensor in tensors if tensor.is_cuda), None)
@@ -186,10 +186,10 @@ def _capturing(device: torch.device | None) -> bool:
     return device is not None and is_capturing()
 
 
-def _key(site: Site, values: Sequence[Any], grid: Grid | None) -> tuple[Any, ...]:
+def _key(site: LaunchSite, values: Sequence[Any], grid: Grid | None) -> tuple[Any, ...]:
     if site.scalars is not None and (launched := hooks.caller()):
         code, instruction = launched
-        if code.co_name in _GENERATED and site.kind == "triton":
+        if code.co_name in GENERATED and site.kind == "triton":
             shape = values[0].shape if isinstance(values[0], torch.Tensor) else None
             return (id(site), id(code), instruction, shape, *[values[i] for i in site.scalars])
     backward = backward_pass() != NO_BACKWARD

@@ -1,7 +1,7 @@
 """Records every launch: kernel, arguments, and the digests before and after it.
 
 On a GPU digests are computed in the order of the launch's own stream and arrive later, in batches; lines are
-written in launch order all the same. Nothing waits for the device before the end.
+still written in launch order. Nothing waits for the device before the end.
 """
 
 from __future__ import annotations
@@ -16,17 +16,26 @@ import torch
 
 from tracing.launch import coverage, hooks
 from tracing.launch import cpp_kernels as cpp
-from tracing.launch.launcher import Grid, Site
+from tracing.launch.launch_site import Grid, LaunchSite
+from tracing.launch.reused_buffers import ReusedBuffers
 from tracing.launch.storages import TouchedMemory, memory_of
 from tracing.launch.threads import CurrentThread
-from tracing.model import Selection
+from tracing.model import MemoryEvidence, Selection
 from tracing.operators import allocators
 from tracing.operators.dispatch import Operators
+from tracing.record.graphs import GraphRecorder
 from tracing.record.host_launches import HostLaunches
 from tracing.record.landmarks import Landmarks
 from tracing.record.launch_digests import LaunchDigests, LaunchInFlight
 from tracing.record.launch_lines import LaunchLines
-from tracing.record.launch_plans import DigestedArguments, DigestSlots, LaunchPlan, Planner, plain_tensor
+from tracing.record.launch_plans import (
+    GENERATED,
+    DigestedArguments,
+    DigestSlots,
+    LaunchPlan,
+    Planner,
+    plain_tensor,
+)
 from tracing.record.memory.last_writers import LastWriters
 from tracing.record.operator_calls import OperatorCalls, OperatorFacts
 from tracing.record.outputs import Keep, OutputKeeper
@@ -46,6 +55,7 @@ class LaunchRecorder:
         digests: DigestedArguments = "all",
         *,
         operators: OperatorFacts = "writers",
+        graphs: bool = True,
         allow_out_of_bounds: bool = False,
         selection: Selection = EVERYTHING,
         keep: Keep | None = None,
@@ -58,6 +68,7 @@ class LaunchRecorder:
                      what the kernel's IR reads before and writes after; "none": no work on the device at all
         operators -- "writers": what each operator outside of Triton read, wrote and allocated, 10 to 13 µs an
                      operator; "digests": the bits of it, too, which waits for the device; "none": nothing
+        graphs    -- the graphs that Inductor compiles, and which launches each call of one made
         allow_out_of_bounds -- without a GPU a kernel fails that accesses memory outside of its arguments'
                      storages, before it does; True: it does, and goes on
         selection -- which launches
@@ -93,7 +104,9 @@ class LaunchRecorder:
         self._calls = OperatorCalls(
             self._recording, self._writers, self._host, digests=operators == "digests"
         )
+        self._reused = ReusedBuffers()
         self._beside = any(part is not None for part in (self._keeper, self._times, self._hashes))
+        self._graphs = GraphRecorder(self._recording, self._keeper) if graphs else None
         self._exit = ExitStack()
 
     @property
@@ -102,12 +115,12 @@ class LaunchRecorder:
         return self._recording.launches
 
     def unwritten(self, tensor: torch.Tensor) -> tuple[int, int] | None:
-        """The elements of a tensor on the host that nobody was seen to write: the first, and how many."""
+        """The elements of a tensor on the host without a recorded write: the first, and how many."""
         return self._host.unwritten(tensor)
 
     @property
     def hash_failure(self) -> str:
-        """How and where hash_fn failed first; empty if it did not."""
+        """The first failure of hash_fn, and its location; empty if it did not fail."""
         return self._hashes.failure if self._hashes is not None else ""
 
     def __enter__(self) -> LaunchRecorder:
@@ -116,6 +129,8 @@ class LaunchRecorder:
             stack.callback(self._finish)
             stack.enter_context(hooks.installed(self))
             stack.enter_context(cpp.installed(self))
+            if self._graphs is not None:
+                stack.enter_context(self._graphs.installed())
             stack.enter_context(self._host.installed())
             stack.enter_context(coverage.watched(self._catalogue.not_covered))
             if self._operators != "none":
@@ -145,7 +160,7 @@ class LaunchRecorder:
                     beside.close()
 
     def before(
-        self, site: Site, values: Sequence[Any], stream: int, grid: Grid | None
+        self, site: LaunchSite, values: Sequence[Any], stream: int, grid: Grid | None
     ) -> LaunchInFlight | None:
         """Note a launch and take the digests of what it finds."""
         flat = site.flat
@@ -209,7 +224,7 @@ class LaunchRecorder:
             self._times.start(launch.index, plan.device, launch.stream)
 
     def after(self, launch: LaunchInFlight | None) -> None:
-        """Take the digests of what the launch left."""
+        """Compute the digests after the launch."""
         if launch is None:
             return
         if self._times is not None:
@@ -220,6 +235,7 @@ class LaunchRecorder:
                 self._settle(launch)
             if self._hashes is not None:
                 self._hashes.after(launch.index, plan.after.positions, launch.values)
+            self._look_at_reuse(launch)
             self._kept(launch, "after", plan.writes)
             if plan.device is None:
                 self._flush()
@@ -227,6 +243,25 @@ class LaunchRecorder:
                 self._digests.after(launch)
             if _followed(plan):
                 self._host.after(launch)
+
+    def _look_at_reuse(self, launch: LaunchInFlight) -> None:
+        generated = hooks.caller()
+        if generated is None or launch.plan.site.kind != "triton" or self._reused.seen(generated):
+            return
+        if generated[0].co_name not in GENERATED:
+            return
+        frame = sys._getframe(2)
+        while frame is not None and frame.f_code is not generated[0]:
+            frame = frame.f_back  # type: ignore[assignment]
+        names = launch.plan.site.names
+        written = [(names[i], tensor) for i, tensor in launch.tensors(launch.plan.writes)]
+        for one in self._reused.overwritten(frame, written) if frame is not None else ():
+            what = (
+                f"overwrites {one.name}, which line {one.line} of the generated code reads: "
+                f"{one.buffer} reuses its memory"
+            )
+            evidence = MemoryEvidence(launch.index, "overwritten", (one.argument,), what, one.where)
+            self.writer.append(evidence)
 
     def _settle(self, launch: LaunchInFlight) -> None:
         self._planner.settle(launch.plan, launch.values)

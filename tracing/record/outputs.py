@@ -1,8 +1,9 @@
 """Keeps the tensors before and after each launch, under a budget of memory and of disk.
 
 Clones stay on their device until the memory budget is used up; then they are written to the run as
-safetensors, one file a tensor, and one line says whose it is. Keeping a tensor waits for nothing; the
-device is waited for when clones are written. What cannot be kept is said, never raised.
+safetensors, one file per tensor, and one record names the launch and argument. Keeping a tensor waits for
+nothing; writing clones waits for the device. A tensor that cannot be kept is reported; no exception is
+raised.
 """
 
 from __future__ import annotations
@@ -13,13 +14,14 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import safetensors.torch
 import torch
 
 from tracing.launch.coverage import NO_GRAPHS
-from tracing.model import KEPT_IN_MEMORY, KEPT_ON_DISK, Blob, KeptTensor
+from tracing.model import KEPT_IN_MEMORY, KEPT_ON_DISK, Blob, KeptTensor, Record
 from tracing.store import RunWriter
 from tracing.upstream.dispatch_modes import dispatch_disabled
 
@@ -46,20 +48,15 @@ _STORED = {
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    launch: int
-    position: int
-    side: Literal["before", "after"]
+    name: str  # whose content it is, for people
+    record: Callable[[Blob], Record]  # that says whose
     tensor: torch.Tensor
     dtype: torch.dtype  # of the argument; `tensor` may be its bytes
-
-    @property
-    def name(self) -> str:
-        return f"launch {self.launch}, argument {self.position}, {self.side}"
 
 
 @dataclass(frozen=True, slots=True)
 class Keep:
-    """What is kept, and how much of it."""
+    """The tensors to keep, and their budgets."""
 
     inputs: bool = False  # what a launch reads, too
     memory: int = KEPT_IN_MEMORY  # bytes
@@ -106,10 +103,16 @@ class OutputKeeper:
     def keep(
         self, launch: int, position: int, side: Literal["before", "after"], tensor: torch.Tensor
     ) -> None:
+        """Clone an argument of a launch; see `keep_as`."""
+        name = f"launch {launch}, argument {position}, {side}"
+        self.keep_as(name, partial(KeptTensor, launch, position, side), tensor)
+
+    def keep_as(self, name: str, record: Callable[[Blob], Record], tensor: torch.Tensor) -> None:
         """Clone a tensor on its own device, after the work of the current stream there.
 
-        launch, position, side -- whose content it is
-        tensor                 -- [*] any dtype, strides and device
+        name   -- whose content it is, for people
+        record -- the line that says so, of the blob
+        tensor -- [*] any dtype, strides and device
 
         Costs a copy on the device; waits for the device only when the memory budget is used up, or if the
         tensor is larger than it. A quantized tensor is kept as its integers.
@@ -122,9 +125,9 @@ class OutputKeeper:
                 return
             try:
                 plain = tensor.int_repr() if tensor.is_quantized else tensor.detach()
-                self._keep(_Held(launch, position, side, _copyable(plain), plain.dtype))
+                self._keep(_Held(name, record, _copyable(plain), plain.dtype))
             except RuntimeError as error:
-                self._leave_out(launch, error)
+                self._leave_out(name, error)
 
     def close(self) -> None:
         """Write everything that is still held; waits for the device."""
@@ -142,7 +145,7 @@ class OutputKeeper:
                 raise
             self._spill(-1)
             clone = _clone(held.tensor)
-        self._clones.append(_Held(held.launch, held.position, held.side, clone, held.dtype))
+        self._clones.append(_Held(held.name, held.record, clone, held.dtype))
         self._bytes += clone.nbytes
         if self._bytes > self._memory:
             self._spill(self._memory // 2)
@@ -165,7 +168,7 @@ class OutputKeeper:
         try:
             data = _dump(held.tensor, held.dtype)
         except (RuntimeError, MemoryError) as error:  # the device failed, or the host has no memory left
-            self._leave_out(held.launch, error)
+            self._leave_out(held.name, error)
             return
         if self._on_disk + len(data) > self._disk:
             what = f"tensors beyond {self._disk} bytes on disk, from {held.name} on"
@@ -181,12 +184,12 @@ class OutputKeeper:
         if blob not in self._written:
             self._written.add(blob)
             self._on_disk += len(data)
-        self._writer.append(KeptTensor(held.launch, held.position, held.side, blob))
+        self._writer.append(held.record(blob))
 
-    def _leave_out(self, launch: int, error: Exception) -> None:
+    def _leave_out(self, name: str, error: Exception) -> None:
         reason = next(iter(str(error).splitlines()), type(error).__name__)
         setting = "--keep-memory" if _out_of_memory(error) else ""
-        self._not_covered(f"the content of tensors of launch {launch} ({reason})", setting)
+        self._not_covered(f"the content of tensors of {name.partition(',')[0]} ({reason})", setting)
 
     def _stop(self, what: str, setting: str) -> None:
         self._stopped = True

@@ -1,4 +1,4 @@
-"""Holds what the parts of one recording share: writer, catalogue, storages, call sites, thread."""
+"""Holds the shared parts of one recording: writer, catalogue, storages, call sites, thread."""
 
 from __future__ import annotations
 

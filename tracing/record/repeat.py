@@ -1,9 +1,9 @@
 """Records one case any number of times, each time in a process of its own.
 
-Each run is a fork of this process, which has imported torch and run nothing: globals, caches, patches and
-random generators of the case are as new in each, and a run that crashes ends nobody but itself. What the
-runs have in common are the files that the case writes and the compiled kernels on disk. A process that has
-opened a GPU cannot fork one that uses it; each run is then a new program, which imports torch anew.
+Each run is a fork of this process, which has imported torch and run nothing. So the case's globals, caches,
+patches and random generators are new in each run, and a run that crashes ends only itself. The runs share the
+files that the case writes and the compiled kernels on disk. A process that has opened a GPU cannot fork one
+that uses it; each run is then a new program, which imports torch anew.
 """
 
 from __future__ import annotations
@@ -48,7 +48,9 @@ class Series(msgspec.Struct, frozen=True):
     argv: tuple[str, ...]
     fresh_caches: bool = False  # for each run; otherwise only the first compiles and tunes
     deterministic: bool = False  # under Inductor's deterministic settings
-    perturb: bool = False  # change what no program may rely on, otherwise in each run; compiles anew for each
+    perturb: bool = (
+        False  # change what no program may rely on, differently in each run; compiles anew for each
+    )
 
 
 class Interrupted(Exception):

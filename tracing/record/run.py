@@ -1,8 +1,8 @@
-"""Run a case under the recording hooks, and say whether it agrees with eager.
+"""Run a case under the recording hooks, and decide whether it agrees with eager.
 
 The workload is built twice from one seed: once for eager, once for torch.compile, whose launches are
-recorded. What that starts from, and what it gives and leaves, is in the run too, value by value. On a GPU the
-kernels run on it; without one they run on the virtual GPU.
+recorded. The initial state, the results and the changed state of the compiled one are in the run too, value
+by value. On a GPU the kernels run on it; without one they run on the virtual GPU.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from tracing.launch.out_of_bounds import OutOfBoundsError
 from tracing.model import Compilation, Kernel, NotCovered, Outcome, Result, Start
 from tracing.numerics.agreement import judged
 from tracing.numerics.referee import Referee
-from tracing.program.case import describe
 from tracing.program.experiment import Experiment
 from tracing.program.state import STEPPED
 from tracing.program.structure import Facts
 from tracing.program.variables import Reads
+from tracing.record.failures.diagnosis import Diagnosis
 from tracing.record.launches import LaunchRecorder
 from tracing.record.passes.derivation import derive
 from tracing.record.passes.recorder import PassRecorder
@@ -67,6 +67,7 @@ def record(
     """
     writer = recorder.writer
     stages: list[str] = []
+    diagnosis = Diagnosis(experiment.case.path, writer)
 
     def reached(stage: str) -> None:
         stages.append(stage)
@@ -74,14 +75,13 @@ def record(
 
     try:
         with winners or Winners(writer), _passes(writer, passes) if passes else contextlib.nullcontext():
-            results = _results(experiment, recorder, reads or Reads(), around, reached)
+            results = _results(experiment, recorder, reads or Reads(), diagnosis, around, reached)
         outcome = _judged(experiment, results, progress) if results is not None else _COMPILED
     except Problem as problem:
         writer.append(Outcome("failed", problem.problem))
         raise
     except (Exception, SystemExit) as error:  # the latter is the case's own
-        detail = describe(error, experiment.case.path)
-        outcome = Outcome("failed", detail, traceback.format_exc(), str(error))
+        outcome = Outcome("failed", diagnosis.of(error), traceback.format_exc(), str(error))
         named = isinstance(error, OutOfBoundsError)
         if experiment.device.virtual and _COMPILING in stages and not named:
             progress("failed; testing the virtual GPU itself")
@@ -89,23 +89,25 @@ def record(
     except BaseException as error:
         writer.append(Outcome("interrupted", f"interrupted by {type(error).__name__}"))
         raise
-    writer.append(outcome)
+    if diagnosis.failure is None:
+        writer.append(outcome)
     if passes:
         derive(writer.path, writer.rank, lambda done, of: progress(f"IR of passes: {done} of {of} kernels"))
-    return outcome
+    return outcome if diagnosis.failure is None else diagnosis.written(outcome)
 
 
 def _results(
     experiment: Experiment,
     recorder: LaunchRecorder,
     reads: Reads,
+    diagnosis: Diagnosis,
     around: contextlib.AbstractContextManager[object],
     progress: Callable[[str], None],
 ) -> tuple[Facts, Facts] | None:
     # of compiled and of eager; None: nothing was executed
     writer = recorder.writer
     reads.into(writer)
-    with experiment.device.active():
+    with experiment.device.active(), diagnosis:
         if not experiment.device.execute:
             _compile(experiment, recorder, around, progress)
             return None

@@ -16,13 +16,13 @@ NOTHING = Selection(launches=(0, 0))
 def selection_of(
     kernels: Sequence[str] | None, launches: str, phases: Sequence[str], ranks: Sequence[int] | None
 ) -> Selection:
-    """What a run records, from what was typed; raises Problem for a malformed range."""
+    """The selection for the given options; raises Problem for a malformed range."""
     chosen = parse_range(launches) if launches != ":" else None
     return Selection(tuple(kernels or ()), chosen, tuple(phases), tuple(ranks or ()))
 
 
 def of_rank(selection: Selection, rank: int) -> Selection:
-    """What the process of a rank records of it."""
+    """The selection for the process of a rank."""
     if selection.ranks and rank not in selection.ranks:
         return NOTHING
     chosen = msgspec.structs.replace(selection, ranks=())

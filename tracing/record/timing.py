@@ -1,8 +1,8 @@
 """Measures how long each launch takes, on the host and on a GPU.
 
-On a GPU two events stand around each launch on its own stream. They are read when the device is seen to have
-passed them; nothing waits for it before the end. Where the device has caught up with the host, it passes the
-first event at once, and waits for the launch: then the time is that of launching, not of the kernel.
+On a GPU two events are recorded around each launch on its own stream. They are read when the device has
+passed them; nothing waits for it before the end. If the device has caught up with the host, it passes the
+first event immediately, and waits for the launch: then the time is that of launching, not of the kernel.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class LaunchTimes:
         timer.wall = ended - timer.began
 
     def close(self) -> None:
-        """Wait for the device, and write all that is left."""
+        """Wait for the device, and write all remaining times."""
         for timer in self._timers:
             if timer.clock is not None and timer.wall is not None:
                 timer.last.synchronize()

@@ -1,4 +1,4 @@
-"""Replaces the cache of `@triton.autotune`, to observe and to fix its choices.
+"""Replaces the cache of `@triton.autotune`, to observe and to freeze its choices.
 
 The autotuner asks the cache by tuning key before each launch: a key that is in the cache is not tuned.
 """
@@ -20,7 +20,7 @@ How: TypeAlias = Literal["tuned", "cached", "frozen"]
 
 
 class TuningCache(dict[Any, Any]):
-    """Stands for an autotuner's cache until it leaves."""
+    """Replaces an autotuner's cache until it is removed."""
 
     def __init__(
         self,

@@ -15,7 +15,7 @@ import torch
 
 from tracing.errors import Problem
 from tracing.launch.coverage import NO_GRAPHS
-from tracing.launch.launcher import tensor_of
+from tracing.launch.launch_site import tensor_of
 from tracing.launch.on_stream import unrecorded
 from tracing.model import Scalar, UserHash
 from tracing.program.case import describe, import_file
@@ -40,7 +40,7 @@ class UserHashes:
     """Calls a user's function on the tensors of every launch, while the program runs.
 
     The function may fail at any launch, in the middle of a model: the model goes on without further hashes,
-    and `failure` says what happened.
+    and `failure` holds the error.
     """
 
     def __init__(self, writer: RunWriter, hash_fn: HashFn, not_covered: Callable[[str, str], None]) -> None:
@@ -62,7 +62,7 @@ class UserHashes:
             hashed.before = self._hashes(hashed, "before", positions, values)
 
     def after(self, launch: int, positions: Sequence[int], values: Sequence[Any]) -> None:
-        """Hash what it left, and write both."""
+        """Hash the tensors after the launch, and write the values of both sides."""
         hashed = next((one for one in self._under_way if one.launch == launch), None)
         if self.failure or hashed is None:
             return

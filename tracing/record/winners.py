@@ -1,6 +1,6 @@
-"""Records which configuration each autotuner takes, and makes autotuners take given ones.
+"""Records the configuration that each autotuner chooses, and makes autotuners choose given ones.
 
-Two autotuners choose by measuring, so what they choose may differ from run to run and from rank to rank:
+Two autotuners choose by measurements, so their choices may differ from run to run and from rank to rank:
 
 - `@triton.autotune`: it asks its cache, by tuning key, before it tunes. While active, the cache
   records each choice and holds the frozen ones;
@@ -10,7 +10,7 @@ Two autotuners choose by measuring, so what they choose may differ from run to r
 
 Not covered: a kernel of Inductor's that had chosen before this was entered; how Inductor chooses between
 templates and libraries for a matrix product, a convolution or FlexAttention. The winner is then another
-kernel, not another configuration; it is said in the run.
+kernel, not another configuration; the run reports it.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Winners:
 
     @property
     def unmatched(self) -> list[Winner]:
-        """What is frozen, but was asked for by no kernel."""
+        """Frozen winners that no kernel asked for."""
         return [one for key, one in self._frozen.items() if key not in self._matched]
 
     def __enter__(self) -> Winners:
@@ -85,7 +85,7 @@ class Winners:
             self._not_covered(f"{what} was tuned", "freeze anew: `tracing winners RUN --output FILE`")
 
     def frozen(self, tuner: str, source: str, key: tuple[str, ...]) -> Winner | None:
-        """What is to be taken; None: what measuring gives."""
+        """The frozen winner to use; None: measure."""
         return self._frozen.get((tuner, source, key))
 
     def took(self, winner: Winner) -> None:
@@ -194,7 +194,7 @@ def _inductor_key(autotuner: Any) -> tuple[str, ...]:
 
 
 def _freeze(autotuner: Any, config: CacheSettings, reload_kernel: Callable[[], Any] | None) -> None:
-    # before it compiles; where a worker did, only what is frozen is kept
+    # before it compiles; if a worker compiled, only the frozen configuration is kept
     autotuner.inductor_meta.update(_NO_TUNING)
     compiled = autotuner.compile_results
     same = [result for result in compiled if settings(result.config) == config]

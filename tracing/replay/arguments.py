@@ -1,25 +1,26 @@
-"""The tensors of a recorded launch in memory: they lie as they lay, and share what they shared.
+"""The tensors of a recorded launch in memory, with their recorded layout and aliasing.
 
-Around what lies together there is a page of its own, so that a kernel which reads too far finds the same
-bytes in each replay.
+Each contiguous block has pages of its own around it, so that a kernel that reads too far reads the same bytes
+in each replay.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
 
 from tracing.model import KernelArg, KernelLaunch
 from tracing.record.outputs import load
+from tracing.store.recorded_launch import Number, RecordedLaunch
 
 _PAGE = 4096  # bytes: addresses are equal modulo this, and so are all promises of alignment to a compiler
 
 
 @dataclass(frozen=True, slots=True)
 class TensorLayout:
-    """Where one tensor lies."""
+    """The memory layout of one tensor."""
 
     storage: int
     dtype: torch.dtype
@@ -30,7 +31,7 @@ class TensorLayout:
 
 @dataclass(frozen=True, slots=True)
 class LaunchLayout:
-    """Where the tensors of one launch lie."""
+    """The memory layout of one launch's tensors."""
 
     storages: Mapping[int, int]  # bytes of each: what the tensors need, and a page on either side
     tensors: Mapping[str, TensorLayout]  # by argument
@@ -40,8 +41,42 @@ Tensors = dict[str, torch.Tensor]  # by argument
 Memory = dict[int, torch.Tensor]  # [bytes] uint8, by storage
 
 
+@dataclass(frozen=True, slots=True)
+class ReplayInputs:
+    """What a replay executes a launch on, in memory of its own."""
+
+    layout: LaunchLayout
+    contents: Mapping[str, bytes]  # of arguments, as safetensors files
+    values: Mapping[str, Number]  # of the arguments that are neither tensors nor constants
+    names: Sequence[str]  # of all arguments, in order
+
+    @classmethod
+    def of(cls, launch: RecordedLaunch, given: RecordedLaunch | None = None) -> ReplayInputs:
+        """The arguments of a recorded launch.
+
+        given -- whose contents: a launch with tensors of the same names, shapes and dtypes; None: its own
+
+        Raises Problem for contents that the run does not have, and for a value that is no number.
+        """
+        names = [arg.name for arg in launch.launch.args]
+        return cls(layout_of(launch.launch), (given or launch).contents(), launch.values, names)
+
+    def memory(self, device: str, fill: int = 0) -> Memory:
+        """New storages for one execution, with the contents in them; every other byte is `fill`."""
+        return memory_of(self.layout, self.contents, fill, device)
+
+    def tensors(self, memory: Memory) -> Tensors:
+        """The tensors of the launch, over storages that `memory` gave, or over copies of them."""
+        return tensors_in(self.layout, memory)
+
+    def arguments(self, tensors: Tensors) -> dict[str, torch.Tensor | Number]:
+        """All arguments but the constants, in the order of the launch."""
+        known = {**self.values, **tensors}
+        return {name: known[name] for name in self.names if name in known}
+
+
 def layout_of(launch: KernelLaunch) -> LaunchLayout:
-    """Where the tensors of a launch lay; what is far from them in their storages is left out."""
+    """The recorded memory layout of a launch's tensors, without distant parts of their storages."""
     extents: dict[int, tuple[int, int]] = {}
     tensors: dict[str, TensorLayout] = {}
     for position, arg in enumerate(launch.args):
@@ -103,7 +138,7 @@ def _layout(arg: KernelArg, storage: int) -> TensorLayout:
 
 
 def _extent(one: TensorLayout) -> tuple[int, int]:
-    # the bytes START:STOP of its storage between which the elements lie
+    # the bytes START:STOP of its storage that contain the elements
     first = one.offset * one.dtype.itemsize
     if 0 in one.shape:
         return first, first

@@ -11,7 +11,7 @@ import torch
 
 from tracing.errors import Problem
 from tracing.model import KernelLaunch
-from tracing.replay.arguments import layout_of, memory_of, tensors_in
+from tracing.replay.arguments import ReplayInputs
 from tracing.replay.cuda_binary import CudaBinary
 from tracing.store.recorded_launch import RecordedLaunch
 
@@ -23,7 +23,7 @@ _ELSE = "give `tracing bisect` a command that judges: `-- COMMAND`"
 
 @dataclass(frozen=True, slots=True)
 class Tolerance:
-    """What counts as equal; both None: torch.testing.assert_close's values for the dtype."""
+    """The tolerances; both None: torch.testing.assert_close's values for the dtype."""
 
     atol: float | None = None
     rtol: float | None = None
@@ -67,12 +67,12 @@ class BuildReplay:
         device   -- the name of the GPU
         """
         self._recorded, self._expected = recorded, expected
-        self._contents = recorded.contents()
+        self._inputs = ReplayInputs.of(recorded)
         self._tolerance, self._device = tolerance, device
 
     @property
     def key(self) -> Sequence[str]:
-        """What tells this judge from others: the launch, what is expected, the tolerance and the GPU."""
+        """The identity of this judge: the launch, the expected results, the tolerance and the GPU."""
         bits = [hashlib.blake2b(_bytes(one)).hexdigest() for one in self._expected.values()]
         return ["replay", f"launch {self._recorded.launch.index}", *bits, repr(self._tolerance), self._device]
 
@@ -81,11 +81,9 @@ class BuildReplay:
 
         A build that faults is bad; one that the driver does not load or launch is to be skipped.
         """
-        launch, layout = self._recorded.launch, layout_of(self._recorded.launch)
-        tensors = tensors_in(layout, memory_of(layout, self._contents, 0, "cuda"))
-        scalars = self._recorded.values
-        values = {arg.name: tensors.get(arg.name, scalars.get(arg.name)) for arg in launch.args}
-        if refused := build.launch(values, launch.kernel.constants, launch.grid):
+        launch = self._recorded.launch
+        tensors = self._inputs.tensors(self._inputs.memory("cuda"))
+        if refused := build.launch(self._inputs.arguments(tensors), launch.grid):
             return "skip", refused
         try:
             torch.cuda.synchronize()
@@ -94,7 +92,7 @@ class BuildReplay:
         return self.compared({name: tensors[name].cpu() for name in self._expected})
 
     def compared(self, actual: OutputTensors) -> tuple[BuildVerdict, str]:
-        """What is said of outputs, on the CPU."""
+        """The judgement of outputs, on the CPU."""
         atol, rtol = self._tolerance.atol, self._tolerance.rtol
         for name, expected in self._expected.items():
             try:

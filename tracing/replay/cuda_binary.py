@@ -1,13 +1,15 @@
 """Launch a given CUDA binary of a kernel, through the CUDA driver.
 
-Triton's own launcher is not used: it belongs to one compile, and here the code is any build of the kernel.
+Triton's own launcher is not used, because it belongs to one compile and this launches any build of a kernel.
+cuda-bindings is not used, because it takes the same ctypes values for four calls, and torch 2.15 does not
+install it for Python 3.15.
 """
 
 from __future__ import annotations
 
 import ctypes
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -31,26 +33,25 @@ class CudaBinary:
     cubin: bytes
     shared: int  # bytes of dynamic shared memory
 
-    def launch(self, values: ParameterValues, constants: Collection[str], grid: tuple[int, int, int]) -> str:
+    def launch(self, values: ParameterValues, grid: tuple[int, int, int]) -> str:
         """Launch it; empty, or what the driver, or this launcher, does not accept. Waits for nothing.
 
-        values    -- of all arguments, tensors on the GPU
-        constants -- the arguments that are compiled in
+        values -- of the arguments that are not compiled in, in order; tensors on the GPU
         """
         name, threads = _ENTRY.search(self.ptx), _THREADS.search(self.ptx)
         if name is None or threads is None:
             return "the PTX names no entry, or not how many threads it wants"
-        packed = parameters(self.ptx, values, constants)
+        packed = parameters(self.ptx, values)
         if isinstance(packed, str):
             return packed
         return _launch(self.cubin, name[1], grid, int(threads[1]), self.shared, packed)
 
 
-def parameters(ptx: str, values: ParameterValues, constants: Collection[str]) -> list[Any] | str:
-    """What the driver is given for each parameter of the kernel, as ctypes; or why it cannot be given."""
+def parameters(ptx: str, values: ParameterValues) -> list[Any] | str:
+    """The driver's argument for each parameter of the kernel, as ctypes; or the reason why there is none."""
     entry = ptx[ptx.index(".entry") :]
     kinds = _PARAMETER.findall(entry[: entry.index("{")])
-    passed = [name for name in values if name not in constants]
+    passed = [*values]
     scratch = kinds[len(passed) :]  # pointers to memory that Triton allocates for a launch, if it needs any
     if len(kinds) < len(passed) or len(scratch) > 2 or any(kind[1:] != "64" for kind in scratch):
         return f"the PTX takes {len(kinds)} parameters, the launch gave {len(passed)}"

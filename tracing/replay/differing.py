@@ -1,4 +1,4 @@
-"""Finds the elements in which two tensors differ, bit by bit."""
+"""Finds the elements in which the bits of two tensors differ."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Triton's floating-point sanitizer: is a difference of two kernels rounding, or do they compute others?
+"""Triton's floating-point sanitizer: decides whether two kernels differ only by rounding.
 
-Under FpSan each float stands for an integer, and arithmetic is that of integers modulo a power of two, exact
-and associative: kernels that only add in another order leave equal bits. It is a part of the compiled code,
-so it needs a GPU, and Triton 3.8 or later.
+Under FpSan an integer represents each float, and arithmetic is that of integers modulo a power of two, exact
+and associative: kernels that only add in another order give equal bits. It is a part of the compiled code, so
+it needs a GPU, and Triton 3.8 or later.
 
 Source: Triton's documentation, "Floating-Point Sanitizer (FpSan)".
 """
@@ -29,7 +29,7 @@ def require_fpsan() -> None:
 
 
 def available() -> bool:
-    """Whether this Triton has the sanitizer; the first release that has it is 3.8."""
+    """True if this Triton has the sanitizer; the first release that has it is 3.8."""
     return has_fpsan()
 
 

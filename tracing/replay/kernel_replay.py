@@ -1,11 +1,12 @@
 """Executes one recorded launch several times on its recorded inputs, and compares the results.
 
-Each replay starts from the same bytes: contents that were kept, and zeros everywhere else. What it leaves is
-compared bit by bit with what the first left. Two more start with other bytes instead of the zeros: elements
-that are others both times, and were the same before, depend on memory of which no content was kept.
+Each replay starts from the same bytes: contents that were kept, and zeros everywhere else. Its results are
+compared bit by bit with those of the first replay. Two further replays start with other bytes instead of the
+zeros: elements that differ in both of them, and were equal before, depend on memory whose content was not
+kept.
 
-On a GPU it is Triton's own launch. Without one it is the interpreter, with the programs in another order in
-each replay: a race between programs shows, one between the threads of a program does not.
+On a GPU Triton's own launcher runs it. Without a GPU the interpreter runs it, with the programs in another
+order in each replay: a race between programs shows, one between the threads of a program does not.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from tracing.digest.host import digest
 from tracing.errors import Problem
 from tracing.interpreter import permuted
 from tracing.model import DifferingElements, Digest, ReplayResult, ReplaySeries, SeriesDifference, Side
-from tracing.replay.arguments import LaunchLayout, Memory, Tensors, copied, layout_of, memory_of, tensors_in
+from tracing.replay.arguments import Memory, ReplayInputs, Tensors, copied
 from tracing.replay.differing import Difference, elements
 from tracing.replay.loaded_kernel import LoadedKernel, load_kernel
 from tracing.store.recorded_launch import RecordedLaunch
@@ -82,18 +83,16 @@ class _Replays:
     def __init__(self, asked: ReplayRequest, outputs: Sequence[str], kernel: LoadedKernel) -> None:
         self.asked, self.kernel = asked, kernel
         self.outputs = [name for name in outputs if name in asked.launch.tensors]
-        self.layout: LaunchLayout = layout_of(asked.launch.launch)
-        self.contents = asked.given.contents()
-        self.values = asked.launch.values
+        self.inputs = ReplayInputs.of(asked.launch, asked.given)
 
     def memory(self, fill: int) -> Memory:
         device = "cuda" if torch.cuda.is_available() else "cpu"
-        return memory_of(self.layout, self.contents, fill, device)
+        return self.inputs.memory(device, fill)
 
     def require_recorded(self, memory: Memory) -> None:
         """Raise Problem if what the launch is about to read is not what the recorded one read."""
-        tensors, given = tensors_in(self.layout, memory), self.asked.given
-        for name in given.read.keys() & self.contents.keys():
+        tensors, given = self.inputs.tensors(memory), self.asked.given
+        for name in given.read.keys() & self.inputs.contents.keys():
             bits = digest(tensors[name]).bits
             if bits != given.read[name]:
                 raise Problem(
@@ -103,8 +102,8 @@ class _Replays:
                 )
 
     def left(self, memory: Memory, order: int) -> Tensors:
-        tensors = tensors_in(self.layout, copied(memory))
-        arguments, grid = {**self.values, **tensors}, self.asked.launch.launch.grid
+        tensors = self.inputs.tensors(copied(memory))
+        arguments, grid = self.inputs.arguments(tensors), self.asked.launch.launch.grid
         if torch.cuda.is_available():
             self.kernel.launch(arguments, grid)
             torch.cuda.synchronize()
@@ -114,7 +113,7 @@ class _Replays:
         return {name: tensors[name].contiguous() for name in self.outputs}
 
     def unwritten(self, first: Tensors, varying: dict[str, Difference]) -> dict[str, Difference]:
-        # what is another with either fill, and did not vary by itself
+        # elements that differ with either fill, and did not vary by themselves
         depending: dict[str, Difference] = {}
         for fill in _FILLS:
             filled = self.left(self.memory(fill), 0)

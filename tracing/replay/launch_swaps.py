@@ -1,9 +1,9 @@
 """Replaces chosen launches of Triton kernels while a program runs.
 
 Two functions launch kernels: `JITFunction.run`, which is `fn[grid](...)`, autotuned or by hand, and
-`CachingAutotuner.run`, for what Inductor generates and for the kernels that it finds in a compiled function.
-In both a chosen launch is made with another function, constants, compiler options and grid on the same
-arguments, or is executed by Triton's interpreter on copies of its tensors in host memory.
+`CachingAutotuner.run`, for kernels that Inductor generates or compiles with the user's function. In both, a
+chosen launch is made with another function, constants, compiler options and grid on the same arguments, or is
+executed by Triton's interpreter on copies of its tensors in host memory.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from tracing.errors import Problem
 from tracing.interpreter import compiles_wait
 from tracing.interpreter.call_arguments import bound
 from tracing.launch import hooks
-from tracing.launch.launcher import Grid, tensor_of
-from tracing.launch.launchers import InductorSite
+from tracing.launch.launch_site import Grid, tensor_of
+from tracing.launch.python_launch_sites import InductorSite
 from tracing.model import Replacement
 from tracing.replay.loaded_kernel import Arguments, LoadedKernel, load_kernel
 from tracing.upstream.dispatch_modes import dispatch_disabled

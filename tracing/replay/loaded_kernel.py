@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from tracing import interpreter
 from tracing.interpreter.call_arguments import bound, nested
-from tracing.launch.launcher import Grid
+from tracing.launch.launch_site import Grid
 from tracing.program.case import import_file
 from tracing.upstream.jit import JITFunction
 
@@ -22,7 +22,7 @@ Arguments: TypeAlias = Mapping[
 
 @dataclass(frozen=True, slots=True)
 class LoadedKernel:
-    """A kernel, and how it was launched."""
+    """A kernel, and the settings of its launch."""
 
     function: JITFunction[Any]
     constants: Mapping[str, object]  # tl.constexpr arguments and specialised values

@@ -1,7 +1,7 @@
-"""What a recorded launch should have left: its kernel's source, executed by the interpreter on its inputs.
+"""The right results of a recorded launch: the interpreter executes its kernel's source on its inputs.
 
-The interpreter shares no pass, no LLVM and no assembler with the compiled kernel, so what it computes is an
-independent answer.
+The interpreter shares no pass, no LLVM and no assembler with the compiled kernel, so its results are
+independent.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 
 from tracing.errors import Problem
-from tracing.replay.arguments import layout_of, memory_of, tensors_in
+from tracing.replay.arguments import ReplayInputs
 from tracing.replay.loaded_kernel import load_kernel
 from tracing.store.recorded_launch import RecordedLaunch
 
@@ -23,11 +23,11 @@ def reference(recorded: RecordedLaunch) -> dict[str, torch.Tensor]:
 
     Raises Problem, with the reason, if the function cannot be loaded or not be interpreted.
     """
-    launch, layout = recorded.launch, layout_of(recorded.launch)
-    tensors = tensors_in(layout, memory_of(layout, recorded.contents(), 0, "cpu"))
+    launch, inputs = recorded.launch, ReplayInputs.of(recorded)
+    tensors = inputs.tensors(inputs.memory("cpu"))
     try:
         with load_kernel(recorded.module) as kernel:
-            kernel.interpret({**recorded.values, **tensors}, launch.grid)
+            kernel.interpret(inputs.arguments(tensors), launch.grid)
     except Problem:
         raise
     except Exception as error:  # the kernel's own code runs here

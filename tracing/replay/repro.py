@@ -1,8 +1,8 @@
-"""Writes one recorded launch as a script: kernel, inputs, configuration, and the digests it must leave.
+"""Writes one recorded launch as a script: kernel, inputs, configuration, and the digests to reproduce.
 
-The script needs torch, Triton, NumPy and safetensors, and nothing else of this project: what executes the
-kernel where there is no GPU lies in its folder, as a copy. Of a run recorded without a GPU that leaves the
-recorded bits; a GPU's own bits it leaves only where no rounding is involved.
+The script needs torch, Triton, NumPy and safetensors, and nothing else of this project: its folder contains a
+copy of the code that executes the kernel without a GPU. It reproduces the recorded bits of a run without a
+GPU; a GPU's own bits it reproduces without a GPU only if no rounding is involved.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ class SwappedCase:
 
     @property
     def launched(self) -> Mapping[str, int]:
-        """How many launches of each kernel were seen in the last run."""
+        """The number of launches of each kernel in the last run."""
         return self._swaps.launched
 
     def __enter__(self) -> SwappedCase:
@@ -57,7 +57,7 @@ class SwappedCase:
         self._exit.close()
 
     def run(self, chosen: Chosen) -> Rerun:
-        """What the case gives with these launches replaced; a case that raises has failed."""
+        """The results of the case with these launches replaced; a case that raises has failed."""
         forget_compiled()  # of the run before nothing is reused but kernels
         self._swaps.choose(chosen)
         try:

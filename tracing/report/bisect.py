@@ -1,4 +1,4 @@
-"""What a bisection found, with its evidence: the step, what it did, and the builds with it and without it."""
+"""The answer of a bisection with its evidence: the step, its effect, and the builds with and without it."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tracing.analyze.bisect.layers import MLIR
 from tracing.analyze.bisect.repeated_judge import Confidence
 from tracing.analyze.bisect.search import Changed, FirstBad, Judgement, Step, Suspect, Undecided, said
 from tracing.analyze.bisect.snapshots import FirstSeen, Seen
-from tracing.report.passes import Line, diff_text
-from tracing.report.text import plural
+from tracing.report.passes import diff_text
+from tracing.report.text import Line, plural
 
 DIFF_LINES = 16
 SHOWN = 12  # steps of one kind that are named
@@ -35,7 +35,7 @@ def full_text(full: Judgement) -> Iterator[Line]:
 
 
 def left_out_text(names: Mapping[str, Judgement]) -> Line:
-    """How many MLIR passes were left out, and what the judge said without each.
+    """The number of MLIR passes that were left out, and the judgement without each.
 
     names -- the verdicts without all passes of a name
     """
@@ -48,7 +48,7 @@ def left_out_text(names: Mapping[str, Judgement]) -> Line:
 
 
 def undecided_text(answer: Undecided) -> Iterator[Line]:
-    """Why a layer does not answer."""
+    """The reason why a layer has no answer."""
     how = "not to blame, for" if answer.ruled_out else "cannot be decided, because"
     yield Text.assemble((answer.layer, "bold"), f": {how} {answer.because}")
 
@@ -97,7 +97,7 @@ def changed_text(answer: Changed) -> Iterator[Line]:
 
 
 def meaning_text(meaning: Meaning) -> Iterator[Line]:
-    """What executing the IR between passes says."""
+    """The result of executing the IR between passes."""
     if meaning.steps:
         among = _steps(meaning.steps)
         which = f"with {among}" if meaning.certain else f"with one of {among}"
@@ -109,7 +109,7 @@ def meaning_text(meaning: Meaning) -> Iterator[Line]:
 
 
 def believed_text(answer: FirstBad | FirstSeen) -> Iterator[Line]:
-    """Why the layers before the one that answers are not searched."""
+    """The reason why the layers before the one with the answer are not searched."""
     if isinstance(answer, FirstSeen):
         yield Text("    believed, because the IR was looked at as it is: nothing had to be left out")
     elif answer.layer != MLIR:
@@ -117,7 +117,7 @@ def believed_text(answer: FirstBad | FirstSeen) -> Iterator[Line]:
 
 
 def not_asked(layer: str, stages: Sequence[str]) -> Line:
-    """Why a layer was not looked at."""
+    """The reason why a layer was not searched."""
     return Text.assemble((layer, "bold"), f": not asked, for the judge looks only at {', '.join(stages)}")
 
 
@@ -149,14 +149,22 @@ def built_texts(answer: FirstBad) -> tuple[str, str, str]:
 
 
 def suspects_text(suspects: Sequence[Suspect], rest: Sequence[str]) -> Iterator[Line]:
-    """What may be to blame, where it cannot be decided.
+    """The suspects, if it cannot be decided.
 
-    rest -- what nothing was left out of
+    rest -- the parts of which nothing was left out
     """
     yield Text("What leaving out and looking cannot tell apart:")
     for one in suspects:
         yield Text.assemble(f"    {one.step}: ", (one.why.splitlines()[0], "dim"))
     yield from (Text(f"    {one}") for one in rest)
+
+
+def looking_text() -> Line:
+    """What decides where passes cannot be left out."""
+    return Text(
+        "A COMMAND that reads {ir}, in the language {stage}, is shown what each pass leaves, also those that "
+        "cannot be left out."
+    )
 
 
 def never_text(verdict: str, asked: int) -> Line:
@@ -169,7 +177,7 @@ def never_text(verdict: str, asked: int) -> Line:
 
 
 def confidence_text(confidence: Confidence) -> Line:
-    """How sure an answer is, where the judge was asked several times of each build."""
+    """The confidence of an answer, if the judge was asked several times about each build."""
     return Text(
         f"confidence {1 - confidence.wrong:.1%}: {confidence.against} of {confidence.calls} calls contradict "
         f"the majority of their build, so a call is wrong in at most {confidence.error:.0%} of cases"

@@ -1,4 +1,4 @@
-"""A bisection as data: what `tracing bisect` prints with --json; keys as in docs/json.md."""
+"""A bisection as data: the output of `tracing bisect --json`; docs/json.md documents its keys."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def bisection_json(events: Sequence[SearchEvent]) -> dict[str, Any]:
         "full": {"verdict": full.verdict, "detail": full.detail},
         "layers": answers,
         "accused": {"layer": accused["layer"], **accused["step"]} if accused else None,
-        "suspects": [_suspect(one) for one in end.suspects] if end else [],
+        "suspects": [suspect_json(one) for one in end.suspects] if end else [],
         "rest": list(end.rest) if end else [],
     }
 
@@ -31,10 +31,10 @@ def _answer(one: Answer) -> dict[str, Any]:
                 "because": one.because}  # fmt: skip
     if isinstance(one, FirstSeen):
         bad = one.bad
-        return {"layer": bad.snapshot.layer, "answer": "first bad IR", "step": _step(bad.snapshot.step),
+        return {"layer": bad.snapshot.layer, "answer": "first bad IR", "step": step_json(bad.snapshot.step),
                 "because": bad.judgement.detail}  # fmt: skip
     because, kind = _because(one)
-    return {"layer": one.layer, "answer": kind, "step": _step(one.step), "because": because}
+    return {"layer": one.layer, "answer": kind, "step": step_json(one.step), "because": because}
 
 
 def _because(one: FirstBad | Changed) -> tuple[str, str]:
@@ -43,9 +43,11 @@ def _because(one: FirstBad | Changed) -> tuple[str, str]:
     return one.bad.detail, "first bad"
 
 
-def _suspect(one: Suspect) -> dict[str, Any]:
-    return {**_step(one.step), "why": one.why}
+def suspect_json(one: Suspect) -> dict[str, Any]:
+    """A pass that is not ruled out, and why."""
+    return {**step_json(one.step), "why": one.why}
 
 
-def _step(step: Step) -> dict[str, Any]:
+def step_json(step: Step) -> dict[str, Any]:
+    """A pass."""
     return {"index": step.index, "name": step.name, "unit": step.unit}

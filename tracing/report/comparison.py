@@ -1,4 +1,4 @@
-"""A comparison as a person reads it, except its divergences: what was compared, and what is equal."""
+"""A comparison for a terminal, except its divergences: what was compared, and what is equal."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tracing.report.text import plural
 
 
 def summary_text(comparison: Comparison, advice: str = "") -> Iterator[Text]:
-    """What was compared, what follows from what, and what was left out.
+    """The launches that were compared, the consequences, and what was left out.
 
     advice -- the command that tells unwritten memory from kernels that are not deterministic
     """
@@ -64,7 +64,7 @@ def _warning(what: str, text: str) -> Text:
 
 
 def why_text(why: ResultCause, decides: str | None) -> Iterator[Text]:
-    """Why results differ although no launch does.
+    """The cause of different results although no launch differs.
 
     decides -- the command that tells where that is not certain
     """
@@ -78,7 +78,7 @@ def why_text(why: ResultCause, decides: str | None) -> Iterator[Text]:
 
 
 def equality_text(comparison: Comparison, alike: int, differing: Sequence[ResultDiffers]) -> Iterator[Text]:
-    """What is equal of two runs without a launch that differs, and what of them was not recorded.
+    """The equal parts of two runs without a different launch, and what was not recorded.
 
     alike     -- results that both have, and that are equal
     differing -- the results that differ all the same
@@ -121,19 +121,19 @@ def _row(name: str, label: int, words: Iterable[str], cell: int) -> Text:
 
 
 def incomparable(a: RunInfo, b: RunInfo) -> str:
-    """Why two runs are not of the same program, "" if they are: of other cases, or of other versions."""
-    one, other = a.environment, b.environment
+    """The reason why two runs are not of the same program (case or versions differ); "" if they are."""
+    of_a, of_b = a.environment, b.environment
     facts = {
         "cases": (a.case, b.case),
-        "versions of torch": (one.torch, other.torch),
-        "versions of Triton": (one.triton, other.triton),
-        "targets": (one.target, other.target),
+        "versions of torch": (of_a.torch, of_b.torch),
+        "versions of Triton": (of_a.triton, of_b.triton),
+        "targets": (of_a.target, of_b.target),
     }
     return "; ".join(f"{name}: {x} and {y}" for name, (x, y) in facts.items() if x != y)
 
 
 def rate_json(repeats: Sequence[Repeat]) -> dict[str, Any] | None:
-    """How many of some runs differ from the first, with a 95% confidence interval; None: there are none."""
+    """The rate of runs that differ from the first, with a 95% confidence interval; None: there are none."""
     if not repeats:
         return None
     measured = rate(repeats)

@@ -61,8 +61,8 @@ def _sides(divergence: Divergence) -> dict[str, Any]:
         a, b = digests_of(divergence)
         return {"a": a.bits if a else None, "b": b.bits if b else None}
     if isinstance(divergence, LaunchDiffers):
-        one, other = settings_of(divergence)
-        return {"a": one, "b": other, "diff": list(divergence.code.diff) if divergence.code else []}
+        of_a, of_b = settings_of(divergence)
+        return {"a": of_a, "b": of_b, "diff": list(divergence.code.diff) if divergence.code else []}
     return {"a": None, "b": None}
 
 

@@ -1,48 +1,68 @@
-"""In which pass a compile dies, and what provokes it, as a person reads it."""
+"""The pass in which a compile crashes, and the pass that provokes the crash, for a terminal and as data."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from rich.text import Text
 
-from tracing.analyze.bisect.search import FirstBad, Step, Undecided
+from tracing.analyze.bisect.crash import CompileCrash, Provoked
+from tracing.analyze.bisect.layers import LLVM, MLIR
 from tracing.report.bisect import reproduction
-from tracing.report.passes import Line
+from tracing.report.bisect_json import step_json, suspect_json
+from tracing.report.text import Line
 
 
-def died_text(kernel: str, where: str, name: str, said: str, facts: Mapping[str, str]) -> Iterator[Line]:
-    """The pass that dies.
+def dies_text(event: CompileCrash, kernel: str) -> Iterator[Line]:
+    """The pass, or the part of a stage, that crashes."""
+    yield Text.assemble(f"{kernel} dies in ", (event.step.name, "bold red"), f" ({_where(event)})")
+    yield from reproduction({"it says": event.said, **event.facts})
 
-    where -- "pass 27, ttgir"
-    facts -- what else is known, and commands that show more of it
+
+def _where(event: CompileCrash) -> str:
+    index, unit = event.step.index, event.step.unit
+    if event.layer == MLIR:
+        return f"pass {index}, {event.stage}"
+    if event.layer == LLVM:
+        number = f"LLVM pass {index}, " if index >= 0 else ""
+        return f"{number}{event.stage}{f', on {unit}' if unit else ''}"
+    return f"stage {event.stage}"
+
+
+def provoked_text(event: Provoked, facts: Mapping[str, str]) -> Iterator[Line]:
+    """The earlier pass without which it does not crash, or that none is known.
+
+    facts -- of the pass: commands that show more
     """
-    yield Text.assemble(f"{kernel} dies in ", (name, "bold red"), f" ({where})")
-    yield from reproduction({"it says": said, **facts})
-
-
-def provoked_text(layer: str, step: Step, others: Sequence[Step], facts: Mapping[str, str]) -> Iterator[Line]:
-    """The earlier pass without which it does not die.
-
-    others -- earlier ones still, without which it does not die either
-    """
-    yield Text.assemble((layer, "bold"), ": provoked by ", (str(step), "bold red"))
+    if event.step is None:
+        none = f": no earlier one provokes it, as far as can be judged: {event.because}"
+        yield Text.assemble((event.layer, "bold"), none)
+        for one in event.suspects:
+            yield Text(f"    {one.step}: {one.why.splitlines()[0]}")
+        return
+    yield Text.assemble((event.layer, "bold"), ": provoked by ", (str(event.step), "bold red"))
     rows = {"without it": "it does not die there", **facts}
-    if others:
-        rows["nor without"] = f"{', '.join(map(str, others))}, on which it builds"
+    if event.needed:
+        rows["nor without"] = f"{', '.join(map(str, event.needed))}, on which it builds"
     yield from reproduction(rows)
 
 
-def unprovoked_text(layer: str, because: str) -> Line:
-    """That no earlier pass of a layer is known to provoke it."""
-    return Text.assemble((layer, "bold"), f": no earlier one provokes it, as far as can be judged: {because}")
+def crash_json(answers: Sequence[CompileCrash | Provoked]) -> dict[str, Any]:
+    """What `tracing bisect --crash --json` prints; keys as in docs/json.md."""
+    dies = next((one for one in answers if isinstance(one, CompileCrash)), None)
+    return {
+        "dies": None if dies is None else {**step_json(dies.step), "stage": dies.stage, "said": dies.said},
+        "facts": dict(dies.facts) if dies else {},
+        "provoked": [_provoked_json(one) for one in answers if isinstance(one, Provoked)],
+    }
 
 
-def mlir_text(answer: FirstBad | Undecided, facts: Mapping[str, str]) -> Iterator[Line]:
-    """What the search over MLIR's passes gave."""
-    if isinstance(answer, FirstBad):
-        yield from provoked_text(answer.layer, answer.step, answer.needed, facts)
-        return
-    yield unprovoked_text(answer.layer, answer.because)
-    for one in answer.suspects:
-        yield Text(f"    {one.step}: {one.why.splitlines()[0]}")
+def _provoked_json(one: Provoked) -> dict[str, Any]:
+    return {
+        "layer": one.layer,
+        "step": step_json(one.step) if one.step else None,
+        "because": one.because,
+        "needed": [step_json(step) for step in one.needed],
+        "suspects": [suspect_json(suspect) for suspect in one.suspects],
+    }

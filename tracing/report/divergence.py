@@ -1,6 +1,6 @@
-"""One divergence as a person reads it: where it is, both sides, who is accused, and why.
+"""One divergence for a terminal: its launch, both sides, what is accused, and why.
 
-"a" and "b" are the two runs, in the order in which they were named.
+"a" and "b" are the two runs, in the order of the command line.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from tracing.analyze.compare.divergence import (
     Uninitialised,
     UnknownCause,
     Writer,
+    WrittenElsewhere,
     digests_of,
 )
 from tracing.analyze.compare.signature_pair import configuration_of
@@ -216,15 +217,19 @@ def _(divergence: InputDiffers, names: Names) -> Iterator[str]:
 
 
 def cause_text(cause: Cause, names: Names) -> Iterator[str]:
-    """Why something that was read differs, line by line."""
+    """The cause of a different input, line by line."""
     passed = getattr(cause, "through", ())
     if isinstance(cause, OperatorCause):
         yield from _operator(cause, names)
     elif isinstance(cause, Host):
         yield from _host(cause, names)
     elif isinstance(cause, OtherTensor):
-        yield f"the program passes another tensor: {cause.a} wrote it in {names[0]},"
-        yield f"{cause.b} in {names[1]}"
+        yield f"the program passes another tensor: from {cause.a} in {names[0]},"
+        yield f"from {cause.b} in {names[1]}"
+    elif isinstance(cause, WrittenElsewhere):
+        here = _runs(cause.runs, names)
+        yield f"{_writer_text(cause.writer, names)} wrote it only in {here}; in the other run"
+        yield f"the program passes it another tensor as {cause.writer.argument}"
     elif isinstance(cause, StreamCause):
         yield f"{_writer_text(cause.writer, names)} left equal bits on another stream:"
         yield "does this launch wait for that one?"
@@ -245,7 +250,18 @@ def _operator(cause: OperatorCause, names: Names) -> Iterator[str]:
         yield f"{calls[0]}: equal inputs, other results: this operator is not deterministic"
     elif cause.runs != "ab":
         one = calls[0] if cause.runs == "a" else calls[1]
-        yield f"{one} wrote it last, outside of Triton, only in {_runs(cause.runs, names)}"
+        if cause.elsewhere:
+            there, other = names if cause.runs == "a" else names[::-1]
+            yield f"{one} wrote it last, outside of Triton, in {there};"
+            yield f"{other} calls it as often, at another point of the program"
+        else:
+            yield f"{one} wrote it last, outside of Triton, only in {_runs(cause.runs, names)}"
+    elif all(cause.given):
+        yield f"{calls[0]} wrote it last, and is called on another tensor:"
+        yield f"from {cause.given[0]} in {names[0]}, from {cause.given[1]} in {names[1]}"
+    elif "" in cause.names:
+        one, name = (calls[0], names[0]) if cause.names[0] else (calls[1], names[1])
+        yield f"{one} wrote it last, outside of Triton, in {name}, and a launch in {names[name == names[0]]}"
     elif cause.proven:
         yield f"another operator wrote it last: {calls[0]} in {names[0]}, {calls[1]} in {names[1]}"
     else:
@@ -254,7 +270,8 @@ def _operator(cause: OperatorCause, names: Names) -> Iterator[str]:
 
 def _host(cause: Host, names: Names) -> Iterator[str]:
     if cause.writer is None and cause.proven:
-        yield "no launch and no operator made it differ: the host program wrote it"
+        where = f", in {_runs(cause.runs, names)}" if cause.runs else ""
+        yield f"no launch and no operator made it differ: the host program wrote it{where}"
         return
     if cause.writer is None:
         yield "cannot be decided: nobody was seen to write it; the host program may have"

@@ -1,4 +1,4 @@
-"""One launch in full, as a person reads it: nothing is shortened, digests, strides and storages included."""
+"""One launch in full for a terminal: nothing is shortened, digests, strides and storages included."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from rich.text import Text
 from tracing.analyze.passes.pass_table import KernelPasses
 from tracing.analyze.runs.call_sites import Visit
 from tracing.model import Digest, KernelArg, KernelLaunch
-from tracing.report.passes import Line
-from tracing.report.text import plural, tensor_text, times, user_hashes
+from tracing.report.text import Line, plural, tensor_text, times, user_hashes
 
 
 def launch_in_full(launch: KernelLaunch, visit: Visit | None) -> Iterator[Line]:
@@ -63,6 +62,6 @@ def _digest(digest: Digest) -> str:
 
 
 def compiled_text(name: str, passes: KernelPasses) -> Line:
-    """What was recorded of a compilation of a launch's kernel."""
+    """The recorded compilation of a launch's kernel."""
     counted = f"{plural(passes.count, 'pass')}, {passes.changed} changed the IR, {passes.wall_ms:.1f} ms"
     return Text(f"    compiled as {name}: {counted}")

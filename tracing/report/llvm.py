@@ -1,4 +1,4 @@
-"""LLVM's passes over one kernel as a person reads them in a terminal."""
+"""LLVM's passes over one kernel, for a terminal."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from rich.text import Text
 
 from tracing.analyze.passes.pass_table import PassStep
 from tracing.model import Compilation, LlvmPass, LlvmPasses
-from tracing.report.passes import Line, changes, columns
-from tracing.report.text import plural
+from tracing.report.passes import changes, columns
+from tracing.report.text import Line, plural
 
 
 def death_text(llvm: LlvmPasses) -> Iterator[Line]:
@@ -65,7 +65,7 @@ def _row(step: PassStep[LlvmPass], *, ended: bool) -> tuple[str, ...]:
 
 
 def llvm_pass_heading(compilation: Compilation, step: PassStep[LlvmPass]) -> Iterator[Text]:
-    """Which pass it was, what it worked on, and what it did to the number of instructions."""
+    """The pass, its function or module, and its effect on the number of instructions."""
     one = step.record
     number = f"LLVM pass {one.index}" if one.index is not None else "LLVM pass that cannot be left out"
     yield Text.assemble((one.name, "bold"), f"  {number}, {one.stage} of {compilation.kernel_name}")

@@ -1,4 +1,4 @@
-"""The passes of two compilations side by side, as a person reads them in a terminal."""
+"""The passes of two compilations side by side, for a terminal."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from tracing.analyze.passes.pass_pairs import PassPair, PassPairs
 from tracing.analyze.passes.pass_table import DIGITS
 from tracing.analyze.passes.renaming import renamed
 from tracing.model import Compilation, PassRecord
-from tracing.report.passes import DIFF_STYLES, Line, columns
-from tracing.report.text import plural
+from tracing.report.passes import DIFF_STYLES, columns
+from tracing.report.text import Line, plural
 
 SHOWN = 4  # operations in a row of the table
 ATTRIBUTES = 8  # of these
 
 
 def pair_heading(a: Compilation, b: Compilation, versions: tuple[str, str]) -> Iterator[Line]:
-    """Which compilations they are, and with what they were made."""
+    """The two compilations, and their compilers and options."""
     for side, one, version in zip("ab", (a, b), versions, strict=True):
         yield Text.assemble(
             f"{side}  ", (one.kernel_name, "bold"), f"  {one.hash[:DIGITS]}  {one.target}  Triton {version}"
@@ -54,7 +54,7 @@ def _index(one: PassRecord | None) -> str:
 
 
 def _changed(pair: PassPair) -> str:
-    # a pass that only one has stands in the column of that one
+    # a pass that only one compilation has is in that one's column
     sides = [
         side
         for side, one in zip("ab", (pair.a, pair.b), strict=True)
@@ -77,7 +77,10 @@ def more(pairs: PassPairs, pair: PassPair) -> str:
     difference.subtract(counts(pairs.plain_a(pair.texts[0]).text))
     changes = [f"{count:+} {name}" for name, count in sorted(difference.items()) if count]
     rest = [f"and {len(changes) - SHOWN} more"] if len(changes) > SHOWN else []
-    return ", ".join([*changes[:SHOWN], *rest]) or "the same operations, otherwise"
+    return (
+        ", ".join([*changes[:SHOWN], *rest])
+        or "the same operations, with other operands, types or attributes"
+    )
 
 
 def place(pair: PassPair) -> str:
@@ -86,7 +89,7 @@ def place(pair: PassPair) -> str:
 
 
 def verdict_text(pairs: PassPairs) -> Iterator[Line]:
-    """Where the IR parts, where it becomes equal, and from where it differs for good."""
+    """The passes after which the IR differs, becomes equal, and differs for good."""
     if not pairs.entry_equal:
         again = next((one for one in pairs.pairs if one.state == "reconverged"), None)
         until = f"; it becomes equal after {place(again)}" if again else ""
@@ -110,7 +113,7 @@ def verdict_text(pairs: PassPairs) -> Iterator[Line]:
 
 
 def _before(pairs: PassPairs, pair: PassPair) -> Iterator[Line]:
-    # what the pass was given: it is to blame only where that was equal
+    # the input of the pass: the pass is to blame only if that was equal
     if not pairs.same(*pair.entered):
         yield Text(
             "  what it was given differs already: code between the passes, or a pass that only one has"
@@ -128,7 +131,7 @@ def attributes_text(pairs: PassPairs) -> Iterator[Line]:
 
 
 def artefacts_text(equal: Mapping[str, bool]) -> Iterator[Line]:
-    """Which stages gave the same in both."""
+    """The stages with equal artefacts in both."""
     said = ", ".join(f"{stage} {'equal' if same else 'differs'}" for stage, same in equal.items())
     if said:
         yield Text(f"artefacts, but for locations: {said}")
@@ -150,7 +153,7 @@ def pair_diff_text(pairs: PassPairs, pair: PassPair) -> Iterator[Line]:
 
 
 def kernels_table(rows: Sequence[tuple[str, Compilation, Compilation, PassPairs]]) -> Iterator[Line]:
-    """Where the IR of each kernel parts, a line each."""
+    """The pass after which the IR of each kernel differs, one line each."""
     table = [("kernel", "a", "b", "the IR first parts after", "for good after")]
     for name, a, b, pairs in rows:
         first, last = pairs.parting(), pairs.last_parting()

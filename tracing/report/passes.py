@@ -1,7 +1,6 @@
-"""A kernel's passes as a person reads them in a terminal.
+"""A kernel's passes, for a terminal.
 
-Lines are rich's: a `str` is markup, a `Text` is printed as it stands, as IR must be. Columns are padded and
-never cut, so a pipe gets what a terminal shows.
+Columns are padded and never cut, so a pipe gets the same text as a terminal.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from difflib import unified_diff
 from itertools import zip_longest
 from textwrap import wrap
-from typing import TypeAlias
 
 from rich.text import Text
 
@@ -21,9 +19,8 @@ from tracing.analyze.passes.pass_table import DIGITS, KernelPasses, P, PassStep,
 from tracing.analyze.passes.renaming import renamed
 from tracing.analyze.passes.source_map import StageLines, Thread
 from tracing.model import Compilation, PassRecord
-from tracing.report.text import plural
+from tracing.report.text import Line, plural
 
-Line: TypeAlias = str | Text
 CALLS = ("llvm.call", "llvm.call_intrinsic", "llvm.inline_asm")
 SHOWN = 6  # operations that one became
 WIDTH = 110  # of a kernel's options: there are two dozen of them
@@ -57,7 +54,7 @@ def kernels_text(kernels: Sequence[KernelPasses]) -> Iterator[Line]:
 
 
 def kernel_heading(compilation: Compilation) -> Iterator[Line]:
-    """What was compiled: name, hash, target, file and options."""
+    """The compiled kernel: name, hash, target, file and options."""
     heading = f"  {compilation.hash[:DIGITS]}  {compilation.target}  {compilation.file or ''}"
     yield Text.assemble((compilation.kernel_name, "bold"), heading.rstrip())
     yield from (Text(f"    {line}") for line in _options(compilation))
@@ -84,14 +81,22 @@ def _pass_row(step: PassStep[PassRecord]) -> tuple[str, ...]:
     return (str(one.index), one.stage, one.name, changed, before, after, f"{one.wall_ms or 0:.1f}")
 
 
+def failed_pass_text(record: PassRecord, said: str) -> str:
+    """A pass that did not end, in one line: kernel, pass, stage, diagnostic and source of the kernel.
+
+    said -- what the compiler says of it, the signal first if one ended it
+    """
+    kernel, lines = record.compilation, said.splitlines()
+    reason = next((line for line in lines if "ended by SIG" not in line), (lines or [""])[0])
+    source = f" ({kernel.file})" if kernel.file and ".py" not in reason else ""
+    return f"kernel {kernel.kernel_name}: pass {record.name} ({record.stage}) failed: {reason}{source}"
+
+
 def unfinished_text(record: PassRecord, said: str) -> Iterator[Line]:
-    """A pass that did not end: what it was, what the compiler says of it, and who called it."""
+    """A pass that did not end: its name, the compiler's message, and its caller."""
     kernel = record.compilation
-    yield Text.assemble(
-        (record.name, "bold red"),
-        f" (pass {record.index}, {record.stage}) of {kernel.kernel_name} {kernel.hash[:DIGITS]} did not end: "
-        "it failed, took its process down, or still runs",
-    )
+    yield Text(failed_pass_text(record, said), "bold red")
+    yield Text(f"    pass      {record.index} of {kernel.kernel_name} {kernel.hash[:DIGITS]}: it did not end")
     for name, line in zip_longest(["says"], said.splitlines(), fillvalue=""):
         yield Text(f"    {name:<9} {line}")
     yield Text(f"    pipeline  {record.pipeline}")
@@ -99,14 +104,14 @@ def unfinished_text(record: PassRecord, said: str) -> Iterator[Line]:
 
 
 def reproducer_text(heading: Iterable[Text], before: str) -> Iterator[Text]:
-    """What a pass that did not end was given, as a file that triton-opt reads: the heading is a comment."""
+    """The input of a pass that did not end, as a file for triton-opt; the heading is a comment."""
     for line in [*heading, Text("    did not end; this is the IR that it was given")]:
         yield Text.assemble("// ", line)
     yield from map(Text, before.splitlines())
 
 
 def pass_heading(step: PassStep[PassRecord]) -> Iterator[Text]:
-    """Which pass it was, who called it with what, and what it did to the number of operations."""
+    """The pass, its caller and arguments, and its effect on the number of operations."""
     one = step.record
     yield Text.assemble(
         (one.name, "bold"), f"  pass {one.index}, {one.stage} of {one.compilation.kernel_name}"
@@ -202,7 +207,7 @@ def _telling(operation: str) -> int:
 
 
 def stages_text(stages: Sequence[StageLines], threads: Sequence[Thread]) -> Iterator[Line]:
-    """How much of each stage says where it comes from, and how much is of one line."""
+    """The share of each stage with source locations, and the share of one line."""
     rows = [("stage", "here", "with a line", "all", "")]
     for stage in stages:
         here = {one.line for thread in threads for one in thread.stages.get(stage.stage, ())}

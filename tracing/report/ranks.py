@@ -1,15 +1,15 @@
-"""Where ranks of one job part, as a person reads it; the lines are rich markup."""
+"""The event at which ranks of one job depart, for a terminal."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from rich.markup import escape
+from rich.text import Text
 
 from tracing.analyze.ranks.rank_departure import Parting
 from tracing.analyze.ranks.ranks import RankComparison
-from tracing.report.text import DIGITS, plural
+from tracing.report.text import DIGITS, Line, plural
 from tracing.report.winners import ranks_text
 
 _WHAT = {
@@ -23,19 +23,19 @@ _WHAT = {
 }
 
 
-def parting_text(parting: Parting, first: bool) -> Iterator[str]:
-    """A parting, who left there, what each has, and what those that left did before."""
+def parting_text(parting: Parting, first: bool) -> Iterator[Line]:
+    """A departure: the departing ranks, the event of each, and their previous events."""
     title = "first parting" if first else "another parting, which may follow from those above"
     who = f"{ranks_text(parting.left)} left" if parting.left else "who left is not known"
-    yield f"[bold red]✗ {title}[/]: {who}, at {escape(_place(parting))}"
+    yield Text.assemble((f"✗ {title}", "bold red"), f": {who}, at {_place(parting)}")
     for ranks, has in parting.groups:
-        yield f"    {ranks_text(ranks):<11} {escape(_shortened(has))}"
+        yield f"    {ranks_text(ranks):<11} {_shortened(has)}"
     if parting.outputs:
-        yield f"    and it left other results: {escape(', '.join(parting.outputs))}"
+        yield f"    and it left other results: {', '.join(parting.outputs)}"
     yield f"    → {_WHAT[parting.kind]}"
     for rank in parting.left:
         if before := parting.before.get(rank):
-            yield f"    rank {rank} before that: {escape('; '.join(before))}"
+            yield f"    rank {rank} before that: {'; '.join(before)}"
 
 
 def _place(parting: Parting) -> str:
@@ -48,8 +48,8 @@ def _shortened(has: str) -> str:
     return has[:DIGITS] if len(has) == 32 and " " not in has else has
 
 
-def summary_text(comparison: RankComparison) -> Iterator[str]:
-    """What was compared, and what was not."""
+def summary_text(comparison: RankComparison) -> Iterator[Line]:
+    """The ranks and events that were compared, and those that were not."""
     counts = (
         plural(comparison.launches, "launch"),
         plural(comparison.collectives, "collective"),
@@ -59,7 +59,7 @@ def summary_text(comparison: RankComparison) -> Iterator[str]:
     if comparison.repeated:
         yield f"{comparison.repeated} more repeat what is reported"
     for what in _uncovered(comparison):
-        yield f"[yellow]not compared[/]: {escape(what)}"
+        yield Text.assemble(("not compared", "yellow"), f": {what}")
 
 
 def _uncovered(comparison: RankComparison) -> Iterator[str]:

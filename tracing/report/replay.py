@@ -1,16 +1,17 @@
-"""What replays of a launch say: the verdict, then the counts that it rests on.
+"""The report on replays of a launch: the verdict, then the counts that it is based on.
 
-As lines of plain text, or as what JSON has.
+It is built as lines of plain text or as JSON data.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import prod
 from typing import Any, TypeAlias
 
 import msgspec
 
+from tracing.analyze.compare.signature_pair import constants_of
 from tracing.analyze.replay.replay_verdict import (
     CodeDiffers,
     InputsChanged,
@@ -55,9 +56,9 @@ def replay_text(
     launches: Mapping[Side, KernelLaunch],
     names: RunNames,
 ) -> Iterator[str]:
-    """The verdict, and of each series of replays how many differ, and how many left what was recorded.
+    """The verdict, and for each series the counts of differing replays and of replays with the recorded bits.
 
-    recorded -- what the launch left in each run
+    recorded -- the recorded results of the launch in each run
     """
     launch = launches[result.series[0].launched]
     programs = prod(launch.grid)
@@ -65,7 +66,7 @@ def replay_text(
     if not result.device and programs > 1:
         where += ", its programs in another order each time"
     yield f"launch #{launch.index} {launch.kernel_name}, replayed {where}:"
-    yield f"  {verdict_text(said, names)}"
+    yield f"  {verdict_text(said, names, launched_otherwise(launches))}"
     for series in result.series:
         if len(names) > 1:
             who = f"launch #{launches[series.launched].index} of {names[series.launched]}"
@@ -79,8 +80,27 @@ def replay_text(
         yield f"  ({order}a race between threads of a program does not show in the interpreter)"
 
 
-def verdict_text(said: ReplayVerdict, names: RunNames) -> str:
-    """A verdict in a sentence."""
+def launched_otherwise(launches: Mapping[Side, KernelLaunch]) -> tuple[str, ...]:
+    """What two launches of equally configured kernels differ in: the grid, and scalar arguments."""
+    if len(launches) < 2 or len({repr(_configured(one)) for one in launches.values()}) > 1:
+        return ()
+    a, b = launches["a"], launches["b"]
+    values = [{arg.name: repr(arg.value) for arg in one.args if arg.tensor is None} for one in (a, b)]
+    names = [name for name in values[0] | values[1] if values[0].get(name) != values[1].get(name)]
+    return tuple([*(["grid"] if a.grid != b.grid else []), *names])
+
+
+def _configured(launch: KernelLaunch) -> object:
+    kernel = launch.kernel
+    constants = sorted(constants_of(kernel).items())
+    return kernel.num_warps, kernel.num_stages, kernel.num_ctas, constants
+
+
+def verdict_text(said: ReplayVerdict, names: RunNames, otherwise: Sequence[str] = ()) -> str:
+    """A verdict in a sentence.
+
+    otherwise -- what the program launches differently in the two runs
+    """
     match said:
         case OwnRace(series):
             whose = " and ".join(dict.fromkeys(names[one.launched] for one in series))
@@ -88,7 +108,8 @@ def verdict_text(said: ReplayVerdict, names: RunNames) -> str:
             return f"a race of its own: replays{of} on the same bytes differ from each other"
         case CodeDiffers(inputs):
             on = f"on the same inputs, those of {names[inputs]}"
-            return f"its code differs: {' and '.join(names.values())} leave other results {on}, every time"
+            what = f"it is launched differently ({', '.join(otherwise)})" if otherwise else "its code differs"
+            return f"{what}: {' and '.join(names.values())} leave other results {on}, every time"
         case InputsDiffer(arguments):
             return f"its inputs differ, and make the difference: {', '.join(arguments)}"
         case InputsChanged(arguments):
@@ -110,7 +131,7 @@ def verdict_text(said: ReplayVerdict, names: RunNames) -> str:
 
 
 def payload_text(payloads: ReplayResult) -> Iterator[str]:
-    """What FpSan says: equal payloads are rounding, others are not."""
+    """The answer of FpSan: equal payloads mean rounding, different ones do not."""
     kernels = "both kernels leave" if len(payloads.series) > 1 else "replays leave"
     changed = [one.varying for one in payloads.series if varies(one)]
     changed += [one.elements for one in payloads.differences if _same_inputs(payloads, one.series)]
@@ -138,8 +159,9 @@ def replay_json(
         }
         for one in result.series
     ]
+    launched = isinstance(said, CodeDiffers) and launched_otherwise(launches)
     return {
-        "verdict": _KINDS[type(said)],
+        "verdict": "configuration" if launched else _KINDS[type(said)],
         "kernel": next(iter(launches.values())).kernel_name,
         "launch": {side: one.index for side, one in launches.items()},
         "device": result.device or "interpreter",
@@ -165,8 +187,8 @@ def _series_text(series: ReplaySeries, recorded: Recorded, names: RunNames) -> I
 
 
 def _same_inputs(result: ReplayResult, pair: tuple[int, int]) -> bool:
-    one, other = (result.series[number] for number in pair)
-    return one.inputs == other.inputs
+    a, b = (result.series[number] for number in pair)
+    return a.inputs == b.inputs
 
 
 def _elements_text(differing: Iterable[DifferingElements], indent: str = "  ") -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""A run as data: what `tracing list`, `show` and `winners` print with --json; keys as in docs/json.md."""
+"""A run as data: the output of `tracing list`, `show` and `winners` with --json; see docs/json.md."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from tracing.analyze.memory.evidence import memory_evidence
 from tracing.analyze.runs.winners import Choice
-from tracing.model import Digest, KernelArg, KernelLaunch, NotCovered, Outcome
-from tracing.store import Run
+from tracing.model import Digest, Failure, KernelArg, KernelLaunch, MemoryEvidence, NotCovered, Outcome
+from tracing.store import Run, rank_of
 
 
 def summary_json(run: Run) -> dict[str, Any]:
@@ -29,7 +30,7 @@ def summary_json(run: Run) -> dict[str, Any]:
 
 
 def run_json(run: Run, launches: Iterable[tuple[int, KernelLaunch]]) -> dict[str, Any]:
-    """What a run holds.
+    """The contents of a run.
 
     launches -- those to show, each after its rank
     """
@@ -37,10 +38,37 @@ def run_json(run: Run, launches: Iterable[tuple[int, KernelLaunch]]) -> dict[str
         **summary_json(run),
         "seed": run.info.seed,
         "world_size": run.info.world_size,
+        "memory_evidence": memory_evidence_json(run),
+        "failures": [_failure(one) for one in run.records(Failure)],
         "outcomes": [{"status": one.status, "detail": one.detail} for one in run.records(Outcome)],
         "launches": [_launch(rank, one) for rank, one in launches],
         "not_covered": [{"what": one.what, "setting": one.setting} for one in run.records(NotCovered)],
     }
+
+
+def memory_evidence_json(run: Run) -> list[dict[str, Any]]:
+    """What launches did to memory that correct kernels do not do."""
+    return [
+        {"rank": rank, **evidence_json(one)}
+        for rank in dict.fromkeys(map(rank_of, run.processes()))
+        for one in memory_evidence(run, rank)
+    ]
+
+
+def evidence_json(one: MemoryEvidence) -> dict[str, Any]:
+    """What one launch did to memory."""
+    return {
+        "launch": one.launch, "kind": one.kind, "arguments": list(one.arguments), "what": one.what,
+        "where": one.where or None,
+    }  # fmt: skip
+
+
+def _failure(one: Failure) -> dict[str, Any]:
+    return {
+        "kind": one.kind, "name": one.name, "reason": one.reason, "python": one.python or None,
+        "code": one.code or None, "step": one.step or None, "nodes": one.nodes or None,
+        "stage": one.stage or None, "source": one.source or None, "line": one.line or None,
+    }  # fmt: skip
 
 
 def _launch(rank: int, one: KernelLaunch) -> dict[str, Any]:
@@ -79,7 +107,7 @@ def _bits(digest: Digest | None) -> str | None:
 
 
 def winners_json(run: Run, choices: Sequence[Choice]) -> dict[str, Any]:
-    """What autotuners chose."""
+    """The choices of autotuners."""
     return {
         "run": str(run.path),
         "status": int(any(not one.agreed for one in choices)),

@@ -1,4 +1,4 @@
-"""What a swap test can replace, and which kernels it found, with the results with and without them."""
+"""The launches that a swap test can replace, and the kernels that it blames, with each step's results."""
 
 from __future__ import annotations
 
@@ -34,30 +34,30 @@ def plan_text(planned: SwapPlan) -> Iterator[Text]:
 
 
 def interpreting_text(planned: SwapPlan) -> str:
-    """What it costs to interpret all that can be replaced."""
+    """The cost of interpreting everything that can be replaced."""
     programs = sum(prod(turn.replacement.grid) for one in planned.candidates for turn in one.turns)
     return f"{plural(programs, 'program')} to interpret in a run, of some 1 ms each"
 
 
 def not_covered(kernel: str, why: str) -> Text:
-    """Why a kernel cannot be replaced."""
+    """The reason why a kernel cannot be replaced."""
     return Text.assemble(("not covered", "yellow"), f": {kernel}: {why}")
 
 
 def equality(close: bool) -> str:
-    """What the results are, if they are as they should be."""
+    """The text for results that equal their reference."""
     return "every result agrees with eager" if close else "every result has the bits of a"
 
 
 def running(event: Running) -> str:
-    """How the case is executed next."""
+    """The next execution of the case."""
     if event.replaced is None:
         return "once more"
     return f"with {plural(event.replaced, 'kernel')} replaced" if event.replaced else "with nothing replaced"
 
 
 def narrowing(event: Narrowing) -> str:
-    """What the search costs."""
+    """The cost of the search."""
     count = plural(event.count, event.noun)
     cost = f"{count}: at most {plural(event.most, 'run')} of some {event.seconds:.1f} s"
     return f"{cost}; seldom more than a few for each {event.noun} to blame"
@@ -66,7 +66,7 @@ def narrowing(event: Narrowing) -> str:
 def event_text(
     event: NothingReplaced | NotReplaceable | EverythingReplaced | ToBlame, equal: str
 ) -> Iterator[Text]:
-    """What a search learnt.
+    """An event of a search.
 
     equal -- what the results are, if they are as they should be
     """

@@ -1,16 +1,18 @@
-"""A run and a comparison as a person reads them in a terminal.
+"""A run and a comparison, for a terminal.
 
 A launch is written as `name[grid=(x, y, z)](argument=value, …)`; a tensor as `t: f32[32, 1, 896]` with
-the first digits of its digest, or of both digests where the launch changed it.
+the first digits of its digest, or of both digests if the launch changed it.
 """
 
 from __future__ import annotations
 
 import os.path
 from collections.abc import Iterable, Iterator
+from typing import TypeAlias
 
-from rich.markup import escape
+from rich.text import Text
 
+from tracing.analyze.memory.evidence import evidence_sentence, memory_evidence
 from tracing.model import (
     KernelArg,
     KernelLaunch,
@@ -22,8 +24,9 @@ from tracing.model import (
     RunInfo,
     TensorMeta,
 )
-from tracing.store import Run
+from tracing.store import Run, rank_of
 
+Line: TypeAlias = str | Text  # of a console without markup: both are printed unchanged, a Text in its styles
 SHORT = {
     "float64": "f64", "float32": "f32", "float16": "f16", "bfloat16": "bf16", "complex64": "c64",
     "complex128": "c128", "int64": "i64", "int32": "i32", "int16": "i16", "int8": "i8", "uint8": "u8",
@@ -63,7 +66,7 @@ def _digests(arg: KernelArg) -> str:
 
 
 def launch_text(launch: KernelLaunch) -> Iterator[str]:
-    """One launch, a line an argument."""
+    """One launch, one line per argument."""
     site = [str(launch.site)] if launch.site else []
     remarks = [*site, *times(launch), *([] if launch.finished else ["did not finish"])]
     suffix = f"  # {', '.join(remarks)}" if remarks else ""
@@ -74,7 +77,7 @@ def launch_text(launch: KernelLaunch) -> Iterator[str]:
 
 
 def times(launch: KernelLaunch) -> Iterator[str]:
-    """How long a launch took on the host and on the device, where that was taken."""
+    """The duration of a launch on the host and on the device, if it was measured."""
     if launch.time is not None:
         yield f"{launch.time.wall_us:.1f} µs on the host"
         if launch.time.device_us is not None:
@@ -90,8 +93,8 @@ def user_hashes(launch: KernelLaunch, position: int) -> str:
     return f"  hash_fn: {' -> '.join(hashes)}" if hashes else ""
 
 
-def run_text(run: Run) -> Iterator[str]:
-    """Everything that `tracing show` prints of a run, as rich markup, line by line."""
+def run_text(run: Run) -> Iterator[Line]:
+    """Everything that `tracing show` prints of a run, line by line."""
     yield from _heading(run)
     kernel_seen: set[str] = set()
     count = 0
@@ -100,22 +103,22 @@ def run_text(run: Run) -> Iterator[str]:
         if launch.kernel.hash not in kernel_seen:
             kernel_seen.add(launch.kernel.hash)
             yield from _kernel_text(launch)
-        yield from (escape(line) for line in launch_text(launch))
+        yield from launch_text(launch)
     yield ""
     yield f"{plural(count, 'launch')} of {plural(len(kernel_seen), 'kernel')}"
     yield from _ending(run)
 
 
-def _heading(run: Run) -> Iterator[str]:
+def _heading(run: Run) -> Iterator[Line]:
     info, env = run.info, run.info.environment
-    yield f"[bold]{escape(run.name)}[/]"
-    yield escape(f"case      {info.case} ({os.path.relpath(info.path)}), seed {info.seed}, {info.started}")
-    yield f"device    {escape(env.device)}, kernels compiled for {env.target}, on {escape(env.host)}"
+    yield Text(run.name, "bold")
+    yield f"case      {info.case} ({os.path.relpath(info.path)}), seed {info.seed}, {info.started}"
+    yield f"device    {env.device}, kernels compiled for {env.target}, on {env.host}"
     yield f"versions  torch {env.torch}, triton {env.triton}, Python {env.python}"
     if env.knobs:
-        yield "knobs     " + escape(" ".join(f"{name}={value}" for name, value in env.knobs.items()))
+        yield "knobs     " + " ".join(f"{name}={value}" for name, value in env.knobs.items())
     if read := list(run.records(ReadVariable)):
-        yield "read      " + escape(", ".join(map(_variable, read)))
+        yield "read      " + ", ".join(map(_variable, read))
 
 
 def _variable(one: ReadVariable) -> str:
@@ -124,27 +127,29 @@ def _variable(one: ReadVariable) -> str:
     return f"{one.name}={one.value}"
 
 
-def _kernel_text(launch: KernelLaunch) -> Iterator[str]:
+def _kernel_text(launch: KernelLaunch) -> Iterator[Line]:
     kernel = launch.kernel
     yield ""
-    yield f"[bold]{escape(kernel.name)}[/]  {kernel.hash[:DIGITS]}  {kernel.target}"
+    yield Text.assemble((kernel.name, "bold"), f"  {kernel.hash[:DIGITS]}  {kernel.target}")
     yield (
         f"    num_warps={kernel.num_warps} num_stages={kernel.num_stages} num_ctas={kernel.num_ctas}"
-        + "".join(f" {escape(name)}={escape(value)}" for name, value in kernel.constants.items())
+        + "".join(f" {name}={value}" for name, value in kernel.constants.items())
     )
     yield f"    stages kept: {', '.join(kernel.stages) or 'none'}"
 
 
-def _ending(run: Run) -> Iterator[str]:
-    yield from (f"[yellow]out of bounds[/]: {escape(line)}" for line in out_of_bounds_text(run))
+def _ending(run: Run) -> Iterator[Line]:
+    for line in out_of_bounds_text(run):
+        yield Text.assemble(("out of bounds", "yellow"), f": {line}")
+    yield from memory_text(run, but=("out of bounds",))
     yield from uncovered_text([run])
     outcomes = list(run.records(Outcome))
     for outcome in outcomes:
-        yield f"{outcome.status}: {escape(outcome.detail)}"
+        yield f"{outcome.status}: {outcome.detail}"
         if outcome.traceback:
-            yield escape(outcome.traceback)
+            yield outcome.traceback
     if not outcomes:
-        yield "[yellow]unfinished[/]: the process was killed, or the case still runs"
+        yield Text.assemble(("unfinished", "yellow"), ": the process was killed, or the case still runs")
 
 
 def out_of_bounds_text(run: Run) -> Iterator[str]:
@@ -165,11 +170,28 @@ def out_of_bounds_text(run: Run) -> Iterator[str]:
             yield f"#{one.launch} {kernel}: {counted}{storage} ({first}{place})"
 
 
-def uncovered_text(runs: Iterable[Run]) -> Iterator[str]:
+def memory_text(run: Run, but: tuple[str, ...] = ()) -> Iterator[Text]:
+    """What launches did to memory that correct kernels do not do, a line each.
+
+    but -- kinds to leave out
+    """
+    names: dict[tuple[int, int], str] = {}
+    for rank in dict.fromkeys(map(rank_of, run.processes())):
+        evidence = [one for one in memory_evidence(run, rank) if one.kind not in but]
+        if evidence:
+            names = {(rank, one.index): one.kernel_name for one in run.launches(rank)}
+        for one in evidence:
+            kernel = names.get((rank, one.launch), "a launch that is not recorded")
+            of = f" of rank {rank}" if rank else ""
+            sentence = f": #{one.launch}{of} {kernel}: {evidence_sentence(one)}"
+            yield Text.assemble(("memory", "yellow"), sentence)
+
+
+def uncovered_text(runs: Iterable[Run]) -> Iterator[Text]:
     """What the recorder could not see in any of these runs, and the settings that would show it."""
     for record in dict.fromkeys(record for run in runs for record in run.records(NotCovered)):
-        setting = f"to cover it: {escape(record.setting)}" if record.setting else "no setting covers it"
-        yield f"[yellow]not covered[/]: {escape(record.what)}; {setting}"
+        setting = f"to cover it: {record.setting}" if record.setting else "no setting covers it"
+        yield Text.assemble(("not covered", "yellow"), f": {record.what}; {setting}")
 
 
 def summary_text(run: Run) -> str:
@@ -177,11 +199,11 @@ def summary_text(run: Run) -> str:
     outcome = next(run.records(Outcome), None)
     status = outcome.status if outcome else "unfinished"
     env = run.info.environment
-    return escape(f"{run.name}  {status}  {env.device} {env.target}  torch {env.torch}, triton {env.triton}")
+    return f"{run.name}  {status}  {env.device} {env.target}  torch {env.torch}, triton {env.triton}"
 
 
 def difference_of_infos(a: RunInfo, b: RunInfo) -> Iterator[str]:
-    """What two runs do not have in common before their first launch: worth knowing, no divergence."""
+    """The differences of two runs before their first launch, which are no divergence."""
     facts = {
         "case": (a.case, b.case),
         "seed": (a.seed, b.seed),
@@ -194,6 +216,6 @@ def difference_of_infos(a: RunInfo, b: RunInfo) -> Iterator[str]:
     for name in dict.fromkeys((*knobs[0], *knobs[1])):
         if not name.startswith("TORCHELASTIC_"):  # of torchrun: every job has others
             facts[name] = (knobs[0].get(name, "not set"), knobs[1].get(name, "not set"))
-    for name, (one, other) in facts.items():
-        if one != other:
-            yield escape(f"{name} differs: {one} | {other}")
+    for name, (of_a, of_b) in facts.items():
+        if of_a != of_b:
+            yield f"{name} differs: {of_a} | {of_b}"

@@ -1,33 +1,33 @@
-"""The choices of autotuners as a person reads them; the lines are rich markup."""
+"""The choices of autotuners, for a terminal."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from rich.markup import escape
+from rich.text import Text
 
 from tracing.analyze.runs.winners import Choice
 from tracing.model import Winner
-from tracing.report.text import plural
+from tracing.report.text import Line, plural
 
 _TUNERS = {"triton": "@triton.autotune", "inductor": "Inductor"}
 
 
-def choice_text(choice: Choice, ranks: Sequence[int]) -> Iterator[str]:
-    """One kernel and tuning key, and what each rank chose; `ranks` are all that chose anything."""
+def choice_text(choice: Choice, ranks: Sequence[int]) -> Iterator[Line]:
+    """One kernel and tuning key, and the choice of each rank; `ranks` are all with a choice."""
     first = choice.first
-    yield f"[bold]{escape(first.kernel)}[/]  {_TUNERS[first.tuner]}, source {first.source[:12]}"
-    yield f"    key       {escape(', '.join(first.key)) or 'none'}"
+    yield Text.assemble((first.kernel, "bold"), f"  {_TUNERS[first.tuner]}, source {first.source[:12]}")
+    yield f"    key       {', '.join(first.key) or 'none'}"
     by_config: dict[str, list[tuple[int, Winner]]] = defaultdict(list)
     for rank, winners in sorted(choice.by_rank.items()):
         for one in winners:
             by_config[config_text(one)].append((rank, one))
     for config, chosen in by_config.items():
-        mark = "  " if choice.agreed else "[red]✗[/] "
+        mark = Text("  ") if choice.agreed else Text.assemble(("✗", "red"), " ")
         how = ", ".join(dict.fromkeys(_how(one) for _, one in chosen))
         who = f"{ranks_text([rank for rank, _ in chosen])}: " if len(ranks) > 1 else ""
-        yield f"  {mark}{who}{escape(config)}  ({how})"
+        yield Text.assemble("  ", mark, f"{who}{config}  ({how})")
     if absent := [rank for rank in ranks if rank not in choice.by_rank]:
         yield f"    {ranks_text(absent)}: did not tune it"
 

@@ -8,9 +8,9 @@
       blobs/<host>-<rank>-<pid>-<n>.zst     a pack: the IR of one compilation, pass after pass;
                                             packed-*.ndjson.zst tells which part of it is which blob
 
-Nothing is ever rewritten, and every line is handed to the operating system when it is complete, so a
-run is readable after its process was killed at any moment: a last line without its end is left out.
-One process writes one file of a kind; all of them are read together.
+Nothing is ever rewritten, and every complete line is handed to the operating system, so a run is readable
+even if its process was killed: a truncated last line is ignored. One process writes one file of a kind; all
+of them are read together.
 """
 
 from __future__ import annotations

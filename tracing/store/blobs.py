@@ -1,4 +1,4 @@
-"""The blobs of a run: a file each, or a part of a pack."""
+"""The blobs of a run: one file each, or parts of a pack."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A recorded kernel as the text of a Python file that needs only torch and Triton.
 
 The file defines KERNEL, the function; CONSTANTS, its tl.constexpr arguments and specialised values; and
-OPTIONS, with which it was compiled.
+OPTIONS, its compiler options.
 """
 
 from __future__ import annotations

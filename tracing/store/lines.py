@@ -44,7 +44,7 @@ def lines(path: Path, kind: type[R], skip: int = 0) -> Iterator[R]:
                 count, number = count + number - skip, skip
             try:
                 records = decoder.decode_lines(block)
-            except msgspec.MsgspecError:  # where in the block, and what stands before it
+            except msgspec.MsgspecError:  # the position in the block, and the bytes before it
                 yield from _one_by_one(path, number, decoder, block)
             else:
                 yield from records
@@ -65,7 +65,7 @@ def _one_by_one(path: Path, number: int, decoder: msgspec.json.Decoder[R], block
 
 
 def content(path: Path) -> Iterator[bytes]:
-    """What a file holds, piece by piece, unpacked."""
+    """The decompressed contents of a file, piece by piece."""
     # A packed file is one frame without an end, whose last bytes zstandard's stream_reader keeps to itself.
     # Lines that resemble one another are packed to a hundredth: what a piece of the file holds has no bound,
     # what is unpacked at once has.

@@ -193,7 +193,7 @@ class Run:
         """
         if waiting := len(self.underived()):
             raise Problem(
-                f"the IR between the passes of {waiting} compilations of {self.path} is not derived yet",
+                f"{self.path} has no IR between passes yet, of compilations: {waiting}",
                 "`tracing passes` derives it, with the version of Triton that recorded the run",
             )
         sides = self._sides()

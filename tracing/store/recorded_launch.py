@@ -43,7 +43,7 @@ class RecordedLaunch:
 
     @property
     def expected(self) -> dict[str, Digest]:
-        """The digests of what the launch left; without those that were not taken."""
+        """The recorded digests of the launch's results."""
         after = {name: self.tensors[name].after for name in self.outputs}
         return {name: digest for name, digest in after.items() if digest is not None}
 
@@ -104,7 +104,7 @@ def launches_of(run: Run, process: str, kernel: str) -> list[int]:
 
 
 def call_order(run: Run, process: str, launch: KernelLaunch) -> int | None:
-    """How many launches of kernels of its name came before a launch.
+    """The number of launches of kernels of the same name before a launch.
 
     None if that is not known, because some launch before it was not recorded.
     """
@@ -117,7 +117,7 @@ def call_order(run: Run, process: str, launch: KernelLaunch) -> int | None:
 def same_call(run: Run, process: str, launch: KernelLaunch, other: Run) -> int:
     """The launch of another run that is the same call of the same kernel: its n-th launch, in one process.
 
-    Where it is not known which call a launch is, the launch of the same number is, if its kernel is the same.
+    If the call of a launch is unknown, the launch with the same index is used, if its kernel is the same.
 
     Raises Problem if there is none, or if the other run has several processes of the launch's rank.
     """

@@ -1,4 +1,4 @@
-"""Whether a run is still being recorded, and so must not be added to by those who look at it."""
+"""Decides whether a run is still being recorded; readers must not add records to such a run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _RECORD = re.compile(r"[a-z]+-(?P<host>.+)-(?P<rank>\d+)-(?P<pid>\d+)\.ndjson(?:
 
 
 def being_recorded(run: Path) -> bool:
-    """Whether a process may still write to a run.
+    """True if a process may still write to a run.
 
     One of this machine does if it has a file of the run open. Of one of another machine that is not known: it
     may if it has not noted how it ended. Cost: a look at the open files of each process that wrote the run.

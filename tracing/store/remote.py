@@ -1,8 +1,8 @@
-"""What lies on an object store or a web server, named by its address: s3://bucket/runs/silu-20261120-231502.
+"""Runs on an object store or a web server, named by address: s3://bucket/runs/silu-20261120-231502.
 
-Addresses are read through fsspec, which torch brings along, and the package that fsspec needs for each kind:
-s3fs, gcsfs, aiohttp. DuckDB reads through the same file systems. Its own httpfs is not in its wheel: it would
-be loaded from a server when it is first needed, which fails wherever jobs run without the internet.
+fsspec, which torch depends on, reads the addresses, with the package that it needs for each kind: s3fs,
+gcsfs, aiohttp. DuckDB reads through the same file systems. DuckDB's own httpfs is not in its wheel: it would
+be downloaded at first use, which fails for jobs without internet access.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from typing import Any, TypeAlias
 from tracing.errors import Problem
 from tracing.store.reader import Run
 
-UNKNOWN = datetime.fromtimestamp(0, timezone.utc)  # when a file changed that nobody tells it of
+UNKNOWN = datetime.fromtimestamp(0, timezone.utc)  # for files without a modification time
 FileSystem: TypeAlias = Any  # fsspec.AbstractFileSystem; fsspec has no types
 
 
 def is_remote(name: str) -> bool:
-    """Whether a name is an address."""
+    """True if a name is an address."""
     return "://" in name
 
 
@@ -45,7 +45,7 @@ def filesystem(address: str) -> FileSystem:
 
 
 def holds(folder: str, name: str) -> bool:
-    """Whether a folder, local or remote, has a file of this name; raises Problem if it cannot be asked."""
+    """True if a folder, local or remote, has a file of this name; raises Problem if it cannot be asked."""
     if not is_remote(folder):
         return Path(folder, name).is_file()
     files = filesystem(folder)

@@ -1,4 +1,4 @@
-"""The runs below a folder, and the one that a name means."""
+"""The runs in a folder, and the run that a name selects."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""A winners file: which configuration each autotuned kernel is to take, whoever tuned it.
+"""A winners file: the configuration that each autotuned kernel must use, whichever run tuned it.
 
-JSON, to be read and edited by people and to lie next to a model:
+The file is JSON, for people to read and edit, and to keep next to a model:
 
     {"format": "tracing winners", "version": 1,
      "torch": "2.11.0", "triton": "3.6.0", "target": "cuda:90", "device": "NVIDIA H100 80GB HBM3",
@@ -43,7 +43,7 @@ class WinnersFile(Record, frozen=True, omit_defaults=False):
 
 
 def join(winner: Winner) -> Join:
-    """What one choice has in common with the same choice elsewhere."""
+    """The key by which equal choices of different runs are joined."""
     return winner.tuner, winner.source, winner.key
 
 

@@ -191,7 +191,7 @@ def create(runs: Path, info: RunInfo, rank: int = 0, job: str | None = None) -> 
 
 
 def _write_once(path: Path, data: bytes) -> None:
-    # whole or not at all; the first rank's stands
+    # completely or not at all; the first rank's file is kept
     partial = path.with_suffix(f".{socket.gethostname()}-{os.getpid()}")
     partial.write_bytes(data)
     with contextlib.suppress(FileExistsError):

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import traceback
+
 import torch
+from torch.autograd.graph import _engine_run_backward
 
 from tracing.upstream.contract import require
 
 # () -> int: the number of the backward pass that runs on this thread; NO_BACKWARD if none does
 backward_pass = torch._C._current_graph_task_id
 NO_BACKWARD = -1
+
+# The function in which the thread that called backward() waits until the backward pass has ended.
+BACKWARD_FUNCTION = _engine_run_backward.__name__
 
 # (bool) -> None: switches gradients on or off, without a context manager
 set_grad_enabled = torch._C._set_grad_enabled
@@ -17,13 +23,21 @@ set_grad_enabled = torch._C._set_grad_enabled
 def contract() -> None:
     """Raise Broken or another error if torch or Triton has changed what this file relies on."""
     passes: list[int] = []
+    waiting: list[bool] = []
     x = torch.ones(1, requires_grad=True)
     x.register_hook(lambda gradient: passes.append(backward_pass()))  # type: ignore[no-untyped-call, unused-ignore]
+    x.register_hook(lambda gradient: waiting.append(_is_called(BACKWARD_FUNCTION)))  # type: ignore[no-untyped-call, unused-ignore]
     x.sum().backward()  # type: ignore[no-untyped-call, unused-ignore]
     require(backward_pass() == NO_BACKWARD, f"the number {NO_BACKWARD} outside of a backward pass")
     require(passes[0] != NO_BACKWARD, "a number inside of a backward pass")
+
+    require(waiting == [True], f"{BACKWARD_FUNCTION} on the stack inside of a backward pass")
 
     enabled = torch.is_grad_enabled()
     set_grad_enabled(not enabled)
     require(torch.is_grad_enabled() is not enabled, "gradients that can be switched")
     set_grad_enabled(enabled)
+
+
+def _is_called(function: str) -> bool:
+    return any(frame.name == function for frame in traceback.extract_stack())

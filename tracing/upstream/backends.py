@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from triton.backends import backends
 from triton.backends.compiler import GPUTarget, Language
@@ -23,12 +24,24 @@ __all__ = [
     "backends",
     "default_assembler",
     "make_backend",
+    "ptx_version",
 ]
 
 
 def default_assembler(arch: int) -> Path:
     """The ptxas with which the NVIDIA backend assembles for a compute capability times ten: 90."""
     return Path(nvidia_compiler.get_ptxas(arch).path)
+
+
+def ptx_version(options: Any, target: GPUTarget) -> int | None:
+    """The PTX version for which the NVIDIA backend compiles, 86 for 8.6; None for another backend.
+
+    options -- of the backend; without a version there, ptxas is asked, and torch names a ptxas of its own
+    """
+    if target.backend != "cuda":
+        return None
+    version: int = nvidia_compiler.get_ptx_version_from_options(options, target.arch)
+    return version
 
 
 def contract() -> None:
@@ -38,4 +51,8 @@ def contract() -> None:
     backend = make_backend(GPUTarget("cuda", 90, 32))
     backend.add_stages(stages, backend.parse_options({}), Language.TRITON)
     require([*stages] == ["ttir", "ttgir", "llir", "ptx", "cubin"], "the stages from ttir to cubin")
+    require(
+        ptx_version(backend.parse_options({"ptx_version": 86}), GPUTarget("cuda", 90, 32)) == 86,
+        "a PTX version",
+    )
     require_parameters(type(backend).make_cubin, "src", "metadata", "opt", "capability")

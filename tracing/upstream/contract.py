@@ -1,4 +1,4 @@
-"""Say in a function `contract` of each file of this folder what the file relies on in torch and Triton."""
+"""A contract states, in a function of each file of this folder, what the file needs of torch and Triton."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 class Broken(Exception):
-    """torch or Triton is not as this project relies on; the text says what differs."""
+    """torch or Triton differs from what this project relies on; the text says how."""
 
 
 def require(condition: object, needed: str) -> None:
@@ -21,7 +21,7 @@ def require(condition: object, needed: str) -> None:
 
 
 def require_parameters(function: Callable[..., Any], *names: str) -> None:
-    """Raise Broken if a function lacks one of these parameters, or names it otherwise."""
+    """Raise Broken if a function lacks one of these parameters, or uses another name."""
     parameters = inspect.signature(function).parameters
     missing = [name for name in names if name not in parameters]
     called = getattr(function, "__qualname__", str(function))

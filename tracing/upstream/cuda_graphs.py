@@ -1,4 +1,4 @@
-"""Whether a CUDA graph is being captured."""
+"""The test whether a CUDA graph is being captured."""
 
 from __future__ import annotations
 

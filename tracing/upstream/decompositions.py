@@ -1,4 +1,4 @@
-"""What an operator of ATen computes, in terms of simpler operators."""
+"""An operator of ATen in terms of simpler operators."""
 
 from __future__ import annotations
 

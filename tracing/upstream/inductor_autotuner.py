@@ -27,7 +27,8 @@ __all__ = [
     "trial_method",
 ]
 
-# Each returns the fastest launcher, or leaves it as the only one. The third is not in torch 2.11.
+# Each returns the fastest launcher, or leaves it as the only one. The third is not in torch 2.11: it began
+# with pytorch #178936 ("[Inductor] Chained sequential autotuning for combo kernels").
 _TUNERS = ("autotune_to_one_config", "coordinate_descent_tuning", "_combo_sequential_autotune")
 
 

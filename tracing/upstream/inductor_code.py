@@ -25,7 +25,9 @@ __all__ = [
     "around_packages",
     "cache_dir",
     "generated_modules",
+    "is_generated",
     "kernel_folders",
+    "program_lines",
     "triton_helpers",
 ]
 
@@ -33,6 +35,17 @@ __all__ = [
 def generated_modules() -> list[ModuleType]:
     """The modules that Inductor has generated and this process has loaded."""
     return list(PyCodeCache.modules)
+
+
+def is_generated(file: str) -> bool:
+    """Whether a file holds code that Inductor has generated."""
+    return Path(file).is_relative_to(cache_dir())
+
+
+def program_lines(file: str, line: int) -> list[tuple[str, int]]:
+    """The lines of the program that a line of a generated wrapper was made from, the innermost first."""
+    frames = PyCodeCache.stack_frames_for_code(file, line) or []
+    return [(frame["filename"], frame["line"]) for frame in frames]
 
 
 def kernel_folders() -> tuple[Path, ...]:
@@ -91,6 +104,7 @@ def allocators_replaced(names: tuple[str, ...], wrapper: Callable[[str], Wrapper
 def contract() -> None:
     """Raise Broken or another error if torch or Triton has changed what this file relies on."""
     require_parameters(AsyncCompile.wait, "scope")
+    require_parameters(PyCodeCache.stack_frames_for_code, "path", "lineno")
     require_methods(CompiledFxGraph, "__call__")
     require(isinstance(PyCodeCache.modules, list), "the list of generated modules")
     require(vars(torch._C._aoti), "the runners of AOTInductor packages")

@@ -57,7 +57,7 @@ def host_is_gpu(**properties: Any) -> Iterator[None]:
     with ExitStack() as stack:
         # It looks for devices; without one, Dynamo would trace into the launch of a user's kernel.
         stack.enter_context(replaced(torch_triton, "has_triton", lambda **options: True))
-        # torch 2.15 asks it before it writes the call of a user's kernel; earlier versions do not ask.
+        # Asked for a user's kernel launched with options of the backend, since pytorch #187028 (2.15).
         available = staticmethod(lambda device=None: None)
         stack.enter_context(replaced(CpuInterface, "raise_if_triton_unavailable", available))
         # Inductor chooses its code by the properties of the tensors' device; here it must see the GPU's.

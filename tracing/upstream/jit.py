@@ -8,7 +8,7 @@ from typing import Any
 
 from triton.compiler.compiler import ASTSource
 from triton.experimental.gluon._runtime import GluonASTSource, GluonJITFunction
-from triton.runtime.jit import ConstexprFunction, JITFunction
+from triton.runtime.jit import ConstexprFunction, JITCallable, JITFunction
 
 from tracing.upstream.contract import require, require_methods, require_parameters
 from tracing.upstream.patch import Wrapper, patched, replaced
@@ -39,13 +39,11 @@ def around_language_reads(wrapper: Wrapper) -> Iterator[None]:
 
     They are the hash of a function with all that it uses, and making IR of it; all later steps are C++.
     """
-    # The class of the hash is private and has another name in other releases: JITCallable in 3.6 to 3.8.
-    hashed = next(base for base in JITFunction.__mro__ if "cache_key" in vars(base))
-    cache_key = property(wrapper(vars(hashed)["cache_key"].fget))
+    cache_key = property(wrapper(vars(JITCallable)["cache_key"].fget))
     with ExitStack() as stack:
         for source in (ASTSource, GluonASTSource):
             stack.enter_context(patched(source, "make_ir", wrapper))
-        stack.enter_context(replaced(hashed, "cache_key", cache_key))
+        stack.enter_context(replaced(JITCallable, "cache_key", cache_key))
         yield
 
 
@@ -64,8 +62,8 @@ def contract() -> None:
     """Raise Broken or another error if torch or Triton has changed what this file relies on."""
     require_methods(JITFunction, "run")
     require_parameters(JITFunction.run, "grid", "warmup")
-    hashed = [base for base in JITFunction.__mro__ if "cache_key" in vars(base)]
-    require(hashed and isinstance(vars(hashed[0])["cache_key"], property), "the hash of a function")
+    require(issubclass(JITFunction, JITCallable), "JITFunction with the hash of JITCallable")
+    require(isinstance(vars(JITCallable)["cache_key"], property), "the hash of a function as a property")
     for source in (ASTSource, GluonASTSource):
         require_methods(source, "make_ir")
     require_parameters(ASTSource.__init__, "fn", "signature", "constexprs")

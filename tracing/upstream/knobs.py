@@ -26,6 +26,7 @@ def triton_interprets() -> bool:
 
 def has_fpsan() -> bool:
     """True if Triton has the floating-point sanitizer; 3.8 is the first release that has it."""
+    # triton 880b4e4d9 ("[FPSAN] Introducing FpSan - floating point sanitizer", #9337) added it
     return hasattr(libtriton.passes.ttgpuir, "add_fp_sanitizer")
 
 
@@ -63,8 +64,8 @@ class LaunchExitHook:
     """A function that Triton calls after each launch that it makes itself.
 
     Triton reads the exit hook at each launch, after the launch's metadata. Other tools add to its chain or,
-    as in Triton 3.5 and earlier, assign a function or None over it, at any time: call `join` before each
-    launch.
+    as they did when the hook was one function, assign a function or None over it, at any time: call `join`
+    before each launch.
     """
 
     def __init__(self, function: Callable[[Any], None]) -> None:

@@ -1,4 +1,4 @@
-"""A name in another project's module or class that means something else for a while."""
+"""Temporarily replaces an attribute of another project's module or class."""
 
 from __future__ import annotations
 

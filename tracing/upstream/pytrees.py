@@ -1,4 +1,4 @@
-"""Nested lists, tuples and dicts: their leaves."""
+"""The leaves of nested lists, tuples and dicts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which tensors have memory of their own: fake tensors and subclasses that wrap others."""
+"""The tensors with memory of their own, in contrast to fake tensors and subclasses that wrap others."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["NO_DISPATCH", "FakeTensor", "has_storage", "storage_key", "tree_leav
 NO_DISPATCH = torch._C._disabled_torch_dispatch_impl
 
 
-# (tensor) -> bool: False for sparse tensors
+# (tensor) -> bool: False for sparse tensors, and for those inside of torch.vmap
 has_storage: Callable[[torch.Tensor], bool] = torch._C._has_storage
 
 

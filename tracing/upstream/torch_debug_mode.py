@@ -13,7 +13,7 @@ try:
     from torch.utils._debug_mode._calls import _TritonKernelCall as TritonKernelCall
     from torch.utils._debug_mode._utils import _arg_to_str as argument_text
     from torch.utils._debug_mode._utils import hash_tensor_fn, norm_hash_fn
-except ImportError:  # torch < 2.13: _debug_mode is one file, not a package
+except ImportError:  # pytorch #175357 ("refactor DebugMode") made one file, that of 2.11, a package
     from torch.utils._debug_mode import (  # type: ignore[attr-defined, no-redef, unused-ignore]
         _arg_to_str as argument_text,
     )

@@ -1,13 +1,13 @@
-"""A Triton driver without a GPU: kernels are really compiled for a target and executed on CPU tensors.
+"""A Triton driver without a GPU: kernels are compiled for a real target and executed on CPU tensors.
 
 Inside `virtual_gpu()` a program takes the path that it takes on a GPU machine: `torch.compile` with
 Inductor's Triton kernels, `fn[grid](...)`, autotuners, `CompiledKernel.asm` down to the cubin, launch hooks
 and their metadata. Two things differ: a launch is executed by Triton's interpreter, and nothing is measured,
 so an autotuner takes its first configuration that fits the target. The values are right, there are no times.
 
-Caches: what Triton's cache holds afterwards are true kernels of the target. Inductor's graphs carry a cache
-key tag of their own, and its kernels a device index that no machine has, so neither is taken for a real
-device's, nor one target's for another's; autotuning results are not written.
+Caches: Triton's cache then holds genuine kernels of the target. Inductor's graphs have a cache key tag of
+their own, and its kernels a device index that no machine has, so neither is confused with a real device's,
+nor one target's with another's; autotuning results are not written.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Who asks about the device: the program, which gets the target's answer, or torch, which gets the truth.
+"""Distinguishes who queries the device: the program gets the target's answer, torch gets the true one.
 
 torch may be built for CPUs. If its own code saw a CUDA device, it would look for a driver, or compile CUDA
 code for tensors in host memory.

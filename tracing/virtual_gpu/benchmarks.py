@@ -1,4 +1,4 @@
-"""Benchmarks on a device where nothing can be measured: each runs once, and every time is equal.
+"""Benchmarks on a device that cannot measure: each runs once, and all times are equal.
 
 - An autotuner's trial launches are compiled and checked against the target, not executed: the first
   configuration that fits wins.

@@ -1,4 +1,4 @@
-"""What a driver reads when it loads a kernel: registers, spills, and how many threads a program may have.
+"""The properties that a driver reads from a kernel's binary: registers, spills, and threads per program.
 
 Read from the binary itself. A cubin has a section `.nv.info` of attributes, an hsaco a note of MessagePack.
 Sources: NVIDIA's cuobjdump --dump-resource-usage, with which the tests compare; LLVM's "User Guide for AMDGPU
@@ -22,10 +22,10 @@ THREADS = 1024  # of one program, on every NVIDIA GPU
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """What one kernel takes."""
+    """The resources of one kernel."""
 
     registers: int | None  # of a thread; None: the binary does not say
-    spills: int  # words of a thread that lie in memory
+    spills: int  # spilled words of a thread, in memory
     threads: int  # most that one program may have
 
 

@@ -1,4 +1,4 @@
-"""cuBLAS and hipBLASLt as Triton's bindings have them, computed by torch."""
+"""Triton's bindings of cuBLAS and hipBLASLt, computed by torch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The GPUs that kernels can be compiled for where there is none."""
+"""The GPUs that kernels can be compiled for on a machine without a GPU."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DEFAULT_TARGET = "sm_90"
 
 @dataclass(frozen=True, slots=True)
 class Chip:
-    """What decides which configuration of a kernel fits, and which code Inductor writes.
+    """The properties that decide which configuration of a kernel fits, and which code Inductor writes.
 
     Clocks and memory feed performance models by which autotuners choose what to try.
     """
@@ -76,7 +76,7 @@ def device_index(name: str) -> int:
 
 
 def capability(name: str, target: GPUTarget) -> tuple[int, int]:
-    """What torch.cuda.get_device_capability gives: (9, 0) for sm_90 and gfx90a, (9, 4) for gfx942."""
+    """The result of torch.cuda.get_device_capability: (9, 0) for sm_90 and gfx90a, (9, 4) for gfx942."""
     if target.backend == "cuda":
         return target.arch // 10, target.arch % 10
     return int(name[3:-2]), int(name[-2])
@@ -84,7 +84,7 @@ def capability(name: str, target: GPUTarget) -> tuple[int, int]:
 
 @dataclass(frozen=True, slots=True)
 class Properties:
-    """What torch.cuda.get_device_properties gives."""
+    """The result of torch.cuda.get_device_properties."""
 
     name: str
     major: int

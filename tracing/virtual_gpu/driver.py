@@ -38,7 +38,7 @@ def installed(name: str, target: GPUTarget, *, execute: bool) -> Iterator[None]:
 
 
 class _Utilities:
-    """What Triton asks of the device to load a kernel: here it only has to fit."""
+    """The functions with which Triton loads a kernel: here it only has to fit."""
 
     def __init__(self, name: str, target: GPUTarget) -> None:
         self.name = name
@@ -72,7 +72,7 @@ class _Utilities:
 
 
 class _Launcher:
-    """Stands for the C launcher of a backend: enter hook, kernel, exit hook."""
+    """Replaces the C launcher of a backend: enter hook, kernel, exit hook."""
 
     def __init__(self, source: Any, metadata: Any) -> None:
         self.source = source

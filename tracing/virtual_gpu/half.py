@@ -1,8 +1,8 @@
-"""Operators of torch in half precision, with sums in float32 as a GPU's libraries take them.
+"""torch's operators in half precision, with sums in float32 as in a GPU's libraries.
 
-torch's kernels for the CPU add up in float16 where CUDA's do not, the gradients of a layer norm for one, and
-take matrix products of float16 at a hundredth of the speed of float32. A reference that a program takes from
-torch would be less exact than the kernel that it judges.
+torch's CPU kernels add in float16 where CUDA's do not, for example in the gradients of a layer norm, and
+compute matrix products of float16 at a hundredth of the speed of float32. A reference that a program computes
+with torch would be less exact than the kernel under test.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 One function mode below all others maps devices in calls: `torch.empty(n, device="cuda")`, `x.to("cuda:0")`,
 `module.cuda()`, `torch.set_default_device("cuda")`. Every dense tensor of the host answers the program's
-`x.device` and `x.is_cuda` as one of the device would: after an operator nothing shows which of
-them the program means to be on the host. torch's own code, and this project's, gets the truth.
+`x.device` and `x.is_cuda` as one of the device would, because after an operator nothing shows which tensors
+the program means to be on the host. torch's own code, and this project's, see the true device.
 
 `x.cpu()` is a copy, as on a GPU, so later writes of a kernel do not change it. `x.cuda()` is a copy, too,
 unless the program made `x` on the device.

@@ -16,7 +16,7 @@ from tracing.virtual_gpu import virtual_gpu
 
 
 def self_test() -> list[str]:
-    """One line for each thing that does not work with this torch and this Triton; empty if all is well.
+    """One line for each feature that does not work with this torch and this Triton; empty if all work.
 
     Compiles three small kernels: some 10 s with cold caches.
     """

@@ -13,7 +13,7 @@ _handles = itertools.count(1)
 
 
 class Stream:
-    """Stands for torch.cuda.Stream; what is issued on it has ended when the call returns."""
+    """Replaces torch.cuda.Stream; work issued on it has ended when the call returns."""
 
     current: Stream
 
@@ -50,7 +50,7 @@ class Stream:
 
 
 class Event:
-    """Stands for torch.cuda.Event."""
+    """Replaces torch.cuda.Event."""
 
     def __init__(self, enable_timing: bool = False, blocking: bool = False, **options: Any) -> None:
         self.device = torch.device("cuda", 0)
@@ -70,7 +70,7 @@ class Event:
 
 
 class StreamContext:
-    """Stands for torch.cuda.stream(...) and torch.cuda.StreamContext; None stands for the current stream."""
+    """Replaces torch.cuda.stream(...) and torch.cuda.StreamContext; None means the current stream."""
 
     def __init__(self, stream: Stream | None) -> None:
         self.stream = stream
@@ -90,6 +90,6 @@ Stream.current = DEFAULT
 
 
 def set_stream(stream: Stream | None) -> None:
-    """What torch.cuda.set_stream does."""
+    """Replaces torch.cuda.set_stream."""
     if stream is not None:
         Stream.current = stream

@@ -1,4 +1,4 @@
-"""A program whose launches are compiled and not executed: it must get by without values."""
+"""A program whose launches are compiled and not executed, so that it must not need values."""
 
 from __future__ import annotations
 

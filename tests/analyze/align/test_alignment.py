@@ -26,7 +26,7 @@ from tracing.model import Digest, TensorMeta
         ("abc", "", (3, 0)),
     ],
 )
-def test_the_shortest_way_back_leaves_out_the_fewest(a: str, b: str, left_out: tuple[int, int]) -> None:
+def test_the_shortest_alignment_skips_the_fewest_launches(a: str, b: str, left_out: tuple[int, int]) -> None:
     assert way_back(a, b) == left_out
 
 
@@ -35,6 +35,7 @@ class Launch(NamedTuple):
     kernel: str
     value: int = 0  # what it reads and writes
     queue: tuple[int, int] = (0, 0)
+    place: str = ""  # in the program
 
     @property
     def index(self) -> int:  # type: ignore[override]
@@ -68,9 +69,24 @@ class Asked:
     def common(self, a: Launch, b: Launch) -> int:
         return 0
 
+    def context(self, a: Launch, b: Launch) -> int:
+        return int(a.place == b.place)
 
-def aligned(a: list[Launch], b: list[Launch], window: int = 64) -> list[AlignedPair[Launch]]:
-    return list(Alignment(iter(a), iter(b), Asked(), window=window))
+
+class Consequences(Asked):
+    """Inputs that differ follow from what is reported already; `place` says with which arguments."""
+
+    def exact(self, launch: Launch, side: int) -> str:
+        return launch.kernel + launch.place
+
+    def permuted(self, a: Launch, b: Launch) -> bool:
+        return False
+
+
+def aligned(
+    a: list[Launch], b: list[Launch], window: int = 64, ask: Asked | None = None
+) -> list[AlignedPair[Launch]]:
+    return list(Alignment(iter(a), iter(b), ask or Asked(), window=window))
 
 
 def text(pairs: list[AlignedPair[Launch]]) -> list[str]:
@@ -97,7 +113,7 @@ def test_one_launch_left_out_costs_one_launch(names: list[str], where: int) -> N
 
 
 @given(st.permutations("abcdef"))
-def test_launches_that_changed_places_are_partners(names: list[str]) -> None:
+def test_reordered_launches_are_partners(names: list[str]) -> None:
     pairs = aligned(launches("xyabcdefzw"), launches("xy" + "".join(names) + "zw"))
 
     assert all(one and other and one.kernel == other.kernel for one, other, _ in pairs)
@@ -119,7 +135,7 @@ def test_a_launch_inserted_among_others_of_its_kernel_is_known_by_its_bits() -> 
     assert text(aligned(launches("kkk", "123"), launches("kkkk", "9123"))) == ["-0", "01", "12", "23"]
 
 
-def test_a_launch_that_differs_among_others_of_its_kernel_stays_in_its_place() -> None:
+def test_a_launch_that_differs_among_others_of_its_kernel_keeps_its_position() -> None:
     assert text(aligned(launches("kkkkk", "11111"), launches("kkkkk", "11911"))) == [
         "00",
         "11",
@@ -129,14 +145,70 @@ def test_a_launch_that_differs_among_others_of_its_kernel_stays_in_its_place() -
     ]
 
 
-def test_threads_are_known_by_what_they_launch_first() -> None:
+def places(launches: list[Launch], names: str) -> list[Launch]:
+    return [one._replace(place=name) for one, name in zip(launches, names, strict=True)]
+
+
+def test_launches_with_as_much_in_common_are_known_by_where_they_stand_in_the_program() -> None:
+    a, b = places(launches("kkz", "123"), "xyz"), places(launches("kz", "93"), "yz")
+
+    assert text(aligned(a, b)) == ["0-", "10", "21"]
+
+
+def test_launches_with_as_much_in_common_stay_in_order() -> None:
+    a, b = places(launches("kkz", "123"), "xyz"), places(launches("kkz", "893"), "yxz")
+
+    assert text(aligned(a, b)) == ["00", "11", "22"]
+
+
+class Following(Asked):
+    """Differences of launches follow from others; a launch is like those at the same position."""
+
+    def permuted(self, a: Launch, b: Launch) -> bool:
+        return False
+
+    def exact(self, launch: Launch, side: int) -> str:
+        return launch.kernel + launch.place
+
+
+def test_a_launch_that_waits_is_paired_before_a_later_one_of_its_kernel() -> None:
+    a, b = launches("bkk", "123"), launches("kbk", "213")
+
+    assert sorted(text(list(Alignment(iter(a), iter(b), Following())))) == ["01", "10", "22"]
+
+
+def test_threads_are_paired_by_the_arguments_of_their_first_launch() -> None:
+    a = [Launch(0, "k", 1, (0, 1), "x"), Launch(1, "k", 2, (0, 2), "x")]
+    b = [
+        Launch(0, "k", 9, (0, 1), "y"),
+        Launch(1, "k", 7, (0, 2), "x"),
+        Launch(2, "k", 8, (0, 3), "x"),
+    ]
+
+    assert sorted(text(list(Alignment(iter(a), iter(b), Following())))) == ["-0", "01", "12"]
+
+
+def test_threads_are_paired_by_their_first_launch() -> None:
     a = [Launch(0, "k", 1, (0, 0)), Launch(1, "k", 2, (0, 1))]
     b = [Launch(0, "k", 2, (0, 0)), Launch(1, "k", 1, (0, 1))]
 
     assert sorted(text(aligned(a, b))) == ["01", "10"]
 
 
-def test_of_two_ways_back_the_one_that_agrees_for_longer_is_taken() -> None:
+def test_a_launch_that_waits_is_the_partner_of_a_later_one_although_a_nearer_one_would_do() -> None:
+    pairs = aligned(launches("zkk", "123"), launches("kzk", "213"), ask=Consequences())
+
+    assert sorted(text(pairs)) == ["01", "10", "22"]
+
+
+def test_threads_are_paired_by_the_arguments_of_their_launches_and_in_order() -> None:
+    a = [Launch(n, "k", n, (0, n), "y") for n in (1, 2)]
+    b = [Launch(n, "k", 9, (0, n), "xyy"[n - 1]) for n in (1, 2, 3)]
+
+    assert sorted(text(aligned(a, b, ask=Consequences()))) == ["-1", "12", "23"]
+
+
+def test_of_two_shortest_alignments_the_one_with_the_longer_match_is_chosen() -> None:
     assert way_back("bhbhbhdbce", "hbhbhdbce") == (1, 0)
 
 
@@ -179,7 +251,7 @@ def test_memory_that_differs_as_it_did_before_was_left_untouched() -> None:
     assert blame(pair(*before), pair(*after)) == "untouched"
 
 
-def test_of_memory_that_differed_and_was_changed_nobody_knows_how_much_was_written() -> None:
+def test_a_change_of_memory_that_differed_before_writes_an_unknown_part() -> None:
     before = garbage(0), garbage(1)
     after = [one.clone() for one in before]
     for one in after:

@@ -1,4 +1,4 @@
-"""The search over one layer, and over the passes of a pipeline."""
+"""The search over one layer of a compilation, and the cache of its builds and judgements."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from tracing.analyze.bisect.search import (
     Layer,
     Step,
     Undecided,
+    answer_of,
     first_bad,
 )
 
@@ -34,17 +35,18 @@ def row(count: int, verdict: Callable[[int], str]) -> Layer:
 
 
 @given(st.integers(8, 200).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n - 1))))
-def test_the_step_that_turns_good_into_bad_is_found_in_twice_the_logarithm_of_probes(
+def test_the_first_bad_step_takes_at_most_twice_the_logarithm_of_probes(
     at: tuple[int, int],
 ) -> None:
     count, culprit = at
 
     tried: list[int] = []
 
-    found = first_bad(row(count, lambda on: tried.append(on) or ("bad" if on > culprit else "good")))
+    search = first_bad(row(count, lambda on: tried.append(on) or ("bad" if on > culprit else "good")))
+    result = answer_of(search)
 
-    assert isinstance(found, FirstBad)
-    assert found.step.index == 10 * culprit
+    assert isinstance(result, FirstBad)
+    assert result.step.index == 10 * culprit
     assert len(tried) - 2 <= 2 + ceil(log2(count)) <= 2 * log2(count)  # two to confirm it
 
 
@@ -55,35 +57,36 @@ def test_with_probes_that_cannot_be_judged_the_answer_is_right_or_none(
     culprit = data.draw(st.integers(0, count - 1))
     unknown = data.draw(st.sets(st.integers(1, count - 1)))
 
-    found = first_bad(row(count, lambda on: "skip" if on in unknown else "bad" if on > culprit else "good"))
+    search = first_bad(row(count, lambda on: "skip" if on in unknown else "bad" if on > culprit else "good"))
+    result = answer_of(search)
 
-    if isinstance(found, FirstBad):
-        assert found.step.name == f"pass-{culprit}"
+    if isinstance(result, FirstBad):
+        assert result.step.name == f"pass-{culprit}"
     else:
         assert unknown & {culprit, culprit + 1}
-        assert f"pass-{culprit}" in {one.step.name for one in found.suspects}
+        assert f"pass-{culprit}" in {one.step.name for one in result.suspects}
 
 
 def test_a_layer_that_is_bad_with_all_steps_off_is_not_to_blame() -> None:
-    found = first_bad(row(8, lambda on: "bad"))
+    result = answer_of(first_bad(row(8, lambda on: "bad")))
 
-    assert isinstance(found, Undecided)
-    assert (found.because, found.ruled_out) == ("no pass is bad as well (0 on)", True)
+    assert isinstance(result, Undecided)
+    assert (result.because, result.ruled_out) == ("no pass is bad as well (0 on)", True)
 
 
 def test_a_layer_that_is_good_with_all_steps_on_is_not_searched() -> None:
-    found = first_bad(row(8, lambda on: "good"))
+    result = answer_of(first_bad(row(8, lambda on: "good")))
 
-    assert isinstance(found, Undecided)
-    assert found.because == "the build with every step is good (8 on), so nothing is to be found in it"
+    assert isinstance(result, Undecided)
+    assert result.because == "the build with every step is good (8 on), so nothing is to be found in it"
 
 
-def test_a_layer_that_cannot_be_judged_with_all_steps_off_says_what_was_said() -> None:
-    found = first_bad(row(8, lambda on: "skip" if on == 0 else "bad"))
+def test_a_layer_that_cannot_be_judged_with_all_steps_off_reports_the_judges_reason() -> None:
+    result = answer_of(first_bad(row(8, lambda on: "skip" if on == 0 else "bad")))
 
-    assert isinstance(found, Undecided)
-    assert found.because == "no pass cannot be judged (0 on), so no build is known to be good"
-    assert not found.ruled_out
+    assert isinstance(result, Undecided)
+    assert result.because == "no pass cannot be judged (0 on), so no build is known to be good"
+    assert not result.ruled_out
 
 
 def test_a_judge_that_contradicts_itself_gets_no_answer() -> None:
@@ -94,16 +97,16 @@ def test_a_judge_that_contradicts_itself_gets_no_answer() -> None:
         return "bad" if on > 4 and asked.count(on) == 1 else "good"
 
     with pytest.raises(Contradiction, match="asked once more, the build without"):
-        first_bad(row(8, moody))
+        answer_of(first_bad(row(8, moody)))
 
 
 def test_a_step_without_whose_name_the_result_is_bad_as_well_is_no_answer() -> None:
     layer = replace(row(8, lambda on: "bad" if on > 3 else "good"), without=lambda name: Judgement("bad"))
 
-    found = first_bad(layer)
+    result = answer_of(first_bad(layer))
 
-    assert isinstance(found, Undecided)
-    assert [one.step.name for one in found.suspects] == ["pass-3"]
+    assert isinstance(result, Undecided)
+    assert [one.step.name for one in result.suspects] == ["pass-3"]
 
 
 def test_two_builds_with_the_same_artefact_are_judged_once(tmp_path: Path) -> None:
@@ -116,7 +119,7 @@ def test_two_builds_with_the_same_artefact_are_judged_once(tmp_path: Path) -> No
     assert (probes.built, probes.judged) == (2, 1)
 
 
-def test_what_was_built_and_judged_is_known_to_the_next_search(tmp_path: Path) -> None:
+def test_builds_and_judgements_are_cached_for_the_next_search(tmp_path: Path) -> None:
     first, second = (Probes(tmp_path, CommandJudge(["true", "{ptx}"], ["ptx"], 20)) for _ in range(2))
     first.judgement(made(first, ["x"], {"ptx": "ret;"}))
 
@@ -124,7 +127,7 @@ def test_what_was_built_and_judged_is_known_to_the_next_search(tmp_path: Path) -
     assert (second.built, second.judged) == (0, 0)
 
 
-def test_another_command_judges_again(tmp_path: Path) -> None:
+def test_a_different_command_ignores_cached_judgements(tmp_path: Path) -> None:
     first, second = (
         Probes(tmp_path, CommandJudge([word, "{ptx}"], ["ptx"], 20)) for word in ("true", "false")
     )
@@ -133,7 +136,7 @@ def test_another_command_judges_again(tmp_path: Path) -> None:
     assert second.judgement(made(second, ["x"], {"ptx": "ret;"})).verdict == "bad"
 
 
-def test_a_script_that_changed_judges_again(tmp_path: Path) -> None:
+def test_a_script_that_changed_ignores_cached_judgements(tmp_path: Path) -> None:
     script, verdicts = tmp_path / "check.sh", []
     for line in ("exit 0", "exit 1"):
         script.write_text(line)
@@ -143,7 +146,7 @@ def test_a_script_that_changed_judges_again(tmp_path: Path) -> None:
     assert verdicts == ["good", "bad"]
 
 
-def test_a_failed_build_cannot_be_told_and_keeps_its_reason(tmp_path: Path) -> None:
+def test_a_failed_build_is_skipped_and_its_reason_is_cached(tmp_path: Path) -> None:
     probes = Probes(tmp_path, CommandJudge(["true", "{ptx}"], ["ptx"], 20))
     for _ in range(2):
         build = probes.build(["x"], lambda: Compiled({}, "pass 7 aborted"))
@@ -152,7 +155,7 @@ def test_a_failed_build_cannot_be_told_and_keeps_its_reason(tmp_path: Path) -> N
     assert probes.built == 1
 
 
-def test_a_build_that_ran_out_of_time_is_tried_again(tmp_path: Path) -> None:
+def test_a_build_that_timed_out_is_not_cached(tmp_path: Path) -> None:
     probes = Probes(tmp_path, CommandJudge(["true", "{ptx}"], ["ptx"], 20))
     for _ in range(2):
         build = probes.build(["x"], lambda: Compiled({}, "too slow", final=False))
@@ -161,7 +164,7 @@ def test_a_build_that_ran_out_of_time_is_tried_again(tmp_path: Path) -> None:
     assert probes.built == 2
 
 
-def test_a_build_by_another_compiler_is_built(tmp_path: Path) -> None:
+def test_a_build_of_another_compiler_is_not_reused(tmp_path: Path) -> None:
     judge = CommandJudge(["true", "{ptx}"], ["ptx"], 20)
     for compiler in ("mended", "faulty"):
         probes = Probes(tmp_path, judge, [compiler])
@@ -170,7 +173,7 @@ def test_a_build_by_another_compiler_is_built(tmp_path: Path) -> None:
     assert (build.folder / "kernel.ptx").read_text() == "faulty"
 
 
-def test_what_is_asked_again_is_built_and_judged_anew_and_more_than_once(tmp_path: Path) -> None:
+def test_a_confirmation_builds_anew_and_judges_several_times(tmp_path: Path) -> None:
     probes = Probes(tmp_path, CommandJudge(["true", "{ptx}"], ["ptx"], 20))
     for _ in range(2):
         build = probes.build(["x"], lambda: Compiled({"ptx": "ret;"}), again=True)
@@ -179,22 +182,22 @@ def test_what_is_asked_again_is_built_and_judged_anew_and_more_than_once(tmp_pat
     assert (probes.built, probes.judged) == (2, 6)
 
 
-def test_a_judge_that_says_two_things_of_one_build_is_not_believed(tmp_path: Path) -> None:
+def test_contradicting_judgements_of_one_build_are_skipped(tmp_path: Path) -> None:
     script = (
         f"test $(wc -l < {tmp_path}/log) -ne 2; status=$?; echo >> {tmp_path}/log; exit $status # {{ptx}}"
     )
     (tmp_path / "log").touch()
     probes = Probes(tmp_path, CommandJudge(["sh", "-c", script], ["ptx"], 20))
 
-    found = probes.judgement(made(probes, ["x"], {"ptx": "ret;"}), again=True)
+    judgement = probes.judgement(made(probes, ["x"], {"ptx": "ret;"}), again=True)
 
-    assert (found.verdict, found.detail) == (
+    assert (judgement.verdict, judgement.detail) == (
         "skip",
         "the judge said good 2 times and bad 1 times of one build",
     )
 
 
-def test_what_was_forgotten_is_built_and_judged(tmp_path: Path) -> None:
+def test_a_cleared_cache_builds_and_judges_anew(tmp_path: Path) -> None:
     probes = Probes(tmp_path, CommandJudge(["true", "{ptx}"], ["ptx"], 20))
     for _ in range(2):
         probes.judgement(made(probes, ["x"], {"ptx": "ret;"}))

@@ -1,4 +1,4 @@
-"""Which earlier pass provokes a death, with compiles that are made up."""
+"""The search for the earlier pass that provokes a crash, with hand-made compiles."""
 
 from __future__ import annotations
 
@@ -7,33 +7,32 @@ from collections import Counter
 import pytest
 
 from tracing.analyze.bisect.crash import CrashBuilds, Died, Provoked, provoking, provoking_in_llvm
+from tracing.analyze.bisect.layers import LLVM
 from tracing.analyze.bisect.leave_out import Instance
-from tracing.analyze.bisect.search import FirstBad, Undecided, Verdict
+from tracing.analyze.bisect.search import BuildTried, Step, Verdict
 from tracing.analyze.bisect.search_events import Searching
 
 PASSES = [Instance(index, name, changed=True) for index, name in enumerate(("inline", "coalesce", "cse"))]
 
 
 def test_the_pass_without_which_the_compile_survives_is_named() -> None:
-    tried = []
     builds = CrashBuilds(lambda dropped, _: None if 1 in dropped else Died(True, "assertion"), 1)
 
-    seen = list(provoking(PASSES, builds, lambda: tried.append(None)))
+    seen = list(provoking(PASSES, builds))
 
-    assert isinstance(seen[-1], Provoked) and isinstance(seen[-1].answer, FirstBad)
-    assert seen[-1].answer.step.name == "coalesce"
-    assert [one.most for one in seen if isinstance(one, Searching)] == [len(tried)] == [3]
+    assert isinstance(seen[-1], Provoked) and seen[-1].step == Step(1, "coalesce")
+    tried = sum(isinstance(one, BuildTried) for one in seen)
+    assert [one.most for one in seen if isinstance(one, Searching)] == [tried] == [3]
 
 
-def test_a_death_that_comes_from_the_middle_alone_is_searched_from_the_source() -> None:
+def test_a_crash_that_behaves_differently_when_resumed_is_searched_from_the_source() -> None:
     def die(dropped: frozenset[int], from_source: bool) -> Died | None:
         return None if (2 if from_source else 1) in dropped else Died(True, "assertion")
 
-    seen = list(provoking(PASSES, CrashBuilds(die, 1), lambda: None))
+    seen = list(provoking(PASSES, CrashBuilds(die, 1)))
 
     assert sum(isinstance(one, Searching) for one in seen) == 2
-    assert isinstance(seen[-1], Provoked) and isinstance(seen[-1].answer, FirstBad)
-    assert seen[-1].answer.step.name == "cse"
+    assert isinstance(seen[-1], Provoked) and seen[-1].step == Step(2, "cse")
 
 
 def test_a_death_that_does_not_come_each_time_is_not_decided() -> None:
@@ -44,9 +43,10 @@ def test_a_death_that_does_not_come_each_time_is_not_decided() -> None:
         survives = 1 in dropped and (not from_source or calls[dropped] == 2)
         return None if survives else Died(True, "assertion")
 
-    *_, last = provoking(PASSES, CrashBuilds(die, 1), lambda: None)
+    *_, last = provoking(PASSES, CrashBuilds(die, 1))
 
-    assert isinstance(last, Provoked) and isinstance(last.answer, Undecided)
+    assert isinstance(last, Provoked) and last.step is None
+    assert last.because.startswith("it does not always die: ")
 
 
 @pytest.mark.parametrize(
@@ -61,4 +61,10 @@ def test_a_death_that_does_not_come_each_time_is_not_decided() -> None:
 def test_of_llvms_passes_the_one_at_the_border_is_named_or_the_reason(
     verdicts: list[Verdict], answer: int | str
 ) -> None:
-    assert provoking_in_llvm(3, lambda on: verdicts[on]) == answer
+    steps = [Step(number, "licm") for number in (10, 11, 12)]
+
+    *_, last = provoking_in_llvm(steps, lambda on: verdicts[on])
+
+    assert last == (
+        Provoked(LLVM, steps[answer]) if isinstance(answer, int) else Provoked(LLVM, None, answer)
+    )

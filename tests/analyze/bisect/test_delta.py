@@ -1,4 +1,4 @@
-"""Delta debugging: what is left passes, and nothing of it can be left out."""
+"""Delta debugging: the remaining subset passes the test, and no element of it can be left out."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ COUNTS = st.integers(1, 24)
 
 
 @given(COUNTS, st.data())
-def test_exactly_what_is_needed_is_left(count: int, data: st.DataObject) -> None:
+def test_exactly_the_needed_elements_remain(count: int, data: st.DataObject) -> None:
     needed = data.draw(st.sets(st.integers(0, count - 1), min_size=1))
 
     assert minimal(range(count), lambda chosen: needed <= set(chosen)) == sorted(needed)
@@ -42,7 +42,7 @@ def test_no_more_is_asked_than_was_promised(count: int, answers: object) -> None
     assert len(asked) <= most(count)
 
 
-def test_two_of_a_thousand_are_found_in_some_dozens_of_questions() -> None:
+def test_two_needed_elements_of_a_thousand_take_dozens_of_tests() -> None:
     asked = set()
 
     def passes(chosen: list[int]) -> bool:

@@ -1,4 +1,4 @@
-"""A command as a judge: what its exit status means, and what its words become."""
+"""A command as a judge: the meaning of its exit status, and the expansion of its placeholders."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def judge(*command: str) -> CommandJudge:
 def test_the_exit_status_means_what_it_means_to_git_bisect_run(
     status: int, verdict: str, tmp_path: Path
 ) -> None:
-    found = judge("sh", "-c", f"exit {status} # {{ptx}}")(tmp_path)
+    judgement = judge("sh", "-c", f"exit {status} # {{ptx}}")(tmp_path)
 
-    assert (found.verdict, found.detail) == (verdict, f"exit status {status}")
+    assert (judgement.verdict, judgement.detail) == (verdict, f"exit status {status}")
 
 
 @pytest.mark.parametrize("end", ["exit 128", "exit 255", "kill -9 $$"])
@@ -38,11 +38,11 @@ def test_a_status_of_128_or_more_ends_the_search(end: str, tmp_path: Path) -> No
 def test_a_command_that_takes_too_long_is_ended_with_all_that_it_started(tmp_path: Path) -> None:
     script = f"(sleep 1; touch {tmp_path}/late) & sleep 9 # {{ptx}}"
 
-    found = CommandJudge(["sh", "-c", script], STAGES, 0.3)(tmp_path)
+    judgement = CommandJudge(["sh", "-c", script], STAGES, 0.3)(tmp_path)
     time.sleep(1.2)
 
-    assert (found.verdict, found.final) == ("skip", False)
-    assert found.detail == "the command did not end within 0.3 s"
+    assert (judgement.verdict, judgement.final) == ("skip", False)
+    assert judgement.detail == "the command did not end within 0.3 s"
     assert not (tmp_path / "late").exists()
 
 
@@ -53,7 +53,7 @@ def test_a_command_that_reads_its_input_does_not_wait_for_it(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     "how", ["./{}", "sh {}", "sh -c ./{}", "sh -c 'sh {} {{ptx}}'", "env X=1 sh --posix {}"]
 )
-def test_a_judge_is_another_one_when_a_file_that_it_names_changes(
+def test_a_judge_has_a_new_identity_if_a_file_that_it_names_changes(
     how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -66,7 +66,7 @@ def test_a_judge_is_another_one_when_a_file_that_it_names_changes(
     assert len(keys) == 2
 
 
-def test_a_judge_is_another_one_when_the_program_that_it_runs_changes(
+def test_a_judge_has_a_new_identity_if_its_program_changes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
@@ -90,7 +90,7 @@ def test_ir_between_passes_is_given_with_its_language(tmp_path: Path) -> None:
     assert judge("check", "{ptx}").languages == judge("check", "{ttir}", "{ttgir}").languages == []
 
 
-def test_ir_between_passes_stands_alone() -> None:
+def test_ir_cannot_be_combined_with_other_placeholders() -> None:
     with pytest.raises(
         Problem, match=r"\{ir\} is all that there is to be judged, next to it there is no \{ptx\}"
     ):
@@ -115,12 +115,12 @@ def test_a_judge_needs_the_artefacts_that_its_command_names() -> None:
 
 
 def test_the_last_line_that_a_command_prints_is_its_reason(tmp_path: Path) -> None:
-    found = judge("sh", "-c", "echo first; echo row 3 differs >&2; exit 1 # {ptx}")(tmp_path)
+    judgement = judge("sh", "-c", "echo first; echo row 3 differs >&2; exit 1 # {ptx}")(tmp_path)
 
-    assert found.detail == "exit status 1: row 3 differs"
+    assert judgement.detail == "exit status 1: row 3 differs"
 
 
-def test_a_command_that_names_no_artefact_is_refused_with_those_there_are() -> None:
+def test_a_command_that_names_no_artefact_is_refused_with_the_available_ones() -> None:
     with pytest.raises(Problem, match="names none of the kernel's artefacts") as refused:
         judge("python", "check.py")
 

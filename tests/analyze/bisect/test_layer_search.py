@@ -1,4 +1,4 @@
-"""The search over the layers of a compilation: its events, with a compiler and a judge that are made up."""
+"""The events of the search over the layers of a compilation, with a hand-made compiler and judge."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def events(
         Snapshot(MLIR, Step(at - 1, "source" if at == 0 else PASSES[at - 1]), "ttgir", " ".join(PASSES[:at]))
         for at in range(len(PASSES) + 1)
     ]
-    snapshots = SnapshotSearch(probes, languages, mlir, None, lambda: None)
+    snapshots = SnapshotSearch(probes, languages, mlir, None)
     search = LayerSearch(bisection, snapshots, lambda: meaning or Meaning(), ["ttir", "ttgir", "llir", "ptx"])
     return list(search.events())
 

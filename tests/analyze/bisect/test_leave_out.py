@@ -1,4 +1,4 @@
-"""The search over a pipeline: a compiler is made up, and one of its passes has a fault."""
+"""The search that leaves out passes of a pipeline, on a hand-made compiler with one faulty pass."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tracing.analyze.bisect.leave_out import Instance, LeaveOut, droppable
-from tracing.analyze.bisect.search import Contradiction, FirstBad, Judgement, Undecided, Verdict
+from tracing.analyze.bisect.search import Contradiction, FirstBad, Judgement, Undecided, Verdict, answer_of
 
 NAMES = ("inline", "canonicalize", "cse", "coalesce", "pipeline", "convert", "lower")
 
@@ -59,8 +59,8 @@ class Compiler:
         return LeaveOut("MLIR passes", instances, self, self.judged(frozenset()))
 
 
-def found(compiler: Compiler) -> FirstBad | Undecided:
-    return compiler.search().search()
+def searched(compiler: Compiler) -> FirstBad | Undecided:
+    return answer_of(compiler.search().search())
 
 
 def named(answer: FirstBad | Undecided) -> set[str]:
@@ -74,7 +74,7 @@ PASSES = st.lists(st.sampled_from(NAMES), min_size=1, max_size=12)
 
 
 @given(PASSES, st.data())
-def test_a_faulty_pass_that_can_be_left_out_is_named_whatever_makes_what_it_breaks(
+def test_a_faulty_pass_that_can_be_left_out_is_named_whichever_pass_makes_its_input(
     passes: list[str], data: st.DataObject
 ) -> None:
     faulty = data.draw(st.sampled_from(passes))
@@ -85,7 +85,7 @@ def test_a_faulty_pass_that_can_be_left_out_is_named_whatever_makes_what_it_brea
     if compiler.judged(frozenset()).verdict == "good":
         return
 
-    answer = found(compiler)
+    answer = searched(compiler)
 
     if isinstance(answer, FirstBad):
         assert answer.step.name == faulty
@@ -104,25 +104,25 @@ def test_a_faulty_pass_that_cannot_be_left_out_is_among_those_that_are_named(
     if compiler.judged(frozenset()).verdict == "good":
         return
 
-    assert faulty in named(found(compiler))
+    assert faulty in named(searched(compiler))
 
 
 def test_all_runs_of_a_pass_are_left_out_together_those_too_that_changed_nothing() -> None:
     compiler = Compiler(["inline", "cse", "cse", "lower", "cse"], "cse", "inline")
 
-    answer = found(compiler)
+    answer = searched(compiler)
 
     assert isinstance(answer, FirstBad)
     assert (answer.step.name, answer.step.index) == ("cse", 1)
     assert frozenset({1, 2, 4}) in compiler.asked
 
 
-def test_what_the_faulty_pass_builds_on_is_named_with_it() -> None:
+def test_passes_that_the_faulty_pass_needs_are_named_with_it() -> None:
     compiler = Compiler(
         ["inline", "coalesce", "pipeline", "lower"], "pipeline", "coalesce", frozenset({"lower"})
     )
 
-    answer = found(compiler)
+    answer = searched(compiler)
 
     assert isinstance(answer, FirstBad)
     assert answer.step.name == "pipeline"
@@ -133,7 +133,7 @@ def test_what_the_faulty_pass_builds_on_is_named_with_it() -> None:
 def test_a_mandatory_pass_is_a_suspect_and_passes_without_which_the_result_is_bad_are_not() -> None:
     compiler = Compiler(["inline", "coalesce", "lower"], "lower", mandatory=frozenset({"lower"}))
 
-    answer = found(compiler)
+    answer = searched(compiler)
 
     assert isinstance(answer, Undecided)
     assert [(one.step.name, one.why) for one in answer.suspects] == [
@@ -149,8 +149,8 @@ class BadInAnotherWay(Compiler):
         return Judgement("bad", "exit status 2") if {1} == dropped else answer
 
 
-def test_a_pass_without_which_the_result_is_bad_in_another_way_is_not_ruled_out() -> None:
-    answer = found(BadInAnotherWay(["inline", "cse", "lower"], "lower", mandatory=frozenset({"lower"})))
+def test_a_pass_without_which_the_result_is_bad_for_another_reason_is_not_ruled_out() -> None:
+    answer = searched(BadInAnotherWay(["inline", "cse", "lower"], "lower", mandatory=frozenset({"lower"})))
 
     assert named(answer) == {"cse", "lower"}
 
@@ -166,7 +166,9 @@ class Twice(Compiler):
 
 
 def test_two_passes_with_one_fault_are_both_suspects() -> None:
-    answer = found(Twice(["coalesce", "inline", "cse", "lower"], "coalesce", mandatory=frozenset({"lower"})))
+    answer = searched(
+        Twice(["coalesce", "inline", "cse", "lower"], "coalesce", mandatory=frozenset({"lower"}))
+    )
 
     assert isinstance(answer, Undecided)
     assert {"coalesce", "cse"} <= named(answer)
@@ -182,11 +184,11 @@ class Moody(Compiler):
 
 def test_an_answer_that_does_not_hold_when_it_is_built_from_the_source_is_none() -> None:
     with pytest.raises(Contradiction, match=r"the build without cse \(#1\) is bad"):
-        found(Moody(["inline", "cse", "lower"], "cse"))
+        searched(Moody(["inline", "cse", "lower"], "cse"))
 
 
 class Flaky(Compiler):
-    """Its judge is wrong in one of eight calls; what is asked again is asked three times, as by `Probes`."""
+    """A compiler whose judge is wrong in one of eight calls; asks three times to confirm, like `Probes`."""
 
     def seeded(self, seed: int) -> Flaky:
         self.random, self.known = random.Random(seed), dict[frozenset[int], Judgement]()
@@ -213,7 +215,7 @@ def test_a_judge_that_is_wrong_in_one_of_eight_calls_gives_no_wrong_answer() -> 
     for seed in range(300):
         compiler = Flaky(passes, "pass-7", mandatory=frozenset({"lower"})).seeded(seed)
         with suppress(Contradiction):
-            answer = compiler.search().search()
+            answer = answer_of(compiler.search().search())
             named += [answer.step.name] if isinstance(answer, FirstBad) else []
 
     assert len(named) > 30
@@ -221,7 +223,7 @@ def test_a_judge_that_is_wrong_in_one_of_eight_calls_gives_no_wrong_answer() -> 
 
 
 @given(st.lists(st.booleans(), max_size=30))
-def test_what_can_be_left_out_together_is_found(needed: list[bool]) -> None:
+def test_exactly_the_unneeded_passes_are_left_out(needed: list[bool]) -> None:
     dropped = droppable(
         range(len(needed)), lambda dropped: "no" if any(needed[step] for step in dropped) else ""
     )

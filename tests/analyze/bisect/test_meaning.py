@@ -1,4 +1,4 @@
-"""IR executed on made-up memory: a pass leaves its meaning as it is, and a fault does not."""
+"""IR executed on generated memory: no pass changes the results, and a fault does."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ KERNELS = [
 def texts(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], list[str]]:
     """Of each kernel every IR up to LLVM's dialect, in generic form."""
     run = recorded_passes(tmp_path_factory.mktemp("runs"), *KERNELS)
-    found = {}
+    by_kernel = {}
     for kernel, compilation in zip(KERNELS, run.records(Compilation), strict=True):
         passes = [one for one in passes_of(run, compilation) if one.stage in ("ttir", "ttgir")]
         blobs = dict.fromkeys(blob for one in passes for blob in (one.before, one.after or ""))
-        found[kernel] = generic_texts([run.text(blob) for blob in blobs], seconds=60)
-    return found
+        by_kernel[kernel] = generic_texts([run.text(blob) for blob in blobs], seconds=60)
+    return by_kernel
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids="-".join)
@@ -50,7 +50,7 @@ FAULTS = {
     "a minimum": ("softmax", '"arith.maxnumf"', '"arith.minnumf"'),
     "one element too many": ("softmax", "<{predicate = 2 : i64}>", "<{predicate = 3 : i64}>"),
     "another constant": ("softmax", "0xFF800000", "0.000000e+00"),
-    "operands in other places": ("softmax", r'"arith.subf"\((%\d+), (%\d+)\)', r'"arith.subf"(\2, \1)'),
+    "operands swapped": ("softmax", r'"arith.subf"\((%\d+), (%\d+)\)', r'"arith.subf"(\2, \1)'),
     "another axis": ("matmul", r'get_program_id"\(\) <\{axis = 0', 'get_program_id"() <{axis = 1'),
     "a wait that is too short": ("matmul", r"<\{num = 2 : i32\}>", "<{num = 3 : i32}>"),
     "a step that is too long": ("matmul", "value = 32 : i32", "value = 64 : i32"),
@@ -58,33 +58,35 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_fault_is_found_where_it_begins(fault: str, texts: dict[tuple[str, str], list[str]]) -> None:
+def test_a_fault_is_located_in_the_first_faulty_ir(
+    fault: str, texts: dict[tuple[str, str], list[str]]
+) -> None:
     kernel, pattern, replacement = FAULTS[fault]
     row = texts[kernel, "sm_80"]
     first = next(at for at, text in enumerate(row) if re.search(pattern, text) and at > 2)
     faulty = [*row[:first], *(re.sub(pattern, replacement, text) for text in row[first:])]
 
-    found = first_change(len(faulty), faulty.__getitem__)
+    change = first_change(len(faulty), faulty.__getitem__)
 
-    assert isinstance(found, Change)
-    assert (found.before, found.after) == (first - 1, first)
-    assert re.fullmatch(r"argument \d \[-?\d+\] of launch \d is .*, and was.*", found.what)
+    assert isinstance(change, Change)
+    assert (change.before, change.after) == (first - 1, first)
+    assert re.fullmatch(r"argument \d \[-?\d+\] of launch \d is .*, and was.*", change.what)
 
 
-def test_where_some_ir_cannot_be_executed_the_place_is_as_narrow_as_it_can_be(
+def test_a_fault_next_to_ir_that_cannot_be_executed_is_located_as_narrowly_as_possible(
     texts: dict[tuple[str, str], list[str]],
 ) -> None:
     row = texts["softmax", "sm_80"]
     strange = row[4].replace('"math.exp"', '"math.unheard_of"')
     faulty = [*row[:4], strange, *(text.replace("maxnumf", "minnumf") for text in row[5:])]
 
-    found = first_change(len(faulty), faulty.__getitem__)
+    change = first_change(len(faulty), faulty.__getitem__)
 
-    assert isinstance(found, Change)
-    assert (found.before, found.after) == (3, 5)
+    assert isinstance(change, Change)
+    assert (change.before, change.after) == (3, 5)
 
 
-def test_what_is_not_known_is_not_guessed(texts: dict[tuple[str, str], list[str]]) -> None:
+def test_an_unknown_operation_is_not_executed(texts: dict[tuple[str, str], list[str]]) -> None:
     with pytest.raises(Unknown, match=r"math\.unheard_of"):
         meaning(texts["softmax", "sm_80"][0].replace('"math.exp"', '"math.unheard_of"'))
 

@@ -1,4 +1,4 @@
-"""A judge that is not always right, asked several times."""
+"""An unreliable judge, asked several times."""
 
 from __future__ import annotations
 
@@ -37,21 +37,21 @@ class Says:
         ),
     ],
 )
-def test_what_is_said_more_often_counts(said: str, verdict: str, detail: str, tmp_path: Path) -> None:
-    found = Repeated(Says(said.split()), 3)(tmp_path)  # type: ignore[arg-type]
+def test_the_majority_of_answers_counts(said: str, verdict: str, detail: str, tmp_path: Path) -> None:
+    judgement = Repeated(Says(said.split()), 3)(tmp_path)  # type: ignore[arg-type]
 
-    assert (found.verdict, found.detail) == (verdict, detail)
+    assert (judgement.verdict, judgement.detail) == (verdict, detail)
 
 
-def test_a_judge_that_is_asked_more_often_is_another_one() -> None:
+def test_a_judge_has_a_new_identity_if_it_is_asked_more_often() -> None:
     assert Repeated(Says([]), 3).key != Repeated(Says([]), 5).key
 
 
 def test_a_judge_that_never_contradicts_itself_is_trusted() -> None:
-    found = confidence([Votes(15, 0), Votes(0, 15)] * 6)
+    estimate = confidence([Votes(15, 0), Votes(0, 15)] * 6)
 
-    assert (found.against, found.calls) == (0, 180)
-    assert found.wrong < 1e-9
+    assert (estimate.against, estimate.calls) == (0, 180)
+    assert estimate.wrong < 1e-9
 
 
 def test_confidence_falls_with_contradictions_and_rises_with_calls() -> None:

@@ -1,10 +1,10 @@
-"""The one place where good IR turns bad, where a judge looks at each."""
+"""The border between good and bad IR, for a judge that reads each IR between passes."""
 
 from __future__ import annotations
 
 import pytest
 
-from tracing.analyze.bisect.search import Judgement, Step, Verdict
+from tracing.analyze.bisect.search import Judgement, Step, Verdict, answer_of
 from tracing.analyze.bisect.snapshots import FirstSeen, NotSeen, Seen, Snapshot, first_seen, looked_at
 
 VERDICTS: dict[str, Verdict] = {"g": "good", "b": "bad", "?": "skip"}
@@ -24,11 +24,11 @@ def seen(verdicts: str) -> list[Seen]:
 def test_the_border_between_good_and_bad_is_found(
     verdicts: str, border: tuple[int, int], between: int, odd: int
 ) -> None:
-    found = first_seen(seen(verdicts))
+    result = first_seen(seen(verdicts))
 
-    assert isinstance(found, FirstSeen)
-    assert (found.good.snapshot.step.index, found.bad.snapshot.step.index) == border
-    assert (len(found.between), len(found.odd)) == (between, odd)
+    assert isinstance(result, FirstSeen)
+    assert (result.good.snapshot.step.index, result.bad.snapshot.step.index) == border
+    assert (len(result.between), len(result.odd)) == (between, odd)
 
 
 @pytest.mark.parametrize(
@@ -41,11 +41,11 @@ def test_the_border_between_good_and_bad_is_found(
         ("??", "the judge says of no IR"),
     ],
 )
-def test_where_there_is_no_one_border_it_is_said(verdicts: str, because: str) -> None:
-    found = first_seen(seen(verdicts))
+def test_several_borders_between_good_and_bad_are_reported(verdicts: str, because: str) -> None:
+    result = first_seen(seen(verdicts))
 
-    assert isinstance(found, NotSeen)
-    assert because in found.because
+    assert isinstance(result, NotSeen)
+    assert because in result.because
 
 
 def test_equal_ir_is_judged_once() -> None:
@@ -57,5 +57,5 @@ def test_equal_ir_is_judged_once() -> None:
 
     row = [Snapshot("MLIR passes", Step(at, "cse"), "ttir", text) for at, text in enumerate("aabba")]
 
-    assert len(looked_at(row, judged, lambda: None)) == 3
+    assert len(answer_of(looked_at(row, judged))) == 3
     assert asked == ["a", "b", "a"]

@@ -1,4 +1,4 @@
-"""Who is accused by a divergence: a word, a name, the runs, and whether that is certain."""
+"""What a divergence accuses: its kind, name and runs, and whether the accusation is certain."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from tracing.analyze.compare.divergence import (
     Uninitialised,
     UnknownCause,
     Writer,
+    WrittenElsewhere,
 )
 from tracing.analyze.compare.kernel_code import CodeDifference
 from tracing.analyze.compare.signature_pair import SettingChange
@@ -44,7 +45,7 @@ def reader(kind: str, argument: str | None = "in_ptr", **more: object) -> Accuse
 
 
 @pytest.mark.parametrize(
-    ("found", "who"),
+    ("divergence", "who"),
     [
         (LaunchDiffers(PAIR, BLOCK, None, False, ()), reader("configuration", None)),
         (LaunchDiffers(PAIR, BLOCK, None, True, ()), reader("winner", None)),
@@ -64,8 +65,8 @@ def reader(kind: str, argument: str | None = "in_ptr", **more: object) -> Accuse
     ],
     ids=lambda one: getattr(one, "kind", ""),
 )
-def test_a_launch_is_accused_of_what_it_did(found: Divergence, who: Accused) -> None:
-    assert accused(found) == who
+def test_a_launch_is_accused_of_its_own_difference(divergence: Divergence, who: Accused) -> None:
+    assert accused(divergence) == who
 
 
 @pytest.mark.parametrize(
@@ -86,6 +87,7 @@ def test_a_launch_is_accused_of_what_it_did(found: Divergence, who: Accused) -> 
         (Host("b", WRITER, through=("aten::mm",)), Accused("host", "", None, 1, 2, "b", True, ("aten::mm",))),
         (Host("", None, proven=False), Accused("host", "", runs="ab", certain=False)),
         (OtherTensor("launch #1 writer", "launch #2 other"), reader("configuration")),
+        (WrittenElsewhere(WRITER, "b"), Accused("configuration", "writer", "out_ptr", 1, 2)),
         (StreamCause(WRITER), Accused("order", "writer", "out_ptr", 1, 2)),
         (Uninitialised(WRITER, through=("aten::mm",)), reader("uninitialised", through=("aten::mm",))),
         (Overrun(WRITER, "b"), Accused("out of bounds", "writer", "out_ptr", 1, 2, "b")),
@@ -93,5 +95,5 @@ def test_a_launch_is_accused_of_what_it_did(found: Divergence, who: Accused) -> 
     ],
     ids=lambda one: type(one).__name__,
 )
-def test_who_made_an_input_differ_is_accused_and_not_its_reader(cause: Cause, who: Accused) -> None:
+def test_the_cause_of_a_different_input_is_accused_and_not_its_reader(cause: Cause, who: Accused) -> None:
     assert accused(InputDiffers(PAIR, 0, cause)) == who

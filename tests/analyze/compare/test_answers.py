@@ -1,4 +1,4 @@
-"""What counts as a right answer of `tracing compare --json`, and what as a wrong one."""
+"""How an answer of `tracing compare --json` is judged right or wrong, given the truth."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_an_answer_is_judged_by_what_is_true(answer: Answer, truth: Truth, verdi
         (None, True, Verdict.ACCUSED),
     ],
 )
-def test_undecided_is_an_answer_where_the_truth_allows_it_and_a_command_decides(
+def test_undecided_is_right_if_the_truth_allows_it_and_a_command_decides(
     decides: str | None, allowed: bool, verdict: Verdict
 ) -> None:
     truth = Truth(accusations=(Accusation("host"),), undecided=allowed)

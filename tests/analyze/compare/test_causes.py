@@ -1,4 +1,4 @@
-"""Why a kernel read other bits: each cause, from memory, operators and accesses that are built by hand."""
+"""The cause of a different input, from hand-built memory, operators and accesses."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from tracing.analyze.compare.divergence import (
     Uninitialised,
     UnknownCause,
     Writer,
+    WrittenElsewhere,
     kind_of,
 )
 from tracing.analyze.compare.verdict import ComparisonVerdict
@@ -36,6 +37,7 @@ from tracing.model import (
     Record,
     Reread,
     Result,
+    Start,
     Storage,
     TensorMeta,
     TensorValue,
@@ -58,12 +60,12 @@ def compared(tmp_path: Path) -> Compare:
 
 @pytest.fixture
 def why(compared: Compare) -> Why:
-    """The cause of the one difference of two runs, an input."""
+    """The cause of the only difference between two runs: an input."""
 
     def cause(a: Side, b: Side) -> Cause:
-        (found,), _ = compared(a, b)
-        assert isinstance(found, InputDiffers)
-        return found.cause
+        (divergence,), _ = compared(a, b)
+        assert isinstance(divergence, InputDiffers)
+        return divergence.cause
 
     return cause
 
@@ -78,17 +80,17 @@ def reader(index: int, value: str, storage: int = X, result: str = "") -> Kernel
 
 
 def operators(*calls: tuple[str, Sequence[int], Sequence[int]], after: int = 1) -> Operators:
-    """Operators after so many launches: name, storages that it reads, and that it writes."""
-    found = Operators()
+    """Operators, each after a number of launches: name, storages read, storages written."""
+    operators = Operators()
     for name, reads, writes in calls:
-        found.call(after, name, reads, writes)
-    return found
+        operators.call(after, name, reads, writes)
+    return operators
 
 
 # ---- operators
 
 
-def test_an_operator_that_one_run_alone_calls_did_it(why: Why) -> None:
+def test_an_operator_that_only_one_run_calls_is_the_cause(why: Why) -> None:
     added = Operators().call(1, "aten::add_", [X], [X], arguments="1")
 
     cause = why(([writer(0), reader(1, "y")], []), ([writer(0), reader(1, "z")], added.records))
@@ -96,7 +98,7 @@ def test_an_operator_that_one_run_alone_calls_did_it(why: Why) -> None:
     assert cause == OperatorCause(("", "aten::add_"), ("", "1"), "b", proven=True)
 
 
-def test_operators_that_differ_are_both_named(why: Why) -> None:
+def test_two_different_operators_are_both_named(why: Why) -> None:
     a, b = (operators((name, [X], [X])).records for name in ("aten::mul_", "aten::add_"))
 
     cause = why(([writer(0), reader(1, "y")], a), ([writer(0), reader(1, "z")], b))
@@ -104,7 +106,7 @@ def test_operators_that_differ_are_both_named(why: Why) -> None:
     assert cause == OperatorCause(("aten::mul_", "aten::add_"), ("", ""), "ab", proven=True)
 
 
-def test_an_operator_that_both_runs_call_on_other_arguments_did_it(why: Why) -> None:
+def test_an_operator_that_both_runs_call_with_different_arguments_is_the_cause(why: Why) -> None:
     a, b = (Operators().call(1, "aten::add_", [X], [X], arguments=text).records for text in "12")
 
     cause = why(([writer(0), reader(1, "y")], a), ([writer(0), reader(1, "z")], b))
@@ -112,7 +114,9 @@ def test_an_operator_that_both_runs_call_on_other_arguments_did_it(why: Why) -> 
     assert cause == OperatorCause(("aten::add_",) * 2, ("1", "2"), "ab", proven=True)
 
 
-def test_an_operator_that_both_runs_call_on_equal_inputs_did_it_or_passed_it_on(why: Why) -> None:
+def test_an_operator_that_both_runs_call_on_equal_inputs_caused_or_propagated_the_difference(
+    why: Why,
+) -> None:
     mm = operators(("aten::mm", [Y], [X])).records
 
     cause = why(*(([writer(0, "y", Y), reader(1, value)], mm) for value in "yz"))
@@ -131,7 +135,7 @@ def test_digests_prove_that_an_operator_is_not_deterministic(why: Why) -> None:
     assert cause == OperatorCause(("aten::mm",) * 2, ("", ""), "ab", proven=True, not_deterministic=True)
 
 
-def test_what_an_operator_of_one_run_wrote_is_followed_through_those_that_passed_it_on(why: Why) -> None:
+def test_a_write_by_an_operator_of_one_run_is_followed_through_operators_that_propagate_it(why: Why) -> None:
     passing = ("aten::mm", [Y], [X]), ("aten::relu_", [X], [X])
     a, b = operators(*passing), operators(("aten::add_", [Y], [Y]), *passing)
 
@@ -144,27 +148,56 @@ def test_what_an_operator_of_one_run_wrote_is_followed_through_those_that_passed
     )
 
 
-def test_the_result_of_a_kernel_that_differs_follows_from_it_through_an_operator(compared: Compare) -> None:
+def test_a_kernels_different_result_explains_a_later_difference_through_an_operator(
+    compared: Compare,
+) -> None:
     mm = operators(("aten::mm", [Y], [X])).records
 
-    found, comparison = compared(*(([writer(0, value, Y), reader(1, value)], mm) for value in "yz"))
+    divergences, comparison = compared(*(([writer(0, value, Y), reader(1, value)], mm) for value in "yz"))
 
-    assert [kind_of(one) for one in found] == ["output"]
+    assert [kind_of(one) for one in divergences] == ["output"]
     assert comparison.notes.consequences == 1
 
 
-def test_an_operator_whose_operands_changed_places_is_the_same(compared: Compare) -> None:
+def test_an_operator_with_swapped_operands_is_the_same_operator(compared: Compare) -> None:
     a, b = (operators(("aten::add", pair, [X])).records for pair in ([Y, 6], [6, Y]))
 
-    found, comparison = compared(
+    divergences, comparison = compared(
         ([writer(0, "y", Y), reader(1, "y")], a), ([writer(0, "z", Y), reader(1, "z")], b)
     )
 
-    assert [kind_of(one) for one in found] == ["output"]
+    assert [kind_of(one) for one in divergences] == ["output"]
     assert comparison.notes.consequences == 1
 
 
-def test_an_operator_that_comes_after_the_reader_is_not_what_it_read(why: Why) -> None:
+def test_a_missing_launch_before_an_operator_and_a_launch_of_its_kernel_is_what_is_missing(
+    compared: Compare,
+) -> None:
+    def step(index: int, before: str, after: str) -> KernelLaunch:
+        return launch(index, arg("ptr", "in_out", before, after, storage=X), name="add")
+
+    a = [step(0, "x", "y"), step(1, "z", "w")], operators(("aten::add_", [X], [X]), after=1).records
+    b = [step(0, "v", "u")], operators(("aten::add_", [X], [X]), after=0).records
+
+    divergences, comparison = compared(a, b)
+
+    assert [(kind_of(one), one.pair.a and one.pair.a.index) for one in divergences] == [("missing", 0)]
+    assert comparison.notes.consequences == 1
+
+
+def test_an_operator_that_the_other_run_calls_later_is_reported_as_moved(compared: Compare) -> None:
+    def run(values: str, after: int) -> Side:
+        launches = [writer(0), reader(1, values[0]), reader(2, values[1])]
+        return launches, operators(("aten::add_", [X], [X]), after=after).records
+
+    divergences, _ = compared(run("yz", 2), run("zz", 1))
+
+    assert [one.cause for one in divergences if isinstance(one, InputDiffers)] == [
+        OperatorCause(("", "aten::add_"), ("", ""), "b", proven=True, elsewhere=True)
+    ]
+
+
+def test_an_operator_after_the_reader_cannot_be_the_cause(why: Why) -> None:
     late = operators(("aten::add_", [X], [X]), after=2).records
 
     cause = why(([writer(0), reader(1, "y")], []), ([writer(0), reader(1, "z")], late))
@@ -172,7 +205,7 @@ def test_an_operator_that_comes_after_the_reader_is_not_what_it_read(why: Why) -
     assert cause == Host("b", Writer(0, 0, "writer", "out_ptr"))
 
 
-def test_operators_that_write_constants_make_nothing_differ(why: Why) -> None:
+def test_operators_that_write_constants_cause_no_difference(why: Why) -> None:
     zeros = operators(("aten::zeros", [], [X]), after=0).records
 
     assert why(([reader(0, "y")], zeros), ([reader(0, "z")], zeros)) == Host("", None)
@@ -182,7 +215,7 @@ def test_operators_that_write_constants_make_nothing_differ(why: Why) -> None:
 
 
 @pytest.mark.parametrize(("read", "runs"), [("yz", "b"), ("zy", "a"), ("vz", "ab")])
-def test_memory_that_is_read_otherwise_than_it_was_left_was_changed_by_the_host(
+def test_memory_read_with_other_bits_than_its_last_writer_left_was_changed_by_the_host(
     read: str, runs: str, why: Why
 ) -> None:
     cause = why(*(([writer(0), reader(1, value)], []) for value in read))
@@ -190,11 +223,11 @@ def test_memory_that_is_read_otherwise_than_it_was_left_was_changed_by_the_host(
     assert cause == Host(runs, Writer(0, 0, "writer", "out_ptr"))  # type: ignore[arg-type]
 
 
-def test_memory_that_nobody_was_seen_to_write_may_come_from_the_host(why: Why) -> None:
+def test_memory_without_a_recorded_writer_may_come_from_the_host(why: Why) -> None:
     assert why(([reader(0, "y")], []), ([reader(0, "z")], [])) == Host("", None, proven=False)
 
 
-def test_what_the_host_may_have_changed_is_followed_through_an_operator(why: Why) -> None:
+def test_a_possible_change_by_the_host_is_followed_through_an_operator(why: Why) -> None:
     mm = operators(("aten::mm", [Y], [X]), after=0).records
 
     cause = why(([reader(0, "y")], mm), ([reader(0, "z")], mm))
@@ -203,7 +236,7 @@ def test_what_the_host_may_have_changed_is_followed_through_an_operator(why: Why
 
 
 def part(name: str, role: str, start: int, before: str, after: str | None = None) -> KernelArg:
-    """Two elements of the storage X, from one on."""
+    """Two adjacent elements of the storage X."""
     meta = TensorMeta((2,), (1,), "float32", "cpu", start)
     return KernelArg(name, role, meta, X, None, Digest(before), Digest(after or before))  # type: ignore[arg-type]
 
@@ -217,7 +250,7 @@ def test_slices_of_one_storage_have_their_own_writers(why: Why) -> None:
     assert why(run("y"), run("z")) == Host("b", Writer(0, 0, "first", "out_ptr"))
 
 
-def test_a_slice_that_an_operator_wrote_does_not_accuse_it_of_its_neighbour(why: Why) -> None:
+def test_an_operator_that_wrote_one_slice_is_not_accused_of_the_adjacent_slice(why: Why) -> None:
     half = TensorMeta((2,), (1,), "float32", "cpu", 2)
     filled = Operators().call(1, "aten::mul_", [], [X], meta=half).records
 
@@ -228,7 +261,7 @@ def test_a_slice_that_an_operator_wrote_does_not_accuse_it_of_its_neighbour(why:
     assert why(run("y"), run("z")) == Host("b", Writer(0, 0, "first", "out_ptr"))
 
 
-def test_another_view_of_what_was_left_is_known_by_reading_the_writers_view_once_more(why: Why) -> None:
+def test_a_different_view_of_a_written_buffer_is_compared_through_the_writers_own_view(why: Why) -> None:
     def run(left: str, value: str) -> Side:
         read = launch(1, part("in_ptr", "in", 0, value), name="reader")
         return [writer(0), read], [Reread(1, 0, 0, 0, digits(left))]
@@ -236,7 +269,7 @@ def test_another_view_of_what_was_left_is_known_by_reading_the_writers_view_once
     assert why(run("y", "y"), run("poked", "z")) == Host("b", Writer(0, 0, "writer", "out_ptr"))
 
 
-def test_what_was_left_undigested_cannot_be_decided(why: Why) -> None:
+def test_a_write_without_a_digest_cannot_be_decided(why: Why) -> None:
     (written,) = writer(0).args
     unread = msgspec.structs.replace(writer(0), args=(msgspec.structs.replace(written, after=None),))
 
@@ -245,10 +278,115 @@ def test_what_was_left_undigested_cannot_be_decided(why: Why) -> None:
     assert cause == UnknownCause("what launch #0 writer left was not digested")
 
 
+def test_an_operator_called_once_more_on_another_tensor_is_called_otherwise(why: Why) -> None:
+    clones = ("aten::clone", [4], [5]), ("aten::clone", [4], [6])
+    copy, other = ("aten::copy_", [5], [X]), ("aten::copy_", [6], [X])
+
+    cause = why(
+        ([reader(0, "y")], operators(*clones, copy, other, after=0).records),
+        ([reader(0, "z")], operators(*clones, copy, after=0).records),
+    )
+
+    assert isinstance(cause, OperatorCause)
+    assert cause.names == ("aten::copy_",) * 2
+    assert cause.given == ("call 2 of aten::clone", "call 1 of aten::clone")
+
+
+def test_a_launch_that_another_one_overwrote_in_only_one_run_changed_its_order(compared: Compare) -> None:
+    def run(names: str, value: str) -> Side:
+        scale = launch(0, part("out_ptr", "out", 2, "old", "s"), name="scale")
+        made = {"s": scale, "w": writer(0)}
+        launches = [msgspec.structs.replace(made[name], index=n) for n, name in enumerate(names)]
+        copied = operators(("aten::copy_", [X], [Y]), after=2).records
+        return [*launches, reader(2, value, Y)], copied
+
+    differences, _ = compared(run("sw", "one"), run("ws", "two"))
+
+    assert [kind_of(one) for one in differences] == ["order"]
+
+
+# ---- launches that wrote another tensor
+
+
+def test_a_launch_that_wrote_another_tensor_is_accused_and_not_who_reads_it(why: Why) -> None:
+    def run(value: str, storage: int) -> Side:
+        born = operators(("aten::zeros", [], [X]), ("aten::zeros", [], [Y]), after=0).records
+        return [writer(0, "y", storage), reader(1, value)], born
+
+    assert why(run("y", X), run("0", Y)) == WrittenElsewhere(Writer(0, 0, "writer", "out_ptr"), "a")
+
+
+def test_a_launch_that_wrote_another_slice_is_accused_and_not_who_reads_it(why: Why) -> None:
+    def run(value: str, start: int) -> Side:
+        born = operators(("aten::zeros", [], [X]), after=0).records
+        first = launch(0, part("out_ptr", "out", start, "old", "y"), name="writer")
+        return [first, launch(1, part("in_ptr", "in", 0, value), name="reader")], born
+
+    assert why(run("y", 0), run("0", 2)) == WrittenElsewhere(Writer(0, 0, "writer", "out_ptr"), "a")
+
+
+def test_who_reads_another_tensor_is_passed_another_one(why: Why) -> None:
+    def run(value: str, storage: int) -> Side:
+        born = operators(("aten::zeros", [], [X]), ("aten::zeros", [], [Y]), after=0).records
+        return [writer(0, "y", X), writer(1, "w", Y, "other"), reader(2, value, storage)], born
+
+    assert why(run("y", X), run("w", Y)) == OtherTensor("launch #0 writer", "launch #1 other")
+
+
+# ---- what the case began with
+
+
+def start(name: str, bits: str, storage: int) -> Start:
+    return Start(name, TensorValue(META, Digest(digits(bits)), {X: 4096, Y: 4112}[storage]))
+
+
+BEGIN = [Storage(X, 4096, 16), Storage(Y, 4112, 16), start("input 0", "x", X), start("input 1", "y", Y)]
+
+
+def test_an_input_of_the_case_that_is_read_instead_of_another_is_another_tensor(why: Why) -> None:
+    cause = why(([reader(0, "x", X)], BEGIN), ([reader(0, "y", Y)], BEGIN))
+
+    assert cause == OtherTensor("input 0", "input 1")
+
+
+def test_an_operator_that_is_called_on_another_input_of_the_case_is_called_otherwise(why: Why) -> None:
+    def run(value: str, read: int) -> Side:
+        return [reader(0, value, 9)], [*BEGIN, *operators(("aten::mm", [read], [9]), after=0).records]
+
+    cause = why(run("one", X), run("two", Y))
+
+    assert cause == OperatorCause(
+        ("aten::mm",) * 2, ("", ""), "ab", proven=True, given=("input 0", "input 1")
+    )
+
+
+def test_the_host_changed_what_is_read_otherwise_than_the_case_began_with_it(why: Why) -> None:
+    assert why(([reader(0, "x")], BEGIN), ([reader(0, "poked")], BEGIN)) == Host("b", None)
+
+
+def test_a_read_that_differs_from_the_start_of_the_case_is_not_proven_to_have_an_operator_as_cause(
+    compared: Compare,
+) -> None:
+    other = [*BEGIN[:2], start("input 0", "w", X)]
+
+    (divergence,), _ = compared(([reader(0, "x")], BEGIN), ([reader(0, "w")], other))
+
+    assert isinstance(divergence, InputDiffers) and not isinstance(
+        divergence.cause, OperatorCause | OtherTensor
+    )
+    assert not getattr(divergence.cause, "proven", False)
+
+
+def test_the_state_of_a_random_generator_does_not_explain_reused_memory(why: Why) -> None:
+    state = [*BEGIN[:2], start("torch's random generator", "x", X)]
+
+    assert why(([reader(0, "y")], state), ([reader(0, "z")], state)) == Host("", None, proven=False)
+
+
 # ---- the program, and streams
 
 
-def test_a_program_that_passes_another_tensor_is_said_to(why: Why) -> None:
+def test_a_program_that_passes_a_different_tensor_is_the_cause(why: Why) -> None:
     def run(value: str, storage: int) -> Side:
         return [writer(0), writer(1, "w", Y, "other"), reader(2, value, storage)], []
 
@@ -257,7 +395,7 @@ def test_a_program_that_passes_another_tensor_is_said_to(why: Why) -> None:
     assert cause == OtherTensor("launch #0 writer", "launch #1 other")
 
 
-def test_a_result_that_was_left_on_another_stream_may_come_too_late(why: Why) -> None:
+def test_a_result_written_on_another_stream_may_come_too_late(why: Why) -> None:
     def run(value: str) -> Side:
         return [msgspec.structs.replace(writer(0), stream=1), reader(1, value)], []
 
@@ -270,11 +408,11 @@ EMPTY = operators(("aten::empty", [], [X]), after=0).records
 EMPTY[0] = msgspec.structs.replace(EMPTY[0], allocates=True)
 
 
-def test_memory_that_was_allocated_and_not_written_is_uninitialised(why: Why) -> None:
+def test_allocated_but_unwritten_memory_is_uninitialised(why: Why) -> None:
     assert why(([reader(0, "one")], EMPTY), ([reader(0, "two")], EMPTY)) == Uninitialised(None)
 
 
-def test_memory_given_out_again_no_longer_holds_what_was_written_there(why: Why) -> None:
+def test_memory_that_was_reallocated_no_longer_holds_earlier_writes(why: Why) -> None:
     again = operators(("aten::empty", [], [X]))
     again.records[0] = EMPTY[0]
 
@@ -284,13 +422,13 @@ def test_memory_given_out_again_no_longer_holds_what_was_written_there(why: Why)
     assert why(run("one"), run("two")) == Uninitialised(None)
 
 
-def test_garbage_that_changes_no_result_is_no_difference(compared: Compare) -> None:
-    found, comparison = compared(*(([reader(0, value, result="y")], EMPTY) for value in ("one", "two")))
+def test_uninitialised_memory_that_changes_no_result_is_no_difference(compared: Compare) -> None:
+    divergences, comparison = compared(*(([reader(0, value, result="y")], EMPTY) for value in ("one", "two")))
 
-    assert (found, comparison.notes.uninitialised) == ([], 0)
+    assert (divergences, comparison.notes.uninitialised) == ([], 0)
 
 
-def test_garbage_that_an_operator_passed_on_leads_back_to_who_left_it(why: Why) -> None:
+def test_uninitialised_memory_that_an_operator_propagated_is_traced_to_the_allocation(why: Why) -> None:
     records = [*EMPTY, *operators(("aten::mm", [X], [Y]), after=0).records]
     records[2:] = [msgspec.structs.replace(one, id=1) for one in records[2:3]] + [
         msgspec.structs.replace(one, index=1, signature=1) for one in records[3:]
@@ -334,23 +472,25 @@ def test_elements_that_were_uninitialised_in_one_run_are_named_if_no_other_write
     assert cause == Uninitialised(None, elements=(2, 2))
 
 
-def test_what_a_launch_read_equally_is_no_difference_whatever_lay_next_to_it(compared: Compare) -> None:
+def test_equal_reads_are_no_difference_whatever_the_adjacent_memory_holds(compared: Compare) -> None:
     seen = Access(0, {0: digits("seen")}, {1: digits("left")})
 
-    found, _ = compared(*(([reader(0, value)], [seen]) for value in ("one", "two")))
+    divergences, _ = compared(*(([reader(0, value)], [seen]) for value in ("one", "two")))
 
-    assert found == []
+    assert divergences == []
 
 
 ADDRESSES = [Storage(X, 4096, 16), Storage(Y, 4112, 16)]
 
 
 def overrun(launch: int) -> OutOfBounds:
-    """`writer` stores four elements past the end of X, into Y."""
+    """`writer` stores four elements past the end of X, which hits Y."""
     return OutOfBounds(launch, "out_ptr", "store", 4, (0, 0, 0), 4112, 4128, 4, False, "k.py:3")
 
 
-def test_a_launch_that_overran_its_argument_in_one_run_is_named_by_those_who_read_it(why: Why) -> None:
+def test_a_launch_that_overran_its_argument_in_one_run_is_the_cause_for_the_overwritten_buffers_reader(
+    why: Why,
+) -> None:
     def run(value: str, *outside: OutOfBounds) -> Side:
         launches = [writer(0, "neighbour", Y, "neighbour"), writer(1), reader(2, value, Y)]
         return launches, [*ADDRESSES, *outside]
@@ -360,7 +500,7 @@ def test_a_launch_that_overran_its_argument_in_one_run_is_named_by_those_who_rea
     assert cause == Overrun(Writer(None, 1, "writer", "out_ptr"), "b")
 
 
-def test_a_launch_that_overran_its_argument_in_both_runs_is_named_too(why: Why) -> None:
+def test_a_launch_that_overran_its_argument_in_both_runs_is_the_cause_too(why: Why) -> None:
     def run(value: str) -> Side:
         launches = [writer(0, "neighbour", Y, "neighbour"), writer(1), reader(2, value, Y)]
         return launches, [*ADDRESSES, overrun(1)]
@@ -381,17 +521,17 @@ def result(bits: str, storage: int, **value: object) -> Result:
 def of_result(folder: Path, a: Side, b: Side) -> CauseAnswer:
     verdict = ComparisonVerdict.of(saved(folder / "a", *a), saved(folder / "b", *b), 64)
     assert list(verdict) == []
-    (found,) = verdict.results
-    return verdict.comparison.cause_of(found)
+    (divergence,) = verdict.results
+    return verdict.comparison.cause_of(divergence)
 
 
-def test_a_result_that_the_host_changed_after_the_last_launch_is_the_hosts(tmp_path: Path) -> None:
+def test_a_result_that_changed_after_the_last_launch_was_changed_by_the_host(tmp_path: Path) -> None:
     sides = (([writer(0)], [*ADDRESSES, result(bits, X)]) for bits in "yz")
 
     assert of_result(tmp_path, *sides) == Host("b", Writer(0, 0, "writer", "out_ptr"))
 
 
-def test_a_result_that_an_operator_of_one_run_wrote_last_is_the_operators(tmp_path: Path) -> None:
+def test_a_result_that_an_operator_of_one_run_wrote_last_was_caused_by_the_operator(tmp_path: Path) -> None:
     added = operators(("aten::add_", [X], [X])).records
     a = [writer(0)], [*ADDRESSES, result("y", X)]
     b = [writer(0)], [*ADDRESSES, *added, result("z", X)]
@@ -405,7 +545,7 @@ def test_a_result_with_elements_that_nobody_wrote_is_uninitialised(tmp_path: Pat
     assert of_result(tmp_path, *sides) == Uninitialised(None, (1, 3))
 
 
-def test_of_a_result_whose_address_is_not_known_nothing_is_said(tmp_path: Path) -> None:
+def test_a_result_with_an_unknown_address_has_no_known_cause(tmp_path: Path) -> None:
     sides = (([writer(0)], [*ADDRESSES, result(bits, X, address=0)]) for bits in "yz")
 
     assert of_result(tmp_path, *sides) is None

@@ -1,4 +1,4 @@
-"""`tracing compare --json`: its keys, as docs/compare.md has them, and what stands below them."""
+"""`tracing compare --json` prints exactly the keys that docs/compare.md documents, with the right values."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ Side = tuple[list[Any], list[Record]]
 
 
 def answered(folder: Path, a: Side, b: Side, *, ended: bool = True) -> Mapping[str, Any]:
-    """What is printed of two runs; its status is the exit status."""
+    """The JSON printed for two runs, whose `status` equals the exit status."""
     runs = (saved(folder / "a", *a, ended=ended), saved(folder / "b", *b, ended=ended))
     done = CliRunner().invoke(app, ["compare", *(str(run.path) for run in runs), "--json"])
     said: Mapping[str, Any] = json.loads(done.stdout)
@@ -49,7 +49,7 @@ def answered(folder: Path, a: Side, b: Side, *, ended: bool = True) -> Mapping[s
 
 
 def documented(title: str) -> set[str]:
-    """The keys in the table below a heading of the page."""
+    """The keys in the table after a heading of docs/compare.md."""
     table = PAGE.read_text().partition(f"{title}\n")[2].partition("|---|---|\n")[2].partition("\n\n")[0]
     return {key for line in table.splitlines() for key in re.findall(r"`(\w+)`", line.split("|")[1])}
 
@@ -61,7 +61,7 @@ def test_every_kind_of_accused_is_documented() -> None:
 
 
 def keys(said: Mapping[str, Any]) -> tuple[set[str], set[str], set[str]]:
-    """Those of the answer, of a divergence, and of the accused."""
+    """The keys of the answer, of its divergences, and of their accused."""
     first = said["divergences"][0]
     return set(said), set(first) - {"diff"}, set(first["accused"])
 
@@ -80,10 +80,10 @@ STARTS = (([], [*EMPTY, Start("input 0", TensorValue(META, Digest(digits(word)))
 def test_every_key_is_documented_and_every_documented_key_is_there(
     sides: tuple[Side, Side], ended: bool, tmp_path: Path
 ) -> None:
-    found = keys(answered(tmp_path, *sides, ended=ended))
+    printed = keys(answered(tmp_path, *sides, ended=ended))
 
     titles = ("## `--json`", "### A divergence", "### The accused")
-    assert found == tuple(documented(title) - {"diff"} for title in titles)
+    assert printed == tuple(documented(title) - {"diff"} for title in titles)
 
 
 def test_equal_runs_have_no_divergence(tmp_path: Path) -> None:
@@ -93,68 +93,72 @@ def test_equal_runs_have_no_divergence(tmp_path: Path) -> None:
 
 
 def test_a_divergence_names_launch_kernel_argument_and_who_is_accused(tmp_path: Path) -> None:
-    (found,) = answered(tmp_path, *DIFFERENT)["divergences"]
+    (divergence,) = answered(tmp_path, *DIFFERENT)["divergences"]
 
-    assert (found["kind"], found["launch"], found["kernel"]) == ("input", {"a": 1, "b": 1}, "reader")
-    assert (found["argument"], found["a"], found["b"]) == ("in_ptr", digits("y"), digits("z"))
+    assert (divergence["kind"], divergence["launch"], divergence["kernel"]) == (
+        "input",
+        {"a": 1, "b": 1},
+        "reader",
+    )
+    assert (divergence["argument"], divergence["a"], divergence["b"]) == ("in_ptr", digits("y"), digits("z"))
     accused = {"kind": "host", "name": "", "launch": {"a": 0, "b": 0}, "argument": None, "runs": "b"}
-    assert found["accused"] == {**accused, "certain": True, "through": [], "decides": None}
-    assert found["evidence"][0] == "launch #0 writer wrote it last, as out_ptr: equal bits"
-    assert found["next"] and all(one.startswith("tracing ") for one in found["next"])
+    assert divergence["accused"] == {**accused, "certain": True, "through": [], "decides": None}
+    assert divergence["evidence"][0] == "launch #0 writer wrote it last, as out_ptr: equal bits"
+    assert divergence["next"] and all(one.startswith("tracing ") for one in divergence["next"])
 
 
-def test_what_cannot_be_decided_comes_with_the_command_that_decides(tmp_path: Path) -> None:
+def test_an_undecided_divergence_names_the_command_that_decides_it(tmp_path: Path) -> None:
     mm = Operators().call(1, "aten::mm", [Y], [X]).records
 
-    (found,) = answered(tmp_path, *(([writer(0, "y", Y), reader(1, value)], mm) for value in "yz"))[
+    (divergence,) = answered(tmp_path, *(([writer(0, "y", Y), reader(1, value)], mm) for value in "yz"))[
         "divergences"
     ]
 
-    assert (found["accused"]["kind"], found["accused"]["certain"]) == ("operator", False)
-    assert "--operators digests" in found["accused"]["decides"]
+    assert (divergence["accused"]["kind"], divergence["accused"]["certain"]) == ("operator", False)
+    assert "--operators digests" in divergence["accused"]["decides"]
 
 
 def test_a_launch_of_one_run_has_no_number_in_the_other(tmp_path: Path) -> None:
-    (found,) = answered(tmp_path, ([writer(0)], []), ([writer(0), writer(1, "w", Y, "extra")], []))[
+    (divergence,) = answered(tmp_path, ([writer(0)], []), ([writer(0), writer(1, "w", Y, "extra")], []))[
         "divergences"
     ]
 
-    assert (found["kind"], found["launch"]) == ("end", {"a": None, "b": 1})
-    assert found["accused"]["launch"] == {"a": None, "b": 1}
+    assert (divergence["kind"], divergence["launch"]) == ("end", {"a": None, "b": 1})
+    assert divergence["accused"]["launch"] == {"a": None, "b": 1}
 
 
 def test_an_overrun_names_the_launch_that_stored_and_not_its_neighbour(tmp_path: Path) -> None:
     def run(value: str, *outside: Record) -> Side:
         return [writer(0, "n", Y, "neighbour"), writer(1), reader(2, value, Y)], [*ADDRESSES, *outside]
 
-    found = answered(tmp_path, run("n"), run("hit", overrun(1)))["divergences"][0]
+    divergence = answered(tmp_path, run("n"), run("hit", overrun(1)))["divergences"][0]
 
-    assert found["accused"]["kind"] == "out of bounds"
-    assert (found["accused"]["name"], found["accused"]["argument"]) == ("writer", "out_ptr")
+    assert divergence["accused"]["kind"] == "out of bounds"
+    assert (divergence["accused"]["name"], divergence["accused"]["argument"]) == ("writer", "out_ptr")
 
 
-def test_elements_of_small_tensors_stand_with_both_values(tmp_path: Path) -> None:
+def test_differing_elements_of_small_tensors_have_both_values(tmp_path: Path) -> None:
     def run(value: str, *elements: float) -> Side:
         return [writer(0), reader(1, value)], [Values(1, 0, "before", elements)]
 
-    (found,) = answered(tmp_path, run("y", 1.0, 2.0), run("z", 1.0, 3.0))["divergences"]
+    (divergence,) = answered(tmp_path, run("y", 1.0, 2.0), run("z", 1.0, 3.0))["divergences"]
 
-    assert found["values"] == [[1, 2.0, 3.0]]
+    assert divergence["values"] == [[1, 2.0, 3.0]]
 
 
-def test_a_result_that_nothing_explains_accuses_itself_and_says_what_decides(tmp_path: Path) -> None:
+def test_an_unexplained_result_accuses_itself_and_names_the_command_that_decides(tmp_path: Path) -> None:
     a, b = (([writer(0)], [Result("output", PlainValue("int", word))]) for word in "12")
 
     said = answered(tmp_path, a, b)
 
     assert said["results"] == [{"name": "output", "rank": 0, "a": "1", "b": "2"}]
-    (found,) = said["divergences"]
-    assert (found["kind"], found["accused"]["kind"], found["accused"]["name"]) == (
+    (divergence,) = said["divergences"]
+    assert (divergence["kind"], divergence["accused"]["kind"], divergence["accused"]["name"]) == (
         "result",
         "result",
         "output",
     )
-    assert "--operators digests" in found["accused"]["decides"]
+    assert "--operators digests" in divergence["accused"]["decides"]
 
 
 def test_what_was_not_compared_is_listed(tmp_path: Path) -> None:
@@ -172,9 +176,9 @@ def test_what_was_not_compared_is_listed(tmp_path: Path) -> None:
     )
 
 
-def json_of(found: Any, **more: Any) -> Mapping[str, Any]:
+def json_of(divergence: Any, **more: Any) -> Mapping[str, Any]:
     given = {"site": None, "values": [], "evidence": [], "commands": [], "decides": None, **more}
-    return divergence_json(found, **given)
+    return divergence_json(divergence, **given)
 
 
 PAIR = LaunchPair(0, *(launch(index, arg("in_ptr", "in", "x")) for index in (0, 0)))
@@ -189,7 +193,7 @@ def test_a_call_site_has_file_line_and_iteration() -> None:
     assert said["evidence"] == ["cannot be decided: it was not recorded"]
 
 
-def test_another_launch_has_what_changed_on_both_sides_and_the_diff_of_its_code() -> None:
+def test_a_different_launch_has_its_settings_in_both_runs_and_the_diff_of_its_code() -> None:
     code = CodeDifference("source", ("-x * 2", "+x * 3"))
 
     said = json_of(LaunchDiffers(PAIR, (SettingChange("grid", "1", "2"),), code, False, ()))

@@ -1,4 +1,4 @@
-"""What speaks for a cause is said where it is there, and not where it is not."""
+"""Evidence for a cause is reported if the run holds it, and only then."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tracing.analyze.compare.divergence import (
 from tracing.analyze.compare.evidence import evidence, float_atomics
 from tracing.analyze.compare.signature_pair import SettingChange
 from tracing.analyze.compare.winners import RecordedWinners
-from tracing.model import OutOfBounds, Record, Winner
+from tracing.model import CallSite, OutOfBounds, Record, Winner
 from tracing.store import Run, RunWriter
 
 ADD = "  %3 = tt.atomic_rmw fadd, acq_rel, gpu, %o, %2, %true : (!tt.ptr<f32>, f32, i1) -> f32\n"
@@ -35,7 +35,7 @@ MASKED = "  %2 = tt.load %1, %mask : tensor<64x!tt.ptr<f32>>\n"
 
 
 class Planted:
-    """A run with one launch, whose kernel has this TTIR."""
+    """A run with one launch of a kernel with this TTIR."""
 
     def __init__(self, folder: Path, ir: str = "", records: Iterable[Record] = ()) -> None:
         self.run = saved(folder, [], records)
@@ -44,8 +44,8 @@ class Planted:
         self.launch = msgspec.structs.replace(one, kernel=msgspec.structs.replace(one.kernel, stages=stages))
         self.pair = LaunchPair(0, self.launch, self.launch)
 
-    def told(self, found: Divergence) -> str:
-        return "\n".join(evidence((self.run, self.run), found))
+    def reported(self, divergence: Divergence) -> str:
+        return "\n".join(evidence((self.run, self.run), divergence))
 
 
 @pytest.mark.parametrize(
@@ -56,24 +56,26 @@ class Planted:
         (PLAIN, "no atomic operation"),
     ],
 )
-def test_a_kernel_that_gives_two_results_is_searched_for_atomics(ir: str, words: str, tmp_path: Path) -> None:
+def test_evidence_for_a_nondeterministic_kernel_names_its_atomics(
+    ir: str, words: str, tmp_path: Path
+) -> None:
     planted = Planted(tmp_path, ir)
 
-    assert words in planted.told(OutputDiffers(planted.pair, 1))
+    assert words in planted.reported(OutputDiffers(planted.pair, 1))
 
 
-def test_where_it_is_doubtful_whose_result_it_is_nobody_is_called_a_race(tmp_path: Path) -> None:
+def test_a_result_that_may_be_unwritten_is_not_called_a_race(tmp_path: Path) -> None:
     planted = Planted(tmp_path, ADD)
 
-    assert planted.told(OutputDiffers(planted.pair, 1, "unwritten")) == ""
+    assert planted.reported(OutputDiffers(planted.pair, 1, "unwritten")) == ""
 
 
-def test_a_reader_of_unwritten_memory_is_searched_for_loads_without_a_mask(tmp_path: Path) -> None:
+def test_evidence_for_a_reader_of_unwritten_memory_names_loads_without_a_mask(tmp_path: Path) -> None:
     planted = Planted(tmp_path, PLAIN + MASKED)
     cause = Uninitialised(Writer(0, 0, "fill", "out_ptr"))
 
-    assert "1 of 2 loads in its TTIR have no mask" in planted.told(InputDiffers(planted.pair, 0, cause))
-    assert planted.told(InputDiffers(planted.pair, 0, Uninitialised(None, elements=(40, 24)))) == ""
+    assert "1 of 2 loads in its TTIR have no mask" in planted.reported(InputDiffers(planted.pair, 0, cause))
+    assert planted.reported(InputDiffers(planted.pair, 0, Uninitialised(None, elements=(40, 24)))) == ""
 
 
 @pytest.mark.parametrize("names", [("aten::rand", "aten::rand"), ("", "aten::bernoulli_")])
@@ -81,16 +83,18 @@ def test_a_random_generator_is_named(names: tuple[str, str], tmp_path: Path) -> 
     planted = Planted(tmp_path)
     cause = OperatorCause(names, ("", ""), "ab", proven=False)
 
-    told = planted.told(InputDiffers(planted.pair, 0, cause))
+    reported = planted.reported(InputDiffers(planted.pair, 0, cause))
 
-    assert told == f"{names[0] or names[1]} is a random generator: is it seeded alike in both runs?"
+    assert reported == f"{names[0] or names[1]} is a random generator: is it seeded alike in both runs?"
 
 
 def test_an_operator_that_draws_nothing_is_no_random_generator(tmp_path: Path) -> None:
     planted = Planted(tmp_path)
 
     assert (
-        planted.told(InputDiffers(planted.pair, 0, OperatorCause(("aten::mm",) * 2, ("", ""), "ab", False)))
+        planted.reported(
+            InputDiffers(planted.pair, 0, OperatorCause(("aten::mm",) * 2, ("", ""), "ab", False))
+        )
         == ""
     )
 
@@ -99,41 +103,45 @@ def winner(pair: LaunchPair, outputs: tuple[str, ...], *, tuned: bool = True) ->
     return LaunchDiffers(pair, (SettingChange("BLOCK", "16", "64"),), None, tuned, outputs)
 
 
-def test_another_winner_is_said_to_add_otherwise_where_it_adds_at_all(tmp_path: Path) -> None:
+def test_a_different_winner_is_reported_to_add_in_another_order_if_the_kernel_adds(tmp_path: Path) -> None:
     adds, copies = Planted(tmp_path / "adds", ADD), Planted(tmp_path / "copies", PLAIN)
 
-    assert "combines elements (1 tt.atomic_rmw)" in adds.told(winner(adds.pair, ("out_ptr",)))
-    assert "another order of additions is not the reason" in copies.told(winner(copies.pair, ("out_ptr",)))
+    assert "combines elements (1 tt.atomic_rmw)" in adds.reported(winner(adds.pair, ("out_ptr",)))
+    assert "another order of additions is not the reason" in copies.reported(
+        winner(copies.pair, ("out_ptr",))
+    )
 
 
-def test_nothing_is_said_of_sums_where_results_are_equal_or_the_program_chose(tmp_path: Path) -> None:
+def test_sums_are_not_mentioned_if_results_are_equal_or_the_program_chose_the_configuration(
+    tmp_path: Path,
+) -> None:
     planted = Planted(tmp_path, ADD)
 
-    assert planted.told(winner(planted.pair, ())) == ""
-    assert planted.told(winner(planted.pair, ("out_ptr",), tuned=False)) == ""
+    assert planted.reported(winner(planted.pair, ())) == ""
+    assert planted.reported(winner(planted.pair, ("out_ptr",), tuned=False)) == ""
 
 
 @pytest.mark.parametrize(("changed", "said"), [(True, False), (False, True)])
-def test_a_launch_of_one_run_that_left_what_it_found_is_cleared(
+def test_an_extra_launch_that_left_its_buffers_unchanged_is_cleared(
     changed: bool, said: bool, tmp_path: Path
 ) -> None:
     planted = Planted(tmp_path)
     pair = LaunchPair(0, planted.launch, None)
 
-    told = planted.told(OneSided(pair, 1, last=False, changed=changed))
+    reported = planted.reported(OneSided(pair, 1, last=False, changed=changed))
 
-    assert ("nothing that follows can come from it" in told) is said
+    assert ("nothing that follows can come from it" in reported) is said
 
 
-def test_accesses_outside_of_an_argument_are_told_with_index_program_and_line(tmp_path: Path) -> None:
+def test_accesses_outside_of_an_argument_are_reported_with_index_program_and_line(tmp_path: Path) -> None:
     outside = OutOfBounds(0, "out_ptr", "store", 64, (1, 0, 0), 256, 272, 4, True, "k.py:12")
     elsewhere = msgspec.structs.replace(outside, launch=7)
     planted = Planted(tmp_path, records=[outside, elsewhere])
 
     pair = LaunchPair(0, planted.launch, planted.launch)
-    told = planted.told(OutputDiffers(pair, 1, ReadOutside("in_ptr")))
+    reported = planted.reported(OutputDiffers(pair, 1, ReadOutside("in_ptr")))
 
-    assert told.splitlines() == [
+    assert reported.splitlines() == [
         f"in {run} it stores out of bounds: out_ptr[64], 4 addresses, first in program (1, 0, 0), k.py:12"
         for run in "ab"
     ]
@@ -149,7 +157,7 @@ def test_only_floats_that_are_added_atomically_are_counted(tmp_path: Path) -> No
 
 
 def tuned(folder: Path, *configs: dict[str, object], candidates: int = 2) -> Run:
-    """A run in which an autotuner of kernel `k` took these configurations."""
+    """A run in which an autotuner of kernel `k` chose the given configurations."""
     tried = tuple({"BLOCK": 16 << n} for n in range(candidates))
     return saved(folder, [], [Winner("triton", "k", "s", (), config, candidates=tried) for config in configs])  # type: ignore[arg-type]
 
@@ -166,7 +174,7 @@ def tuned(folder: Path, *configs: dict[str, object], candidates: int = 2) -> Run
         ([], False),
     ],
 )
-def test_only_what_autotuners_of_both_runs_chose_is_another_winner(
+def test_a_different_winner_needs_an_autotuner_in_both_runs(
     changes: list[tuple[str, str, str]], explained: bool, tmp_path: Path
 ) -> None:
     a = tuned(tmp_path / "a", {"BLOCK": 16, "num_warps": 4})
@@ -175,7 +183,7 @@ def test_only_what_autotuners_of_both_runs_chose_is_another_winner(
     assert RecordedWinners(a, b).explain("k", [SettingChange(*one) for one in changes]) is explained
 
 
-def test_a_configuration_without_an_autotuner_is_the_programs_own(tmp_path: Path) -> None:
+def test_a_configuration_without_an_autotuner_was_chosen_by_the_program(tmp_path: Path) -> None:
     a, b = (tuned(tmp_path / run) for run in "ab")
     only = tuned(tmp_path / "only", {"BLOCK": 64}, candidates=1)
     change = [SettingChange("BLOCK", "16", "64")]
@@ -185,7 +193,33 @@ def test_a_configuration_without_an_autotuner_is_the_programs_own(tmp_path: Path
     assert not RecordedWinners(tuned(tmp_path / "two", {"BLOCK": 16}), only).explain("k", change)
 
 
-def test_another_kernels_winner_explains_nothing(tmp_path: Path) -> None:
+def test_a_winner_of_another_kernel_explains_nothing(tmp_path: Path) -> None:
     a, b = tuned(tmp_path / "a", {"BLOCK": 16}), tuned(tmp_path / "b", {"BLOCK": 64})
 
     assert not RecordedWinners(a, b).explain("other", [SettingChange("BLOCK", "16", "64")])
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        ((31, 32), "only a launches it at k.py:30 in f: b may lack that launch instead"),
+        ((30, 31), ""),
+        ((41, 42), ""),
+    ],
+)
+def test_a_line_from_which_only_one_run_launches_a_missing_kernel_is_named(
+    lines: tuple[int, int], words: str, tmp_path: Path
+) -> None:
+    sides = []
+    for name, numbers in (("a", (30, 31, 32)), ("b", lines)):
+        sites = [CallSite(n, "k.py", line, "f") for n, line in enumerate(numbers)]
+        launches = [
+            msgspec.structs.replace(launch(n, arg("ptr", "in_out", "x")), site=site)
+            for n, site in enumerate(sites)
+        ]
+        sides.append((saved(tmp_path / name, launches, sites), launches))
+    (a, launches), (b, _) = sides
+
+    reported = list(evidence((a, b), OneSided(LaunchPair(0, launches[2], None), 1, last=True, changed=True)))
+
+    assert reported == ([words] if words else [])

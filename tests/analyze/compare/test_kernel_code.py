@@ -1,4 +1,4 @@
-"""A kernel is its code: what counts as another one, and what does not."""
+"""What makes the code of two kernels differ: source, constants or IR, but no comments and no names."""
 
 from __future__ import annotations
 
@@ -45,17 +45,17 @@ def run(tmp_path: Path) -> Run:
 
 
 def difference(run: Run, a: Kernel, b: Kernel) -> str | None:
-    found = KernelCodes(run, run).difference(a, b)
-    return found and found.stage
+    change = KernelCodes(run, run).difference(a, b)
+    return change and change.stage
 
 
 def test_a_constant_that_changed_is_shown_in_the_source(run: Run) -> None:
     changed = kernel(run, "b", IR.replace("2.0", "2.5"), SOURCE.replace("* 2", "* 2.5"))
 
-    found = KernelCodes(run, run).difference(kernel(run, "a"), changed)
+    change = KernelCodes(run, run).difference(kernel(run, "a"), changed)
 
-    assert found is not None and found.stage == "source"
-    assert any(line.startswith("+") and "2.5" in line for line in found.diff)
+    assert change is not None and change.stage == "source"
+    assert any(line.startswith("+") and "2.5" in line for line in change.diff)
 
 
 def test_ir_that_differs_although_the_source_is_equal_is_named_by_its_stage(run: Run) -> None:
@@ -63,7 +63,7 @@ def test_ir_that_differs_although_the_source_is_equal_is_named_by_its_stage(run:
     assert difference(run, kernel(run, "a"), kernel(run, "b", ptx="bar.sync 0;\nret;")) == "ptx"
 
 
-def test_lines_comments_and_names_of_values_are_no_difference(run: Run) -> None:
+def test_line_numbers_comments_and_value_names_are_no_difference(run: Run) -> None:
     moved = IR.replace('"k.py":4', '"k.py":40').replace("%x_ptr", "%first").replace("%cst", "%two")
     commented = "# a comment\n" + SOURCE
     debug = "\t.loc 1 40 2\n$L__tmp0:\n// a comment\nret;\n\t.section .debug_line"
@@ -71,13 +71,27 @@ def test_lines_comments_and_names_of_values_are_no_difference(run: Run) -> None:
     assert difference(run, kernel(run, "a"), kernel(run, "b", moved, commented, debug)) is None
 
 
-def test_another_alignment_of_an_argument_is_no_other_code(run: Run) -> None:
+def test_a_different_alignment_of_an_argument_is_no_difference_of_code(run: Run) -> None:
     unaligned = IR.replace(" {tt.divisibility = 16 : i32}", "")
 
     assert difference(run, kernel(run, "a"), kernel(run, "b", unaligned)) is None
 
 
-def test_of_another_configuration_only_the_source_is_compared(run: Run) -> None:
+def test_kernels_of_one_code_for_several_alignments_have_one_key(tmp_path: Path) -> None:
+    a, b = saved(tmp_path / "a", []), saved(tmp_path / "b", [])
+    other = IR.replace(" {tt.divisibility = 16 : i32}", "")
+    aligned, plain = kernel(a, "aligned"), kernel(a, "plain", other)
+    RunWriter(a.path).append(aligned)
+    RunWriter(a.path).append(plain)
+    alone = kernel(b, "plain", other)
+    RunWriter(b.path).append(alone)
+
+    codes = KernelCodes(Run(a.path), Run(b.path))
+
+    assert codes.key(aligned, 0) == codes.key(plain, 0) == codes.key(alone, 1)
+
+
+def test_kernels_of_different_configurations_are_compared_by_their_source_only(run: Run) -> None:
     configured = kernel(run, "b", IR.replace("mulf", "addf"), num_warps=8)
 
     assert difference(run, kernel(run, "a"), configured) is None

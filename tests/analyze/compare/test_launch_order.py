@@ -1,4 +1,4 @@
-"""Launches that changed places: which of them share bytes that one of them writes."""
+"""Reordered launches: which of them depend on each other because one writes bytes that another accesses."""
 
 from __future__ import annotations
 
@@ -25,58 +25,58 @@ def step(index: int, *touched: Touched) -> TimelineStep:
 def exchanges(
     *launches: Sequence[Touched], order: Sequence[int], equal: bool = False
 ) -> tuple[list[Exchange], LaunchOrder]:
-    """Launches in the order of run a; `order` says which number each has in run b."""
-    found, watch = [], LaunchOrder()
+    """Pass launches in the order of run a to a LaunchOrder; `order` holds their indices in run b."""
+    dependent, watch = [], LaunchOrder()
     for index, (touched, other) in enumerate(zip(launches, order, strict=True)):
         one = Partners(step(index, *touched), step(other, *touched), equal)
-        found += watch.add(one, moved=index != other)
-    return found, watch
+        dependent += watch.add(one, moved=index != other)
+    return dependent, watch
 
 
 WRITE, READ = ("out_ptr", "out", 0, 16), ("in_ptr", "in", 0, 16)
 
 
 def test_a_reader_before_its_writer_is_an_order_that_matters() -> None:
-    (found,), watch = exchanges([WRITE], [READ], order=[1, 0])
+    (exchange,), watch = exchanges([WRITE], [READ], order=[1, 0])
 
-    assert (found.first.a.index, found.second.a.index, found.argument) == (0, 1, "in_ptr")
-    assert (found.shown, watch.independent) == (True, 0)
+    assert (exchange.first.a.index, exchange.second.a.index, exchange.argument) == (0, 1, "in_ptr")
+    assert (exchange.shown, watch.independent) == (True, 0)
 
 
 def test_two_writers_of_one_range_are_dependent() -> None:
-    (found,), _ = exchanges([WRITE], [("other_ptr", "in_out", 8, 16)], order=[1, 0])
+    (exchange,), _ = exchanges([WRITE], [("other_ptr", "in_out", 8, 16)], order=[1, 0])
 
-    assert found.argument == "other_ptr"
-
-
-def test_launches_that_only_read_the_same_are_independent() -> None:
-    found, watch = exchanges([READ], [READ], order=[1, 0])
-
-    assert (found, watch.independent) == ([], 1)
+    assert exchange.argument == "other_ptr"
 
 
-def test_neighbours_in_one_storage_are_independent() -> None:
-    found, watch = exchanges([WRITE], [("in_ptr", "in", 16, 16)], order=[1, 0])
+def test_launches_that_only_read_the_same_bytes_are_independent() -> None:
+    dependent, watch = exchanges([READ], [READ], order=[1, 0])
 
-    assert (found, watch.independent) == ([], 1)
-
-
-def test_launches_that_stay_in_order_changed_no_places() -> None:
-    found, watch = exchanges([WRITE], [READ], [READ], order=[0, 1, 2])
-
-    assert (found, watch.independent) == ([], 0)
+    assert (dependent, watch.independent) == ([], 1)
 
 
-def test_a_launch_that_passed_several_changed_places_with_each() -> None:
+def test_adjacent_slices_of_one_storage_are_independent() -> None:
+    dependent, watch = exchanges([WRITE], [("in_ptr", "in", 16, 16)], order=[1, 0])
+
+    assert (dependent, watch.independent) == ([], 1)
+
+
+def test_launches_in_equal_order_are_not_reordered() -> None:
+    dependent, watch = exchanges([WRITE], [READ], [READ], order=[0, 1, 2])
+
+    assert (dependent, watch.independent) == ([], 0)
+
+
+def test_a_launch_that_moved_past_several_is_reordered_with_each() -> None:
     far = ("far_ptr", "out", 4096, 16)
 
-    found, watch = exchanges([WRITE], [far], [READ], order=[1, 2, 0])
+    dependent, watch = exchanges([WRITE], [far], [READ], order=[1, 2, 0])
 
-    assert [(one.first.a.index, one.second.a.index) for one in found] == [(0, 2)]
+    assert [(one.first.a.index, one.second.a.index) for one in dependent] == [(0, 2)]
     assert watch.independent == 1
 
 
-def test_an_order_that_only_memory_shows_is_marked_as_such() -> None:
-    (found,), watch = exchanges([WRITE], [("other_ptr", "out", 0, 16)], order=[1, 0], equal=True)
+def test_an_order_that_shows_only_in_shared_bytes_is_marked() -> None:
+    (exchange,), watch = exchanges([WRITE], [("other_ptr", "out", 0, 16)], order=[1, 0], equal=True)
 
-    assert (found.shown, watch.independent) == (False, 1)
+    assert (exchange.shown, watch.independent) == (False, 1)

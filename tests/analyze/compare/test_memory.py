@@ -1,4 +1,4 @@
-"""Who wrote which bytes last: slices, views, partial writes and memory that was given out again."""
+"""The last writer of each byte: slices, views, partial writes and reallocated memory."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_a_slice_does_not_hide_what_wrote_its_neighbour() -> None:
     assert sources(memory, 8, 12) == ["all"]
 
 
-def test_below_a_partial_write_lies_what_it_may_have_left() -> None:
+def test_an_earlier_write_stays_a_candidate_after_a_partial_write() -> None:
     memory = MemoryWrites()
     memory.write(0, 8, write("first", 0, 8))
     memory.write(0, 8, write("partial", 0, 8, whole=False))
@@ -53,7 +53,7 @@ def test_below_a_partial_write_lies_what_it_may_have_left() -> None:
     assert sources(memory, 0, 8) == ["partial", "first"]
 
 
-def test_a_partial_write_into_memory_that_nobody_wrote_leaves_it_so() -> None:
+def test_a_partial_write_into_unwritten_memory_leaves_it_possibly_unwritten() -> None:
     memory = MemoryWrites()
     memory.write(0, 8, write("partial", 0, 8, whole=False))
 
@@ -69,7 +69,7 @@ def test_columns_of_a_matrix_have_their_own_writers() -> None:
     assert [one and one.name for one in memory.sources(2, 16, left)] == ["right"]
 
 
-def test_what_nobody_wrote_is_filled_around_what_somebody_did() -> None:
+def test_unwritten_bytes_are_filled_around_written_ones() -> None:
     memory = MemoryWrites()
     memory.write(4, 8, write("slice", 4, 8))
     memory.fill(0, 12, write("seen", 0, 12))
@@ -77,7 +77,7 @@ def test_what_nobody_wrote_is_filled_around_what_somebody_did() -> None:
     assert sources(memory, 0, 12) == ["seen", "slice"]
 
 
-def test_the_order_of_partial_writes_is_kept_only_so_far() -> None:
+def test_the_order_of_partial_writes_is_kept_up_to_a_limit() -> None:
     memory = MemoryWrites()
     for number in range(100):
         memory.write(0, 8, write(str(number), 0, 8, whole=False))

@@ -1,6 +1,6 @@
-"""Faults planted into a recorded program are named, with kind, kernel, argument and producer, on a CPU.
+"""Faults planted into a recorded program are reported with kind, kernel, argument and producer, on a CPU.
 
-What needs a GPU is in gpu/test_planted.py, what a series of runs finds in test_repeat.py.
+gpu/test_planted.py holds the faults that need a GPU, test_repeat.py those that need a series of runs.
 """
 
 from __future__ import annotations

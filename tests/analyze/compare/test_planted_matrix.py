@@ -1,4 +1,4 @@
-"""A dozen of the planted differences: what `tracing compare --json` says of them. All: `make soak`."""
+"""`tracing compare --json` accuses a dozen of the planted differences; `make soak` plants all of them."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def recordings(tmp_path_factory: pytest.TempPathFactory) -> Recordings:
     return Recordings(tmp_path_factory.mktemp("runs"))
 
 
-def test_every_class_of_differences_is_planted() -> None:
+def test_every_class_of_differences_has_a_planted_example() -> None:
     assert {difference.group for difference in PLANTED} == set(CLASSES)
     assert len({difference.id for difference in PLANTED}) == len(PLANTED) > 60
     assert {difference.id for difference in CHOSEN} == DOZEN
 
 
 @pytest.mark.parametrize("difference", CHOSEN, ids=lambda difference: difference.id)
-def test_what_is_planted_shows_in_what_the_case_leaves(difference: Difference, tmp_path: Path) -> None:
+def test_a_planted_difference_changes_the_results_of_the_case(difference: Difference, tmp_path: Path) -> None:
     a, a2, b = left(difference, tmp_path)
 
     assert a == a2
@@ -49,7 +49,7 @@ def test_what_is_planted_shows_in_what_the_case_leaves(difference: Difference, t
 
 
 @pytest.mark.parametrize("difference", CHOSEN, ids=lambda difference: difference.id)
-def test_compare_accuses_what_is_planted(difference: Difference, recordings: Recordings) -> None:
+def test_compare_accuses_the_planted_difference(difference: Difference, recordings: Recordings) -> None:
     row = examined(difference, recordings)
 
     print(row)

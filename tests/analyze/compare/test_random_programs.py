@@ -1,4 +1,4 @@
-"""Random programs with one planted fault: who is accused did it. 40 of them; 2,000: `make soak`."""
+"""`tracing compare` accuses the planted fault of 40 random programs; `make soak` tries 2,000."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @settings(max_examples=20, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(program=programs())
-def test_the_witness_sees_what_the_virtual_gpu_does(program: object) -> None:
+def test_the_witness_agrees_with_the_virtual_gpu(program: object) -> None:
     torch.manual_seed(0)
     with virtual_gpu():
         workload = case.workload(program, "cpu")
@@ -41,5 +41,5 @@ def test_the_witness_sees_what_the_virtual_gpu_does(program: object) -> None:
     phases=(Phase.explicit, Phase.reuse, Phase.generate),  # `make soak` shrinks, which takes minutes
 )
 @given(plan=planted())
-def test_who_is_accused_of_a_planted_fault_did_it(plan: Planted, folder: Path) -> None:
+def test_a_planted_fault_is_accused_and_nothing_else(plan: Planted, folder: Path) -> None:
     check(plan, folder)

@@ -1,4 +1,4 @@
-"""The answer to "where do two runs differ?": start, launches, results, endings, and the exit status."""
+"""The verdict on two runs: their start, launches, results and endings, and the exit status."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ STORAGE = Storage(X, ADDRESS, 16)
 
 
 def made(value: str = "y", result: str = "z") -> list[KernelLaunch]:
-    """A writer of X, and a reader that finds `value` there."""
+    """A writer of X, and a reader that reads `value` from X."""
     into = arg("out_ptr", "out", "old", result, storage=99)
     return [
         launch(0, arg("out_ptr", "out", "old", "y", storage=X), name="writer"),
@@ -61,7 +61,7 @@ Runs = Callable[..., tuple[ComparisonVerdict, list[Divergence]]]
 
 @pytest.fixture
 def compared(tmp_path: Path) -> Runs:
-    """The verdict on two runs of two launches each, with these records besides."""
+    """The verdict on two runs of two launches each, with the given records added."""
 
     def compare(
         a: Iterable[Record] = (), b: Iterable[Record] = (), *, launches: tuple[object, object] | None = None
@@ -74,9 +74,9 @@ def compared(tmp_path: Path) -> Runs:
 
 
 def _run(folder: Path, launches: object, records: Iterable[Record]) -> Run:
-    found = list(records)
-    ended = not any(isinstance(one, Outcome) for one in found)
-    return saved(folder, launches, found, ended=ended)  # type: ignore[arg-type]
+    added = list(records)
+    ended = not any(isinstance(one, Outcome) for one in added)
+    return saved(folder, launches, added, ended=ended)  # type: ignore[arg-type]
 
 
 # ---- exit status
@@ -85,15 +85,15 @@ def _run(folder: Path, launches: object, records: Iterable[Record]) -> Run:
 def test_equal_runs_have_status_0(compared: Runs) -> None:
     results = [Result("output", tensor("y")), Result("output[0]", plain("1"))]
 
-    verdict, found = compared(results, results)
+    verdict, divergences = compared(results, results)
 
-    assert (found, verdict.status, verdict.equal_results) == ([], 0, 2)
+    assert (divergences, verdict.status, verdict.equal_results) == ([], 0, 2)
 
 
 def test_a_launch_that_differs_has_status_1(compared: Runs) -> None:
-    verdict, found = compared(launches=(made("y"), made("poked")))
+    verdict, divergences = compared(launches=(made("y"), made("poked")))
 
-    assert ([kind_of(one) for one in found], verdict.status, verdict.found) == (["input"], 1, 1)
+    assert ([kind_of(one) for one in divergences], verdict.status, verdict.found) == (["input"], 1, 1)
 
 
 @pytest.mark.parametrize(
@@ -108,9 +108,9 @@ def test_a_launch_that_differs_has_status_1(compared: Runs) -> None:
 def test_equal_launches_with_another_result_or_start_have_status_1(
     a: Record, b: Record, compared: Runs
 ) -> None:
-    verdict, found = compared([a], [b])
+    verdict, divergences = compared([a], [b])
 
-    assert (found, verdict.status) == ([], 1)
+    assert (divergences, verdict.status) == ([], 1)
 
 
 def failed(detail: str) -> Outcome:
@@ -133,19 +133,19 @@ def test_runs_that_failed_with_other_errors_differ(compared: Runs) -> None:
 
 
 def test_runs_that_failed_alike_are_compared_in_part(compared: Runs) -> None:
-    verdict, found = compared([failed("ValueError: at 0x1")], [failed("ValueError: at 0x2")])
+    verdict, divergences = compared([failed("ValueError: at 0x1")], [failed("ValueError: at 0x2")])
 
-    assert (found, verdict.outcomes, verdict.status) == ([], (), 2)
+    assert (divergences, verdict.outcomes, verdict.status) == ([], (), 2)
     assert "the case failed alike in both runs" in verdict.comparison.notes.notes[0]
 
 
 def test_a_run_that_was_interrupted_is_compared_in_part(compared: Runs) -> None:
-    verdict, found = compared(b=[Outcome("interrupted", "")])
+    verdict, divergences = compared(b=[Outcome("interrupted", "")])
 
-    assert (found, verdict.outcomes, verdict.status) == ([], (), 2)
+    assert (divergences, verdict.outcomes, verdict.status) == ([], (), 2)
 
 
-def test_what_cannot_be_compared_is_named_and_leaves_the_answer_open(compared: Runs) -> None:
+def test_records_that_cannot_be_compared_are_named_and_leave_the_verdict_undecided(compared: Runs) -> None:
     lock = [Result("output", Uncomparable("lock", "it has no fields that Python shows"))]
 
     verdict, _ = compared(lock, lock)
@@ -165,7 +165,7 @@ def test_what_cannot_be_compared_is_named_and_leaves_the_answer_open(compared: R
         ((Selection(kernels=("read*",)), Selection()), 2, "a was recorded with --kernel 'read*'"),
     ],
 )
-def test_only_launches_that_both_runs_cover_are_compared_and_that_is_said(
+def test_only_launches_that_both_runs_cover_are_compared_and_the_rest_is_reported(
     selections: tuple[Selection, Selection], status: int, told: str, tmp_path: Path
 ) -> None:
     runs = []
@@ -179,52 +179,52 @@ def test_only_launches_that_both_runs_cover_are_compared_and_that_is_said(
     assert told in verdict.comparison.notes.selected
 
 
-def test_what_an_unrecorded_launch_may_have_written_accuses_nobody(tmp_path: Path) -> None:
+def test_a_possible_write_by_an_unrecorded_launch_accuses_nothing(tmp_path: Path) -> None:
     only = Selection(launches=(1, 2))
     a, b = (saved(tmp_path / value, made(value)[1:], selection=only) for value in "yz")
 
-    (found,) = ComparisonVerdict.of(a, b, 64)
+    (divergence,) = ComparisonVerdict.of(a, b, 64)
 
-    assert isinstance(found, InputDiffers)
-    assert found.cause == UnknownCause("only some launches were recorded")
+    assert isinstance(divergence, InputDiffers)
+    assert divergence.cause == UnknownCause("only some launches were recorded")
 
 
 # ---- the start
 
 
-def test_launches_that_read_another_start_follow_from_it(compared: Runs) -> None:
+def test_launches_that_read_different_inputs_of_the_case_are_consequences(compared: Runs) -> None:
     sides = [made(value, value)[1:] for value in ("y", "z")]
 
-    verdict, found = compared(
+    verdict, divergences = compared(
         [Start("input 0", tensor("y"))], [Start("input 0", tensor("z"))], launches=tuple(sides)
     )
 
     assert [one.title for one in verdict.start] == ["input 0"]
-    assert (found, verdict.comparison.notes.consequences, verdict.status) == ([], 1, 1)
+    assert (divergences, verdict.comparison.notes.consequences, verdict.status) == ([], 1, 1)
 
 
-def test_a_kernel_that_differs_besides_another_start_is_accused_too(compared: Runs) -> None:
-    alone = [[launch(0, arg("out_ptr", "out", "old", value), name="racing")] for value in ("y", "z")]
+def test_a_kernel_that_differs_in_addition_to_the_start_is_accused_too(compared: Runs) -> None:
+    racing = [[launch(0, arg("out_ptr", "out", "old", value), name="racing")] for value in ("y", "z")]
 
-    _, found = compared(
-        [Start("input 0", tensor("y"))], [Start("input 0", tensor("z"))], launches=tuple(alone)
+    _, divergences = compared(
+        [Start("input 0", tensor("y"))], [Start("input 0", tensor("z"))], launches=tuple(racing)
     )
 
-    assert [kind_of(one) for one in found] == ["output"]
+    assert [kind_of(one) for one in divergences] == ["output"]
 
 
 # ---- results that differ although no launch does
 
 
 def test_a_result_that_the_host_changed_afterwards_is_explained(compared: Runs) -> None:
-    verdict, found = compared(*([STORAGE, Result("output", tensor(word, ADDRESS))] for word in "yz"))
+    verdict, divergences = compared(*([STORAGE, Result("output", tensor(word, ADDRESS))] for word in "yz"))
 
-    assert (found, verdict.status) == ([], 1)
+    assert (divergences, verdict.status) == ([], 1)
     assert verdict.why is not None and isinstance(verdict.why.cause, Host)
     assert (verdict.why.result.name, verdict.why.cause.runs) == ("output", "b")
 
 
-def test_of_several_results_the_one_that_is_explained_best_is(compared: Runs) -> None:
+def test_the_best_explained_of_several_results_is_reported(compared: Runs) -> None:
     added = Operators().call(2, "aten::add_", [X], [X]).records
     a, b = (
         [STORAGE, Result("output[0]", plain(word)), Result("output[1]", tensor(word, ADDRESS))]
@@ -240,54 +240,56 @@ def test_of_several_results_the_one_that_is_explained_best_is(compared: Runs) ->
     )
 
 
-def test_a_result_of_which_nothing_is_known_is_named_all_the_same(compared: Runs) -> None:
+def test_a_result_without_a_known_cause_is_still_named(compared: Runs) -> None:
     verdict, _ = compared([Result("output", plain("1"))], [Result("output", plain("2"))])
 
     assert verdict.why is not None
     assert (verdict.why.result.name, verdict.why.cause) == ("output", None)
 
 
-def test_where_a_launch_differs_the_results_follow_from_it(compared: Runs) -> None:
+def test_results_are_consequences_of_a_launch_that_differs(compared: Runs) -> None:
     a, b = ([Result("output", tensor(word))] for word in "yz")
 
-    verdict, found = compared(a, b, launches=(made("y"), made("poked")))
+    verdict, divergences = compared(a, b, launches=(made("y"), made("poked")))
 
-    assert (len(found), verdict.why, len(verdict.results)) == (1, None, 1)
+    assert (len(divergences), verdict.why, len(verdict.results)) == (1, None, 1)
 
 
 # ---- doubts
 
 
 def unwritten(rest: str) -> list[KernelLaunch]:
-    """A launch whose result holds `rest` where it may have left the memory as it was."""
+    """A launch whose result holds `rest` in bytes that the launch may not have written."""
     return [launch(0, arg("out_ptr", "out", rest, "x" + rest, storage=X), name="partial")]
 
 
 def test_unwritten_memory_is_no_difference_while_the_results_are_equal(compared: Runs) -> None:
     results = [Result("output", tensor("y"))]
 
-    verdict, found = compared(results, results, launches=(unwritten("a"), unwritten("b")))
+    verdict, divergences = compared(results, results, launches=(unwritten("a"), unwritten("b")))
 
-    assert (found, verdict.status, verdict.comparison.notes.unwritten) == ([], 0, 1)
+    assert (divergences, verdict.status, verdict.comparison.notes.unwritten) == ([], 0, 1)
 
 
 def test_unwritten_memory_is_the_suspect_where_a_result_differs(compared: Runs) -> None:
     a, b = ([Result("output", plain(word))] for word in "12")
 
-    verdict, (found,) = compared(a, b, launches=(unwritten("a"), unwritten("b")))
+    verdict, (divergence,) = compared(a, b, launches=(unwritten("a"), unwritten("b")))
 
-    assert isinstance(found, OutputDiffers)
-    assert (found.doubt, verdict.status) == ("unwritten", 1)
+    assert isinstance(divergence, OutputDiffers)
+    assert (divergence.doubt, verdict.status) == ("unwritten", 1)
 
 
-def test_what_depends_on_unwritten_memory_is_the_suspect_before_who_left_it(compared: Runs) -> None:
+def test_the_reader_of_unwritten_memory_is_suspected_before_the_launch_that_left_it_unwritten(
+    compared: Runs,
+) -> None:
     def run(rest: str) -> list[KernelLaunch]:
         into = arg("out_ptr", "out", "old", rest, storage=99)
         return [*unwritten(rest), launch(1, arg("in_ptr", "in", "x" + rest, storage=X), into, name="reader")]
 
     a, b = ([Result("output", plain(word))] for word in "12")
 
-    _, (found,) = compared(a, b, launches=(run("a"), run("b")))
+    _, (divergence,) = compared(a, b, launches=(run("a"), run("b")))
 
-    assert isinstance(found, InputDiffers) and isinstance(found.cause, Uninitialised)
-    assert found.cause.writer is not None and found.cause.writer.kernel_name == "partial"
+    assert isinstance(divergence, InputDiffers) and isinstance(divergence.cause, Uninitialised)
+    assert divergence.cause.writer is not None and divergence.cause.writer.kernel_name == "partial"

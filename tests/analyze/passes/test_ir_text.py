@@ -1,4 +1,4 @@
-"""Two modules that say the same are the same text, and two that do not are not."""
+"""Equal modules have equal canonical text, and different modules have different text."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ RENAMED = (
 LINES = MODULE.splitlines(keepends=True)
 
 
-def moved(line: str, *, behind: str) -> str:
-    """MODULE with one line at another place."""
+def moved(line: str, *, after: str) -> str:
+    """MODULE with one line moved to after another line."""
     one = next(each for each in LINES if line in each)
     rest = [each for each in LINES if each is not one]
-    at = next(number for number, each in enumerate(rest) if behind in each) + 1
+    at = next(number for number, each in enumerate(rest) if after in each) + 1
     return "".join([*rest[:at], one, *rest[at:]])
 
 
@@ -45,7 +45,7 @@ def test_names_of_values_and_layouts_and_locations_do_not_count() -> None:
     assert says(RENAMED) == says(MODULE)
 
 
-def test_an_operation_that_another_version_of_mlir_calls_otherwise_is_the_same() -> None:
+def test_an_operation_that_mlir_renamed_is_the_same() -> None:
     assert says(MODULE.replace("nvvm.barrier0", "nvvm.barrier")) == says(MODULE)
 
 
@@ -60,7 +60,7 @@ def test_an_operation_that_another_version_of_mlir_calls_otherwise_is_the_same()
         ("%c = arith.constant 1", "%c = arith.constant 2"),
     ],
 )
-def test_what_is_said_otherwise_counts(old: str, new: str) -> None:
+def test_a_different_operation_or_attribute_is_a_difference(old: str, new: str) -> None:
     changed = MODULE.replace(old, new)
 
     assert changed != MODULE
@@ -68,21 +68,34 @@ def test_what_is_said_otherwise_counts(old: str, new: str) -> None:
     assert unordered(plain(changed)) != unordered(plain(MODULE))
 
 
-def test_attributes_of_modules_and_functions_stand_apart() -> None:
-    found = plain(MODULE.replace("noinline = false", 'noinline = false, map = {a = "x, y", b = [1, 2]}'))
+def test_attributes_of_modules_and_functions_are_kept_separately() -> None:
+    text = plain(MODULE.replace("noinline = false", 'noinline = false, map = {a = "x, y", b = [1, 2]}'))
 
-    assert says(MODULE) == canonical(found)
-    assert found.attributes == {
+    assert says(MODULE) == canonical(text)
+    assert text.attributes == {
         "ttg.num-warps": "4 : i32",
         "ttg.target": '"cuda:90"',
         "@k noinline": "false",
         "@k map": '{a = "x, y", b = [1, 2]}',
     }
-    assert "tt.divisibility" in found.text
+    assert "tt.divisibility" in text.text
 
 
-def test_operations_without_effects_may_stand_in_another_order() -> None:
-    other = plain(moved("%c = arith", behind="tt.make_range"))
+@pytest.mark.parametrize("quote", ["", '"'])
+def test_the_module_that_defines_a_helper_does_not_count(quote: str) -> None:
+    call = "    tt.call @{0}{1}.act__fp32S8S{0}(%a) : (tensor<8xf32>) -> ()\n"
+    a, b, other = (
+        MODULE.replace("    nvvm.barrier0", call.format(quote, module) + "    nvvm.barrier0")
+        for module in ("torch._inductor.runtime.compile_tasks.c6yt5qm", "kern", "kern")
+    )
+
+    assert says(a) == says(b)
+    assert "@" + quote + "act__fp32S8S" in says(a)
+    assert says(a) != says(other.replace("act__fp32S8S", "act__fp16S8S"))
+
+
+def test_operations_without_effects_may_be_reordered() -> None:
+    other = plain(moved("%c = arith", after="tt.make_range"))
 
     assert canonical(other) != says(MODULE)
     assert unordered(other) == unordered(plain(MODULE))

@@ -1,4 +1,4 @@
-"""A recorded pass as a lit test: what is checked, and that it tells the pass from nothing."""
+"""A recorded pass as a lit test, which passes with the pass and fails without it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_the_run_line_is_that_of_triton_opt_and_the_input_has_no_locations() -> 
     assert "loc(" not in test.text and "#unused" not in test.text
 
 
-def test_what_changed_is_checked_with_the_constants_it_uses_and_names_that_may_differ() -> None:
+def test_changed_lines_are_checked_with_their_constants_and_with_variable_names() -> None:
     assert checks(BEFORE.replace("arith.muli %0, %c1", "arith.divsi %0, %c1")) == [
         "CHECK-LABEL: tt.func @f(",
         "CHECK: %[[C1:[^ ]+]] = arith.constant 1 : i32",
@@ -69,14 +69,14 @@ def test_a_line_that_went_away_leaves_its_neighbours_next_to_each_other() -> Non
     ]
 
 
-def test_an_attribute_is_checked_by_what_its_alias_stands_for() -> None:
+def test_an_attribute_is_checked_by_the_value_of_its_alias() -> None:
     after = BEFORE.replace("%x, %y : i32", "%x, %y : tensor<4xi32, #blocked>")
 
     assert checks(after)[0] == "CHECK: #[[$BLOCKED:.+]] = #ttg.blocked<{order = [0]}>"
     assert checks(after)[-1] == "CHECK: arith.addi %[[X]], %[[Y]] : tensor<4xi32, #[[$BLOCKED]]>"
 
 
-def test_what_filecheck_would_read_as_its_own_is_escaped() -> None:
+def test_filecheck_syntax_in_ir_is_escaped() -> None:
     after = BEFORE.replace("arith.constant 1", "arith.constant dense<[[1]]>")
 
     assert checks(after)[-1].endswith(r"arith.constant dense<{{\[\[}}1]]> : i32")
@@ -97,7 +97,7 @@ def test_lines_can_be_chosen() -> None:
     assert checks(BEFORE, only="muli")[-1].startswith("CHECK: arith.muli")
 
 
-def test_a_pass_that_changed_locations_alone_has_nothing_to_test() -> None:
+def test_a_pass_that_changed_only_locations_has_nothing_to_test() -> None:
     with pytest.raises(Problem, match="changed nothing that a test could check"):
         lit_test(BEFORE, BEFORE.replace("k.py", "other.py"), "-pass", "title")
 
@@ -143,7 +143,7 @@ def test_the_command_writes_a_test_that_it_has_run(recorded: Run, tmp_path: Path
         ("softmax", "enable-line-info", "changed nothing that a test could check"),
     ],
 )
-def test_what_cannot_be_tested_is_a_problem(recorded: Run, kernel: str, which: str, said: str) -> None:
+def test_a_pass_that_cannot_be_tested_is_refused(recorded: Run, kernel: str, which: str, said: str) -> None:
     done = tracing("lit", str(recorded.path), "--kernel", kernel, "--pass", which, runs=recorded.path.parent)
 
     assert done.returncode == 2 and said in done.stderr

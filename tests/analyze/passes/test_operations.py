@@ -1,4 +1,4 @@
-"""What counts as an operation in MLIR's text, and which location belongs to it."""
+"""The operations in MLIR's text, and the location of each."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ def test_every_line_that_begins_an_operation_counts_once() -> None:
     }  # fmt: skip
 
 
-def test_an_operation_with_regions_has_the_location_behind_the_last_of_them() -> None:
-    found = {operation.name: operation.location for operation in operations(MODULE)}
+def test_an_operation_with_regions_has_the_location_after_its_last_region() -> None:
+    locations = {operation.name: operation.location for operation in operations(MODULE)}
 
-    assert found["tt.func"] == "#loc16"
-    assert found["scf.for"] == "#loc10"
-    assert found["tt.reduce"] == "#loc5"
-    assert found["scf.if"] == "#loc8"
-    assert found["ttg.warp_specialize"] == "#loc14"
+    assert locations["tt.func"] == "#loc16"
+    assert locations["scf.for"] == "#loc10"
+    assert locations["tt.reduce"] == "#loc5"
+    assert locations["scf.if"] == "#loc8"
+    assert locations["ttg.warp_specialize"] == "#loc14"
 
 
 def test_braces_and_locations_inside_of_strings_are_text() -> None:
@@ -66,14 +66,14 @@ def test_a_nested_location_ends_with_its_own_parenthesis() -> None:
     assert split_location(line) == ("tt.return", 'callsite("z)"("k.py":1:2) at #loc3)')
 
 
-def test_modules_that_differ_in_locations_alone_are_equal_without_them() -> None:
+def test_modules_that_differ_only_in_locations_are_equal_without_them() -> None:
     moved = MODULE.replace("#loc1", "#loc2").replace('"/k.py":1:0', '"/k.py":2:0')
 
     assert moved != MODULE
     assert without_locations(moved) == without_locations(MODULE)
 
 
-def test_ir_that_was_cut_off_is_read_up_to_there() -> None:
+def test_truncated_ir_is_read_up_to_the_truncation() -> None:
     cut = MODULE[: MODULE.index("scf.yield %2")]
 
     assert [operation.name for operation in operations(cut)][-1] == "scf.yield"

@@ -1,4 +1,4 @@
-"""Kernels that do not begin as Triton's Python: Gluon, and files with IR."""
+"""Kernels whose source is Gluon or a file with IR, instead of Triton's Python."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from tracing.analyze.passes.pass_table import compilation, passes_of
 from tracing.model import Derivation
 from tracing.store import Run
 
-STAGES = {"gluon": ["ttgir", "llir"], "ttir": ["ttgir", "llir"], "ttgir": ["llir"]}  # that have passes
-EACH = 6  # every n-th place is resumed
+STAGES = {"gluon": ["ttgir", "llir"], "ttir": ["ttgir", "llir"], "ttgir": ["llir"]}  # the stages with passes
+EACH = 6  # compilation is resumed from every n-th pass
 KINDS = [(kind, target) for kind in STAGES for target in ("sm_90", "gfx942")]
 
 
@@ -47,15 +47,17 @@ def test_the_ir_between_its_passes_is_derived(recorded: tuple[str, str, proof.So
     assert [one.differs for one in recorded[3].records(Derivation)] == [""]
 
 
-def test_it_is_resumed_to_what_was_recorded(recorded: tuple[str, str, proof.Source, Run]) -> None:
+def test_resuming_reproduces_the_recorded_artefacts(recorded: tuple[str, str, proof.Source, Run]) -> None:
     tried, different = proof.not_resumed(recorded[3], compilation(recorded[3]), EACH)
 
     assert tried > 3 and different == []
 
 
-def test_it_is_told_with_its_language_and_constants(recorded: tuple[str, str, proof.Source, Run]) -> None:
+def test_the_compilation_has_its_language_and_constants(recorded: tuple[str, str, proof.Source, Run]) -> None:
     kind, _, _, run = recorded
-    found = compilation(run)
+    recorded_compilation = compilation(run)
 
-    assert found.language == ("gluon" if kind == "gluon" else "triton")
-    assert found.constants.get("BLOCK") == ("1024" if kind == "gluon" else None)  # IR has no parameters
+    assert recorded_compilation.language == ("gluon" if kind == "gluon" else "triton")
+    assert recorded_compilation.constants.get("BLOCK") == (
+        "1024" if kind == "gluon" else None
+    )  # IR has no parameters

@@ -1,4 +1,4 @@
-"""Passes of two compilations are aligned, and where their IR parts is found."""
+"""The passes of two compilations are aligned, and the first pass after which their IR differs is named."""
 
 from __future__ import annotations
 
@@ -33,69 +33,69 @@ def pairs(tmp_path: Path, a: list[tuple[str, str, str]], b: list[tuple[str, str,
     return PassPairs(of_a, of_b, runs[0].text, runs[1].text)
 
 
-def states(found: PassPairs) -> list[tuple[int | None, int | None, str]]:
-    return [(p.a.index if p.a else None, p.b.index if p.b else None, p.state) for p in found.pairs]
+def states(aligned: PassPairs) -> list[tuple[int | None, int | None, str]]:
+    return [(p.a.index if p.a else None, p.b.index if p.b else None, p.state) for p in aligned.pairs]
 
 
 def test_equal_ir_parts_after_no_pass_whatever_its_values_are_called(tmp_path: Path) -> None:
-    found = pairs(tmp_path, [("ttir", "cse", LOAD)], [("ttir", "cse", RENAMED)])
+    aligned = pairs(tmp_path, [("ttir", "cse", LOAD)], [("ttir", "cse", RENAMED)])
 
-    assert states(found) == [(0, 0, "equal")]
-    assert (found.parting(), found.last_parting(), found.entry_equal) == (None, None, True)
+    assert states(aligned) == [(0, 0, "equal")]
+    assert (aligned.parting(), aligned.last_parting(), aligned.entry_equal) == (None, None, True)
 
 
 def test_the_ir_parts_after_the_pass_that_makes_it_differ_and_not_after_those_that_follow(
     tmp_path: Path,
 ) -> None:
-    found = pairs(
+    aligned = pairs(
         tmp_path,
         [("ttgir", "coalesce", LOAD), ("llir", "fence", LOAD), ("llir", "cse", LOAD)],
         [("ttgir", "coalesce", LOAD), ("llir", "fence", FENCED), ("llir", "cse", FENCED)],
     )
 
-    assert states(found) == [(0, 0, "equal"), (1, 1, "parts"), (2, 2, "differs")]
-    assert found.parting() is found.last_parting() is found.pairs[1]
+    assert states(aligned) == [(0, 0, "equal"), (1, 1, "parts"), (2, 2, "differs")]
+    assert aligned.parting() is aligned.last_parting() is aligned.pairs[1]
 
 
 def test_a_difference_that_a_later_pass_removes_is_not_one_for_good(tmp_path: Path) -> None:
     passes = [("ttgir", "layouts", LOAD), ("ttgir", "cse", LOAD), ("llir", "fence", LOAD)]
     other = [("ttgir", "layouts", LOAD * 2), ("ttgir", "cse", LOAD), ("llir", "fence", FENCED)]
 
-    found = pairs(tmp_path, passes, other)
+    aligned = pairs(tmp_path, passes, other)
 
-    assert [state for *_, state in states(found)] == ["parts", "reconverged", "parts"]
-    assert found.last_parting() is found.pairs[2]
+    assert [state for *_, state in states(aligned)] == ["parts", "reconverged", "parts"]
+    assert aligned.last_parting() is aligned.pairs[2]
 
 
-def test_a_pass_that_one_compiler_alone_has_is_judged_by_what_it_did(tmp_path: Path) -> None:
-    found = pairs(
+def test_a_pass_that_only_one_compiler_has_is_compared_by_its_effect(tmp_path: Path) -> None:
+    aligned = pairs(
         tmp_path,
         [("ttgir", "prefetch", LOAD), ("ttgir", "cse", LOAD)],
         [("ttgir", "cse", LOAD), ("ttgir", "fence", FENCED)],
     )
 
-    assert states(found) == [(0, None, "equal"), (1, 0, "equal"), (None, 1, "parts")]
+    assert states(aligned) == [(0, None, "equal"), (1, 0, "equal"), (None, 1, "parts")]
 
 
 def test_of_passes_of_one_name_those_with_equal_ir_are_partners(tmp_path: Path) -> None:
-    found = pairs(
+    aligned = pairs(
         tmp_path,
         [("ttgir", "cse", FENCED)],
         [("ttgir", "cse", LOAD), ("ttgir", "cse", FENCED)],
     )
 
-    assert states(found) == [(None, 0, "equal"), (0, 1, "equal")]
+    assert states(aligned) == [(None, 0, "equal"), (0, 1, "equal")]
 
 
-def test_an_attribute_of_the_module_is_no_parting_but_is_told(tmp_path: Path) -> None:
+def test_a_module_attribute_is_reported_but_is_no_difference_of_ir(tmp_path: Path) -> None:
     module = "module {\n}\n"
     given = "module attributes {ttg.shared = 16 : i32} {\n}\n"
 
-    found = pairs(tmp_path, [("ttgir", "cse", module)], [("ttgir", "cse", given)])
+    aligned = pairs(tmp_path, [("ttgir", "cse", module)], [("ttgir", "cse", given)])
 
-    (one,) = found.attributes()
+    (one,) = aligned.attributes()
     assert (one.name, one.a, one.b, one.since.name) == ("ttg.shared", None, "16 : i32", "cse")
-    assert found.parting() is None
+    assert aligned.parting() is None
 
 
 def test_a_kernel_s_partner_is_the_one_that_differs_least(tmp_path: Path) -> None:
@@ -108,13 +108,13 @@ def test_a_kernel_s_partner_is_the_one_that_differs_least(tmp_path: Path) -> Non
         writer.close()
         known.append(compilations(store.Run(writer.path)))
 
-    found = paired(*known)
+    aligned = paired(*known)
 
-    assert [(a.options["num_warps"], b.options["num_warps"]) for a, b in found.pairs] == [
+    assert [(a.options["num_warps"], b.options["num_warps"]) for a, b in aligned.pairs] == [
         ("4", "4"),
         ("8", "8"),
     ]
-    assert [one.kernel_name for one in (*found.only_a, *found.only_b)] == ["only_a", "only_b"]
+    assert [one.kernel_name for one in (*aligned.only_a, *aligned.only_b)] == ["only_a", "only_b"]
 
 
 def test_the_folder_of_a_library_is_no_difference() -> None:
@@ -175,7 +175,7 @@ def test_the_ir_of_both_after_one_pass_is_shown_on_request(recorded: Path) -> No
         (("--kernel", "softmax", "--kernel", "matmul#1", "--kernel", "matmul#2"), "one kernel each, not 3"),
     ],
 )
-def test_what_cannot_be_asked_of_two_runs_is_refused(
+def test_options_for_a_single_run_are_refused_for_two_runs(
     recorded: Path, args: tuple[str, ...], message: str
 ) -> None:
     done = tracing("passes", str(recorded), str(recorded), *args, runs=recorded.parent)
@@ -184,7 +184,7 @@ def test_what_cannot_be_asked_of_two_runs_is_refused(
     assert message in done.stderr
 
 
-def test_a_run_of_another_triton_without_its_ir_is_answered_with_how_to_derive_it(tmp_path: Path) -> None:
+def test_a_run_of_another_triton_without_ir_is_refused_with_how_to_derive_it(tmp_path: Path) -> None:
     writer = new_run(tmp_path)  # which says that Triton 3 recorded it
     compiled(writer, "kernel", LOAD, ("ttir", "cse", LOAD), ("ttir", "sccp", LOAD))
     writer.close()
@@ -207,8 +207,8 @@ def test_values_of_virtual_gpus_say_nothing_about_compilers(tmp_path: Path) -> N
 
     virtual = replace(info, environment=replace(info.environment, device="virtual GPU"))
     a, b = store.Run(store.create(tmp_path, virtual).path), store.Run(store.create(tmp_path, virtual).path)
-    found = says_nothing_of_compilers(a, b)
+    warning = says_nothing_of_compilers(a, b)
 
-    assert found is not None
-    assert "say nothing about the compilers" in found.sentence
-    assert found.command == f"tracing passes {a.path} {b.path}"
+    assert warning is not None
+    assert "say nothing about the compilers" in warning.sentence
+    assert warning.command == f"tracing passes {a.path} {b.path}"

@@ -1,4 +1,4 @@
-"""Which kernel and which pass is meant, and what is answered when a name fits nothing or too much."""
+"""Which kernel and which pass a name selects, and the error for a name that fits none or several."""
 
 from __future__ import annotations
 
@@ -49,11 +49,13 @@ def problem(*args: str, run: store.Run) -> str:
 @pytest.mark.parametrize(
     ("kernel", "number"), [("softmax", 2), ("01hash", 1), ("matmul#2", 1), ("matmul#1", 0)]
 )
-def test_a_kernel_is_found_by_name_by_hash_or_by_number(run: store.Run, kernel: str, number: int) -> None:
+def test_a_kernel_is_selected_by_name_by_hash_or_by_number(run: store.Run, kernel: str, number: int) -> None:
     assert compilation(run, kernel).id == number
 
 
-def test_a_kernel_of_several_configurations_is_answered_with_what_tells_them_apart(run: store.Run) -> None:
+def test_an_ambiguous_kernel_is_refused_with_the_differences_between_its_configurations(
+    run: store.Run,
+) -> None:
     message = problem("matmul", run=run)
 
     assert "matmul means 2 kernels" in message
@@ -61,7 +63,7 @@ def test_a_kernel_of_several_configurations_is_answered_with_what_tells_them_apa
     assert "--kernel matmul#2  01hash of ma  num_warps=8" in message
 
 
-def test_configurations_that_differ_in_constants_alone_are_told_apart_by_them(tmp_path: Path) -> None:
+def test_configurations_that_differ_only_in_constants_are_distinguished_by_them(tmp_path: Path) -> None:
     writer = new_run(tmp_path)
     for number, block in enumerate(("64", "128")):
         compiled(writer, "add", DOT, number=number, constants={"BLOCK": block}, num_warps="4")
@@ -76,12 +78,12 @@ def test_an_unknown_kernel_is_answered_with_near_names(run: store.Run) -> None:
     assert "has no kernel sotfmax\nnearest: softmax" in problem("sotfmax", run=run)
 
 
-def test_no_kernel_is_meant_silently_where_there_are_several(run: store.Run) -> None:
+def test_a_run_of_several_kernels_has_no_default_kernel(run: store.Run) -> None:
     with pytest.raises(Problem, match="has passes of 3 kernels"):
         compilation(run)
 
 
-def test_a_run_without_passes_says_how_to_get_them(tmp_path: Path) -> None:
+def test_a_run_without_passes_is_refused_with_how_to_record_them(tmp_path: Path) -> None:
     assert "has no compiler passes" in problem("add", run=store.Run(new_run(tmp_path).path))
 
 
@@ -105,7 +107,7 @@ def test_a_label_means_its_own_compilation(run: store.Run) -> None:
 @pytest.mark.parametrize(
     ("which", "stage", "index"), [("1", None, 1), ("cse#2", None, 2), ("cse", "ttgir", 2)]
 )
-def test_a_pass_is_found_by_index_by_name_and_by_stage(
+def test_a_pass_is_selected_by_index_by_name_and_by_stage(
     run: store.Run, which: str, stage: str | None, index: int
 ) -> None:
     assert find_pass(passes_of(run, compilation(run, "matmul#1")), which, stage).index == index
@@ -122,7 +124,7 @@ def test_a_pass_is_found_by_index_by_name_and_by_stage(
         (("cse#3",), "no pass cse#3 of this kernel\nnearest: cse"),
     ],
 )
-def test_a_pass_that_cannot_be_meant_is_answered_with_what_could(
+def test_an_unknown_pass_is_refused_with_similar_ones(
     run: store.Run, args: tuple[str, ...], message: str
 ) -> None:
     assert message in problem("matmul#1", *args, run=run)
@@ -138,10 +140,12 @@ def test_a_kernel_in_numbers_counts_only_passes_that_ended_as_changing(run: stor
     assert counted == [(3, 1, 4.5), (1, 0, 1.5), (2, 1, 1.5)]
 
 
-def test_an_operation_s_history_names_the_pass_that_took_it_away(run: store.Run) -> None:
-    found = history(steps(run, passes_of(run, compilation(run, "matmul#1"))), {"tt.dot"})
+def test_the_history_of_an_operation_names_the_pass_that_removed_it(run: store.Run) -> None:
+    changes = history(steps(run, passes_of(run, compilation(run, "matmul#1"))), {"tt.dot"})
 
-    assert [(one.record.name, one.before, one.after) for one in found] == [("accelerate", {"tt.dot": 1}, {})]
+    assert [(one.record.name, one.before, one.after) for one in changes] == [
+        ("accelerate", {"tt.dot": 1}, {})
+    ]
 
 
 def test_a_pass_that_did_not_end_is_no_end_of_an_operation(run: store.Run) -> None:

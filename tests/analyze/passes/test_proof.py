@@ -1,6 +1,6 @@
-"""Every kernel of the cases SiLU and FlexAttention is recorded as it is, and can be resumed.
+"""Every kernel of the cases SiLU and FlexAttention is recorded completely, and can be resumed.
 
-Here a share of it, on every change; tests/benchmarks/test_proof.py does the whole.
+Checks a sample on every change; tests/benchmarks/test_proof.py checks everything.
 """
 
 from __future__ import annotations
@@ -15,7 +15,10 @@ from data.kernels import TARGETS
 from tracing.analyze.passes.pass_table import compilations
 from tracing.store import Run
 
-STEPS = {"silu": 1, "flex_attention": 30}  # every n-th place of a case's kernels is resumed, and the last one
+STEPS = {
+    "silu": 1,
+    "flex_attention": 30,
+}  # a case's kernels are resumed from every n-th pass, and from the last one
 sources = cache(proof.sources)
 
 
@@ -27,7 +30,7 @@ def compiled(
     return case, target, proof.recorded(sources(case, "sm_90"), target, tmp_path_factory.mktemp("runs"))
 
 
-def test_what_is_recorded_is_what_an_untouched_compile_gives(compiled: tuple[str, str, Run]) -> None:
+def test_recorded_artefacts_equal_those_of_an_unrecorded_compile(compiled: tuple[str, str, Run]) -> None:
     case, target, run = compiled
 
     assert len(compilations(run)) > 1

@@ -1,4 +1,4 @@
-"""What a pass changed is seen, what it only renumbered is not."""
+"""Renaming the values of an IR so that a diff shows what a pass changed, without its renumbering."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ tt.return %4#1
 """
 
 
-def test_values_behind_a_removed_operation_keep_the_names_they_had() -> None:
+def test_values_after_a_removed_operation_keep_their_names() -> None:
     after = "%0 = arith.constant 1 : i32\n%1 = arith.constant 2 : i32\n%2 = arith.subi %0, %1 : i32\n"
 
     assert renamed(BEFORE, after).splitlines() == BEFORE.splitlines()[1:4]
@@ -73,7 +73,7 @@ def test_an_alias_of_a_layout_that_stays_keeps_its_name() -> None:
     assert renamed(LAYOUTS, after) == "".join(without)
 
 
-def test_an_alias_that_meant_another_layout_before_is_marked() -> None:
+def test_an_alias_with_a_different_layout_than_before_is_marked() -> None:
     after = LAYOUTS.replace("[4]", "[8]")
 
     assert renamed(LAYOUTS, after).splitlines()[1:] == [
@@ -90,7 +90,7 @@ def test_a_hash_in_a_string_is_no_alias() -> None:
 
 
 @given(st.permutations(["%0", "%1", "%2", "%3", "%4", "%5", "%i", "%a", "%b"]))
-def test_renumbering_alone_is_never_a_difference(names: list[str]) -> None:
+def test_renumbering_is_never_a_difference(names: list[str]) -> None:
     new = dict(zip(["%0", "%1", "%2", "%3", "%4", "%5", "%i", "%a", "%b"], names, strict=True))
     after = "".join(new.get(part, part) for part in _parts(BEFORE))
 
@@ -109,7 +109,7 @@ PROGRAM = st.lists(LINE, min_size=1, unique_by=lambda line: line[:2])
 
 @given(PROGRAM, PROGRAM)
 def test_two_values_are_never_given_one_name(before: list[str], after: list[str]) -> None:
-    found = renamed("\n".join(before), "\n".join(after)).splitlines()
+    lines = renamed("\n".join(before), "\n".join(after)).splitlines()
 
-    assert len({line.split()[0] for line in found}) == len(after)
-    assert [line.split()[2] for line in found] == [line.split()[2] for line in after]
+    assert len({line.split()[0] for line in lines}) == len(after)
+    assert [line.split()[2] for line in lines] == [line.split()[2] for line in after]

@@ -1,4 +1,4 @@
-"""A Python line is followed through every form in which a stage says where it comes from."""
+"""The instructions that a Python line became, in the location syntax of every stage."""
 
 from __future__ import annotations
 
@@ -107,10 +107,10 @@ def stacks(stage: str, text: str) -> list[tuple[Stack, ...]]:
     ("stage", "text"), [("ttir", TTIR), ("llir", LLIR), ("ptx", PTX), ("amdgcn", AMDGCN), ("sass", SASS)]
 )
 def test_every_stage_gives_the_same_inline_stack(stage: str, text: str) -> None:
-    found = stacks(stage, text)
+    inlined = stacks(stage, text)
 
-    assert (INLINED,) in found
-    assert (LINE_20,) in found
+    assert (INLINED,) in inlined
+    assert (LINE_20,) in inlined
 
 
 def test_mlir_names_call_sites_and_fused_locations_are_read_to_their_files() -> None:
@@ -119,7 +119,7 @@ def test_mlir_names_call_sites_and_fused_locations_are_read_to_their_files() -> 
     assert stacks("ttir", TTIR) == [(INLINED,), (LINE_20,), (), fused, (LINE_20,)]
 
 
-def test_a_location_that_was_cut_off_or_names_itself_is_no_place() -> None:
+def test_a_truncated_or_recursive_location_has_no_source_line() -> None:
     text = (
         "%0 = tt.load %p loc(#loc1)\n#loc1 = loc(callsite(#loc1 at #loc9))\n%1 = tt.load %p loc(fused[#loc1\n"
     )
@@ -145,12 +145,12 @@ def test_a_call_site_that_has_no_line_of_its_own_is_still_a_frame() -> None:
 def test_a_caller_in_one_of_two_files_of_one_name_is_not_guessed() -> None:
     files = '\t.file 1 "/a" "k.py"\n\t.file 2 "/b" "k.py"\n'
 
-    found = stacks("amdgcn", files + "\t.loc 1 9 1 ; k.py:9:1 @[ k.py:20:9 ]\n\ts_endpgm\n")
+    inlined = stacks("amdgcn", files + "\t.loc 1 9 1 ; k.py:9:1 @[ k.py:20:9 ]\n\ts_endpgm\n")
 
-    assert found == [((Frame("/a/k.py", 9), Frame("k.py", 20)),)]
+    assert inlined == [((Frame("/a/k.py", 9), Frame("k.py", 20)),)]
 
 
-def test_instructions_before_any_line_have_no_place() -> None:
+def test_instructions_before_any_line_have_no_source_line() -> None:
     assert stacks("amdgcn", AMDGCN)[0] == stacks("sass", SASS)[0] == ()
 
 
@@ -172,7 +172,9 @@ def test_a_line_is_followed_call_path_by_call_path() -> None:
         ("kern.py", "name one as FILE:LINE"),
     ],
 )
-def test_a_line_that_left_nothing_is_answered_with_those_that_did(place: str, message: str) -> None:
+def test_a_line_without_instructions_is_refused_with_the_lines_that_have_some(
+    place: str, message: str
+) -> None:
     with pytest.raises(Problem) as raised:
         follow(STAGES, place)
 
@@ -187,11 +189,11 @@ def recorded(folder: Path, artefacts: dict[str, str]) -> tuple[store.Run, Compil
     return store.Run(writer.path), one
 
 
-def notes(found: list[StageLines]) -> dict[str, str]:
-    return {one.stage: one.note for one in found if one.note}
+def notes(stage_lines: list[StageLines]) -> dict[str, str]:
+    return {one.stage: one.note for one in stage_lines if one.note}
 
 
-def test_a_stage_that_was_not_reached_and_a_missing_disassembler_are_said(tmp_path: Path) -> None:
+def test_a_stage_that_was_not_reached_and_a_missing_disassembler_are_reported(tmp_path: Path) -> None:
     run, one = recorded(tmp_path, {"ttir": TTIR, "ttgir": TTIR, "ptx": PTX, "cubin": "ELF"})
 
     said = notes(stage_lines(run, one, nvdisasm=None))
@@ -201,14 +203,14 @@ def test_a_stage_that_was_not_reached_and_a_missing_disassembler_are_said(tmp_pa
     assert said["sass"].startswith("no nvdisasm was found")
 
 
-def test_ptx_that_names_no_call_sites_says_so(tmp_path: Path) -> None:
+def test_ptx_without_call_sites_is_reported(tmp_path: Path) -> None:
     flat = "".join(line.split(", function_name")[0] + "\n" for line in PTX.splitlines())
     run, one = recorded(tmp_path, {"llir": LLIR, "ptx": flat})
 
     assert notes(stage_lines(run, one, nvdisasm=None))["ptx"].startswith("names no call sites")
 
 
-def test_a_disassembler_that_fails_is_said_with_what_it_said(tmp_path: Path) -> None:
+def test_a_disassembler_that_fails_is_reported_with_its_message(tmp_path: Path) -> None:
     run, one = recorded(tmp_path, {"cubin": "no ELF"})
 
     said = notes(stage_lines(run, one, nvdisasm=Path(sys.executable)))  # any program that rejects `-gi`

@@ -1,4 +1,4 @@
-"""Two texts of IR that say the same, and two that do not."""
+"""Texts of LLVM IR that differ only in spelling are equal, and others are not."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_the_order_of_a_phi_is_spelling() -> None:
     assert same(LLIR, other, "llir") == "locations and the order of phis"
 
 
-def test_names_of_values_and_blocks_are_spelling_also_where_a_phi_uses_one_before_it_is_defined() -> None:
+def test_names_of_values_and_blocks_are_spelling_even_if_a_phi_uses_one_before_its_definition() -> None:
     other = LLIR.replace("%next", "%42").replace("loop", "1").replace("llvm.1", "llvm.loop")
     other = other.replace("[ 0, %0 ], [ %42, %1 ]", "[ %42, %1 ], [ 0, %0 ]")
 
@@ -62,7 +62,7 @@ def test_other_numbers_of_metadata_and_attributes_are_spelling() -> None:
         ("label %end, label %loop", "label %loop, label %end"),
     ],
 )
-def test_what_llvm_reads_otherwise_is_no_spelling(old: str, new: str) -> None:
+def test_a_difference_in_meaning_is_no_spelling(old: str, new: str) -> None:
     assert LLIR.count(old) == 1
     assert same(LLIR, LLIR.replace(old, new), "llir") == ""
 

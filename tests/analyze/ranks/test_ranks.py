@@ -1,4 +1,4 @@
-"""Which rank of a job left the others first: on launches built by hand, and in jobs under torchrun."""
+"""The first rank of a job that departs from the others: on hand-built launches and in jobs under torchrun."""
 
 from __future__ import annotations
 
@@ -44,23 +44,23 @@ def test_ranks_that_compute_on_their_own_data_go_together(tmp_path: Path) -> Non
     assert (comparison.launches, comparison.same_inputs, comparison.notes) == (1, 0, [])
 
 
-def test_a_rank_with_another_grid_left_there(tmp_path: Path) -> None:
-    (found,) = partings(job(tmp_path, [own(0, 0)], [own(0, 1)], [own(0, 2, grid=2)]))
+def test_a_rank_with_a_different_grid_departs_at_that_launch(tmp_path: Path) -> None:
+    (parting,) = partings(job(tmp_path, [own(0, 0)], [own(0, 1)], [own(0, 2, grid=2)]))
 
-    assert (found.kind, found.left) == ("launch", (2,))
-    assert found.groups == (((0, 1), "grid=(1, 1, 1)"), ((2,), "grid=(2, 1, 1)"))
-
-
-def test_the_first_rank_may_be_the_one_that_left(tmp_path: Path) -> None:
-    (found,) = partings(job(tmp_path, [own(0, 0, num_warps=8)], [own(0, 1)], [own(0, 2)]))
-
-    assert found.left == (0,)
+    assert (parting.kind, parting.left) == ("launch", (2,))
+    assert parting.groups == (((0, 1), "grid=(1, 1, 1)"), ((2,), "grid=(2, 1, 1)"))
 
 
-def test_of_two_ranks_it_cannot_be_told_who_left(tmp_path: Path) -> None:
-    (found,) = partings(job(tmp_path, [own(0, 0)], [own(0, 1, grid=2)]))
+def test_the_first_rank_can_be_the_one_that_departs(tmp_path: Path) -> None:
+    (parting,) = partings(job(tmp_path, [own(0, 0, num_warps=8)], [own(0, 1)], [own(0, 2)]))
 
-    assert found.left == ()
+    assert parting.left == (0,)
+
+
+def test_two_ranks_cannot_decide_which_one_departed(tmp_path: Path) -> None:
+    (parting,) = partings(job(tmp_path, [own(0, 0)], [own(0, 1, grid=2)]))
+
+    assert parting.left == ()
 
 
 def test_a_launch_that_one_rank_lacks_is_one_parting_and_the_rest_goes_on(tmp_path: Path) -> None:
@@ -69,9 +69,9 @@ def test_a_launch_that_one_rank_lacks_is_one_parting_and_the_rest_goes_on(tmp_pa
     lacking = [alike(i, name=name) for i, name in enumerate(names[:1] + names[2:])]
     comparison = RankComparison(job(tmp_path, whole, whole, lacking))
 
-    (found,) = comparison
-    assert (found.kind, found.left, found.event.name) == ("lacking", (2,), "b")
-    assert (found.before[2], comparison.launches) == (("launch #0 a",), 6)
+    (parting,) = comparison
+    assert (parting.kind, parting.left, parting.event.name) == ("lacking", (2,), "b")
+    assert (parting.before[2], comparison.launches) == (("launch #0 a",), 6)
 
 
 def test_launches_that_one_rank_has_more_are_one_parting(tmp_path: Path) -> None:
@@ -79,26 +79,26 @@ def test_launches_that_one_rank_has_more_are_one_parting(tmp_path: Path) -> None
     whole = [alike(i, name=name) for i, name in enumerate(names)]
     more = [alike(i, name=name) for i, name in enumerate(["a", "x", "x", *names[1:]])]
 
-    (found,) = partings(job(tmp_path, whole, more, whole))
-    assert (found.kind, found.left, found.event.name, found.count) == ("more", (1,), "x", 2)
+    (parting,) = partings(job(tmp_path, whole, more, whole))
+    assert (parting.kind, parting.left, parting.event.name, parting.count) == ("more", (1,), "x", 2)
 
 
-def test_a_launch_of_equal_inputs_with_other_results_on_one_rank_is_where_it_left(tmp_path: Path) -> None:
-    (found,) = partings(job(tmp_path, [alike(0)], [alike(0)], [alike(0, "z")]))
+def test_a_rank_departs_at_a_launch_with_equal_inputs_and_different_results(tmp_path: Path) -> None:
+    (parting,) = partings(job(tmp_path, [alike(0)], [alike(0)], [alike(0, "z")]))
 
-    assert (found.kind, found.left, found.argument) == ("output", (2,), "y")
+    assert (parting.kind, parting.left, parting.argument) == ("output", (2,), "y")
 
 
 def test_an_all_reduce_must_leave_all_ranks_alike(tmp_path: Path) -> None:
     landmarks = [[(1, ALL_REDUCE, "sum")], [(1, ALL_REDUCE, "other")], [(1, ALL_REDUCE, "sum")]]
-    (found,) = partings(job(tmp_path, *([own(0, rank)] for rank in range(3)), landmarks=landmarks))
+    (parting,) = partings(job(tmp_path, *([own(0, rank)] for rank in range(3)), landmarks=landmarks))
 
-    assert (found.kind, found.left, str(found.event)) == (
+    assert (parting.kind, parting.left, str(parting.event)) == (
         "collective",
         (1,),
         f"{ALL_REDUCE} #0, before launch #1",
     )
-    assert found.before[1] == ("launch #0 triton_poi_fused_mul_0",)
+    assert parting.before[1] == ("launch #0 triton_poi_fused_mul_0",)
 
 
 def test_a_reduce_scatter_leaves_each_rank_with_its_own(tmp_path: Path) -> None:
@@ -116,16 +116,16 @@ def test_a_reduce_scatter_leaves_each_rank_with_its_own(tmp_path: Path) -> None:
         ((ALL_REDUCE, ALL_REDUCE, "aten::add_"), ("sum", "sum", "other")),
     ],
 )
-def test_what_an_all_reduce_left_alike_and_one_rank_reads_otherwise_was_altered(
+def test_an_all_reduced_tensor_that_one_rank_reads_with_other_bits_was_altered(
     writers: Sequence[str], read: Sequence[str], tmp_path: Path
 ) -> None:
     launches = [[reader(*one)] for one in zip(writers, read, strict=True)]
-    (found,) = partings(job(tmp_path, *launches, landmarks=[[(0, ALL_REDUCE, "sum")]] * 3))
+    (parting,) = partings(job(tmp_path, *launches, landmarks=[[(0, ALL_REDUCE, "sum")]] * 3))
 
-    assert (found.kind, found.left, found.argument) == ("altered", (2,), f"x, which {ALL_REDUCE} left")
+    assert (parting.kind, parting.left, parting.argument) == ("altered", (2,), f"x, which {ALL_REDUCE} left")
 
 
-def test_what_a_part_of_the_ranks_reduced_may_differ_from_the_others(tmp_path: Path) -> None:
+def test_results_of_a_reduction_over_some_ranks_may_differ_from_the_others(tmp_path: Path) -> None:
     launches = [[reader(ALL_REDUCE, word)] for word in ("sum", "sum", "other")]
     run = job(tmp_path, *launches, landmarks=[[(0, ALL_REDUCE, "sum")]] * 3, group=(0, 1))
 
@@ -135,9 +135,9 @@ def test_what_a_part_of_the_ranks_reduced_may_differ_from_the_others(tmp_path: P
 def test_a_parameter_that_was_alike_before_the_first_update_stays_alike(tmp_path: Path) -> None:
     steps = [("w", "v"), ("w", "v"), ("w", "v, otherwise")]
     landmarks = [[(1, "before SGD.step", a), (1, "SGD.step", b)] for a, b in steps]
-    (found,) = partings(job(tmp_path, *([own(0, rank)] for rank in range(3)), landmarks=landmarks))
+    (parting,) = partings(job(tmp_path, *([own(0, rank)] for rank in range(3)), landmarks=landmarks))
 
-    assert (found.kind, found.left, found.argument) == ("update", (2,), "parameter 0")
+    assert (parting.kind, parting.left, parting.argument) == ("update", (2,), "parameter 0")
 
 
 def test_a_parameter_of_each_ranks_own_is_not_compared(tmp_path: Path) -> None:
@@ -148,7 +148,7 @@ def test_a_parameter_of_each_ranks_own_is_not_compared(tmp_path: Path) -> None:
     assert (comparison.updates, comparison.own) == (1, 1)
 
 
-def test_a_rank_that_recorded_nothing_is_said(tmp_path: Path) -> None:
+def test_a_rank_that_recorded_nothing_is_reported(tmp_path: Path) -> None:
     comparison = RankComparison(job(tmp_path, [own(0, 0)], [own(0, 1)], world_size=3))
 
     assert list(comparison) == []
@@ -183,7 +183,7 @@ def faulty(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
     return tracing("ranks", path, runs=runs).stdout, Path(path)
 
 
-def test_a_rank_whose_autotuner_chose_otherwise_left_first(faulty: tuple[str, Path]) -> None:
+def test_a_rank_with_a_different_winner_departs_first(faulty: tuple[str, Path]) -> None:
     first = faulty[0].split("✗")[1]
 
     assert "first parting: rank 1 left, at launch #0 scale" in first
@@ -205,7 +205,7 @@ def test_its_winner_is_marked_among_those_of_the_ranks(faulty: tuple[str, Path])
     assert "1 choice of configurations on ranks 0-3: 1 differ" in done.stdout
 
 
-def test_a_result_that_was_altered_after_the_collective_is_where_a_rank_left(
+def test_a_rank_departs_where_a_collectives_result_was_altered(
     faulty: tuple[str, Path],
 ) -> None:
     assert "rank 2 left, at launch #3 halve, total_ptr, which c10d::allreduce_ left" in faulty[0]
@@ -214,11 +214,11 @@ def test_a_result_that_was_altered_after_the_collective_is_where_a_rank_left(
     )
 
 
-def test_a_rank_that_makes_no_update_left_there(faulty: tuple[str, Path]) -> None:
+def test_a_rank_without_an_optimizer_update_departs_at_the_update(faulty: tuple[str, Path]) -> None:
     assert "rank 3 left, at SGD.step #1, before launch #4" in faulty[0]
 
 
-def test_ranks_that_went_together_are_said_to_and_what_was_not_compared(tmp_path: Path) -> None:
+def test_ranks_that_never_depart_are_reported_with_what_was_not_compared(tmp_path: Path) -> None:
     done = tracing("ranks", trained(tmp_path, 2, "configs=2"), runs=tmp_path)
 
     assert done.returncode == 0

@@ -1,4 +1,4 @@
-"""The same launch in another recording: by its kernel, its call and what it reads, not by its number."""
+"""A recorded launch is recognised in another recording by its kernel, call and inputs, not by its index."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_a_launch_with_the_same_number_and_the_same_inputs_is_the_same(case: Pat
 
 
 @pytest.mark.parametrize("index", [GROW, REACH])
-def test_a_launch_that_has_another_number_by_now_is_found_by_what_it_reads(index: int, case: Path) -> None:
+def test_a_launch_with_a_different_index_is_recognised_by_its_inputs(index: int, case: Path) -> None:
     case.with_name("more").write_text("0")
     run, recorder = recorded(case, case.parent), Recorder(case)
     case.write_text(case.read_text().replace("reach[(1,)](y, y, 0)", "grow[(1,)](y, y, BY=by)", 1))
@@ -63,7 +63,7 @@ def test_a_launch_that_has_another_number_by_now_is_found_by_what_it_reads(index
     assert recorder.asked == [f"launch {index}", one.launch.kernel_name, f"launch {index + 2}"]
 
 
-def test_a_launch_of_other_inputs_is_said_to_be_one(case: Path) -> None:
+def test_a_launch_with_different_inputs_is_reported_as_such(case: Path) -> None:
     run = recorded(case, case.parent)
 
     again = launch_again(recorded_launch(run, GROW), Recorder(case, ":first=3.0"))
@@ -78,7 +78,7 @@ def test_a_launch_of_other_inputs_is_said_to_be_one(case: Path) -> None:
         ("z, 16)", "z, 8)", "other numbers"),
     ],
 )
-def test_a_launch_that_became_another_is_refused(before: str, after: str, has: str, case: Path) -> None:
+def test_a_launch_that_changed_its_kernel_is_refused(before: str, after: str, has: str, case: Path) -> None:
     run, index = recorded(case, case.parent), REACH if before == "z, 16)" else GROW
     case.write_text(case.read_text().replace(before, after))
 
@@ -86,7 +86,7 @@ def test_a_launch_that_became_another_is_refused(before: str, after: str, has: s
         launch_again(recorded_launch(run, index), Recorder(case))
 
 
-def test_a_call_that_does_not_come_again_is_said(case: Path) -> None:
+def test_a_call_that_does_not_recur_is_refused(case: Path) -> None:
     case.with_name("more").write_text("1")
     run = recorded(case, case.parent)
     case.with_name("more").unlink()
@@ -95,7 +95,7 @@ def test_a_call_that_does_not_come_again_is_said(case: Path) -> None:
         launch_again(recorded_launch(run, 2), Recorder(case, ":first=3.0"))
 
 
-def test_a_part_of_a_run_does_not_say_which_call_a_launch_was(case: Path) -> None:
+def test_a_partial_recording_does_not_tell_which_call_a_launch_was(case: Path) -> None:
     run = recorded(case, case.parent, selection=Selection(launches=(1, 2)))
     case.with_name("more").write_text("1")
 
@@ -103,7 +103,7 @@ def test_a_part_of_a_run_does_not_say_which_call_a_launch_was(case: Path) -> Non
         launch_again(recorded_launch(run, REACH), Recorder(case, ":first=3.0"))
 
 
-def test_the_same_call_of_another_run_has_a_number_of_its_own(case: Path) -> None:
+def test_the_same_call_may_have_another_index_in_another_run(case: Path) -> None:
     plain = recorded(case, case.parent)
     case.with_name("more").write_text("2")
     longer = recorded(case, case.parent)

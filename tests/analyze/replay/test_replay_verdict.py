@@ -1,10 +1,12 @@
-"""What replays of a launch say about two runs that differ in it, from counts and digests alone."""
+"""What replays of a launch prove about a difference between two runs, from counts and digests."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
+from records import launch
 
 from tracing.analyze.replay.replay_verdict import (
     CodeDiffers,
@@ -20,7 +22,16 @@ from tracing.analyze.replay.replay_verdict import (
     left_as,
     verdict,
 )
-from tracing.model import DifferingElements, Digest, ReplayResult, ReplaySeries, SeriesDifference, Side
+from tracing.model import (
+    DifferingElements,
+    Digest,
+    KernelArg,
+    KernelLaunch,
+    ReplayResult,
+    ReplaySeries,
+    SeriesDifference,
+    Side,
+)
 from tracing.report.replay import payload_text, replay_json, replay_text, verdict_text
 
 ALL = DifferingElements("y", 4, 4, ((0, 4),), 0.0)
@@ -31,7 +42,7 @@ def left(*bits: str) -> tuple[dict[str, Digest], ...]:
 
 
 def series(*bits: str, launched: Side = "a", inputs: Side = "a", **fields: Any) -> ReplaySeries:
-    """Replays that left these bits; one alone stands for two."""
+    """A series of replays with these result bits; a single argument means two equal replays."""
     varying = (ALL,) if len(set(bits)) > 1 else ()
     rest = {"varying": varying, "unwritten": (), "written": {}} | fields
     return ReplaySeries(launched, inputs, left(*(bits if len(bits) > 1 else 2 * bits)), **rest)
@@ -43,8 +54,8 @@ def result(*some: ReplaySeries) -> ReplayResult:
 
 
 def recorded(a: str, b: str | None = None) -> dict[Side, dict[str, Digest]]:
-    found: dict[Side, dict[str, Digest]] = {"a": left(a)[0]}
-    return found if b is None else {**found, "b": left(b)[0]}
+    digests: dict[Side, dict[str, Digest]] = {"a": left(a)[0]}
+    return digests if b is None else {**digests, "b": left(b)[0]}
 
 
 def test_replays_that_differ_from_each_other_race() -> None:
@@ -53,16 +64,16 @@ def test_replays_that_differ_from_each_other_race() -> None:
     assert verdict(result(racing), recorded("xxx", "yyy"), ()) == OwnRace((racing,))
 
 
-def test_the_race_of_one_run_alone_is_its() -> None:
+def test_a_race_in_one_run_is_attributed_to_that_run() -> None:
     quiet, racing = series("xxx", "xxx"), series("xxx", "yyy", launched="b")
 
     assert verdict(result(quiet, racing), recorded("xxx", "yyy"), ()) == OwnRace((racing,))
 
 
-def test_other_results_of_the_same_inputs_are_the_codes() -> None:
-    found = verdict(result(series("xxx"), series("yyy", launched="b")), recorded("xxx", "yyy"), ())
+def test_different_results_of_equal_inputs_are_attributed_to_the_code() -> None:
+    answer = verdict(result(series("xxx"), series("yyy", launched="b")), recorded("xxx", "yyy"), ())
 
-    assert found == CodeDiffers("a", (ALL,))
+    assert answer == CodeDiffers("a", (ALL,))
 
 
 def test_inputs_that_make_the_difference_are_named() -> None:
@@ -86,9 +97,9 @@ def test_code_that_differs_on_the_same_inputs_comes_before_inputs_that_differ() 
 def test_a_result_that_never_appears_needs_its_surroundings(
     always: str, appeared: Side, missing: Side
 ) -> None:
-    found = verdict(result(series(always, always)), recorded("xxx", "yyy"), ())
+    answer = verdict(result(series(always, always)), recorded("xxx", "yyy"), ())
 
-    assert found == NeedsSurroundings(appeared, missing)
+    assert answer == NeedsSurroundings(appeared, missing)
 
 
 def test_a_result_of_other_inputs_that_is_not_reproduced_needs_its_surroundings() -> None:
@@ -107,7 +118,7 @@ def test_a_result_that_was_recorded_is_reproduced(left_by: tuple[str, str | None
     assert verdict(result(series("xxx")), recorded(*left_by), ()) == Reproduced()
 
 
-def test_inputs_that_do_not_come_again_are_said() -> None:
+def test_inputs_that_do_not_recur_are_named() -> None:
     said = verdict(result(series("zzz")), recorded("xxx", "yyy"), (), ["x"])
 
     assert said == InputsChanged(("x",))
@@ -121,7 +132,7 @@ def test_without_digests_nothing_can_be_compared() -> None:
     assert verdict(result(series("xxx")), {"a": {}}, ()) == NothingRecorded()
 
 
-def test_elements_that_depend_on_other_memory_are_no_reason_to_call_the_rest_other() -> None:
+def test_elements_that_depend_on_other_memory_do_not_affect_the_remaining_elements() -> None:
     partly = series("xxx+++", unwritten=(ALL,), written={"y": (0,)})
 
     assert left_as(partly, left("xxx---")[0]) == 2
@@ -129,7 +140,7 @@ def test_elements_that_depend_on_other_memory_are_no_reason_to_call_the_rest_oth
     assert verdict(result(partly), recorded("xxx---", "xxx==="), ()) == NeedsOtherMemory()
 
 
-def test_where_all_ranges_depend_on_other_memory_nothing_is_known() -> None:
+def test_a_result_whose_ranges_all_depend_on_other_memory_is_undecided() -> None:
     hidden = series("xxx", unwritten=(ALL,), written={"y": ()})
 
     assert left_as(hidden, left("zzz")[0]) is None
@@ -137,12 +148,10 @@ def test_where_all_ranges_depend_on_other_memory_nothing_is_known() -> None:
     assert verdict(result(hidden), recorded("zzz", "yyy"), ()) == NeedsOtherMemory()
 
 
-# ---- as it is printed
+# ---- the printed verdict
 
 
-def told(replays: ReplayResult, left_by: dict[Side, dict[str, Digest]]) -> str:
-    from records import launch
-
+def printed(replays: ReplayResult, left_by: dict[Side, dict[str, Digest]]) -> str:
     names: dict[Side, str] = {side: side for side in left_by}
     launches = {side: launch(number) for number, side in enumerate(names, 3)}
     said = verdict(replays, left_by, ())
@@ -152,8 +161,8 @@ def told(replays: ReplayResult, left_by: dict[Side, dict[str, Digest]]) -> str:
     return "\n".join(replay_text(replays, said, left_by, launches, names))
 
 
-def test_the_counts_stand_below_the_verdict() -> None:
-    text = told(result(series("xxx", "yyy", "xxx")), recorded("xxx", "yyy"))
+def test_the_counts_are_printed_after_the_verdict() -> None:
+    text = printed(result(series("xxx", "yyy", "xxx")), recorded("xxx", "yyy"))
 
     assert "a race of its own: replays of a on the same bytes differ from each other" in text
     assert "launch #3 of a on the inputs of a:" in text
@@ -162,12 +171,27 @@ def test_the_counts_stand_below_the_verdict() -> None:
     assert "y: 4 of 4 elements, 0:4" in text
 
 
-def test_both_launches_are_counted_where_the_code_differs() -> None:
-    text = told(result(series("xxx"), series("yyy", launched="b")), recorded("xxx", "yyy"))
+def test_replays_of_both_launches_are_counted_if_the_code_differs() -> None:
+    text = printed(result(series("xxx"), series("yyy", launched="b")), recorded("xxx", "yyy"))
 
     assert "its code differs: a and b leave other results on the same inputs, those of a, every time" in text
     assert "launch #4 of b on the inputs of a:" in text
     assert "0 of 2 left what a recorded, 2 of 2 left what b recorded" in text
+
+
+def test_launches_with_another_scalar_are_said_to_be_launched_differently() -> None:
+    a, b = (
+        msgspec.structs.replace(launch(3), args=(KernelArg("factor", "in", value=value),))
+        for value in (1.5, 2.5)
+    )
+    sides: dict[Side, KernelLaunch] = {"a": a, "b": b}
+    replays, left_by = result(series("xxx"), series("yyy", launched="b")), recorded("xxx", "yyy")
+    said = verdict(replays, left_by, ())
+
+    text = "\n".join(replay_text(replays, said, left_by, sides, {"a": "a", "b": "b"}))
+
+    assert "it is launched differently (factor): a and b leave other results on the same inputs" in text
+    assert replay_json(replays, said, left_by, sides)["verdict"] == "configuration"
 
 
 def test_equal_payloads_are_rounding_and_others_are_not() -> None:

@@ -1,4 +1,4 @@
-"""The search of `tracing swap`: its events, with the executions of the case made up."""
+"""The events of the search of `tracing swap`, with simulated executions of the case."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def events(
     return list(search(goal, [candidate(one) for one in kernels], reruns, seen, each_launch=False))
 
 
-def test_the_fewest_kernels_are_blamed_with_what_differs_without_each(tmp_path: Path) -> None:
+def test_a_minimal_set_of_kernels_is_blamed_with_the_differences_without_each(tmp_path: Path) -> None:
     *_, answer = events(tmp_path, Program(frozenset("bd")), "abcde")
 
     assert isinstance(answer, ToBlame)

@@ -1,4 +1,4 @@
-"""Where in the user's code a launch was made, whatever lies between."""
+"""The line of the user's code that made a launch, across any frames in between."""
 
 from __future__ import annotations
 
@@ -42,26 +42,26 @@ def launches(runs: Path, call: Callable[[], object]) -> list[KernelLaunch]:
     return list(store.Run(writer.path).launches())
 
 
-def places(found: list[KernelLaunch]) -> list[tuple[str, int, str] | None]:
-    return [(one.site.file, one.site.line, one.site.function) if one.site else None for one in found]
+def sites(recorded: list[KernelLaunch]) -> list[tuple[str, int, str] | None]:
+    return [(one.site.file, one.site.line, one.site.function) if one.site else None for one in recorded]
 
 
 def test_a_launch_by_hand_has_the_line_that_made_it(tmp_path: Path) -> None:
-    found = launches(tmp_path, lambda: launched(torch.ones(64)))
+    recorded = launches(tmp_path, lambda: launched(torch.ones(64)))
 
-    assert places(found) == [(__file__, LINE, "launched")]
+    assert sites(recorded) == [(__file__, LINE, "launched")]
 
 
-def test_launches_of_one_place_share_it_and_two_on_a_line_are_told_apart(tmp_path: Path) -> None:
+def test_launches_of_one_call_site_share_it_and_two_on_one_line_have_different_ones(tmp_path: Path) -> None:
     def program() -> None:
         x = torch.ones(64)
         for _ in range(2):
             double[(1,)](x, BLOCK=64), double[(1,)](x, BLOCK=64)
 
-    found = launches(tmp_path, program)
-    numbers = [one.site.id for one in found if one.site]
+    recorded = launches(tmp_path, program)
+    numbers = [one.site.id for one in recorded if one.site]
 
-    assert len({line for _, line, _ in places(found)}) == 1  # type: ignore[misc]
+    assert len({line for _, line, _ in sites(recorded)}) == 1  # type: ignore[misc]
     assert (numbers[0], numbers[1]) == (numbers[2], numbers[3])
     assert numbers[0] != numbers[1]
 
@@ -70,9 +70,9 @@ def test_a_kernel_that_torch_wrote_has_the_users_function(tmp_path: Path) -> Non
     def model(x: torch.Tensor) -> torch.Tensor:
         return torch.sin(x) * 2
 
-    (found,) = places(launches(tmp_path, lambda: torch.compile(model)(torch.ones(64))))
+    (recorded,) = sites(launches(tmp_path, lambda: torch.compile(model)(torch.ones(64))))
 
-    assert found == (__file__, model.__code__.co_firstlineno, "model")
+    assert recorded == (__file__, model.__code__.co_firstlineno, "model")
 
 
 def test_a_function_that_goes_on_after_a_graph_break_has_its_own_name(tmp_path: Path) -> None:
@@ -81,11 +81,11 @@ def test_a_function_that_goes_on_after_a_graph_break_has_its_own_name(tmp_path: 
         torch._dynamo.graph_break()
         return torch.cos(x)
 
-    found = places(launches(tmp_path, lambda: torch.compile(model)(torch.ones(64))))
+    recorded = sites(launches(tmp_path, lambda: torch.compile(model)(torch.ones(64))))
     first = model.__code__.co_firstlineno
 
-    assert [one and one[2] for one in found] == ["model", "model"]
-    assert [one and one[1] for one in found] == [first, first + 2]
+    assert [one and one[2] for one in recorded] == ["model", "model"]
+    assert [one and one[1] for one in recorded] == [first, first + 2]
 
 
 def test_a_kernel_of_a_backward_pass_has_the_line_that_called_backward(tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_a_kernel_of_a_backward_pass_has_the_line_that_called_backward(tmp_path:
     last = launches(tmp_path, program)[-1]
 
     assert last.phase == "backward"
-    assert places([last]) == [(__file__, program.__code__.co_firstlineno + 3, "program")]
+    assert sites([last]) == [(__file__, program.__code__.co_firstlineno + 3, "program")]
 
 
 class Nested(torch.autograd.Function):
@@ -137,7 +137,7 @@ def test_on_a_thread_of_autograds_own_it_is_the_line_that_called_backward(tmp_pa
 
     assert threads != {threading.get_ident()}
     assert last.phase == "backward"
-    assert [place and place[2] for place in places([last])] == ["backward"]
+    assert [place and place[2] for place in sites([last])] == ["backward"]
 
 
 def test_threads_are_numbered_as_they_launch_first(tmp_path: Path) -> None:
@@ -152,7 +152,7 @@ def test_threads_are_numbered_as_they_launch_first(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("file", [torch.__path__[0] + "/x.py", "<string>", "<frozen runpy>", "/tmp/typed"])
-def test_code_without_a_user_has_no_place(tmp_path: Path, file: str) -> None:
+def test_a_launch_without_user_code_has_no_call_site(tmp_path: Path, file: str) -> None:
     scope = {"sites": CallSites(store.create(tmp_path, INFO))}
     code = "import sys\nfound = []\nthread = __import__('threading').Thread(target=lambda: found.append(sites.of(sys._getframe())))\nthread.start(); thread.join()"  # noqa: E501
     exec(compile(code, file, "exec"), scope)
@@ -168,17 +168,17 @@ def at(index: int, line: int, name: str = "k") -> KernelLaunch:
     return msgspec.structs.replace(launch(index, name=name), site=CallSite(line, "case.py", line, "fn"))
 
 
-def visited(folder: Path, *found: KernelLaunch, asked: int) -> Visit | None:
-    sites = {one.site.id: one.site for one in found if one.site}
-    return visit(saved(folder, found, sites.values()), 0, found[asked])
+def visited(folder: Path, *recorded: KernelLaunch, asked: int) -> Visit | None:
+    sites = {one.site.id: one.site for one in recorded if one.site}
+    return visit(saved(folder, recorded, sites.values()), 0, recorded[asked])
 
 
-def test_a_launch_in_a_loop_has_its_turn(tmp_path: Path) -> None:
-    found = visited(tmp_path, at(0, 3), at(1, 5), at(2, 5), at(3, 5), asked=2)
+def test_a_launch_in_a_loop_has_its_iteration(tmp_path: Path) -> None:
+    recorded = visited(tmp_path, at(0, 3), at(1, 5), at(2, 5), at(3, 5), asked=2)
 
-    assert found is not None
-    assert (found.site.line, found.iteration, found.of) == (5, 1, 3)
-    assert str(found) == "case.py:5 in fn, 2 of 3 times there"
+    assert recorded is not None
+    assert (recorded.site.line, recorded.iteration, recorded.of) == (5, 1, 3)
+    assert str(recorded) == "case.py:5 in fn, 2 of 3 times there"
 
 
 def test_a_launch_that_was_made_once_has_no_turn(tmp_path: Path) -> None:
@@ -186,9 +186,9 @@ def test_a_launch_that_was_made_once_has_no_turn(tmp_path: Path) -> None:
 
 
 def test_another_kernel_of_the_same_line_does_not_count(tmp_path: Path) -> None:
-    found = visited(tmp_path, at(0, 5, "other"), at(1, 5), at(2, 5, "other"), at(3, 5), asked=3)
+    recorded = visited(tmp_path, at(0, 5, "other"), at(1, 5), at(2, 5, "other"), at(3, 5), asked=3)
 
-    assert found is not None and (found.iteration, found.of) == (1, 2)
+    assert recorded is not None and (recorded.iteration, recorded.of) == (1, 2)
 
 
 def test_a_launch_without_a_call_site_was_visited_nowhere(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The elements of small tensors in which two launches differ, where both runs kept them."""
+"""The differing elements of small tensors that both runs kept."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def test_elements_differ_by_type_and_bits(
 ) -> None:
     runs = kept(tmp_path / "a", *a), kept(tmp_path / "b", *b)
 
-    found = differing_values(runs, 0, (0, 0), 1, "after")
+    values = differing_values(runs, 0, (0, 0), 1, "after")
 
-    assert repr(found) == repr(expected)
+    assert repr(values) == repr(expected)
 
 
 def test_the_launch_may_have_another_index_in_each_run(tmp_path: Path) -> None:
@@ -44,7 +44,7 @@ def test_the_launch_may_have_another_index_in_each_run(tmp_path: Path) -> None:
     assert differing_values(runs, 0, (2, 2), 1, "after") == []
 
 
-def test_what_one_run_did_not_keep_is_not_compared(tmp_path: Path) -> None:
+def test_values_that_one_run_did_not_keep_are_not_compared(tmp_path: Path) -> None:
     runs = kept(tmp_path / "a", 1.0), kept(tmp_path / "b", 2.0)
 
     assert differing_values(runs, 0, (0, 0), 0, "after") == []

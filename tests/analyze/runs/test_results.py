@@ -1,4 +1,4 @@
-"""What two cases gave, left and started from, and how they ended, compared by value."""
+"""Results, starts and outcomes of two runs, compared by value."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def a(tmp_path_factory: pytest.TempPathFactory) -> store.Run:
     return recorded(ANSWERS, tmp_path_factory.mktemp("runs"))
 
 
-def test_equal_runs_differ_in_nothing_and_name_what_cannot_be_compared(a: store.Run, tmp_path: Path) -> None:
+def test_equal_runs_have_no_difference_and_name_what_cannot_be_compared(a: store.Run, tmp_path: Path) -> None:
     b = recorded(ANSWERS, tmp_path)
 
     assert (differing_start(a, b), differing_results(a, b), differing_outcomes(a, b)) == ((), (), ())
@@ -36,7 +36,7 @@ def test_equal_runs_differ_in_nothing_and_name_what_cannot_be_compared(a: store.
 
 
 @pytest.mark.parametrize(
-    ("planted", "name", "told"),
+    ("planted", "name", "values"),
     [
         ("dtype", "output['tensor']", "float32[4] … | int32[4] …"),
         ("shape", "output['shape']", "float32[4] … | float32[2, 2] …"),
@@ -56,17 +56,17 @@ def test_equal_runs_differ_in_nothing_and_name_what_cannot_be_compared(a: store.
     ],
 )
 def test_a_planted_difference_is_named(
-    a: store.Run, tmp_path: Path, planted: str, name: str, told: str
+    a: store.Run, tmp_path: Path, planted: str, name: str, values: str
 ) -> None:
-    found = differing_results(a, recorded(f"{ANSWERS}:b={planted}", tmp_path))
+    differing = differing_results(a, recorded(f"{ANSWERS}:b={planted}", tmp_path))
 
-    assert found[0].name == name
-    assert {one.name.partition(name)[0] for one in found} == {""} or planted == "key"
-    for side, expected in zip((found[0].a, found[0].b), told.split(" | "), strict=True):
+    assert differing[0].name == name
+    assert {one.name.partition(name)[0] for one in differing} == {""} or planted == "key"
+    for side, expected in zip((differing[0].a, differing[0].b), values.split(" | "), strict=True):
         assert all(part in side for part in expected.split("…"))
 
 
-def test_what_the_case_starts_from_is_told_from_what_it_gives(a: store.Run, tmp_path: Path) -> None:
+def test_the_start_of_a_case_is_distinguished_from_its_results(a: store.Run, tmp_path: Path) -> None:
     b = recorded(f"{ANSWERS}:b=start", tmp_path)
 
     assert [one.name for one in differing_start(a, b)] == ["input 0"]
@@ -80,13 +80,13 @@ def test_an_argument_that_the_case_did_not_change_is_no_result(tmp_path: Path) -
 
 
 def test_a_run_that_failed_and_one_that_did_not_differ_in_their_outcome(a: store.Run, tmp_path: Path) -> None:
-    (found,) = differing_outcomes(a, recorded(f"{ANSWERS}:b=raise", tmp_path))
+    (outcome,) = differing_outcomes(a, recorded(f"{ANSWERS}:b=raise", tmp_path))
 
-    assert (found.name, found.a) == ("outcome", "passed")
-    assert found.b.startswith("failed: ValueError: no result in <object object at 0x")
+    assert (outcome.name, outcome.a) == ("outcome", "passed")
+    assert outcome.b.startswith("failed: ValueError: no result in <object object at 0x")
 
 
-def test_runs_that_fail_alike_are_said_to_and_are_not_called_different(tmp_path: Path) -> None:
+def test_runs_that_fail_alike_do_not_differ_and_are_reported_as_failed(tmp_path: Path) -> None:
     a, b = (recorded(f"{ANSWERS}:b=raise", tmp_path / name) for name in "ab")
 
     assert differing_outcomes(a, b) == ()

@@ -1,4 +1,4 @@
-"""Of two runs, those launches can be compared that both recorded."""
+"""Two runs can be compared in the launches that both recorded."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ WHOLE = info()
     ],
 )
 def test_a_launch_is_covered_if_both_runs_recorded_it(b: RunInfo, covered: bool) -> None:
-    for found in (coverage(WHOLE, b), coverage(b, WHOLE)):
-        assert found.covers(3, "add", "forward", rank=1) == covered
+    for both in (coverage(WHOLE, b), coverage(b, WHOLE)):
+        assert both.covers(3, "add", "forward", rank=1) == covered
 
 
 @pytest.mark.parametrize(
-    ("a", "b", "told"),
+    ("a", "b", "sentence"),
     [
         (WHOLE, WHOLE, ""),
         (
@@ -57,5 +57,5 @@ def test_a_launch_is_covered_if_both_runs_recorded_it(b: RunInfo, covered: bool)
         ),
     ],
 )
-def test_what_is_left_out_is_said(a: RunInfo, b: RunInfo, told: str) -> None:
-    assert coverage(a, b).left_out == told
+def test_launches_that_are_not_compared_are_reported(a: RunInfo, b: RunInfo, sentence: str) -> None:
+    assert coverage(a, b).left_out == sentence

@@ -1,4 +1,4 @@
-"""Runs as tables: what SQL says of them, and what stands in the Parquet files."""
+"""Runs as tables: the results of SQL queries, and the contents of Parquet files."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Run]:
     ]
 
 
-def test_launches_of_all_runs_stand_in_one_table(runs: list[Run]) -> None:
+def test_one_table_holds_the_launches_of_all_runs(runs: list[Run]) -> None:
     columns, rows = query(runs, "select kernel, count(*) from launches group by kernel")
 
     assert (columns[0], rows) == ("kernel", [("triton_poi_fused_mul_0", 2)])
@@ -57,7 +57,7 @@ def test_each_run_is_compared_with_the_first(runs: list[Run]) -> None:
     assert rows == [("output", name, "out_ptr0", digits("y"), digits("z"), "kernel", name, True)]
 
 
-def test_the_settings_that_differ_stand_on_both_sides(tmp_path: Path) -> None:
+def test_settings_that_differ_are_listed_for_both_runs(tmp_path: Path) -> None:
     launches = (launch(0, arg("x", "in", "x"), num_warps=warps, grid=warps) for warps in (4, 8))
 
     _, rows = query(
@@ -69,7 +69,7 @@ def test_the_settings_that_differ_stand_on_both_sides(tmp_path: Path) -> None:
     assert rows == [("launch", *settings, "configuration")]
 
 
-def test_a_query_that_is_wrong_is_refused_with_the_tables_there_are(runs: list[Run]) -> None:
+def test_a_wrong_query_is_refused_with_the_available_tables(runs: list[Run]) -> None:
     with pytest.raises(Problem, match="nothing") as problem:
         query(runs, "select nothing from launches")
 
@@ -91,7 +91,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return job(tmp_path_factory.mktemp("job"), [], [], landmarks=[[(0, ALL_REDUCE, word)] for word in words])
 
 
-def test_where_a_collective_left_ranks_with_other_bits_is_a_query(trained: Run) -> None:
+def test_a_query_finds_the_collective_that_gave_ranks_different_bits(trained: Run) -> None:
     disagreed = "select name, ordinal from landmarks group by all having count(distinct results) > 1"
 
     assert query([trained], disagreed)[1] == [(ALL_REDUCE, 0)]
@@ -131,7 +131,7 @@ def bucket(runs: list[Run], tmp_path_factory: pytest.TempPathFactory) -> Iterato
     store.rm("memory://bucket", recursive=True)
 
 
-def test_parquet_on_an_object_store_is_queried_where_it_lies(bucket: str) -> None:
+def test_parquet_on_an_object_store_is_queried_without_a_download(bucket: str) -> None:
     _, rows = query(
         [], "select name, count(*) from arguments group by name order by name", [f"{bucket}/tables"]
     )
@@ -168,7 +168,7 @@ def test_an_address_that_cannot_be_read_is_refused(address: str, message: str, t
         fetched(address, tmp_path)
 
 
-def test_an_address_whose_package_is_missing_is_refused_with_what_to_install(monkeypatch, tmp_path) -> None:  # type: ignore[no-untyped-def]
+def test_an_address_with_a_missing_package_is_refused_with_what_to_install(monkeypatch, tmp_path) -> None:  # type: ignore[no-untyped-def]
     monkeypatch.setitem(sys.modules, "s3fs", None)
 
     with pytest.raises(Problem, match="s3:// cannot be read") as problem:

@@ -1,4 +1,4 @@
-"""`tracing bisect` as a user runs it, with a compiler whose pipeliner waits for too few copies."""
+"""`tracing bisect` as a user runs it, on a compiler whose pipeliner emits a wait for too few async copies."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from commands import tracing
 from planted import EXPORTED
 from planted_faults import COMPILER, recorded
 
@@ -75,15 +76,15 @@ def test_the_printed_commands_reproduce_both_verdicts(first: subprocess.Complete
     assert subprocess.run(again["good"], shell=True, check=False).returncode == 0
 
 
-def test_what_was_built_and_judged_is_known_but_for_what_confirms_the_answer(
+def test_a_repeated_search_builds_and_judges_only_what_confirms_the_answer(
     first: subprocess.CompletedProcess[str], run: Run
 ) -> None:
-    # from the source, and judged three times: the full pipeline, both sides of the answer, and without any of
-    # it
+    # the kernel is built from its source and judged three times: the full pipeline, both sides of the answer,
+    # and the pipeline without any pass
     assert "built 4, judged 12; others were known" in bisect(run, *without("wait_group.*9")).stdout
 
 
-def test_what_is_asked_for_afresh_is_built_and_judged_again(run: Run) -> None:
+def test_fresh_builds_and_judges_everything_anew(run: Run) -> None:
     known = bisect(run, *without("num.=.9", "ttgir")).stdout
     done = bisect(run, "--fresh", *without("num.=.9", "ttgir")).stdout
 
@@ -103,7 +104,7 @@ def test_an_interrupted_search_goes_on_where_it_stopped(run: Run, tmp_path: Path
     assert f"judged {len(log.read_text()) - 3};" in second.stdout
 
 
-def test_a_full_pipeline_that_is_good_ends_it_with_status_0(run: Run) -> None:
+def test_a_good_full_pipeline_ends_the_search_with_status_0(run: Run) -> None:
     done = bisect(run, "--", "grep", "-q", "mma", "{ptx}")
 
     assert done.returncode == 0
@@ -112,7 +113,7 @@ def test_a_full_pipeline_that_is_good_ends_it_with_status_0(run: Run) -> None:
     )
 
 
-def test_what_no_pass_explains_is_not_decided_and_what_is_left_is_listed(run: Run) -> None:
+def test_a_fault_that_no_pass_explains_is_undecided_and_the_remaining_passes_are_listed(run: Run) -> None:
     done = bisect(run, *without("mma.sync"))
 
     assert done.returncode == 2
@@ -129,7 +130,7 @@ def test_a_judge_that_never_says_good_is_named_as_such(run: Run) -> None:
     assert re.search(r"The judge has never said good \(\d+ answers\)", done.stdout)
 
 
-def test_a_judge_that_hangs_ends(run: Run) -> None:
+def test_a_judge_that_hangs_is_stopped(run: Run) -> None:
     done = bisect(run, "--seconds", "8", "--", "sh", "-c", "sleep 100 # {ttir}")
 
     assert done.returncode == 2
@@ -152,7 +153,7 @@ def test_a_judge_that_is_wrong_now_and_then_is_asked_more_often(run: Run, tmp_pa
     assert re.search(r"confidence \d+\.\d%: \d+ of \d+ calls contradict the majority", done.stdout)
 
 
-def test_a_command_that_looks_at_ttgir_searches_what_comes_before_it(run: Run) -> None:
+def test_a_judge_that_reads_ttgir_restricts_the_search_to_earlier_passes(run: Run) -> None:
     done = bisect(run, *without("num.=.9", "ttgir"))
 
     assert done.returncode == 1, done.stderr
@@ -168,16 +169,18 @@ def test_a_full_pipeline_that_cannot_be_judged_is_no_answer(run: Run) -> None:
     assert "cannot be decided, because the full pipeline cannot be judged: exit status 125" in done.stderr
 
 
-def test_a_run_of_another_triton_is_not_bisected(run: Run, tmp_path: Path) -> None:
+def test_a_run_of_another_triton_is_neither_bisected_nor_resumed(run: Run, tmp_path: Path) -> None:
     other = tmp_path / "other"
     shutil.copytree(run.path, other)
     info = (other / "run.json").read_text()
     (other / "run.json").write_text(re.sub(r'("triton": )"[^"]+"', r'\1"3.4.0"', info))
 
     done = bisect(Run(other), *without("wait_group.*9"))
+    resumed = tracing("resume", str(other), "--pass", "tritongpu-coalesce", runs=tmp_path)
 
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "was recorded with Triton 3.4.0, and this is" in done.stderr
+    for one in (done, resumed):
+        assert (one.returncode, one.stdout) == (2, "")
+        assert "was recorded with Triton 3.4.0, and this is" in one.stderr
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without a GPU")

@@ -1,4 +1,4 @@
-"""Some of the faults that tests/soak/test_bisect_faults.py plants, and what happens when they go."""
+"""Bisects some of the faults of tests/soak/test_bisect_faults.py, and the same passes once they are fixed."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_the_pass_that_is_faulty_is_named(name: str, tmp_path: Path, library: Pa
     assert outcome(fault, done)[0] == "right", done.stdout + done.stderr
 
 
-def test_of_a_pass_that_was_mended_the_same_command_says_good(tmp_path: Path, library: Path) -> None:
+def test_the_same_command_reports_good_once_the_pass_is_fixed(tmp_path: Path, library: Path) -> None:
     fault = planted("ttgir-tritongpu-coalesce-gfx942")
     variables = environment(fault, library)
     run = recorded(tmp_path, variables, fault.kernel, fault.target)
@@ -54,7 +54,7 @@ def test_of_a_pass_that_was_mended_the_same_command_says_good(tmp_path: Path, li
     assert mended.stdout.startswith("full pipeline: good")
 
 
-def test_a_mandatory_pass_that_breaks_what_an_optional_one_makes_is_not_taken_for_it(tmp_path: Path) -> None:
+def test_a_mandatory_pass_is_blamed_for_breaking_the_output_of_an_optional_one(tmp_path: Path) -> None:
     fault = '{"pass": "convert-triton-gpu-to-llvm", "edit": [["(wait.group) \\\\d", "\\\\1 9"]]}'
     variables = {**os.environ, "FAULT": fault, "PYTHONPATH": str(COMPILER)}
     run = recorded(tmp_path, variables, "matmul", "sm_80")

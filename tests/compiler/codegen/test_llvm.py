@@ -1,4 +1,4 @@
-"""LLVM told to leave out passes, ptxas asked for every level, and the children in which both happen."""
+"""LLVM with passes left out, ptxas at every level, and the child processes in which both run."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def ptx(softmax: Subject) -> str:
 
 
 @needs_llvm_options
-def test_with_all_passes_llvm_gives_the_recorded_ptx_and_says_what_it_ran(softmax: Subject) -> None:
+def test_llvm_with_all_passes_reproduces_the_recorded_ptx_and_lists_its_passes(softmax: Subject) -> None:
     ended = softmax.variants("ptx").limited(None)
 
     assert ended.result["ptx"] == softmax.recorded["ptx"]
@@ -38,11 +38,11 @@ def test_with_all_passes_llvm_gives_the_recorded_ptx_and_says_what_it_ran(softma
 
 
 @needs_llvm_options
-def test_a_limit_leaves_out_the_passes_behind_it_and_only_those(softmax: Subject) -> None:
-    found = llvm.limited(softmax.llvm_alone, 7, seconds=60)
+def test_a_limit_leaves_out_exactly_the_later_passes(softmax: Subject) -> None:
+    result = llvm.limited(softmax.from_mlir, 7, seconds=60)
 
-    assert [one.index for one in found.passes if one.ran] == [1, 2, 3, 4, 5, 6, 7]
-    assert found.ended.result["ptx"] != softmax.recorded["ptx"]
+    assert [one.index for one in result.passes if one.ran] == [1, 2, 3, 4, 5, 6, 7]
+    assert result.ended.result["ptx"] != softmax.recorded["ptx"]
 
 
 @needs_llvm_options
@@ -55,16 +55,16 @@ def test_a_limit_does_not_outlive_its_compile(softmax: Subject) -> None:
 
 @needs_llvm_options
 def test_passes_are_numbered_without_a_gap_whatever_their_names(softmax: Subject) -> None:
-    found = llvm.limited(softmax.llvm_alone, llvm.ALL, seconds=60)
+    result = llvm.limited(softmax.from_mlir, llvm.ALL, seconds=60)
 
-    assert [one.index for one in found.passes] == list(range(1, len(found.passes) + 1))
-    assert "Speculatively execute instructions" in {one.name for one in found.passes}
+    assert [one.index for one in result.passes] == list(range(1, len(result.passes) + 1))
+    assert "Speculatively execute instructions" in {one.name for one in result.passes}
 
 
 @needs_llvm_options
 def test_printed_passes_have_the_numbers_and_names_of_the_limit(softmax: Subject) -> None:
-    limited = llvm.limited(softmax.llvm_alone, llvm.ALL, seconds=60)
-    _, printed = llvm.printed(lambda flush: softmax.llvm_alone(), seconds=60)
+    limited = llvm.limited(softmax.from_mlir, llvm.ALL, seconds=60)
+    _, printed = llvm.printed(lambda flush: softmax.from_mlir(), seconds=60)
 
     numbered = [(one.index, one.name, one.unit) for one in printed if one.index is not None]
     assert numbered == [(one.index, one.name, one.unit) for one in limited.passes]
@@ -80,18 +80,18 @@ def test_a_function_is_found_whether_it_is_exported_or_not() -> None:
     assert pointer == start + inside - symbols._address(library, "PyInit_libtriton")
 
 
-def test_a_function_that_is_not_there_is_a_problem_with_a_remedy() -> None:
+def test_a_missing_function_is_refused_with_a_remedy() -> None:
     with pytest.raises(Problem, match="this Triton has no symbol LLVMNoSuchThing") as refused:
         symbols.function("LLVMNoSuchThing", None)
 
     assert "not stripped" in str(refused.value.remedy)
 
 
-def test_the_assembler_gives_what_triton_assembled(softmax: Subject, ptx: str) -> None:
+def test_the_assembler_reproduces_tritons_cubin(softmax: Subject, ptx: str) -> None:
     assert ptxas.assemble(ptx, 80) == softmax.recorded["cubin"]
 
 
-def test_every_assembler_takes_every_level_and_level_0_is_the_longest(ptx: str) -> None:
+def test_every_assembler_supports_every_level_and_level_0_gives_the_longest_code(ptx: str) -> None:
     for one in ptxas.assemblers(80):
         sizes = [len(ptxas.assemble(ptx, 80, opt=level, assembler=one.name)) for level in ptxas.LEVELS]
 
@@ -102,21 +102,21 @@ def test_the_assembler_of_the_architecture_comes_first() -> None:
     assert [ptxas.assemblers(arch)[0].name for arch in (80, 100)] == ["ptxas", "ptxas-blackwell"]
 
 
-def test_ptx_that_is_refused_says_why(ptx: str) -> None:
+def test_ptx_that_is_refused_is_reported_with_the_reason(ptx: str) -> None:
     with pytest.raises(
         Problem, match=r"ptxas refused the PTX: .*Not a name of any known instruction: 'rett'"
     ):
         ptxas.assemble(ptx.replace("ret;", "rett;"), 80)
 
 
-def test_an_assembler_that_is_not_there_is_answered_with_those_that_are(ptx: str) -> None:
+def test_a_missing_assembler_is_refused_with_the_available_ones(ptx: str) -> None:
     with pytest.raises(Problem, match="there is no assembler nvcc") as refused:
         ptxas.assemble(ptx, 80, assembler="nvcc")
 
     assert refused.value.remedy == "this installation has ptxas, ptxas-blackwell"
 
 
-def test_what_a_child_returns_arrives_and_what_it_sets_does_not() -> None:
+def test_a_child_returns_its_result_and_does_not_change_its_parent() -> None:
     here: list[int] = []
 
     ended = in_child(lambda: {"pid": os.getpid(), "bytes": b"\x00\xff", "here": here.append(1)}, 10)
@@ -131,7 +131,7 @@ def test_a_child_that_aborts_is_named_by_its_signal_with_what_it_wrote() -> None
     assert (ended.failure, ended.stderr) == ("it was ended by SIGABRT", "assertion failed")
 
 
-def test_a_child_that_raises_says_what() -> None:
+def test_a_child_that_raises_returns_the_exception() -> None:
     def refuse() -> None:
         raise Problem("no such pass", "choose another")
 

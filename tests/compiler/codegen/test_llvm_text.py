@@ -1,4 +1,4 @@
-"""What LLVM prints, read as passes: the two generations of pass managers, and what each leaves out."""
+"""The text that LLVM prints, parsed into passes: both generations of pass managers, and what each omits."""
 
 from __future__ import annotations
 
@@ -35,27 +35,30 @@ def test_a_pass_of_the_middle_end_has_the_number_and_the_name_of_the_bisection()
 
 
 def test_a_pass_that_llvm_never_leaves_out_has_no_number() -> None:
-    found = read(FIRST, "Running pass: CoroEarlyPass on [module]\n", ended("CoroEarlyPass", "[module]", A))
+    passes = read(FIRST, "Running pass: CoroEarlyPass on [module]\n", ended("CoroEarlyPass", "[module]", A))
 
-    assert found[1] == Printed(None, "CoroEarlyPass", "[module]", False, A, A)
+    assert passes[1] == Printed(None, "CoroEarlyPass", "[module]", False, A, A)
 
 
-def test_a_pass_that_holds_others_is_told_before_them() -> None:
+def test_a_pass_that_contains_others_is_listed_before_them() -> None:
     wrapper = "BISECT: running pass (2) inliner on [module]\nRunning pass: Wrapper on [module]\n"
     inner = "BISECT: running pass (3) inline on (f)\nRunning pass: InlinerPass on (f)\n"
 
-    found = read(FIRST, wrapper, inner, ended("InlinerPass", "(f)", B))
+    passes = read(FIRST, wrapper, inner, ended("InlinerPass", "(f)", B))
 
-    assert [(one.index, one.after) for one in found] == [(1, A), (2, None), (3, B)]
+    assert [(one.index, one.after) for one in passes] == [(1, A), (2, None), (3, B)]
 
 
-def test_a_number_within_a_pass_does_not_take_its_name() -> None:
+def test_a_number_inside_of_a_pass_does_not_replace_its_name() -> None:
     outer = "BISECT: running pass (2) promote on f\nRunning pass: PromotePass on f (1 instruction)\n"
     within = "BISECT: running pass (3) promote on function (f)\n"
 
-    found = read(FIRST, outer, within, ended("PromotePass", "f", B))
+    passes = read(FIRST, outer, within, ended("PromotePass", "f", B))
 
-    assert [(one.index, one.unit, one.after) for one in found[1:]] == [(2, "f", B), (3, "function (f)", None)]
+    assert [(one.index, one.unit, one.after) for one in passes[1:]] == [
+        (2, "f", B),
+        (3, "function (f)", None),
+    ]
 
 
 def test_a_pass_that_triton_has_llvm_skip_changes_nothing() -> None:
@@ -64,15 +67,15 @@ def test_a_pass_that_triton_has_llvm_skip_changes_nothing() -> None:
     assert read(FIRST, skipped)[1] == Printed(2, "vector-combine", "f", False, A, A)
 
 
-def test_what_enters_the_code_generator_is_the_artefact_without_its_name() -> None:
+def test_the_input_of_the_code_generator_is_the_artefact_without_its_name() -> None:
     first = generated("ObjC ARC contraction (objc-arc-contract)", BARE)
     second = "BISECT: running pass (2) Speculatively execute instructions on function (f)\n"
     third = "BISECT: running pass (3) sroa on function (f)\n" + generated("SROA (sroa)", BARE)
 
-    found = read(FIRST, first, second, third, llir=A)
+    passes = read(FIRST, first, second, third, llir=A)
 
-    assert found[1] == Printed(None, "to-code-generator", "[module]", True, BARE, BARE)
-    assert [(one.index, one.generator, one.after) for one in found[2:]] == [(2, True, None), (3, True, BARE)]
+    assert passes[1] == Printed(None, "to-code-generator", "[module]", True, BARE, BARE)
+    assert [(one.index, one.generator, one.after) for one in passes[2:]] == [(2, True, None), (3, True, BARE)]
 
 
 def test_machine_code_follows_the_function_and_has_no_slot_numbers() -> None:
@@ -81,24 +84,24 @@ def test_machine_code_follows_the_function_and_has_no_slot_numbers() -> None:
         "Slot index numbering (slotindexes)", MACHINE.replace("  COPY", "16B\t  COPY"), kind=":"
     )
 
-    found = read(FIRST, generated("First (first)", BARE), f"# {selected}", f"# {slots}")
+    passes = read(FIRST, generated("First (first)", BARE), f"# {selected}", f"# {slots}")
 
-    assert [(one.name, one.unit, one.before, one.after) for one in found[2:]] == [
+    assert [(one.name, one.unit, one.before, one.after) for one in passes[2:]] == [
         ("isel", "function (f)", BARE, MACHINE),
         ("slotindexes", "function (f)", MACHINE, MACHINE),
     ]
 
 
-def test_a_function_that_is_printed_alone_is_put_into_its_module() -> None:
+def test_a_function_that_is_printed_by_itself_is_put_into_its_module() -> None:
     changed = "define void @f() {\n  unreachable\n}\n"
     whole = BARE.replace("ret void", "unreachable")
 
-    found = read(FIRST, generated("First (first)", BARE), generated("Lower (lower)", changed, kind=""))
+    passes = read(FIRST, generated("First (first)", BARE), generated("Lower (lower)", changed, kind=""))
 
-    assert (found[2].unit, found[2].before, found[2].after) == ("function (f)", BARE, whole)
+    assert (passes[2].unit, passes[2].before, passes[2].after) == ("function (f)", BARE, whole)
 
 
-def test_blocks_of_a_region_are_no_whole_and_so_not_compared() -> None:
+def test_blocks_of_a_region_are_incomplete_ir_and_not_compared() -> None:
     region = generated("Structurize (structurizecfg)", "  ret void\n", kind="")
 
     assert read(FIRST, generated("First (first)", BARE), region)[2].after is None

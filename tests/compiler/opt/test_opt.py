@@ -1,4 +1,4 @@
-"""`tracing opt`: what tests/lit does not show."""
+"""`tracing opt`, for the behaviour that tests/lit does not cover."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_the_result_goes_to_the_file_that_o_names(tmp_path: Path) -> None:
     assert done.stdout == "" and "tt.func @f" in (tmp_path / "out.mlir").read_text()
 
 
-def test_text_that_does_not_parse_fails_with_mlir_s_diagnostic_and_its_place() -> None:
+def test_text_that_does_not_parse_fails_with_mlir_s_diagnostic_and_location() -> None:
     done = opt("-", text="tt.func @f() {\n  tt.retur\n}\n")
 
     assert done.returncode == 1
@@ -80,7 +80,7 @@ def test_a_missing_file_is_a_problem(tmp_path: Path) -> None:
     assert done.returncode == 1 and "none.mlir" in done.stderr
 
 
-def test_a_real_triton_opt_is_used_unless_the_stand_in_is_asked_for(tmp_path: Path) -> None:
+def test_a_real_triton_opt_is_used_unless_the_stand_in_is_requested(tmp_path: Path) -> None:
     real = tmp_path / "triton-opt"
     real.write_text('#!/bin/sh\necho real "$@"\n')
     real.chmod(0o755)
@@ -89,7 +89,7 @@ def test_a_real_triton_opt_is_used_unless_the_stand_in_is_asked_for(tmp_path: Pa
     assert "tt.func" in opt("-", "-cse", "--stand-in", TRITON_OPT=str(real)).stdout
 
 
-def test_a_triton_opt_that_is_not_there_is_a_problem() -> None:
+def test_a_missing_triton_opt_is_refused() -> None:
     assert opt("-", TRITON_OPT="/nowhere/triton-opt").returncode == 1
 
 
@@ -100,13 +100,13 @@ def test_the_passes_are_listed() -> None:
 
 
 def test_one_dash_or_two_flags_and_passes_in_any_order() -> None:
-    found = command(
+    parsed = command(
         ["-a=x=1 y=2", "f.mlir", "--pass-pipeline=any(b)", "-split-input-file", "--o", "out", "-c"]
     )
 
-    assert [one.name for one in found.settings.passes] == ["a", "b", "c"]
-    assert found.settings.passes[0].options == {"x": "1", "y": "2"}
-    assert (found.file, found.output, found.settings.split_input_file) == ("f.mlir", "out", True)
+    assert [one.name for one in parsed.settings.passes] == ["a", "b", "c"]
+    assert parsed.settings.passes[0].options == {"x": "1", "y": "2"}
+    assert (parsed.file, parsed.output, parsed.settings.split_input_file) == ("f.mlir", "out", True)
 
 
 INVALID = """
@@ -117,11 +117,11 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, "ttg.thr
     tt.return
   }
 }
-"""  # what a pass of Proton's leaves of it is no valid IR
+"""  # a pass of Proton makes invalid IR of it
 LEAVES_INVALID_IR = "-convert-proton-nvidia-gpu-to-llvm"
 
 
-def test_the_ir_is_verified_after_each_pass_unless_that_is_not_wanted() -> None:
+def test_the_ir_is_verified_after_each_pass_unless_disabled() -> None:
     verified = opt("-", "--stand-in", LEAVES_INVALID_IR, text=INVALID)
     unverified = opt("-", "--stand-in", LEAVES_INVALID_IR, "-verify-each=0", text=INVALID)
 
@@ -144,7 +144,7 @@ def test_a_failure_leaves_a_reproducer_of_all_passes_or_of_the_one_that_failed(t
     assert again.returncode == 1 and "expected array attribute" in again.stderr
 
 
-def test_what_passes_leaves_no_reproducer(tmp_path: Path) -> None:
+def test_a_successful_pipeline_leaves_no_reproducer(tmp_path: Path) -> None:
     file = tmp_path / "none.mlir"
 
     assert opt("-", "--stand-in", "-cse", f"-mlir-pass-pipeline-crash-reproducer={file}").returncode == 0
@@ -204,7 +204,7 @@ def test_an_option_of_mlir_s_is_refused_as_one_and_not_as_a_pass(flag: str) -> N
 
 
 @pytest.mark.parametrize("words", [["a.mlir", "b.mlir"], ["a.mlir", "-o"], ["-emit-bytecode", "a.mlir"]])
-def test_what_only_triton_opt_can_do_or_nobody_is_a_problem(words: list[str]) -> None:
+def test_options_of_the_real_triton_opt_and_unknown_ones_are_refused(words: list[str]) -> None:
     with pytest.raises(Problem):
         command(words)
 
@@ -224,7 +224,7 @@ def test_a_file_that_is_no_reproducer_is_a_problem() -> None:
         optimise(MODULE, "f.mlir", OptSettings(run_reproducer=True))
 
 
-def test_a_diagnostic_that_nothing_expects_is_one_only_where_it_counts() -> None:
+def test_an_unexpected_diagnostic_fails_only_if_its_severity_is_verified() -> None:
     text = "nonsense\n"
 
     said = [
@@ -235,7 +235,7 @@ def test_a_diagnostic_that_nothing_expects_is_one_only_where_it_counts() -> None
     assert "unexpected error" in said[0] == said[1] and said[2] == ""
 
 
-def test_a_chunk_that_fails_does_not_keep_the_others_and_lines_are_those_of_the_file() -> None:
+def test_a_failed_chunk_does_not_stop_the_others_and_lines_are_those_of_the_file() -> None:
     text = f"{MODULE}// -----\nnonsense\n// -----\n{MODULE}"
     done = optimise(text, "many.mlir", OptSettings(split_input_file=True))
 
@@ -243,7 +243,7 @@ def test_a_chunk_that_fails_does_not_keep_the_others_and_lines_are_those_of_the_
     assert done.text.count("tt.func") == 2 and "many.mlir:7:1: error:" in done.stderr
 
 
-def test_a_pass_nested_where_the_bindings_run_none_is_a_problem() -> None:
+def test_a_pass_nested_where_the_bindings_can_run_none_is_refused() -> None:
     with pytest.raises(Problem, match=r"nested in gpu\.module"):
         optimise(MODULE, "f.mlir", OptSettings(passes_in("builtin.module(gpu.module(cse))")))
 
@@ -280,7 +280,7 @@ def test_a_diagnostic_must_be_expected_on_its_line_with_its_words(text: str, mes
     assert (unmet(text, [Diagnostic(2, "error", message)], "f") == []) is met
 
 
-def test_an_expectation_that_nothing_meets_is_told_with_its_line() -> None:
+def test_an_unmet_expectation_is_reported_with_its_line() -> None:
     assert unmet("\n// expected-note {{here}}\n", [], "f.mlir") == [
         'f.mlir:2: error: expected note "here" was not produced'
     ]

@@ -1,11 +1,11 @@
-"""A compiler with a fault: first on PYTHONPATH it is in every process, below everything that uses Triton.
+"""Plants a fault into Triton's compiler: a sitecustomize for PYTHONPATH, active in every process.
 
 FAULT names what is wrong, as JSON:
 
     {"pass": "canonicalize", "edit": [["arith.maxnumf", "arith.minnumf"]]}
 
-Behind every run of that pass, in whichever process and pipeline, the IR is edited in place: each pair is a
-regular expression and what takes its place; {"first": true} edits its first match alone.
+After every run of that pass, in every process and pipeline, the IR is edited in place: each pair is a regular
+expression and its replacement; {"first": true} edits only its first match.
 
     {"pass": "tritongpu-pipeline", "die": "abort", "if": "ttg.async_wait"}
 
@@ -72,11 +72,11 @@ def faulty(libtriton):
             erase(pointer(one))
 
     def top(module):
-        found = []
-        module.walk(found.append)
-        found.pop()  # the module itself
-        block = found[-1].get_block().id()
-        return [one for one in found if one.get_block().id() == block]
+        operations = []
+        module.walk(operations.append)
+        operations.pop()  # the module itself
+        block = operations[-1].get_block().id()
+        return [one for one in operations if one.get_block().id() == block]
 
     ir.pass_manager = Faulty
 

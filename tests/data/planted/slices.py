@@ -4,6 +4,8 @@ A2 has an operator write the third slice, and has the host write what is there a
 
 - left [writer]: configuration of write; launch 0. The writer of the left slice has another factor.
 - right [writer]: configuration of write; launch 1. The writer of the right slice has another factor.
+- misplaced [writer]: configuration of write; launch 0; argument out_ptr. The writer of the left slice writes
+  the third one.
 - poked [writer]: host; runs b; read by copy as in_ptr at 2. The host changes the left slice when the right
   one has been written.
 - later [writer]: host; runs b; read by copy as in_ptr at 3. The host changes the right slice.
@@ -48,7 +50,8 @@ def build(device: str, fault: str = "none", variant: int = 0) -> Workload:
         buffer = torch.zeros(96, device=device)
         left, right, third = buffer[:32], buffer[32:64], buffer[64:]
         outs = [torch.zeros(32, device=device) for _ in range(3)]
-        write[(1,)](x[:32], left, 3.5 if fault == "left" else 2.5, BLOCK=32)
+        first = third if fault == "misplaced" else left
+        write[(1,)](x[:32], first, 3.5 if fault == "left" else 2.5, BLOCK=32)
         write[(1,)](x[32:], right, 5.5 if fault == "right" else 4.5, BLOCK=32)
         if fault == "poked":
             poke(left[3:])

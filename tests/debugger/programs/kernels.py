@@ -20,8 +20,8 @@ def add(x, y, out, n, BLOCK: tl.constexpr):
 @triton.jit
 def silu(x, out, n, BLOCK: tl.constexpr):
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    found = tl.load(x + at, mask=at < n)
-    tl.store(out + at, found * tl.sigmoid(found), mask=at < n)
+    loaded = tl.load(x + at, mask=at < n)
+    tl.store(out + at, loaded * tl.sigmoid(loaded), mask=at < n)
 
 
 def compiled(kernel):

@@ -1,4 +1,4 @@
-"""A kernel compiled where torch.compile has its own compiled: in a worker of Inductor's sidecar."""
+"""A kernel compiled in a worker of Inductor's sidecar, like the kernels of torch.compile."""
 
 from kernels import compile_add
 from torch._inductor.compile_worker.subproc_pool import SubprocKind, SubprocPool

@@ -6,10 +6,10 @@ from tracing.compiler.pipeline import observed
 
 
 class Observer:
-    """Told of everything, and does nothing."""
+    """Receives every notification, and does nothing."""
 
     def __getattr__(self, name):
-        return lambda *told: None
+        return lambda *ignore: None
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Memory that is read through another view than it was written through, and elements of small tensors."""
+"""Memory that is read through a different view than it was written through, and elements of small tensors."""
 
 from __future__ import annotations
 
@@ -52,7 +52,9 @@ def rereads(runs: Path, call: Callable[[], object]) -> list[Reread]:
 # ---- views ----
 
 
-def test_what_is_read_through_another_view_is_digested_as_it_was_written(gpu: None, tmp_path: Path) -> None:
+def test_memory_read_through_a_different_view_is_digested_through_the_writers_view(
+    gpu: None, tmp_path: Path
+) -> None:
     x, y, out = torch.randn(64), torch.zeros(64), torch.zeros(16)
 
     def program() -> None:
@@ -63,7 +65,7 @@ def test_what_is_read_through_another_view_is_digested_as_it_was_written(gpu: No
     assert rereads(tmp_path, program) == [Reread(1, 0, 0, 1, bits(x)[0]), Reread(2, 0, 0, 1, bits(x)[0])]
 
 
-def test_a_write_of_the_host_in_between_shows(gpu: None, tmp_path: Path) -> None:
+def test_a_write_of_the_host_between_write_and_read_changes_the_digest(gpu: None, tmp_path: Path) -> None:
     x, y, out = torch.randn(64), torch.zeros(64), torch.zeros(16)
 
     def program() -> None:
@@ -71,18 +73,18 @@ def test_a_write_of_the_host_in_between_shows(gpu: None, tmp_path: Path) -> None
         ctypes.memset(y.data_ptr() + 100, 1, 4)
         launch(y[:16], out)
 
-    (found,) = rereads(tmp_path, program)
+    (reread,) = rereads(tmp_path, program)
 
-    assert found.bits == bits(y)[0] != bits(x)[0]
+    assert reread.bits == bits(y)[0] != bits(x)[0]
 
 
-def test_what_is_read_as_it_was_written_is_not_digested_twice(gpu: None, tmp_path: Path) -> None:
+def test_memory_read_through_the_writers_view_is_not_digested_twice(gpu: None, tmp_path: Path) -> None:
     x, y = torch.randn(64), torch.zeros(64)
 
     assert rereads(tmp_path, lambda: [launch(x, y), launch(y, torch.zeros(64))]) == []
 
 
-def test_a_view_beside_what_was_written_is_of_no_interest(gpu: None, tmp_path: Path) -> None:
+def test_a_view_that_does_not_overlap_the_write_is_not_digested(gpu: None, tmp_path: Path) -> None:
     x, memory, columns = torch.randn(32), torch.zeros(64), torch.zeros(32, 2)
 
     def program() -> None:
@@ -100,7 +102,7 @@ def copy_strided(x, out, step_x, step_out, BLOCK: tl.constexpr):
 
 
 @pytest.mark.parametrize("writer", ["operator", "launch", "allocation"])
-def test_what_somebody_has_written_over_is_not_looked_at(gpu: None, tmp_path: Path, writer: str) -> None:
+def test_memory_that_was_overwritten_is_not_digested(gpu: None, tmp_path: Path, writer: str) -> None:
     x, out = torch.randn(64), torch.zeros(16)
 
     def program() -> None:
@@ -117,7 +119,7 @@ def test_what_somebody_has_written_over_is_not_looked_at(gpu: None, tmp_path: Pa
     assert [one.launch for one in rereads(tmp_path, program) if one.writer == 0] == []
 
 
-def test_memory_that_was_freed_is_not_looked_at(gpu: None, tmp_path: Path) -> None:
+def test_memory_that_was_freed_is_not_digested(gpu: None, tmp_path: Path) -> None:
     def program() -> None:
         for _ in range(10):
             y = torch.zeros(4096)
@@ -128,7 +130,7 @@ def test_memory_that_was_freed_is_not_looked_at(gpu: None, tmp_path: Path) -> No
     assert rereads(tmp_path, program) == []
 
 
-def test_an_interpreted_launch_counts_where_it_read(gpu: None, tmp_path: Path) -> None:
+def test_an_interpreted_launch_is_digested_for_the_bytes_it_read(gpu: None, tmp_path: Path) -> None:
     x, y = torch.randn(64), torch.zeros(64)
 
     def program() -> None:
@@ -140,7 +142,7 @@ def test_an_interpreted_launch_counts_where_it_read(gpu: None, tmp_path: Path) -
     assert [(one.launch, one.position, one.writer) for one in rereads(tmp_path, program)] == [(3, 0, 2)]
 
 
-def test_looking_is_no_operator_of_the_program(gpu: None, tmp_path: Path) -> None:
+def test_digesting_is_not_recorded_as_an_operator(gpu: None, tmp_path: Path) -> None:
     x, y, out = torch.randn(64), torch.zeros(64), torch.zeros(16)
     run = recorded(tmp_path, lambda: [launch(x, y), launch(y[:16], out)])
 
@@ -154,36 +156,34 @@ def values(runs: Path, call: Callable[[], object]) -> dict[tuple[int, int, str],
     return {(one.launch, one.position, one.side): one.values for one in recorded(runs, call).records(Values)}
 
 
-def test_elements_of_small_tensors_are_recorded_where_they_are_read_and_written(
-    gpu: None, tmp_path: Path
-) -> None:
+def test_elements_of_small_tensors_are_recorded_for_reads_and_writes(gpu: None, tmp_path: Path) -> None:
     x = torch.tensor([1.0, float("nan"), float("-inf"), -0.0])
-    found = values(tmp_path, lambda: launch(x, torch.zeros(4)))
+    recorded = values(tmp_path, lambda: launch(x, torch.zeros(4)))
 
-    assert repr(found) == repr(
+    assert repr(recorded) == repr(
         {(0, 0, "before"): (1.0, "nan", "-inf", -0.0), (0, 1, "after"): (1.0, "nan", "-inf", -0.0)}
     )
 
 
-def test_elements_of_large_tensors_are_not(gpu: None, tmp_path: Path) -> None:
-    assert values(tmp_path, lambda: launch(torch.ones(33), torch.zeros(33))) == {}
+def test_elements_of_large_tensors_are_not_recorded(gpu: None, tmp_path: Path) -> None:
+    assert values(tmp_path, lambda: launch(torch.ones(65), torch.zeros(65))) == {}
 
 
 @pytest.mark.parametrize(
     ("dtype", "expected"),
     [(torch.bool, (True, False)), (torch.bfloat16, (1.0, 0.0)), (torch.int64, (1, 0)), (torch.uint8, (1, 0))],
 )
-def test_elements_keep_their_type(
+def test_recorded_elements_keep_their_dtype(
     gpu: None, tmp_path: Path, dtype: torch.dtype, expected: tuple[object, ...]
 ) -> None:
-    found = values(tmp_path, lambda: launch(torch.tensor([1, 0]).to(dtype), torch.zeros(2, dtype=dtype)))
+    recorded = values(tmp_path, lambda: launch(torch.tensor([1, 0]).to(dtype), torch.zeros(2, dtype=dtype)))
 
-    assert repr(list(found.values())) == repr([expected, expected])
-    assert [type(one) for one in found[0, 0, "before"]] == [type(one) for one in expected]
+    assert repr(list(recorded.values())) == repr([expected, expected])
+    assert [type(one) for one in recorded[0, 0, "before"]] == [type(one) for one in expected]
 
 
 def test_elements_are_in_their_logical_order(gpu: None, tmp_path: Path) -> None:
     x = torch.arange(6.0).view(2, 3)
-    found = values(tmp_path, lambda: launch(x.t(), torch.zeros(6)))
+    recorded = values(tmp_path, lambda: launch(x.t(), torch.zeros(6)))
 
-    assert found[0, 0, "before"] == (0.0, 3.0, 1.0, 4.0, 2.0, 5.0)
+    assert recorded[0, 0, "before"] == (0.0, 3.0, 1.0, 4.0, 2.0, 5.0)

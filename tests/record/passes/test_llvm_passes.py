@@ -1,4 +1,4 @@
-"""`tracing passes --llvm`, as a user runs it: derived from a recorded run once, then read from it."""
+"""`tracing passes --llvm` derives LLVM's passes from a recorded run once and stores them in the run."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ COMPILED = [f"{kernel}#{number}" for kernel in kernels.KERNELS for number, _ in 
 
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Four kernels compiled for two vendors."""
+    """A run of four kernels, compiled for two vendors."""
     here = msgspec.structs.replace(INFO.environment, triton=installed("triton"))
     writer = store.create(tmp_path_factory.mktemp("runs"), msgspec.structs.replace(INFO, environment=here))
     with PassRecorder(writer):
@@ -61,17 +61,17 @@ def shown(path: Path, *args: str) -> str:
 
 
 @pytest.mark.parametrize("kernel", COMPILED)
-def test_llvm_gives_what_was_recorded_and_its_passes_are_a_chain(recorded: Path, kernel: str) -> None:
-    found, run = derived(recorded, kernel), store.Run(recorded)
+def test_llvm_reproduces_the_recorded_output_and_its_passes_form_a_chain(recorded: Path, kernel: str) -> None:
+    passes, run = derived(recorded, kernel), store.Run(recorded)
 
-    assert (found.failure, found.differs) == ("", ())
-    middle = [one for one in found.passes if one.stage == "llir" and one.after is not None]
+    assert (passes.failure, passes.differs) == ("", ())
+    middle = [one for one in passes.passes if one.stage == "llir" and one.after is not None]
     assert all(one.after == two.before for one, two in pairwise(middle))
     if kernel.endswith("#1"):  # AMD's stage goes on after LLVM: it sets attributes
         assert str(middle[-1].after) in artefacts(run, compilation(run, kernel)).values()
 
 
-def test_each_kernel_is_derived_once_and_the_answer_is_in_the_run(recorded: Path) -> None:
+def test_each_kernel_is_derived_once_and_its_passes_are_stored_in_the_run(recorded: Path) -> None:
     table = shown(recorded, "--kernel", "softmax#1", "--changed")
     known = [*recorded.glob("llvm-*")]
 
@@ -91,14 +91,14 @@ def test_a_pass_by_name_is_shown_as_a_diff_without_locations(recorded: Path) -> 
     assert "!dbg" not in text
 
 
-def test_an_intrinsic_is_followed_to_instruction_selection(recorded: Path) -> None:
+def test_an_intrinsic_is_traced_to_instruction_selection(recorded: Path) -> None:
     text = shown(recorded, "--kernel", "softmax#1", "--op", "llvm.maxnum.f32")
 
     assert "isel" in text
     assert "disappears" in text
 
 
-def test_what_llvm_does_not_print_is_said(recorded: Path) -> None:
+def test_passes_that_llvm_does_not_print_are_reported(recorded: Path) -> None:
     text = shown(recorded, "--kernel", "softmax#1", "--pass", "Speculatively execute instructions")
 
     assert "LLVM prints no IR after this pass" in text
@@ -111,11 +111,11 @@ def test_a_pass_of_llvm_that_aborts_leaves_its_name_its_reason_and_its_ir(
     path = Path(shutil.copytree(recorded, tmp_path / "run"))
     unknown = 'llvm.call_intrinsic "llvm.amdgcn.s.barrier"() : () -> ()'
 
-    found = derived(path, "vector_add#1", ("llvm.return", f"{unknown}\n llvm.return"))
+    passes = derived(path, "vector_add#1", ("llvm.return", f"{unknown}\n llvm.return"))
 
     text = shown(path, "--kernel", "vector_add#1")
     assert text.startswith(
-        f"nvptx-isel (LLVM pass {found.passes[-1].index}, ptx) on function (vector_add) did not"
+        f"nvptx-isel (LLVM pass {passes.passes[-1].index}, ptx) on function (vector_add) did not"
     )
     assert "LLVM ERROR: Cannot select: intrinsic %llvm.amdgcn.s.barrier" in text
     ir = shown(path, "--kernel", "vector_add#1", "--pass", "nvptx-isel")
@@ -133,7 +133,7 @@ def test_a_pass_of_llvm_that_aborts_leaves_its_name_its_reason_and_its_ir(
         (("--op", "fdivv"), "no operation of these passes is fdivv"),
     ],
 )
-def test_bad_input_is_answered_with_what_would_fit(
+def test_bad_input_is_answered_with_valid_alternatives(
     recorded: Path, args: tuple[str, ...], message: str
 ) -> None:
     done = tracing("passes", str(recorded), "--llvm", "--kernel", "softmax#1", *args, runs=recorded.parent)
@@ -141,7 +141,7 @@ def test_bad_input_is_answered_with_what_would_fit(
     assert (done.returncode, message in done.stderr) == (2, True), done.stderr
 
 
-def test_a_run_of_another_triton_is_refused_where_nothing_is_known_yet(
+def test_a_run_of_another_triton_is_refused_unless_its_passes_are_stored(
     recorded: Path, tmp_path: Path
 ) -> None:
     path = Path(shutil.copytree(recorded, tmp_path / "run"))
@@ -157,7 +157,7 @@ def test_a_run_of_another_triton_is_refused_where_nothing_is_known_yet(
     assert "LLVM" in done.stderr
 
 
-def test_what_comes_out_otherwise_is_said_and_not_taken_for_the_answer(
+def test_output_that_differs_from_the_recorded_one_is_reported_and_not_stored(
     recorded: Path, tmp_path: Path
 ) -> None:
     path = Path(shutil.copytree(recorded, tmp_path / "run"))
@@ -172,7 +172,9 @@ def test_what_comes_out_otherwise_is_said_and_not_taken_for_the_answer(
     assert "llir and ptx came out as recorded, byte for byte" in same.stdout
 
 
-def test_a_compilation_that_did_not_get_to_llvm_says_so(recorded: Path, tmp_path: Path) -> None:
+def test_a_compilation_that_did_not_reach_llvm_is_refused_with_that_reason(
+    recorded: Path, tmp_path: Path
+) -> None:
     from records import compiled
 
     path = Path(shutil.copytree(recorded, tmp_path / "run"))
@@ -183,15 +185,15 @@ def test_a_compilation_that_did_not_get_to_llvm_says_so(recorded: Path, tmp_path
     assert "the compilation of dead did not get to LLVM" in done.stderr
 
 
-def test_a_run_has_the_passes_of_the_kernels_that_were_asked_for(recorded: Path) -> None:
+def test_a_run_holds_the_passes_of_requested_kernels_only(recorded: Path) -> None:
     run = store.Run(recorded)
     known = [label(compilations(run), one) for one in compilations(run) if llvm_passes(run, one)]
 
-    found = llvm_passes(run, compilation(run, "softmax#1"))
+    passes = llvm_passes(run, compilation(run, "softmax#1"))
 
     assert set(known) >= {"softmax#1"}
-    assert found is not None
-    assert find_pass(found.passes, "1").index == 1
+    assert passes is not None
+    assert find_pass(passes.passes, "1").index == 1
 
 
 IR = """\
@@ -214,7 +216,7 @@ def test_calls_are_counted_by_intrinsic_and_the_rest_by_opcode() -> None:
     assert instructions(IR) == {"llvm.maxnum.f32": 1, "asm": 1, "call": 1, "br": 1, "store": 1, "ret": 1}
 
 
-def test_machine_code_is_counted_by_opcode_behind_flags_and_registers() -> None:
+def test_machine_code_is_counted_by_opcode_without_flags_and_registers() -> None:
     code = (
         "# Machine code for function f: NoPHIs\n\nbb.0 (%ir-block.1):\n  liveins: $r0\n"
         "  renamable $r1, dead $scc = nuw nsw S_ADD_I32 killed $r0, 1\n"
@@ -224,7 +226,7 @@ def test_machine_code_is_counted_by_opcode_behind_flags_and_registers() -> None:
     assert instructions(code) == {"S_ADD_I32": 1, "INLINEASM": 1, "COPY": 1}
 
 
-def test_readable_ir_has_no_locations_and_names_blocks_as_values() -> None:
+def test_readable_ir_has_no_locations_and_numbers_blocks_like_values() -> None:
     text = readable(IR)
 
     assert "!" not in text

@@ -1,4 +1,4 @@
-"""The compiler passes of a run: as they happened, also when the process dies in one of them."""
+"""The compiler passes of a run, even if the process dies in one of them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, dict[str, b
     return Run(writer.path), artefacts
 
 
-def test_each_pass_begins_with_what_the_one_before_it_left(compiled: tuple[Run, object]) -> None:
+def test_each_pass_begins_with_the_output_of_the_previous_pass(compiled: tuple[Run, object]) -> None:
     passes = [one for one in compiled[0].passes() if one.compilation.kernel_name == "softmax"]
 
     assert [one.index for one in passes] == list(range(len(passes)))
@@ -59,7 +59,7 @@ def test_the_ir_after_the_last_pass_of_a_stage_is_its_artefact(compiled: tuple[R
 
 def test_every_artefact_is_kept(compiled: tuple[Run, dict[str, bytes | str]]) -> None:
     run, artefacts = compiled
-    kept = {one.stage: run.bytes(one.blob) for found, one in run.artefacts() if found.id == 1}
+    kept = {one.stage: run.bytes(one.blob) for compilation, one in run.artefacts() if compilation.id == 1}
 
     assert list(kept) == ["ttir", "ttgir", "llir", "ptx", "cubin"]
     assert kept["cubin"] == artefacts["cubin"]
@@ -74,7 +74,7 @@ def test_a_compilations_source_is_the_ir_before_its_first_pass(compiled: tuple[R
 
 
 @pytest.mark.parametrize("target", ["sm_90", "gfx942"])
-def test_the_ir_that_is_derived_is_the_ir_that_was_there(tmp_path: Path, target: str) -> None:
+def test_the_derived_ir_equals_the_recorded_ir(tmp_path: Path, target: str) -> None:
     during, after = new_run(tmp_path), new_run(tmp_path)
     with PassRecorder(during, print_ir=True), PassRecorder(after):
         kernels.compiled("matmul", target)
@@ -86,7 +86,7 @@ def test_the_ir_that_is_derived_is_the_ir_that_was_there(tmp_path: Path, target:
     assert [(one.name, one.before, one.after) for one in Run(after.path).passes()] == printed
 
 
-def test_another_rank_is_left_to_itself(tmp_path: Path) -> None:
+def test_compilations_of_other_ranks_are_not_derived(tmp_path: Path) -> None:
     writer = new_run(tmp_path)
     with PassRecorder(writer):
         kernels.compiled("vector_add", "sm_90")
@@ -95,7 +95,7 @@ def test_another_rank_is_left_to_itself(tmp_path: Path) -> None:
     assert len(Run(writer.path).underived()) == 1
 
 
-def test_passes_that_are_not_the_recorded_ones_are_not_taken_for_them(
+def test_passes_that_differ_from_the_recorded_ones_are_not_stored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     writer = new_run(tmp_path)
@@ -108,7 +108,7 @@ def test_passes_that_are_not_the_recorded_ones_are_not_taken_for_them(
     assert {one.stage for one in Run(writer.path).passes() if one.before} == {"ttir"}
 
 
-def test_a_stage_that_comes_out_otherwise_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stage_with_a_different_output_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     writer = new_run(tmp_path)
     with monkeypatch.context() as patched, PassRecorder(writer):
         whole = llvm.optimize_module
@@ -121,7 +121,7 @@ def test_a_stage_that_comes_out_otherwise_is_named(tmp_path: Path, monkeypatch: 
     assert derived.differs == "llir came out otherwise"
 
 
-def test_an_ir_that_was_stored_already_is_not_stored_again(tmp_path: Path) -> None:
+def test_an_ir_is_stored_only_once(tmp_path: Path) -> None:
     writer = new_run(tmp_path)
     with PassRecorder(writer):
         ttgir = str(kernels.compiled("vector_add", "sm_90")["ttgir"])
@@ -166,7 +166,7 @@ def test_a_pass_that_takes_the_process_down_leaves_its_name_pipeline_and_ir(tmp_
     assert "ttg.num-warps" in Run(run).text(last.before)
 
 
-def test_what_takes_too_long_to_derive_is_not_kept_and_no_pass_vanishes(
+def test_a_derivation_that_takes_too_long_is_dropped_without_losing_recorded_passes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     writer = new_run(tmp_path)
@@ -212,7 +212,7 @@ with PassRecorder(RunWriter(Path(sys.argv[1]))):
 """
 
 
-def test_looking_at_a_run_that_is_being_recorded_leaves_it_as_it_is(tmp_path: Path) -> None:
+def test_reading_a_run_that_is_being_recorded_leaves_it_unchanged(tmp_path: Path) -> None:
     run, path = new_run(tmp_path).path, f"{TESTS}:{TESTS.parent}"
     info = (run / "run.json").read_text().replace('"triton": "3"', f'"triton": "{installed("triton")}"')
     (run / "run.json").write_text(info)
@@ -231,7 +231,7 @@ def test_looking_at_a_run_that_is_being_recorded_leaves_it_as_it_is(tmp_path: Pa
     assert any(run.glob("derivations-*"))
 
 
-def test_a_compilation_in_a_fork_leaves_the_files_of_its_parent_alone(tmp_path: Path) -> None:
+def test_a_compilation_in_a_fork_does_not_write_to_its_parents_files(tmp_path: Path) -> None:
     writer = new_run(tmp_path)
     with PassRecorder(writer):
         child = os.fork()
@@ -251,20 +251,20 @@ def pool(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Ite
         async_compile.shutdown_compile_workers()
 
 
-def test_what_inductors_workers_compile_is_in_the_run_too(
+def test_compilations_of_inductors_workers_are_in_the_run_too(
     tmp_path: Path, pool: async_compile.AnyPool
 ) -> None:
     writer = new_run(tmp_path)
     with PassRecorder(writer), recorded_in_workers(writer):
         pool.submit(async_compile._worker_compile_triton, WorkerKernel, {}, {}).result(100)
 
-    (found,) = Run(writer.path).records(Compilation)
-    assert found.kernel_name == "vector_add"
+    (compilation,) = Run(writer.path).records(Compilation)
+    assert compilation.kernel_name == "vector_add"
     assert [one.differs for one in derive(writer.path)] == [""]
     assert len(list(Run(writer.path).passes())) > 50
 
 
-def test_after_the_run_inductors_workers_are_as_they_were(tmp_path: Path) -> None:
+def test_inductors_workers_are_restored_after_the_run(tmp_path: Path) -> None:
     before = async_compile._worker_compile_triton
     with recorded_in_workers(new_run(tmp_path)):
         assert isinstance(async_compile._worker_compile_triton, functools.partial)
@@ -272,7 +272,7 @@ def test_after_the_run_inductors_workers_are_as_they_were(tmp_path: Path) -> Non
     assert async_compile._worker_compile_triton is before
 
 
-def test_a_torch_that_starts_workers_in_another_way_is_not_covered(
+def test_a_torch_that_starts_workers_differently_is_reported_as_not_covered(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delattr(async_compile, "_worker_compile_triton")
@@ -280,8 +280,8 @@ def test_a_torch_that_starts_workers_in_another_way_is_not_covered(
     with recorded_in_workers(writer):
         pass
 
-    (found,) = Run(writer.path).records(NotCovered)
-    assert "workers" in found.what and found.setting == "TORCHINDUCTOR_COMPILE_THREADS=1"
+    (gap,) = Run(writer.path).records(NotCovered)
+    assert "workers" in gap.what and gap.setting == "TORCHINDUCTOR_COMPILE_THREADS=1"
 
 
 # ---- the commands ----
@@ -311,7 +311,7 @@ def test_a_recorded_ir_is_resumed_to_the_recorded_artefacts(silu: Path) -> None:
     assert resumed.returncode == 0
 
 
-def test_an_edited_ir_gives_other_artefacts_and_exit_status_1(silu: Path, tmp_path: Path) -> None:
+def test_an_edited_ir_gives_different_artefacts_and_exit_status_1(silu: Path, tmp_path: Path) -> None:
     run = Run(silu)
     first = next(run.passes())
     edited = tmp_path / "edited.mlir"
@@ -325,7 +325,7 @@ def test_an_edited_ir_gives_other_artefacts_and_exit_status_1(silu: Path, tmp_pa
     assert "v_add_f32" in (tmp_path / f"{first.compilation.kernel_name}.amdgcn").read_text()
 
 
-def test_an_unknown_pass_is_answered_with_near_names(silu: Path) -> None:
+def test_an_unknown_pass_is_refused_with_similar_names(silu: Path) -> None:
     kernel = next(Run(silu).records(Compilation)).hash
 
     refused = tracing("resume", silu.name, "--kernel", kernel, "--pass", "coalesce", runs=silu.parent)

@@ -1,21 +1,21 @@
-"""Pair the launches of two runs, where launches are missing, added or reordered.
+"""Pair the launches of two runs, even if launches are missing, added or reordered.
 
-Launches are paired queue by queue: what one thread launches on one stream runs in order, between queues there
-is no order. While both runs launch the same kernels on the same bits nothing is held back. Where they do not,
-up to `window` launches of each are looked at:
+Launches are paired queue by queue: the launches of one thread on one stream are ordered, those of different
+queues are not. While both runs launch the same kernels on the same bits, no launch is held back. After a
+difference, up to `window` launches of each run are compared:
 
-- where the kernels' names differ, the fewest launches are left out, over both runs, so that CONFIRM names in
-  a row agree afterwards; fewer than NEAR, so that most of the launches near by agree, in order. What was left
-  out of both is matched;
-- where they agree, and the launches differ, the launches NEAR by of this kernel are matched: one of them may
-  have changed their order, or have been left out;
-- a launch without a match whose kernel the other run launches more often from here on waits for it.
+- if the kernels' names differ, the fewest launches of both runs are skipped such that the next CONFIRM names
+  are equal; fewer than NEAR, so that most of the nearby launches agree, in order. Launches skipped in both
+  runs are matched with each other;
+- if the names agree and the launches differ, the launches of this kernel within NEAR are matched, because one
+  of them may be reordered or missing;
+- a launch without a match waits for its match if the other run launches its kernel more often from here on.
 
-Limits. A stretch of more than `window` launches that only one run has counts as missing and added. The number
-of a queue means nothing outside of its process, so queues are paired by the launches that they begin with.
+Limits. A stretch of more than `window` launches that only one run has counts as missing and added. Queue
+numbers mean nothing outside of their process, so queues are paired by their first launches.
 
-Cost: about 1 µs a pair in step; a search of the window, some 2 µs a launch in it, for each position where the
-runs leave step. Memory: the window.
+Cost: about 1 µs per pair while both runs agree; for each position at which they stop agreeing, a search of
+the window with some 2 µs per launch in it. Memory: the window.
 """
 
 from __future__ import annotations
@@ -95,7 +95,13 @@ class Alignment(Generic[T]):
 
     def _go_together(self, a: T, b: T) -> bool:
         alike = self._a.kernel(a) == self._b.kernel(b) and self._partners.agree(a, b)
-        return alike and not self._ask.permuted(a, b)
+        return alike and not self._permuted(a, b)
+
+    def _permuted(self, a: T, b: T) -> bool:
+        # a launch that waits may be the partner of either, unless they are equal
+        kernel = self._a.kernel(a)
+        waiting = self._a.waiting.of(kernel) or self._b.waiting.of(kernel)
+        return self._ask.permuted(a, b) or (bool(waiting) and not self._ask.equal(a, b))
 
     def _next(self, queue: Queue, partner: Queue) -> Iterator[AlignedPair[T]]:
         # the oldest launch of run a, or all up to where its queue is in step
@@ -110,7 +116,7 @@ class Alignment(Generic[T]):
             one.fill(self._window)
             other.fill(self._window)
             yield from self._left_out(queue, partner, *self._way_back(queue, partner))
-        elif self._ask.permuted(a, b):
+        elif self._permuted(a, b):
             yield from self._same_kernel(queue, partner)
         else:
             yield AlignedPair(one.take(queue), other.take(partner))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from itertools import combinations
 from typing import Protocol, TypeAlias, TypeVar
 
 Queue: TypeAlias = tuple[int, int]  # stream and thread; launches of one queue run in order
@@ -21,6 +22,7 @@ class Launched(Protocol):
         """Stream and thread; launches of one queue run in order."""
 
 
+_Score: TypeAlias = Callable[[int, int], int]  # of two positions
 T = TypeVar("T", bound=Launched)
 T_contra = TypeVar("T_contra", bound=Launched, contravariant=True)
 
@@ -46,12 +48,16 @@ class Launches(Protocol[T_contra]):
     def common(self, a: T_contra, b: T_contra) -> int:
         """A score of how much of their inputs is equal."""
 
+    def context(self, a: T_contra, b: T_contra) -> int:
+        """A score of how alike they stand in the program: its line, the operators before them."""
+
 
 def matched(a: Sequence[T], b: Sequence[T], ask: Launches[T]) -> dict[int, int]:
     """The positions of launches of `a`, in order, and of their partners in `b`.
 
     Partners read and wrote equal bits; else they are launches of equal code, configuration and arguments;
-    else of one kernel. Of several those with most inputs in common come first, then those that are nearest.
+    else of one kernel. Of several those with most inputs in common come first, then those that stand most
+    alike in the program, then those that are nearest. Partners with as much in common stay in order.
     """
     exact = [[ask.exact(one, side) for one in launches] for side, launches in enumerate((a, b))]
     kernels = [[ask.kernel(one, side) for one in launches] for side, launches in enumerate((a, b))]
@@ -62,7 +68,12 @@ def matched(a: Sequence[T], b: Sequence[T], ask: Launches[T]) -> dict[int, int]:
     partner: dict[int, int] = {}
     _match_equal(partner, contents[0], contents[1])
     for names in (exact, kernels):
-        _match_closest(partner, names, lambda n, m: ask.common(a[n], b[m]))
+        _match_closest(
+            partner,
+            names,
+            lambda n, m: ask.common(a[n], b[m]),
+            lambda n, m: ask.context(a[n], b[m]),
+        )
     return dict(sorted(partner.items()))
 
 
@@ -104,17 +115,32 @@ def _match_equal(partner: dict[int, int], a: Sequence[Hashable], b: Sequence[Has
 
 
 def _match_closest(
-    partner: dict[int, int], names: Sequence[Sequence[str]], common: Callable[[int, int], int]
+    partner: dict[int, int], names: Sequence[Sequence[str]], common: _Score, context: _Score
 ) -> None:
-    # what is left, by most in common, then by the smallest distance
+    # the remaining launches, by most in common, then by context, then by the smallest distance
     taken = set(partner.values())
     pairs = [
-        (-common(n, m), abs(n - m), n, m)
+        (-common(n, m), -context(n, m), abs(n - m), n, m)
         for n, one in enumerate(names[0])
         for m, other in enumerate(names[1])
         if one == other and n not in partner and m not in taken
     ]
-    for _, _, n, m in sorted(pairs):
-        if n not in partner and m not in taken:
-            partner[n] = m
+    matched: dict[int, int] = {}
+    for *_, n, m in sorted(pairs):
+        if n not in matched and m not in taken:
+            matched[n] = m
             taken.add(m)
+    _put_in_order(matched, names[0], {(n, m): -score for score, _, _, n, m in pairs})
+    partner |= matched
+
+
+def _put_in_order(
+    partner: dict[int, int], names: Sequence[str], common: Mapping[tuple[int, int], int]
+) -> None:
+    # launches of one name are reordered only if they have more in common in that order
+    for n, later in combinations(sorted(partner), 2):
+        m, earlier = partner[n], partner[later]
+        if names[n] == names[later] and earlier < m:
+            crossed, straight = common[n, m] + common[later, earlier], common[n, earlier] + common[later, m]
+            if straight >= crossed:
+                partner[n], partner[later] = earlier, m

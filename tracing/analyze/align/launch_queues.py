@@ -100,7 +100,7 @@ class QueueSide(Generic[T]):
         return [self.kernel(launch) for launch in self.queues.get(queue, ())]
 
     def count(self, kernel: str) -> int:
-        """How many launches of a kernel are held."""
+        """The number of launches of a kernel that are held back."""
         return sum(self.kernel(launch) == kernel for queue in self.queues.values() for launch in queue)
 
 
@@ -127,9 +127,10 @@ class QueuePartners(Generic[T]):
     def _choose(self, queue: Queue) -> None:
         # the best pairs first, so that a queue is not taken by one that merely begins alike
         mine = [one for one, held in self._a.queues.items() if held and one not in self._known]
-        pairs = [(*self._score(a, b), a == b, a, b) for a in mine for b in self._free()]
-        for equal, kernels, _, a, b in sorted(pairs, key=lambda pair: pair[:3], reverse=True):
-            if (equal or kernels) and a not in self._known and b not in self._known.values():
+        pairs = [(self._score(a, b), a, b) for a in mine for b in self._free()]
+        pairs.sort(key=lambda pair: pair[0], reverse=True)  # stable: equal scores stay in order
+        for (_, _, kernels), a, b in pairs:
+            if kernels and a not in self._known and b not in self._known.values():
                 self._known[a] = b
         free = self._free()
         self._known.setdefault(queue, free[0] if free and queue not in free else queue)
@@ -152,9 +153,11 @@ class QueuePartners(Generic[T]):
         a, b = self._a.queues.get(queue, ()), self._b.queues.get(candidate, ())
         return list(islice(zip(a, b, strict=False), NEAR))
 
-    def _score(self, queue: Queue, candidate: Queue) -> tuple[int, int]:
-        # with how many launches both begin: on equal bits, of one kernel
+    def _score(self, queue: Queue, candidate: Queue) -> tuple[int, int, int]:
+        # of the launches with which both begin: on equal bits, with equal arguments, of one kernel
         pairs = self._begin(queue, candidate)
         same = [self._a.kernel(x) == self._b.kernel(y) for x, y in pairs]
         kernels = next((n for n, agrees in enumerate(same) if not agrees), len(same))
-        return sum(self._ask.equal(x, y) for x, y in pairs[:kernels]), kernels
+        equal = sum(self._ask.equal(x, y) for x, y in pairs[:kernels])
+        exact = sum(self._ask.exact(x, 0) == self._ask.exact(y, 1) for x, y in pairs[:kernels])
+        return equal, exact, kernels

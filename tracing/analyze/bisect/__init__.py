@@ -1,1 +1,1 @@
-"""Which compiler pass first makes a result bad, and which input is enough to show it."""
+"""Find the compiler pass that first makes a result bad, and a small input that shows it."""

@@ -1,14 +1,25 @@
-"""Which earlier pass makes a compile die in a later one, found by leaving passes out."""
+"""Find the earlier pass that makes a compile crash in a later one, by leaving passes out."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
 
-from tracing.analyze.bisect.layers import MLIR
+from tracing.analyze.bisect.layers import LLVM, MLIR
 from tracing.analyze.bisect.leave_out import Dropped, Instance, LeaveOut
-from tracing.analyze.bisect.search import Contradiction, FirstBad, Judgement, Undecided, Verdict, border
-from tracing.analyze.bisect.search_events import Searching
+from tracing.analyze.bisect.search import (
+    BuildTried,
+    Contradiction,
+    FirstBad,
+    Judgement,
+    Step,
+    Suspect,
+    Undecided,
+    Verdict,
+    narrowed,
+)
+from tracing.analyze.bisect.search_events import Building, Searching
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +50,13 @@ class CrashBuilds:
         self._from_source = True
 
     def judged(self, dropped: Dropped, *, again: bool = False) -> Judgement:
-        """Bad: it dies the same death; good: it gets past it; skip: it dies another one."""
+        """Bad: it crashes alike; good: it gets past the crash; skip: it crashes differently."""
         if again or dropped not in self._known:
             self._known[dropped] = self._judged(dropped, again)
         return self._known[dropped]
 
     def failure(self, dropped: Dropped) -> str:
-        """The other death that it dies, if it does."""
+        """The different crash, if there is one."""
         judgement = self.judged(dropped)
         return judgement.detail if judgement.verdict == "skip" else ""
 
@@ -60,53 +71,78 @@ class CrashBuilds:
 
 
 @dataclass(frozen=True, slots=True)
+class CompileCrash:
+    """The pass, or the part of a stage, in which a compile crashes."""
+
+    layer: str  # whose pass it is: MLIR, LLVM; another part of a stage: ""
+    step: Step  # the pass; index -1: it has no number
+    stage: str
+    said: str
+    facts: Mapping[str, str] = field(default_factory=dict)  # what else is known, and commands that show more
+
+
+@dataclass(frozen=True, slots=True)
 class Provoked:
-    """The pass of MLIR that makes a compile die later, or why none is named."""
+    """The earlier pass of one layer that makes a compile crash, or the reason why none is named."""
 
-    answer: FirstBad | Undecided
+    layer: str
+    step: Step | None
+    because: str = ""
+    needed: tuple[Step, ...] = ()  # still earlier passes without which it does not crash either
+    suspects: tuple[Suspect, ...] = ()
 
 
-def provoking(
-    passes: Sequence[Instance], builds: CrashBuilds, advance: Callable[[], None]
-) -> Iterator[Searching | Provoked]:
+CrashEvent: TypeAlias = Building | Searching | BuildTried | CompileCrash | Provoked
+
+
+def provoking(passes: Sequence[Instance], builds: CrashBuilds) -> Iterator[Searching | BuildTried | Provoked]:
     """Search the pass of MLIR that provokes a death; ends with Provoked.
 
-    passes  -- that ran before the death
-    advance -- called for each build that is tried
+    passes -- that ran before the death
 
     A compile from the middle may differ from one from the source. If an answer does not hold, every build
     then begins at the source, and the search starts a second time.
     """
     search = LeaveOut(MLIR, passes, builds, builds.judged(frozenset()))
-    search.advance = advance
     yield Searching("leaving out MLIR passes", len(search.candidates()))
     try:
-        yield Provoked(search.search())
+        yield _provoked((yield from search.search()))
         return
     except Contradiction:
         builds.from_source()
     yield Searching("leaving out MLIR passes", len(search.candidates()))
     try:
-        yield Provoked(search.search())
+        yield _provoked((yield from search.search()))
     except Contradiction as contradiction:
-        because = f"it does not always die: {contradiction}; `--repeat-judge 9`"
-        yield Provoked(Undecided(MLIR, because))
+        yield Provoked(MLIR, None, f"it does not always die: {contradiction}; `--repeat-judge 9`")
 
 
-def provoking_in_llvm(count: int, verdict: Callable[[int], Verdict]) -> int | str:
-    """The position of LLVM's pass that provokes a death, or why none is named.
+def _provoked(answer: FirstBad | Undecided) -> Provoked:
+    if isinstance(answer, FirstBad):
+        return Provoked(answer.layer, answer.step, needed=answer.needed)
+    return Provoked(answer.layer, None, answer.because, suspects=answer.suspects)
 
-    count   -- of LLVM's passes that ran before the death
+
+def provoking_in_llvm(
+    steps: Sequence[Step], verdict: Callable[[int], Verdict]
+) -> Iterator[BuildTried | Provoked]:
+    """Search the pass of LLVM that provokes a death; ends with Provoked.
+
+    steps   -- LLVM's passes that ran before the death
     verdict -- with the first so many of them: bad if it dies the same death
 
-    Cost: 1 + log2(count) builds.
+    Cost: 1 + log2(steps) builds.
     """
     first = verdict(0)
-    good, bad = border(count, verdict) if first == "good" and count else (0, 0)
+    yield BuildTried()
+    good, bad = 0, 0
+    if first == "good" and steps:
+        good, bad = yield from narrowed(len(steps), verdict)
     if bad - good == 1:
-        return good
+        yield Provoked(LLVM, steps[good])
+        return
     because = {
         "bad": "without all of them it dies as well",
         "skip": "what is left without them cannot be compared",
     }
-    return because.get(first, "some builds die otherwise")
+    yield Provoked(LLVM, None, because.get(first, "some builds die otherwise"))

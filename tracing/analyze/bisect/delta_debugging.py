@@ -1,4 +1,4 @@
-"""The smallest choice that still passes a test: delta debugging.
+"""Find a minimal subset that still passes a test, by delta debugging.
 
 Source: A. Zeller and R. Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", IEEE Transactions on
 Software Engineering 28(2), 2002: the algorithm ddmin.

@@ -1,4 +1,4 @@
-"""Weigh what leaving out passes says against what executing the IR between them says."""
+"""Weigh the result of leaving passes out against the result of executing the IR between them."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Evidence:
         return Undecided(answer.layer, because, self._ordered(tuple(among)))
 
     def _ordered(self, suspects: Sequence[Suspect]) -> tuple[Suspect, ...]:
-        # those first that are not seen to leave what the IR computes as it is
+        # first the passes that executing does not prove to be correct
         last = self.meaning.last.index if self.meaning.last else -1
         seen = (Suspect(one.step, _UNSEEN) for one in suspects if one.step.index <= last)
         return (*(one for one in suspects if one.step.index > last), *seen)

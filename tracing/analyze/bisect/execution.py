@@ -1,8 +1,8 @@
-"""Which pass first changes what a kernel computes, by executing the IR that each pass leaves.
+"""Find the first pass that changes what a kernel computes, by executing the IR after each pass.
 
-Two IRs mean the same if they store the same at the same addresses, on memory and sizes that are made up,
-within what another order of additions may change. What is seen is seen without a judge, and of passes that
-nothing can be built without. What is not: races, what a hint allows, and operations that are not known here.
+Two IRs are equal if they store equal values at equal addresses, on generated memory and sizes, within what
+another order of additions may change. This needs no judge, and covers passes that every build needs. It does
+not cover races, the effects of hints, and unknown operations.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """What executing the IR between passes gave."""
+    """The result of executing the IR between passes."""
 
-    steps: tuple[Step, ...] = ()  # one of them changes what is computed; none: none is known to
+    steps: tuple[Step, ...] = ()  # one of them changes the results; empty: no pass is known to
     what: str = ""  # one value that is another
     last: Step | None = None  # the last pass whose IR could be executed; None: none could
 
@@ -49,7 +49,7 @@ class Meaning:
 
 
 def meaning(text: str) -> Stored:
-    """What a module in generic form stores.
+    """The stores of a module in generic form.
 
     Cost: some 10 ms a launch, a second for many turns of large loops. Raises Unknown.
     """

@@ -1,11 +1,11 @@
-"""Whether a build is good: a command of the user's says so.
+"""Judge a build by a command of the user.
 
-Its exit status is read as by `git bisect run`: 0 is good, 125 cannot be judged, 1 to 127 are bad, and what is
-above ends the search. 124, with which timeout(1) ends a command, cannot be judged either, nor can a command
-that takes too long. `{ptx}`, `{cubin}`, ... in its words become the paths of the build's artefacts.
+The command's exit status is read as by `git bisect run`: 0 is good, 125 cannot be judged, 1 to 127 are bad,
+and a higher status ends the search. Status 124, the timeout of timeout(1), cannot be judged either, nor can a
+command that takes too long. `{ptx}`, `{cubin}`, ... in its words become the paths of the build's artefacts.
 
-`{ir}` becomes the path of whatever there is to be judged: the artefact of a build that LLVM leaves, or the IR
-between two passes of a compilation, in whichever language it is then. `{stage}` names that language.
+`{ir}` becomes the path of the IR to judge: the artefact of a build that left out passes of LLVM, or the IR
+between two passes of a compilation, in its language at that point. `{stage}` names that language.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _QUOTED = re.compile(r"[^\s\"'=:;|&<>(){}]+")  # what may be a path in the middl
 
 
 def artefact(folder: Path, stage: str) -> Path:
-    """Where the artefact of one stage lies in the folder of a build."""
+    """The path of one stage's artefact in the folder of a build."""
     return folder / f"kernel.{stage}"
 
 
@@ -76,7 +76,7 @@ class CommandJudge:
 
     @property
     def key(self) -> Sequence[str]:
-        """What tells this judge from others: its words, and the content of the files that they name."""
+        """The identity of this judge: its words, and the content of the files that they name."""
         return [*self.command, *map(_content, dict.fromkeys(_files(self.command)))]
 
     def words(self, folder: Path) -> list[str]:

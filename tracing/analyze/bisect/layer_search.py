@@ -1,13 +1,12 @@
 """Search the layers of one kernel's compilation for the pass that turns its result bad: the last layer first.
 
-The first layer that answers is believed, and those before it are not searched. Yields events.
+The first layer with an answer is believed, and earlier layers are not searched. Yields events.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import TypeAlias
 
@@ -50,12 +49,12 @@ class LayerSearch:
     ) -> None:
         """Search one compilation.
 
-        snapshots -- judges the IR between passes; it also has the judge, and `advance`
+        snapshots -- judges the IR between passes; it also has the judge
         execute   -- looks for the pass that changes what the IR computes
         stages    -- that the compilation has
         """
         self._bisection, self._snapshots = bisection, snapshots
-        self._execute, self._stages, self._advance = execute, stages, snapshots.advance
+        self._execute, self._stages = execute, stages
         self._last = max(snapshots.probes.judge.stages, key=STAGES.index)
         self._evidence = Evidence(bisection)
         self._narrowed = Narrowed()
@@ -70,7 +69,10 @@ class LayerSearch:
         full = self._bisection.full()
         yield FullPipeline(full)
         if full.verdict == "skip":
-            raise Problem(f"cannot be decided, because the full pipeline cannot be judged: {full.detail}")
+            raise Problem(
+                f"cannot be decided, because the full pipeline cannot be judged: {full.detail}",
+                "COMMAND must say good or bad of what the whole pipeline makes; --seconds gives it more time",
+            )
         if full.verdict == "bad":
             yield from self._layers(full)
 
@@ -119,9 +121,8 @@ class LayerSearch:
 
     def _mlir(self, full: Judgement) -> _Search:
         search = self._bisection.mlir(full, self._narrowed.good_until)
-        search.advance = self._advance
         yield Searching("leaving out MLIR passes", len(search.candidates()))
-        answer = search.search()
+        answer = yield from search.search()
         self._names = search.names
         yield LeftOut(search.names)
         return answer
@@ -137,13 +138,7 @@ class LayerSearch:
     def _row(self, layer: Layer) -> Generator[SearchEvent, None, FirstBad | Undecided]:
         most = 1 + math.ceil(math.log2(max(2, len(layer.steps)))) + 2  # and two to confirm it
         yield Searching(f"searching {len(layer.steps)} {layer.name}", most)
-
-        def probe(on: int, *, again: bool = False) -> Judgement:
-            judgement = layer.probe(on, again=again)
-            self._advance()
-            return judgement
-
-        return first_bad(replace(layer, probe=probe))
+        return (yield from first_bad(layer))
 
     def _rest(self) -> tuple[str, ...]:
         rest = {

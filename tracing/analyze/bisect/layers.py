@@ -1,8 +1,8 @@
-"""A kernel's compile as layers: MLIR passes, LLVM's passes, the levels and versions of ptxas.
+"""The layers of a kernel's compilation: MLIR passes, LLVM's passes, the levels and versions of ptxas.
 
-Each layer starts from the full pipeline and leaves out only steps of its own. Which layer to believe: if any
-build from what a layer gets is good, then what it gets is good, and no layer before it is to blame. So the
-last layer is searched first, and the first answer is the answer.
+Each layer starts from the full pipeline and leaves out only its own steps. If any build from a layer's input
+is good, that input is good, and no earlier layer is to blame. So the last layer is searched first, and the
+first answer is the answer.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MLIR, LLVM, LEVELS, VERSIONS = "MLIR passes", "LLVM passes", "ptxas levels", "pt
 
 
 class Builder(Protocol):
-    """Compiles one kernel otherwise than it was compiled."""
+    """Compiles one kernel in variants of its recorded compilation."""
 
     assemblers: Sequence[str]  # names of those there are, that of the full pipeline first
 
@@ -55,23 +55,23 @@ class Bisection:
         self.passes = passes
 
     def full(self) -> Judgement:
-        """What the judge says of the full pipeline, compiled from its source and judged anew."""
+        """The judgement of the full pipeline, compiled from its source and judged anew."""
         return self._probes.judgement(self._without(frozenset(), again=True), again=True)
 
     def mlir(self, full: Judgement, good_until: int = -1) -> LeaveOut:
         """The search over the passes of MLIR.
 
-        full       -- what the judge says of the full pipeline
+        full       -- the judgement of the full pipeline
         good_until -- the IR after the pass of this index is known to be good
         """
         return LeaveOut(MLIR, self.passes, self, full, good_until)
 
     def judged(self, dropped: Dropped, *, again: bool = False) -> Judgement:
-        """What the judge says of the build without some passes of MLIR."""
+        """The judgement of the build without some passes of MLIR."""
         return self._probes.judgement(self._without(dropped, again=again), again=again)
 
     def failure(self, dropped: Dropped) -> str:
-        """Why there is no such build; "" if there is."""
+        """The reason why there is no such build; "" if there is one."""
         return self._without(dropped).failure
 
     def llvm(self) -> Layer:

@@ -1,25 +1,26 @@
-"""Which pass of a pipeline turns its result bad, found by leaving passes out.
+"""Find the pass of a pipeline that makes its result bad, by leaving passes out.
 
-A pass that runs several times is one suspect: a fault is in its code, so all of its runs are left out
-together, those too that changed nothing here, as in another build they would. Without which names is the
-result good? Those are the candidates.
+A pass that runs several times is one suspect: a fault is in its code. So all of its runs are left out
+together, including those that changed nothing here, because in another build they may. The candidates are the
+passes without which the result is good.
 
-Then the run of that pass: IR is good if the rest of a pipeline can make something good of it, the whole rest,
-or the rest without one candidate. What a good IR came from was good, so there is one border: the last good IR
-and the first of which nothing makes something good are those before and after one run of one pass.
+Then the faulty run of that pass is located. IR is good if the rest of a pipeline makes a good result of it,
+with all passes or without one candidate. The origin of good IR was good, so there is one border: the last
+good IR and the first IR without a good result are those before and after one run of one pass.
 
-What that leaves open is said: later passes that cannot be left out work on what it made, and may be
-wrong.
+The answer lists what remains undecided: later passes that cannot be left out work on the output of this pass,
+and may be the faulty ones.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol, TypeAlias
 
 from tracing.analyze.bisect.search import (
+    BuildTried,
     FirstBad,
     Judgement,
     Step,
@@ -52,10 +53,10 @@ class Builds(Protocol):
     """Builds of a pipeline without some of its passes, by index."""
 
     def judged(self, dropped: Dropped, *, again: bool = False) -> Judgement:
-        """What is said of a build; `again`: build it from its source, and judge it anew."""
+        """The judgement of a build; `again`: build it from its source, and judge it anew."""
 
     def failure(self, dropped: Dropped) -> str:
-        """Why it cannot be built; "" if it can."""
+        """The reason why it cannot be built; "" if it can."""
 
 
 def suspicious(instances: Sequence[Instance]) -> list[str]:
@@ -76,12 +77,14 @@ class LeaveOut:
     builds: Builds
     full: Judgement  # of the full pipeline
     good_until: int = -1  # the IR after the pass of this index is known to be good
-    advance: Callable[[], None] = lambda: None  # called for each name that was tried
     names: Mapping[str, Judgement] = field(default_factory=dict)  # of the build without any run of it
 
-    def search(self) -> FirstBad | Undecided:
-        """The pass; raises Contradiction if it does not hold when it is built and judged a second time."""
-        self.names = self._tried()
+    def search(self) -> Generator[BuildTried, None, FirstBad | Undecided]:
+        """Search, and return, the pass; one event for each of `candidates`.
+
+        Raises Contradiction if the answer does not hold when it is built and judged a second time.
+        """
+        self.names = yield from self._tried()
         good = [name for name, judgement in self.names.items() if judgement.verdict == "good"]
         family = [self._all(name) for name in good] or self._reduced()
         if not family:
@@ -95,11 +98,11 @@ class LeaveOut:
         """The names of the passes that may be to blame."""
         return suspicious([one for one in self.instances if one.index > self.good_until])
 
-    def _tried(self) -> dict[str, Judgement]:
+    def _tried(self) -> Generator[BuildTried, None, dict[str, Judgement]]:
         judgements = {}
         for name in self.candidates():
             judgements[name] = self.builds.judged(self._all(name))
-            self.advance()
+            yield BuildTried()
         return judgements
 
     def _reduced(self) -> list[Dropped]:
@@ -109,7 +112,7 @@ class LeaveOut:
         return [dropped] if dropped and self.builds.judged(dropped).verdict == "good" else []
 
     def _place(self, family: Sequence[Dropped]) -> tuple[Instance, Dropped] | Undecided:
-        """The run that turns good IR bad, and the passes that are left out of what makes it good."""
+        """The run that makes good IR bad, and the passes whose omission makes it good."""
         start = self.good_until
         while True:
             runs = [one for one in self._changed(family) if one.index > start]

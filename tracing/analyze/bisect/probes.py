@@ -1,11 +1,10 @@
-"""What a bisection has built and judged, on disk: an interrupted one goes on where it stopped.
+"""Cache the builds and judgements of a bisection on disk, so that an interrupted search can be resumed.
 
     RUN/bisect/builds/<key>/kernel.ttgir, kernel.ptx, ...    or `failure`, why there is nothing
     RUN/bisect/judged/<key>.json
 
-A build's key is made of what was compiled and of what compiled it, a judgement's of what was judged and of
-the judge. Two builds with the same artefacts are judged once. What is asked for once more is built and
-judged anew.
+A build's key consists of the compiled kernel and the compiler, a judgement's key of the build's artefacts and
+the judge. Two builds with equal artefacts are judged once. Confirmations are built and judged anew.
 """
 
 from __future__ import annotations
@@ -25,13 +24,13 @@ from tracing.analyze.bisect.judge import artefact
 from tracing.analyze.bisect.search import Judgement, Verdict
 
 Artefacts = Mapping[str, str | bytes]  # by stage
-AGAIN = 3  # times that a judge is asked to confirm what it said: a flaky one is right by chance less often
+AGAIN = 3  # calls of a judge to confirm a judgement: a flaky judge is right by chance less often
 
 
 class Judge(Protocol):
     @property
     def key(self) -> Sequence[str]:
-        """What tells this judge from others."""
+        """The identity of this judge."""
 
     stages: Sequence[str]  # the artefacts that it looks at
 
@@ -41,11 +40,11 @@ class Judge(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """What came of one compile."""
+    """The outcome of one compile."""
 
     artefacts: Artefacts
     failure: str = ""  # why there are none
-    final: bool = True  # False: it may end otherwise the next time, so it is not kept
+    final: bool = True  # False: it may end differently the next time, so it is not kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +62,7 @@ class Probes:
         """Keep them below `run`.
 
         compiler -- what tells this compiler from others: builds of those are not taken for its own
-        times    -- that the judge is asked to confirm what it said
+        times    -- that the judge is asked in all to confirm a judgement
         """
         self._times = times
         self._folder = run / "bisect"
@@ -93,7 +92,7 @@ class Probes:
         return Build(folder, failure.read_text() if failure.exists() else "")
 
     def judgement(self, build: Build, *, again: bool = False) -> Judgement:
-        """What the judge says of a build: a failed one cannot be judged.
+        """The judgement of a build; a failed build cannot be judged.
 
         With `again`, the judge is asked anew, some times, whatever is known of this build.
         """
@@ -147,7 +146,7 @@ def _digest(parts: Sequence[str]) -> str:
 
 
 def _write(folder: Path, made: Compiled) -> None:
-    # whole or not at all; of two processes that build the same the second's stands
+    # completely or not at all; of two processes with the same build the second one's is kept
     partial = folder.with_name(f"{folder.name}.{os.getpid()}")
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)

@@ -1,28 +1,24 @@
-"""IR made smaller, while something holds of it: that a pass dies on it, or makes something bad of it.
+"""Reduce IR while a predicate holds, such as "a pass crashes on it" or "a pass makes something bad of it".
 
-Operations are taken out by delta debugging: what used their results gets arguments of the function instead,
-so any operation can go. Loops and branches are replaced by their bodies, arguments of one type by one of
-them, attributes are dropped, and sizes are halved. MLIR says which of the candidates are IR.
+Delta debugging removes operations: arguments of the function replace their results, so any operation can go.
+Blocks, and what branches pass to them, are removed alike. Loops and branches are replaced by their bodies,
+several arguments of one type by one of them; attributes are dropped and sizes are halved. MLIR decides which
+candidates are valid IR.
 
-Nothing here knows what is looked for: whoever reduces brings a predicate.
+The caller provides the predicate.
 """
 
 from __future__ import annotations
 
-import copy
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Collection, Sequence
 from functools import partial
 from itertools import combinations
-from typing import TypeAlias
 
-from tracing.analyze.bisect.delta_debugging import minimal
-from tracing.mlir import edits
-from tracing.mlir.generic import Module, parsed, printed
-from tracing.mlir.names import make_unique
+from tracing.analyze.bisect.reduction_search import Edit, Holds, fewest, tried
+from tracing.mlir import control_flow, edits
+from tracing.mlir.generic import Module, parsed
 
-Holds: TypeAlias = Callable[[str], bool]
-Edit: TypeAlias = Callable[[Module], bool]  # whether there was anything to change
 _NUMBER = re.compile(
     r"\"[^\"]*\"|(?:(?<![\w.#%^-])|(?<=\dx))(\d+)(?:(?![\w.-])|(?=x))"
 )  # or text, to skip it
@@ -46,22 +42,46 @@ def reduced(text: str, holds: Holds) -> str:
 
 
 def size(text: str) -> tuple[int, int]:
-    """By what one IR is smaller than another: operations, then characters."""
-    return len(edits.inner_operations(parsed(text))), len(text)
+    """By what one IR is smaller than another: operations with branches, then characters."""
+    module = parsed(text)
+    return len(edits.inner_operations(module)) + len(control_flow.branches(module)), len(text)
 
 
 def _take_out(text: str, holds: Holds) -> str:
-    module = _Copies(text)
-    everything = range(len(edits.inner_operations(module.copy())))
+    def operations(module: Module) -> Sequence[int]:
+        return range(len(edits.inner_operations(module)))
 
-    def without(kept: list[int]) -> str:
-        rest = module.copy()
-        edits.take_out(rest, set(everything) - set(kept))
-        return printed(rest)
+    return fewest(text, holds, operations, edits.take_out)
 
-    if not everything or holds(without([])):
-        return without([])
-    return without(minimal(everything, lambda kept: holds(without(kept))))
+
+def _take_out_blocks(text: str, holds: Holds) -> str:
+    def blocks(module: Module) -> Sequence[int]:
+        return range(len(control_flow.blocks_after_entry(module)))
+
+    return fewest(text, holds, blocks, control_flow.take_out_blocks)
+
+
+def _return_early(text: str, holds: Holds) -> str:
+    def at(number: int) -> Edit:
+        def edit(module: Module) -> bool:
+            branches = control_flow.branches(module)
+            if number >= len(branches):
+                return False
+            control_flow.return_instead(module, branches[number])
+            return True
+
+        return edit
+
+    count = len(control_flow.branches(parsed(text)))
+    return tried(text, holds, (at(number) for number in range(count)))
+
+
+def _drop_passed(text: str, holds: Holds) -> str:
+    return fewest(text, holds, control_flow.passed, control_flow.drop_passed)
+
+
+def _join_blocks(text: str, holds: Holds) -> str:
+    return tried(text, holds, iter([control_flow.join]))
 
 
 def _bypass(text: str, holds: Holds) -> str:
@@ -73,7 +93,7 @@ def _bypass(text: str, holds: Holds) -> str:
 
         return edit
 
-    return _tried(text, holds, map(at, reversed(range(size(text)[0]))))
+    return tried(text, holds, map(at, reversed(range(size(text)[0]))))
 
 
 def _make_constants(text: str, holds: Holds) -> str:
@@ -84,7 +104,7 @@ def _make_constants(text: str, holds: Holds) -> str:
 
         return edit
 
-    return _tried(text, holds, map(at, reversed(range(size(text)[0]))))
+    return tried(text, holds, map(at, reversed(range(size(text)[0]))))
 
 
 def _unwrap(text: str, holds: Holds) -> str:
@@ -96,7 +116,7 @@ def _unwrap(text: str, holds: Holds) -> str:
         return edit
 
     count = sum(1 for one in edits.inner_operations(parsed(text)) if one.regions)
-    return _tried(text, holds, (at(number, region) for number in range(count) for region in (0, 1)))
+    return tried(text, holds, (at(number, region) for number in range(count) for region in (0, 1)))
 
 
 def _drop_carried(text: str, holds: Holds) -> str:
@@ -112,7 +132,7 @@ def _drop_carried(text: str, holds: Holds) -> str:
 
     loops = [one for one in edits.inner_operations(parsed(text)) if one.name == "scf.for"]
     places = [(n, at) for n, loop in enumerate(loops) for at in reversed(range(len(loop.results)))]
-    return _tried(text, holds, (at(*place) for place in places))
+    return tried(text, holds, (at(*place) for place in places))
 
 
 def _merge_arguments(text: str, holds: Holds) -> str:
@@ -133,7 +153,7 @@ def _merge_arguments(text: str, holds: Holds) -> str:
     pairs = [
         (n, *two) for n, one in functions for two in combinations(range(len(one.regions[0][0].arguments)), 2)
     ]
-    return _tried(text, holds, (pair(*one) for one in pairs))
+    return tried(text, holds, (pair(*one) for one in pairs))
 
 
 def _drop_arguments(text: str, holds: Holds) -> str:
@@ -150,39 +170,33 @@ def _drop_arguments(text: str, holds: Holds) -> str:
 
     functions = list(enumerate(edits.functions(parsed(text))))
     last_first = [(n, at) for n, one in functions for at in reversed(range(len(one.regions[0][0].arguments)))]
-    return _tried(text, holds, (argument(*place) for place in last_first))
+    return tried(text, holds, (argument(*place) for place in last_first))
 
 
 def _drop_attributes(text: str, holds: Holds) -> str:
-    module = _Copies(text)
-    everything = list(_attributes(module.copy()))
-
-    def without(kept: list[tuple[int, str, str]]) -> str:
-        rest = module.copy()
-        operations = list(rest.operation.walk())
-        for at, kind, name in set(everything) - set(kept):
+    def drop(module: Module, gone: Collection[tuple[int, str, str]]) -> None:
+        operations = list(module.operation.walk())
+        for at, kind, name in gone:
             del getattr(operations[at], kind)[name]
-        return printed(rest)
 
-    def passes(kept: list[tuple[int, str, str]]) -> bool:
-        return holds(without(kept))
-
-    if not everything or passes([]):
-        return without([])
-    return without(minimal(everything, passes))
+    return fewest(text, holds, _attributes, drop)
 
 
-def _attributes(module: Module) -> Iterator[tuple[int, str, str]]:
-    for at, one in enumerate(module.operation.walk()):
-        for kind in ("attributes", "properties"):
-            yield from ((at, kind, name) for name in getattr(one, kind) if name not in _NEEDED)
+def _attributes(module: Module) -> list[tuple[int, str, str]]:
+    return [
+        (at, kind, name)
+        for at, one in enumerate(module.operation.walk())
+        for kind in ("attributes", "properties")
+        for name in getattr(one, kind)
+        if name not in _NEEDED
+    ]
 
 
 _NEEDED = ("function_type", "sym_name", "operandSegmentSizes", "value", "predicate")
 
 
 def _shrink(text: str, holds: Holds) -> str:
-    # every number of the text, wherever it stands: sizes must agree
+    # every occurrence of the number in the text, because sizes must agree
     for number in sorted({int(digits) for digits in _NUMBER.findall(text) if digits}, reverse=True):
         while number > 1:
             smaller = _NUMBER.sub(partial(_halved, number), text)
@@ -192,35 +206,18 @@ def _shrink(text: str, holds: Holds) -> str:
     return text
 
 
-def _tried(text: str, holds: Holds, attempts: Iterator[Edit]) -> str:
-    # one after the other, each on what the ones before it left
-    module = _Copies(text)
-    for edit in attempts:
-        rest = module.copy()
-        if edit(rest) and holds(smaller := printed(rest)):
-            text, module = smaller, _Copies(smaller)
-    return text
-
-
 def _halved(number: int, match: re.Match[str]) -> str:
     return str(number // 2) if match[1] and int(match[1]) == number else match[0]
 
 
-class _Copies:
-    # of one module: to read its text each time would take long
-
-    def __init__(self, text: str) -> None:
-        self._module = parsed(text)
-        make_unique(self._module)
-
-    def copy(self) -> Module:
-        return copy.deepcopy(self._module)
-
-
 _STEPS = (
+    _take_out_blocks,
+    _return_early,
     _take_out,
     _unwrap,
     _drop_carried,
+    _drop_passed,
+    _join_blocks,
     _bypass,
     _make_constants,
     _merge_arguments,

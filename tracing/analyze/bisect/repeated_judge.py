@@ -1,4 +1,4 @@
-"""A judge that is not always right: asked several times of each build, and how sure the answer then is."""
+"""Ask an unreliable judge several times about each build, and compute the confidence of the answer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tracing.analyze.bisect.search import Judgement, Verdict
 
 @dataclass(frozen=True, slots=True)
 class Votes:
-    """What a judge said of one build."""
+    """The answers of a judge about one build."""
 
     good: int
     bad: int
@@ -25,7 +25,7 @@ class Votes:
 
 
 class Repeated:
-    """Asks a judge several times of each build, and takes what it says more often."""
+    """Asks a judge several times about each build, and uses the majority."""
 
     def __init__(self, judge: Judge, times: int) -> None:
         self._judge = judge
@@ -51,16 +51,16 @@ class Repeated:
 
 @dataclass(frozen=True, slots=True)
 class Confidence:
-    """How sure an answer is that rests on a judge which contradicts itself."""
+    """The confidence of an answer that is based on a judge which contradicts itself."""
 
     calls: int
-    against: int  # calls that said other than most calls of the same build
+    against: int  # calls that contradict the majority for the same build
     error: float  # how often one call is wrong, at most
     wrong: float  # probability that one verdict or more is wrong
 
 
 def confidence(votes: Sequence[Votes]) -> Confidence:
-    """How sure it is that every majority is right.
+    """The probability that every majority is right.
 
     votes -- of each build that the answer rests on, one or more
 

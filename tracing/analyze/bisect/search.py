@@ -1,25 +1,26 @@
-"""Which step of a row first makes a good result bad: LLVM's passes, the assembler's levels.
+"""Find the step of a sequence that first makes a good result bad: LLVM's passes, the assembler's levels.
 
-With none of the steps the result must be good, with all of them it is known to be bad; somewhere in between
-the last good and the first bad number of steps lie next to each other, and the step that makes the difference
-is the answer. It is a suspect and no proof: leaving out a step also hides faults that others make, by no
-longer giving them anything to do wrong.
+With none of the steps the result must be good; with all of them it is known to be bad. The answer is the step
+between two adjacent numbers of steps of which the lower one is good and the higher one bad. It is a suspect
+and no proof: leaving out a step can also hide another step's fault, by removing the input on which it shows.
 
-What cannot be decided is reported with the reason. Nothing here knows compilers: a layer brings its probe.
+Undecided searches are reported with the reason. This module knows no compilers: each layer provides its
+probe.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias, TypeVar
 
 Verdict: TypeAlias = Literal["good", "bad", "skip"]
+_Result = TypeVar("_Result")
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What a judge says of one build."""
+    """A judge's answer about one build."""
 
     verdict: Verdict  # skip: it cannot be judged, because it could not be built or because the judge says so
     detail: str = ""
@@ -29,7 +30,7 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What can be left out."""
+    """A step that can be left out."""
 
     index: int  # as its own tool counts
     name: str
@@ -92,7 +93,7 @@ class Suspect:
 
 @dataclass(frozen=True, slots=True)
 class Undecided:
-    """Why a layer does not answer."""
+    """The reason why a layer has no answer."""
 
     layer: str
     because: str
@@ -100,12 +101,27 @@ class Undecided:
     ruled_out: bool = False  # nothing in this layer is to blame
 
 
+@dataclass(frozen=True, slots=True)
+class BuildTried:
+    """An event of a search: it has tried one more build, of those that `Searching` announced."""
+
+
 class Contradiction(Exception):
-    """A judge said two things of one build."""
+    """A judge gave two different answers about one build."""
 
 
-def first_bad(layer: Layer) -> FirstBad | Undecided:
-    """The step that turns a layer's result bad.
+def answer_of(search: Generator[object, None, _Result]) -> _Result:
+    """What a search returns, without its events."""
+    while True:
+        try:
+            next(search)
+        except StopIteration as stop:
+            value: _Result = stop.value
+            return value
+
+
+def first_bad(layer: Layer) -> Generator[BuildTried, None, FirstBad | Undecided]:
+    """Search, and return, the step that turns a layer's result bad.
 
     Both ends are judged first: with all steps it must be bad, without any good. Cost: 2 + log2(steps) probes,
     and 3 to confirm the answer; probes that cannot be judged come on top.
@@ -115,32 +131,40 @@ def first_bad(layer: Layer) -> FirstBad | Undecided:
     if not layer.steps:
         return Undecided(layer.name, "there is nothing in it that can be left out")
     whole = layer.probe(len(layer.steps))
+    yield BuildTried()
     if whole.verdict != "bad":
         because = (
             f"the build with every step is {whole.verdict}{said(whole)}, so nothing is to be found in it"
         )
         return Undecided(layer.name, because)
     start = layer.probe(0)
+    yield BuildTried()
     if start.verdict != "good":
         return Undecided(layer.name, _not_good(layer, start), ruled_out=start.verdict == "bad")
-    good, bad = border(len(layer.steps), lambda on: layer.probe(on).verdict)
+    good, bad = yield from narrowed(len(layer.steps), lambda on: layer.probe(on).verdict)
     if bad - good > 1:
         among = layer.steps[good:bad]
         because = "no build between the last good and the first bad could be judged"
         return Undecided(layer.name, because, tuple(Suspect(one, "between the two") for one in among))
-    return _confirmed(layer, good)
+    return (yield from _confirmed(layer, good))
 
 
 def border(count: int, verdict: Callable[[int], Verdict]) -> tuple[int, int]:
-    """The last good and the first bad number of steps, of which 0 is known to be good and `count` to be bad.
+    """What `narrowed` returns, without its events."""
+    return answer_of(narrowed(count, verdict))
 
-    They are not neighbours where nothing between them could be judged.
+
+def narrowed(count: int, verdict: Callable[[int], Verdict]) -> Generator[BuildTried, None, tuple[int, int]]:
+    """Search the last good and the first bad number of steps; 0 is known to be good and `count` to be bad.
+
+    They are not adjacent if no step between them could be judged.
     """
     good, bad = 0, count
     unknown: set[int] = set()
     while between := [on for on in range(good + 1, bad) if on not in unknown]:
         on = min(between, key=lambda on: abs(2 * on - good - bad))
         answer = verdict(on)
+        yield BuildTried()
         if answer == "good":
             good = on
         elif answer == "bad":
@@ -164,9 +188,12 @@ def require_pair(step: Step, good: Judgement, bad: Judgement) -> None:
         )
 
 
-def _confirmed(layer: Layer, position: int) -> FirstBad | Undecided:
+def _confirmed(layer: Layer, position: int) -> Generator[BuildTried, None, FirstBad | Undecided]:
     step = layer.steps[position]
-    good, bad = layer.probe(position, again=True), layer.probe(position + 1, again=True)
+    good = layer.probe(position, again=True)
+    yield BuildTried()
+    bad = layer.probe(position + 1, again=True)
+    yield BuildTried()
     require_pair(step, good, bad)
     all_out = layer.without(step.name) if layer.without else None
     if all_out is not None and all_out.verdict == "bad":

@@ -1,4 +1,4 @@
-"""What the searches of a bisection report while they go on; `tracing bisect` prints these events."""
+"""The events that the searches of a bisection yield; `tracing bisect` prints them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from tracing.analyze.bisect.execution import Meaning
-from tracing.analyze.bisect.search import Changed, FirstBad, Judgement, Suspect, Undecided
+from tracing.analyze.bisect.search import BuildTried, Changed, FirstBad, Judgement, Suspect, Undecided
 from tracing.analyze.bisect.snapshots import FirstSeen
 
 Answer: TypeAlias = FirstBad | FirstSeen | Changed | Undecided
@@ -22,7 +22,7 @@ class Building:
 
 @dataclass(frozen=True, slots=True)
 class Searching:
-    """A search begins that calls `advance` for each build that it tries."""
+    """A search begins, and yields `BuildTried` for each build that it tries."""
 
     what: str
     most: int  # builds
@@ -73,5 +73,5 @@ class NoAnswer:
 
 
 SearchEvent: TypeAlias = (
-    Building | Searching | FullPipeline | Executed | NotSearched | LeftOut | Answered | NoAnswer
+    Building | Searching | BuildTried | FullPipeline | Executed | NotSearched | LeftOut | Answered | NoAnswer
 )

@@ -1,4 +1,4 @@
-"""Search the first IR between passes that a judge calls bad, each judged as it is."""
+"""Search for the first IR between passes that a judge calls bad; each IR is judged as recorded."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _OTHER = "the judge reads no IR of its language"
 
 @dataclass(frozen=True, slots=True)
 class Narrowed:
-    """Which layers are left to search, after the IR between passes was judged."""
+    """The layers that remain to be searched after the IR between passes was judged."""
 
     mlir: bool = True
     llvm: bool = True
@@ -35,24 +35,23 @@ class SnapshotSearch:
     languages: Sequence[str]  # that the judge reads; none: there is nothing to judge
     mlir: Sequence[Snapshot]  # the IR that enters the compilation, and what each pass of MLIR leaves
     llvm: Callable[[], Sequence[Snapshot]] | None  # likewise of LLVM; None: the judge reads none of it
-    advance: Callable[[], None]  # called for each snapshot
 
     def answer(self, full: Judgement) -> Generator[SearchEvent, None, tuple[FirstSeen | Undecided, Narrowed]]:
         """The one step at which good IR turns bad; where that is not certain, what is left to search.
 
-        full -- what the judge says of the full pipeline, which is bad
+        full -- the judgement of the full pipeline, which is bad
 
         Raises Contradiction if the judge says something else of one of the two when it is asked anew.
         """
         last = max(self.probes.judge.stages, key=STAGES.index)
         end = Seen(Snapshot(END, Step(-1, "what writes it as text"), last, ""), full)
         yield Searching("looking at the IR between passes", len(self.mlir))
-        seen = looked_at(self.mlir, self._judged, self.advance)
+        seen = yield from looked_at(self.mlir, self._judged)
         first = first_seen([*seen, end])
         if self.llvm is not None and (isinstance(first, NotSeen) or first.bad is end):
             llvm = self.llvm()
             yield Searching("looking at LLVM's IR between passes", len(llvm))
-            seen += looked_at(llvm, self._judged, self.advance)
+            seen += yield from looked_at(llvm, self._judged)
             first = first_seen([*seen, end])
         if isinstance(first, NotSeen):
             return Undecided(BETWEEN, first.because, _suspects(first.seen)), Narrowed()

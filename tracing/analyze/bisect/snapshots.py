@@ -1,21 +1,21 @@
-"""Which IR of a compilation is the first that a judge says is bad: it looks at each of them as it is.
+"""Find the first IR of a compilation that a judge calls bad, by judging each IR as recorded.
 
-This needs no build, so it tells passes apart that no build can do without. It needs a judge that reads IR
+This needs no build, so it also covers passes that every build needs. It needs a judge that reads the IR
 between passes, in one language or in several.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from tracing.analyze.bisect.search import Judgement, Step
+from tracing.analyze.bisect.search import BuildTried, Judgement, Step
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """IR between two passes, which the first of them left."""
+    """The IR after one pass and before the next."""
 
     layer: str  # that the pass is of
     step: Step  # the pass, or what else left it
@@ -25,7 +25,7 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What a judge says of one snapshot."""
+    """The judgement of one snapshot."""
 
     snapshot: Snapshot
     judgement: Judgement
@@ -43,23 +43,23 @@ class FirstSeen:
 
 @dataclass(frozen=True, slots=True)
 class NotSeen:
-    """Why no border is seen."""
+    """The reason why no border is seen."""
 
     because: str
     seen: tuple[Seen, ...] = ()  # the snapshots that turn bad
 
 
 def looked_at(
-    snapshots: Iterable[Snapshot], judged: Callable[[Snapshot], Judgement], advance: Callable[[], None]
-) -> list[Seen]:
-    """What a judge says of each snapshot whose text is not that of the one before it."""
+    snapshots: Iterable[Snapshot], judged: Callable[[Snapshot], Judgement]
+) -> Generator[BuildTried, None, list[Seen]]:
+    """Return the judgement of each snapshot whose text differs from the previous one's."""
     seen: list[Seen] = []
     text = None
     for one in snapshots:
         if one.text != text:
             seen.append(Seen(one, judged(one)))
             text = one.text
-        advance()
+        yield BuildTried()
     return seen
 
 

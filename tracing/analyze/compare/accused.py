@@ -22,6 +22,7 @@ from tracing.analyze.compare.divergence import (
     StreamCause,
     Uninitialised,
     Writer,
+    WrittenElsewhere,
     argument_of,
 )
 
@@ -46,7 +47,7 @@ class Accused:
 
 
 def accused(divergence: Divergence) -> Accused:
-    """Who is accused by a divergence."""
+    """The culprit that a divergence accuses."""
     pair, name = divergence.pair, divergence.pair.launch.kernel_name
     if isinstance(divergence, InputDiffers):
         return accused_of(divergence.cause, Accused("kernel", name, argument_of(divergence), *_indices(pair)))
@@ -67,7 +68,7 @@ def accused(divergence: Divergence) -> Accused:
 
 
 def accused_of(cause: Cause | None, reader: Accused) -> Accused:
-    """Who is accused by a cause.
+    """The culprit that a cause accuses.
 
     reader -- what shows it, to be accused of what it does itself
     """
@@ -83,6 +84,8 @@ def accused_of(cause: Cause | None, reader: Accused) -> Accused:
         return replace(reader, kind="configuration")
     if isinstance(cause, Uninitialised):
         return replace(reader, kind="uninitialised", through=cause.through)
+    if isinstance(cause, WrittenElsewhere):
+        return _of_writer("configuration", cause.writer, "ab", cause.through)
     if isinstance(cause, Overrun):
         return _of_writer("out of bounds", cause.writer, cause.runs, cause.through)
     if isinstance(cause, StreamCause):

@@ -1,7 +1,7 @@
 """Finds why the two launches of a pair read different bits: the last writer in each run, compared.
 
-What a kernel reads is followed back through the operators that passed it on, until something is found that
-the two runs did differently, or a launch whose results are known to differ.
+The bytes that a kernel reads are traced through the operators that propagated them, to an action that differs
+between the two runs, or to a launch whose results are known to differ.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from tracing.analyze.compare.divergence import (
     Uninitialised,
     UnknownCause,
     Writer,
+    WrittenElsewhere,
 )
 from tracing.analyze.compare.memory import Input, Write, span
 from tracing.analyze.compare.pairing import Pairing
@@ -55,6 +56,7 @@ class _Read(NamedTuple):
     before: int  # the launches before this one were made
     step: TimelineStep | None = None  # the launch that read it; None: an operator did, or it is a result
     written: bool = False  # the interpreter saw nothing uninitialised in it
+    inputs: tuple[Input, ...] = ()  # what was read, the arguments of an operator each
     passed: bool = False  # an operator passed it on, and its bits are not known
 
 
@@ -66,8 +68,8 @@ class Causes:
     """Answers for one process of each run."""
 
     def __init__(self, a: Timeline, b: Timeline, pairing: Pairing, unknown: str, unrecorded: str) -> None:
-        """unknown    -- what can be said of memory that nobody was seen to write; empty: the host made it
-        unrecorded -- why launches may have written what nobody was seen to write; empty: all were recorded
+        """unknown    -- the reason why the writer of memory is unknown; empty: the host wrote it
+        unrecorded -- why unrecorded launches may have written memory; empty: all were recorded
         """
         self._timelines, self._pairing = (a, b), pairing
         self._unknown, self._unrecorded = unknown, unrecorded
@@ -75,11 +77,11 @@ class Causes:
         self._followed: dict[object, CauseAnswer] = {}  # operators whose inputs were looked at
 
     def of(self, a: TimelineStep, b: TimelineStep, position: int) -> Cause | Follows:
-        """Why an argument that two partners read differs."""
+        """The cause of a difference in an argument that two partners read."""
         reads = _read(a, position), _read(b, position)
         self._followed.clear()
         given = [
-            Input(read.address, step.sources.get(position, ()))
+            Input(read.address, step.sources.get(position, ()), step.tensor(position))
             for read, step in zip(reads, (a, b), strict=True)
         ]
         answer = self._compared(given[:1], given[1:], reads)
@@ -92,11 +94,12 @@ class Causes:
         return answer or self._unseen()  # all that was seen to write it left equal bits
 
     def of_result(self, a: TensorValue, b: TensorValue) -> CauseAnswer:
-        """Why a result of the case differs that is a tensor; asked when all launches were compared."""
+        """The cause of a difference in a tensor result of the case; call it after all comparisons."""
         sources, reads = [], []
         for timeline, value in zip(self._timelines, (a, b), strict=True):
             stop = value.address + extent(value.meta)[1]
-            sources.append([Input(value.address, timeline.memory.sources(value.address, stop, value.meta))])
+            written = timeline.memory.sources(value.address, stop, value.meta)
+            sources.append([Input(value.address, written, timeline.placed(value.address, value.meta))])
             reads.append(_Read(value.address, value.meta, value.digest.bits, 0, _END))
         answer = self._compared(sources[0], sources[1], (reads[0], reads[1]))
         seen = a.uninitialised, b.uninitialised
@@ -105,6 +108,7 @@ class Causes:
         return UnknownCause(self._unrecorded) if self._unrecorded and answer else answer
 
     def _compared(self, a: Sequence[Input], b: Sequence[Input], reads: _Reads) -> CauseAnswer:
+        reads = reads[0]._replace(inputs=tuple(a)), reads[1]._replace(inputs=tuple(b))
         latest = [
             max((one.order for read in side for one in read.sources if one is not None), default=0)
             for side in (a, b)
@@ -135,15 +139,21 @@ class Causes:
         writes = [(side, one) for side, one in enumerate((a, b)) if one is not None]
         if any(self._is_out_of_order(one, side, reads) for side, one in writes):
             return Follows()
+        if any(
+            self._was_accused(one, side) or self._is_overwritten(one, side, reads) for side, one in writes
+        ):
+            return Follows()
         overrun = next((one for _, one in writes if one.out_of_bounds), None)
         if overrun is not None:
             ours, theirs = (one if one is overrun else None for one in (a, b))
             return Overrun(_writer(ours, theirs), "a" if ours else "b")
         kinds = {one.kind for _, one in writes}
+        if elsewhere := self._elsewhere(a, b, reads):
+            return elsewhere
         if "allocation" in kinds:
             return Uninitialised(None)
-        if kinds == {"launch"} and a and b:
-            if self._are_inverted(a, b):
+        if kinds <= {"launch", "start"} and a and b:
+            if kinds == {"launch"} and self._are_inverted(a, b):
                 return Follows()
             return OtherTensor(_written(a), _written(b))
         return self._called(a, b, reads) if "operator" in kinds else self._unseen()
@@ -160,7 +170,7 @@ class Causes:
         partner = self._pairs.partner(write, side)
         return partner is None or partner >= reads[1 - side].before
 
-    def _called(self, a: Write | None, b: Write | None, reads: _Reads) -> OperatorCause | OtherTensor:
+    def _called(self, a: Write | None, b: Write | None, reads: _Reads) -> Cause | Follows:
         # an operator that the other run calls, too, wrote at another point of the program there
         one, other = (write if write is not None and write.kind == "operator" else None for write in (a, b))
         alone = [
@@ -168,7 +178,12 @@ class Causes:
             for side, write in enumerate((one, other))
         ]
         if alone[0] != alone[1]:
-            return _operator(one if alone[0] else None, other if alone[1] else None, "a" if alone[0] else "b")
+            cause = _operator(
+                one if alone[0] else None, other if alone[1] else None, "a" if alone[0] else "b"
+            )
+            return replace(cause, elsewhere=self._calls_as_often(one if alone[0] else other))
+        if not any(alone) and any(self._differs(write, side) for side, write in enumerate((a, b))):
+            return Follows()  # the launch whose result the other run's operator did not find there
         if (
             a is not None
             and b is not None
@@ -176,6 +191,64 @@ class Causes:
         ):
             return OtherTensor(_written(a), _written(b))
         return _operator(one, other, "ab")
+
+    def _is_overwritten(self, write: Write, side: int, reads: _Reads) -> bool:
+        # the other run made this launch before one that hides what it wrote, and this run after that one
+        partner = self._pairs.partner(write, side) if write.kind == "launch" else None
+        if partner is None or write.out_of_bounds:
+            return False
+        for later in (one for given in reads[1 - side].inputs for one in given.sources):
+            if later is not None and later.kind == "launch" and later.number > partner:
+                earlier = self._pairs.partner(later, 1 - side)
+                if earlier is not None and earlier < write.number:
+                    return True
+        return False
+
+    def _was_accused(self, write: Write, side: int) -> bool:
+        number = write.number if side == 0 else self._pairs.partner(write, side)
+        return (
+            write.kind == "launch" and number is not None and self._pairing.is_accused(number, write.argument)
+        )
+
+    def _elsewhere(self, a: Write | None, b: Write | None, reads: _Reads) -> WrittenElsewhere | None:
+        # both runs read the same tensor here, which a launch of both wrote in only one of them
+        launches = [
+            (write.number, side, write)
+            for side, write in enumerate((a, b))
+            if write is not None and write.kind == "launch"
+        ]
+        for number, side, write in sorted(launches):
+            partner, there = self._pairs.partner(write, side), 1 - side
+            pairs = zip(reads[side].inputs, reads[there].inputs, strict=False)
+            here, other = next((pair for pair in pairs if write in pair[0].sources), (None, None))
+            if (
+                partner is None
+                or here is None
+                or other is None
+                or not self._is_same_tensor(here, other, side)
+            ):
+                continue
+            written = self._timelines[there].passed(partner, write.position)
+            distance = write.left.address - here.address
+            if written is not None and other.tensor and written.distance(other.tensor) != distance:
+                indices = (number, partner) if side == 0 else (partner, number)
+                return WrittenElsewhere(
+                    Writer(*indices, write.name, write.argument), "a" if side == 0 else "b"
+                )
+        return None
+
+    def _is_same_tensor(self, here: Input, there: Input, side: int) -> bool:
+        # both known by what touched their storage first
+        inputs = (here, there) if side == 0 else (there, here)
+        a, b = (
+            one.born(read.tensor) if read.tensor else None
+            for one, read in zip(self._timelines, inputs, strict=True)
+        )
+        if a is None or b is None or a.start != b.start:
+            return False
+        if a.kind == b.kind == "launch":
+            return self._pairing.partner(a.number) == b.number and a.position == b.position
+        return a == b
 
     def _calls_more(self, operator: Write, side: int, reads: _Reads) -> bool:
         # whether a run has called an operator like this more often than the other one; of a run without
@@ -185,6 +258,19 @@ class Causes:
         counts = [one.count(operator, read.before) for one, read in zip(self._timelines, reads, strict=True)]
         return counts[side] > counts[1 - side]
 
+    def _differs(self, write: Write | None, side: int) -> bool:
+        # whether a launch wrote it that is known to differ
+        if write is None or write.kind != "launch":
+            return False
+        number = write.number if side == 0 else self._pairs.partner(write, side)
+        return number is not None and self._pairing.status(number, write.position) == "differs"
+
+    def _calls_as_often(self, operator: Write | None) -> bool:
+        if operator is None or operator.number < 0:
+            return False
+        a, b = (timeline.total(operator) for timeline in self._timelines)
+        return a == b
+
     def _unseen(self) -> UnknownCause | Host:
         return UnknownCause(self._unknown) if self._unknown else Host("", None, proven=False)
 
@@ -192,7 +278,7 @@ class Causes:
 
     def _operator(self, a: Write, b: Write, reads: _Reads, last: Sequence[bool]) -> CauseAnswer:
         if self._is_other_call(a, b, reads):
-            return _operator(a, b, "ab") if reads[0].passed else OtherTensor(_written(a), _written(b))
+            return OtherTensor(_written(a), _written(b))
         if a.name.startswith(_CONSTANT):
             return Host("", None) if all(last) and not reads[0].passed else None
         digests = [one.digests_of(write) for one, write in zip(self._timelines, (a, b), strict=True)]
@@ -205,12 +291,14 @@ class Causes:
             passed = _passed_to(a, reads[0]), _passed_to(b, reads[1])
             self._followed[key] = self._compared(a.reads, b.reads, passed)
         answer = self._followed[key]
+        if isinstance(answer, OtherTensor):
+            return replace(_operator(a, b, "ab"), given=(answer.a, answer.b))
         if answer is None or isinstance(answer, UnknownCause):
             return replace(_operator(a, b, "ab"), proven=False)
         return _through(answer, a.name)
 
     def _is_other_call(self, a: Write, b: Write, reads: _Reads) -> bool:
-        # both runs call it as often, and what is read here is the result of another one of these calls
+        # both runs call it equally often, and this input is the result of a different one of these calls
         counts = [
             one.count(write, read.before)
             for one, write, read in zip(self._timelines, (a, b), reads, strict=True)
@@ -225,7 +313,9 @@ class Causes:
         )
 
     def _changed(self, a: Write, b: Write, reads: _Reads, last: Sequence[bool]) -> CauseAnswer:
-        # both wrote the same; did it change before it was read, where nobody was seen to write after them?
+        # both wrote equal bits; did they change before the read, without a recorded later writer?
+        if a.kind == "start" and not (a.left.bits and b.left.bits):
+            return self._unseen()
         if not a.left.bits or not b.left.bits:
             return UnknownCause(f"what launch #{a.number} {a.name} left was not digested")
         changed = [
@@ -235,6 +325,8 @@ class Causes:
         runs: Runs = "".join(run for run, one in zip("ab", changed, strict=True) if one)  # type: ignore[assignment]
         if not runs and (False in changed or not all(last) or reads[0].passed):
             return None
+        if a.kind == "start" and a.left.bits != b.left.bits and not runs:
+            return self._unseen()  # the runs began with other bits
         writer = _writer(a, b) if a.kind == "launch" else None
         if writer and any(write.stream != read.stream for write, read in zip((a, b), reads, strict=True)):
             return StreamCause(writer)
@@ -246,6 +338,7 @@ def _rank(answer: CauseAnswer) -> int:
     tests: tuple[Callable[[CauseAnswer], bool], ...] = (
         lambda one: isinstance(one, Follows),
         lambda one: isinstance(one, Overrun) and one.runs != "ab",
+        lambda one: isinstance(one, WrittenElsewhere),
         lambda one: isinstance(one, (OperatorCause, OtherTensor)) and getattr(one, "proven", True),
         lambda one: isinstance(one, Host) and one.proven,  # in both runs it may have written the same
         lambda one: isinstance(one, Uninitialised),
@@ -262,7 +355,7 @@ def _uninitialised(step: TimelineStep, position: int) -> _Elements:
 def _written_otherwise(answer: CauseAnswer, uninitialised: tuple[_Elements, _Elements]) -> bool:
     # Elements that were uninitialised in one run only were written in the other run: if that write was seen,
     # it is the cause. Two runs that had written alike would both have read uninitialised elements.
-    proven = isinstance(answer, (OtherTensor, StreamCause, Overrun)) or (
+    proven = isinstance(answer, (OtherTensor, WrittenElsewhere, StreamCause, Overrun)) or (
         isinstance(answer, (OperatorCause, Host)) and answer.proven
     )
     return proven and None in uninitialised
@@ -303,7 +396,7 @@ def _writer(a: Write | None, b: Write | None) -> Writer:
 def _written(write: Write) -> str:
     if write.kind == "launch":
         return f"launch #{write.number} {write.name}"
-    return f"call {write.call + 1} of {write.name}"
+    return write.name if write.kind == "start" else f"call {write.call + 1} of {write.name}"
 
 
 def _operator(a: Write | None, b: Write | None, runs: Runs) -> OperatorCause:
@@ -313,6 +406,6 @@ def _operator(a: Write | None, b: Write | None, runs: Runs) -> OperatorCause:
 
 
 def _through(answer: Cause | Follows, operator: str) -> Cause | Follows:
-    if isinstance(answer, (OperatorCause, Host, Uninitialised, Overrun)):
+    if isinstance(answer, (OperatorCause, Host, WrittenElsewhere, Uninitialised, Overrun)):
         return replace(answer, through=(operator, *answer.through))
     return answer

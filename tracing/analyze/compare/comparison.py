@@ -2,22 +2,22 @@
 
 Launches are paired (`alignment`). Of each pair the comparison asks:
 
-- is it launched alike, and by the same code? Else another kernel, configuration or source was launched;
-- is what it reads equal? Else who wrote it last: a launch, an operator, the host, nobody (`causes`)?
-- is what it wrote equal, where all that it read is? Else this kernel is not deterministic.
+- are its settings and its code equal? Else another kernel, configuration or source was launched;
+- are its inputs equal? Else which launch, operator or host write made them, if any (`causes`)?
+- are its outputs equal, if all its inputs are? Else this kernel is not deterministic.
 
 Only what a kernel reads counts as an input, and only what it writes as an output: an output buffer is
 uninitialised before its launch. A launch that only one run has is a difference of its own.
 
-Without a GPU the interpreter sees which bytes a launch read and wrote, so what it left unwritten is never
-held against it. On a GPU a result that differs in memory which held other bits before the launch proves
-nothing: of each of up to eight ranges of the elements a digest keeps 12 bits, and a range that was equal
-before the launch and is not afterwards is this launch's difference.
+Without a GPU the interpreter records which bytes a launch read and wrote, so unwritten bytes never count as
+its results. On a GPU a result over memory that held other bits before the launch proves nothing. But a digest
+keeps 12 bits for each of up to eight ranges of the elements: a range that was equal before the launch and
+differs afterwards is this launch's difference.
 
-A difference follows from an earlier one if the bytes come from a launch that differed, or that only one run
-has, also through operators: it is counted, and not reported. A launch whose results depend on memory that
-nobody wrote is reported only if a result of the case differs. What one kernel repeats, launch after launch,
-is reported once and counted.
+A difference is a consequence if its bytes come, also through operators, from a launch that differed or that
+only one run has: it is counted and not reported. A launch whose results depend on uninitialised memory is
+reported only if a result of the case differs. Differences that one kernel repeats, launch after launch, are
+reported once and counted.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class Comparison:
         return None
 
     def cause_of(self, result: ResultDiffers) -> Cause | Follows | None:
-        """Why a result differs, asked when all launches were compared; None: nothing is known."""
+        """The cause of a different result, once all launches were compared; None: unknown."""
         pair = self._pairs.get(result.rank)
         values = [results(run).get((result.rank, result.name)) for run in (self.notes.a, self.notes.b)]
         a, b = values

@@ -20,8 +20,8 @@ class Notes:
     selected: str = ""  # which launches the runs were asked to record; empty: all
     covers: Callable[[int, str, str, int], bool] | None = None
     # of index, kernel, phase and rank: whether both recorded such a launch; None: both recorded the same
-    unrecorded: str = ""  # why launches may have written what nobody was seen to write
-    unknown: str = ""  # why nobody was seen to write some memory; empty: because the host did
+    unrecorded: str = ""  # why unrecorded launches may have written memory
+    unknown: str = ""  # why the writer of some memory is unknown; empty: the host wrote it
     started: bool = False  # the case started from other tensors
     pairs: int = 0  # launches that both runs have
     undigested: int = 0  # of these, those without digests in one run
@@ -29,7 +29,7 @@ class Notes:
     consequences: int = 0  # launches that differ as earlier differences make them
     reported: int = 0  # differences, without those that repeat one
     unwritten: int = 0  # results that differ in memory which held other bits before
-    uninitialised: int = 0  # launches that computed something else from memory that nobody wrote
+    uninitialised: int = 0  # launches whose results differ because they read uninitialised memory
     suspects: list[Divergence] = field(default_factory=list)  # the first of each kind of doubt
     first_consequence: Divergence | None = None
     addresses: set[tuple[str, str]] = field(default_factory=set)  # kernels and arguments that were left out
@@ -55,7 +55,7 @@ class Notes:
         self.first_consequence = self.first_consequence or divergence
 
     def depends(self, divergences: Iterable[InputDiffers]) -> None:
-        """Note a launch whose results depend on memory that nobody wrote."""
+        """Note a launch whose results depend on uninitialised memory."""
         self.uninitialised += 1
         self._suspect(next(iter(divergences)))
 
@@ -71,7 +71,7 @@ class Notes:
 
     @property
     def suspect(self) -> Divergence | None:
-        """What to look at first if results differ, and no launch was seen to make them do so."""
+        """The first suspect if results differ although no launch does."""
 
         def rank(divergence: Divergence) -> tuple[bool, bool]:
             untouched = isinstance(divergence, OutputDiffers) and divergence.doubt == "untouched"

@@ -49,9 +49,11 @@ class OperatorCause:
     names: tuple[str, str]  # in run a and in run b; empty: none wrote it there
     arguments: tuple[str, str]  # those that are no tensors
     runs: Runs  # in which it did something that the other run did not
-    proven: bool  # False: both runs called it alike, so it did this or passed on what it was given
+    proven: bool  # False: both runs called it alike, so it caused the difference or propagated it
     not_deterministic: bool = False  # its digests show equal inputs and other results
     through: tuple[str, ...] = ()  # operators that passed the value on, the last one first
+    given: tuple[str, str] = ("", "")  # what wrote the tensor that it was called on, if these are others
+    elsewhere: bool = False  # the other run calls it as often, at another point of the program
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,7 @@ class Host:
 
     runs: Runs  # in which it changed; empty: in at least one, it is not known in which
     writer: Writer | None  # that wrote it before; None: no launch did
-    proven: bool = True  # False: nobody was seen to write it, or it may have changed alike in both runs
+    proven: bool = True  # False: no writer was recorded, or it may have changed alike in both runs
     through: tuple[str, ...] = ()
 
 
@@ -68,8 +70,17 @@ class Host:
 class OtherTensor:
     """The program passes another tensor: what was read was written by other launches or calls."""
 
-    a: str  # what wrote it in run a
+    a: str  # what wrote it in run a: a launch, an operator, or what the case began with
     b: str
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenElsewhere:
+    """A launch of both runs wrote what was read in only one of them, and another tensor in the other."""
+
+    writer: Writer
+    runs: Runs  # in which it wrote this tensor
+    through: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +94,7 @@ class StreamCause:
 class Uninitialised:
     """Memory that was allocated and never written, or that a launch left partly unwritten, was read."""
 
-    writer: Writer | None  # that wrote only part of it; None: nobody wrote any of it
+    writer: Writer | None  # that wrote only part of it; None: nothing wrote any of it
     elements: tuple[int, int] | None = None  # first element, and how many, where the interpreter saw it
     through: tuple[str, ...] = ()
 
@@ -99,12 +110,21 @@ class Overrun:
 
 @dataclass(frozen=True, slots=True)
 class UnknownCause:
-    """Nobody was seen to write it."""
+    """The writer was not recorded."""
 
     why: str
 
 
-Cause: TypeAlias = OperatorCause | Host | OtherTensor | StreamCause | Uninitialised | Overrun | UnknownCause
+Cause: TypeAlias = (
+    OperatorCause
+    | Host
+    | OtherTensor
+    | WrittenElsewhere
+    | StreamCause
+    | Uninitialised
+    | Overrun
+    | UnknownCause
+)
 
 
 # ---- what differs
@@ -145,7 +165,7 @@ class ReadOutside:
 
 @dataclass(frozen=True, slots=True)
 class OutputDiffers:
-    """A kernel left different bits although all its inputs were equal."""
+    """A kernel wrote different bits although all its inputs were equal."""
 
     pair: LaunchPair
     position: int

@@ -1,8 +1,8 @@
 """Finds the equal beginning of two processes by whole columns of digests, not launch by launch.
 
-Digests lie in columns, hundreds of launches to a line. Where two runs have the same launches in the same
-lines, comparing them compares columns. The first line that differs in anything but what an uninitialised
-buffer held ends this; from there on launches are compared one by one.
+Digests are stored in columns, one line for hundreds of launches. If two runs have equal launches in equal
+lines, whole columns are compared. The first line that differs in more than the contents of an uninitialised
+buffer ends the prefix; from there on launches are compared one by one.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class _Bits(Record, frozen=True):
     patterns: Sequence[Pattern]
     pattern: Sequence[int]
     bits: str
-    ranges: msgspec.Raw  # left as text: making numbers of what nobody reads took a third of the time
+    ranges: msgspec.Raw  # left as text: parsing numbers that are never read took a third of the time
     l1: msgspec.Raw
 
 
@@ -60,7 +60,7 @@ class Prefix:
 def equal_prefix(
     a: Run, b: Run, processes: tuple[str, str], codes: KernelCodes, start: Position = FIRST
 ) -> Prefix:
-    """How many launches, from a position on, are certainly equal: launched alike, and with equal digests.
+    """The number of launches, from a position on, that have equal settings and equal digests.
 
     It may stop early, never late: at a line of digests whose launches the other run wrote in other lines.
 

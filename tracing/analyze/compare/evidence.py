@@ -1,6 +1,6 @@
 """Finds evidence for the cause of a divergence in the kernel's IR and in the runs.
 
-It names what *can* make a difference of this kind, and that it is there. That it did is for a replay to show.
+It names what *can* cause a difference of this kind and is present. Only a replay shows that it did.
 """
 
 from __future__ import annotations
@@ -19,10 +19,13 @@ from tracing.analyze.compare.divergence import (
     OutputDiffers,
     Uninitialised,
 )
+from tracing.analyze.memory.evidence import evidence_sentence, memory_evidence
 from tracing.analyze.passes.operations import PrintedOperation, operations
+from tracing.analyze.runs.call_sites import only_in
 from tracing.model import KernelLaunch, OutOfBounds
 from tracing.store import Run, rank_of
 
+_LINES = 3  # of the program that are named
 _FLOAT_ADD = re.compile(r"atomic_rmw fadd\b")
 _UNMASKED_LOAD = re.compile(r"tt\.load %[\w#]+(?: \{| :|$)")  # only the pointer, without a mask
 _RANDOM = re.compile(
@@ -32,7 +35,7 @@ _ACROSS = ("tt.dot", "tt.dot_scaled", "tt.reduce", "tt.scan", "tt.atomic_rmw")
 
 
 def evidence(runs: tuple[Run, Run], divergence: Divergence) -> Iterator[str]:
-    """What speaks for a cause, a line each; nothing if nothing does."""
+    """The evidence for a cause, one line each; empty if there is none."""
     run = runs[1] if divergence.pair.a is None else runs[0]
     yield from _outside(runs, divergence.pair)
     if isinstance(divergence, LaunchDiffers):
@@ -42,10 +45,32 @@ def evidence(runs: tuple[Run, Run], divergence: Divergence) -> Iterator[str]:
         if not divergence.doubt:
             yield from _of_atomics(_ttir(run, divergence.pair.launch))
     elif isinstance(divergence, OneSided):
+        yield from _of_lines(runs, divergence.pair)
         if not divergence.changed:
             yield "it left what it found: nothing that follows can come from it"
     elif isinstance(divergence, InputDiffers):
+        yield from _of_writer(runs, divergence)
         yield from _of_input(run, divergence)
+
+
+def _of_lines(runs: tuple[Run, Run], pair: LaunchPair) -> Iterator[str]:
+    # of several launches of a kernel the bits may name another one than the program left out
+    side = 0 if pair.b is None else 1
+    launch = pair.launch
+    lines = only_in(runs[side], runs[1 - side], pair.rank, launch.kernel_name)
+    if lines and launch.site not in lines:
+        where = ", ".join(map(str, lines[:_LINES]))
+        here, lacks = "ab"[side], "ba"[side]
+        yield f"only {here} launches it at {where}: {lacks} may lack that launch instead"
+
+
+def _of_writer(runs: tuple[Run, Run], divergence: InputDiffers) -> Iterator[str]:
+    # what the launch did to memory that wrote what differs
+    writer = getattr(divergence.cause, "writer", None)
+    for name, run in zip("ab", runs, strict=True):
+        launch = getattr(writer, name, None)
+        for one in memory_evidence(run, divergence.pair.rank, launch) if launch is not None else ():
+            yield f"in {name}, launch #{launch}: {evidence_sentence(one)}"
 
 
 def _of_input(run: Run, divergence: InputDiffers) -> Iterator[str]:
@@ -61,10 +86,13 @@ def _outside(runs: tuple[Run, Run], pair: LaunchPair) -> Iterator[str]:
     for name, run, launch in zip("ab", runs, (pair.a, pair.b), strict=True):
         for one in out_of_bounds(run, pair.rank, launch.index) if launch else ():
             yield f"in {name} it {overrun_text(one)}"
+        for other in memory_evidence(run, pair.rank, launch.index) if launch else ():
+            if other.kind != "out of bounds":
+                yield f"in {name}: {evidence_sentence(other)}"
 
 
 def out_of_bounds(run: Run, rank: int, launch: int) -> list[OutOfBounds]:
-    """What a launch accessed outside of its arguments, as far as it was seen."""
+    """The recorded accesses of a launch outside of its arguments."""
     return [
         one
         for process in run.processes(OutOfBounds)
@@ -83,7 +111,7 @@ def overrun_text(one: OutOfBounds) -> str:
 
 
 def float_atomics(run: Run, launch: KernelLaunch) -> int:
-    """How many operations in a kernel's TTIR add floats atomically."""
+    """The number of operations in a kernel's TTIR that add floats atomically."""
     return sum(_adds_floats(one) for one in _ttir(run, launch))
 
 

@@ -1,8 +1,8 @@
 """Compares the code of two kernels: a kernel is its code, not its name.
 
-Triton's `metadata.hash` changes with the line on which a kernel stands, so equal hashes prove equal code and
-unequal ones prove nothing. Then the compiled stages decide, without locations, names of values and alignment
-hints: TTIR has all that a kernel's source, constants, globals and helper functions amount to. A kernel
+Triton's `metadata.hash` changes with the line number of a kernel, so equal hashes prove equal code and
+unequal ones prove nothing. Unequal hashes are decided by the compiled stages, without locations, value names
+and alignment hints: TTIR contains a kernel's source, constants, globals and helper functions. A kernel
 without TTIR is compared by its Python source.
 """
 
@@ -49,7 +49,7 @@ class KernelCodes:
         self.notes: list[str] = []  # kernels whose code was lost
 
     def key(self, kernel: Kernel, side: int) -> str:
-        """What a kernel of run 0 or 1 is known by in both.
+        """The identity of a kernel of run 0 or 1, comparable between both.
 
         Its name, where that means one kernel in each run; else the name with the number of the code, if both
         runs have that code.
@@ -65,20 +65,19 @@ class KernelCodes:
         ours, theirs = (named.get(kernel.name, []) for named in self._named)
         if len(ours) < 2 and len(theirs) < 2:
             return kernel.name
-        if side == 0:
-            there = any(self._is_code(kernel, other) for other in theirs)
-            number = next((n for n, other in enumerate(ours) if other.hash == kernel.hash), 0)
-        else:
-            numbers = (n for n, other in enumerate(ours) if self._is_code(other, kernel))
-            number = next(numbers, -1)
-            there = number >= 0
-        return f"{kernel.name}#{number}" if there else kernel.name
+        # a run compiles equal code several times: for arguments that are divisible by 16, and for others
+        alike = (one for one in theirs if self._is_code(kernel, one))
+        partner = kernel if side == 1 else next(alike, None)
+        if partner is None:
+            return kernel.name
+        number = next((n for n, one in enumerate(ours) if self._is_code(one, partner)), None)
+        return kernel.name if number is None else f"{kernel.name}#{number}"
 
     def _is_code(self, a: Kernel, b: Kernel) -> bool:
         return _configured(a) == _configured(b) and self.difference(a, b) is None
 
     def difference(self, a: Kernel, b: Kernel, *, alike: bool = True) -> CodeDifference | None:
-        """What differs in the code of a kernel of run a and one of run b; None: nothing that could matter.
+        """The difference between the code of a kernel of run a and of one of run b; None: no relevant one.
 
         alike -- False: they are launched on other types, so that only the source is compared, as it is of
                  kernels with other constants or compiler options

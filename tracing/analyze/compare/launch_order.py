@@ -1,4 +1,4 @@
-"""Finds pairs of launches in another order, of which one touches what the other writes."""
+"""Finds reordered pairs of launches in which one accesses bytes that the other writes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Exchange(NamedTuple):
 
 
 class LaunchOrder:
-    """Remembers partners, and finds those that stand in another order in the two runs."""
+    """Keeps partners, and finds those whose order differs between the two runs."""
 
     def __init__(self) -> None:
         self._recent: deque[Partners] = deque(maxlen=_REMEMBERED)

@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple, TypeAlias
 from tracing.model import TensorMeta
 from tracing.views import dense, extent, relation
 
-WriteKind: TypeAlias = Literal["launch", "operator", "allocation", "seen"]
+WriteKind: TypeAlias = Literal["launch", "operator", "allocation", "start", "seen"]
 _BELOW = 4  # partial writes on top of one another whose order is kept
 
 
@@ -29,8 +29,8 @@ class Left(NamedTuple):
 class Write(NamedTuple):
     """One write to a range of addresses."""
 
-    kind: WriteKind  # "seen": nobody was seen to write it, and this launch read it first
-    number: int  # of the launch, or of the operator's call
+    kind: WriteKind  # "start": the case began with it; "seen": this launch read it first, with no writer
+    number: int  # of the launch, of the operator's call, or of what the case began with
     position: int  # of the argument, or of the operator's output
     name: str  # of the kernel or the operator
     argument: str  # name of the argument; of an operator its arguments that are no tensors
@@ -48,7 +48,31 @@ class Write(NamedTuple):
     below: Sources = ()  # what lay there before; kept where the write may have left some of it
 
 
-Sources: TypeAlias = "tuple[Write | None, ...]"  # None: nobody was seen to write some of the bytes
+Sources: TypeAlias = "tuple[Write | None, ...]"  # None: some of the bytes have no recorded writer
+
+
+class Birth(NamedTuple):
+    """Where a tensor lies in a storage, and what touched that storage first."""
+
+    kind: WriteKind
+    name: str  # of an operator, or of what the case began with
+    arguments: str  # of an operator
+    number: int  # of a launch; of an operator: how often it was called like this before
+    position: int  # among the tensors of the launch or the operator
+    start: int = 0  # bytes from the start of the storage
+
+
+class Placed(NamedTuple):
+    """A tensor in a storage of one process."""
+
+    storage: int
+    meta: TensorMeta  # its offset counts from the start of the storage
+
+    def distance(self, other: Placed) -> int | None:
+        """Bytes from the first element of another tensor to that of this one; None: in another storage."""
+        if self.storage != other.storage:
+            return None
+        return extent(self.meta)[0] - extent(other.meta)[0]
 
 
 class Input(NamedTuple):
@@ -56,10 +80,11 @@ class Input(NamedTuple):
 
     address: int  # of its first element
     sources: Sources
+    tensor: Placed | None = None  # None: it is not known which storage it lies in
 
 
 class MemoryWrites:
-    """The writes that lie on top, as sorted ranges of addresses.
+    """The latest writes, as sorted ranges of addresses.
 
     Time: some 1 µs for a range that was written before, proportional to the number of ranges for a new one.
     """
@@ -89,7 +114,7 @@ class MemoryWrites:
         return at >= 0 and self._starts[at] == start and self._stops[at] == stop
 
     def fill(self, start: int, stop: int, write: Write) -> None:
-        """Put a write on those of the bytes START, STOP that nobody was seen to write."""
+        """Assign a write to those of the bytes START:STOP that have no recorded writer."""
         at = bisect_right(self._starts, start) - 1
         if start >= stop or (at >= 0 and self._stops[at] >= stop):
             return

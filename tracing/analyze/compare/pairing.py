@@ -1,4 +1,4 @@
-"""Keeps which launches of two processes form pairs, and which results differ."""
+"""Keeps the pairs of launches of two processes, and the results that differ."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ class Pairing:
         self._partners: OrderedDict[int, int] = OrderedDict()
         self._in_a: dict[int, int] = {}
         self._alone: tuple[OrderedDict[int, None], OrderedDict[int, None]] = (OrderedDict(), OrderedDict())
+        self._accused: set[tuple[int, str]] = set()
         self._status: OrderedDict[tuple[int, int], Status] = OrderedDict()
 
     def equal_until(self, index: int) -> None:
@@ -54,6 +55,14 @@ class Pairing:
             return known[index]
         return index if index < self._equal and index not in self._alone[side] else None
 
+    def accuse(self, a: int, argument: str) -> None:
+        """Say that a launch of run a was passed another tensor as this argument, which it wrote."""
+        self._accused.add((a, argument))
+
+    def is_accused(self, a: int, argument: str) -> bool:
+        """True if it was said that this launch was passed another tensor."""
+        return (a, argument) in self._accused
+
     def mark(self, a: int, position: int, status: Status) -> None:
         """Say what became of an argument that a launch of run a wrote."""
         self._status[a, position] = status
@@ -61,5 +70,5 @@ class Pairing:
             self._status.popitem(last=False)
 
     def status(self, a: int, position: int) -> Status:
-        """What became of it."""
+        """The state of an argument that a launch of run a wrote."""
         return self._status.get((a, position), "equal")

@@ -24,6 +24,7 @@ from tracing.analyze.compare.divergence import (
     ReadOutside,
     Uninitialised,
     UnknownCause,
+    WrittenElsewhere,
 )
 from tracing.analyze.compare.equal_prefix import FIRST, Prefix, equal_prefix
 from tracing.analyze.compare.kernel_code import CodeDifference, KernelCodes
@@ -97,6 +98,7 @@ class ProcessPair:
         self._runs = (notes.a, notes.b)
         self._known = (notes.a.signatures(processes[0]), notes.b.signatures(processes[1]))
         self._joiners = (notes.a.joiner(processes[0]), notes.b.joiner(processes[1]))
+        self._sites = (notes.a.sites(processes[0]), notes.b.sites(processes[1]))
         self._pairs: dict[object, SignaturePair] = {}
         self._timelines = tuple(
             Timeline(run, process, known)
@@ -119,7 +121,7 @@ class ProcessPair:
         self._cut: set[RunIndex] = set()  # runs that could not be read to their end
 
     def differences(self) -> Iterator[Divergence]:
-        """What differs, in launch order, without what follows from it; repetitions included."""
+        """The differences in launch order, without consequences, with repetitions."""
         start, queues = FIRST, dict[Queue, Queue]()
         while True:
             equal = Prefix(start, False, {})
@@ -139,7 +141,7 @@ class ProcessPair:
         yield from self._end()
 
     def cause_of(self, a: TensorValue, b: TensorValue) -> Cause | Follows | None:
-        """Why a result differs that is a tensor; asked when `differences` has ended."""
+        """The cause of a different tensor result; call it after `differences` has ended."""
         if self._equal_to_the_end is not None:
             self._pass_over(*self._equal_to_the_end)
             self._equal_to_the_end = None
@@ -213,20 +215,29 @@ class ProcessPair:
         )
 
     def permuted(self, a: TimelineStep, b: TimelineStep) -> bool:
-        """Whether the program may have made these launches in another order."""
+        """True if the program may have made these launches in another order."""
         seen = self._seen(a, b)
         if seen.pair.changes or self._code(seen) is not None:
             return True
         return any(not isinstance(self._causes.of(a, b, slot.position), Follows) for slot in seen.inputs)
 
     def common(self, a: TimelineStep, b: TimelineStep) -> int:
-        """How many inputs are equal; what a kernel only reads counts twice."""
+        """The number of equal inputs; an input that a kernel only reads counts twice."""
         seen = self._seen(a, b)
         equal = [slot for slot in seen.pair.slots if slot.side == "before" and slot not in seen.inputs]
         return sum(1 if a.signature.args[slot.position].writes else 2 for slot in equal)
 
+    def context(self, a: TimelineStep, b: TimelineStep) -> int:
+        """Whether they stand on one line of the program, and how many operators before them are equal."""
+        same_site = self._site(a, 0) == self._site(b, 1)
+        return 16 * same_site + _common_end(a.operators, b.operators)
+
+    def _site(self, step: TimelineStep, side: int) -> tuple[str, int, int] | None:
+        site = self._sites[side].get(step.row.line.site)
+        return (site.file, site.line, site.instruction) if site else None
+
     def equal(self, a: TimelineStep, b: TimelineStep) -> bool:
-        """Whether they are launched alike, and read and wrote equal bits."""
+        """True if they are launched alike, and read and wrote equal bits."""
         seen = self._seen(a, b)
         outputs = [slot for slot in seen.outputs if _touched_equally(slot, a, b) is not True]
         return not (seen.inputs or outputs or seen.pair.changes or self._code(seen))
@@ -319,6 +330,8 @@ class ProcessPair:
                 InputDiffers(launches, slot.position, UnknownCause("it follows from another one"))
             )
             return None
+        if isinstance(cause, WrittenElsewhere) and cause.writer.a is not None:
+            self._pairing.accuse(cause.writer.a, cause.writer.argument)
         divergence = InputDiffers(launches, slot.position, cause)
         if (self._notes.reported or self._notes.started) and not _proven(cause):
             self._notes.follows(divergence)
@@ -451,6 +464,14 @@ def _blame(slot: Slot, launches: LaunchPair) -> Blame:
     if not (one.before and other.before and one.after and other.after):
         return "launch"  # as far as digests were taken
     return blame((one.before, other.before), (one.after, other.after))
+
+
+def _common_end(a: Sequence[object], b: Sequence[object]) -> int:
+    # how many are equal, from the last one on; equal sequences have most in common
+    if a == b:
+        return 15
+    backwards = zip(reversed(a), reversed(b), strict=False)
+    return next((n for n, (one, other) in enumerate(backwards) if one != other), min(len(a), len(b)))
 
 
 def _overlap_text(overlaps: Sequence[tuple[str, str, int]]) -> str:

@@ -1,4 +1,4 @@
-"""Works out what to compare of two launches, once for each pair of signatures."""
+"""Determines what to compare of two launches, once for each pair of signatures."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ class Slot:
         return a.bits(self.a, self.a + 1), b.bits(self.b, self.b + 1)
 
     def differs_by_writing(self, a: Row, b: Row) -> bool:
-        """Whether the launch wrote this: an input that was seen to change is an output."""
+        """True if the launch wrote this: an input that was seen to change is an output."""
         if self.writes or self.before is None:
             return self.writes
         was, is_now = self.before, self.bits(a, b)
         return (a.bits(was[0], was[0] + 1), b.bits(was[1], was[1] + 1)) != is_now
 
     def held_other_bits(self, a: Row, b: Row) -> bool:
-        """Whether the two launches found different bits here, as far as they were digested."""
+        """True if the two launches found different bits here, as far as they were digested."""
         was = self.before
         return was is not None and a.bits(was[0], was[0] + 1) != b.bits(was[1], was[1] + 1)
 
@@ -81,7 +81,7 @@ def signature_of(row: Row, known: Signatures, run: Run) -> tuple[Kernel, Signatu
 def signature_pair(
     a: Row, b: Row, one: tuple[Kernel, Signature], other: tuple[Kernel, Signature]
 ) -> SignaturePair:
-    """What is to be compared of launches like these two; of different kernels only that they are."""
+    """What to compare of launches with these signatures; for different kernels, only that they differ."""
     same = one[0].name == other[0].name
     held = (
         arg.name for pair in zip(one[1].args, other[1].args, strict=False) for arg in pair if arg.addresses
@@ -94,13 +94,13 @@ def signature_pair(
 
 
 def launched_alike(a: tuple[Kernel, Signature], b: tuple[Kernel, Signature]) -> bool:
-    """Whether two launches have one configuration, and declare the same reads and writes."""
+    """True if two launches have one configuration, and declare the same reads and writes."""
     roles = [[(arg.name, arg.declared) for arg in signature.args] for _, signature in (a, b)]
     return roles[0] == roles[1] and next(_changes(*a, *b), None) is None
 
 
 def relevant(before: Sequence[int], after: Sequence[int], signature: Signature) -> list[bool]:
-    """Which of a launch's digests count: of what the kernel reads, and all that were taken after it."""
+    """The relevant digests of a launch: those of its inputs, and all digests after it."""
     held = [_compared(signature.args[position]) for position in after]
     return [*(_compared(arg) and arg.reads for arg in map(signature.args.__getitem__, before)), *held]
 
@@ -151,7 +151,7 @@ def _settings(kernel: Kernel, signature: Signature) -> dict[str, str]:
 
 
 def configuration_of(kernel: Kernel) -> dict[str, str]:
-    """What a kernel was compiled with: its warps, stages and CTAs, and its constants."""
+    """The configuration of a kernel: its warps, stages and CTAs, and its constants."""
     own = {"num_warps": kernel.num_warps, "num_stages": kernel.num_stages, "num_ctas": kernel.num_ctas}
     return {**{name: str(value) for name, value in own.items()}, **constants_of(kernel)}
 

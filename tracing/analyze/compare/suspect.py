@@ -12,6 +12,7 @@ from tracing.analyze.compare.divergence import (
     Overrun,
     StreamCause,
     Uninitialised,
+    WrittenElsewhere,
 )
 from tracing.errors import Problem
 from tracing.store import Run
@@ -31,8 +32,8 @@ def suspect(divergence: Divergence, runs: tuple[Run, Run]) -> tuple[int, int]:
         raise Problem(f"what differs was written by {operator}, which is no kernel of Triton")
     if isinstance(cause, Host):
         raise Problem("no kernel wrote what differs: it comes from outside of Triton")
-    if isinstance(cause, OtherTensor):
-        raise Problem("the program passes another tensor to this kernel")
+    if isinstance(cause, (OtherTensor, WrittenElsewhere)):
+        raise Problem("the program passes another tensor to a kernel")
     if not isinstance(cause, (Overrun, StreamCause)):
         raise Problem(cause.why)
     return _partners(cause.writer.a, cause.writer.b, divergence.pair.rank, runs)

@@ -1,41 +1,59 @@
-"""Reads one process in launch order: each launch, and the writes that its inputs come from."""
+"""Reads one process in launch order: each launch, and the writes that produced its inputs."""
 
 from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import NamedTuple, TypeAlias, TypeVar
 
+import msgspec
+
 from tracing.analyze.align.launch_matching import Queue
-from tracing.analyze.compare.memory import Input, Left, MemoryWrites, Sources, Write, WriteKind, span
+from tracing.analyze.compare.memory import (
+    Birth,
+    Input,
+    Left,
+    MemoryWrites,
+    Placed,
+    Sources,
+    Write,
+    WriteKind,
+    span,
+)
 from tracing.analyze.compare.signature_pair import Signatures, signature_of
 from tracing.digest.columns import Row
 from tracing.model import (
     Access,
     Argument,
     Kernel,
+    LaunchLine,
     OperatorCall,
     OperatorDigests,
     OperatorSignature,
     OutOfBounds,
     Reread,
     Signature,
+    Start,
     Storage,
     TensorMeta,
+    TensorValue,
 )
 from tracing.store import Run, rank_of
 from tracing.store.joins import in_step
-from tracing.views import extent, relation
+from tracing.views import element_bytes, extent, relation
 
 DEEP = 64  # operators in a row through which a value is followed back
+_NEAR = 8  # operators before a launch, since the launch before it, that it is known by
+_PASSING = "random generator"  # the state of a generator is a copy, whose memory is used anew
 _UNKNOWN = 44  # bits: storages of a run without addresses lie this far apart
 
 
 class Position(NamedTuple):
-    """How many launches of a process, and how many lines of their digests, come before."""
+    """The numbers of launches of a process, and of lines of their digests, before a position."""
 
     launches: int = 0
     lines: int = 0
@@ -56,6 +74,7 @@ class TimelineStep:
     access: Access | None = None  # None: only digests are known
     out_of_bounds: tuple[OutOfBounds, ...] = ()
     rereads: tuple[Reread, ...] = ()
+    operators: tuple[tuple[str, str], ...] = ()  # the last ones called before: names, arguments
 
     @property
     def index(self) -> int:
@@ -70,6 +89,14 @@ class TimelineStep:
     @property
     def queue(self) -> Queue:
         return self.row.line.stream, self.row.line.thread
+
+    def tensor(self, position: int) -> Placed:
+        """The storage and the layout of an argument."""
+        return next(
+            Placed(storage, meta)
+            for n, meta, storage in _storages_of(self.signature, self.row.line.storages)
+            if n == position
+        )
 
     def address(self, position: int) -> int:
         """The address of the storage of an argument."""
@@ -101,11 +128,27 @@ class Timeline:
     def __init__(self, run: Run, process: str, known: Signatures) -> None:
         self._run, self._process, self._known = run, process, known
         self.memory = MemoryWrites()
-        self._addresses = {one.id: one.address for one in run.view(process, Storage, Storage)}
+        self._storages = {one.id: one for one in run.view(process, Storage, Storage)}
+        self._addresses = {number: one.address for number, one in self._storages.items()}
+        self._births: dict[int, Birth] = {}  # by storage: what touched it first
         self._writes = 0
+        self._begin()
         self._plans: dict[object, _Plan] = {}
         self._operators = _Operators(run, process)
         self._lines = _Lines(run, process)
+
+    def _begin(self) -> None:
+        # what the case began with
+        self._started: list[tuple[int, str]] = []
+        for number, start in enumerate(self._run.view(self._process, Start, Start)):
+            value = start.value
+            lasting = isinstance(value, TensorValue) and value.address and not start.name.endswith(_PASSING)
+            if lasting and isinstance(value, TensorValue):
+                left = Left(value.address, value.meta, value.digest.bits)
+                self._started.append((value.address, start.name))
+                self.memory.write(*_extent(left), Write(
+                    "start", number, 0, start.name, "", value.address, value.meta, left
+                ))  # fmt: skip
 
     def pass_over(self, start: Position, stop: Position) -> int:
         """Note who wrote what in launches that are equal in both runs; the index of the one that follows."""
@@ -134,19 +177,58 @@ class Timeline:
             self._apply(call)
 
     def count(self, operator: Write, launch: int) -> int:
-        """How often an operator is called like this before a launch."""
+        """The number of equal calls of an operator before a launch."""
         return self._operators.count(operator.name, operator.argument, launch)
+
+    def total(self, operator: Write) -> int:
+        """How often an operator is called like this in the whole process."""
+        return self._operators.total(operator.name, operator.argument)
+
+    def born(self, tensor: Placed) -> Birth | None:
+        """What a tensor is known by in both runs; None: it was not seen."""
+        birth = self._births.get(tensor.storage)
+        return birth and birth._replace(start=extent(tensor.meta)[0])
+
+    def placed(self, address: int, meta: TensorMeta) -> Placed | None:
+        """The tensor at an address, after all launches; `meta` without its offset."""
+        holding = [
+            number
+            for number, one in self._storages.items()
+            if one.address <= address < one.address + max(one.nbytes, 1)
+        ]
+        if not holding:
+            return None
+        number = max(holding)  # the last one that lay there
+        offset = (address - self._addresses[number]) // element_bytes(meta.dtype)
+        return Placed(number, msgspec.structs.replace(meta, offset=offset))
+
+    def passed(self, launch: int, position: int) -> Placed | None:
+        """The tensor that a launch was passed as an argument. Reads the launches up to it, 1 µs each."""
+        line = next(
+            (one for one in self._run.view(self._process, LaunchLine, LaunchLine) if one.index == launch),
+            None,
+        )
+        if line is None or line.signature not in self._known:
+            return None
+        tensors = _storages_of(self._known[line.signature][1], line.storages)
+        return next((Placed(storage, meta) for n, meta, storage in tensors if n == position), None)
 
     def digests_of(self, operator: Write) -> OperatorDigests | None:
         """The digests of an operator's call, if they were taken."""
         return self._operators.digests(operator.number)
 
     def _advance(self, row: Row, *, look: bool) -> TimelineStep:
-        for call in self._operators.before(row.line.index):
+        called = list(self._operators.before(row.line.index))
+        for call in called:
             self._apply(call)
         kernel, signature = signature_of(row, self._known, self._run)
         plan = self._plan(row, signature)
         addresses = [self._address(number) for number in row.line.storages]
+        for position, storage in enumerate(row.line.storages):
+            if storage not in self._births:
+                self._births[storage] = self._birth(
+                    storage, Birth("launch", "", "", row.line.index, position)
+                )
         access, outside, rereads = self._lines.of(row.line.index)
         sources: dict[int, Sources] = {}
         for touched in plan.reads:
@@ -154,7 +236,8 @@ class Timeline:
                 origin = self._sources(touched, addresses[touched.tensor], row, kernel)
                 sources[touched.position] = origin
         rereads = tuple(one for one in rereads if look and self._is_on_top(one, sources))
-        step = TimelineStep(row, kernel, signature, addresses, sources, access, outside, rereads)
+        names = tuple([self._operators.name(call) for call in called[-_NEAR:]]) if look else ()
+        step = TimelineStep(row, kernel, signature, addresses, sources, access, outside, rereads, names)
         self._launched(step, plan)
         return step
 
@@ -169,6 +252,13 @@ class Timeline:
             plan = self._plans[key] = _plan_of(row, signature)
         return plan
 
+    def _birth(self, storage: int, touched: Birth) -> Birth:
+        start = self._address(storage)
+        stop = start + (self._storages[storage].nbytes if storage in self._storages else 0)
+        names = (name for address, name in self._started if start <= address < stop)
+        name = next(names, None)
+        return touched if name is None else Birth("start", name, "", 0, 0)
+
     def _address(self, storage: int) -> int:
         known = self._addresses.get(storage)
         return storage + 1 << _UNKNOWN if known is None else known
@@ -176,7 +266,7 @@ class Timeline:
     def _sources(self, touched: _Touched, address: int, row: Row, kernel: Kernel) -> Sources:
         start, stop = address + touched.start, address + touched.stop
         sources = self.memory.sources(start, stop, touched.meta)
-        if None in sources:  # the first sight of memory that nobody was seen to write
+        if None in sources:  # the first read of memory without a recorded writer
             left = Left(start, touched.meta, row.bits(touched.before, touched.before + 1))
             self.memory.fill(start, stop, Write(
                 "seen", row.line.index, touched.position, kernel.name, touched.name, start, touched.meta,
@@ -236,12 +326,20 @@ class Timeline:
             return
         addresses = [self._address(number) for number in call.storages]
         inputs = tuple(
-            Input(span(address, meta)[0], _followed(self.memory.sources(*span(address, meta), meta)))
-            for address, meta in zip(addresses, signature.reads, strict=False)
+            Input(
+                span(address, meta)[0],
+                _followed(self.memory.sources(*span(address, meta), meta)),
+                Placed(storage, meta),
+            )
+            for address, storage, meta in zip(addresses, call.storages, signature.reads, strict=False)
         )
         digests = self._operators.digests(call.index)
         before = self._operators.counted(call)
         depth = 1 + max((one.depth for entry in inputs for one in entry.sources if one), default=0)
+        for position, storage in enumerate(call.storages):
+            if storage not in self._births:
+                touched = Birth("operator", signature.name, signature.arguments, before, position)
+                self._births[storage] = self._birth(storage, touched)
         results = list(zip(addresses[len(signature.reads) :], signature.writes, strict=False))
         for position, (address, meta) in enumerate(results):
             start, stop = span(address, meta)
@@ -259,6 +357,7 @@ class _Operators:
 
     def __init__(self, run: Run, process: str) -> None:
         self._run, self._process = run, process
+        self._totals: Counter[int] | None = None  # by signature; read when it is asked for
         self.signatures = {one.id: one for one in run.view(process, OperatorSignature, OperatorSignature)}
         self._calls = run.view(process, OperatorCall, OperatorCall)
         self._waiting = next(self._calls, None)
@@ -271,6 +370,10 @@ class _Operators:
             call, self._waiting = self._waiting, next(self._calls, None)
             yield call
 
+    def name(self, call: OperatorCall) -> tuple[str, str]:
+        signature = self.signatures.get(call.signature)
+        return (signature.name, signature.arguments) if signature else ("", "")
+
     def counted(self, call: OperatorCall) -> int:
         # how often it was called like this before
         signature = self.signatures[call.signature]
@@ -281,12 +384,19 @@ class _Operators:
     def count(self, name: str, arguments: str, launch: int) -> int:
         return bisect_right(self._called.get((name, arguments), ()), launch)
 
+    def total(self, name: str, arguments: str) -> int:
+        if self._totals is None:
+            calls = self._run.view(self._process, OperatorCall, OperatorCall)
+            self._totals = Counter(call.signature for call in calls)
+        alike = (one.id for one in self.signatures.values() if (one.name, one.arguments) == (name, arguments))
+        return sum(self._totals[number] for number in alike)
+
     def digests(self, call: int) -> OperatorDigests | None:
         return self._digests.get(call)
 
 
 class _Lines:
-    # what is written of some launches only
+    # records that only some launches have
 
     def __init__(self, run: Run, process: str) -> None:
         accesses = run.view(process, Access, Access)
@@ -326,6 +436,11 @@ def tensors_of(signature: Signature, addresses: Sequence[int]) -> Iterator[tuple
     """The tensor arguments of a launch: position, argument, address of the storage."""
     tensors = ((n, arg) for n, arg in enumerate(signature.args) if arg.tensor is not None)
     return ((n, arg, address) for (n, arg), address in zip(tensors, addresses, strict=False))
+
+
+def _storages_of(signature: Signature, storages: Sequence[int]) -> Iterator[tuple[int, TensorMeta, int]]:
+    tensors = ((n, arg.tensor) for n, arg in enumerate(signature.args) if arg.tensor is not None)
+    return ((n, meta, storage) for (n, meta), storage in zip(tensors, storages, strict=False))
 
 
 def _extent(left: Left) -> tuple[int, int]:

@@ -23,7 +23,7 @@ from tracing.store import Run
 
 @dataclass(frozen=True, slots=True)
 class ResultCause:
-    """Why results differ although no launch does, as far as it is known."""
+    """The known cause of different results although no launch differs."""
 
     result: ResultDiffers
     cause: Cause | None

@@ -11,7 +11,7 @@ from tracing.store import Run
 
 
 class RecordedWinners:
-    """What autotuners chose in two runs, by kernel."""
+    """The choices of autotuners in two runs, by kernel."""
 
     def __init__(self, a: Run, b: Run) -> None:
         self._configs = tuple(self._read(run) for run in (a, b))

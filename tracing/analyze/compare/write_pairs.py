@@ -1,4 +1,4 @@
-"""Pairs the writes that a tensor comes from in run a with those in run b."""
+"""Pairs the writes that produced a tensor in run a with those in run b."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class WritePairs:
         return self._pairing.partner_in_a(write.number)
 
     def passed_on(self, a: Write, b: Write) -> bool:
-        """True if one of two writes is an operator that read what the other run's write left."""
+        """True if one of two writes is an operator that read the result of the other run's write."""
         given = ((one, b) for read in a.reads for one in read.sources)
         theirs = ((a, one) for read in b.reads for one in read.sources)
         return any(
@@ -82,7 +82,10 @@ class WritePairs:
         if a.kind != b.kind or a.out_of_bounds != b.out_of_bounds:
             return False
         if a.kind in ("launch", "seen"):
-            return self._pairing.partner(a.number) == b.number and a.argument == b.argument
+            placed = one.distance == other.distance or a.kind == "seen"
+            return placed and self._pairing.partner(a.number) == b.number and a.argument == b.argument
+        if a.kind == "start":
+            return a.name == b.name and one.distance == other.distance
         called = (a.name, a.position, a.argument) == (b.name, b.position, b.argument)
         placed = one.distance == other.distance and _same_layout(a, b)
         return called and placed and (a.call == b.call or not exactly)

@@ -1,4 +1,4 @@
-"""Pair the compilations of two runs: the same kernel, with as much in common as possible."""
+"""Pair the compilations of one kernel in two runs such that as many properties as possible agree."""
 
 from __future__ import annotations
 

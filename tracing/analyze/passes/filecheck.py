@@ -1,7 +1,7 @@
 """Write a line of IR as a FileCheck pattern: constants, types and attributes literal, names general.
 
-An SSA name becomes a variable where a line that is checked defines it and another one uses it; an alias of an
-attribute becomes one that holds over all functions. What FileCheck would read as its own is escaped.
+An SSA name becomes a variable if a checked line defines it and another one uses it; an attribute alias
+becomes a variable that holds across functions. FileCheck's own syntax is escaped.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ class ValueNames:
 def general(line: str, names: ValueNames) -> str:
     """The pattern for one line, and in `names` what it binds.
 
-    line -- without indentation; its results are left out where no other line asks for them
+    line -- without indentation; without its results, if no other line uses them
     """
     results, operation = results_of(line)
     if not names.needed.intersection(TOKEN.findall(results)):
-        line = line[len(results) :]  # nobody asks for them
+        line = line[len(results) :]  # no line uses them
     new = defined(line)
     names.bound -= new
     parts, at = [], 0

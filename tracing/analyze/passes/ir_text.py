@@ -1,10 +1,11 @@
 """Normalise a module's text, so that texts of two compilers are comparable.
 
-Left out are locations and comments. Attributes of the module and of functions stand apart, as passes that do
-nothing to operations set them. Operations that one version of MLIR calls otherwise get one name.
+Locations and comments are dropped. Attributes of the module and of functions are kept separately, because
+passes that do nothing to operations set them. Operations that another version of MLIR renamed get one name.
+The names of helpers lose the module that defines them.
 
-Operations without effects may stand in any order between those that have some, so two texts can say the same
-and have their lines in another order.
+Operations without effects may be in any order between those with effects, so two equal texts may differ in
+the order of their lines.
 """
 
 from __future__ import annotations
@@ -25,6 +26,9 @@ _ALIAS_LINE = re.compile(r"(?P<name>[#!][A-Za-z_][\w$]*) = (?P<meaning>.*)")
 _ALIAS = re.compile(r'"(?:[^"\\]|\\.)*"|(?P<name>[#!][A-Za-z_][\w$]*)(?![\w$.<])')
 _STRING = r'"(?:[^"\\]|\\.)*"'
 _BRACKET = re.compile(rf"{_STRING}|->|[{{}}\[\]()<>,]")
+# Triton names a helper by the module that defines it; Inductor names that module by the digest of its source,
+# which has the options of the launch in it.
+_HELPER = re.compile(r"@(\"?)(?:\w+\.)+(?=\w+__)")
 # what Triton 3.6 to 3.9 call differently, by the LLVM that each is built with
 _SPELLING = {"nvvm.barrier0": "nvvm.barrier"}
 # Operations of one line that neither read nor write memory. What is not here keeps its order.
@@ -53,6 +57,7 @@ def plain(text: str) -> PlainModule:
     lines, attributes = [], {}
     for line in without_locations(text).splitlines():
         line = _COMMENT.sub("", _SPELT.sub(lambda match: _SPELLING[match[0]], line))
+        line = _HELPER.sub(r"@\1", line)
         if match := _HOLDER.match(line):
             end = _closing(line, match.end())
             name = _NAME.search(match["rest"])

@@ -1,9 +1,9 @@
 """Write a lit test of one pass: a RUN line, CHECK lines, and the IR before the pass.
 
-What is checked is what the pass did: the lines of the IR after it that were not there before, the positions
-where lines went away, and the operations of which none is left. Locations are gone, SSA names and block
-numbers are general; constants, types and attributes are kept. Where a pass rewrites everything, as a
-conversion does, the first line of every kind of operation stands for the rest.
+The test checks what the pass did: the lines that it added to the IR, the positions at which it removed lines,
+and the operations of which none remains. Locations are dropped, SSA names and block numbers are general;
+constants, types and attributes are kept. If a pass rewrites everything, like a conversion, only the first
+line of every kind of operation is checked.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class _Part:
 
 @dataclass(frozen=True, slots=True)
 class _Choice:
-    """What is checked of one part."""
+    """The checked lines of one part."""
 
     part: _Part
     lines: Sequence[int]
@@ -59,7 +59,7 @@ def lit_test(
     after  -- likewise
     flag   -- the pass on triton-opt's command line
     title  -- where it comes from, one line
-    limit  -- above so many lines of a function the first of a kind stand for the rest; None: never
+    limit  -- functions with more changed lines are checked by the first line of each kind; None: never
     only   -- a regular expression: check the lines that it finds, and no others
 
     Raises Problem if the pass changed nothing, or nothing but locations.
@@ -79,7 +79,7 @@ def survival_test(before: str, flag: str, title: str) -> LitTest:
 
     before -- the module, as printed, with or without locations
     flag   -- the pass on triton-opt's command line
-    title  -- where it comes from and how the pass dies, lines
+    title  -- its origin, and how the pass crashes, in lines
     """
     source = _Module(before)
     labels = [f"// CHECK-LABEL: @{_symbol(one.label)}" for one in source.parts if one.label]
@@ -199,7 +199,7 @@ def _unambiguous(keys: Sequence[str], chosen: Collection[int]) -> set[int]:
     kept = set(chosen)
     behind = 0
     for at in sorted(chosen):
-        pattern = keys[at][len(results_of(keys[at])[0]) :]  # it is checked without them where nobody asks
+        pattern = keys[at][len(results_of(keys[at])[0]) :]  # it is checked without them if no line uses them
         kept |= {between for between in range(behind, at) if pattern in keys[between]}
         behind = at + 1
     return kept

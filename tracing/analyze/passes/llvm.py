@@ -1,7 +1,7 @@
 """List LLVM's recorded passes over one kernel, and read their IR.
 
-The middle end works on LLVM IR, the code generator first on that and then on machine code. Both are read as
-text, a line an instruction: an instruction is known by its opcode, a call by the intrinsic that it calls.
+The middle end works on LLVM IR, the code generator first on LLVM IR and then on machine code. Both are read
+as text with one instruction per line: an instruction is identified by its opcode, a call by its intrinsic.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections import Counter
 from tracing.model import Compilation, LlvmPasses
 from tracing.store import Run
 
-_INSTRUCTION = re.compile(  # of LLVM IR: what stands further in goes on with the line before
+_INSTRUCTION = re.compile(  # of LLVM IR: a line with more indentation continues the previous one
     r"  (?:%[\w$.-]+ = )?"
     r"(?:(?:tail |musttail |notail )?call .*?(?:@(?P<intrinsic>llvm\.[\w.]+)\(|(?P<asm>\basm )|@|%)"
     r"|(?P<opcode>[a-z][a-z0-9]+)\b)"
@@ -28,13 +28,13 @@ _NOISE = re.compile(
 
 
 def llvm_passes(run: Run, compilation: Compilation) -> LlvmPasses | None:
-    """LLVM's passes over one kernel, as they were derived last; None if nobody has asked for them yet."""
+    """LLVM's passes over one kernel, as derived last; None if they were not derived yet."""
     records = [one for one in run.records(LlvmPasses) if one.hash == compilation.hash]
     return records[-1] if records else None
 
 
 def instructions(text: str) -> Counter[str]:
-    """How often each instruction occurs: "fadd", "llvm.maxnum.f32", "call", "asm"; "S_LOAD_DWORDX2"."""
+    """The count of each instruction: "fadd", "llvm.maxnum.f32", "call", "asm"; "S_LOAD_DWORDX2"."""
     machine = text.startswith("# Machine code")
     matches = map((_MACHINE if machine else _INSTRUCTION).match, text.splitlines())
     return Counter(filter(None, (match and _name(match) for match in matches)))

@@ -1,6 +1,6 @@
 """Read the Python lines that operations and instructions of a compiled kernel name as their origin.
 
-Every form in which a stage writes it is read into the same stacks of (file, line), innermost first, so that
+Every stage's syntax is read into the same stacks of (file, line), innermost first, so that
 stages can be joined: MLIR's `loc(…)`, LLVM's `!DILocation`, PTX's and AMDGCN's `.loc`, and the comments of
 `nvdisasm -gi`. Columns are dropped: SASS has none. A frame without a line (`unknown`, line 0) is no frame.
 """
@@ -188,7 +188,7 @@ def _ptx(text: str) -> Iterator[Located]:
 
 
 def invented_locations(ptx: str) -> int:
-    """How many `.loc` of a PTX name a line that its instructions do not come from.
+    """The number of `.loc` in a PTX that name a line from which its instructions do not come.
 
     LLVM counts on from the line of an inline assembly, one line for each line of its text; ptxas believes
     it. So a `.loc` between `// begin inline asm` and `// end inline asm` is not believed here.
@@ -218,7 +218,7 @@ def _amdgcn(text: str) -> Iterator[Located]:
     stack: Stack = ()
     for number, line in enumerate(text.splitlines(), 1):
         if loc := _LOC.match(line):
-            # callers stand in the comment, without their folders
+            # the comment holds the callers, without their folders
             callers = (Frame(by_name.get(name, name), int(row)) for name, row in _AMDGCN_CALLER.findall(line))
             stack = (*_frame(files, loc[1], loc[2]), *callers)
         elif _AMDGCN.match(line):

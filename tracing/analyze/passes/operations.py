@@ -1,10 +1,10 @@
 """Read operations from MLIR's text: names, counts, and the locations that they name.
 
-A reader of text, not a parser of MLIR: it must read what a pass left when it died, of any dialect,
-without the dialect. What counts as an operation is a line that begins with `[results =] dialect.name`, the
-name in quotes or not, the LLVM dialect's included. So functions, operations with regions and terminators
-count, one each; block headers, aliases of attributes and locations, and the line that closes a region do
-not. Names without a dialect do not count either: of Triton's pipelines that is only `module`.
+This is a reader of text, not a parser of MLIR, because it must read the IR that a crashed pass left, of any
+dialect, without that dialect. An operation is a line that begins with `[results =] dialect.name`, where the
+name may be in quotes. So functions, operations with regions and terminators count once each; block headers,
+aliases of attributes and locations, and the line that closes a region do not. Names without a dialect do not
+count: in Triton's pipelines that is only `module`.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ class PrintedOperation:
     line: int  # of the text, from 1, where the operation begins
     name: str  # "tt.load"
     text: str  # that line, without locations
-    location: str = ""  # what stands between the parentheses of its `loc(…)`
+    location: str = ""  # the text between the parentheses of its `loc(…)`
 
 
 def counts(text: str) -> Counter[str]:
-    """How often each operation occurs in a module; costs one regular expression a line."""
+    """The number of occurrences of each operation in a module; costs one regular expression per line."""
     matches = map(_OPERATION.match, text.splitlines())
     return Counter(match["name"] for match in matches if match)
 
@@ -42,7 +42,7 @@ def counts(text: str) -> Counter[str]:
 def operations(text: str) -> list[PrintedOperation]:
     """The operations of a module in order, each with its location.
 
-    The location of an operation with regions stands after the last of them, lines below its name.
+    The location of an operation with regions follows the last region, lines below its name.
     """
     listed: list[PrintedOperation] = []
     owners: list[int] = []  # for each open region, the operation it belongs to; -1: the module

@@ -1,8 +1,8 @@
 """Pair the passes of two compilations, and find the first after which the IR differs.
 
-Passes are aligned by stage and name, in order; of several alignments the one with the most equal IR is taken.
-After every pass the IR of one compilation is compared with that of the other, whatever it calls its values.
-So a pass that only one of them has is judged, too.
+Passes are aligned by stage and name, in order; of several alignments the one with the most equal IR is
+chosen. The IR after each pass of one compilation is compared with that of the other, ignoring value names. So
+a pass that only one compilation has is judged by its effect.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class PassPairs:
                     yield AttributeDifference(name, a.get(name), b.get(name), pair)
 
     def reordered(self) -> PassPair | None:
-        """The first pass after which the IR says the same in another order."""
+        """The first pass after which the IR is equal except for its order."""
         return next((one for one in self.pairs if one.state == "reordered"), None)
 
     def same(self, a: Blob, b: Blob) -> bool:
@@ -101,20 +101,24 @@ class PassPairs:
         return self.likeness(a, b) != "different"
 
     def _likeness(self, a: Blob, b: Blob) -> Likeness:
-        one, other = self.plain_a(a), self.plain_b(b)
-        if one.text == other.text or _canonical(one.text) == _canonical(other.text) or _alike(one, other):
+        module_a, module_b = self.plain_a(a), self.plain_b(b)
+        if (
+            module_a.text == module_b.text
+            or _canonical(module_a.text) == _canonical(module_b.text)
+            or _alike(module_a, module_b)
+        ):
             return "equal"
-        return "reordered" if _unordered(one.text) == _unordered(other.text) else "different"
+        return "reordered" if _unordered(module_a.text) == _unordered(module_b.text) else "different"
 
     def _pairs(self, a: Sequence[PassRecord], b: Sequence[PassRecord]) -> Iterator[PassPair]:
         texts, equal = (a[0].before, b[0].before), self.entry_equal
-        for one, other in aligned(a, b, self.same):
-            entered = (one.before if one else texts[0], other.before if other else texts[1])
-            died = any(side is not None and side.after is None for side in (one, other))
-            texts = ((one and one.after) or entered[0], (other and other.after) or entered[1])
+        for pass_a, pass_b in aligned(a, b, self.same):
+            entered = (pass_a.before if pass_a else texts[0], pass_b.before if pass_b else texts[1])
+            died = any(side is not None and side.after is None for side in (pass_a, pass_b))
+            texts = ((pass_a and pass_a.after) or entered[0], (pass_b and pass_b.after) or entered[1])
             now = self.likeness(*texts)
             state: State = "unknown" if died else _state(equal, now)
-            yield PassPair(one, other, state, texts, entered)
+            yield PassPair(pass_a, pass_b, state, texts, entered)
             equal = now != "different"
 
 
@@ -135,7 +139,7 @@ def _unordered(text: str) -> str:
 
 
 def _alike(a: PlainModule, b: PlainModule) -> bool:
-    # a use may stand above its definition, where blocks are not in the order of control flow
+    # a use may precede its definition if blocks are not in the order of control flow
     return a.text.count("\n") == b.text.count("\n") and renamed(a.text, b.text) == a.text
 
 

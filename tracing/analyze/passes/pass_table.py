@@ -1,9 +1,8 @@
 """Resolve the kernel and pass that a user names, and count what each pass did to operations.
 
-A kernel is named as a person names it: by its name, by the first digits of its hash, or as `NAME#2` where
-one name was compiled with several configurations, as autotuning does. A pass is named by its index or by its
-name, `canonicalize#2` where it ran more than once. A name that fits nothing or too much is answered with what
-would fit.
+A kernel is named by its name, by the first digits of its hash, or as `NAME#2` if one name was compiled with
+several configurations, as by autotuning. A pass is named by its index or by its name, or as `canonicalize#2`
+if it ran more than once. A name that fits none or several is refused with the names that would fit.
 """
 
 from __future__ import annotations
@@ -132,7 +131,7 @@ class KernelPasses:
     count: int
     changed: int  # that changed the IR
     wall_ms: float  # of the passes that ended
-    launched: bool  # autotuning compiles what is then not launched
+    launched: bool  # autotuning compiles kernels that are then not launched
 
 
 def kernel_passes(run: Run) -> list[KernelPasses]:

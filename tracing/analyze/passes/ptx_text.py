@@ -13,5 +13,5 @@ _SECTIONS = re.compile(r"^\s*\.section\s+\.debug\w*\s*\{.*?^\s*\}\n", re.MULTILI
 
 
 def without_debug(text: str) -> str:
-    """A text of LLVM IR or of assembly as it is compared: no locations, no comments, no debug sections."""
+    """A text of LLVM IR or of assembly for comparisons: no locations, no comments, no debug sections."""
     return _LLVM_DEBUG.sub("", _LINES.sub("", _SECTIONS.sub("", text)))

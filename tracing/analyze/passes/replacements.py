@@ -1,8 +1,8 @@
 """Find the operations that replaced an operation which a pass removed.
 
-An operation keeps its location where a pass rewrites it, so what replaced it is what says that it comes from
-there and was not there before. Python lines are too coarse by themselves for that: an operation that the pass
-left where it was is no replacement.
+An operation keeps its location when a pass rewrites it, so the replacements are the new operations with the
+same location. Python lines would be too coarse for that: an operation that the pass did not change is no
+replacement.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tracing.store import Run
 def replacements(
     run: Run, steps: Sequence[PassStep[PassRecord]], wanted: Collection[str]
 ) -> dict[tuple[int, str], Mapping[str, int]]:
-    """Which operations replaced those that passes removed.
+    """The operations that replaced those that passes removed.
 
     steps  -- the passes of one compilation
     wanted -- names of operations

@@ -1,7 +1,7 @@
 """Follow a Python line through the stages of a compiled kernel.
 
-The stages are joined on (file, line, inline stack), as `locations` reads them: what a helper function became
-at one of its calls is kept apart from what it became at another. A stage that cannot be read says why.
+The stages are joined on (file, line, inline stack), as `locations` reads them, so that the code of a helper
+function is kept separate for each of its calls. A stage that cannot be read has the reason.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class StageLines:
 
 @dataclass(frozen=True, slots=True)
 class Thread:
-    """What one call path to a Python line became, stage by stage."""
+    """The code of one call path to a Python line, stage by stage."""
 
     stack: Stack
     stages: Mapping[str, Sequence[Located]]  # only those in which something of it is left
@@ -50,7 +50,7 @@ def artefacts(run: Run, compilation: Compilation) -> dict[str, Blob]:
 def stage_lines(run: Run, compilation: Compilation, nvdisasm: Path | None) -> list[StageLines]:
     """Every stage of a kernel, from TTIR to what the device executes.
 
-    nvdisasm -- NVIDIA's disassembler; None: it is said that SASS could not be read
+    nvdisasm -- NVIDIA's disassembler; None: a note says that SASS could not be read
 
     Reads every artefact once and disassembles the cubin: about a second for a large kernel.
     """
@@ -112,12 +112,12 @@ def _disassembled(cubin: bytes, nvdisasm: Path) -> tuple[str, str]:
 
 
 def follow(stages: Sequence[StageLines], position: str) -> list[Thread]:
-    """What became of one Python line, a thread for each call path that goes through it.
+    """The code of one Python line in every stage, one thread for each call path through it.
 
     stages   -- as `stage_lines` gives them
     position -- "FILE:LINE"; the end of the file's path is enough
 
-    Raises Problem if nothing says that it comes from there, with the lines of that file that do.
+    Raises Problem if no instruction comes from the line, with the lines of that file that have some.
     """
     file, line = _position(position)
     threads: dict[Stack, dict[str, list[Located]]] = {}

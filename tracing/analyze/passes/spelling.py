@@ -1,7 +1,7 @@
 """Compare two texts of IR by meaning, whatever names, phi order and metadata numbers they use.
 
-A compile that goes on from text has lost what text does not hold: the order in which a value's users were
-made, and with it the order in which LLVM writes the incoming values of a phi; names that come from locations.
+A compile that resumes from text lacks what text does not hold: the order in which a value's users were
+created, which determines the order of a phi's incoming values, and names that come from locations.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ DEPTH = 3  # of metadata in metadata that is compared: what loops and ranges say
 
 
 def same(a: str, b: str, stage: str) -> str:
-    """Why two texts of one stage are equivalent though not equal; "" if they are equal or not equivalent.
+    """Why two unequal texts of one stage are equivalent; "" if they are equal or not equivalent.
 
     stage -- "ttir", "ttgir", "llir", "ptx", "amdgcn"
     """

@@ -1,4 +1,4 @@
-"""The event at which ranks of a job that did the same no longer do, and the ranks that left."""
+"""The event at which some ranks of a job depart from the others, and those ranks."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Parting:
 
     @property
     def left(self) -> tuple[int, ...]:
-        """The ranks that left; none where two groups are the largest."""
+        """The ranks that departed; none if two groups are the largest."""
         sizes = [len(ranks) for ranks, _ in self.groups]
         if len(sizes) > 1 and sizes[0] == sizes[1]:
             return ()

@@ -1,10 +1,10 @@
 """Align launches and landmarks of a job's ranks, event by event.
 
-Ranks of one program launch the same kernels in the same order. While they do, nothing is held back. Where
-they do not, most of them are followed: extra events of some are yielded by themselves, what they lack is
-lacking, and `alignment.way_back` says where they are in step.
+Ranks of one program launch the same kernels in the same order. While they do, no event is held back. After a
+difference, the majority is followed: extra events of a minority are yielded by themselves, missing ones are
+marked as missing, and `alignment.way_back` finds the position at which the ranks agree once more.
 
-Cost: about 1 µs a launch and rank while they are in step. Memory: WINDOW events of each rank where they are
+Cost: about 1 µs per launch and rank while the ranks agree. Memory: WINDOW events of each rank while they do
 not, and the digests of all landmarks.
 """
 
@@ -43,7 +43,7 @@ class RankEvent:
         return f"{self.name} #{self.ordinal}, before launch #{self.launch}"
 
 
-RankStep: TypeAlias = Mapping[int, RankEvent]  # by rank: what is the same event on all of these
+RankStep: TypeAlias = Mapping[int, RankEvent]  # by rank: the same event on all of these ranks
 
 
 class RankEvents:

@@ -2,14 +2,15 @@
 
 Inputs differ between ranks on purpose, so unequal bits prove nothing. These do:
 
-- launches: another kernel, grid, configuration or layout; one more, or one that is lacking;
-- a collective that leaves all ranks of its group with the same bits (all-reduce, broadcast, all-gather), but
+- launches: another kernel, grid, configuration or layout; one more, or one missing;
+- a collective that must give all ranks of its group the same bits (all-reduce, broadcast, all-gather), but
   did not;
-- the result of such a collective that a launch reads later: other bits, or another last writer, on some;
-- an update of parameters, of those that were equal on all ranks before the first;
-- a launch that read the same bits on all ranks and left others on some.
+- the result of such a collective that a launch reads later: other bits, or another last writer, on some
+  ranks;
+- an update of parameters that were equal on all ranks before the first update;
+- a launch that read equal bits on all ranks and wrote other bits on some.
 
-Who left is who is in no company of most others: of two ranks, or of two halves, this is undecidable.
+A rank departed if it disagrees with most others: with two ranks, or two halves, this is undecidable.
 """
 
 from __future__ import annotations
@@ -226,7 +227,7 @@ def _unequal(step: RankStep) -> Iterator[tuple[int, dict[int, str]]]:
 
 
 def _bits(slot: Slot, step: RankStep, ways: Mapping[int, SignaturePair]) -> dict[int, str]:
-    # of one digest on every rank; where it stands may differ between them
+    # of one digest on every rank; its position may differ between them
     told = {}
     for rank, event in step.items():
         same = next((s for s in ways[rank].slots if (s.side, s.position) == (slot.side, slot.position)), None)

@@ -1,4 +1,4 @@
-"""Which launches are executed on which inputs, so that the results say what makes two runs differ."""
+"""Plan which launches are executed on which inputs, so that the results explain two runs' difference."""
 
 from __future__ import annotations
 
@@ -29,28 +29,28 @@ def planned(
 
 
 def launched_alike(a: RecordedLaunch, b: RecordedLaunch) -> bool:
-    """Whether two launches have the same code, grid, numbers and layout."""
+    """True if two launches have the same code, grid, numbers and layout."""
     return _facts(a) == _facts(b)
 
 
 def takes(launch: RecordedLaunch, given: RecordedLaunch) -> bool:
-    """Whether a launch can be fed the inputs of another: tensors of the same names, shapes and dtypes."""
+    """True if a launch can be fed the inputs of another: tensors of the same names, shapes and dtypes."""
     return _contents(launch) == _contents(given)
 
 
 def other_inputs(a: RecordedLaunch, b: RecordedLaunch) -> tuple[str, ...]:
-    """The arguments of which two launches found different contents, or of which nobody knows."""
+    """The arguments whose contents differ between two launches, or are unknown."""
     names = dict.fromkeys((*_read(a), *_read(b)))
     return tuple(name for name in names if not _alike(name, a, b))
 
 
 def _alike(name: str, a: RecordedLaunch, b: RecordedLaunch) -> bool:
-    one, other = a.tensors.get(name), b.tensors.get(name)
-    if one is None or other is None or _content(one) != _content(other):
+    of_a, of_b = a.tensors.get(name), b.tensors.get(name)
+    if of_a is None or of_b is None or _content(of_a) != _content(of_b):
         return False
     if name in a.inputs and name in b.inputs:  # blobs are named by their content
         return a.inputs[name] == b.inputs[name]
-    return one.before is not None and other.before is not None and one.before.bits == other.before.bits
+    return of_a.before is not None and of_b.before is not None and of_a.before.bits == of_b.before.bits
 
 
 def _read(recorded: RecordedLaunch) -> list[str]:

@@ -1,12 +1,12 @@
-"""What replays of one launch say about why two runs differ in it.
+"""Decide from the replays of one launch why two runs differ in it.
 
 - a race of its own: replays of one launch on the same bytes differ from each other;
 - its code differs: on the same inputs the launches of a and b leave different results, each time the same;
 - its inputs differ: on the inputs of a it leaves another result than on those of b, whichever code it has;
-- it needs its surroundings: all replays leave what one of the runs recorded, and none what the other did,
-  so other streams, neighbours or memory outside of its arguments decide; or there are elements that depend
-  on memory whose content was not kept;
-- it was not reproduced: no replay leaves what a run recorded, or the inputs do not recur.
+- it needs its surroundings: all replays reproduce one run's results, and none the other's, so other streams,
+  adjacent memory or memory outside of its arguments decide; or some elements depend on memory whose content
+  was not kept;
+- it was not reproduced: no replay gives the results of a run, or the inputs do not recur.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class CodeDiffers:
 
 @dataclass(frozen=True, slots=True)
 class InputsDiffer:
-    """What one run fed it makes the difference."""
+    """The inputs of one run make the difference."""
 
     arguments: tuple[str, ...]
 
@@ -59,7 +59,7 @@ class NeedsOtherMemory:
 
 @dataclass(frozen=True, slots=True)
 class InputsChanged:
-    """The inputs that a run recorded do not recur, so neither can what it left."""
+    """The inputs that a run recorded do not recur, so its results cannot either."""
 
     arguments: tuple[str, ...]
 
@@ -76,7 +76,7 @@ class NotReproduced:
 
 @dataclass(frozen=True, slots=True)
 class NothingRecorded:
-    """Replays agree with each other; no run has digests of what the launch left."""
+    """Replays agree with each other; no run has digests of the launch's results."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ ReplayVerdict: TypeAlias = (
 def verdict(
     result: ReplayResult, recorded: Recorded, other_inputs: Sequence[str], changed_inputs: Sequence[str] = ()
 ) -> ReplayVerdict:
-    """What the replays say.
+    """The verdict of the replays.
 
     recorded       -- of each run that was asked about
     other_inputs   -- the arguments whose contents differ between the two runs
@@ -110,9 +110,9 @@ def verdict(
     if racing := tuple(one for one in result.series if varies(one)):
         return OwnRace(racing)
     for difference in result.differences:
-        one, other = (result.series[number] for number in difference.series)
-        if one.inputs == other.inputs:
-            return CodeDiffers(one.inputs, difference.elements)
+        a, b = (result.series[number] for number in difference.series)
+        if a.inputs == b.inputs:
+            return CodeDiffers(a.inputs, difference.elements)
     if changed_inputs:
         return InputsChanged(tuple(changed_inputs))
     own = {one.inputs: one for one in sorted(result.series, key=lambda one: one.launched == one.inputs)}
@@ -123,18 +123,18 @@ def verdict(
 
 
 def varies(series: ReplaySeries) -> bool:
-    """Whether replays differ from each other."""
+    """True if replays differ from each other."""
     return any(outcome != series.outcomes[0] for outcome in series.outcomes)
 
 
 def rate(series: ReplaySeries) -> Rate:
-    """How many replays differ from the first."""
+    """The rate of replays that differ from the first."""
     first, *others = series.outcomes
     return Rate(sum(one != first for one in others), len(others), "replays")
 
 
 def left_as(series: ReplaySeries, recorded: Mapping[str, Digest]) -> int | None:
-    """How many replays left what was recorded; None if what depends on other memory hides it."""
+    """The number of replays with the recorded results; None if dependence on other memory hides it."""
     matches = [_matches(outcome, recorded, series.written) for outcome in series.outcomes]
     return None if None in matches else sum(matches)  # type: ignore[arg-type]
 

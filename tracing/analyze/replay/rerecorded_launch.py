@@ -1,8 +1,8 @@
 """Find a recorded launch in a new recording of its case, which keeps the contents of its inputs.
 
-A launch of the same kernel, grid and arguments that reads the same bits is the same launch. Where no launch
-does, it is the same call of the kernel, counted from the start of the program. The number of a launch proves
-nothing: an operator that launches one kernel more shifts all launches after it.
+A launch of the same kernel, grid and arguments that reads the same bits is the same launch. If no launch
+does, the same call of the kernel is chosen, counted from the start of the program. The index of a launch
+proves nothing: one additional launch shifts all later ones.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def _facts(recorded: RecordedLaunch) -> dict[str, object]:
 
 
 def _other_inputs(recorded: RecordedLaunch, again: RecordedLaunch) -> tuple[str, ...]:
-    # also those of which nobody knows
+    # also those with unknown contents
     return tuple(n for n in recorded.missing if recorded.read.get(n, "") != again.read.get(n))
 
 

@@ -1,6 +1,6 @@
-"""What a case gave with launches of it replaced, on disk: an interrupted swap test goes on where it stopped.
+"""Cache a case's results with replaced launches on disk, so that an interrupted swap test can be resumed.
 
-RUN/swap/<key>.json     of run b; the key is made of the case, of where it ran, and of what was replaced
+RUN/swap/<key>.json     in run b; the key consists of the case, the device, and the replacements
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ class RerunCache:
         self._asked: dict[Path, Rerun] = {}
 
     def of(self, candidates: Sequence[Candidate], *, again: bool = False) -> Rerun:
-        """What the case gives with these replaced.
+        """The results of the case with these replacements.
 
         With `again`, it is run, whatever is known.
 
-        One that failed is not kept: it may end otherwise the next time.
+        A failed one is not kept, because it may end differently the next time.
         """
         replaced = chosen(candidates)
         path = self._folder / f"{_digest(self._key, replaced)}.json"

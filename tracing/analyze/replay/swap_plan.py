@@ -1,8 +1,8 @@
-"""Which launches of run b can be made as run a made them, and what differs in them.
+"""Plan which launches of run b can be made as in run a, and list what differs in them.
 
 The n-th launch of a kernel in b belongs to the n-th launch of the kernel of that name in a. It can be made
-with a's source, which includes the functions that it calls, with a's configuration, which is its tl.constexpr
-arguments, its compiler options and its grid, with both, or by Triton's interpreter. Its arguments stay b's.
+with a's source, which includes the functions that it calls; with a's configuration, which is its tl.constexpr
+arguments, compiler options and grid; with both; or by Triton's interpreter. Its arguments stay b's.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class SwapPlan:
-    """What a swap test can replace."""
+    """The launches that a swap test can replace."""
 
     candidates: tuple[Candidate, ...]  # in the order of their first launches
     alike: tuple[str, ...]  # kernels without a difference
@@ -49,7 +49,7 @@ class SwapPlan:
 
 
 def results(run: Run) -> dict[str, str]:
-    """What the case of a run gave and left, to be compared, by name; raises Problem if there is nothing."""
+    """The comparable results of a run's case, by name; raises Problem if there are none."""
     bits = {result.name: result.value.identity for result in run.records(Result)}
     if not bits:
         raise Problem(f"{run.path} has no results to compare", f"`tracing show {run.path}` says how it ended")
@@ -57,17 +57,17 @@ def results(run: Run) -> dict[str, str]:
 
 
 def plan(a: Run, b: Run, version: Version | None) -> SwapPlan:
-    """What of run b can be replaced.
+    """The launches of run b that can be replaced.
 
     version -- with what; None: with a's source and configuration, whatever of them differs
 
     Raises Problem for a run of several processes.
     """
-    one, other = _Side(a), _Side(b)
+    side_a, side_b = _Side(a), _Side(b)
     candidates, alike, not_covered = [], [], {}
-    for kernel in other.launches:
+    for kernel in side_b.launches:
         try:
-            candidate = _candidate(kernel, one, other, version)
+            candidate = _candidate(kernel, side_a, side_b, version)
         except Problem as problem:
             not_covered[kernel] = problem.problem
             continue
@@ -166,9 +166,9 @@ def _replaced(theirs: _Launched, mine: _Launched, version: Version | None) -> tu
     differing = []
     source = mine.source
     if version != "configuration" and theirs.source != source:
-        one, other = parameters(theirs.source), parameters(source)
-        if list(one) != list(other):
-            raise Problem(f"its parameters are {', '.join(other)}; in {theirs.run.name} {', '.join(one)}")
+        wanted, own = parameters(theirs.source), parameters(source)
+        if list(wanted) != list(own):
+            raise Problem(f"its parameters are {', '.join(own)}; in {theirs.run.name} {', '.join(wanted)}")
         source = theirs.source
         differing.append("source")
     configured = mine

@@ -1,7 +1,7 @@
-"""Search the kernels of run b that must be launched as run a launched them to give the results of run a.
+"""Search for the kernels of run b that must be launched as in run a to give the results of run a.
 
-Three steps: the case of b with nothing replaced gives the results of b; with everything replaced it gives
-those of a; delta debugging then looks for the fewest kernels between the two. Each step yields events.
+Three steps: without replacements the case of b gives the results of b; with all replacements it gives those
+of a; delta debugging then finds a minimal set of kernels in between. Each step yields events.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Running:
 class NothingReplaced:
     """The case of b gave the results of b."""
 
-    differing: tuple[str, ...]  # from what is wanted
+    differing: tuple[str, ...]  # from the reference
     seconds: float  # that one execution took
 
 
@@ -83,14 +83,14 @@ SwapEvent: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """What the results are compared with."""
+    """The reference that results are compared with."""
 
     wanted: Mapping[str, str]  # the identity of each result of a
     given: Mapping[str, str]  # of b
     close: bool  # agreement with eager is wanted, not the bits of a
 
     def differing(self, result: Rerun) -> tuple[str, ...]:
-        """What is not as wanted."""
+        """The results that differ from the reference."""
         if result.outcome.status == "failed" or self.close:
             return () if result.outcome.status == "passed" else (result.outcome.detail,)
         names = {**result.results, **self.wanted}
@@ -155,7 +155,7 @@ def _nothing(goal: Goal, reruns: RerunCache) -> Generator[SwapEvent, None, float
 def _everything(
     goal: Goal, reruns: RerunCache, candidates: list[Candidate]
 ) -> Generator[SwapEvent, None, list[Candidate]]:
-    # those that can be replaced; none if that does not give what is wanted
+    # the replaceable ones; none if replacing them does not give the reference
     while candidates:
         yield Running(len(candidates))
         result = reruns.of(candidates)

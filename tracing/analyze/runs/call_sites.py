@@ -50,5 +50,31 @@ def visit(run: Run, rank: int, launch: KernelLaunch) -> Visit | None:
     return None
 
 
+def only_in(run: Run, other: Run, rank: int, kernel_name: str) -> tuple[CallSite, ...]:
+    """The lines from which only `run` launches a kernel, where all lines of the other run are its lines, too.
+
+    Cost: a pass over the launches of a process of each run, about 1 µs each.
+    """
+    ours, theirs = _lines_of(run, rank, kernel_name), _lines_of(other, rank, kernel_name)
+    if not theirs.keys() <= ours.keys():
+        return ()  # the program was edited, or is another one
+    return tuple(site for line, site in ours.items() if line not in theirs)
+
+
+def _lines_of(run: Run, rank: int, kernel_name: str) -> dict[tuple[str, int, int], CallSite]:
+    launching: dict[tuple[str, int, int], CallSite] = {}
+    for process in run.processes():
+        if rank_of(process) == rank:
+            sites = run.sites(process)
+            named = {
+                number for number, (one, _) in run.signatures(process).items() if one.name == kernel_name
+            }
+            lines = run.view(process, LaunchLine, _Launch)
+            numbers = {line.site for line in lines if line.signature in named}
+            launched = (sites[number] for number in sorted(numbers) if number in sites)
+            launching |= {(one.file, one.line, one.instruction): one for one in launched}
+    return launching
+
+
 def _same(one: Kernel | None, other: Kernel) -> bool:
     return one is not None and one.name == other.name

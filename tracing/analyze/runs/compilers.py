@@ -11,7 +11,7 @@ from tracing.store import Run
 
 @dataclass(frozen=True, slots=True)
 class SaysNothing:
-    """Why a comparison says nothing about compilers, and the command that does."""
+    """The reason why a comparison says nothing about compilers, and the command that does."""
 
     sentence: str
     command: str

@@ -27,7 +27,7 @@ class Coverage:
 
     @property
     def left_out(self) -> str:
-        """What is not compared, in one sentence; "" if both runs recorded everything."""
+        """The launches that are not compared, in one sentence; "" if both runs recorded everything."""
         a, b = (_options(one) for one in (self.a, self.b))
         if a == b:
             return f"both runs were recorded with {a}: the rest is not compared" if a else ""
@@ -41,7 +41,7 @@ def coverage(a: RunInfo, b: RunInfo) -> Coverage:
 
 
 def _options(one: Selection) -> str:
-    # as they are typed
+    # as typed
     words: list[str] = []
     if one.launches:
         start, stop = one.launches

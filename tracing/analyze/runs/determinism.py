@@ -1,4 +1,4 @@
-"""Count how often repeated runs differ, in which kernels, with a confidence interval."""
+"""Count how often repeated runs differ, and in which kernels, with a confidence interval."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Repeat:
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """How many of the repetitions differed."""
+    """The rate of repetitions that differed."""
 
     differing: int
     runs: int
@@ -55,7 +55,7 @@ class Rate:
 
 @dataclass(frozen=True, slots=True)
 class DifferenceTable:
-    """Which kernels and results differed in which run, and what was perturbed there."""
+    """The kernels and results that differed, by run, and the perturbations of each run."""
 
     runs: Sequence[int]
     kernels: Mapping[str, Mapping[int, str]]  # the kind of its first divergence in a run
@@ -75,7 +75,7 @@ def unasked(divergences: Iterable[Divergence], perturbed: Sequence[Perturbed]) -
 
 
 def rate(repeats: Sequence[Repeat]) -> Rate:
-    """How many of the repeated runs differ from the first."""
+    """The rate of repeated runs that differ from the first."""
     return Rate(sum(one.differs for one in repeats), len(repeats))
 
 

@@ -1,7 +1,7 @@
-"""Compute from their digests the ranges in which two tensors differ.
+"""Compute the ranges in which two tensors differ from their digests.
 
-A digest keeps 12 bits for each of up to eight equal ranges of a tensor's elements. Ranges whose 12 bits
-differ do differ; of those that differ, one in 4096 goes unseen.
+A digest keeps 12 bits for each of up to eight equal ranges of a tensor's elements. Ranges with different bits
+differ; of the ranges that differ, one in 4096 has equal bits and goes unnoticed.
 """
 
 from __future__ import annotations

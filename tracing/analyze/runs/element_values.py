@@ -23,7 +23,7 @@ def differing_values(
     if a is None or b is None or len(a) != len(b):
         return []
     pairs = enumerate(zip(a, b, strict=True))
-    return [(n, one, other) for n, (one, other) in pairs if repr(one) != repr(other)]
+    return [(n, of_a, of_b) for n, (of_a, of_b) in pairs if repr(of_a) != repr(of_b)]
 
 
 def _values(run: Run, rank: int, launch: int, position: int, side: str) -> tuple[Scalar, ...] | None:

@@ -17,7 +17,7 @@ class _Launches(Record, frozen=True):
 
 
 def ending(run: Run, rank: int) -> str:
-    """Why a rank did not record everything: "was interrupted", "failed: ..."; "" if nothing did."""
+    """The reason why a rank did not record everything: "was interrupted", "failed: ..."; "" if it did."""
     outcome = outcome_of(run, rank)
     if outcome is None:
         return "was interrupted, or is still being recorded"

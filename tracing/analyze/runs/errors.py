@@ -1,4 +1,4 @@
-"""Compare the errors of two failed runs, without what differs from process to process."""
+"""Compare the errors of two failed runs, ignoring texts that vary from process to process."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from itertools import zip_longest
 
 from tracing.model import Outcome
 
-# what says nothing about the error, and what stands for it
+# patterns that vary between equal errors, and their replacements
 _ACCIDENTAL = (
     (re.compile(r"\b0x[0-9a-fA-F]+"), "0x…"),  # addresses
     (re.compile(r"(?:/tmp|/var/tmp|/var/folders|/dev/shm)/[^\s'\":,)]*"), "/tmp/…"),

@@ -1,6 +1,7 @@
-"""Compare what the cases of two runs returned, left and started from, and how they ended.
+"""Compare the results, the changed state, the initial state and the outcome of two runs' cases.
 
-Values are compared by type, text, dtype, shape, stride and bits. What has no equality is named, not skipped.
+Values are compared by type, text, dtype, shape, stride and bits. Values without equality are listed, not
+skipped.
 """
 
 from __future__ import annotations
@@ -49,31 +50,31 @@ def differing_results(a: Run, b: Run) -> tuple[ResultDiffers, ...]:
     What only one run has counts too, unless the other did not come to its end. What neither run changed, and
     differs from the start, does not: `differing_start` has it.
     """
-    one, other = _values(a, Result), _values(b, Result)
+    of_a, of_b = _values(a, Result), _values(b, Result)
     starts = _values(a, Start), _values(b, Start)
-    whole = not any(ending(run, rank) for run in (a, b) for rank, _ in (*one, *other))
+    whole = not any(ending(run, rank) for run in (a, b) for rank, _ in (*of_a, *of_b))
     return tuple(
         difference
-        for difference in _differing(one, other, whole)
-        if not (_unchanged(difference, one, starts[0]) and _unchanged(difference, other, starts[1]))
+        for difference in _differing(of_a, of_b, whole)
+        if not (_unchanged(difference, of_a, starts[0]) and _unchanged(difference, of_b, starts[1]))
     )
 
 
 def differing_start(a: Run, b: Run) -> tuple[ResultDiffers, ...]:
     """Starting values that differ: "input 0", "parameter weight", "torch's random generator"."""
-    one, other = _values(a, Start), _values(b, Start)
-    ranks = {rank for rank, _ in one} & {rank for rank, _ in other}
-    return tuple(difference for difference in _differing(one, other, whole=True) if difference.rank in ranks)
+    of_a, of_b = _values(a, Start), _values(b, Start)
+    ranks = {rank for rank, _ in of_a} & {rank for rank, _ in of_b}
+    return tuple(difference for difference in _differing(of_a, of_b, whole=True) if difference.rank in ranks)
 
 
 def uncomparable_results(a: Run, b: Run) -> tuple[str, ...]:
     """The results that have no equality, each with its type and the reason."""
-    one, other = results(a), results(b)
+    of_a, of_b = results(a), results(b)
     return tuple(
         f"{_title(name, rank)} ({value.type}): {value.why}"
-        for (rank, name), value in one.items()
-        if isinstance(value, Uncomparable) and (rank, name) in other
-        if other[rank, name].identity == value.identity
+        for (rank, name), value in of_a.items()
+        if isinstance(value, Uncomparable) and (rank, name) in of_b
+        if of_b[rank, name].identity == value.identity
     )
 
 
@@ -93,9 +94,9 @@ def failed_alike(a: Run, b: Run) -> tuple[str, ...]:
     """The errors with which both runs failed, rank by rank; the runs are comparable up to these."""
     differing = []
     for rank in _ranks(a, b):
-        one, other = outcome_of(a, rank), outcome_of(b, rank)
-        if one and other and one.status == other.status == "failed" and alike(one, other):
-            differing.append(f"{_title('the case', rank)} failed alike in both runs: {one.detail}")
+        of_a, of_b = outcome_of(a, rank), outcome_of(b, rank)
+        if of_a and of_b and of_a.status == of_b.status == "failed" and alike(of_a, of_b):
+            differing.append(f"{_title('the case', rank)} failed alike in both runs: {of_a.detail}")
     return tuple(differing)
 
 
@@ -124,12 +125,12 @@ def _texts(a: Value, b: Value) -> tuple[str, str]:
     # two values that differ, as text that shows in what
     if isinstance(a, Container) and isinstance(b, Container):
         return a.text(b), b.text(a)
-    one, other = value_text(a), value_text(b)
+    text_a, text_b = value_text(a), value_text(b)
     if isinstance(a, TensorValue) and isinstance(b, TensorValue) and a.meta.stride != b.meta.stride:
-        return f"{one}, stride {list(a.meta.stride)}", f"{other}, stride {list(b.meta.stride)}"
+        return f"{text_a}, stride {list(a.meta.stride)}", f"{text_b}, stride {list(b.meta.stride)}"
     if isinstance(a, PlainValue) and isinstance(b, PlainValue) and a.type != b.type:
-        return f"{a.type} {one}", f"{b.type} {other}"
-    return one, other
+        return f"{a.type} {text_a}", f"{b.type} {text_b}"
+    return text_a, text_b
 
 
 def _values(run: Run, kind: type[Result] | type[Start]) -> dict[tuple[int, str], Value]:
@@ -140,10 +141,10 @@ def _values(run: Run, kind: type[Result] | type[Start]) -> dict[tuple[int, str],
     }
 
 
-def _differing(one: ByName, other: ByName, whole: bool) -> Iterator[ResultDiffers]:
+def _differing(of_a: ByName, of_b: ByName, whole: bool) -> Iterator[ResultDiffers]:
     # whole -- both runs have all that they have
-    for key in dict.fromkeys((*one, *other)):
-        a, b, (rank, name) = one.get(key), other.get(key), key
+    for key in dict.fromkeys((*of_a, *of_b)):
+        a, b, (rank, name) = of_a.get(key), of_b.get(key), key
         if a is not None and b is not None:
             if a.identity != b.identity:
                 tensors = isinstance(a, TensorValue) and isinstance(b, TensorValue)
@@ -174,10 +175,10 @@ def _ranks(a: Run, b: Run) -> list[int]:
 
 
 def _outcome_texts(a: Run, b: Run, rank: int) -> tuple[str, str] | None:
-    one, other = outcome_of(a, rank), outcome_of(b, rank)
-    if one is None or other is None or "interrupted" in (one.status, other.status):
+    of_a, of_b = outcome_of(a, rank), outcome_of(b, rank)
+    if of_a is None or of_b is None or "interrupted" in (of_a.status, of_b.status):
         return None
-    failed = [outcome.status == "failed" for outcome in (one, other)]
-    if not any(failed) or (all(failed) and alike(one, other)):
+    failed = [outcome.status == "failed" for outcome in (of_a, of_b)]
+    if not any(failed) or (all(failed) and alike(of_a, of_b)):
         return None
-    return error_text(one, other), error_text(other, one)
+    return error_text(of_a, of_b), error_text(of_b, of_a)

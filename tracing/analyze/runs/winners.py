@@ -1,4 +1,4 @@
-"""Collect what autotuners chose in a run, by kernel, tuning key and rank."""
+"""Collect the winners of a run's autotuners, by kernel, tuning key and rank."""
 
 from __future__ import annotations
 

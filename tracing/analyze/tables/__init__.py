@@ -1,1 +1,1 @@
-"""Runs as tables."""
+"""Runs as tables for SQL and Parquet."""

@@ -1,11 +1,11 @@
-"""Runs as tables, for questions that nobody foresaw: in SQL, and as Parquet for other tools.
+"""Query runs as tables in SQL, and write them as Parquet for other tools.
 
 DuckDB holds the tables, answers SQL and writes Parquet, which Spark and pandas read. It is an optional
-dependency: without it this module says how to get it. Rows go to it through files, so memory does not grow
+dependency: without it the error names the package. Rows are passed in files, so memory does not grow
 with a run; about 30 µs a launch.
 
-Parquet that was written before is queried where it lies, also on an object store: of each file what a query
-needs is read, and no more.
+Existing Parquet is queried without a copy, also on an object store: of each file only the parts that a query
+needs are read.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def query(
 
     written -- as for `tables`
 
-    Raises Problem, with what DuckDB says of it, if it is not valid.
+    Raises Problem, with DuckDB's message, if it is not valid.
     """
     named = set(re.findall(r"\w+", sql.lower()))
     with tables(runs, [name for name in COLUMNS if name in named], written) as connection:

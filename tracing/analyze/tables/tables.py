@@ -1,4 +1,4 @@
-"""What the tables of runs hold: their columns, as DuckDB types, and their rows."""
+"""The tables of runs: their columns, as DuckDB types, and their rows."""
 
 from __future__ import annotations
 
@@ -150,8 +150,8 @@ def _sides(divergence: Divergence) -> tuple[str | None, str | None]:
         a, b = digests_of(divergence)
         return a.bits if a else None, b.bits if b else None
     if isinstance(divergence, LaunchDiffers):
-        one, other = (", ".join(f"{k}={v}" for k, v in side.items()) for side in settings_of(divergence))
-        return one or None, other or None
+        of_a, of_b = (", ".join(f"{k}={v}" for k, v in side.items()) for side in settings_of(divergence))
+        return of_a or None, of_b or None
     return None, None
 
 

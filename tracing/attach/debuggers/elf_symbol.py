@@ -1,6 +1,6 @@
 """Compute the address of an ELF symbol in a process, from the file and the process's mappings.
 
-A debugger that is asked for one name first sorts all names of the debug information, for a second and more.
+To look up one name, a debugger first sorts all names of the debug information, which takes a second or more.
 Runs in a debugger's own Python: only the standard library.
 """
 

@@ -1,4 +1,4 @@
-"""The commands that `help triton` lists, in gdb. Runs in gdb's own Python: only the standard library."""
+"""Define the gdb commands that `help triton` lists. Runs in gdb's own Python: only the standard library."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Find which pass of MLIR is about to run, and stop gdb in it.
 
-What is looked at is in mlir_pass.py. Runs in gdb's own Python: only the standard library.
+mlir_pass.py says which memory is read. Runs in gdb's own Python: only the standard library.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def break_in(glob: str, kernel: str) -> bool:
 
 
 def compiling() -> dict[str, Any]:
-    """What the process recorded about its current compile; empty if nothing."""
+    """The process's record of its current compile; empty if there is none."""
     return written_by(gdb.selected_inferior().pid)
 
 

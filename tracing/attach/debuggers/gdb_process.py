@@ -1,7 +1,7 @@
 """Read registers, memory and symbols of gdb's process, and call functions in it.
 
-Nothing depends on debug information: MLIR is in Triton's wheel without any. What depends on the processor is
-in `ABIS`. Runs in gdb's own Python: only the standard library.
+Nothing depends on debug information, because the MLIR in Triton's wheel has none. `ABIS` holds what depends
+on the processor. Runs in gdb's own Python: only the standard library.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Abi:
 
     arguments: tuple[str, str]  # registers of the first two
     stack: str
-    taken: Callable[[bytes, int], int]  # the first address that code takes, by where it lies; 0 for none
+    taken: Callable[[bytes, int], int]  # the first address that code uses, by the code's address; 0 for none
 
 
 ABIS = {

@@ -1,8 +1,8 @@
 """Identify a pass in a debugger, the same in gdb and LLDB.
 
-Every pass of MLIR comes by one function, `OpToOpPassAdaptor::run(Pass *, Operation *, ...)`. Its two
-pointers and the pass's vtable are all that is read, so one of MLIR's own, which Triton's wheel holds without
-line tables, is found as one of Triton's is. Runs in a debugger's own Python: only the standard library.
+MLIR runs every pass through one function, `OpToOpPassAdaptor::run(Pass *, Operation *, ...)`. Only its two
+pointers and the pass's vtable are read, so passes of MLIR, which Triton's wheel holds without line tables,
+are identified like Triton's own. Runs in a debugger's own Python: only the standard library.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def arrived(table: list[tuple[int, str]], vtable: str, argument: str, operation:
 
 
 def written_by(process: int) -> dict[str, Any]:
-    """What a process recorded about its current compile; empty if nothing."""
+    """A process's record of its current compile; empty if there is none."""
     for path in Path(tempfile.gettempdir()).glob(f"tracing-stop-*/{process}.json"):
         now: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         return now

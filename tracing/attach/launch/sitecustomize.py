@@ -1,7 +1,7 @@
 """Enable the stop in every Python process of a program whose PYTHONPATH begins with this folder.
 
 Python imports `sitecustomize` before anything else, and children inherit the path, so the stop reaches
-Inductor's workers. The module of this name that the folder hides is imported afterwards.
+Inductor's workers. The `sitecustomize` that this folder hides is imported afterwards.
 """
 
 from __future__ import annotations

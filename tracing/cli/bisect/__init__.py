@@ -1,3 +1,3 @@
-"""`tracing bisect` and what it searches with."""
+"""`tracing bisect`, `tracing reduce`, and their judges and builders."""
 
 from tracing.cli.bisect import command  # noqa: F401  # registers it

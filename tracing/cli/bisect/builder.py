@@ -1,4 +1,4 @@
-"""What `tracing bisect` builds with: Triton's compiler, in children of this process."""
+"""Build kernels for `tracing bisect` with Triton's compiler, in child processes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""`tracing bisect`: the compiler pass with which a kernel's result turns bad."""
+"""`tracing bisect`: the step of the compiler that makes a case, or a kernel, wrong."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -14,11 +15,15 @@ from tracing.cli.app import NARROW, RUNS, Json, Runs, app
 from tracing.cli.same_triton import require_same_triton
 from tracing.errors import Problem
 from tracing.model import Compilation
+from tracing.program.case import known_cases
 
 
 @app.command(rich_help_panel=NARROW)
 def bisect(
-    name: Annotated[str, typer.Argument(metavar="RUN", help='A run by path or name, or "latest".')],
+    name: Annotated[
+        str,
+        typer.Argument(metavar="CASE|RUN", help='A case, or a run by path or name, or "latest".'),
+    ],
     command: Annotated[
         list[str] | None,
         typer.Argument(metavar="[-- COMMAND]", help="Judges a build, as that of `git bisect run` does."),
@@ -40,36 +45,65 @@ def bisect(
     crash: Annotated[
         bool, typer.Option("--crash", help="Bad is a compile that dies, or hangs, as that of the run does.")
     ] = False,
+    times: Annotated[
+        int, typer.Option(min=1, help="CASE: compile it so often to see how often it goes wrong.")
+    ] = 3,
+    target: Annotated[str, typer.Option(help="CASE: what kernels are compiled for without a GPU.")] = "sm_90",
+    seed: Annotated[int, typer.Option(help="CASE: seed of torch's random generators.")] = 0,
+    good_torch: Annotated[
+        str | None,
+        typer.Option(metavar="V", help="CASE: find where the compiler of torch V, which is right, differs."),
+    ] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Forget what was built and judged before.")] = False,
     as_json: Json = False,
     runs: Runs = RUNS,
 ) -> None:
-    """Find the compiler pass with which a kernel's result turns bad: of MLIR, of LLVM, or of ptxas.
+    """Find the step of torch.compile that makes a case wrong, or the pass that makes a kernel's result bad.
 
-    COMMAND judges each build: exit status 0 means good, 125 unknown, any other up to 127 bad. {ttir},
-    {ttgir}, {llir}, {ptx}, {cubin}, {amdgcn} and {hsaco} in COMMAND become the paths of the build's
-    artefacts, {dir} that of their folder, {ir} and {stage} the path and the language of the IR after a
-    single pass. Without COMMAND, on a GPU, replays a launch of each build and compares it with Triton's
-    interpreter.
+    CASE: searches torch.compile from the outside to the inside: the stage (Dynamo, AOTAutograd, Inductor),
+    the graph, the graph pass, decomposition, lowering, fusion or setting, and the kernel. Each build is
+    compiled in a process of its own, and judged as `tracing run` judges.
+
+    RUN: searches the passes of MLIR, LLVM and ptxas that compile one kernel. COMMAND judges each build: exit
+    status 0 means good, 125 unknown, any other up to 127 bad. {ttir}, {ttgir}, {llir}, {ptx}, {cubin},
+    {amdgcn} and {hsaco} in COMMAND become the paths of the build's artefacts, {dir} that of their folder,
+    {ir} and {stage} the path and the language of the IR after a single pass. Without COMMAND, on a GPU,
+    replays a launch of each build and compares it with Triton's interpreter.
 
     --crash needs no COMMAND: it finds the pass in which the compiler dies, and the earlier pass that
     provokes it. Interrupted, the same command continues the search. docs/bisect.md has the details.
 
-    Example: tracing bisect latest --kernel softmax -- ./is-good.sh {ptx}
+    Example: tracing bisect wrong.py; tracing bisect latest --kernel softmax -- ./is-good.sh {ptx}
 
-    Exit status: 0 if the full pipeline is good, 1 if a pass is accused, 2 if there is no answer.
+    Exit status: 0 if the full pipeline is good, 1 if a step or a pass is accused, 2 if there is no answer.
     """
+    if good_torch is not None:
+        environment.require_compiler()
+        from tracing.cli.bisect.good_torch import search_good_torch
+
+        limit = max(seconds, 600.0)
+        raise typer.Exit(search_good_torch(name, good_torch, target, seed, runs, limit, as_json=as_json))
+    if not (command or kernel or crash) and _is_case(name, runs):
+        environment.require_compiler()
+        from tracing.cli.bisect.case import search_case
+
+        try:
+            raise typer.Exit(
+                search_case(name, target, seed, times, seconds, runs, fresh=fresh, as_json=as_json)
+            )
+        except KeyboardInterrupt:
+            raise Problem("interrupted", "the same command goes on from there") from None
     run = store.open_run(name, runs)
     require_same_triton(run, "bisect it")
     chosen = compilation(run, kernel)
     environment.use_inductors_ptxas()
     try:
         if crash:
-            if as_json:
-                raise Problem(
-                    "--crash prints text, for which there is no JSON", "leave out --json, or --crash"
-                )
-            raise typer.Exit(_crash(run, chosen, command, seconds, repeat))
+            if command:
+                raise Problem("--crash judges by how a compile ends", "leave out COMMAND, or --crash")
+            from tracing.cli.bisect.crash import crash as search_crash
+
+            raise typer.Exit(search_crash(run, chosen, seconds, repeat, as_json=as_json))
         judge = _judge(run, chosen, command, (launch, atol, rtol), seconds)
         # imports Triton, for which no other command needs to wait
         from tracing.cli.bisect.search import search
@@ -79,14 +113,11 @@ def bisect(
         raise Problem("interrupted", "the same command goes on from there") from None
 
 
-def _crash(
-    run: store.Run, chosen: Compilation, command: list[str] | None, seconds: float, repeat: int
-) -> int:
-    if command:
-        raise Problem("--crash judges by how a compile ends", "leave out COMMAND, or --crash")
-    from tracing.cli.bisect.crash import crash
-
-    return crash(run, chosen, seconds, repeat)
+def _is_case(name: str, runs: Path) -> bool:
+    # a run that has the name of a case is a run
+    if name == "latest" or any((folder / "run.json").exists() for folder in (Path(name), runs / name)):
+        return False
+    return name.partition(":")[0] in known_cases() or Path(name.partition(":")[0]).is_file()
 
 
 def _judge(

@@ -1,4 +1,4 @@
-"""Execute the IR that the passes of a compilation leave, with Triton's own parser."""
+"""Execute the IR after each pass of a compilation, parsed by Triton's own parser."""
 
 from __future__ import annotations
 

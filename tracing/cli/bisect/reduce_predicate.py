@@ -1,4 +1,4 @@
-"""What `tracing reduce` keeps true of the IR that it makes smaller."""
+"""The predicates that `tracing reduce` keeps true while it reduces IR."""
 
 from __future__ import annotations
 
@@ -39,7 +39,11 @@ def predicate(
     if any(side in word for word in command for side in _SIDES):
         return GoesWrong(record, command, seconds)
     stages = [one for one in stages_of(chosen) if one in STAGES]
-    judge = CommandJudge(command, stages, seconds)
+    try:
+        judge = CommandJudge(command, stages, seconds)
+    except Problem as problem:
+        sides = "{before} and {after} are the IR before and after the pass"
+        raise Problem(problem.problem, "\n  ".join(filter(None, [problem.remedy, sides]))) from None
     first = next(one for one in passes if one.stage == record.stage)
     runs = [one.index for one in passes if one.name == record.name and one.index >= record.index]
     return CompilesBad(record, judge, run.text(first.before), runs)
@@ -69,7 +73,7 @@ class Predicate:
         raise NotImplementedError
 
     def made(self, text: str) -> Made:
-        """What the pass makes of a text."""
+        """The output of the pass for a text."""
         return run_passes(text, self._passes, seconds=self._seconds)
 
     def generic(self, text: str) -> str:
@@ -89,7 +93,7 @@ class Predicate:
 
 
 class Dies(Predicate):
-    """The pass dies as it does on the whole."""
+    """The pass crashes as it does on the whole IR."""
 
     first: Death
 
@@ -108,7 +112,7 @@ class Dies(Predicate):
 
 
 class GoesWrong(Predicate):
-    """A command says that what the pass makes is wrong, and, if it can tell, that its input is not."""
+    """A command says that the pass's output is wrong, and, if it can tell, that its input is right."""
 
     def __init__(self, record: PassRecord, command: Sequence[str], seconds: float) -> None:
         super().__init__(record, seconds)
@@ -124,9 +128,8 @@ class GoesWrong(Predicate):
         self._was_right = not self._wrong(made.before, made.before)
         if not self._was_right:
             err.print(
-                "warning: COMMAND says the same of IR that the pass has not touched, so the smallest IR may "
-                "say nothing: let it demand something of {before}, too",
-                markup=False,
+                "warning: COMMAND says the same of IR that the pass has not touched, so the smallest IR is "
+                "one that the pass changes in any respect: let it demand something of {before}, too",
             )
 
     def _holds(self, text: str) -> bool:
@@ -135,7 +138,9 @@ class GoesWrong(Predicate):
             return False
         if not self._wrong(made.before, made.after):
             return False
-        return not self._was_right or not self._wrong(made.before, made.before)
+        if not self._was_right:
+            return made.before != made.after
+        return not self._wrong(made.before, made.before)
 
     def _wrong(self, before: str, after: str) -> bool:
         with tempfile.TemporaryDirectory(prefix="tracing-") as folder:
@@ -151,7 +156,7 @@ class GoesWrong(Predicate):
 
 
 class CompilesBad(Predicate):
-    """A command says that what is compiled on from there is bad, and that it is not without the pass."""
+    """A command says that the code compiled from the IR is bad, and that it is good without the pass."""
 
     def __init__(self, record: PassRecord, judge: CommandJudge, entered: str, runs: Collection[int]) -> None:
         """Judge what is compiled on.
@@ -170,7 +175,7 @@ class CompilesBad(Predicate):
         self._is_right_without = self._verdict(text, self._runs) != "bad"
         if not self._is_right_without:
             name = self._record.name
-            err.print(f"warning: COMMAND says bad without {name}, too: is it to blame?", markup=False)
+            err.print(f"warning: COMMAND says bad without {name}, too: is it to blame?")
 
     def _holds(self, text: str) -> bool:
         if self._verdict(text, ()) != "bad":

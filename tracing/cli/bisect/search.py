@@ -20,7 +20,7 @@ from tracing.analyze.bisect.layers import Bisection
 from tracing.analyze.bisect.leave_out import Instance
 from tracing.analyze.bisect.probes import Judge, Probes
 from tracing.analyze.bisect.repeated_judge import Repeated, confidence
-from tracing.analyze.bisect.search import Changed, Contradiction, FirstBad, Undecided
+from tracing.analyze.bisect.search import BuildTried, Changed, Contradiction, FirstBad, Undecided
 from tracing.analyze.bisect.search_events import (
     Answer,
     Answered,
@@ -36,7 +36,7 @@ from tracing.analyze.bisect.search_events import (
 from tracing.analyze.bisect.snapshot_search import SnapshotSearch
 from tracing.analyze.bisect.snapshots import FirstSeen
 from tracing.analyze.passes.source_map import artefacts
-from tracing.cli.app import err, out, progress, silent
+from tracing.cli.app import err, out, progress, silent, spinner
 from tracing.cli.bisect.builder import VariantBuilder
 from tracing.cli.bisect.execution import meaning_of
 from tracing.cli.bisect.snapshots import llvm_snapshots, mlir_snapshots, reads_llvm
@@ -46,7 +46,7 @@ from tracing.errors import Problem
 from tracing.model import Compilation
 from tracing.report import bisect as report
 from tracing.report.bisect_json import bisection_json
-from tracing.report.passes import Line
+from tracing.report.text import Line
 
 PRINTING = 3.0  # how much longer a compile may take that prints its IR
 
@@ -64,7 +64,7 @@ def search(
     """Search, print, and give the exit status."""
     last = max(judge.stages, key=STAGES.index)
     folder = run.path if os.access(run.path, os.W_OK) else run.use_scratch()
-    with err.status("compiling with every pass"):
+    with spinner("compiling with every pass"):
         happened = history(chosen, run.text(chosen.source), last=last, seconds=PRINTING * seconds)
         _require_compiled(run, chosen, happened)
         _note_changes(run, chosen, happened)
@@ -114,10 +114,8 @@ def _note_changes(run: store.Run, chosen: Compilation, happened: History) -> Non
         if isinstance(content, str) and stage in recorded and store.blob_name(content) != recorded[stage]
     ]
     if others:
-        err.print(
-            f"[dim]{', '.join(others)} come out otherwise than recorded: by another compiler, or with other "
-            "settings[/]"
-        )
+        unlike = "come out otherwise than recorded: by another compiler, or with other settings"
+        err.print(Text(f"{', '.join(others)} {unlike}", "dim"))
 
 
 def _contradicted(contradiction: Contradiction) -> Problem:
@@ -156,7 +154,7 @@ class _Search:
         )
         self.events: list[SearchEvent] = []
         self._advance: Callable[[], None] = lambda: None
-        self._snapshots = SnapshotSearch(probes, languages, mlir, llvm, self._tried)
+        self._snapshots = SnapshotSearch(probes, languages, mlir, llvm)
         self._seconds = seconds
 
     def _layers(self) -> LayerSearch:
@@ -168,9 +166,8 @@ class _Search:
     def status(self) -> int:
         """Search, print the events, and give the exit status."""
         self.events = []
-        with ExitStack() as display:  # a status or a progress bar stands until the next event
+        with ExitStack() as display:  # a status or a progress bar is shown until the next event
             for event in self._layers().events():
-                display.close()
                 self._print(event, display)
                 self.events.append(event)
         last = self.events[-1]
@@ -182,12 +179,13 @@ class _Search:
         out.print("A suspect, not proof: leaving out a pass also hides a fault of one that builds on it.")
         return 1
 
-    def _tried(self) -> None:
-        self._advance()
-
     def _print(self, event: SearchEvent, display: ExitStack) -> None:
+        if isinstance(event, BuildTried):
+            self._advance()
+            return
+        display.close()
         if isinstance(event, Building):
-            display.enter_context(err.status(event.what))
+            display.enter_context(spinner(event.what))
         elif isinstance(event, Searching):
             self._advance = display.enter_context(progress(event.what, event.most))
         elif isinstance(event, Answered):
@@ -216,13 +214,15 @@ class _Search:
             self._print_answer(event.weighed)
 
     def _print_effort(self) -> None:
-        out.print(f"built {self.probes.built}, judged {self.probes.judged}; others were known", markup=False)
+        out.print(f"built {self.probes.built}, judged {self.probes.judged}; others were known")
         self._print_confidence()
 
     def _print_suspects(self, event: NoAnswer) -> None:
         _print(report.suspects_text(list(event.suspects), list(event.rest)))
         if not self.probes.verdicts["good"]:
             _print([report.never_text("bad", self.probes.verdicts.total())])
+        if isinstance(self.judge, CommandJudge) and not self.judge.languages:
+            _print([report.looking_text()])
 
     def _print_first_bad(self, first_bad: FirstBad, *, believed: bool) -> None:
         _print(report.first_bad_text(first_bad, self._facts(first_bad), believed=believed))

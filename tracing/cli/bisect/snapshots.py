@@ -1,4 +1,4 @@
-"""The IR between the passes of a compilation, as `tracing bisect` shows it to a judge that reads IR."""
+"""The IR between the passes of a compilation, as input for a judge of `tracing bisect` that reads IR."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def mlir_snapshots(chosen: Compilation, happened: History) -> Iterator[Snapshot]
 
 
 def llvm_snapshots(chosen: Compilation, happened: History, seconds: float) -> list[Snapshot]:
-    """What each pass of LLVM leaves.
+    """The IR after each pass of LLVM.
 
     seconds -- that printing it may take
 
@@ -60,7 +60,7 @@ def llvm_snapshots(chosen: Compilation, happened: History, seconds: float) -> li
 
 
 def reads_llvm(languages: Sequence[str], happened: History) -> bool:
-    """Whether a judge of these languages reads IR of LLVM that the compilation has."""
+    """True if a judge of these languages reads IR of LLVM that the compilation has."""
     return bool({"llir", MACHINE} & set(languages)) and "llir" in happened.artefacts
 
 

@@ -1,3 +1,3 @@
-"""`tracing passes` and what it shows."""
+"""`tracing passes` and its views."""
 
 from tracing.cli.passes import command  # noqa: F401  # registers it

@@ -1,4 +1,4 @@
-"""A run opened for its passes: the IR that its recording did not come to derive is derived first."""
+"""Open a run for its passes; IR that its recording did not derive is derived first."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from tracing import store
-from tracing.cli.app import err
+from tracing.cli.app import err, spinner
 from tracing.cli.same_triton import require_same_triton
 from tracing.model import Derivation
+from tracing.report.text import plural
 
 
 def open_derived(name: str, runs: Path) -> store.Run:
@@ -33,22 +34,21 @@ def open_derived(name: str, runs: Path) -> store.Run:
 
 
 def warn(one: Derivation) -> None:
-    """Say that a compilation did not come out as recorded."""
+    """Warn that a repeated compilation differs from the recorded one."""
     err.print(
         f"warning: compilation {one.compilation} of process {one.process}, run once more: {one.differs}\n"
         "  for the IR as it was, record with `--ir during`",
-        markup=False,
     )
 
 
 def _derived(run: store.Run, waiting: int) -> list[Derivation]:
     # returns those that did not end in time, which the next command derives
-    require_same_triton(run, "open it", f"the IR of {waiting} compilations is not derived yet")
-    with err.status(f"deriving the IR of {waiting} compilations") as status:
+    require_same_triton(run, "open it", f"the IR of {plural(waiting, 'compilation')} is not derived yet")
+    with spinner(f"deriving the IR of {plural(waiting, 'compilation')}") as now:
         from tracing.record.passes.derivation import derive
 
         def progress(done: int, of: int) -> None:
-            status.update(f"IR of {done} of {of} compilations")
+            now(f"IR of compilations: {done} of {of}")
 
         derivations = derive(run.path, progress=progress, scratch=run.scratch)
     left = {(process, one.id) for process, one in run.underived()}

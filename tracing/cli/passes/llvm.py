@@ -1,12 +1,14 @@
-"""LLVM's passes over a kernel, for the commands that show them: derived at the first question, then kept."""
+"""LLVM's passes over a kernel, for the commands that show them: derived at first use, then kept."""
 
 from __future__ import annotations
+
+from rich.text import Text
 
 from tracing import store
 from tracing.analyze.passes.llvm import llvm_passes
 from tracing.analyze.passes.pass_table import passes_of
 from tracing.analyze.passes.source_map import artefacts
-from tracing.cli.app import err
+from tracing.cli.app import err, spinner
 from tracing.cli.same_triton import require_same_triton
 from tracing.errors import Problem
 from tracing.model import Compilation, LlvmPasses, PassRecord
@@ -35,8 +37,8 @@ def derived_llvm(run: store.Run, chosen: Compilation, seconds: float) -> LlvmPas
         )
     expected = FACTOR * _llvm_seconds(run, chosen, passes)
     if expected > LONG:
-        err.print(f"[dim]LLVM's passes are derived, some {expected:.0f} s; the run keeps them[/]")
-    with err.status(f"printing LLVM's passes over {chosen.kernel_name} as they run"):
+        err.print(Text(f"LLVM's passes are derived, some {expected:.0f} s; the run keeps them", "dim"))
+    with spinner(f"printing LLVM's passes over {chosen.kernel_name} as they run"):
         # imports Triton, for which no other question needs to wait
         from tracing.compiler.resume import place_before
         from tracing.record.passes.llvm import derive_llvm

@@ -1,14 +1,13 @@
-"""`tracing passes RUN RUN`: what two compilers, or one with other options, did to the same kernels."""
+"""`tracing passes RUN RUN`: the passes of two compilers, or of two option sets, over the same kernels."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
 
-import typer
+from rich.text import Text
 
 from tracing import store
 from tracing.analyze.passes import pass_table as analysis
@@ -18,52 +17,48 @@ from tracing.analyze.passes.pass_pairs import PassPair, PassPairs
 from tracing.analyze.passes.pass_table import label
 from tracing.analyze.passes.ptx_text import without_debug
 from tracing.analyze.passes.source_map import artefacts
-from tracing.cli.app import err, out
+from tracing.cli.app import out, spinner
 from tracing.cli.passes.derived import open_derived
+from tracing.cli.passes.question import PassQuestion
 from tracing.environment import installed
 from tracing.errors import Problem
-from tracing.model import Compilation, PassRecord
+from tracing.model import Compilation
 from tracing.report import pass_pairs as report
-from tracing.report.passes_json import pass_pairs_json
+from tracing.report.passes_json import pair_json, pass_pairs_json
 
 _BINARY = ("cubin", "hsaco")
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What is asked about two runs."""
-
-    kernels: Sequence[str]  # none: all; one: of both runs; two: one of each
-    which: str | None  # the pass after which the IR is compared
-    stage: str | None
-    changed: bool
-
-    def wants(self, record: PassRecord) -> bool:
-        """Whether a pass is of the stage, and changed the IR if that is asked for."""
-        return self.stage in (None, record.stage) and (record.changed or not self.changed)
-
-
-def print_pairs(a: str, b: str, runs: Path, asked: Asked) -> None:
-    """Print where the IR of the kernels of two runs parts; ends with exit status 1 if it does."""
+def print_pairs(a: str, b: str, runs: Path, asked: PassQuestion) -> int:
+    """Print where the IR of the kernels of two runs parts; the exit status is 1 if it does."""
     run_a, run_b = _opened(a, runs), _opened(b, runs)
     pairs = _kernel_pairs(run_a, run_b, asked)
     if len(pairs) > 1:
-        raise typer.Exit(_print_all(run_a, run_b, pairs))
-    raise typer.Exit(_print_one(run_a, run_b, *pairs[0], asked))
+        return _print_all(run_a, run_b, pairs)
+    return _print_one(run_a, run_b, *pairs[0], asked)
 
 
-def print_pairs_json(a: str, b: str, runs: Path, asked: Asked) -> int:
+def print_pairs_json(name_a: str, name_b: str, runs: Path, asked: PassQuestion) -> int:
     """Print as JSON where the IR of the kernels of two runs first differs; the exit status."""
-    run_a, run_b = _opened(a, runs), _opened(b, runs)
+    run_a, run_b = _opened(name_a, runs), _opened(name_b, runs)
     kernels = _kernel_pairs(run_a, run_b, asked)
-    rows = [(one, other, _pairs(run_a, run_b, one, other)) for one, other in kernels]
+    rows = [(a, b, _pairs(run_a, run_b, a, b)) for a, b in kernels]
     answer = pass_pairs_json((run_a, run_b), rows)
+    if asked.which is not None:
+        if len(rows) > 1:
+            raise Problem(
+                f"--pass is of one kernel, and both runs have {len(rows)}", "name it: --kernel KERNEL"
+            )
+        pairs = rows[0][2]
+        wanted = _wanted(pairs, asked.which, asked.stage)
+        lines = report.pair_diff_text(pairs, wanted)
+        answer |= {"pass": pair_json(wanted), "diff": "".join(f"{line}\n" for line in lines)}
     print(json.dumps(answer, indent=2))
     return int(answer["status"])
 
 
 def _kernel_pairs(
-    run_a: store.Run, run_b: store.Run, asked: Asked
+    run_a: store.Run, run_b: store.Run, asked: PassQuestion
 ) -> Sequence[tuple[Compilation, Compilation]]:
     if asked.kernels:
         return [_chosen(run_a, run_b, asked.kernels)]
@@ -93,21 +88,21 @@ def _opened(name: str, runs: Path) -> store.Run:
 def _chosen(run_a: store.Run, run_b: store.Run, kernels: Sequence[str]) -> tuple[Compilation, Compilation]:
     if len(kernels) > 2:
         raise Problem(f"two runs have one kernel each, not {len(kernels)}", "give --kernel once or twice")
-    one = analysis.compilation(run_a, kernels[0])
+    a = analysis.compilation(run_a, kernels[0])
     if len(kernels) == 2:
-        return one, analysis.compilation(run_b, kernels[1])
-    other = partner_of(one, analysis.compilations(run_b))
-    if other is None:
+        return a, analysis.compilation(run_b, kernels[1])
+    b = partner_of(a, analysis.compilations(run_b))
+    if b is None:
         raise Problem(
-            f"{run_b.path} has no kernel {one.kernel_name}",
+            f"{run_b.path} has no kernel {a.kernel_name}",
             f"name one of it with a second --kernel; `tracing passes {quote(str(run_b.path))}` lists them",
         )
-    return one, other
+    return a, b
 
 
-def _pairs(run_a: store.Run, run_b: store.Run, one: Compilation, other: Compilation) -> PassPairs:
-    of_a, of_b = analysis.passes_of(run_a, one), analysis.passes_of(run_b, other)
-    for run, passes, kernel in ((run_a, of_a, one), (run_b, of_b, other)):
+def _pairs(run_a: store.Run, run_b: store.Run, a: Compilation, b: Compilation) -> PassPairs:
+    of_a, of_b = analysis.passes_of(run_a, a), analysis.passes_of(run_b, b)
+    for run, passes, kernel in ((run_a, of_a, a), (run_b, of_b, b)):
         if not passes:
             raise Problem(f"{run.path} has no passes of {kernel.kernel_name}", "record it with a fresh cache")
     return PassPairs(of_a, of_b, run_a.text, run_b.text)
@@ -116,14 +111,14 @@ def _pairs(run_a: store.Run, run_b: store.Run, one: Compilation, other: Compilat
 def _print_all(run_a: store.Run, run_b: store.Run, pairs: Sequence[tuple[Compilation, Compilation]]) -> int:
     rows = []
     known = analysis.compilations(run_a)
-    with err.status(f"comparing the passes of {len(pairs)} kernels") as status:
-        for number, (one, other) in enumerate(pairs, 1):
-            status.update(f"comparing the passes of kernel {number} of {len(pairs)}")
-            rows.append((label(known, one), one, other, _pairs(run_a, run_b, one, other)))
+    with spinner(f"comparing the passes of {len(pairs)} kernels") as now:
+        for number, (a, b) in enumerate(pairs, 1):
+            now(f"comparing the passes of kernel {number} of {len(pairs)}")
+            rows.append((label(known, a), a, b, _pairs(run_a, run_b, a, b)))
     for line in report.kernels_table(rows):
         out.print(line)
     both = f"{quote(str(run_a.path))} {quote(str(run_b.path))}"
-    out.print(f"one kernel: tracing passes {both} --kernel KERNEL", markup=False)
+    out.print(Text(f"one kernel: tracing passes {both} --kernel KERNEL"))
     return int(any(_differs(pairs) for *_, pairs in rows))
 
 
@@ -131,18 +126,20 @@ def _differs(pairs: PassPairs) -> bool:
     return not pairs.entry_equal or pairs.parting() is not None
 
 
-def _print_one(run_a: store.Run, run_b: store.Run, one: Compilation, other: Compilation, asked: Asked) -> int:
-    with err.status(f"comparing the passes of {one.kernel_name}"):
-        pairs = _pairs(run_a, run_b, one, other)
+def _print_one(
+    run_a: store.Run, run_b: store.Run, a: Compilation, b: Compilation, asked: PassQuestion
+) -> int:
+    with spinner(f"comparing the passes of {a.kernel_name}"):
+        pairs = _pairs(run_a, run_b, a, b)
     versions = (run_a.info.environment.triton, run_b.info.environment.triton)
-    lines = [*report.pair_heading(one, other, versions)]
+    lines = [*report.pair_heading(a, b, versions)]
     if asked.which is not None:
         lines += report.pair_diff_text(pairs, _wanted(pairs, asked.which, asked.stage))
     else:
         lines += report.pairs_text(pairs, [row for row in pairs.pairs if _shown(row, asked)])
         lines += report.verdict_text(pairs)
         lines += report.attributes_text(pairs)
-        lines += report.artefacts_text(_equal_artefacts(run_a, run_b, one, other))
+        lines += report.artefacts_text(_equal_artefacts(run_a, run_b, a, b))
         if (first := pairs.parting()) is not None:
             lines += report.pair_diff_text(pairs, first)
     for line in lines:
@@ -150,7 +147,7 @@ def _print_one(run_a: store.Run, run_b: store.Run, one: Compilation, other: Comp
     return int(_differs(pairs))
 
 
-def _shown(row: PassPair, asked: Asked) -> bool:
+def _shown(row: PassPair, asked: PassQuestion) -> bool:
     return asked.stage in (None, row.stage) and (row.changed or row.state != "equal" or not asked.changed)
 
 
@@ -164,19 +161,19 @@ def _wanted(pairs: PassPairs, which: str, stage: str | None) -> PassPair:
 
 
 def _equal_artefacts(
-    run_a: store.Run, run_b: store.Run, one: Compilation, other: Compilation
+    run_a: store.Run, run_b: store.Run, a: Compilation, b: Compilation
 ) -> Mapping[str, bool]:
-    a, b = artefacts(run_a, one), artefacts(run_b, other)
-    return {stage: _equal(run_a, run_b, stage, a[stage], b[stage]) for stage in a if stage in b}
+    of_a, of_b = artefacts(run_a, a), artefacts(run_b, b)
+    return {stage: _equal(run_a, run_b, stage, of_a[stage], of_b[stage]) for stage in of_a if stage in of_b}
 
 
 def _equal(run_a: store.Run, run_b: store.Run, stage: str, a: str, b: str) -> bool:
     if a == b or stage in _BINARY:
         return a == b
-    one, other = run_a.text(a), run_b.text(b)
+    text_a, text_b = run_a.text(a), run_b.text(b)
     if stage in ("ttir", "ttgir"):
-        modules = plain(one), plain(other)
+        modules = plain(text_a), plain(text_b)
         return (
             canonical(modules[0]) == canonical(modules[1]) and modules[0].attributes == modules[1].attributes
         )
-    return without_debug(one) == without_debug(other)
+    return without_debug(text_a) == without_debug(text_b)

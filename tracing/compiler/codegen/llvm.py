@@ -1,12 +1,13 @@
-"""Drive LLVM's half of a compile: how many of its passes run, which, and the IR around each.
+"""Drive LLVM's half of a compile: the number of its passes, their names, and the IR around each.
 
-LLVM numbers every pass that it may leave out, from the middle end to the code generator, and with
-`-opt-bisect-limit=N` runs the first N; with `-opt-disable=NAME` it runs none of that name. Its options are
-set through the C function that parses LLVM's command line, and both they and the counter last as long as the
-process: everything here happens in a child.
+LLVM numbers every pass that it may leave out, from the middle end to the code generator.
+`-opt-bisect-limit=N` runs the first N of them; `-opt-disable=NAME` runs none of that name. The options are
+set through the C function that parses LLVM's command line. Options and counter last as long as the process,
+so everything here happens in a child.
 
-What is not numbered, register allocation for one, cannot be left out. From Triton 3.9 on AMD's code generator
-is that of another LLVM, which takes no options from here: it numbers nothing, and prints all.
+Passes without a number, such as register allocation, cannot be left out. From Triton 3.9 on, AMD's code
+generator belongs to another LLVM, which accepts no options from here: it numbers no pass, and prints all of
+them.
 """
 
 from __future__ import annotations
@@ -88,9 +89,9 @@ def printed(
 
     compile -- gives the artefacts of LLVM's half by stage, and calls what it is given at the end of each
     seconds -- as for `limited`
-    dies    -- it is known to die, or not to end in time
+    dies    -- it is known to crash or to time out
 
-    If the compiler dies or does not end in time, the last pass is the one that it was in, and has no IR after
+    If the compiler crashes or times out, the last pass is the one that it was in, and has no IR after
     it. Cost: ten times that of the compile, and in memory 2 MB of text for a small kernel, 50 MB for a
     large one; twice where the compiler dies. Raises Problem as `limited` does.
     """

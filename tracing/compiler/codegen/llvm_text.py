@@ -1,8 +1,8 @@
-"""Parse what LLVM prints into passes: which ran on what, and the IR before and after each.
+"""Parse LLVM's output into passes: their names and units, and the IR before and after each.
 
-LLVM says before a pass that it may leave out which number `-opt-bisect-limit` gives it, and prints the IR
-after every pass. The middle end and the code generator, of LLVM's two generations of pass managers, name
-their passes differently; here a numbered pass has the name that LLVM's bisection gives it.
+Before a pass that LLVM may leave out, it prints the pass's number for `-opt-bisect-limit`; it prints the IR
+after every pass. The middle end and the code generator use different pass managers, which name passes
+differently; here a numbered pass has the name that LLVM's bisection prints.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-# what stands between the texts; the first group that matched names the kind of line
+# the lines between the texts; the first group that matched names the kind of line
 _LINE = re.compile(
     r"^(?:"
     r"BISECT: running pass \((?P<number>\d+)\) (?P<optional>.+?) on (?P<whole>.*)"
@@ -140,7 +140,7 @@ class _Reader:
             return  # "Running pass" and "IR Dump Before" of one pass
         if begun.generator or not self._open or self._open[-1].alias:
             self._begun = begun
-        else:  # LLVM's bisection speaks of the pass that begins next, and names it otherwise
+        else:  # LLVM's bisection announces the next pass, under a different name
             self._open[-1] = replace(self._open[-1], alias=begun.name)
 
     def skip(self) -> Iterator[Printed]:

@@ -1,39 +1,42 @@
-"""Do what mlir-translate, opt and llc do, as far as libtriton can.
+"""The functions of mlir-translate, opt and llc, as far as libtriton provides them.
 
-Triton's bindings make LLVM IR of MLIR, run LLVM's default pipelines over it, and compile its text to
-assembly. They do not read LLVM IR that is to be optimised: that is read through LLVM's own functions, which
-are in libtriton, and linked into an empty module that the bindings made.
+Triton's bindings translate MLIR to LLVM IR, run LLVM's default pipelines over it, and compile its text to
+assembly. They cannot read LLVM IR for optimisation: LLVM's own functions in libtriton read it, and link it
+into an empty module of the bindings.
 
-Everything runs in a child process: LLVM aborts where it does not like what it is given.
+Everything runs in a child process, because LLVM aborts on invalid input.
 """
 
 from __future__ import annotations
 
 import ctypes
 import platform
+import re
 import tempfile
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from tracing.compiler.adders import new_context
 from tracing.compiler.child import in_child
-from tracing.compiler.opt import printing
 from tracing.compiler.symbols import function
 from tracing.errors import Problem
-from tracing.upstream.libtriton import ir, llvm
+from tracing.upstream.libtriton import ir, llvm, pointer_of
 
 _SECONDS = 86400.0  # its user stops it
+_SCRATCH = re.compile(r"[^\s\"]*/tracing-\w+\.mlir")  # the file that libtriton reads instead of the text
 _EMPTY = "module {}"
 _BUFFER = "_ZN4llvm12MemoryBuffer12getMemBufferENS_9StringRefES1_b"
 LEVELS = ("O0", "O1", "O2", "O3")
 
 
-def translated(text: str) -> str:
+def translated(text: str, name: str = "<stdin>") -> str:
     """LLVM IR of a module in MLIR's LLVM dialect: `mlir-translate --mlir-to-llvmir`.
+
+    name -- of the file that the text is from, for messages
 
     Raises Problem for text that does not parse, or has operations that are not LLVM's.
     """
-    made: str = _in_child(lambda: str(_to_llvm(text, llvm.context())))
+    made: str = _in_child(lambda: str(_to_llvm(text, llvm.context())), name)
     return made
 
 
@@ -73,11 +76,14 @@ def assembled(
     return made
 
 
-def _in_child(call: Callable[[], Any]) -> Any:
+def _in_child(call: Callable[[], Any], name: str = "<stdin>") -> Any:
     ended = in_child(call, _SECONDS)
     if ended.failure:
         said = [line for line in ended.stderr.splitlines() if "error" in line.lower()]
-        raise Problem("; ".join([ended.failure, *said[:3]]), "the text is shown by `head`")
+        reasons = (
+            said[:3] if said and "Parse MLIR file failed" in ended.failure else [ended.failure, *said[:3]]
+        )
+        raise Problem(_SCRATCH.sub(name, "; ".join(reasons)))
     return ended.result
 
 
@@ -109,9 +115,9 @@ def _read_into(module: Any, context: Any, text: str) -> None:
     make = function(_BUFFER, None, by_reference, *string, *string, ctypes.c_bool)
     make(ctypes.byref(buffer), data, len(data), b"<stdin>", 7, False)
     parse = function("LLVMParseIRInContext", ctypes.c_int, *[ctypes.c_void_p] * 4)
-    address = printing.pointer_of(context)
+    address = pointer_of(context)
     if parse(address, buffer, ctypes.byref(read), ctypes.byref(said)):
         raise Problem(f"it is no LLVM IR: {(said.value or b'').decode()}", "")
     link = function("LLVMLinkModules2", ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
-    if link(printing.pointer_of(module), read):
+    if link(pointer_of(module), read):
         raise Problem("the module cannot be linked into an empty one", "")

@@ -1,8 +1,8 @@
 """Assemble PTX into cubins with each assembler of Triton's wheel.
 
-The command line is that of Triton's own backend, so the default gives what a launch of the kernel would run.
-The wheel holds two assemblers of different CUDA versions; which of them the backend takes depends on the
-architecture. ptxas is not deterministic: now and then the same PTX gives another choice of registers.
+The command line is that of Triton's own backend, so the default gives the code that a launch of the kernel
+runs. The wheel holds two assemblers of different CUDA versions; the architecture determines which one the
+backend uses. ptxas is not deterministic: occasionally it allocates registers differently for the same PTX.
 """
 
 from __future__ import annotations

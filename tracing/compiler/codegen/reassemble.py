@@ -1,8 +1,8 @@
 """Explain why two cubins of one PTX differ.
 
-- ptxas writes the size and the time of change of every source file into its line table, and nothing for a
-  file that is gone, as Inductor's generated ones are after a run;
-- ptxas of some releases now and then chooses other registers for the same text.
+- ptxas writes the size and modification time of every source file into its line table, but nothing for a
+  missing file, as Inductor's generated ones are after a run;
+- ptxas of some releases occasionally allocates registers differently for the same text.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _DEBUG = (".debug", ".rela.debug", ".rel.debug", ".nv_debug")
 
 @dataclass(frozen=True, slots=True)
 class CubinDifference:
-    """Why two cubins of one PTX differ."""
+    """The reason why two cubins of one PTX differ."""
 
     assembler: bool  # whether it was seen to be the assembler's doing
     reason: str

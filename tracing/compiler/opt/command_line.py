@@ -1,6 +1,6 @@
 """Parse triton-opt's command line: `FILE -pass="option=value" --pass-pipeline=... -o FILE`.
 
-One dash or two, flags and passes in any order; what is no flag of ours is a pass.
+Accepts one dash or two, and flags and passes in any order; an option that is no flag here is a pass.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The defaults of a pass's options that triton-opt's command line leaves out.
 
-The adders of Triton's bindings demand each of their arguments and tell no default, so this is the one thing
-about passes that is written down: the defaults of Triton's Passes.td. The tests compare them with the passes
-that Triton's library makes by itself, where it exports how (3.7 and later; not those of Proton). An option
-that is not here must be given.
+The adders of Triton's bindings require all of their arguments and know no defaults, so the defaults of
+Triton's Passes.td are listed here. Nothing else about passes is hard-coded. The tests compare them with the
+passes that Triton's library creates by itself, if it exports the functions (3.7 and later; not those of
+Proton). An option that is not listed must be given.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Parse what MLIR prints on stderr, and compare it with what a test's comments expect.
+"""Parse MLIR's diagnostics on stderr, and compare them with the expectations in a test's comments.
 
-`expected-error @+1 {{message}}` and its kin mean what they mean for `triton-opt --verify-diagnostics`: each
-must be met by a diagnostic of that kind on that line whose message contains the text, and every diagnostic
-must meet one. `-re` makes the parts in inner braces regular expressions.
+`expected-error @+1 {{message}}` and similar comments mean the same as for `triton-opt --verify-diagnostics`:
+each must be met by a diagnostic of that kind on that line whose message contains the text, and every
+diagnostic must meet one. `-re` makes the parts in inner braces regular expressions.
 """
 
 from __future__ import annotations
@@ -83,10 +83,10 @@ def _around_quote(rest: list[str]) -> tuple[list[str], list[str]]:
 
 
 def unmet(text: str, printed: Sequence[Diagnostic], name: str, *, surplus: bool = True) -> list[str]:
-    """How the diagnostics differ from what the comments of a file expect; empty if they do not.
+    """The differences between diagnostics and the expectations in a file's comments; empty if there are none.
 
     text    -- the file
-    found   -- what the compiler said about it
+    printed -- the compiler's messages about it
     name    -- of the file, for the messages
     surplus -- whether a diagnostic that nothing expects is a difference
     """

@@ -12,7 +12,7 @@ from typing import Any
 
 from tracing.compiler.symbols import function
 from tracing.errors import Problem
-from tracing.upstream.libtriton import libtriton
+from tracing.upstream.libtriton import libtriton, pointer_of
 
 _ALLOW = "_ZN4mlir11MLIRContext25allowUnregisteredDialectsEb"
 _ALLOWED = "_ZN4mlir11MLIRContext26allowsUnregisteredDialectsEv"
@@ -22,8 +22,6 @@ _COUNT = "_ZN4mlir11PassManager16enableStatisticsENS_15PassDisplayModeE"
 _PIPELINE = 1  # PassDisplayMode: in the order of the passes
 _REGISTER = "_ZN4mlir27registerAsmPrinterCLOptionsEv"
 _PARSE = "LLVMParseCommandLineOptions"
-_HEADER = object.__basicsize__  # of a Python object: what its binding adds follows it
-_DIRECT = 1 << 2  # nb_inst::direct, after two bits of nb_inst::state
 
 
 def require() -> None:
@@ -69,16 +67,6 @@ def report_times(manager: Any) -> None:
 def report_statistics(manager: Any) -> None:
     """Make a pass manager print the statistics of its passes after it ran."""
     function(_COUNT, None, ctypes.c_void_p, ctypes.c_int)(pointer_of(manager), _PIPELINE)
-
-
-def pointer_of(instance: Any) -> int | None:
-    # where pybind11 (up to 3.8) and nanobind (3.9) keep what an object stands for
-    behind = id(instance) + _HEADER
-    if hasattr(type(instance), "_pybind11_conduit_v1_"):
-        return ctypes.c_void_p.from_address(behind).value
-    place = id(instance) + ctypes.c_int32.from_address(behind).value
-    is_direct = ctypes.c_uint32.from_address(behind + 4).value & _DIRECT
-    return place if is_direct else ctypes.c_void_p.from_address(place).value
 
 
 def _symbol(name: str) -> Any:

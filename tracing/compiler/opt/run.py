@@ -1,8 +1,8 @@
-"""Run MLIR text through passes of the installed Triton, as `triton-opt` does, by its Python bindings.
+"""Run MLIR text through passes of the installed Triton, like `triton-opt`, through its Python bindings.
 
-The compiler runs in a child process: LLVM's options stay what they are in this one, and a pass that aborts
-leaves its name and last words. Lines in diagnostics are those of the file, also after a `// -----`, where
-triton-opt counts from the split on.
+The compiler runs in a child process, so LLVM's options do not change in this one, and a pass that aborts
+leaves its name and last output. Line numbers in diagnostics are those of the file, also after a `// -----`,
+from which triton-opt counts anew.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ class OptSettings:
     passes: tuple[PassText, ...] = ()
     split_input_file: bool = False
     verify_diagnostics: bool = False
-    only_expected: bool = False  # of diagnostics that nothing expects, nothing is said
+    only_expected: bool = False  # unexpected diagnostics are not reported
     allow_unregistered_dialect: bool = False
     print_debuginfo: bool = False
     print_before_all: bool = False
     print_after_all: bool = False
     print_before: tuple[str, ...] = ()  # names of passes
     print_after: tuple[str, ...] = ()
-    print_after_change: bool = False  # of what is printed after a pass, only if the pass changed something
+    print_after_change: bool = False  # prints after a pass only if the pass changed something
     print_after_failure: bool = False
     verify_each: bool = True  # the IR is verified after each pass
     timing: bool = False
@@ -58,7 +58,7 @@ class OptSettings:
 
     @property
     def prints_between(self) -> bool:
-        """Whether IR is printed around passes."""
+        """True if IR is printed around passes."""
         every = self.print_before_all or self.print_after_all or self.print_after_failure
         return every or bool(self.print_before or self.print_after)
 
@@ -144,7 +144,7 @@ def _pipeline(manager: ir.pass_manager, settings: OptSettings) -> str:
 
 
 def _chunks(text: str, folder: Path, split: bool) -> Iterator[Path]:
-    # every part in a file of its own, below as many empty lines as stand before it
+    # every part in a file of its own, after as many empty lines as there are lines before it
     parts = _SPLIT.split(text) if split else [text]
     line = 0
     for number, part in enumerate(parts):

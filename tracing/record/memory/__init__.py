@@ -1,1 +1,1 @@
-"""What launches leave in host memory: exact accesses, last writers, uninitialised bytes."""
+"""The effects of launches on host memory: exact accesses, last writers, uninitialised bytes."""

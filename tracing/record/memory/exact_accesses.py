@@ -1,4 +1,4 @@
-"""Records exactly what each launch touched that the interpreter executed."""
+"""Records the exact accesses of each launch that the interpreter executes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tracing.launch.accesses import Accesses
 from tracing.launch.memory_block import AccessedArgument, Bytes, MemoryBlock, logical
 from tracing.launch.out_of_bounds import Outside
 from tracing.launch.storages import Reach
-from tracing.model import Access, Digest, OutOfBounds
+from tracing.model import Access, Digest, MemoryEvidence, OutOfBounds
 from tracing.record.memory.fresh_memory import Fresh, FreshMemory
 from tracing.record.recording import Recording
 from tracing.views import occupied, row_major
@@ -36,7 +36,7 @@ class Watched:
     ran: bool = False  # it was executed by the interpreter
 
     def touched(self, kind: AccessKind) -> list[tuple[int, torch.Tensor]]:
-        """What it has read before it wrote it, or what it has written, with argument positions."""
+        """The elements read before they were written, or the written elements, with argument positions."""
         roles = ("in", "in_out") if kind == "load" else ("out", "in_out")
         names = [name for name in self.tensors if self.accesses.role(name) in roles]
         return [(self.positions[name], self.tensors[name]) for name in names]
@@ -74,6 +74,8 @@ class ExactAccesses:
                 watched.uninitialised.update(_uninitialised(watched))
                 self._fresh.launched(accesses.blocks)
                 self._report(watched)
+                if (race := race_of(watched.launch, accesses)) is not None:
+                    self._recording.writer.append(race)
 
         accesses.reach, accesses.fatal = reach, self._fatal
         accesses.reported.append(reported)
@@ -87,6 +89,7 @@ class ExactAccesses:
         sides: tuple[dict[int, str], dict[int, str]] = ({}, {})
         ranges: tuple[dict[int, tuple[int, ...]], dict[int, tuple[int, ...]]] = ({}, {})
         partly = []
+        boxes: tuple[dict[int, tuple[int, ...]], dict[int, tuple[int, ...]]] = ({}, {})
         for name, position in watched.positions.items():
             known = watched.accesses.of(name)
             if known is None:
@@ -100,11 +103,12 @@ class ExactAccesses:
                 if not mask.all():
                     digest, listed = None, _ranges(block, argument, written=bool(side))
                     partly += [position] if side else []
+                    boxes[side][position] = block.box(argument, written=bool(side))
                     if len(listed) <= 2 * _RUNS:
                         ranges[side][position] = listed
                 sides[side][position] = digest.bits if digest else _bits(content(argument), mask)
         self._recording.writer.append(
-            Access(watched.launch, *sides, *ranges, tuple(partly), watched.uninitialised)
+            Access(watched.launch, *sides, *ranges, tuple(partly), watched.uninitialised, *boxes)
         )
 
     def _report(self, watched: Watched) -> None:
@@ -116,6 +120,22 @@ class ExactAccesses:
                 self._recording.writer.append(
                     OutOfBounds(watched.launch, one.argument, one.kind, one.element, *place)
                 )
+
+
+def race_of(launch: int, accesses: Accesses) -> MemoryEvidence | None:
+    """Programs, or threads, of a launch that access one address in no fixed order; None: there are none."""
+    if accesses.conflict is None:
+        return None
+    conflict, where = accesses.conflict
+    names = accesses.names_at(conflict.address)
+    element = ", which is ".join(names) or "memory"
+    if conflict.of_threads:
+        what = f"threads of program {conflict.writer} read {element} and others write it, in no fixed order"
+    else:
+        reader = f"program {conflict.reader} reads" if conflict.reader else "several programs read"
+        what = f"program {conflict.writer} writes {element}, and {reader} it: programs have no fixed order"
+    arguments = tuple(name.partition("[")[0] for name in names)
+    return MemoryEvidence(launch, "race", arguments, what, where)
 
 
 def _uninitialised(watched: Watched) -> dict[int, tuple[int, int]]:

@@ -1,4 +1,4 @@
-"""Tracks host memory that was allocated uninitialised and that nobody has written since."""
+"""Tracks host memory that was allocated uninitialised and not written since."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NOT_COVERED = "reads of uninitialised memory, where more than 1 GiB of it is wa
 
 @dataclass(slots=True)
 class Fresh:
-    """One storage: which of its bytes nobody was seen to write, and what they held when it was allocated."""
+    """The unwritten bytes of one storage, and their contents when it was allocated."""
 
     storage: StorageWeakRef
     address: int
@@ -34,7 +34,7 @@ class Fresh:
     copy: Bytes
 
     def changed(self) -> bool:
-        """Whether somebody wrote who was not seen, as the host through NumPy; the storage must be alive."""
+        """True if somebody wrote who was not seen, as the host through NumPy; the storage must be alive."""
         now = memory(self.address, len(self.copy), None)
         return bool(((now != self.copy) & self.unwritten).any())
 
@@ -86,7 +86,7 @@ class FreshMemory:
                 self._drop_written(fresh)
 
     def of(self, tensor: torch.Tensor) -> Fresh | None:
-        """What is not written of a tensor's storage; None: all of it is."""
+        """The unwritten bytes of a tensor's storage; None: all bytes are written."""
         storage = tensor.untyped_storage()
         fresh = self._fresh.get(storage_key(storage))
         if fresh is None:
@@ -98,7 +98,7 @@ class FreshMemory:
         return fresh
 
     def elements(self, tensor: torch.Tensor) -> tuple[int, int] | None:
-        """The elements of a tensor on the host that nobody has written: the first, and how many."""
+        """The unwritten elements of a tensor on the host: the first, and how many."""
         fresh = self.of(tensor)
         if fresh is None:
             return None

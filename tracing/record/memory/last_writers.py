@@ -1,4 +1,4 @@
-"""Tracks which operator outside of Triton last wrote what a launch reads."""
+"""Tracks the operator outside of Triton that last wrote an input of a launch."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _last(writes: Sequence[_Write], meta: TensorMeta) -> str | None:
 
 
 def _left(writes: Sequence[_Write], meta: TensorMeta) -> list[_Write]:
-    # those of which a later write of `meta` leaves something
+    # those that a later write of `meta` does not overwrite completely
     return [write for write in writes if _between(write[0], meta) != "inside"][-_WRITES:]
 
 

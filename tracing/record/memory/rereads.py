@@ -1,7 +1,8 @@
-"""Digests a writer's view once more when a launch reads the same memory through another view.
+"""Digests a writer's view once more when a launch reads the same memory through a different view.
 
-The digest before a launch is of the view that it reads. Where the last launch that wrote there used another
-one, the two digests say nothing of each other: whether somebody wrote in between shows in the writer's view.
+The digest before a launch is that of the view that it reads. If the last launch that wrote the memory used
+another view, the two digests are not comparable: only the writer's view shows whether it was written in
+between.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class _Storage:
     reference: StorageWeakRef  # by which the memory is known not to have been freed
     address: int
     nbytes: int
-    writes: list[_Write]  # each of which nobody has written over since
+    writes: list[_Write]  # none of which was overwritten since
 
 
 class Rereads:
@@ -50,7 +51,7 @@ class Rereads:
         return len(self._storages)
 
     def read(self, launch: int, tensors: Iterable[tuple[int, torch.Tensor]]) -> list[Reread]:
-        """What a launch that is about to be made reads through other views than it was written through.
+        """The reads of the next launch through other views than the memory was written through.
 
         tensors -- argument positions and what it reads there
         """
@@ -88,7 +89,7 @@ class Rereads:
             self._storages[key].writes.append(_Write(launch, position, tensor_meta(tensor)))
 
     def overwritten(self, tensors: Iterable[torch.Tensor]) -> None:
-        """Note that somebody wrote these: what launches left there is gone."""
+        """Note that these bytes were overwritten, so earlier results of launches are gone."""
         for tensor in tensors:
             known = self._storages.get(storage_key(tensor.untyped_storage()))
             if known is not None and known.writes:
@@ -96,7 +97,7 @@ class Rereads:
                 known.writes[:] = [one for one in known.writes if _between(one.meta, meta) == "disjoint"]
 
     def lost(self, start: int, stop: int) -> None:
-        """Note that between two addresses somebody wrote, nobody knows where."""
+        """Note a write to unknown bytes between two addresses."""
         for known in self._storages.values():
             if known.address < stop and start < known.address + known.nbytes:
                 known.writes.clear()

@@ -11,7 +11,7 @@ import torch
 
 from tracing.model import Values
 
-ELEMENTS = 32  # that a tensor has at most
+ELEMENTS = 64  # that a tensor has at most
 
 
 def small_values(

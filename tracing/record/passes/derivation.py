@@ -1,12 +1,12 @@
 """Derives the IR between the passes of a recorded run: repeats its compilations and prints the IR.
 
 MLIR takes nearly as long to print a kernel's IR after every pass as to compile the kernel. So a recording
-keeps what enters a compilation and what each stage gives, and the rest is derived when the program has ended:
-in child processes, on every core, with the options of the recording and the settings of this process. What a
-stage gives then must be what it gave, bit for bit; where it is not, the run says so.
+keeps the input of a compilation and the output of each stage, and derives the rest when the program has
+ended: in child processes, on every core, with the options of the recording and the settings of this process.
+The output of a stage must be equal to the recorded one, bit for bit; else the run says so.
 
-A pass that did not end in the recording is not rerun: what enters it is all there is to derive. Nor is
-LLVM, where it did not end.
+A pass that did not end in the recording is not rerun, because nothing but its input can be derived. Nor is
+LLVM, if it did not end.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tracing.store import Run, RunWriter, blob_name, reopened
 
 BATCH = 8  # compilations that one child derives: each child writes files of its own
 SECONDS = 120.0  # that one compilation may take
-LEVEL = 9  # of the compression: nobody waits for it
+LEVEL = 9  # of the compression: nothing waits for it
 PRINT = "record with `--ir during`, which prints the IR as the passes run"
 
 
@@ -197,7 +197,7 @@ class _Following:
 
 
 def _differs(run: Run, writer: RunWriter, one: _Waiting) -> str:
-    # runs the passes, and says what came out otherwise than in the recording
+    # runs the passes, and returns the differences from the recording
     ir = _Following(one, PassIRWriter(writer, writer.pack(LEVEL), one.process, one.compilation.id))
     known = one.compilation
     place = ResumePoint(run.text(known.source), known.first, 0, locations=known.block_locations)

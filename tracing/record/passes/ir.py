@@ -1,7 +1,7 @@
 """Writes the IR before and after each pass of one compilation, as the passes run.
 
-The IR before a pass is in the operating system's hands before the pass runs: one that takes the process down
-leaves it. IR is printed once a pass, as what one pass leaves is what the next one finds.
+The IR before a pass reaches the operating system before the pass runs, so it is kept even if the pass crashes
+the process. IR is printed once per pass, because one pass's output is the next one's input.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Derives LLVM's passes of a recorded kernel: repeats LLVM's half of the compilation and prints each pass.
 
-LLVM gets the recorded IR, so nothing more need be recorded. What a stage gives then must be what it gave, bit
-for bit; where it is not, the run says so.
+LLVM gets the recorded IR, so nothing else has to be recorded. The output of a stage must be equal to the
+recorded one, bit for bit; else the run says so.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Records every compiler pass: its arguments, how long it took, and the artefact of each stage.
+"""Records every compiler pass: its arguments, its duration, and the artefact of each stage.
 
-The line that names a pass is in the operating system's hands before the pass runs: one that takes the
-process down leaves it. The IR between the passes is derived later (`tracing.record.passes.derivation`), as
-MLIR takes nearly as long to print it as to compile; or it is printed as the passes run, if that is asked for.
+The record that names a pass reaches the operating system before the pass runs, so it is kept even if the pass
+crashes the process. The IR between the passes is derived later (`tracing.record.passes.derivation`), because
+MLIR takes nearly as long to print it as to compile; on request it is printed while the passes run.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Records kernels that Inductor compiles in other processes: each process writes to the same run.
 
 Inductor hands a kernel's source to a pool: a process that it starts (`compile_worker`), which forks workers.
-The pool may be older than the run and outlive it, so what is changed is the job: the worker runs it under a
-recorder of its own, whose files lie next to those of this process.
+The pool may be older than the run and outlive it, so the job is changed: the worker runs it under a recorder
+of its own, which writes its files next to those of this process.
 """
 
 from __future__ import annotations

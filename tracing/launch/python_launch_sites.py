@@ -1,7 +1,7 @@
-"""A kernel at each kind of launch point, and what was compiled for it.
+"""A kernel at each launch point that Python code has: Triton's, Inductor's, the interpreter's.
 
-A site is made at its first launch and asked for its facts once. Names come from the launcher itself, never
-from the position in a signature: constants may stand anywhere between the arguments.
+A site is created at its first launch, and its facts are computed once. Names come from the launcher itself,
+never from the position in a signature, because constants may be anywhere between the arguments.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from tracing.launch.accesses import Accesses
-from tracing.launch.launcher import FlatSite, Grid, KernelArtefacts, KernelKind, on_host, tensor_of
+from tracing.launch.launch_site import FlatSite, Grid, KernelArtefacts, KernelKind, on_host, tensor_of
 from tracing.launch.roles import Declared, declared
-from tracing.launch.tuple_arguments import flattened
+from tracing.launch.tuple_arguments import empty_members, flattened
 from tracing.model import Role
 from tracing.upstream.compiled_kernel import CompiledKernel
 from tracing.upstream.inductor_autotuner import grid_of, reloaded_function
@@ -158,7 +158,7 @@ def _constants(kernel: CompiledKernel) -> Mapping[Any, Any]:
 
 
 def describe(kernel: CompiledKernel) -> KernelArtefacts:
-    """What a compiled kernel says of itself."""
+    """The facts that a compiled kernel holds about itself."""
     names = argument_names(kernel, 0)
     metadata = kernel.metadata
 
@@ -166,11 +166,12 @@ def describe(kernel: CompiledKernel) -> KernelArtefacts:
         # Triton addresses constants by path: (3,), or (3, 0) inside of a tuple argument
         return ".".join([names[key[0]], *map(str, key[1:])]) if isinstance(key, tuple) else str(key)
 
+    constants = {name(key): _text(value) for key, value in _constants(kernel).items()}
     return KernelArtefacts(
         hash=kernel.hash,
         target=f"{metadata.target.backend}:{metadata.target.arch}",
         settings={key: getattr(metadata, key) for key in ("num_warps", "num_stages", "num_ctas")},
-        constants={name(key): _text(value) for key, value in _constants(kernel).items()},
+        constants=constants | dict.fromkeys(empty_members(getattr(kernel.src, "signature", {})), "()"),
         artefacts={stage: kernel.asm[stage] for stage in kernel.asm},
         declared=lambda: declared(kernel.asm["ttir"], kernel.src.signature),
         function=getattr(kernel.src, "fn", None),

@@ -1,4 +1,4 @@
-"""A kernel at one launch point, as the recorder sees it."""
+"""A kernel at one launch point, with what was compiled for it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class KernelArtefacts:
     function: Any = None  # the JITFunction
 
 
-class Site(Protocol):
+class LaunchSite(Protocol):
     """A kernel at one launch point; the recorder reads its facts once, after the first launch."""
 
     kind: KernelKind
@@ -52,16 +52,16 @@ class Site(Protocol):
         """The grid of a launch with these values."""
 
     def compiled(self) -> KernelArtefacts:
-        """What was compiled."""
+        """The compiled kernel."""
 
 
 class FlatSite:
-    """A site at which the members of tuples stand for these: `args.0`, `args.1.0`."""
+    """A site at which the members of tuples replace the tuples: `args.0`, `args.1.0`."""
 
     flat: FlatSite | None = None
     scalars: Sequence[int] | None = None
 
-    def __init__(self, site: Site, paths: Mapping[str, tuple[int, ...]]) -> None:
+    def __init__(self, site: LaunchSite, paths: Mapping[str, tuple[int, ...]]) -> None:
         """paths -- name of each member, to the indices that lead to it from the site's values"""
         self._site = site
         self._paths = list(paths.values())
@@ -72,14 +72,14 @@ class FlatSite:
     def accesses(self) -> Accesses | None:
         return self._site.accesses
 
-    def at(self, site: Site) -> FlatSite:
+    def at(self, site: LaunchSite) -> FlatSite:
         """The same of another site."""
         other = copy.copy(self)
         other._site = site
         return other
 
     def values(self, nested: Sequence[Any]) -> list[Any]:
-        """What `names` are of, among the values of the site."""
+        """The values that `names` refer to, among the values of the site."""
         return [reduce(getitem, path, nested) for path in self._paths]
 
     def grid(self, values: Sequence[Any]) -> Grid:

@@ -1,0 +1,345 @@
+"""The search of a case, with a compiler that is made up."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import pytest
+
+from tracing.analyze.bisect_case.case_events import (
+    CaseAnswer,
+    CaseEvent,
+    CaseTried,
+    Culprit,
+    OtherCode,
+    PartTried,
+    PartUndecided,
+    Planned,
+    StageBlamed,
+    TogetherBlamed,
+)
+from tracing.analyze.bisect_case.case_search import CaseSearch
+from tracing.analyze.bisect_case.evaluation import CompileStep, Evaluation, Variation, WrittenKernel
+from tracing.analyze.bisect_case.stages import (
+    AOT,
+    CPP,
+    DECOMPOSED,
+    EAGER,
+    FUSION,
+    GRAPHS,
+    INDUCTOR,
+    INLINING,
+    JOINED,
+    LOWERINGS,
+    POST_GRAD,
+    POST_GRAD_GRAPH,
+    REUSE,
+    SETTINGS,
+    STAGES,
+)
+from tracing.analyze.bisect_case.symptom import Symptom, Wrong
+from tracing.errors import Problem
+
+RIGHT = Symptom("right", "it agrees")
+WRONG = Symptom("differs", "output is off", (Wrong("output", "value"),))
+OTHER = Symptom("differs", "a gradient is off", (Wrong("grad of x", "value"),))
+ORDER = [one.name for one in STAGES]
+Made: TypeAlias = Callable[[str, str], bool]  # whether a step of a part was made
+
+
+@dataclass
+class Compiler:
+    """Steps by part, and a fault: what is wrong with a build, given its stage and the steps that it made."""
+
+    fault: Callable[[str, Made], Symptom]
+    parts: Mapping[str, Sequence[str]] = field(
+        default_factory=lambda: {
+            GRAPHS: ("graph 0 forward",),
+            POST_GRAD: ("tidy", "reorder", "replace", "sort"),
+            REUSE: ("buf1", "buf2"),
+            SETTINGS: tuple(f"setting{n}" for n in range(20)),
+            FUSION: ("op0 + op1", "op2 + op3", "op0,op1 + op4"),
+            LOWERINGS: ("add", "mul", "sin", "sin_1", "exp", "sum"),
+        }
+    )
+    calls: int = 0
+
+    def __call__(self, variation: Variation, number: int) -> Evaluation:
+        self.calls += 1
+        made = {part: self._made(variation, part, labels) for part, labels in self.parts.items()}
+        steps = {
+            part: tuple(CompileStep(one, one.split("_")[0], nodes=(one,)) for one in labels)
+            for part, labels in self.parts.items()
+        }
+        symptom = self.fault(variation.stage, lambda part, label: label in made[part])
+        kernels = (
+            WrittenKernel("triton_0", "", ("add", "mul")),
+            WrittenKernel("triton_1", "", ("sin", "exp")),
+        )
+        return Evaluation(symptom, 1.0, steps, kernels)
+
+    @staticmethod
+    def _made(variation: Variation, part: str, labels: Sequence[str]) -> list[str]:
+        first = labels[: variation.first.get(part, len(labels))]
+        only = variation.only.get(part, labels)
+        return [one for one in first if one in only and one not in variation.without.get(part, ())]
+
+
+def wrong_if(stage: str, made: Callable[[Made], bool]) -> Callable[[str, Made], Symptom]:
+    return lambda at, did: WRONG if ORDER.index(at) >= ORDER.index(stage) and made(did) else RIGHT
+
+
+def searched(compiler: Callable[[Variation, int], Evaluation], times: int = 1) -> list[CaseEvent]:
+    return list(CaseSearch(compiler, times, lambda: None).events())
+
+
+def answer(events: list[CaseEvent]) -> CaseAnswer:
+    last = events[-1]
+    assert isinstance(last, CaseAnswer)
+    return last
+
+
+def named(events: list[CaseEvent]) -> list[tuple[str, list[str]]]:
+    return [
+        (one.part, [step.label for step in one.steps])
+        for one in answer(events).culprits
+        if isinstance(one, Culprit)
+    ]
+
+
+def test_a_case_that_is_right_ends_the_search() -> None:
+    events = searched(Compiler(lambda stage, made: RIGHT), times=3)
+
+    assert events[-1] == CaseTried(RIGHT, 0, 3, 1)
+
+
+def test_eager_that_is_off_is_said_and_nothing_is_searched() -> None:
+    off = Symptom("eager is off", "eager is off by 3")
+
+    assert searched(Compiler(lambda stage, made: off))[-1] == CaseTried(off, 0, 1, 1)
+
+
+def test_a_case_that_fails_in_eager_is_a_problem() -> None:
+    with pytest.raises(Problem, match="it fails in eager") as raised:
+        searched(Compiler(lambda stage, made: Symptom("no answer", "it fails in eager", in_eager=True)))
+
+    assert "the fault is the program's" in raised.value.remedy
+
+
+@pytest.mark.parametrize("stage", ORDER)
+def test_the_first_stage_that_is_wrong_is_blamed(stage: str) -> None:
+    events = searched(Compiler(wrong_if(stage, lambda made: True)))
+
+    blamed = next(one for one in events if isinstance(one, StageBlamed))
+    assert blamed.stage.name == stage
+    assert (blamed.after.name if blamed.after else None) == (
+        None if stage == EAGER else ORDER[ORDER.index(stage) - 1]
+    )
+    assert answer(events).culprits == []
+    assert answer(events).decided == (stage in (EAGER, AOT))
+
+
+@pytest.mark.parametrize(
+    ("stage", "part", "label"),
+    [
+        (stage.name, part, label)
+        for stage in STAGES
+        for part in stage.parts
+        for label in Compiler(wrong_if(EAGER, bool)).parts.get(part, ())
+    ],
+)
+def test_the_step_that_makes_it_wrong_is_named(stage: str, part: str, label: str) -> None:
+    events = searched(Compiler(wrong_if(stage, lambda made: made(part, label))))
+
+    assert named(events) == [(part, [label])]
+
+
+def test_the_kernel_that_computes_the_accused_node_is_named() -> None:
+    events = searched(Compiler(wrong_if(INDUCTOR, lambda made: made(LOWERINGS, "exp"))))
+
+    assert [one.name for one in answer(events).kernels] == ["triton_1"]
+
+
+@pytest.mark.parametrize("symptom", [RIGHT, WRONG])
+def test_the_other_code_generator_tells_a_lowering_from_the_code_that_is_written(symptom: Symptom) -> None:
+    def fault(stage: str, made: Made) -> Symptom:
+        return symptom if stage == CPP else WRONG if stage == INDUCTOR and made(LOWERINGS, "exp") else RIGHT
+
+    events = list(CaseSearch(Compiler(fault), 1, lambda: None, cpp=True).events())
+
+    (other,) = [one for one in events if isinstance(one, OtherCode)]
+    assert other.judgement.verdict == ("good" if symptom is RIGHT else "bad")
+
+
+def test_every_node_of_one_operator_is_named_if_each_makes_it_wrong() -> None:
+    fault = wrong_if(INDUCTOR, lambda made: made(LOWERINGS, "sin") or made(LOWERINGS, "sin_1"))
+    events = searched(Compiler(fault))
+
+    assert named(events) == [(LOWERINGS, ["sin", "sin_1"])]
+
+
+def test_several_steps_that_each_make_it_wrong_are_named_together() -> None:
+    fault = wrong_if(INDUCTOR, lambda made: made(LOWERINGS, "add") or made(LOWERINGS, "sum"))
+    events = searched(Compiler(fault))
+
+    culprit = answer(events).culprits[0]
+    assert isinstance(culprit, Culprit)
+    assert culprit.several
+    assert [step.label for step in culprit.steps] == ["add", "sum"]
+
+
+def test_a_step_that_is_wrong_only_with_an_earlier_one_names_that_one() -> None:
+    fault = wrong_if(POST_GRAD_GRAPH, lambda made: made(POST_GRAD, "tidy") and made(POST_GRAD, "replace"))
+    culprit = answer(searched(Compiler(fault))).culprits[0]
+
+    assert isinstance(culprit, Culprit)
+    assert [step.label for step in culprit.steps] == ["replace"]
+    assert culprit.enough.verdict == "good"
+    assert [step.label for step in culprit.needed] == ["tidy"]
+
+
+@pytest.mark.parametrize("guilty", [{0, 7, 39}, {3, 4}, {1, 2, 3, 4, 30}])
+def test_all_steps_that_have_to_come_together_are_named(guilty: set[int]) -> None:
+    passes = tuple(f"pass{n}" for n in range(40))
+    fault = wrong_if(POST_GRAD_GRAPH, lambda made: all(made(POST_GRAD, passes[n]) for n in guilty))
+    compiler = Compiler(fault, {POST_GRAD: passes})
+    culprit = answer(searched(compiler)).culprits[0]
+
+    assert isinstance(culprit, Culprit)
+    named_steps = [step.label for step in (*culprit.needed, *culprit.steps)]
+    assert named_steps == [passes[n] for n in sorted(guilty)]
+    assert compiler.calls < 60
+
+
+def test_parts_that_only_together_make_it_right_are_named_together() -> None:
+    fault = wrong_if(INDUCTOR, lambda made: made(REUSE, "buf1") or made(FUSION, "op2 + op3"))
+    compiler = Compiler(fault)
+    compiler.parts = {part: steps for part, steps in compiler.parts.items() if part != LOWERINGS}
+    events = searched(compiler)
+
+    together = answer(events).culprits[0]
+    assert isinstance(together, TogetherBlamed)
+    assert set(together.parts) == {REUSE, FUSION}
+
+
+def test_the_graph_that_is_wrong_is_named_and_the_rest_of_the_search_is_about_it() -> None:
+    compiler = Compiler(
+        wrong_if(INDUCTOR, lambda made: made(GRAPHS, "graph 1 forward") and made(LOWERINGS, "mul"))
+    )
+    compiler.parts = {**compiler.parts, GRAPHS: ("graph 0 forward", "graph 1 forward", "graph 1 backward")}
+
+    assert named(searched(compiler)) == [(GRAPHS, ["graph 1 forward"]), (LOWERINGS, ["mul"])]
+
+
+def test_a_part_that_is_not_to_blame_costs_one_build() -> None:
+    compiler = Compiler(wrong_if(INDUCTOR, lambda made: made(LOWERINGS, "exp")))
+    events = searched(compiler)
+
+    tried = [(one.part, one.judgement.verdict) for one in events if isinstance(one, PartTried)]
+    assert tried == [(REUSE, "bad"), (SETTINGS, "bad"), (FUSION, "bad"), (LOWERINGS, "good")]
+    planned = next(one for one in events if isinstance(one, Planned))
+    assert planned.builds >= len([one for one in events if isinstance(one, PartTried)]) + 6
+
+
+def test_a_build_that_goes_wrong_in_another_manner_is_not_called_bad() -> None:
+    def fault(stage: str, made: Made) -> Symptom:
+        if stage != INDUCTOR:
+            return RIGHT
+        return WRONG if made(LOWERINGS, "exp") and made(REUSE, "buf2") else OTHER
+
+    events = searched(Compiler(fault))
+
+    first = next(one for one in events if isinstance(one, PartTried))
+    assert first.judgement.verdict == "skip"
+    assert not named(events)
+
+
+def test_where_a_part_cannot_be_left_out_its_steps_are_left_out_one_by_one() -> None:
+    def fault(stage: str, made: Made) -> Symptom:
+        if stage != INDUCTOR:
+            return RIGHT
+        if not made(LOWERINGS, "mul"):
+            return OTHER
+        return WRONG if made(LOWERINGS, "exp") else RIGHT
+
+    assert named(searched(Compiler(fault))) == [(LOWERINGS, ["exp"])]
+
+
+def test_a_border_between_builds_that_cannot_be_judged_is_reported_as_a_range() -> None:
+    def fault(stage: str, made: Made) -> Symptom:
+        if stage != INDUCTOR:
+            return RIGHT
+        if not made(LOWERINGS, "mul"):
+            return RIGHT
+        return WRONG if made(LOWERINGS, "sum") else OTHER
+
+    culprit = answer(searched(Compiler(fault))).culprits[0]
+
+    assert isinstance(culprit, PartUndecided)
+    assert not answer(searched(Compiler(fault))).decided
+    assert [step.label for step in culprit.among] == ["mul", "sin", "sin_1", "exp", "sum"]
+
+
+def test_the_same_error_with_other_numbers_in_it_is_the_same() -> None:
+    def fault(stage: str, made: Made) -> Symptom:
+        text = f"KeyError: node {sum(made(LOWERINGS, one) for one in ('add', 'mul', 'exp'))} at 0x7f12"
+        wrong = stage == INDUCTOR and made(LOWERINGS, "exp")
+        return Symptom("raises", text, error="KeyError") if wrong else RIGHT
+
+    assert named(searched(Compiler(fault))) == [(LOWERINGS, ["exp"])]
+
+
+def test_a_flaky_case_is_asked_so_often_that_its_step_is_named() -> None:
+    chance = random.Random(1)
+
+    def fault(stage: str, made: Made) -> Symptom:
+        wrong = stage == INDUCTOR and made(FUSION, "op2 + op3") and chance.random() < 0.4
+        return WRONG if wrong else RIGHT
+
+    events = searched(Compiler(fault), times=10)
+
+    tried = next(one for one in events if isinstance(one, CaseTried))
+    assert 0 < tried.bad < 10
+    assert tried.repeats > 5
+    assert named(events) == [(FUSION, ["op2 + op3"])]
+
+
+def test_a_stage_between_that_cannot_be_judged_is_said() -> None:
+    def fault(stage: str, made: Made) -> Symptom:
+        if stage == POST_GRAD_GRAPH:
+            return OTHER
+        return WRONG if stage == INDUCTOR else RIGHT
+
+    blamed = next(one for one in searched(Compiler(fault)) if isinstance(one, StageBlamed))
+
+    assert (blamed.stage.name, blamed.after and blamed.after.name) == (INDUCTOR, JOINED)
+    assert [one.name for one in blamed.unknown] == [POST_GRAD_GRAPH]
+
+
+def test_the_parts_of_a_stage_that_cannot_be_judged_are_searched_in_the_next_one() -> None:
+    def fault(stage: str, made: Made) -> Symptom:
+        if stage == POST_GRAD_GRAPH:
+            return OTHER
+        return WRONG if stage == INDUCTOR and made(POST_GRAD, "replace") else RIGHT
+
+    assert named(searched(Compiler(fault))) == [(POST_GRAD, ["replace"])]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_of_random_faults_only_guilty_steps_are_accused(seed: int) -> None:
+    chance = random.Random(seed)
+    stage = chance.choice([AOT, DECOMPOSED, JOINED, POST_GRAD_GRAPH, INDUCTOR])
+    parts = {
+        part: tuple(f"{part}.{n}" for n in range(chance.randint(1, 40)))
+        for part in {*STAGES[ORDER.index(stage)].parts, INLINING}
+    }
+    part = chance.choice([one for one in STAGES[ORDER.index(stage)].parts])
+    guilty = set(chance.sample(parts[part], min(len(parts[part]), chance.randint(1, 3))))
+    compiler = Compiler(wrong_if(stage, lambda made: any(made(part, one) for one in guilty)), parts)
+
+    first = named(searched(compiler))[0]
+
+    assert (first[0], set(first[1])) == (part, guilty)

@@ -1,0 +1,72 @@
+"""Programs that fail while they are compiled, or in generated code, by name."""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+from torch._inductor.lowering import register_lowering
+
+from tracing import Workload
+
+if not hasattr(torch.ops.failures, "turned"):  # a process may load this file repeatedly
+
+    @torch.library.custom_op("failures::turned", mutates_args=())
+    def turned(x: torch.Tensor) -> torch.Tensor:
+        return x.t().clone(memory_format=torch.contiguous_format).t()
+
+    @turned.register_fake
+    def _(x: torch.Tensor) -> torch.Tensor:
+        return torch.empty_like(x)
+
+    @torch.library.custom_op("failures::odd", mutates_args=())
+    def odd(x: torch.Tensor) -> torch.Tensor:
+        return x + 1
+
+    @odd.register_fake
+    def _(x: torch.Tensor) -> torch.Tensor:
+        return torch.empty_like(x)
+
+    @register_lowering(torch.ops.failures.odd.default)
+    def _(x: object) -> None:
+        raise NotImplementedError("odd numbers are not lowered\nby this test")
+
+
+@triton.jit
+def squared(
+    value,
+):
+    return value * exponent  # noqa: F821
+
+
+@triton.jit
+def undefined(x, out, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    tl.store(out + at, squared(tl.load(x + at)))
+
+
+@triton.jit
+def nonsense(x, out, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    value = tl.inline_asm_elementwise(
+        "nonsense.f32 $0, $1;", "=f,f", [tl.load(x + at)], dtype=tl.float32, is_pure=True, pack=1
+    )
+    tl.store(out + at, value)
+
+
+def launched(kernel: object, x: torch.Tensor) -> torch.Tensor:
+    out = torch.empty_like(x)
+    kernel[(1,)](x, out, BLOCK=16)  # type: ignore[index]
+    return out
+
+
+PROGRAMS = {
+    "frontend": lambda x: launched(undefined, x),
+    "ptxas": lambda x: launched(nonsense, x),
+    "lowering": lambda x: torch.relu(torch.ops.failures.odd(x.sin()) * 2),
+    "generated": lambda x: torch.relu(torch.ops.failures.turned(x + 1) * 2),
+}
+
+
+def build(device: str, name: str = "frontend") -> Workload:
+    return Workload(PROGRAMS[name], (torch.rand(4, 4, device=device),))

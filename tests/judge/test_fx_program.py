@@ -1,0 +1,121 @@
+"""Parts of a recorded graph are executed from given values, with operators in place and views."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+import torch
+from torch.fx.experimental.proxy_tensor import make_fx
+
+from tracing.judge.fx_program import FxProgram, FxValue
+from tracing.judge.operators import NoReference
+from tracing.record.graph_nodes import graph_json
+from tracing.store.graph_file import FxGraph
+
+X = torch.arange(12.0).reshape(3, 4)
+
+
+def program(function: Any, *arguments: Any) -> FxProgram:
+    module = make_fx(function)(*arguments)
+    return FxProgram(msgspec.json.decode(msgspec.json.encode(graph_json(module)), type=FxGraph))
+
+
+def computed(fx: FxProgram, value: FxValue, given: dict[FxValue, Any]) -> torch.Tensor:
+    return fx.run(fx.plan([value], given), given)[value]
+
+
+def test_a_graph_that_was_written_down_computes_what_its_function_does() -> None:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        y = torch.full((4,), float("inf"), dtype=torch.float64) * x.double()[:, 1:2]
+        return torch.where(y > 0, x.sum(-1, keepdim=True).to(torch.bfloat16), 0.5)
+
+    fx = program(function, X)
+    output = fx.value(fx.outputs[0]["node"])
+
+    assert torch.equal(computed(fx, output, {FxValue("x_1", 0): X}), function(X))
+
+
+def test_only_what_a_value_needs_is_executed() -> None:
+    fx = program(lambda x: (x.sin().cos(), x.exp()), X)
+    plan = fx.plan([fx.value("cos")], {fx.value("sin"): X})
+
+    assert plan.nodes == ("cos",)
+
+
+def test_a_value_that_needs_an_input_which_was_not_kept_has_no_reference() -> None:
+    fx = program(lambda x, y: x + y, X, X)
+
+    with pytest.raises(NoReference, match="y_1"):
+        fx.plan([fx.value("add")], {FxValue("x_1", 0): X})
+
+
+def written_to(x: torch.Tensor) -> torch.Tensor:
+    y = x + 1
+    before = y * 1
+    y[0].mul_(3)
+    return before + y
+
+
+def test_a_read_before_an_operator_in_place_sees_other_values_than_a_read_after_it() -> None:
+    fx = program(written_to, X)
+    given = {FxValue("x_1", 0): X}
+
+    assert torch.equal(computed(fx, fx.value("mul"), given), X + 1)
+    assert torch.equal(computed(fx, fx.value("add_1"), given), written_to(X))
+    assert fx.writers == {"add": ["mul_"]}
+
+
+def test_a_write_that_the_given_content_has_already_is_not_repeated() -> None:
+    fx = program(written_to, X)
+    after = X + 1
+    after[0] *= 3
+
+    plan = fx.plan([FxValue("add", 1), FxValue("select", 1)], {FxValue("add", 1): after})
+
+    assert "mul_" not in plan.nodes
+    assert torch.equal(fx.run(plan, {FxValue("add", 1): after})[FxValue("add", 1)], after)
+
+
+def test_a_content_from_before_a_write_is_written_to() -> None:
+    fx = program(written_to, X)
+    expected = X + 1
+    expected[0] *= 3
+
+    assert torch.equal(computed(fx, FxValue("add", 1), {FxValue("add", 0): X + 1}), expected)
+
+
+def test_a_content_from_after_a_write_does_not_stand_for_what_was_there_before() -> None:
+    fx = program(written_to, X)
+
+    with pytest.raises(NoReference, match="overwritten"):
+        fx.plan([fx.value("mul")], {FxValue("add", 1): X})
+
+
+def test_what_is_given_is_not_changed() -> None:
+    fx = program(written_to, X)
+    content = X.clone()
+    computed(fx, FxValue("add", 1), {FxValue("add", 0): content})
+
+    assert torch.equal(content, X)
+
+
+def test_random_numbers_and_uninitialised_memory_are_known_as_such() -> None:
+    fx = program(lambda x: (torch.rand_like(x) + x, torch.empty_like(x) * 0), X)
+    given = {FxValue("x_1", 0): X}
+
+    assert fx.plan([fx.value("add")], given).draws
+    assert fx.plan([fx.value("mul")], given).uninitialised
+
+
+def test_a_custom_operator_that_this_process_lacks_has_no_reference() -> None:
+    fx = program(lambda x: x.sin(), X)
+    nodes = [
+        msgspec.structs.replace(one, target="mine::sin.default") if one.name == "sin" else one
+        for one in fx.graph.nodes
+    ]
+    unknown = FxProgram(FxGraph(nodes))
+
+    with pytest.raises(NoReference, match="mine::sin"):
+        unknown.plan([unknown.value("sin")], {FxValue("x_1", 0): X})

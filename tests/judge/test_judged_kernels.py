@@ -1,0 +1,171 @@
+"""Every kernel has a referee: no right kernel is accused, and a planted fault is, with its elements."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+import triton
+import triton.language as tl
+from judged_programs import PROGRAMS, reinplaced, values
+from planted_kernels import Program, edits, first_change, judgement, launches, recorded, virtual_gpu
+
+from tracing import store
+from tracing.analyze.judge.judgement import Overwritten, RunJudgement
+from tracing.model import CompiledGraph, TracedGraph
+from tracing.program.device import Device
+from tracing.store.graph_file import read_graph, read_schedule
+
+QUICK = ("mutate", "cat", "views", "adam")
+
+
+@pytest.fixture(scope="module")
+def device() -> Iterator[Device]:
+    with virtual_gpu() as device:
+        yield device
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("runs")
+
+
+def verdicts(said: RunJudgement) -> list[str]:
+    return [one.verdict for one in said.launches]
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_every_launch_of_a_right_program_is_right(name: str, device: Device, runs: Path) -> None:
+    said = judgement(recorded(PROGRAMS[name], runs, device))
+
+    assert {*verdicts(said)} == {"right"}
+    assert (said.findings, said.status) == ((), 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("cat", "constant"),
+        ("cat", "operator"),
+        ("softer", "index"),
+        ("softer", "mask"),
+        ("softer", "operator"),
+    ],
+)
+def test_a_planted_fault_is_accused_of_its_launch(name: str, kind: str, device: Device, runs: Path) -> None:
+    softer = Program(
+        lambda x, y: ((x * 1.7 + y).softmax(-1), x.t() @ y), lambda: (values(9, 40), values(9, 40, g=1))
+    )
+    program = PROGRAMS.get(name, softer)
+    planted: list[str] = []
+
+    def plant(kernel: str, source: str) -> str:
+        faulty = dict(edits(source, random.Random(0))).get(kind)
+        if faulty is None or planted:
+            return source
+        planted.append(kernel)
+        return faulty
+
+    right = recorded(program, runs, device)
+    wrong = recorded(program, runs, device, plant)
+    change = first_change(right, wrong)
+    said = judgement(wrong)
+
+    assert planted and change is not None
+    assert said.accused is not None
+    assert (said.accused.launch, said.accused.kernel, said.accused.others) == (change[0], planted[0], ())
+    assert said.accused.wrong[0].count > 0
+    assert said.status == 1
+
+
+def chained(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return ((x.sin() @ y).cos() @ y).exp()
+
+
+def test_launches_after_the_one_that_is_off_have_wrong_inputs(device: Device, runs: Path) -> None:
+    def plant(kernel: str, source: str) -> str:
+        return source.replace("tl_math.cos", "tl_math.sin")
+
+    run = recorded(Program(chained, lambda: (values(8, 8), values(8, 8, g=1))), runs, device, plant)
+    said = judgement(run)
+
+    assert verdicts(said) == ["right", "off", "inputs wrong"]
+    assert said.accused is not None and said.accused.nodes == ("cos",)
+    assert said.accused.lines[0].function == "chained" and "cos" in said.accused.lines[0].code
+    worst = said.accused.wrong[0]
+    held = next(one for one in launches(run) if one.index == 1)
+    assert worst.name in [arg.name for arg in held.args] and len(worst.index) == 2
+
+
+def test_a_result_that_a_later_launch_overwrites_is_found(device: Device, runs: Path) -> None:
+    run = recorded(Program(reinplaced, lambda: (values(4, 6), values(4, 6, g=1))), runs, device)
+    graph = next(iter(run.records(CompiledGraph)))
+    if "copy__default" not in run.text(graph.post_grad_text):
+        pytest.skip("this torch does not reinplace into an input that is overwritten: pytorch#198094")
+
+    said = judgement(run)
+
+    assert {*verdicts(said)} == {"right"}
+    assert [type(one) for one in said.findings] == [Overwritten]
+    assert isinstance(one := said.findings[0], Overwritten)
+    assert (one.reader, one.node, one.by) == ("output 0", "slice_scatter", said.launches[-1].launch)
+    assert one.cause == "Inductor's graph passes"
+
+
+def test_what_a_kernel_draws_has_no_reference(device: Device, runs: Path) -> None:
+    said = judgement(
+        recorded(Program(lambda x: torch.rand_like(x) * x, lambda: (values(9, 9),)), runs, device)
+    )
+
+    assert verdicts(said) == ["no reference"] and "random" in said.launches[0].why
+    assert said.status == 2
+
+
+@triton.jit
+def twice(x, y, n, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + i, tl.load(x + i, i < n) * 2, i < n)
+
+
+def with_an_own_kernel(x: torch.Tensor) -> torch.Tensor:
+    z = x.sin()
+    y = torch.empty_like(z)
+    twice[(1,)](z, y, z.numel(), 128)
+    return y.cos()
+
+
+def test_kernels_around_one_of_the_program_are_judged(device: Device, runs: Path) -> None:
+    said = judgement(recorded(Program(with_an_own_kernel, lambda: (values(100),)), runs, device))
+
+    assert [(one.kernel, one.verdict) for one in said.launches if one.kernel == "twice"] == [
+        ("twice", "no reference")
+    ]
+    assert verdicts(said).count("right") == 2 and said.status == 0
+
+
+def test_graphs_their_code_and_their_lines_are_recorded(device: Device, runs: Path) -> None:
+    run = recorded(PROGRAMS["mutate"], runs, device)
+    traced, compiled = next(iter(run.records(TracedGraph))), next(iter(run.records(CompiledGraph)))
+
+    assert "add_" in run.text(traced.text) and traced.compile_id == compiled.compile_id
+    assert "aten.copy_" in run.text(compiled.text)
+    nodes = {node.name: node for node in read_graph(run, compiled.post_grad).nodes}
+    assert nodes["add"].target == "aten::add.Tensor" and nodes["add"].value["shape"] == [8, 8]
+    lines = read_graph(run, compiled.post_grad).lines
+    assert any(line.function == "mutate" for trace in lines for line in trace)
+    schedule = read_schedule(run, compiled)
+    calls = [call.kernel for step in schedule.steps for call in step.calls]
+    assert calls == [one.kernel_name for one in launches(run)]
+    assert all(f"{kernel}.run(" in run.text(compiled.code) for kernel in calls)
+
+
+def test_a_graph_from_inductors_cache_carries_what_is_known_of_it(device: Device, runs: Path) -> None:
+    first, second = (recorded(PROGRAMS["int"], runs, device) for _ in range(2))
+
+    def graphs(run: store.Run) -> list[CompiledGraph]:
+        return list(run.records(CompiledGraph))
+
+    assert graphs(first) == graphs(second) != []

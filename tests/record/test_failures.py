@@ -1,0 +1,133 @@
+"""What failed in a compile is named in one line, with the Python line; its source is kept."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from commands import DATA
+from recorded_runs import recorded
+from torch._inductor.compile_worker.subproc_pool import SubprocException
+from torch._inductor.exc import CppCompileError
+from triton.runtime.errors import OutOfResources
+
+from tracing import store
+from tracing.compiler.failed_pass import located
+from tracing.model import Failure, Outcome
+from tracing.record.failures.diagnosis import Diagnosis, sentence
+from tracing.report.failure import failure_text
+from tracing.report.run_json import run_json
+
+CASE = DATA / "failures.py"
+
+
+def line_of(code: str) -> int:
+    return next(n for n, line in enumerate(CASE.read_text().splitlines(), 1) if code in line)
+
+
+def failed(name: str, runs: Path) -> tuple[store.Run, Failure, str]:
+    """A run that failed, what failed, and how its outcome describes that."""
+    run = recorded(f"{CASE}:name={name}", runs)
+    (failure,), (outcome,) = run.records(Failure), run.records(Outcome)
+    assert outcome.status == "failed"
+    return run, failure, outcome.detail
+
+
+def diagnosed(error: Exception, folder: Path) -> Failure | None:
+    diagnosis = Diagnosis(folder / "case.py", store.RunWriter(folder))
+    (folder / "blobs").mkdir()
+    with pytest.raises(type(error)), diagnosis:
+        raise error
+    return diagnosis.failure
+
+
+def test_a_helper_that_the_frontend_refuses_is_named_with_its_line(tmp_path: Path) -> None:
+    run, failure, detail = failed("frontend", tmp_path)
+
+    assert (failure.kind, failure.name, failure.line) == ("frontend", "undefined", 4)
+    where = f"failures.py:{line_of('value * exponent')}: return value * exponent"
+    assert detail.startswith("kernel undefined does not compile: NameError('exponent is not defined')")
+    assert where in detail and "\n" not in detail
+    assert ">     4      return value * exponent" in "\n".join(map(str, failure_text(failure, run.text)))
+
+
+def test_a_kernel_that_ptxas_refuses_is_named_with_what_ptxas_says(tmp_path: Path) -> None:
+    _, failure, detail = failed("ptxas", tmp_path)
+
+    assert (failure.kind, failure.step) == ("stage", "ptxas")
+    assert "kernel nonsense: ptxas failed: Not a name of any known instruction: 'nonsense'" in detail
+    assert "failures.py:" in detail
+
+
+def test_an_operator_that_inductor_cannot_lower_is_named_with_node_and_line(tmp_path: Path) -> None:
+    run, failure, detail = failed("lowering", tmp_path)
+
+    assert (failure.kind, failure.name) == ("lowering", "failures.odd.default")
+    assert "NotImplementedError: odd numbers are not lowered" in detail
+    assert f"failures.py:{line_of('torch.ops.failures.odd(x.sin())')}" in detail
+    (outcome,) = run.records(Outcome)
+    assert "by this test" in outcome.message
+    assert json.loads(json.dumps(run_json(run, [])))["failures"][0]["step"] == failure.step
+
+
+def test_generated_code_that_raises_is_kept_and_named_with_the_line_that_it_was_made_from(
+    tmp_path: Path,
+) -> None:
+    run, failure, detail = failed("generated", tmp_path)
+
+    assert (failure.kind, failure.name) == ("generated code", "assert_size_stride")
+    assert "turned" in failure.nodes
+    assert f"failures.py:{line_of('failures.turned(x + 1)')}" in detail
+    assert failure.code in run.text(failure.source).splitlines()[failure.line - 1]
+
+
+def test_an_error_of_a_worker_process_keeps_kernel_and_message(tmp_path: Path) -> None:
+    text = (
+        "Traceback (most recent call last):\n  File ...\ntriton.compiler.errors.CompilationError: at 3:8:\n"
+        "def triton_poi_0(x):\n    at = tl.arange(0, 4)\n    y = zuf0\n        ^\n"
+        "NameError('zuf0 is not defined')"
+    )
+
+    failure = diagnosed(SubprocException(text, "triton_poi_0"), tmp_path)
+
+    assert failure is not None and (failure.kind, failure.name, failure.code) == (
+        "worker", "triton_poi_0", "y = zuf0",
+    )  # fmt: skip
+    assert failure.reason == "NameError('zuf0 is not defined')"
+
+
+def test_generated_cpp_that_does_not_compile_is_kept_with_the_compilers_error(tmp_path: Path) -> None:
+    source = tmp_path / "generated.cpp"
+    source.write_text('#include <x>\nextern "C" void cpp_fused_add_0(float* x)\n{ x = wrong; }\n')
+    output = f"{source}:3:7: error: 'wrong' was not declared\n"
+
+    failure = diagnosed(CppCompileError(["g++", str(source)], output), tmp_path)
+
+    assert failure is not None and (failure.code, failure.line) == ("{ x = wrong; }", 3)
+    assert sentence(failure).startswith(
+        "generated C++ of cpp_fused_add_0 does not compile: 'wrong' was not declared ("
+    )
+
+
+def test_a_kernel_that_needs_too_much_of_the_gpu_says_how_much(tmp_path: Path) -> None:
+    failure = diagnosed(OutOfResources(262144, 232448, "shared memory"), tmp_path)
+
+    assert failure is not None and failure.kind == "launch"
+    assert "Required: 262144, Hardware limit: 232448" in sentence(failure)
+
+
+def test_an_error_of_the_case_itself_is_no_failure_of_the_compiler(tmp_path: Path) -> None:
+    assert diagnosed(ValueError("mine"), tmp_path) is None
+
+
+@pytest.mark.parametrize(
+    ("said", "reason", "line"),
+    [
+        ('loc("a/x.py":3:4): error: no layout', "no layout", "x.py:3"),
+        ("/tmp/x.py:3:4: error: no layout", "no layout", "x.py:3"),
+        ("Assertion `layout' failed.", "Assertion `layout' failed.", ""),
+    ],
+)
+def test_a_diagnostic_is_parted_from_its_location(said: str, reason: str, line: str) -> None:
+    assert located(said) == (reason, line)

@@ -1,0 +1,25 @@
+"""Two wrong programs of upstream threads; the others are in tests/soak."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from commands import DATA
+from recorded_runs import recorded
+
+from tracing.model import Outcome
+
+
+@pytest.mark.parametrize(
+    ("case", "says"),
+    [
+        ("pytorch_198131.py", "input 0 afterwards: compiled is off"),
+        ("pytorch_198081.py", "torch.int64 != torch.uint8"),
+    ],
+)
+def test_a_wrong_program_is_seen_to_be_wrong(case: str, says: str, tmp_path: Path) -> None:
+    (outcome,) = recorded(DATA / "upstream" / case, tmp_path).records(Outcome)
+
+    assert outcome.status == "differs"
+    assert says in outcome.detail

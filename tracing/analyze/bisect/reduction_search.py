@@ -1,0 +1,64 @@
+"""Which of many edits of IR can be made, while something holds of it.
+
+Edits are of two kinds: items that are independent of each other, of which as few as possible are kept, and
+edits that are tried one after the other.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
+from typing import TypeAlias, TypeVar
+
+from tracing.analyze.bisect.delta_debugging import minimal
+from tracing.mlir.generic import Module, parsed, printed
+from tracing.mlir.names import make_unique
+
+T = TypeVar("T", bound=Hashable)
+Holds: TypeAlias = Callable[[str], bool]
+Edit: TypeAlias = Callable[[Module], bool]  # whether there was anything to change
+
+
+def fewest(
+    text: str,
+    holds: Holds,
+    items: Callable[[Module], Sequence[T]],
+    take: Callable[[Module, Collection[T]], None],
+) -> str:
+    """The text with as few of its items as delta debugging leaves.
+
+    items -- what may be taken out of a module
+    take  -- takes some of them out of it
+    """
+    module = _Copies(text)
+    everything = items(module.copy())
+
+    def without(kept: Collection[T]) -> str:
+        rest = module.copy()
+        take(rest, set(everything) - set(kept))
+        return printed(rest)
+
+    if not everything or holds(without([])):
+        return without([])
+    return without(minimal(everything, lambda kept: holds(without(kept))))
+
+
+def tried(text: str, holds: Holds, attempts: Iterator[Edit]) -> str:
+    """The text after those attempts that keep it true, each made on what the ones before it left."""
+    module = _Copies(text)
+    for edit in attempts:
+        rest = module.copy()
+        if edit(rest) and holds(smaller := printed(rest)):
+            text, module = smaller, _Copies(smaller)
+    return text
+
+
+class _Copies:
+    # of one module: to read its text each time would take long
+
+    def __init__(self, text: str) -> None:
+        self._module = parsed(text)
+        make_unique(self._module)
+
+    def copy(self) -> Module:
+        return copy.deepcopy(self._module)

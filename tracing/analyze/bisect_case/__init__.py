@@ -1,0 +1,1 @@
+"""Where torch.compile makes a case wrong: stage, graph, pass, lowering, fusion, kernel."""

@@ -1,0 +1,137 @@
+"""What the search of a case reports while it goes on; `tracing bisect CASE` prints these events."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from tracing.analyze.bisect.search import Judgement
+from tracing.analyze.bisect_case.evaluation import CompileStep, WrittenKernel
+from tracing.analyze.bisect_case.stages import AOT, EAGER, GRAPHS, CompileStage
+from tracing.analyze.bisect_case.symptom import Symptom
+
+
+@dataclass(frozen=True, slots=True)
+class Trying:
+    """A build begins that takes a while."""
+
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class CaseTried:
+    """The whole compiler was asked so often; `bad` of them show the symptom, or else none does."""
+
+    symptom: Symptom
+    bad: int
+    of: int
+    repeats: int  # evaluations of each build from now on
+
+
+@dataclass(frozen=True, slots=True)
+class StageTried:
+    """The graph of a stage was executed."""
+
+    stage: CompileStage
+    judgement: Judgement
+
+
+@dataclass(frozen=True, slots=True)
+class StageBlamed:
+    """The first stage that is wrong."""
+
+    stage: CompileStage
+    after: CompileStage | None  # the one before it, which is right; None: there is none
+    unknown: tuple[CompileStage, ...]  # stages between the two that cannot be judged
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """What the rest of the search will take at most, if no part has several culprits."""
+
+    builds: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class PartTried:
+    """A build without all steps of a part."""
+
+    part: str
+    count: int  # steps
+    judgement: Judgement
+
+
+@dataclass(frozen=True, slots=True)
+class Culprit:
+    """The steps of a part without which the case is right."""
+
+    part: str
+    steps: tuple[CompileStep, ...]
+    of: int  # steps of the part
+    good: Judgement  # without these steps, everything else made
+    enough: Judgement  # without all other steps of the part: bad if these are enough
+    needed: tuple[CompileStep, ...] = ()  # with which they are enough
+
+    @property
+    def several(self) -> bool:
+        """True if steps of more than one kind have to be left out."""
+        return len({one.kind for one in self.steps}) > 1
+
+
+@dataclass(frozen=True, slots=True)
+class PartUndecided:
+    """A part without which the case is right, and no step of it could be named."""
+
+    part: str
+    among: tuple[CompileStep, ...]
+    because: str
+
+
+@dataclass(frozen=True, slots=True)
+class TogetherBlamed:
+    """No part is to blame without others: these have to be left out together."""
+
+    parts: tuple[str, ...]
+    good: Judgement
+
+
+@dataclass(frozen=True, slots=True)
+class OtherCode:
+    """The same graphs with Inductor's C++ code instead of Triton's."""
+
+    judgement: Judgement
+
+
+@dataclass(frozen=True, slots=True)
+class CaseAnswer:
+    """The end of the search: whom the evidence accuses, from the outside to the inside."""
+
+    symptom: Symptom
+    stage: CompileStage
+    culprits: Sequence[Culprit | PartUndecided | TogetherBlamed]  # a graph, then a part, then what is in it
+    kernels: tuple[WrittenKernel, ...]  # that compute the accused nodes
+
+    @property
+    def decided(self) -> bool:
+        """False if the stage is accused, and which step of it is not known."""
+        if self.stage.name in (EAGER, AOT):  # which have no steps
+            return True
+        inner = [one for one in self.culprits if isinstance(one, TogetherBlamed) or one.part != GRAPHS]
+        return any(not isinstance(one, PartUndecided) or len(one.among) == 1 for one in inner)
+
+
+CaseEvent: TypeAlias = (
+    Trying
+    | CaseTried
+    | StageTried
+    | StageBlamed
+    | Planned
+    | PartTried
+    | Culprit
+    | PartUndecided
+    | TogetherBlamed
+    | OtherCode
+    | CaseAnswer
+)

@@ -1,0 +1,66 @@
+"""What is compiled and run in one evaluation of a case, and what comes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+from tracing.analyze.bisect_case.stages import INDUCTOR
+from tracing.analyze.bisect_case.symptom import Symptom
+
+
+@dataclass(frozen=True, slots=True)
+class Variation:
+    """What is compiled of a case: up to a stage, and without some steps."""
+
+    stage: str = INDUCTOR
+    first: Mapping[str, int] = field(default_factory=dict)  # by part: so many steps are made, the rest not
+    without: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # labels that are not made
+    only: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # of these parts no others are made
+
+    def up_to(self, part: str, count: int) -> Variation:
+        """The same with only the first steps of a part."""
+        return replace(self, first={**self.first, part: count})
+
+    def leaving_out(self, part: str, labels: Iterable[str]) -> Variation:
+        """The same without some steps of a part."""
+        both = (*self.without.get(part, ()), *labels)
+        return replace(self, without={**self.without, part: tuple(dict.fromkeys(both))})
+
+    def with_only(self, part: str, labels: Iterable[str]) -> Variation:
+        """The same with no other steps of a part."""
+        return replace(self, only={**self.only, part: tuple(labels)})
+
+
+@dataclass(frozen=True, slots=True)
+class CompileStep:
+    """A step of a compile that can be left out."""
+
+    label: str  # unique within its part
+    kind: str  # what steps of one kind have in common: the operator, the pass, the pattern
+    detail: str = ""
+    nodes: tuple[str, ...] = ()  # FX nodes that it is about
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenKernel:
+    """A Triton kernel that Inductor wrote."""
+
+    name: str
+    source: str
+    nodes: tuple[str, ...]  # FX nodes that it computes
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """What came of one compile and run."""
+
+    symptom: Symptom
+    seconds: float
+    steps: Mapping[str, tuple[CompileStep, ...]] = field(default_factory=dict)  # by part, in order
+    kernels: tuple[WrittenKernel, ...] = ()
+
+
+# Compiles and runs a variation; the number counts the evaluations of one variation, from 0.
+Evaluate: TypeAlias = Callable[[Variation, int], Evaluation]

@@ -1,0 +1,129 @@
+"""Which steps of one part make a case wrong: a pass, a lowering, a fusion."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from typing import TypeAlias
+
+from tracing.analyze.bisect.search import Judgement, border
+from tracing.analyze.bisect_case.case_events import CaseEvent, Culprit, PartTried, PartUndecided, Trying
+from tracing.analyze.bisect_case.evaluation import CompileStep, Variation
+from tracing.analyze.bisect_case.prober import Prober
+from tracing.analyze.bisect_case.stages import WITHOUT
+
+MOST_CULPRITS = 8  # that are looked for one after the other
+MOST_KINDS = 24  # of steps that are left out one by one
+MOST_NEEDED = 6  # that are named of those that a culprit builds on
+
+# None: the part is not to blame, or cannot be left out
+PartSearch: TypeAlias = Generator[CaseEvent, None, Culprit | PartUndecided | None]
+
+
+def search_part(prober: Prober, base: Variation, part: str) -> PartSearch:
+    """Search one part of a build that is bad.
+
+    base -- what is compiled; everything that is not searched is as there
+
+    Cost: a build for the whole part, log2(steps) and 2 more if it is to blame; more for several culprits. If
+    the build without the whole part cannot be judged, one for each kind of steps.
+    """
+    steps = prober.evaluation(base).steps.get(part, ())
+    if not steps:
+        return None
+    yield Trying(f"{part}: {WITHOUT[part]}")
+    without = prober.judge(base.up_to(part, 0))
+    yield PartTried(part, len(steps), without)
+    if without.verdict == "bad":
+        return None
+    yield Trying(f"{part}: searching {len(steps)} steps")
+    search = _culprit if without.verdict == "good" else _single
+    answer = search(prober, base, part, steps)
+    if answer is not None:
+        yield answer
+    return answer
+
+
+def _single(prober: Prober, base: Variation, part: str, steps: Sequence[CompileStep]) -> Culprit | None:
+    # where some step cannot be left out: each kind by itself
+    kinds = list(dict.fromkeys(one.kind for one in steps))
+    for kind in kinds[:MOST_KINDS]:
+        accused = [one for one in steps if one.kind == kind]
+        good = prober.judge(base.leaving_out(part, [one.label for one in accused]))
+        if good.verdict == "good":
+            return _confirmed(prober, base, part, steps, accused, good)
+    return None
+
+
+def _culprit(
+    prober: Prober, base: Variation, part: str, steps: Sequence[CompileStep]
+) -> Culprit | PartUndecided:
+    accused: list[CompileStep] = []
+    rest = base
+    while len(accused) < MOST_CULPRITS:
+        first = _first(prober, rest, part)
+        if isinstance(first, PartUndecided):
+            return first if not accused else _undecided(part, accused, "leaving them out is not enough")
+        accused.append(first)
+        good = prober.judge(base.leaving_out(part, [one.label for one in accused]))
+        if good.verdict != "good":
+            alike = [one for one in steps if one.kind == first.kind and one not in accused]
+            if alike:
+                good = prober.judge(base.leaving_out(part, [one.label for one in (*accused, *alike)]))
+                accused += alike if good.verdict == "good" else []
+        if good.verdict == "good":
+            return _confirmed(prober, base, part, steps, accused, good)
+        rest = base.leaving_out(part, [one.label for one in accused])
+        if good.verdict == "skip":
+            return _undecided(part, accused, f"the build without them cannot be judged: {good.detail}")
+    return _undecided(part, accused, "without all of them the result is wrong as well")
+
+
+def _first(prober: Prober, base: Variation, part: str) -> CompileStep | PartUndecided:
+    steps = prober.evaluation(base).steps.get(part, ())
+    last_good, first_bad = border(len(steps), lambda on: prober.judge(base.up_to(part, on)).verdict)
+    if first_bad - last_good > 1 or first_bad > len(steps):
+        return _undecided(part, steps[last_good:first_bad], "no build between the two can be judged")
+    # labels of steps may depend on those before: read them where the step is the last one that is made
+    return prober.evaluation(base.up_to(part, first_bad)).steps[part][last_good]
+
+
+def _confirmed(
+    prober: Prober,
+    base: Variation,
+    part: str,
+    steps: Sequence[CompileStep],
+    accused: Sequence[CompileStep],
+    good: Judgement,
+) -> Culprit:
+    enough = prober.judge(base.with_only(part, [one.label for one in accused]))
+    needed: Sequence[CompileStep] = ()
+    if enough.verdict == "good":
+        needed = _needed(prober, base, part, accused, [one for one in steps if one not in accused])
+    return Culprit(part, tuple(accused), len(steps), good, enough, tuple(needed))
+
+
+def _needed(
+    prober: Prober,
+    base: Variation,
+    part: str,
+    accused: Sequence[CompileStep],
+    others: Sequence[CompileStep],
+) -> Sequence[CompileStep]:
+    # the last of the fewest first ones that are enough is needed; then the same of those before it
+    needed: list[CompileStep] = []
+
+    def made(count: int) -> Judgement:
+        some = [*accused, *needed, *others[:count]]
+        return prober.judge(base.with_only(part, [one.label for one in some]))
+
+    while made(0).verdict != "bad":
+        count = border(len(others), lambda on: made(on).verdict)[1]
+        if len(needed) == MOST_NEEDED or made(count).verdict != "bad" or count == 0:
+            return ()
+        needed.insert(0, others[count - 1])
+        others = others[: count - 1]
+    return needed
+
+
+def _undecided(part: str, among: Sequence[CompileStep], because: str) -> PartUndecided:
+    return PartUndecided(part, tuple(among), because)

@@ -1,0 +1,92 @@
+"""The stages of torch.compile at which a graph can be executed by ATen, and the parts that each stage adds.
+
+If the graph of one stage gives right results and that of the next one wrong ones, a part of the next one is
+to blame. The last part is asked first: leaving out a part also hides faults of those that work on what it
+leaves, and not of those before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+EAGER, AOT, DECOMPOSED = "eager", "aot_eager", "aot_eager_decomp_partition"
+JOINED, POST_GRAD_GRAPH, INDUCTOR = "joint graph", "post-grad graph", "inductor"
+
+CPP = "inductor, C++"  # INDUCTOR with its other code generator; not a stage of the ladder
+
+GRAPHS, SETTINGS, DECOMPOSITIONS, PATTERNS = "graphs", "settings", "decompositions", "patterns"
+PRE_GRAD, JOINT, POST_GRAD = "pre-grad passes", "joint-graph passes", "post-grad passes"
+REINPLACING, REUSE, IN_PLACE = "reinplacing", "reuse of buffers", "in-place updates"
+LOOP_ORDER, MERGED_LOOPS, FUSION = "loop reordering", "merged loops", "fusion"
+INLINING, LOWERINGS = "inlining", "lowerings"
+NO_ATEN = "operators that ATen lacks"  # such as kernels of the user: no build leaves them out
+
+
+@dataclass(frozen=True, slots=True)
+class CompileStage:
+    """One rung of the ladder from eager to Inductor."""
+
+    name: str  # what can be given to the child that compiles
+    executes: str  # what is executed, for people
+    blamed: str  # whose fault it is if this is the first stage that is wrong
+    parts: Sequence[str]  # in the order in which they are asked
+
+
+STAGES: Sequence[CompileStage] = (
+    CompileStage(EAGER, "Dynamo's graphs, by ATen", "Dynamo", (SETTINGS,)),
+    CompileStage(
+        AOT, "AOTAutograd's graphs, by ATen",
+        "AOTAutograd (functionalization, aliases, the partition into forward and backward)", (SETTINGS,),
+    ),
+    CompileStage(
+        DECOMPOSED, "the same with Inductor's decompositions, by ATen",
+        "a decomposition, or the partition that Inductor asks for", (DECOMPOSITIONS, SETTINGS),
+    ),
+    CompileStage(
+        JOINED, "the same after the pre-grad and joint-graph passes, by ATen",
+        "a pass of Inductor before or on the joint graph",
+        (JOINT, PRE_GRAD, PATTERNS, DECOMPOSITIONS, SETTINGS),
+    ),
+    CompileStage(
+        POST_GRAD_GRAPH, "the same after the post-grad passes, by ATen",
+        "a post-grad pass of Inductor", (POST_GRAD, PATTERNS, SETTINGS),
+    ),
+    CompileStage(
+        INDUCTOR, "Inductor's kernels",
+        "Inductor after its graph passes: lowering, scheduling or code generation",
+        (REUSE, IN_PLACE, SETTINGS, LOOP_ORDER, MERGED_LOOPS, FUSION, INLINING, LOWERINGS),
+    ),
+)  # fmt: skip
+
+# What a step of these parts consists of, and can be searched next.
+INSIDE: Mapping[str, Sequence[str]] = {
+    JOINT: (PATTERNS,),
+    PRE_GRAD: (PATTERNS,),
+    POST_GRAD: (REINPLACING, PATTERNS),
+    SETTINGS: (FUSION, LOWERINGS),
+}
+
+# What a build without all steps of a part is, for people.
+WITHOUT: Mapping[str, str] = {
+    GRAPHS: "with every graph executed by ATen",
+    SETTINGS: "with every setting at its least",
+    DECOMPOSITIONS: "without Inductor's decompositions",
+    PATTERNS: "with no pattern replaced",
+    PRE_GRAD: "without pre-grad passes",
+    JOINT: "without joint-graph passes",
+    POST_GRAD: "without post-grad passes",
+    REINPLACING: "with no operator reinplaced",
+    REUSE: "with no buffer reused",
+    IN_PLACE: "with no output in the memory of an input",
+    LOOP_ORDER: "with no loops reordered for a fusion",
+    MERGED_LOOPS: "with no loops merged",
+    FUSION: "with nothing fused",
+    INLINING: "with every node in memory of its own",
+    LOWERINGS: "with ATen for every operator",
+}
+
+
+def stage(name: str) -> CompileStage:
+    """The stage of a name; raises StopIteration if there is none."""
+    return next(one for one in STAGES if one.name == name)

@@ -1,0 +1,64 @@
+"""How a case goes wrong, and whether another build of it goes wrong in the same manner."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from tracing.analyze.bisect.search import Judgement
+
+SymptomKind: TypeAlias = Literal["right", "eager is off", "differs", "raises", "dies", "no answer"]
+_VARYING = re.compile(r"0x[0-9a-f]+|\d+|'[^']*/[^']*'|\S*/\S*")  # addresses, numbers, paths
+
+
+@dataclass(frozen=True, slots=True)
+class Wrong:
+    """One result that is not as it should be."""
+
+    name: str  # "output 0", "grad of weight"
+    how: Literal["value", "not finite", "layout", "missing"]
+
+
+@dataclass(frozen=True, slots=True)
+class Symptom:
+    """How one build of a case ended."""
+
+    kind: SymptomKind
+    text: str  # for people, one line
+    results: tuple[Wrong, ...] = ()  # if it differs
+    error: str = ""  # type of what it raises, or the signal
+    where: str = ""  # the line that raises it, and its source
+    in_eager: bool = False  # it fails without any compiler
+
+
+def judged_as(build: Symptom, wanted: Symptom) -> Judgement:
+    """Good if a build is right, bad if it goes wrong as `wanted` does; of anything else nobody can say."""
+    if build.kind in ("right", "eager is off"):
+        return Judgement("good", build.text)
+    if build.kind == "no answer":
+        return Judgement("skip", build.text, final=False)
+    if build.kind != wanted.kind:
+        return Judgement("skip", f"it goes wrong in another manner: {build.text}")
+    if build.kind == "differs":
+        return _by_results(build, wanted)
+    same = (build.error, _core(build.text)) == (wanted.error, _core(wanted.text))
+    return Judgement("bad", build.text) if same else Judgement("skip", f"another error: {build.text}")
+
+
+def commonest(symptoms: Iterable[Symptom]) -> Symptom:
+    """The symptom that most others count as the same; the first of those. There must be one."""
+    known = list(symptoms)
+    return max(known, key=lambda one: sum(judged_as(other, one).verdict == "bad" for other in known))
+
+
+def _by_results(build: Symptom, wanted: Symptom) -> Judgement:
+    shared = [one for one in build.results if one in wanted.results]
+    if shared:
+        return Judgement("bad", build.text)
+    return Judgement("skip", f"other results are wrong, or the same in another manner: {build.text}")
+
+
+def _core(text: str) -> str:
+    return " ".join(_VARYING.sub("…", text).split())

@@ -1,0 +1,126 @@
+"""What is said of a run whose kernels were judged."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from tracing.model import Outcome
+from tracing.store.graph_file import PythonLine
+
+LaunchVerdict: TypeAlias = Literal["right", "off", "inputs wrong", "no reference"]
+
+
+@dataclass(frozen=True, slots=True)
+class WrongElements:
+    """What is off in one tensor."""
+
+    name: str  # the argument, "out_ptr0", or "output 0"
+    buffer: str  # as the generated code names it
+    node: str  # of the graph, whose value it should hold
+    count: int  # elements farther away than rounding explains
+    of: int
+    index: tuple[int, ...]  # of the worst
+    value: float | complex
+    reference: float | complex
+    roundings: float  # that the worst is away
+    limit: float  # that rounding explains
+    dtype: str = ""  # another one than the node's: "int64, not uint8"
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedLaunch:
+    """The verdict on one launch of one of Inductor's kernels."""
+
+    launch: int
+    kernel: str
+    graph: int
+    verdict: LaunchVerdict
+    nodes: tuple[str, ...] = ()  # that it stands for
+    lines: tuple[PythonLine, ...] = ()
+    wrong: tuple[WrongElements, ...] = ()
+    why: str = ""  # there is no reference; or where its wrong inputs come from
+    others: tuple[int, ...] = ()  # launches that made partial results for it: one of them all is off
+
+
+@dataclass(frozen=True, slots=True)
+class Overwritten:
+    """Something reads a value after another launch has overwritten it."""
+
+    graph: int
+    reader: str  # "launch 4 triton_...", "output 0"
+    buffer: str
+    node: str  # whose value was to be read; "": not a single one's
+    by: int | None  # the launch that overwrote it; None: not a launch that was seen
+    by_kernel: str
+    cause: str  # "Inductor's graph passes", "Inductor's generated code"
+    wrong: WrongElements | None = None
+    lines: tuple[PythonLine, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryOff:
+    """An operator of a library, called by generated code, is off."""
+
+    graph: int
+    operator: str  # "aten::mm"
+    wrong: WrongElements
+    lines: tuple[PythonLine, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PassesOff:
+    """Inductor's graph passes changed what a graph computes: its kernels are faithful to a wrong graph."""
+
+    graph: int
+    wrong: WrongElements
+    first: str  # node of the graph after the passes that is off first; "": none that both graphs have
+    lines: tuple[PythonLine, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class OutputOff:
+    """A result of a graph is off, and nothing that was judged explains it."""
+
+    graph: int
+    wrong: WrongElements
+    unjudged: tuple[str, ...]  # launches and operators without a reference
+    lines: tuple[PythonLine, ...] = ()
+
+
+Finding: TypeAlias = Overwritten | LibraryOff | PassesOff | OutputOff
+
+
+@dataclass(frozen=True, slots=True)
+class RunJudgement:
+    """What is said of one process of a run."""
+
+    launches: tuple[JudgedLaunch, ...]  # of Inductor's kernels, in launch order
+    findings: tuple[Finding, ...]
+    not_covered: tuple[str, ...]
+    outcome: Outcome | None = None  # of the run: outputs compared with eager
+
+    @property
+    def accused(self) -> JudgedLaunch | None:
+        """The first launch that is off."""
+        return next((one for one in self.launches if one.verdict == "off"), None)
+
+    @property
+    def status(self) -> int:
+        """0: all that was judged is right; 1: something is off; 2: no answer.
+
+        There is no answer if nothing could be judged, or if results differ from eager and nothing is off.
+        """
+        if self.accused or self.findings:
+            return 1
+        return 0 if self.any_right and not self.differs else 2
+
+    @property
+    def any_right(self) -> bool:
+        """True if a launch was judged and is right."""
+        return any(one.verdict == "right" for one in self.launches)
+
+    @property
+    def differs(self) -> bool:
+        """True if the run's results differ from eager."""
+        return self.outcome is not None and self.outcome.status == "differs"

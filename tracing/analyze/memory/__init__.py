@@ -1,0 +1,1 @@
+"""Say which launches access memory as correct kernels do not."""

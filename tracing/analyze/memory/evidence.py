@@ -1,0 +1,59 @@
+"""Collect what launches did to memory that correct kernels do not do, launch by launch.
+
+Some of it was recorded when it happened; the rest follows from layouts, addresses and boxes in the run.
+Nothing here is a verdict: each is evidence at a launch.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+
+from tracing.analyze.memory.first_shapes import FirstShapes
+from tracing.analyze.memory.launch_memory import unseen_launch
+from tracing.model import Access, MemoryEvidence, OutOfBounds
+from tracing.store import Run, rank_of
+
+
+def memory_evidence(run: Run, rank: int = 0, launch: int | None = None) -> list[MemoryEvidence]:
+    """What the launches of one rank did to memory that correct kernels do not do, in launch order.
+
+    launch -- only of this one; None: of all
+
+    Empty for correct programs. Cost: a pass over the launches of the rank.
+    """
+    return [one for one in _all(run, rank) if launch in (None, one.launch)]
+
+
+@functools.lru_cache(4)
+def _all(run: Run, rank: int) -> list[MemoryEvidence]:
+    evidence = [one for process in run.processes() if rank_of(process) == rank for one in _of(run, process)]
+    return sorted(dict.fromkeys(evidence), key=lambda one: one.launch)
+
+
+def evidence_sentence(one: MemoryEvidence) -> str:
+    """A line for people: `race: program (1, 0, 0) reads x[256], ... (case.py:9)`."""
+    return f"{one.kind}: {one.what}" + (f" ({one.where})" if one.where else "")
+
+
+def _of(run: Run, process: str) -> Iterator[MemoryEvidence]:
+    yield from run.view(process, MemoryEvidence, MemoryEvidence)
+    yield from (_outside(one) for one in run.out_of_bounds(process))
+    accesses = {one.launch: one for one in run.view(process, Access, Access)}
+    storages = {number: (one.address, one.nbytes) for number, one in run.storages(process).items()}
+    joiner = run.joiner(process)
+    sizes = FirstShapes()
+    for row in run.rows(process):
+        launch = joiner.launch(row)
+        yield from sizes.of(launch, accesses.get(launch.index))
+        if launch.index not in accesses:  # the interpreter did not see what it accessed
+            yield from unseen_launch(run, launch, storages)
+
+
+def _outside(one: OutOfBounds) -> MemoryEvidence:
+    count = f"{one.count} addresses" if one.count > 1 else "1 address"
+    where = "within its storage" if one.inside else "outside of its storage"
+    what = f"{one.access}s {one.argument}[{one.element}] and in all {count} outside of it, {where}, first in "
+    return MemoryEvidence(
+        one.launch, "out of bounds", (one.argument,), f"{what}program {one.program}", one.where
+    )

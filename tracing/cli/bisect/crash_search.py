@@ -1,0 +1,176 @@
+"""Search the pass in which a compile crashes, and the earlier pass that provokes it; yields events."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from tracing import store
+from tracing.analyze.bisect import layers
+from tracing.analyze.bisect.crash import (
+    CompileCrash,
+    CrashBuilds,
+    CrashEvent,
+    Died,
+    provoking,
+    provoking_in_llvm,
+)
+from tracing.analyze.bisect.leave_out import Dropped, Instance
+from tracing.analyze.bisect.search import Step, Verdict
+from tracing.analyze.bisect.search_events import Building
+from tracing.compiler.child import Ended, in_child
+from tracing.compiler.codegen import llvm, ptxas
+from tracing.compiler.death import Death, attempt
+from tracing.compiler.history import History, history, start_of
+from tracing.compiler.resume import ResumePoint, options_of, resume
+from tracing.compiler.steps import StageEnds
+from tracing.model import Compilation
+
+PRINTING = 3.0  # how much longer a compile may take that prints its IR
+LLVM_STARTS = 20.0  # seconds more for one that prints LLVM's
+_LLVM_STAGES = ("llir", "ptx", "amdgcn")
+
+
+class CrashSearch:
+    """Where the compile of one kernel crashes, and which earlier pass provokes the crash."""
+
+    def __init__(self, run: store.Run, chosen: Compilation, seconds: float, repeat: int) -> None:
+        """Search one compilation of a run.
+
+        seconds -- after which a compile counts as dead
+        repeat  -- times that each compile is tried: a death may not come each time
+        """
+        self.run, self.chosen = run, chosen
+        self.seconds, self.repeat = seconds, repeat
+        self.where = f"{shlex.quote(str(run.path))} --kernel {chosen.hash[:12]}"
+        self.happened: History
+
+    def events(self) -> Iterator[CrashEvent]:
+        """Search; without a `CompileCrash` among the events, the compile does not die."""
+        start = self._start()
+        yield Building("compiling from the source")
+        tries = (attempt(self.chosen, start, seconds=self.seconds).death for _ in range(self.repeat))
+        death = next((one for one in tries if one is not None), None)
+        if death is None:
+            return
+        source = self.run.text(self.chosen.source)
+        self.happened = history(self.chosen, source, seconds=PRINTING * self.seconds)
+        yield from self._mlir(death, death.index) if death.index is not None else self._after_mlir(death)
+
+    def _mlir(self, death: Death, index: int) -> Iterator[CrashEvent]:
+        step = self.happened.passes[index].step
+        facts = {
+            "pipeline": step.pipeline,
+            "its input": f"tracing passes {self.where} --pass {index}",
+            "in gdb": f"tracing debug {self.where} --pass {index}",
+            "smaller": f"tracing reduce {self.where} --pass {index}",
+        }
+        yield CompileCrash(layers.MLIR, Step(index, step.name), step.stage, death.said, facts)
+        yield from self._provoked(death, index)
+
+    def _after_mlir(self, death: Death) -> Iterator[CrashEvent]:
+        # in LLVM, in ptxas, or in what a stage does in addition to its passes
+        if death.part == "ptxas":
+            yield self._ptxas(death)
+        elif death.stage in _LLVM_STAGES and death.part.startswith("LLVM"):
+            yield from self._llvm(death)
+        else:
+            yield CompileCrash("", Step(-1, death.part), death.stage, death.said)
+        yield from self._provoked(death, len(self.happened.passes))
+
+    def _llvm(self, death: Death) -> Iterator[CrashEvent]:
+        place = self.happened.place(self.happened.passes[-1].step.index)
+
+        def compile(stage_ended: Callable[[], None] = lambda: None) -> Any:
+            return resume(self.chosen, place, last=death.stage, observer=StageEnds(stage_ended))
+
+        yield Building("printing LLVM's passes as they run")
+        seconds = PRINTING * self.seconds + LLVM_STARTS
+        *_, last = [None, *llvm.printed(compile, seconds=seconds, dies=True)[1]]
+        ran = llvm.limited(compile, llvm.ALL, seconds=self.seconds).passes
+        if last is None:
+            yield CompileCrash(layers.LLVM, Step(-1, death.part), death.stage, death.said)
+        else:
+            which = str(last.index) if last.index else shlex.quote(last.name)
+            facts = {"its input": f"tracing passes {self.where} --llvm --pass {which}"}
+            step = Step(last.index or -1, last.name, last.unit)
+            yield CompileCrash(layers.LLVM, step, death.stage, death.said, facts)
+        yield from self._provoked_in_llvm(death, place, ran, last.index if last else None)
+
+    def _provoked_in_llvm(
+        self, death: Death, place: ResumePoint, ran: Sequence[llvm.PrintedPass], number: int | None
+    ) -> Iterator[CrashEvent]:
+        # number -- of the pass that dies; None: LLVM never leaves it out
+        before = [one for one in ran if number is None or one.index < number]
+        itself = next((one for one in ran if one.index == number), None)
+
+        def verdict(on: int) -> Verdict:
+            seen: list[llvm.PrintedPass] = []
+
+            def run(call: Callable[[], Any], seconds: float) -> Ended:
+                limited = llvm.limited(call, on, also=number, seconds=seconds)
+                seen.extend(limited.passes)
+                return limited.ended
+
+            observed = self._attempt(place, death, run=run)
+            if itself is not None and itself not in seen:
+                return "skip"  # without some passes LLVM runs others, and numbers differ
+            return "good" if observed is None else "bad" if death.same(observed) else "skip"
+
+        yield Building("leaving out LLVM's passes")
+        yield from provoking_in_llvm([Step(one.index, one.name, one.unit) for one in before], verdict)
+
+    def _ptxas(self, death: Death) -> CompileCrash:
+        kept = self.run.path / "bisect" / f"{self.chosen.hash[:12]}.ptx"
+        kept.parent.mkdir(exist_ok=True)
+        kept.write_text(str(self.happened.artefacts["ptx"]))
+        levels = {f"-O{level}": self._assembled(level) for level in ptxas.LEVELS}
+        facts = {"its input": str(kept), **levels}
+        return CompileCrash("", Step(-1, "ptxas"), "cubin", death.said, facts)
+
+    def _assembled(self, level: int) -> str:
+        arch = int(self.chosen.target.removeprefix("cuda:"))
+        options, text = options_of(self.chosen.options), str(self.happened.artefacts["ptx"])
+
+        def call() -> int:
+            return len(ptxas.assemble(text, arch, opt=level, options=options))
+
+        return in_child(call, self.seconds).failure or "it ends"
+
+    def _provoked(self, death: Death, count: int) -> Iterator[CrashEvent]:
+        # by a pass of MLIR among the first `count`
+        passes = [
+            Instance(one.step.index, one.step.name, one.before != one.after)
+            for one in self.happened.passes[:count]
+        ]
+        return provoking(passes, CrashBuilds(self._death_without(death), self.repeat))
+
+    def _death_without(self, death: Death) -> Callable[[Dropped, bool], Died | None]:
+        def die(dropped: Dropped, from_source: bool) -> Died | None:
+            begin = 0 if from_source else min(dropped, default=0)
+            place = self.happened.place(begin) if begin else self._start()
+            observed = self._attempt(place, death, dropped)
+            return Died(death.same(observed), str(observed)) if observed else None
+
+        return die
+
+    def _attempt(
+        self,
+        place: ResumePoint,
+        death: Death,
+        dropped: Dropped = frozenset(),
+        run: Callable[[Callable[[], Any], float], Ended] = in_child,
+    ) -> Death | None:
+        return attempt(
+            self.chosen,
+            place,
+            drop=dropped,
+            until=death.index,
+            last=death.stage,
+            seconds=self.seconds,
+            run=run,
+        ).death
+
+    def _start(self) -> ResumePoint:
+        return start_of(self.chosen, self.run.text(self.chosen.source))

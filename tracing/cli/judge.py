@@ -1,0 +1,98 @@
+"""`tracing judge`: each kernel of a run against its reference."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from shlex import join
+from typing import Annotated, Any
+
+import msgspec
+import typer
+
+from tracing import store
+from tracing.analyze.judge.judgement import RunJudgement
+from tracing.analyze.runs.rerecording import case_of, is_virtual, with_variables
+from tracing.cli import hints
+from tracing.cli.app import NARROW, RUNS, Json, Runs, app, out, spinner
+from tracing.cli.rerecord import record_all
+from tracing.errors import Problem
+from tracing.model import CompiledGraph, GraphTensor, LaunchLine
+from tracing.report.judgement import judgement_json, judgement_text
+from tracing.store.recorded_launch import find_launch
+
+
+@app.command(rich_help_panel=NARROW)
+def judge(
+    name: Annotated[str, typer.Argument(metavar="RUN", help='A run by path or name, or "latest".')],
+    as_json: Json = False,
+    runs: Runs = RUNS,
+) -> None:
+    """Judge each launch of Inductor's kernels by its FX nodes in float64, on the inputs that it had.
+
+    Names the first launch that is off, with its elements. Records the case once more if the contents of
+    tensors were not kept.
+
+    Example: tracing judge latest
+
+    Exit status: 0 if all that could be judged is right, 1 if something is off, 2 if there is no answer.
+    """
+    run = store.open_run(name, runs)
+    if not has_contents(run):
+        run = record_all(run, runs)
+    answer = judgement_of(run)
+    if as_json:
+        print(msgspec.json.encode({"run": str(run.path), **answer.json()}).decode())
+    else:
+        answer.print()
+    raise typer.Exit(answer.status)
+
+
+def has_contents(run: store.Run) -> bool:
+    """True if a run has what a referee needs: graphs, and the contents of their inputs."""
+    return any(True for _ in run.records(GraphTensor)) and any(True for _ in run.records(CompiledGraph))
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedRun:
+    """A judgement, and the commands that lead on."""
+
+    judgement: RunJudgement
+    next: tuple[str, ...]
+
+    @property
+    def status(self) -> int:
+        return self.judgement.status
+
+    def print(self) -> None:
+        """Print it for people."""
+        for line in judgement_text(self.judgement, self.next):
+            out.print(line)
+
+    def json(self) -> dict[str, Any]:
+        """The keys of `tracing judge --json`, without the run."""
+        return {**judgement_json(self.judgement), "next": [*self.next]}
+
+
+def judgement_of(run: store.Run) -> JudgedRun:
+    """Judge a run that kept what its launches read and wrote."""
+    processes = run.processes(LaunchLine)
+    if len(processes) > 1:
+        raise Problem(f"{run.path} has launches of {len(processes)} processes", "judge a run of one process")
+    with spinner("importing torch") as now:
+        from tracing.judge.run_referee import judge_run
+
+        judgement = judge_run(run, processes[0], now) if processes else _NOTHING
+    return JudgedRun(judgement, tuple(_next(run, judgement)))
+
+
+_NOTHING = RunJudgement((), (), ("this run: it launched no kernel",))
+
+
+def _next(run: store.Run, judgement: RunJudgement) -> list[str]:
+    bisect = join([*with_variables(run), "tracing", "bisect", case_of(run.info)])
+    accused = judgement.accused
+    if accused is not None:
+        _, launch = find_launch(run, accused.launch)
+        # the interpreter executes the source: what wrote that is guilty, no pass of Triton's compiler
+        return [*hints.of_launch(run, launch), *([bisect] if is_virtual(run.info.environment) else [])]
+    return [bisect] if judgement.findings or judgement.differs else []

@@ -1,0 +1,92 @@
+"""What `tracing passes` is asked: the options, checked against each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from tracing.analyze.passes.pass_table import AnyPass, P, PassStep
+from tracing.errors import Problem
+
+PassSide: TypeAlias = Literal["before", "after"]
+
+
+@dataclass(frozen=True, slots=True)
+class PassQuestion:
+    """A question about the passes of one run, or of two."""
+
+    kernels: tuple[str, ...] = ()  # none: all; of two runs one: of both; two: one of each
+    which: str | None = None  # a pass
+    stage: str | None = None
+    changed: bool = False
+    llvm: bool = False
+    grep: str | None = None
+    op: str | None = None
+    line: str | None = None  # "silu.py:12"
+    locations: bool = False
+    side: PassSide | None = None  # the IR of this side of the pass is asked for, not its diff
+    output: Path | None = None
+    seconds: float = 300.0
+
+    @property
+    def kernel(self) -> str | None:
+        """The kernel, of one run."""
+        return self.kernels[0] if self.kernels else None
+
+    @property
+    def of_one_pass_or_operation(self) -> bool:
+        """True if the answer is another one than a list of passes."""
+        return any(one is not None for one in (self.which, self.grep, self.op, self.line))
+
+    @property
+    def of_every_kernel(self) -> bool:
+        """True if nothing is asked that only one kernel can answer."""
+        return not (self.of_one_pass_or_operation or self.changed or self.stage or self.llvm or self.kernels)
+
+    def wants(self, record: AnyPass) -> bool:
+        """True for a pass of the stage, which changed the IR if that is asked for."""
+        return self.stage in (None, record.stage) and (record.changed or not self.changed)
+
+    def among(self, steps: Sequence[PassStep[P]]) -> list[PassStep[P]]:
+        """The steps that changed the IR, if that is asked for; else all."""
+        return [step for step in steps if step.record.changed or not self.changed]
+
+    def require_about_one_run(self) -> None:
+        """Raise Problem for options that do not fit together."""
+        if len([one for one in (self.which, self.grep, self.op, self.line) if one is not None]) > 1:
+            raise Problem("--pass, --grep, --op and --line are four questions", "ask one at a time")
+        if self.llvm and self.line:
+            problem = "--line follows a line through stages, not through LLVM's passes"
+            raise Problem(problem, "ask without --llvm")
+        if len(self.kernels) > 1:
+            problem = "one run is asked about one kernel at a time"
+            raise Problem(problem, "two kernels: name the run twice")
+
+    def require_about_two_runs(self) -> None:
+        """Raise Problem for options that are about one run."""
+        refused = {
+            "--llvm": self.llvm, "--grep": self.grep, "--op": self.op, "--line": self.line,
+            "--before, --after": self.side, "--locations": self.locations,
+        }  # fmt: skip
+        for option in (option for option, value in refused.items() if value):
+            raise Problem(f"{option} is about one run", "name one, or leave the option out")
+
+    def require_no_file(self) -> None:
+        """Raise Problem for -o, which takes text."""
+        if self.output is not None:
+            raise Problem(
+                "-o takes the IR as text, and --json prints it in an object", "leave out one of them"
+            )
+
+
+def side_asked_for(which: str | None, before: bool, after: bool, output: Path | None) -> PassSide | None:
+    """The side of a pass whose IR is asked for; None: its diff. Raises Problem where options do not fit."""
+    if before and after:
+        raise Problem("--before and --after are two texts", "ask for one at a time")
+    if (before or after) and which is None:
+        raise Problem("--before and --after are of a pass", "name one with --pass")
+    if output is not None and not (before or after):
+        raise Problem("-o takes the IR of --before or --after", "add one of them")
+    return "before" if before else "after" if after else None

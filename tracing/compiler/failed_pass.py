@@ -1,0 +1,48 @@
+"""What the compiler reports when a recorded pass fails: a child process reruns only that pass."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from tracing.compiler.child import in_child
+from tracing.compiler.resume import place_before, resume
+from tracing.errors import Problem
+from tracing.model import Blob, PassRecord
+
+SECONDS = 60.0  # that the pass may take
+LINES = 4  # of what it reports
+_NOISE = re.compile(  # MLIR adds these to what a pass reports
+    r"A signal was caught|Failures have been detected|Pipeline failed while executing|^pass \d+, .*, failed: "
+)
+_WORDS = ("Assertion", "LLVM ERROR", "error:")  # of lines that give the reason, when a process dies
+_LOCATION = re.compile(r'^(?:loc\()?"?([^":()]+\.py)"?:(\d+)(?::\d+\)?)*:? *(?:error: *)?')
+
+
+def reported(
+    record: PassRecord, passes: Sequence[PassRecord], text: Callable[[Blob], str]
+) -> tuple[str, list[str]]:
+    """How a pass ends when it is rerun on the IR that it was given, and the reasons that it gives.
+
+    passes -- of its compilation, in order
+    text   -- the IR in a blob
+
+    Gives ("", []) if it ends well. Cost: a second or two.
+    """
+    try:
+        place = place_before(record, passes, text)
+    except (Problem, OSError):  # its IR was not derived
+        return "the IR that it was given is not known", []
+    ended = in_child(lambda: bool(resume(record.compilation, place, last=record.stage)), SECONDS)
+    lines = dict.fromkeys(line.strip() for line in [*ended.stderr.splitlines(), *ended.failure.splitlines()])
+    reasons = [line for line in lines if any(word in line for word in _WORDS) and not _NOISE.search(line)]
+    return ended.failure, reasons[:LINES]
+
+
+def located(reason: str) -> tuple[str, str]:
+    """A diagnostic without its location, and the location: `x.py:3`; empty if it names none."""
+    match = _LOCATION.match(reason)
+    if match is None:
+        return reason, ""
+    return reason[match.end() :] or reason, f"{Path(match[1]).name}:{match[2]}"

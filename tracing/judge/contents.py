@@ -1,0 +1,104 @@
+"""What tensors held, as a run kept it: arguments of launches, inputs and outputs of graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import torch
+
+from tracing.model import Blob, GraphTensor, KeptTensor, KernelArg, KernelLaunch, TensorMeta
+from tracing.record.outputs import load
+from tracing.store import Run
+
+_CACHED = 64 << 20  # bytes of a tensor that stays in memory
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What one tensor held at one time."""
+
+    blob: Blob
+    meta: TensorMeta | None = None  # of a launch's argument
+    shape: tuple[int, ...] | None = None  # as which it is to be read; None: its own
+
+
+@dataclass(slots=True)
+class Contents:
+    """The tensors that one process kept."""
+
+    run: Run
+    arguments: Mapping[tuple[int, int, str], Blob]  # by launch, position, side
+    graphs: Mapping[tuple[int, int, str], Blob]  # by call, position, side
+    device: torch.device
+    _loaded: dict[Blob, torch.Tensor] = field(default_factory=dict)
+    _bytes: int = 0
+
+    @classmethod
+    def of(cls, run: Run, process: str, device: torch.device) -> Contents:
+        """What one process of a run kept.
+
+        device -- where tensors are loaded to
+        """
+        arguments = run.view(process, KeptTensor, KeptTensor)
+        graphs = run.view(process, GraphTensor, GraphTensor)
+        return cls(
+            run,
+            {(one.launch, one.position, one.side): one.blob for one in arguments},
+            {(one.call, one.position, one.side): one.blob for one in graphs},
+            device,
+        )
+
+    def argument(
+        self, launch: KernelLaunch, position: int, argument: KernelArg, side: Literal["before", "after"]
+    ) -> Content | None:
+        """What an argument held before or after a launch; None: it was not kept."""
+        blob = self.arguments.get((launch.index, position, side))
+        return None if blob is None else Content(blob, argument.tensor)
+
+    def of_graph(self, call: int, position: int, side: str) -> Content | None:
+        """What an input or output of a call of a graph held; None: it was not kept."""
+        blob = self.graphs.get((call, position, side))
+        return None if blob is None else Content(blob)
+
+    def tensor(self, content: Content) -> torch.Tensor:
+        """[*] the tensor, with the strides of the argument; not to be changed."""
+        plain = self._loaded.get(content.blob)
+        if plain is None:
+            plain = load(self.run.bytes(content.blob)).to(self.device)
+            self._bytes += plain.nbytes
+            if self._bytes > _CACHED:
+                self._loaded.clear()
+                self._bytes = plain.nbytes
+            self._loaded[content.blob] = plain
+        if content.shape is not None:
+            return plain.reshape(content.shape)
+        return plain if content.meta is None else _laid_out(plain, content.meta.stride)
+
+    def reshaped(self, content: Content, shape: tuple[int, ...]) -> Content:
+        """A content as the tensor of another shape; its memory is contiguous."""
+        return Content(content.blob, content.meta, shape)
+
+    def same(self, a: Content, b: Content) -> bool | None:
+        """Whether two contents have the same bits, in logical order; None: they are not comparable."""
+        if a.blob == b.blob:
+            return True
+        one, other = self.tensor(a), self.tensor(b)
+        if one.dtype != other.dtype or one.numel() != other.numel():
+            return None
+        if one.shape != other.shape and not (one.is_contiguous() and other.is_contiguous()):
+            return None
+        return bool(torch.equal(_bytes(one), _bytes(other)))
+
+
+def _bytes(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.contiguous().reshape(-1).view(torch.uint8)
+
+
+def _laid_out(plain: torch.Tensor, stride: tuple[int, ...]) -> torch.Tensor:
+    if plain.stride() == stride or 0 in stride or len(stride) != plain.dim() or 0 in plain.shape:
+        return plain
+    made: Any = torch.empty_strided(plain.shape, stride, dtype=plain.dtype, device=plain.device)
+    result: torch.Tensor = made.copy_(plain)
+    return result

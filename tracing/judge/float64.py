@@ -1,0 +1,109 @@
+"""Judges tensors that a run kept by values of its graph in float64."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from tracing.analyze.judge.judgement import WrongElements
+from tracing.judge.fx_program import FxPlan, FxProgram, FxValue, Given
+from tracing.judge.operators import NoReference
+from tracing.numerics.reference import SAMPLES, Expected, reference
+from tracing.numerics.verdict import Distance, Judged, judge
+
+DOES_NOT_RUN = "the graph, which does not run by itself"
+# A kernel computes in float32 and rounds its result once: of a whole program more is explained.
+_NARROW = 6.0
+_FAILURES = (RuntimeError, NotImplementedError, TypeError, ValueError, IndexError, AssertionError)
+
+
+class OtherDtype(NoReference):
+    """What should hold a value of the graph has another dtype."""
+
+    def __init__(self, value: FxValue, own: torch.Tensor) -> None:
+        super().__init__(f"{value.node}, whose dtype is {own.dtype}")
+        self.value, self.own = value, own
+
+    def elements(self, name: str, buffer: str, actual: torch.Tensor) -> WrongElements:
+        """All elements of the tensor that was to be judged."""
+        first = (0,) * actual.dim()
+        numbers = (actual[first].item(), self.own[first].item()) if actual.numel() else (0.0, 0.0)
+        names = (str(one.dtype).removeprefix("torch.") for one in (actual, self.own))
+        return WrongElements(
+            name, buffer, self.value.node, actual.numel(), actual.numel(), first, *numbers,
+            0.0, 0.0, ", not ".join(names),
+        )  # fmt: skip
+
+
+def judged(
+    program: FxProgram, plan: FxPlan, given: Given, actual: Mapping[FxValue, torch.Tensor]
+) -> dict[FxValue, Judged]:
+    """The verdict on each tensor that should hold a value of the graph; "compiled is off": it does not.
+
+    plan   -- computes the values of `actual` from those of `given`
+    actual -- what is judged
+
+    Random rounding is tried only where what is judged is farther from float64 than the last bit of its dtype
+    explains: most often the plan is executed once. Raises NoReference if the plan cannot be executed.
+    """
+    exact = _expected(program, plan, given, 0)
+    verdicts = _verdicts(actual, exact)
+    unclear = [value for value, one in verdicts.items() if not _near(one)]
+    if unclear:
+        noisy = _expected(program, plan, given, SAMPLES)
+        verdicts |= _verdicts({value: actual[value] for value in unclear}, noisy)
+    return verdicts
+
+
+def exact_values(program: FxProgram, plan: FxPlan, given: Given) -> dict[FxValue, Expected]:
+    """The values of a plan in float64, without the spread that rounding gives them."""
+    return _expected(program, plan, given, 0)
+
+
+def wrong_elements(name: str, buffer: str, value: FxValue, verdict: Judged, of: int) -> WrongElements:
+    """What is off in a tensor that was judged."""
+    worst: Distance = verdict.compiled
+    return WrongElements(
+        name, buffer, value.node, worst.elements, of, worst.index, worst.value, verdict.exact,
+        worst.farthest, worst.limit,
+    )  # fmt: skip
+
+
+def _expected(program: FxProgram, plan: FxPlan, given: Given, samples: int) -> dict[FxValue, Expected]:
+    def run() -> dict[str, Any]:
+        results = program.run(plan, given)
+        return {str(i): results[value] for i, value in enumerate(plan.targets)}
+
+    try:
+        with torch.no_grad():
+            expected = reference(run, samples=samples)
+    except _FAILURES as error:
+        first = next(iter(str(error).splitlines()), type(error).__name__)
+        raise NoReference(f"{DOES_NOT_RUN}: {first}") from None
+    return {plan.targets[int(name)]: one for name, one in expected.items()}
+
+
+def _verdicts(
+    actual: Mapping[FxValue, torch.Tensor], expected: Mapping[FxValue, Expected]
+) -> dict[FxValue, Judged]:
+    verdicts = {}
+    for value, tensor in actual.items():
+        one = expected.get(value)
+        if one is None or one.own is None:
+            raise NoReference(f"{value.node}, which is no tensor")
+        if one.exact.shape != tensor.shape:
+            raise NoReference(
+                f"{value.node}, whose value has shape {tuple(one.exact.shape)} and which lies in memory "
+                f"with shape {tuple(tensor.shape)}"
+            )
+        if one.own.dtype != tensor.dtype:
+            raise OtherDtype(value, one.own)
+        verdicts[value] = judge(tensor, one.own, one, narrow=_NARROW)
+    return verdicts
+
+
+def _near(one: Judged) -> bool:
+    # without noise, a distance is the largest that it can be
+    return not one.compiled.off

@@ -1,0 +1,234 @@
+"""Computes values of a recorded FX graph from other values of it.
+
+An operator that works in place changes the value of a node. So a value is a node and a number of writes: how
+many operators had by then written to the memory that the node has or views. Nodes are executed in the graph's
+order and write to real memory, of clones of what is given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import torch
+
+from tracing.judge.operators import (
+    NoReference,
+    is_empty,
+    is_random,
+    overwritten,
+    references,
+    resolved,
+    returned,
+    viewed,
+)
+from tracing.store.graph_file import FxGraph, FxNode
+
+
+class FxValue(NamedTuple):
+    """The value of a node after so many writes to the memory that it has or views."""
+
+    node: str
+    writes: int
+
+
+class FxPlan(NamedTuple):
+    """The nodes to execute for some values, in the order of the graph."""
+
+    nodes: tuple[str, ...]
+    targets: tuple[FxValue, ...]
+    draws: bool  # random numbers
+    uninitialised: bool  # it computes with memory that nobody wrote
+
+
+Given = Mapping[FxValue, Any]  # tensors, and numbers of sizes
+
+
+class FxProgram:
+    """A recorded FX graph that can be executed in parts."""
+
+    def __init__(self, graph: FxGraph) -> None:
+        self.graph = graph
+        self.nodes: dict[str, FxNode] = {node.name: node for node in graph.nodes}
+        self.order = {node.name: i for i, node in enumerate(graph.nodes)}
+        self._same = {node.name: one for node in graph.nodes if (one := returned(node)) is not None}
+        self._views = {node.name: base for node in graph.nodes if (base := viewed(node)) is not None}
+        self.writers: dict[str, list[str]] = {}  # of a root, the nodes that write to it
+        for node in graph.nodes:
+            for root in dict.fromkeys(map(self.root, overwritten(node))):
+                self.writers.setdefault(root, []).append(node.name)
+
+    @property
+    def inputs(self) -> list[str]:
+        return [node.name for node in self.graph.nodes if node.op == "placeholder"]
+
+    @property
+    def outputs(self) -> list[Any]:
+        """What the graph returns, in order: {"node": NAME}, numbers, None."""
+        last = self.graph.nodes[-1]
+        if last.op != "output" or not last.args:
+            return []
+        return [last.args[0]] if isinstance(last.args[0], Mapping) else list(last.args[0])
+
+    def tensor(self, node: str) -> str:
+        """The node that first gave the tensor which a node gives: in-place operators return their operand."""
+        while node in self._same:
+            node = self._same[node]
+        return node
+
+    def root(self, node: str) -> str:
+        """The node whose memory a node views; a node that is no view itself."""
+        node = self.tensor(node)
+        while node in self._views:
+            node = self.tensor(self._views[node])
+        return node
+
+    def is_view(self, node: str) -> bool:
+        return node in self._views
+
+    def value(self, node: str, at: int | None = None) -> FxValue:
+        """The value of a node just after it is computed, or when the node of order `at` reads it."""
+        point = self.order[node] + 1 if at is None else at
+        writers = self.writers.get(self.root(node), ())
+        return FxValue(self.tensor(node), sum(self.order[one] < point for one in writers))
+
+    def after(self, writer: str, root: str) -> FxValue:
+        """The value of a root after one of its writers."""
+        return FxValue(root, self.writers[root].index(writer) + 1)
+
+    def plan(self, targets: Sequence[FxValue], given: Given) -> FxPlan:
+        """What has to be executed to compute values from given ones.
+
+        Raises NoReference if these are not enough.
+        """
+        start = {value.node: value.writes for value in given}
+        needed: set[str] = set()
+        requests = list(targets)
+        seen: set[FxValue] = set()
+        while requests:
+            value = requests.pop()
+            if value in seen:
+                continue
+            seen.add(value)
+            nodes, more = self._missing(value, start)
+            requests += more
+            for name in nodes:
+                if name not in needed:
+                    needed.add(name)
+                    requests += self._read(name)
+        ordered = sorted(needed, key=self.order.__getitem__)
+        parts = [self.nodes[name] for name in ordered]
+        return FxPlan(tuple(ordered), tuple(targets), any(map(is_random, parts)), any(map(is_empty, parts)))
+
+    def _missing(self, value: FxValue, start: Mapping[str, int]) -> tuple[list[str], list[FxValue]]:
+        # the nodes to execute for a value, without what these read; and the values that they view
+        node, wanted = value
+        root = self.root(node)
+        writers = self.writers.get(root, [])
+        if node in start:
+            if start[node] > wanted:
+                raise NoReference(f"{node}, which was overwritten before it could be recorded")
+            if start[node] < wanted and node != root:
+                raise NoReference(f"{node}, whose memory was written to through another view")
+            return writers[start[node] : wanted], []
+        if self.nodes[node].op == "placeholder":
+            raise NoReference(f"the graph's input {node}, whose content was not recorded")
+        if node != root:
+            return [node], [FxValue(self.tensor(self._views[node]), wanted)]
+        return [node, *writers[:wanted]], []
+
+    def _read(self, name: str) -> list[FxValue]:
+        node = self.nodes[name]
+        if node.op == "get_attr" and node.constant is None:
+            raise NoReference(f"the constant {node.target}")
+        if node.op == "call_function":
+            resolved(node)
+        at = self.order[name]
+        read = references([node.args, node.kwargs])
+        base = self._views.get(name)  # which memory it views is asked for, not what that holds now
+        return [self.value(one, at) for one in read if one != base]
+
+    def run(self, plan: FxPlan, given: Given) -> dict[FxValue, Any]:
+        """Execute a plan; gives clones of the values that it is for."""
+        values: dict[str, Any] = {}
+        for value, content in given.items():
+            values[value.node] = clone(content) if isinstance(content, torch.Tensor) else content
+        results: dict[FxValue, Any] = {}
+        ends = {target: self._end(target) for target in plan.targets}
+        for name in plan.nodes:
+            result = self._executed(self.nodes[name], values)
+            values.setdefault(self.tensor(name), result)
+            for target, end in ends.items():
+                if end == name:
+                    results[target] = _kept(values[target.node])
+        for target in plan.targets:
+            if target not in results:  # it is given, or no node of the plan ends it
+                results[target] = _kept(values[target.node])
+        return results
+
+    def _end(self, value: FxValue) -> str:
+        # the node after which a value is there
+        writers = self.writers.get(self.root(value.node), [])
+        last = writers[value.writes - 1] if value.writes else value.node
+        return max(last, value.node, key=self.order.__getitem__)
+
+    def _arguments(self, value: Any, values: Mapping[str, Any]) -> Any:
+        names = {name: self.tensor(name) for name in references(value)}
+        return _decoded(value, {name: values[one] for name, one in names.items()})
+
+    def _executed(self, node: FxNode, values: Mapping[str, Any]) -> Any:
+        if node.op == "get_attr":
+            return _constant(node.constant)
+        args = [self._arguments(one, values) for one in node.args]
+        keywords = (node.kwargs or {}).get("mapping", [])
+        kwargs = {name: self._arguments(one, values) for name, one in keywords}
+        if "device" in kwargs:
+            kwargs["device"] = _device(values)
+        return resolved(node)(*args, **kwargs)
+
+
+def clone(tensor: torch.Tensor) -> torch.Tensor:
+    """[*] a clone with the same strides, where these are those of memory without overlaps."""
+    if 0 in tensor.stride() or tensor.is_contiguous():
+        return tensor.clone()
+    flat = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=tensor.device)
+    return flat.copy_(tensor)
+
+
+def _kept(value: Any) -> Any:
+    return value.clone() if isinstance(value, torch.Tensor) else value
+
+
+def _device(values: Mapping[str, Any]) -> torch.device:
+    tensors = (one for one in values.values() if isinstance(one, torch.Tensor))
+    return next((one.device for one in tensors), torch.device("cpu"))
+
+
+def _constant(written: Mapping[str, Any]) -> torch.Tensor:
+    elements = [_decoded(one, {}) for one in written["elements"]]
+    dtype: torch.dtype = getattr(torch, written["dtype"])
+    return torch.tensor(elements, dtype=dtype).reshape(written["shape"])
+
+
+def _decoded(value: Any, values: Mapping[str, Any]) -> Any:
+    if isinstance(value, list):
+        return [_decoded(one, values) for one in value]
+    if not isinstance(value, Mapping):
+        return value
+    match next(iter(value.items())):
+        case "node", name:
+            return values[name]
+        case "float", text:
+            return float(text)
+        case "complex", (real, imaginary):
+            return complex(real, imaginary)
+        case (("dtype" | "layout" | "memory_format"), name):
+            return getattr(torch, name)
+        case "device", name:
+            return torch.device("cpu") if str(name).startswith("meta") else torch.device(name)
+        case "slice", (start, stop, step):
+            return slice(_decoded(start, values), _decoded(stop, values), _decoded(step, values))
+        case "mapping", pairs:
+            return {_decoded(key, values): _decoded(one, values) for key, one in pairs}
+        case _, text:
+            raise NoReference(f"an argument that was not recorded: {text}")

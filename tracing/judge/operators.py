@@ -1,0 +1,117 @@
+"""The operators that nodes of a recorded graph name, and what they read, write and alias."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import torch
+
+from tracing.store.graph_file import FxNode
+from tracing.upstream.operator_schemas import is_operator, schema_of
+
+_MODULES: Mapping[str, Any] = {"_operator": operator, "operator": operator, "math": math, "torch": torch}
+_REFUSED = ("aten::from_file",)  # a graph is data from a stranger
+_RANDOM = tuple(f"prims::inductor_{name}" for name in ("seed", "seeds", "random", "randint"))
+_EMPTY = ("aten::empty", "aten::new_empty", "prims::empty")
+
+
+class NoReference(Exception):
+    """Something cannot be computed in float64; the text says what."""
+
+
+def resolved(node: FxNode) -> Callable[..., Any]:
+    """The function that a node calls; raises NoReference if this process has none."""
+    target = node.target
+    if "::" in target and target not in _REFUSED:
+        namespace, _, name = target.partition("::")
+        packet, _, overload = name.partition(".")
+        try:
+            packets = getattr(torch.ops, namespace)
+            operation: Callable[..., Any] = getattr(getattr(packets, packet), overload or "default")
+            return operation
+        except (AttributeError, RuntimeError):
+            raise NoReference(f"{target}, which this process does not know") from None
+    module, _, name = target.rpartition(".")
+    owner = _MODULES.get(module)
+    plain = owner is not None and (module != "torch" or name.startswith("sym_"))
+    if not plain or not hasattr(owner, name):
+        raise NoReference(f"{name}, which is no operator")
+    function: Callable[..., Any] = getattr(owner, name)
+    return function
+
+
+def is_random(node: FxNode) -> bool:
+    """True if an operator draws random numbers."""
+    if node.target.partition(".")[0] in _RANDOM:
+        return True
+    function = _operator(node)
+    return function is not None and torch.Tag.nondeterministic_seeded in function.tags
+
+
+def is_empty(node: FxNode) -> bool:
+    """True if what an operator gives is not initialised."""
+    return node.target.startswith(_EMPTY)
+
+
+def references(value: Any) -> Iterator[str]:
+    """The nodes that an argument refers to."""
+    if isinstance(value, Mapping):
+        if "node" in value:
+            yield value["node"]
+        else:
+            for one in value.values():
+                yield from references(one)
+    elif isinstance(value, list | tuple):
+        for one in value:
+            yield from references(one)
+
+
+def viewed(node: FxNode) -> str | None:
+    """The node of which an operator gives a view; None: it gives none."""
+    function = _operator(node)
+    if function is None:
+        return None
+    returns = schema_of(function).returns
+    if not returns or not all(one.alias_info and not one.alias_info.is_write for one in returns):
+        return None
+    return next(references(node.args), None)
+
+
+def returned(node: FxNode) -> str | None:
+    """The node that an operator overwrites and returns: the two are one tensor; None: it returns another."""
+    function = _operator(node)
+    if function is None:
+        return None
+    returns = schema_of(function).returns
+    written = overwritten(node)
+    aliases = len(returns) == 1 and returns[0].alias_info and returns[0].alias_info.is_write
+    return written[0] if aliases and len(written) == 1 else None
+
+
+def overwritten(node: FxNode) -> tuple[str, ...]:
+    """The nodes whose memory a node writes to; of a call of a user's kernel all that it is given."""
+    if "triton_kernel_wrapper_mutation" in node.target:
+        return tuple(references([node.args, node.kwargs]))
+    function = _operator(node)
+    if function is None:
+        return ()
+    written: list[str] = []
+    for position, argument in enumerate(schema_of(function).arguments):
+        if argument.alias_info and argument.alias_info.is_write:
+            keywords = (node.kwargs or {}).get("mapping", [])
+            named = [value for name, value in keywords if name == argument.name]
+            written += references(node.args[position] if position < len(node.args) else named)
+    return tuple(written)
+
+
+def _operator(node: FxNode) -> Any:
+    if node.op != "call_function" or "::" not in node.target:
+        return None
+    try:
+        function = resolved(node)
+    except NoReference:
+        return None
+    return function if is_operator(function) else None

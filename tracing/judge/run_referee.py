@@ -1,0 +1,108 @@
+"""Judges every launch of Inductor's kernels in a run that kept what they read and wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import torch
+
+from tracing.analyze.judge.judgement import Finding, JudgedLaunch, RunJudgement
+from tracing.analyze.judge.made_steps import made_steps
+from tracing.judge.contents import Contents
+from tracing.judge.fx_program import FxProgram, FxValue
+from tracing.judge.graph_referee import GraphReferee
+from tracing.judge.step_referee import Held, StepReferee
+from tracing.model import CompiledGraph, GraphCall, KernelLaunch, NotCovered, Outcome
+from tracing.store import Run
+from tracing.store.graph_file import Schedule, read_graph, read_schedule
+
+_USER = "no graph of Inductor's stands for it: the program itself launches it"
+
+
+def judge_run(run: Run, process: str, progress: Callable[[str], None] = lambda text: None) -> RunJudgement:
+    """Judge the launches of one process, in launch order.
+
+    Cost: the FX nodes of each launch in eager and in float64, 9 times where rounding has to be measured; and
+    each graph as a whole. Memory: what one graph needs in float64.
+    """
+    referee = _RunReferee(run, process, progress)
+    return referee.judge()
+
+
+class _RunReferee:
+    def __init__(self, run: Run, process: str, progress: Callable[[str], None]) -> None:
+        self._run, self._process, self._progress = run, process, progress
+        self._contents = Contents.of(run, process, _device(run))
+        self._graphs = {one.id: one for one in run.view(process, CompiledGraph, CompiledGraph)}
+        self._programs: dict[int, tuple[FxProgram, FxProgram, Schedule]] = {}
+        self._launches: list[JudgedLaunch] = []
+        self._findings: list[Finding] = []
+        self._not_covered: list[str] = [
+            f"{one.what} ({one.setting})" if one.setting else one.what
+            for one in run.view(process, NotCovered, NotCovered)
+        ]
+
+    def judge(self) -> RunJudgement:
+        launches = [one for one in map(self._run.joiner(self._process).launch, self._run.rows(self._process))]
+        calls = sorted(self._run.view(self._process, GraphCall, GraphCall), key=lambda one: one.index)
+        judged: set[int] = set()
+        for done, call in enumerate(calls):
+            self._progress(f"judging: graph call {done + 1} of {len(calls)}")
+            start, stop = call.launches
+            own = [one for one in launches if start <= one.index < stop and one.thread == call.thread]
+            judged |= self._call(call, own)
+        for launch in launches:
+            if launch.index not in judged:
+                self._launches.append(_unjudged(launch, _USER))
+        order = sorted(self._launches, key=lambda one: one.launch)
+        outcome = next(iter(self._run.view(self._process, Outcome, Outcome)), None)
+        return RunJudgement(
+            tuple(order), tuple(self._findings), tuple(dict.fromkeys(self._not_covered)), outcome
+        )
+
+    def _call(self, call: GraphCall, launches: Sequence[KernelLaunch]) -> set[int]:
+        traced, lowered, schedule = self._program(call.graph)
+        steps, extra = made_steps(schedule, launches)
+        held = dict(self._inputs(call, schedule))
+        referee = StepReferee(call.graph, lowered, schedule, self._contents, held)
+        referee.judge(steps)
+        self._launches += referee.launches
+        self._findings += referee.findings
+        self._not_covered += [f"graph {call.graph}: {one}" for one in referee.unjudged]
+        whole = GraphReferee(call.index, traced, referee, self._contents, call.numbers)
+        results = whole.findings()
+        if not self._explains(referee):
+            self._findings += results
+        self._not_covered += whole.not_covered
+        return {one.index for one in launches} - {*extra}
+
+    @staticmethod
+    def _explains(referee: StepReferee) -> bool:
+        return bool(referee.findings) or any(one.verdict == "off" for one in referee.launches)
+
+    def _program(self, graph: int) -> tuple[FxProgram, FxProgram, Schedule]:
+        if graph not in self._programs:
+            one = self._graphs[graph]
+            traced, lowered = (FxProgram(read_graph(self._run, blob)) for blob in (one.nodes, one.post_grad))
+            self._programs[graph] = traced, lowered, read_schedule(self._run, one)
+        return self._programs[graph]
+
+    def _inputs(self, call: GraphCall, schedule: Schedule) -> Iterator[tuple[str, Held]]:
+        for position, name in enumerate(schedule.inputs):
+            value = FxValue(name, 0)
+            if position in call.numbers:
+                number = call.numbers[position]
+                assert isinstance(number, int | float)
+                yield name, Held(value, None, {value: number})
+            else:
+                yield name, Held(value, self._contents.of_graph(call.index, position, "input"))
+
+
+def _device(run: Run) -> torch.device:
+    # where the run was recorded, if there is one here: libraries differ from device to device
+    virtual = run.info.environment.device == "virtual GPU"
+    return torch.device("cuda" if torch.cuda.is_available() and not virtual else "cpu")
+
+
+def _unjudged(launch: KernelLaunch, why: str) -> JudgedLaunch:
+    return JudgedLaunch(launch.index, launch.kernel_name, -1, "no reference", why=why)

@@ -1,0 +1,81 @@
+"""Which value of its graph each content of a schedule holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tracing.judge.fx_program import FxProgram, FxValue
+from tracing.store.graph_file import Schedule, ScheduledBuffer
+
+
+def values_of(schedule: Schedule, program: FxProgram) -> dict[str, FxValue]:
+    """The value of the graph that each content of a schedule holds, where it holds a single one.
+
+    Inductor notes for a buffer the node whose value it holds, if there is one. Of a buffer that is
+    overwritten in place it notes the node for the buffer as it was before: `_moved` puts that right.
+    """
+    nodes = {name: _node(buffer, program) for name, buffer in schedule.buffers.items()}
+    values = {name: FxValue(name, 0) for name in schedule.inputs if name in program.nodes}
+    values |= {name: program.value(node) for name, node in nodes.items() if node}
+    _name_outputs(schedule, program, values)
+    spent: set[str] = set()
+    for name, earlier in schedule.overwrites.items():
+        _moved(name, earlier[0] if len(earlier) == 1 else "", schedule, program, values, spent)
+    return {name: value for name, value in values.items() if name not in spent}
+
+
+def _node(buffer: ScheduledBuffer, program: FxProgram) -> str:
+    node = program.nodes.get(buffer.node)
+    if node is None or node.op == "placeholder":
+        return ""
+    if not isinstance(node.value, list):
+        return node.name
+    wanted = buffer.parts[0] if len(buffer.parts) == 1 else None
+    for other in program.graph.nodes:
+        if other.target == "_operator.getitem" and list(other.args) == [{"node": node.name}, wanted]:
+            return other.name
+    return ""
+
+
+def _name_outputs(schedule: Schedule, program: FxProgram, values: dict[str, FxValue]) -> None:
+    # the mean that a Welford reduction gives has no node; as an output it has
+    for name, output in zip(schedule.outputs, program.outputs, strict=False):
+        node = output.get("node", "") if isinstance(output, Mapping) else ""
+        buffer = schedule.buffers.get(name)
+        if buffer is None or name in values or not node or program.is_view(node):
+            continue
+        if schedule.outputs.count(name) == 1 and _made_with(buffer, node, program):
+            values[name] = program.value(node)
+
+
+def _made_with(buffer: ScheduledBuffer, node: str, program: FxProgram) -> bool:
+    origins = {*buffer.origins}
+    parents = [one.get("node") for one in program.nodes[node].args if isinstance(one, Mapping)]
+    return node in origins or bool(origins & {*parents})
+
+
+def _moved(
+    name: str,
+    earlier: str,
+    schedule: Schedule,
+    program: FxProgram,
+    values: dict[str, FxValue],
+    spent: set[str],
+) -> None:
+    # what a buffer holds that overwrites another one; `spent`: what no buffer holds before that
+    buffer, held = schedule.buffers.get(name), values.get(earlier)
+    values.pop(name, None)
+    if buffer is None or held is None:
+        return
+    made = (step.nodes for step in schedule.steps if name in step.buffers)
+    origins = {*(buffer.origins or next(made, ()))}  # what a user's kernel overwrites has none of its own
+    root = program.root(held.node)
+    writers = [one for one in program.writers.get(root, ()) if one in origins]
+    if writers:
+        values[name] = program.after(writers[-1], root)
+        if held == values[name]:  # an operator in place returns the buffer, which got its node so
+            values[earlier] = FxValue(root, held.writes - 1)
+    elif held.node in origins and earlier not in schedule.inputs:
+        spent.add(earlier)  # a node that is a copy and writes to it: it is there after the last write
+        if name == [one for one, them in schedule.overwrites.items() if earlier in them][-1]:
+            values[name] = held

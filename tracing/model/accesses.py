@@ -1,0 +1,91 @@
+"""Memory that kernels accessed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from tracing.model.record import Record
+
+
+class Access(Record, frozen=True, file="accesses", compressed=True):
+    """The exact accesses of one launch, as the interpreter observed them. Keys are argument positions.
+
+    An argument that was touched everywhere has its own digest, as in `Digest.bits`. Where it was not, the
+    digest is of its bytes in logical order, the others as zeros, followed by a bit for each byte, set where
+    it was touched. Memory that the kernel reached through loaded pointers is not here.
+
+    Ranges are bytes, START, STOP, START, STOP, ..., from the argument's first element; an argument that was
+    touched everywhere, or in too many ranges to list, has none.
+    """
+
+    launch: int
+    read: Mapping[int, str] = {}  # digest of the bytes that it read and had not written, all others as zeros
+    written: Mapping[int, str] = {}  # digest of the bytes that it wrote, as it left them, all others as zeros
+    read_ranges: Mapping[int, tuple[int, ...]] = {}
+    written_ranges: Mapping[int, tuple[int, ...]] = {}
+    partly: tuple[int, ...] = ()  # arguments that were written, and not everywhere
+    uninitialised: Mapping[
+        int, tuple[int, int]
+    ] = {}  # read although unwritten: first element, number of elements
+    # of arguments that were touched in part, START, STOP for each dimension: where all that was lies
+    read_boxes: Mapping[int, tuple[int, ...]] = {}
+    written_boxes: Mapping[int, tuple[int, ...]] = {}
+
+
+class MemoryEvidence(Record, frozen=True, file="memoryevidence"):
+    """Something that a launch did to memory, and that a correct kernel does not do.
+
+    "race" is recorded without a GPU, and "overwritten"; the others follow from what was recorded.
+    """
+
+    launch: int
+    kind: Literal[
+        "out of bounds",  # an access outside of an argument
+        "race",  # a program, or a thread, reads what another one writes
+        "overwritten",  # a buffer is reused although something that it holds is still read
+        "unmasked",  # a load or store without a mask leaves its argument
+        "first shape",  # a block has the size that an argument had in the first launch, and does not fit
+        "specialised",  # a compiled kernel relies on an alignment that an argument does not have
+    ]
+    arguments: tuple[str, ...]
+    what: str  # one sentence
+    where: str = ""  # "file.py:12" of the kernel or of the generated code; empty: unknown
+
+
+class OutOfBounds(Record, frozen=True, file="outofbounds"):
+    """Accesses of one launch outside of its argument, by one line of the kernel.
+
+    Written before the first of them happens, and once more when the kernel has run if there were more: the
+    last line for a launch, argument, kind, line of the kernel and `inside` counts.
+    """
+
+    launch: int
+    argument: str  # the nearest one
+    access: Literal["load", "store"]  # an atomic is one of each
+    element: int  # the first such access, in elements from the argument's first one
+    program: tuple[int, int, int]  # that made it
+    start: int  # the lowest address
+    stop: int  # after the highest
+    count: int  # addresses, over all programs
+    inside: bool  # within the storage of the argument, as where a slice is overrun
+    where: str  # "file.py:12" of the kernel; empty if unknown
+
+
+class Reread(Record, frozen=True, file="rereads", compressed=True):
+    """What a writer's view held just before a launch that reads the same memory through another view."""
+
+    launch: int  # that reads
+    position: int
+    writer: int  # launch that wrote it last
+    argument: int  # position of the writer's argument
+    bits: str
+
+
+class Values(Record, frozen=True, file="values", compressed=True):
+    """The elements of one small tensor argument in logical order, before or after one launch."""
+
+    launch: int
+    position: int
+    side: Literal["before", "after"]
+    values: tuple[bool | int | float | str, ...]  # "nan", "inf", "-inf": JSON has no number for these

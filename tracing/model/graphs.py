@@ -1,0 +1,61 @@
+"""Graphs of torch.compile: as traced, after each graph pass, as compiled, and their calls."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from tracing.model.launches import Phase
+from tracing.model.record import Blob, Record, ScalarField
+
+
+class GraphText(Record, frozen=True, file="graphtexts", compressed=True):
+    """A graph of torch.compile after one of Inductor's graph passes."""
+
+    index: int  # order in this process
+    compile_id: str  # Dynamo's number of the frame, and of its compile: "0/0"
+    number: int  # of the graphs of one compile and part: forward is 0, backward 1
+    part: Literal["pre-grad", "joint", "post-grad"]
+    name: str  # of the pass; "": before the first pass of the part; "end": after the last
+    text: Blob  # one node a line, see `tracing.record.graph_passes`
+
+
+class TracedGraph(Record, frozen=True, file="tracedgraphs"):
+    """A graph that Dynamo gave to Inductor."""
+
+    compile_id: str  # Dynamo's number of the frame, and of its compile: "0/0"
+    text: Blob  # for people
+    nodes: Blob  # JSON: see `tracing.store.graph_file.FxGraph`
+
+
+class CompiledGraph(Record, frozen=True, file="compiledgraphs"):
+    """A graph of operators that Inductor compiled, written when it is called first."""
+
+    id: int
+    compile_id: str
+    phase: Phase
+    text: Blob  # before Inductor's passes, for people
+    nodes: Blob
+    post_grad_text: Blob  # after them, as it was lowered
+    post_grad: Blob
+    code: Blob  # the Python code that calls its kernels
+    schedule: Blob  # JSON: see `tracing.store.graph_file.Schedule`
+
+
+class GraphCall(Record, frozen=True, file="graphcalls", compressed=True):
+    """One call of a compiled graph that has returned."""
+
+    index: int  # order of the calls' beginnings in this process, from 0
+    graph: int
+    launches: tuple[int, int]  # of this process while it ran: START, STOP
+    thread: int
+    numbers: Mapping[int, ScalarField] = {}  # inputs that are no tensors, as sizes, by position
+
+
+class GraphTensor(Record, frozen=True, file="graphtensors"):
+    """The content of one input or output of one call of a compiled graph."""
+
+    call: int
+    position: int
+    side: Literal["input", "output", "afterwards"]  # afterwards: of an input that the graph overwrites
+    blob: Blob  # as `KeptTensor.blob`

@@ -1,0 +1,197 @@
+"""Kernel launches: what was launched, from where, with what arguments, and how long it took."""
+
+from __future__ import annotations
+
+import os.path
+from collections.abc import Mapping
+from typing import Literal, TypeAlias
+
+from tracing.model.record import (
+    Blob,
+    Exact,
+    Record,
+    Scalar,
+    ScalarField,
+    converted,
+    from_json,
+    set_fields,
+    to_json,
+    with_fields,
+)
+from tracing.model.tensors import Digest, TensorMeta
+
+Role: TypeAlias = Literal["in", "out", "in_out", "none", "unknown"]
+
+
+Phase: TypeAlias = Literal["forward", "backward"]
+
+
+def may_read(role: Role) -> bool:
+    """True if a kernel may read the memory of an argument with this role."""
+    return role in ("in", "in_out", "unknown")
+
+
+def may_write(role: Role) -> bool:
+    """True if a kernel may write the memory of an argument with this role."""
+    return role in ("out", "in_out", "unknown")
+
+
+class Argument(Exact, frozen=True):
+    """One argument of a launch, without what changes from launch to launch."""
+
+    name: str
+    declared: Role = "none"  # what the kernel does, by its TTIR, with the memory that the argument points to
+    tensor: TensorMeta | None = None
+    value: ScalarField = None  # of an argument that is not a tensor
+    addresses: bool = False  # its value, or its content, is used as addresses: no two runs have the same
+
+    @property
+    def reads(self) -> bool:
+        """True if the kernel may read the memory that this argument points to."""
+        return self.tensor is not None and may_read(self.declared)
+
+    @property
+    def writes(self) -> bool:
+        """True if the kernel may write the memory that this argument points to."""
+        return self.tensor is not None and may_write(self.declared)
+
+    def __post_init__(self) -> None:
+        set_fields(self, value=from_json(self.value))
+
+    def stored(self) -> Argument:
+        return with_fields(self, value=to_json(self.value))
+
+
+class Kernel(Record, frozen=True, file="kernels"):
+    """One compiled kernel."""
+
+    id: int
+    name: str
+    hash: str  # Triton's `metadata.hash`: the key that joins launches, passes and other tools
+    target: str  # "cuda:90"
+    num_warps: int
+    num_stages: int
+    num_ctas: int
+    constants: Mapping[str, str]  # tl.constexpr arguments and specialised values
+    stages: Mapping[str, Blob]  # "ttir", "ttgir", "llir", "ptx", "cubin", ...
+    source: Blob | None = None
+    file: str | None = None  # where the kernel's Python source begins, "path:line"
+    kind: Literal["triton", "interpreted", "cpp"] = "triton"
+    module: Blob | None = None  # Python that defines KERNEL, with all that it uses of its module
+    undefined: tuple[str, ...] = ()  # but for these names
+
+
+class Signature(Record, frozen=True, file="signatures"):
+    """What launches of a kernel have in common: everything except the bits and the storages."""
+
+    id: int
+    kernel: int
+    grid: tuple[int, int, int]
+    phase: Phase
+    device: str
+    args: tuple[Argument, ...]
+
+    def stored(self) -> Signature:
+        return with_fields(self, args=tuple(arg.stored() for arg in self.args))
+
+
+class LaunchLine(Record, frozen=True, file="launches", compressed=True):
+    """One launch as written when it starts."""
+
+    index: int  # order of launch in this process, from 0
+    signature: int
+    stream: int
+    storages: tuple[int, ...]  # `Storage.id` of each tensor argument
+    writers: Mapping[int, str] = {}
+    site: int = -1  # `CallSite.id`; -1: unknown
+    thread: int = 0  # threads are numbered in the order of their first launch or operator
+
+
+class CallSite(Record, frozen=True, file="sites"):
+    """A line of the program's own Python code, outside of torch, Triton and generated code."""
+
+    id: int
+    file: str
+    line: int
+    function: str
+    instruction: int = 0  # distinguishes two calls on one line
+
+    def __str__(self) -> str:
+        """`cases/silu.py:9 in forward`, relative to the working directory where the file is inside of it."""
+        near = os.path.relpath(self.file)
+        return f"{self.file if near.startswith(os.pardir) else near}:{self.line} in {self.function}"
+
+
+class LaunchTime(Record, frozen=True, file="times", compressed=True):
+    """The duration of one launch."""
+
+    launch: int
+    wall_us: float  # on the host, until it returned; of a first launch with compiling and tuning
+    device_us: float | None = None  # between events around it on its stream; None: not on a GPU, or captured
+
+
+class UserHash(Exact, frozen=True, file="hashes", compressed=True):
+    """The values of a user's hash_fn before and after one launch; keys are argument positions."""
+
+    launch: int
+    before: Mapping[int, ScalarField]
+    after: Mapping[int, ScalarField]
+
+    def __post_init__(self) -> None:
+        set_fields(self, before=converted(from_json, self.before), after=converted(from_json, self.after))
+
+    def stored(self) -> UserHash:
+        return with_fields(self, before=converted(to_json, self.before), after=converted(to_json, self.after))
+
+
+class KernelArg(Exact, frozen=True):
+    """One argument of one launch, joined."""
+
+    name: str
+    declared: Role
+    tensor: TensorMeta | None = None
+    storage: int | None = None
+    value: Scalar = None
+    before: Digest | None = None
+    after: Digest | None = None
+    writer: str | None = None  # the operator outside of Triton that wrote it last, "aten::mm.out"
+    addresses: bool = False  # see `Argument`
+
+    def stored(self) -> KernelArg:
+        return with_fields(self, value=to_json(self.value))
+
+    @property
+    def reads(self) -> bool:
+        """True if the kernel may read the memory that this argument points to."""
+        return self.tensor is not None and may_read(self.declared)
+
+    @property
+    def modified(self) -> bool:
+        """True if the bits were seen to change; a buffer rewritten with the same bits is not modified."""
+        return self.before is not None and self.after is not None and self.before.bits != self.after.bits
+
+    @property
+    def writes(self) -> bool:
+        """True if the kernel may write the memory that this argument points to."""
+        return self.tensor is not None and may_write(self.declared)
+
+
+class KernelLaunch(Record, frozen=True):
+    """One launch, joined with its kernel, its signature and its digests."""
+
+    index: int
+    kernel: Kernel
+    grid: tuple[int, int, int]
+    stream: int
+    device: str
+    phase: Phase
+    args: tuple[KernelArg, ...]
+    finished: bool = True  # False: the process ended before the launch's digests were known, or it raised
+    time: LaunchTime | None = None
+    hashes: UserHash | None = None  # by a user's own hash_fn
+    site: CallSite | None = None  # None: unknown
+    thread: int = 0
+
+    @property
+    def kernel_name(self) -> str:
+        return self.kernel.name

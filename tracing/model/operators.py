@@ -1,0 +1,86 @@
+"""Operators outside of Triton, and landmarks: collectives and updates of parameters."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from tracing.model.launches import CallSite
+from tracing.model.record import Record
+from tracing.model.tensors import Digest, TensorMeta
+
+
+class OperatorSignature(Record, frozen=True, file="operatorsignatures"):
+    """What calls of an operator outside of Triton have in common: all except the bits and the storages."""
+
+    id: int
+    name: str  # "aten::add_.Tensor"
+    arguments: str  # those that are no tensors, as Python writes them: "alpha=2"
+    reads: tuple[TensorMeta, ...]
+    writes: tuple[TensorMeta, ...]  # outputs and mutated arguments
+    allocates: bool = False  # what it "writes" is uninitialised, but for what it reads: `empty`, `resize_`
+    random: bool = False  # it draws from a generator: equal inputs need not give equal outputs
+
+
+class OperatorCall(Record, frozen=True, file="operators", compressed=True):
+    """One call of an operator outside of Triton that wrote or allocated memory."""
+
+    index: int  # order in this process, from 0
+    launch: int  # how many launches this process had made when it had run
+    signature: int
+    storages: tuple[int, ...]  # `Storage.id` of what it read, then of what it wrote
+    site: int = -1
+    thread: int = 0
+
+
+class OperatorDigests(Record, frozen=True, file="operatordigests", compressed=True):
+    """The bits that one operator read and wrote, in its signature's order; of `--operators digests`.
+
+    `Digest.bits` is empty where none could be taken.
+    """
+
+    operator: int
+    before: tuple[Digest, ...]
+    after: tuple[Digest, ...]
+
+
+class Landmark(Record, frozen=True, file="landmarks"):
+    """A point at which the ranks of a job can be compared, written when it is reached."""
+
+    index: int  # order in this process, from 0
+    launch: int  # how many launches this process had made
+    kind: Literal["collective", "update"]
+    name: str  # the operator, "c10d::allreduce_"; "SGD.step"
+    ranks: tuple[int, ...] = ()  # of a collective's process group
+    inputs: tuple[TensorMeta, ...] = ()  # what a collective was given; the parameters before a first update
+    results: tuple[TensorMeta, ...] = ()
+
+
+class LandmarkDigests(Record, frozen=True, file="landmarkdigests"):
+    """The bits of one side of a landmark, in the order of its tensors, written when they are known."""
+
+    landmark: int
+    side: Literal["inputs", "results"]
+    digests: tuple[Digest, ...]
+
+
+class OperatorTensor(Record, frozen=True):
+    """A tensor that an operator read or wrote."""
+
+    tensor: TensorMeta
+    storage: int
+    digest: Digest | None = None  # before the operator if it read the tensor, after it if it wrote it
+
+
+class Operator(Record, frozen=True):
+    """One call of an operator outside of Triton, joined with its signature, its site and its digests."""
+
+    index: int
+    launch: int
+    name: str
+    arguments: str
+    reads: tuple[OperatorTensor, ...]
+    writes: tuple[OperatorTensor, ...]
+    allocates: bool = False
+    random: bool = False
+    site: CallSite | None = None
+    thread: int = 0

@@ -1,0 +1,134 @@
+"""Records: facts of a run, each a line of an NDJSON file or part of one.
+
+Lines are JSON. It keeps true, 1, 1.0, -0.0 and "text" apart, but has neither inf nor nan, for which msgspec
+would write null: a scalar that is one of them is {"float": "inf"}, {"float": "-inf"} or {"float": "nan"} on
+disk, and a float in memory. Records with scalars are equal if the types and bits of these are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
+
+import msgspec
+
+Blob: TypeAlias = str  # name of a file in blobs/: the digest of its content
+
+
+Scalar: TypeAlias = bool | int | float | str | None
+
+
+class NonFinite(msgspec.Struct, frozen=True):
+    """A float that JSON lacks, in its form on disk."""
+
+    float: str  # "inf", "-inf", "nan"
+
+
+if TYPE_CHECKING:
+    ScalarField: TypeAlias = Scalar
+else:  # what msgspec may read; a record makes a float of it
+    ScalarField = Scalar | NonFinite
+
+
+def to_json(value: Scalar) -> Scalar | NonFinite:
+    """A scalar as JSON can hold it."""
+    return NonFinite(repr(value)) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def from_json(value: Scalar | NonFinite) -> Scalar:
+    """A scalar that was read; raises ValueError for a float that is none."""
+    return float(value.float) if isinstance(value, NonFinite) else value
+
+
+def exact(value: Scalar | Mapping[str, Scalar]) -> object:
+    """A value that is equal for two scalars, or configurations, exactly if their types and bits are.
+
+    To Python's own == nan differs from itself, -0.0 is 0.0, and True is 1.
+    """
+    if isinstance(value, Mapping):
+        return {name: exact(one) for name, one in value.items()}
+    return type(value).__name__, repr(value)
+
+
+class RecordFile(NamedTuple):
+    """The files that hold one kind of record, one file a process."""
+
+    name: str  # "kernels": kernels-<host>-<rank>-<pid>.ndjson
+    compressed: bool  # .ndjson.zst: the records come one a launch or one a pass
+
+
+_FILES: dict[type, RecordFile] = {}
+
+
+class _RecordType(msgspec.StructMeta):
+    # takes `file` and `compressed` from the line that declares a record; msgspec calls no __init_subclass__
+    def __new__(
+        cls,
+        name: str,
+        bases: tuple[type, ...],
+        namespace: dict[str, Any],
+        *,
+        file: str = "",
+        compressed: bool = False,
+        **options: Any,
+    ) -> _RecordType:
+        record = super().__new__(cls, name, bases, namespace, **options)
+        if file:
+            assert file not in (one.name for one in _FILES.values()), f"two records are in {file}"
+            _FILES[record] = RecordFile(file, compressed)
+        return record
+
+
+class Record(msgspec.Struct, metaclass=_RecordType, frozen=True, omit_defaults=True, gc=False):
+    """An immutable fact of a run.
+
+    A record that has lines of its own declares its file, `class Kernel(Record, frozen=True, file="kernels")`,
+    and `compressed=True` if a run has a line for each launch or pass. Other records are parts of such lines.
+    """
+
+    # no garbage collection: records form no cycles, and hundreds of thousands would keep the collector busy
+
+    def stored(self) -> Record:
+        """This record as JSON can hold it."""
+        return self
+
+
+def file_of(kind: type[Record]) -> RecordFile:
+    """The files that hold records of one kind; raises KeyError for a record that declares none."""
+    return _FILES[kind]
+
+
+R = TypeVar("R", bound=Record)
+
+
+class Exact(Record, frozen=True):
+    """A record with scalars: nan equals itself, and neither is -0.0 equal to 0.0 nor True to 1."""
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and _bits(self) == _bits(other)
+
+    def __hash__(self) -> int:
+        return hash(_bits(self))
+
+
+def _bits(record: Any) -> bytes:
+    return msgspec.json.encode(msgspec.to_builtins(record.stored(), str_keys=True), order="deterministic")
+
+
+def converted(convert: Callable[[Any], Any], scalars: Mapping[Any, Any]) -> dict[Any, Any]:
+    """Scalars by name, each converted by `to_json` or `from_json`."""
+    return {name: convert(value) for name, value in scalars.items()}
+
+
+def set_fields(record: Record, **fields: object) -> None:
+    """Set fields of a record that is being made, although it is frozen."""
+    for name, value in fields.items():
+        msgspec.structs.force_setattr(record, name, value)
+
+
+def with_fields(record: R, **fields: object) -> R:
+    """A copy with other fields; unlike in msgspec's replace, `__post_init__` does not see them."""
+    copied = msgspec.structs.replace(record)
+    set_fields(copied, **fields)
+    return copied

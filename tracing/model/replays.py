@@ -1,0 +1,71 @@
+"""Launches that are replayed, and the results of the replays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from tracing.model.record import Record
+from tracing.model.results import Outcome
+from tracing.model.tensors import Digest
+
+
+@dataclass(frozen=True, slots=True)
+class Replacement:
+    """The replacement of a launch of the program."""
+
+    module: str  # Python text that defines KERNEL, CONSTANTS and OPTIONS
+    grid: tuple[int, int, int]
+    own_source: str  # of the program's own launch, as it was recorded: another one is not replaced
+    own_grid: tuple[int, int, int]
+    eager: bool = False  # executed by Triton's interpreter, on the host
+
+
+Side: TypeAlias = Literal["a", "b"]  # one of two runs
+
+
+class DifferingElements(Record, frozen=True):
+    """The elements of one argument that differ."""
+
+    argument: str
+    count: int
+    of: int
+    ranges: tuple[tuple[int, int], ...]  # START:STOP in logical order; the first few
+    largest: float  # |difference| of two finite elements
+
+
+class ReplaySeries(Record, frozen=True):
+    """One launch executed several times on the same bytes."""
+
+    launched: Side  # whose launch: code, constants, scalars, grid and layout
+    inputs: Side  # whose contents
+    outcomes: tuple[Mapping[str, Digest], ...]  # what each replay left, by argument; of the first one, too
+    varying: tuple[DifferingElements, ...]  # in any replay, from the first
+    unwritten: tuple[DifferingElements, ...]  # with what memory held of which no content was kept
+    written: Mapping[
+        str, tuple[int, ...]
+    ]  # of arguments in `unwritten`: the ranges of `Digest.tiles` without it
+
+
+class SeriesDifference(Record, frozen=True):
+    """The difference between the first replays of two series."""
+
+    series: tuple[int, int]
+    elements: tuple[DifferingElements, ...]
+
+
+class ReplayResult(Record, frozen=True):
+    """The results of replays of one launch."""
+
+    device: str  # the name of the GPU; empty: Triton's interpreter
+    series: tuple[ReplaySeries, ...]
+    differences: tuple[SeriesDifference, ...]  # of the series that differ
+
+
+class Rerun(Record, frozen=True):
+    """The results of a case that ran with launches replaced."""
+
+    results: Mapping[str, str]  # the identity of each result's value
+    outcome: Outcome
+    refused: str = ""  # the kernel that could not be replaced; why is the outcome's detail

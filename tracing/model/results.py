@@ -1,0 +1,110 @@
+"""How a program ended, and what it returned, value by value."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from tracing.model.record import Blob, Record
+from tracing.model.tensors import Digest, TensorMeta
+
+
+class Outcome(Record, frozen=True, file="outcomes"):
+    """The ending of the case; a run without one was killed, or is still being recorded."""
+
+    status: Literal[
+        "passed", "differs", "failed", "interrupted", "compiled"
+    ]  # compiled: nothing was executed
+    detail: str  # the comparison with eager, or the error with the line of the case that it came from
+    traceback: str = ""
+    message: str = ""  # all that the error said; `detail` has its first line
+
+
+class Failure(Record, frozen=True, file="failures"):
+    """What failed when a case failed in compiled or generated code."""
+
+    kind: Literal[
+        "frontend", "worker", "pass", "stage", "launch", "lowering", "operator", "C++", "generated code"
+    ]
+    name: str  # of the kernel or the operator
+    reason: str  # in one line; `Outcome.message` has all that the error said
+    python: str = ""  # the line of the user's code, "case.py:9"; empty: not known
+    code: str = ""  # that line, or the line of generated code that raised
+    step: str = ""  # the pass, the assembler or the FX node
+    nodes: str = ""  # that generated code was made from, "[sin, mul]"
+    stage: str = ""  # of the compile, "ttgir"
+    source: Blob = ""  # of the kernel or of the generated code; empty: none is known
+    line: int = 0  # of the source, from 1; 0: not known
+
+
+class TensorValue(Record, frozen=True, tag_field="kind", tag="tensor"):
+    """A tensor of a case: its bits and its layout."""
+
+    meta: TensorMeta  # without device and offset, which are no part of a value
+    digest: Digest
+    address: int = 0  # of its first element when it was digested; no part of the value
+    uninitialised: tuple[int, int] | None = None  # unwritten elements: the first, and how many
+
+    @property
+    def identity(self) -> str:
+        # the stride of a dimension of size 1 says nothing about the position of an element
+        pairs = zip(self.meta.shape, self.meta.stride, strict=True)
+        strides = [stride for size, stride in pairs if size > 1] if 0 not in self.meta.shape else []
+        return f"{self.meta.dtype} {self.meta.shape} {strides} {self.digest.bits}"
+
+
+class PlainValue(Record, frozen=True, tag_field="kind", tag="plain"):
+    """A number, a string, None, an enumerator, or another value whose text is the whole of it."""
+
+    type: str  # "float", "str", "NoneType"
+    text: str  # as Python writes it: "-0.0", "nan", "'text'"
+
+    @property
+    def identity(self) -> str:
+        return f"{self.type} {self.text}"
+
+
+class Container(Record, frozen=True, tag_field="kind", tag="container"):
+    """A list, tuple, dict or object: what it contains are values of their own."""
+
+    type: str  # "tuple", "transformers.ModelOutput"
+    keys: tuple[str, ...]  # as one writes them: "[0]", "['logits']", ".hidden"
+
+    @property
+    def identity(self) -> str:
+        return f"{self.type} {sorted(self.keys)}"
+
+    def text(self, other: object = None) -> str:
+        """`dict of 13, with ['key']`: its length, and the keys that another container has not."""
+        known = other.keys if isinstance(other, Container) else self.keys
+        extra = [key for key in self.keys if key not in known]
+        return f"{self.type} of {len(self.keys)}" + (f", with {', '.join(extra)}" if extra else "")
+
+
+class Uncomparable(Record, frozen=True, tag_field="kind", tag="uncomparable"):
+    """A value that has no equality which can be recorded."""
+
+    type: str
+    why: str
+
+    @property
+    def identity(self) -> str:
+        return f"{self.type} that cannot be compared"
+
+
+Value: TypeAlias = TensorValue | PlainValue | Container | Uncomparable
+
+
+class Result(Record, frozen=True, file="results"):
+    """A result of the compiled case, value by value: its result, gradients, parameters, state."""
+
+    name: (
+        str  # "output", "output['logits']", "grad of input 1", "parameter head.weight", "input 0 afterwards"
+    )
+    value: Value
+
+
+class Start(Record, frozen=True, file="starts"):
+    """The initial state of the compiled case by value: inputs, parameters, state, random generators."""
+
+    name: str  # as of its `Result`, "input 0"
+    value: Value

@@ -1,0 +1,110 @@
+"""What was run, under which settings, and what the recorder could not see."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+from typing import Literal
+
+from tracing.model.record import (
+    Exact,
+    Record,
+    ScalarField,
+    converted,
+    from_json,
+    set_fields,
+    to_json,
+    with_fields,
+)
+
+SCHEMA = 2
+
+
+class Winner(Exact, frozen=True, file="winners"):
+    """The configuration that an autotuner took for one kernel and one tuning key."""
+
+    tuner: Literal["triton", "inductor"]  # @triton.autotune, or Inductor's CachingAutotuner
+    kernel: str
+    source: str  # digest of the kernel's Python source without its name: equal whatever was chosen
+    key: tuple[str, ...]  # "n=1024", "torch.float32"; of Inductor size hints, argument types and constants
+    config: Mapping[str, ScalarField]  # meta-parameters, num_warps, num_stages, ...
+    how: Literal["tuned", "cached", "frozen"] = "tuned"  # cached: tuned before, in this process or on disk
+    candidates: tuple[Mapping[str, ScalarField], ...] = ()  # as far as they are known
+
+    def __post_init__(self) -> None:
+        candidates = tuple(converted(from_json, one) for one in self.candidates)
+        set_fields(self, config=converted(from_json, self.config), candidates=candidates)
+
+    def stored(self) -> Winner:
+        candidates = tuple(converted(to_json, one) for one in self.candidates)
+        return with_fields(self, config=converted(to_json, self.config), candidates=candidates)
+
+
+class Perturbed(Record, frozen=True, file="perturbed"):
+    """A deliberate change of something that no program may rely on."""
+
+    what: str  # "memory", "winners", "programs", "delays", "late stream"
+    how: str  # "0xff"; empty: it was not changed
+    why_not: str = ""
+
+
+class NotCovered(Record, frozen=True, file="uncovered"):
+    """Something that the recorder could not see, and the setting that would show it."""
+
+    what: str
+    setting: str = ""  # empty: no setting shows it
+
+
+class ReadVariable(Record, frozen=True, file="variables"):
+    """An environment variable that the code of the case read, as it was when it was first read."""
+
+    name: str
+    value: str | None  # None: it was not set
+    redacted: bool = False  # the value was left out, as the name says that it is secret
+
+
+class Environment(Record, frozen=True):
+    """Versions, device and settings under which a run was recorded."""
+
+    python: str
+    torch: str
+    triton: str
+    device: str
+    target: str
+    host: str
+    platform: str
+    knobs: Mapping[str, str]  # environment variables that torch and Triton read
+
+
+class Selection(Record, frozen=True):
+    """Launches by kernel, number, phase and rank; what is left empty excludes nothing."""
+
+    kernels: tuple[str, ...] = ()  # globs of kernel names
+    launches: tuple[int, int] | None = None  # START, STOP: in the order of a whole process, from 0
+    phases: tuple[str, ...] = ()
+    ranks: tuple[int, ...] = ()
+
+    def wants(self, index: int, kernel: str, phase: str, rank: int | None = None) -> bool:
+        """True if a launch is among them; rank None: of any rank."""
+        return (
+            (self.launches is None or self.launches[0] <= index < self.launches[1])
+            and (not self.phases or phase in self.phases)
+            and (not self.kernels or any(fnmatchcase(kernel, glob) for glob in self.kernels))
+            and (not self.ranks or rank is None or rank in self.ranks)
+        )
+
+
+class RunInfo(Record, frozen=True):
+    """The content of run.json, written before the case starts."""
+
+    schema: int
+    case: str
+    path: str
+    argv: tuple[str, ...]
+    seed: int
+    started: str  # ISO 8601, UTC
+    environment: Environment
+    digests: Literal["all", "declared", "none"] = "all"  # of which tensors they were taken
+    world_size: int = 1  # ranks of the job
+    selection: Selection = Selection()  # which launches were recorded
+    operators: Literal["digests", "writers", "none"] = "writers"  # what was recorded of them

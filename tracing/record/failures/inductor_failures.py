@@ -1,0 +1,178 @@
+"""Failures of Inductor: a lowering, a compile worker, a C++ compiler, and code that it has generated."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import torch
+
+from tracing.model import Failure
+from tracing.program.user_code import is_users
+from tracing.record.failures.error_chain import ErrorChain, one_line
+from tracing.upstream.compile_errors import CppCompileError, SubprocException
+from tracing.upstream.inductor_code import is_generated, program_lines
+
+_TRACE_LINE = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')
+_CPP_ERROR = re.compile(r"^(.*?):(\d+):(?:\d+:)? (?:fatal )?error: (.*)$", re.MULTILINE)
+_CALLED = re.compile(r"\b(\w+)\.run\(|\b(torch\.ops\.[\w.]+|extern_kernels\.\w+|\w+)\(")
+_NODES = re.compile(r"Source Nodes: (\[[^\]]*\])")
+_FRONTEND_TEXT = re.compile(r"CompilationError: at (\d+):\d+:\n(.*?)\n *\^\n(.*)", re.DOTALL)
+
+
+def node_failure(chain: ErrorChain) -> Failure | None:
+    """Of an operator in a graph: one whose lowering, decomposition or fake tensor raises."""
+    lowering = chain.named("LoweringException")
+    for frame, _ in reversed(chain.frames):
+        node = next((frame.f_locals[name] for name in ("n", "node") if name in frame.f_locals), None)
+        if not isinstance(node, torch.fx.Node) or node.op in ("placeholder", "output"):
+            continue
+        first = chain.errors[-1]
+        return Failure(
+            "lowering" if lowering else "operator",
+            str(node.target),
+            step=node.name,
+            python=_python_line(node.stack_trace or "") or chain.line,
+            code=_python_code(node.stack_trace or ""),
+            reason=one_line(
+                str(lowering) if lowering and not str(first) else f"{type(first).__name__}: {first}"
+            ),
+        )
+    return None
+
+
+def worker_failure(chain: ErrorChain) -> Failure | None:
+    """Of a compile worker's process, whose error is here as text."""
+    error = chain.last(SubprocException)
+    if error is None:
+        return None
+    text = str(error)
+    name = re.search(r"^Name=(\S+)", text, re.MULTILINE)
+    frontend = _FRONTEND_TEXT.search(text)
+    if frontend:
+        shown = frontend[2].splitlines()
+        return Failure(
+            "worker",
+            name[1] if name else "a kernel",
+            code=shown[-1].strip() if shown else "",
+            python=chain.line,
+            reason=one_line(frontend[3]),
+            source=frontend[2],
+            line=len(shown),
+        )
+    raised = [line for line in text.splitlines() if re.match(r"[\w.]+(Error|Exception)\b", line)]
+    reason = raised[-1] if raised else text.strip().splitlines()[-1]
+    return Failure("worker", name[1] if name else "a kernel", python=chain.line, reason=one_line(reason))
+
+
+def cpp_failure(chain: ErrorChain) -> Failure | None:
+    """Of generated C++ that the C++ compiler refuses."""
+    error = chain.last(CppCompileError)
+    if error is None:
+        return None
+    first = _CPP_ERROR.search(error.output)
+    file = Path(first[1]) if first else next((Path(one) for one in error.cmd if one.endswith(".cpp")), Path())
+    source = file.read_text(errors="replace") if file.is_file() else ""
+    line = int(first[2]) if first else 0
+    kernels = re.findall(r"\bvoid\s+(\w+)\(", source)
+    return Failure(
+        "C++",
+        kernels[-1] if kernels else file.name,
+        python=chain.line,
+        code=_line_of(source, line).strip(),
+        reason=one_line(first[3] if first else error.output or str(error)),
+        source=source,
+        line=line,
+    )
+
+
+def generated_failure(chain: ErrorChain) -> Failure | None:
+    """Of generated code that raises: a wrapper, or a kernel that the interpreter executes."""
+    where = _generated_line(chain)
+    if where is None:
+        return None
+    path, line, function = where
+    source = path.read_text(errors="replace")
+    code = _line_of(source, line).strip()
+    called = _CALLED.search(code)
+    in_wrapper = function in ("call", "<module>") or function.startswith("partition_")
+    first = chain.errors[-1]
+    return Failure(
+        "generated code",
+        (called[1] or called[2] if called else code) if in_wrapper else function,
+        nodes=_nodes_above(source, line),
+        python=_program_line(chain, path, line) or chain.line,
+        code=code,
+        reason=one_line(f"{type(first).__name__}: {first}"),
+        source=source,
+        line=line,
+    )
+
+
+def _generated_line(chain: ErrorChain) -> tuple[Path, int, str] | None:
+    # file, line and function of the innermost generated code; of code that is no Python, where it is wrong
+    for error in chain.errors:
+        if isinstance(error, SyntaxError) and error.filename and is_generated(error.filename):
+            return Path(error.filename), error.lineno or 0, "<module>"
+    for frame, line in reversed(chain.frames):
+        code = frame.f_code
+        if is_generated(code.co_filename) and Path(code.co_filename).is_file():
+            return Path(code.co_filename), line, code.co_name
+    return None
+
+
+def _program_line(chain: ErrorChain, path: Path, line: int) -> str:
+    # of a kernel's line it is that of the wrapper which launches the kernel
+    wrappers = [(frame.f_code.co_filename, at) for frame, at in reversed(chain.frames)]
+    for file, at in [(str(path), line), *wrappers]:
+        lines = program_lines(file, at) if is_generated(file) else []
+        own = [(file, at) for file, at in lines if is_users(file)]
+        if own:
+            return f"{Path(own[0][0]).name}:{own[0][1]}"
+    return ""
+
+
+def origin(chain: ErrorChain) -> tuple[str, str]:
+    """The nodes that the kernel being compiled was made from, and the line of the program of the last."""
+    where = _generated_line(chain)
+    nodes = _nodes_above(where[0].read_text(errors="replace"), where[1]) if where else ""
+    names = nodes.strip("[]").split(", ")
+    for frame in chain.innermost():
+        for graph in (one for one in frame.f_locals.values() if isinstance(one, torch.fx.GraphModule)):
+            traces = [one.stack_trace or "" for one in graph.graph.nodes if one.name in names]
+            if lines := [line for trace in traces if (line := _python_line(trace))]:
+                return nodes, lines[-1]
+    return nodes, ""
+
+
+def _nodes_above(source: str, line: int) -> str:
+    # the operators that the generated lines above were made from, as Inductor writes them
+    for text in reversed(source.splitlines()[:line]):
+        if match := _NODES.search(text):
+            return match[1]
+        if text.startswith(("def ", "class ")):
+            break
+    return ""
+
+
+def _line_of(source: str, line: int) -> str:
+    lines = source.splitlines()
+    return lines[line - 1] if 0 < line <= len(lines) else ""
+
+
+def _users_lines(trace: str) -> Iterator[tuple[str, str]]:
+    # position, and code, from the inside out
+    lines = trace.splitlines()
+    for at in reversed(range(len(lines))):
+        match = _TRACE_LINE.search(lines[at])
+        if match and is_users(match[1]):
+            yield f"{Path(match[1]).name}:{match[2]}", lines[at + 1].strip() if at + 1 < len(lines) else ""
+
+
+def _python_line(trace: str) -> str:
+    return next((position for position, _ in _users_lines(trace)), "")
+
+
+def _python_code(trace: str) -> str:
+    return next((code for _, code in _users_lines(trace)), "")

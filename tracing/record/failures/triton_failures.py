@@ -1,0 +1,154 @@
+"""Failures of Triton's compiler: its frontend, a stage or a pass, and kernels that need too much."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from pathlib import Path
+from typing import Any
+
+from tracing.compiler.pipeline import failed_stage
+from tracing.model import Failure
+from tracing.record.failures.error_chain import ErrorChain, one_line
+from tracing.upstream.compile_errors import (
+    CompilationError,
+    JITFunction,
+    OutOfResources,
+    PTXASError,
+    functions_in,
+    kernel_in,
+    stage_in,
+)
+
+_LOC = re.compile(r"^\s*\.loc\s+(\d+)\s+(\d+)")
+_FILE = re.compile(r'^\s*\.file\s+(\d+)\s+"([^"]*)"', re.MULTILINE)
+_PTX_LINE = re.compile(r"line (\d+); (?:error|fatal)\s*:\s*(.*)")
+_REASON = re.compile(r"(?:error|fatal|Error)\s*:?\s*(.*)")
+
+
+def frontend_failure(chain: ErrorChain) -> Failure | None:
+    """Of a kernel that the frontend refuses: what is wrong in which line of its source."""
+    errors = [one for one in chain.errors if isinstance(one, CompilationError)]
+    if not errors:
+        return None
+    innermost = errors[-1]  # of a helper that the kernel calls
+    known = [function for frame in chain.innermost() for function in functions_in(frame)]
+    kernel = next((one for one in known if one.src == errors[0].src), None)
+    function = _with_source(innermost.src, known)
+    source, line = innermost.src or "", getattr(innermost.node, "lineno", 0)
+    code = source.splitlines()[line - 1].strip() if 0 < line <= len(source.splitlines()) else ""
+    first = innermost.__cause__ or innermost.__context__
+    message = innermost.error_message or (f"{type(first).__name__}: {first}" if first else "")
+    return Failure(
+        "frontend",
+        kernel.__name__ if kernel else _name_of(errors[0].src or ""),
+        python=_position(function, line) if function else chain.line,
+        code=code,
+        reason=one_line(message or type(innermost).__name__),
+        source=source,
+        line=line,
+    )
+
+
+def resources_failure(chain: ErrorChain) -> Failure | None:
+    """Of a kernel that needs more of a GPU than there is."""
+    error = chain.last(OutOfResources) or chain.named("NoTritonConfigsError")
+    if error is None:
+        return None
+    named = next((one for frame in chain.innermost() if (one := kernel_in(frame))), None)
+    name, function = named or ("a kernel", None)
+    source = function.src if isinstance(function, JITFunction) else ""
+    return Failure(
+        "launch",
+        name,
+        python=_position(function, 1) if source else chain.line,
+        reason=one_line(str(error)),
+        source=source,
+        line=1 if source else 0,
+    )
+
+
+def stage_failure(chain: ErrorChain) -> Failure | None:
+    """Of a compile that failed in a pass or in a stage after the passes, such as ptxas."""
+    for frame in chain.innermost():
+        failed = failed_stage(frame)
+        if failed is None:
+            continue
+        kernel, step = failed.compilation, failed.running
+        text = frame.f_locals.get("source")
+        ptx = text if failed.stage in ("cubin", "hsaco") and isinstance(text, str) else ""
+        reason, line, python = _of_assembler(str(chain.last(PTXASError) or chain.errors[-1]), ptx)
+        return Failure(
+            "pass" if step else "stage",
+            kernel.kernel_name,
+            step=step.name if step else "ptxas" if failed.stage == "cubin" else failed.stage,
+            stage=failed.stage,
+            python=python or (_short(kernel.file) if kernel.file else chain.line),
+            reason=reason,
+            source=ptx,
+            line=line,
+        )
+    return _unrecorded_stage_failure(chain)
+
+
+def _unrecorded_stage_failure(chain: ErrorChain) -> Failure | None:
+    # of a compile whose passes are not recorded
+    for frame in chain.innermost():
+        if (known := stage_in(frame)) is not None and chain.last(CompilationError) is None:
+            name, function, stage = known
+            reason, _, _ = _of_assembler(str(chain.last(PTXASError) or chain.errors[-1]), "")
+            step = "ptxas" if stage == "cubin" else stage
+            return Failure("stage", name, reason, _position(function, 1), step=step, stage=stage)
+    return None
+
+
+def _of_assembler(message: str, ptx: str) -> tuple[str, int, str]:
+    # what it says, the line of the PTX, and the Python line of that
+    first = _PTX_LINE.search(message) if ptx else None
+    if first is None:
+        said = [match[1] for line in message.splitlines() if (match := _REASON.search(line)) and match[1]]
+        said = [*(match[2].strip() for match in _PTX_LINE.finditer(message)), *said]
+        return one_line(said[0] if said else message), 0, ""
+    line = int(first[1])
+    files = dict(_FILE.findall(ptx))
+    for text in reversed(ptx.splitlines()[:line]):
+        if at := _LOC.match(text):
+            file = files.get(at[1])
+            return first[2].strip(), line, f"{Path(file).name}:{at[2]}" if file else ""
+    return first[2].strip(), line, ""
+
+
+def _with_source(source: str | None, known: list[Any]) -> Any:
+    # the function, or a helper in the globals of one, or in the modules there
+    seen: list[Any] = []
+    pending = list(known)
+    while pending:
+        one = pending.pop()
+        if one in seen:
+            continue
+        seen.append(one)
+        if one.src == source:
+            return one
+        members = list(one.fn.__globals__.values())
+        name = _name_of(source or "")
+        members += [getattr(module, name, None) for module in members if inspect.ismodule(module)]
+        members += inspect.getclosurevars(one.fn).nonlocals.values()
+        pending += [member for member in members if isinstance(member, JITFunction) and member not in seen]
+    return None
+
+
+def _name_of(source: str) -> str:
+    match = re.search(r"def (\w+)", source)
+    return match[1] if match else "a kernel"
+
+
+def _position(function: Any, line: int) -> str:
+    # line -- of the function's source, which begins with `def`
+    lines, start = inspect.getsourcelines(function.fn)
+    first = next((n for n, text in enumerate(lines) if text.lstrip().startswith("def ")), 0)
+    return f"{Path(inspect.getsourcefile(function.fn) or '').name}:{start + first + line - 1}"
+
+
+def _short(position: str) -> str:
+    path, _, line = position.rpartition(":")
+    return f"{Path(path).name}:{line}"

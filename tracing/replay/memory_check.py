@@ -1,0 +1,48 @@
+"""Executes one recorded launch in Triton's interpreter, and notes each access: on a GPU nothing sees them."""
+
+from __future__ import annotations
+
+import contextlib
+
+from tracing.interpreter.gates import watched
+from tracing.launch.accesses import Accesses
+from tracing.launch.out_of_bounds import OutOfBoundsError, Outside
+from tracing.model import MemoryEvidence
+from tracing.record.memory.exact_accesses import race_of
+from tracing.replay.arguments import layout_of, memory_of, tensors_in
+from tracing.replay.loaded_kernel import load_kernel
+from tracing.store.recorded_launch import RecordedLaunch
+
+NOT_COVERED = (
+    "memory that the kernel reaches through loaded addresses, shared memory, and threads of one program, "
+    "except where two arguments share memory: the interpreter executes the kernel's source, one program "
+    "after another"
+)
+
+
+def memory_check(launch: RecordedLaunch) -> list[MemoryEvidence]:
+    """What a launch does to memory that correct kernels do not do.
+
+    The arguments lie as they lay, with contents that were kept and zeros elsewhere. Cost: as
+    `tracing.interpreter.execute`. Memory: that of the arguments three times, on the host.
+
+    Raises Problem for what the interpreter cannot execute.
+    """
+    memory = memory_of(layout_of(launch.launch), launch.contents(), 0, "cpu")
+    tensors = tensors_in(layout_of(launch.launch), memory)
+    accesses = Accesses(launch.launch.kernel_name, tensors)
+    accesses.fatal = True  # what is farther away than a page is not accessed
+    leaving = contextlib.suppress(OutOfBoundsError)  # it is among what `accesses` has
+    with load_kernel(launch.module) as kernel, watched([accesses]), leaving:
+        kernel.interpret({**launch.values, **tensors}, launch.launch.grid)
+    index = launch.launch.index
+    race = race_of(index, accesses)
+    return [*(_outside(index, one) for one in accesses.outside), *([race] if race else [])]
+
+
+def _outside(launch: int, one: Outside) -> MemoryEvidence:
+    what = (
+        f"{one.kind}s {one.argument}[{one.element}] of {one.count} elements, {one.accesses} addresses "
+        f"outside of it in all, first in program {one.program}"
+    )
+    return MemoryEvidence(launch, "out of bounds", (one.argument,), what, one.where)

@@ -1,0 +1,163 @@
+"""A case that is compiled in part, run, and judged: what one evaluation of a bisection does."""
+
+from __future__ import annotations
+
+import dataclasses
+import tempfile
+import time
+import traceback
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from tracing.numerics.agreement import Agreement, Disagreement, agreement
+from tracing.numerics.referee import Referee
+from tracing.numerics.reference import UNREPEATABLE
+from tracing.program.compile_steps import CompileSteps
+from tracing.program.experiment import Experiment
+from tracing.program.partial_compile import partly_compiled
+from tracing.program.structure import Fact, Facts
+from tracing.record.launches import LaunchRecorder
+from tracing.store import RunWriter
+from tracing.upstream.dynamo import forget_compiled
+from tracing.upstream.graph_stages import INDUCTOR
+from tracing.upstream.inductor_config import settings_changed
+
+CPP = "inductor, C++"
+_IN_PROCESS = {"compile_threads": 1}  # a fork has no workers, and a worker none of the steps
+
+
+class PartialCase:
+    """One case; eager's results and their reference are computed once."""
+
+    def __init__(self, experiment: Experiment) -> None:
+        self._experiment = experiment
+        self._eager: Facts | None = None
+        self._referee = Referee(self._in_eager, lambda: {}, lambda stage: None)
+
+    def prepare(self) -> None:
+        """Compute what eager gives, and the reference, so that forks of this process have them.
+
+        A case that gives something else the second time keeps state: each fork runs it in eager itself.
+        """
+        with self._experiment.device.active():
+            first, second = self._in_eager(), self._in_eager()
+            if agreement(second, first).outcome.status == "passed":
+                self._eager = first
+                self._referee.prepare()
+
+    def evaluate(
+        self,
+        stage: str,
+        first: Mapping[str, int],
+        without: Mapping[str, Sequence[str]],
+        only: Mapping[str, Sequence[str]],
+    ) -> dict[str, Any]:
+        """Compile up to a stage with some steps, run, and judge; what comes of it, as JSON has it.
+
+        stage -- as for partly_compiled; CPP: INDUCTOR with C++ kernels, for tensors on the CPU
+
+        The arguments are those of CompileSteps. "symptom" says how it ended, "steps" has by part what was
+        asked for, "kernels" what Inductor wrote.
+        """
+        started = time.perf_counter()
+        steps, kernels = CompileSteps(first, without, only), list[dict[str, Any]]()
+        experiment = self._experiment
+        if stage == CPP:
+            self._experiment = dataclasses.replace(experiment, device=experiment.device.host())
+        try:
+            with self._experiment.device.active(), self._kept_inside(), settings_changed(_IN_PROCESS):
+                symptom = self._symptom(INDUCTOR if stage == CPP else stage, steps, kernels)
+        finally:
+            self._experiment = experiment
+        asked = {part: [dataclasses.asdict(one) for one in some] for part, some in steps.asked.items()}
+        seconds = time.perf_counter() - started
+        return {"symptom": symptom, "steps": asked, "kernels": kernels, "seconds": seconds}
+
+    def _symptom(self, stage: str, steps: CompileSteps, kernels: list[dict[str, Any]]) -> dict[str, Any]:
+        try:
+            expected = self._in_eager() if self._eager is None else self._eager
+        except Exception as error:  # of the case's own
+            return {"kind": "no answer", "text": f"it fails in eager: {_said(error)}", "in_eager": True}
+
+        def written(name: str, source: str, nodes: list[str]) -> None:
+            kernels.append({"name": name, "source": source, "nodes": nodes})
+
+        def compiled() -> Facts:
+            forget_compiled()
+            kernels.clear()
+            steps.restart()
+            with partly_compiled(stage, steps, written):
+                return self._experiment.results(self._experiment.workload(), torch.compile)
+
+        def with_eagers_numbers() -> Facts:
+            with settings_changed({"fallback_random": True}):
+                return compiled()
+
+        try:
+            actual = compiled()
+            self._referee.draw_with(with_eagers_numbers)
+            one = agreement(actual, expected, self._referee if self._experiment.referee else None)
+        except (Exception, SystemExit) as error:  # of the compiler, or of the case's own
+            where = _raised_at(error)
+            return {"kind": "raises", "text": _said(error), "error": type(error).__name__, "where": where}
+        return _described(one, actual, expected)
+
+    @contextmanager
+    def _kept_inside(self) -> Iterator[None]:
+        # as under `tracing run`, a launch fails that leaves its tensors; a GPU does not notice
+        if not self._experiment.device.virtual:
+            yield
+            return
+        with ExitStack() as stack:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tracing-")))
+            (folder / "blobs").mkdir()
+            writer = stack.enter_context(closing(RunWriter(folder)))
+            stack.enter_context(LaunchRecorder(writer, "none", operators="none", graphs=False))
+            yield
+
+    def _in_eager(self) -> Facts:
+        return self._experiment.results(self._experiment.workload(), lambda fn: fn)
+
+
+def _described(one: Agreement, actual: Facts, expected: Facts) -> dict[str, Any]:
+    if one.differing and UNREPEATABLE in one.outcome.detail:
+        why = "eager gives another result each time; `tracing run` shows memory that a launch uses wrongly"
+        return {"kind": "no answer", "text": why}
+    if one.differing:
+        results = [
+            {"name": other.name, "how": _how(other, actual.get(other.name), expected.get(other.name))}
+            for other in one.differing
+        ]
+        return {"kind": "differs", "text": one.outcome.detail, "results": results}
+    return {"kind": "eager is off" if one.eager_off else "right", "text": one.outcome.detail}
+
+
+def _how(one: Disagreement, actual: Fact | None, expected: Fact | None) -> str:
+    if actual is None or expected is None:
+        return "missing"
+    if not (isinstance(actual, torch.Tensor) and isinstance(expected, torch.Tensor)):
+        return "value"
+    if actual.shape != expected.shape or actual.dtype != expected.dtype or "strides" in one.how:
+        return "layout"
+    finite = [bool(torch.isfinite(tensor).all()) for tensor in (actual, expected)]
+    return "not finite" if finite == [False, True] else "value"
+
+
+def _raised_at(error: BaseException) -> str:
+    # while the generated code is still there
+    frames = traceback.extract_tb(error.__traceback__)
+    if not frames:
+        return ""
+    last = frames[-1]
+    generated = Path(last.filename).is_relative_to(tempfile.gettempdir())
+    file = "the code that Inductor generated" if generated else last.filename
+    return f"{file}, line {last.lineno}: {last.line}"
+
+
+def _said(error: BaseException) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__

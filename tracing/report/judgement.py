@@ -1,0 +1,160 @@
+"""What a judgement of a run says: as lines of plain text, or as what JSON has."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from os.path import relpath
+from typing import Any
+
+import msgspec
+
+from tracing.analyze.judge.judgement import (
+    Finding,
+    JudgedLaunch,
+    LibraryOff,
+    OutputOff,
+    Overwritten,
+    PassesOff,
+    RunJudgement,
+    WrongElements,
+)
+from tracing.report.text import plural
+from tracing.store.graph_file import PythonLine
+
+_NODES = 8  # nodes and lines that are named, of many
+_LAUNCHES = 5  # launches that are listed for one reason
+
+
+def judgement_text(judgement: RunJudgement, next_commands: Sequence[str]) -> Iterator[str]:
+    """What was found, what was judged, what was not, and the next commands."""
+    accused = judgement.accused
+    if accused is not None:
+        yield from _accused(accused)
+    for finding in judgement.findings:
+        yield from _finding(finding)
+    if judgement.status != 1:
+        right = judgement.any_right
+        yield "every launch that was judged is right" if right else "no launch could be judged"
+        if judgement.differs:
+            yield "the results differ from eager, and no launch that was judged explains it"
+    yield from _counts(judgement)
+    for command in next_commands:
+        yield f"    next      {command}"
+
+
+def _accused(launch: JudgedLaunch) -> Iterator[str]:
+    yield f"✗ launch {launch.launch} {launch.kernel} is off"
+    if launch.others:
+        others = ", ".join(map(str, launch.others))
+        yield f"    or        launch {others}: no node stands for the partial results in between"
+    yield f"    graph     {launch.graph}: {_some(launch.nodes)}"
+    yield from _lines(launch.lines)
+    for wrong in launch.wrong:
+        yield from _elements(wrong)
+
+
+def _finding(finding: Finding) -> Iterator[str]:
+    match finding:
+        case Overwritten():
+            by = f"launch {finding.by} {finding.by_kernel}" if finding.by is not None else finding.by_kernel
+            yield f"✗ {by or 'something'} overwrites {finding.buffer}, which {finding.reader} still needs"
+            node = finding.node or "another value"
+            yield f"    graph     {finding.graph}: {finding.buffer} should hold {node}"
+            yield f"    cause     {finding.cause}"
+        case LibraryOff():
+            yield f"✗ {finding.operator} is off, an operator of a library"
+            yield f"    graph     {finding.graph}: {finding.wrong.node}"
+        case PassesOff():
+            yield f"✗ Inductor's graph passes change {finding.wrong.name}"
+            first = f"; the first node that differs is {finding.first}" if finding.first else ""
+            yield f"    graph     {finding.graph}: {finding.wrong.node}{first}"
+        case OutputOff():
+            yield f"✗ {finding.wrong.name} is off, and no launch that was judged is"
+            yield f"    graph     {finding.graph}: {finding.wrong.node}"
+            if finding.unjudged:
+                yield f"    unjudged  {_some(finding.unjudged)}"
+    yield from _lines(finding.lines)
+    if finding.wrong is not None:
+        yield from _elements(finding.wrong)
+
+
+def _lines(lines: Sequence[PythonLine]) -> Iterator[str]:
+    for line in lines[:_NODES]:
+        path = relpath(line.file)
+        near = line.file if path.startswith("..") else path
+        yield f"    at        {near}:{line.line} in {line.function}: {line.code}"
+
+
+def _elements(wrong: WrongElements) -> Iterator[str]:
+    index = ", ".join(map(str, wrong.index))
+    of = plural(wrong.of, "element")
+    yield f"    wrong     {wrong.name} ({wrong.buffer}, {wrong.node}): {wrong.count} of {of}"
+    if wrong.dtype:
+        yield f"    dtype     {wrong.dtype}"
+        return
+    yield f"    worst     [{index}] is {_number(wrong.value)}, float64 gives {_number(wrong.reference)}"
+    yield f"    distance  {wrong.roundings:.2g} roundings, of which {wrong.limit:.0f} are explained"
+
+
+def _number(value: complex) -> str:
+    return f"{value:.9g}"
+
+
+def _some(names: Sequence[str]) -> str:
+    further = len(names) - _NODES
+    return ", ".join(names[:_NODES]) + (f" and {further} more" if further > 0 else "")
+
+
+def _counts(judgement: RunJudgement) -> Iterator[str]:
+    count = Counter(one.verdict for one in judgement.launches)
+    judged = sum(count.values()) - count["no reference"]
+    parts = [f"{count[name]} {name}" for name in ("right", "off") if count[name]]
+    if count["inputs wrong"]:
+        parts.append(f"{count['inputs wrong']} right, with inputs that were wrong already")
+    of = plural(len(judgement.launches), "launch")
+    yield f"{judged} of {of} judged{': ' + ', '.join(parts) if parts else ''}"
+    reasons: dict[str, list[JudgedLaunch]] = {}
+    for one in judgement.launches:
+        if one.verdict == "no reference":
+            reasons.setdefault(one.why, []).append(one)
+    for why, launches in reasons.items():
+        named = [f"{one.launch} {one.kernel}" for one in launches[:_LAUNCHES]]
+        further = f" and {len(launches) - _LAUNCHES} more" if len(launches) > _LAUNCHES else ""
+        yield f"not covered: launch {', '.join(named)}{further}: no reference, because {why}"
+    for text in judgement.not_covered:
+        yield f"not covered: {text}"
+
+
+def judgement_json(judgement: RunJudgement) -> dict[str, Any]:
+    """The judgement as JSON has it; see docs/json.md."""
+    launches = [_plain(one) for one in judgement.launches]
+    findings = [{"kind": _KINDS[type(one)], **_plain(one)} for one in judgement.findings]
+    accused = judgement.accused
+    return {
+        "status": judgement.status,
+        "accused": None if accused is None else accused.launch,
+        "launches": launches,
+        "findings": findings,
+        "not_covered": [*judgement.not_covered],
+    }
+
+
+_KINDS = {
+    Overwritten: "overwritten",
+    LibraryOff: "library",
+    PassesOff: "graph passes",
+    OutputOff: "output",
+}
+
+
+def _plain(one: object) -> dict[str, Any]:
+    def special(value: object) -> Any:
+        return str(value) if isinstance(value, complex) else value
+
+    plain: dict[str, Any] = msgspec.to_builtins(one, enc_hook=special)
+    plain["lines"] = [
+        {"file": line.file, "line": line.line, "function": line.function, "code": line.code}
+        for line in getattr(one, "lines", ())
+    ]
+    return plain

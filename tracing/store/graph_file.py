@@ -1,0 +1,122 @@
+"""A compiled graph as a run has it: FX nodes before and after Inductor's passes, the schedule of its code."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+
+from tracing.errors import Problem
+from tracing.model import Blob, CompiledGraph
+from tracing.store.reader import Run
+
+T = TypeVar("T")
+
+
+class PythonLine(msgspec.Struct, frozen=True, array_like=True):
+    """A line of Python that a node of a graph comes from."""
+
+    file: str
+    line: int
+    function: str
+    code: str
+
+
+class FxNode(msgspec.Struct, frozen=True):
+    """A node of an FX graph. References to nodes in `args` and `kwargs` are {"node": NAME}."""
+
+    name: str
+    op: str  # "placeholder", "call_function", "get_attr", "output", ...
+    target: str  # the operator: "aten::add.Tensor"
+    args: Sequence[Any] = ()
+    kwargs: Any = None
+    value: Any = None  # shape, stride, dtype and device of what it gives
+    line: int = -1  # in `FxGraph.lines`; -1: unknown
+    constant: Any = None  # of a get_attr
+
+
+class FxGraph(msgspec.Struct, frozen=True):
+    """An FX graph: nodes in their order, and the lines of Python that they come from, outermost first."""
+
+    nodes: Sequence[FxNode]
+    lines: Sequence[Sequence[PythonLine]] = ()
+
+    def line_of(self, node: FxNode) -> PythonLine | None:
+        """The innermost line of Python that a node comes from."""
+        frames = self.lines[node.line] if 0 <= node.line < len(self.lines) else ()
+        return frames[-1] if frames else None
+
+
+class ScheduledCall(msgspec.Struct, frozen=True):
+    """A call of a kernel in generated code; the arguments as it has them: "buf0"."""
+
+    kernel: str
+    arguments: Sequence[str]
+
+
+class ScheduleStep(msgspec.Struct, frozen=True):
+    """A part of the generated code that computes some buffers from others."""
+
+    kind: str  # "kernel", "library": an operator outside of Inductor, "none": nothing is computed
+    buffers: Sequence[str]
+    reads: Sequence[str]  # names of buffers and inputs, by their current content
+    nodes: Sequence[str]  # of the graph, which it was made from
+    calls: Sequence[ScheduledCall] = ()
+    code: str = ""  # of a library: the class of Inductor's node
+
+
+class ScheduledBuffer(msgspec.Struct, frozen=True):
+    """A buffer, and the node of the graph whose value it holds."""
+
+    node: str  # "": no single one
+    origins: Sequence[str]  # nodes that its content was made from
+    dtype: str = ""
+    parts: Sequence[int] = ()  # the node gives several tensors: which it is
+    kind: str = msgspec.field(default="", name="class")  # of Inductor
+
+
+class Schedule(msgspec.Struct, frozen=True):
+    """What the generated code of a graph computes, step by step."""
+
+    inputs: Sequence[str]
+    outputs: Sequence[str]
+    steps: Sequence[ScheduleStep]
+    buffers: Mapping[str, ScheduledBuffer]
+    overwrites: Mapping[str, Sequence[str]] = {}  # a content -> the contents that it overwrites
+    locations: Mapping[str, str] = {}  # a content that overwrites another one -> the buffer that has it
+    removed: Sequence[str] = ()  # buffers that are never in memory
+
+    def location(self, name: str) -> str:
+        """The buffer, as generated code names it, that has a content."""
+        return self.locations.get(name, name)
+
+
+class GraphFile(msgspec.Struct, frozen=True):
+    """What is stored with a compiled graph, also in Inductor's caches."""
+
+    compile_id: str
+    backward: bool
+    text: str
+    nodes: msgspec.Raw
+    post_grad_text: str
+    post_grad: msgspec.Raw
+    code: str
+    schedule: msgspec.Raw
+
+
+def read_graph(run: Run, blob: Blob) -> FxGraph:
+    """An FX graph of a run; raises Problem if it is damaged."""
+    return _decoded(run, blob, FxGraph)
+
+
+def read_schedule(run: Run, graph: CompiledGraph) -> Schedule:
+    """The schedule of a compiled graph."""
+    return _decoded(run, graph.schedule, Schedule)
+
+
+def _decoded(run: Run, blob: Blob, kind: type[T]) -> T:
+    try:
+        return msgspec.json.decode(run.bytes(blob), type=kind)
+    except msgspec.DecodeError as error:
+        raise Problem(f"{run.path}: a graph is damaged: {error}", "record the run anew") from None

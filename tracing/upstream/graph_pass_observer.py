@@ -1,0 +1,99 @@
+"""The graphs that Dynamo gives to Inductor, after each of Inductor's graph passes."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any, TypeAlias
+
+import torch
+from torch._guards import CompileContext
+from torch._inductor import compile_fx
+from torch.fx.passes.graph_transform_observer import GraphTransformObserver
+
+from tracing.upstream.contract import require, require_methods, require_parameters
+from tracing.upstream.patch import Method, Wrapper, patched
+
+__all__ = ["PARTS", "GraphSeen", "graph_passes_followed"]
+
+# where passes run -> the function of Inductor that runs them; its first argument is the graph
+PARTS = {
+    "pre-grad": "_recursive_pre_grad_passes",
+    "joint": "_recursive_joint_graph_passes",
+    "post-grad": "_recursive_post_grad_passes",
+}
+GraphSeen: TypeAlias = Callable[[str, int, str, str, torch.fx.GraphModule], None]
+
+
+class _Current(threading.local):
+    part = ""
+    number = 0
+
+
+@contextmanager
+def graph_passes_followed(seen: GraphSeen) -> Iterator[None]:
+    """While active, call seen(compile_id, number, part, name, graph) for each graph after each of its passes.
+
+    compile_id -- Dynamo's number of a frame and its compile: "0/0"
+    number     -- counts the graphs of one compile and one part: forward is 0, backward 1
+    name       -- of the pass; "": the graph is as the first pass of the part receives it; "end": as the last
+                  leaves it, which includes passes that torch's observer does not see
+
+    Graphs inside of graphs are not followed. What Inductor's caches hold is not compiled, and so not seen.
+    """
+    current, numbers = _Current(), Counter[tuple[str, str]]()
+    with ExitStack() as stack:
+        for part, function in PARTS.items():
+            stack.enter_context(patched(compile_fx, function, _around(part, current, numbers, seen)))
+        stack.enter_context(patched(GraphTransformObserver, "__exit__", _after_pass(current, seen)))
+        yield
+
+
+def _around(part: str, current: _Current, numbers: Counter[tuple[str, str]], seen: GraphSeen) -> Wrapper:
+    def wrapper(original: Method) -> Method:
+        def run(graph: Any, *args: Any, **options: Any) -> Any:
+            if current.part:  # of a graph inside of a graph
+                return original(graph, *args, **options)
+            key = (_compile_id(), part)
+            current.part, current.number = part, numbers[key]
+            numbers[key] += 1
+            seen(key[0], current.number, part, "", graph)
+            try:
+                result = original(graph, *args, **options)
+            finally:
+                current.part = ""
+            left = result if isinstance(result, torch.fx.GraphModule) else graph
+            seen(key[0], numbers[key] - 1, part, "end", left)
+            return result
+
+        return run
+
+    return wrapper
+
+
+def _after_pass(current: _Current, seen: GraphSeen) -> Wrapper:
+    def wrapper(original: Method) -> Method:
+        def exit_observer(self: Any, *error: Any) -> Any:
+            if current.part and error[0] is None:
+                seen(_compile_id(), current.number, current.part, self.passname, self.gm)
+            return original(self, *error)
+
+        return exit_observer
+
+    return wrapper
+
+
+def _compile_id() -> str:
+    return str(CompileContext.current_compile_id() or "")
+
+
+def contract() -> None:
+    """Raise Broken or another error if torch has changed what this file relies on."""
+    for function in PARTS.values():
+        require(callable(vars(compile_fx).get(function)), f"{compile_fx.__name__}.{function}")
+        require_parameters(vars(compile_fx)[function], "gm")
+    require_methods(GraphTransformObserver, "__enter__", "__exit__")
+    require_parameters(GraphTransformObserver.__init__, "gm", "passname")
+    require(CompileContext.current_compile_id() is None, "no compile is running now")
