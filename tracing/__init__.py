@@ -6,12 +6,22 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tracing.model import Workload as Workload
 
-__all__ = ["DebugMode", "TritonKernelCall", "Workload"]
+__all__ = [
+    "ComparisonConfig",
+    "DebugMode",
+    "KernelDiffHarness",
+    "TritonKernelCall",
+    "Workload",
+    "compare_tensors",
+]
 
 _MODULES = {
+    "ComparisonConfig": "tracing.numerics.tensor_diff",
     "DebugMode": "tracing.debug_mode.mode",
+    "KernelDiffHarness": "tracing.numerics.kernel_diff",
     "TritonKernelCall": "tracing.debug_mode.kernel_call",
     "Workload": "tracing.model",
+    "compare_tensors": "tracing.numerics.tensor_diff",
 }
 
 

@@ -91,9 +91,9 @@ def _disagreements(actual: Facts, expected: Facts, verdicts: _Verdicts) -> Itera
     for name in dict.fromkeys((*actual, *expected)):
         if name in actual and name in expected:
             a, b = actual[name], expected[name]
-            how, size = _compared(a, b)
+            how, size = value_difference(a, b)
             if isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor):
-                how, size = _layouts(name, a, b) or verdicts.of(name, a, b) or (how, size)
+                how, size = stride_difference(name, a, b) or verdicts.of(name, a, b) or (how, size)
             if how:
                 yield Disagreement(name, how, size)
         elif not name.startswith(STEPPED):  # torch.compile compiles a step so that it is not seen
@@ -101,15 +101,15 @@ def _disagreements(actual: Facts, expected: Facts, verdicts: _Verdicts) -> Itera
             yield Disagreement(name, f"{has} has it, {lacks} has not", math.inf)
 
 
-def _compared(actual: Fact, expected: Fact) -> tuple[str, float]:
-    # how the two differ, "" if they agree, and by how much
+def value_difference(actual: Fact, expected: Fact) -> tuple[str, float]:
+    """How two values differ, "" if they agree, and the size of the largest difference."""
     if isinstance(actual, torch.Tensor) and isinstance(expected, torch.Tensor):
         return _tensors(actual, expected)
     if not isinstance(actual, torch.Tensor) and not isinstance(expected, torch.Tensor):
         same = actual.identity == expected.identity or _close(actual, expected)
     else:
         same = False
-    texts = _text(actual, expected), _text(expected, actual)
+    texts = fact_text(actual, expected), fact_text(expected, actual)
     return ("", 0.0) if same else (f"compiled gives {texts[0]}, eager gives {texts[1]}", math.inf)
 
 
@@ -124,8 +124,11 @@ def _tensors(actual: torch.Tensor, expected: torch.Tensor) -> tuple[str, float]:
     return "", 0.0
 
 
-def _layouts(name: str, actual: torch.Tensor, expected: torch.Tensor) -> tuple[str, float] | None:
-    # of returned tensors only; the layout of a gradient does not matter
+def stride_difference(name: str, actual: torch.Tensor, expected: torch.Tensor) -> tuple[str, float] | None:
+    """How the strides of a returned tensor differ, and an infinite size; None: they do not.
+
+    The strides of a gradient do not matter, nor do those of dimensions with one element.
+    """
     if not name.startswith("output") or actual.shape != expected.shape or actual.layout != torch.strided:
         return None
     strides = [
@@ -220,7 +223,8 @@ def _close(actual: Fact, expected: Fact) -> bool:
     return abs(a - b) <= 1e-5 + 1.3e-6 * abs(b)
 
 
-def _text(fact: Fact, other: Fact) -> str:
+def fact_text(fact: Fact, other: Fact) -> str:
+    """A value in words, without what it has in common with another one."""
     match fact:
         case torch.Tensor():
             return f"a tensor of {fact.dtype}"
