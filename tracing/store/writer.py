@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import itertools
 import os
 import shutil
@@ -19,6 +18,8 @@ import zstandard
 
 from tracing.errors import Problem
 from tracing.model import Blob, PackedBlob, Record, RecordFile, RunInfo, file_of
+from tracing.store.blobs import blob_name
+from tracing.store.run_files import write
 
 PACK_WINDOW = 23  # log2 of the bytes that a pack looks back: beyond the text before
 RESERVE = 64 << 20  # bytes of disk that must be free before a run starts
@@ -27,12 +28,6 @@ RESERVE = 64 << 20  # bytes of disk that must be free before a run starts
 def now() -> str:
     """The time in UTC as a run states it, to the second."""
     return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def blob_name(content: str | bytes) -> Blob:
-    """The name under which a run stores content."""
-    data = content.encode() if isinstance(content, str) else content
-    return hashlib.blake2b(data, digest_size=16).hexdigest()
 
 
 class RunWriter:
@@ -69,13 +64,7 @@ class RunWriter:
         name = blob_name(data)
         target = self.path / "blobs" / f"{name}.zst"
         if not self.holds(name) and not target.exists():
-            partial = target.with_suffix(f".{os.getpid()}-{threading.get_ident()}")
-            try:
-                partial.write_bytes(zstandard.compress(data))
-                partial.replace(target)
-            except OSError:
-                partial.unlink(missing_ok=True)
-                raise
+            write(target, zstandard.compress(data))
         return name
 
     def pack(self, level: int = 1) -> Pack:
