@@ -115,6 +115,11 @@ def show_diagnostics(reproducers: Path, debug_only: str = "", *, debug: bool = F
         os.environ["TRITON_ENABLE_LLVM_DEBUG"] = "1"
 
 
+def wants_traceback() -> bool:
+    """True if the user asks for the traceback of an unforeseen exception."""
+    return bool(os.environ.get("TRACING_TRACEBACK"))
+
+
 def rank() -> int:
     """This process's rank in a distributed job, 0 outside of one."""
     return int(os.environ.get("RANK", "0"))

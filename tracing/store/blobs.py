@@ -7,7 +7,6 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from tracing.errors import Problem
 from tracing.model import Blob, PackedBlob
 from tracing.store.lines import files, lines
 from tracing.store.run_files import PACK, damaged, unpacked

@@ -1,7 +1,7 @@
 """Opens, unpacks and replaces files of a run, which may be a stranger's.
 
-Only regular files are opened: a FIFO would wait for ever, and /dev/zero has no end. What is read into memory as
-a whole has a cap, because 100 kB of compressed zeros unpack to gigabytes.
+Only regular files are opened: a FIFO would wait for ever, and /dev/zero has no end. What is read into memory
+as a whole has a cap, because 100 kB of compressed zeros unpack to gigabytes.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import msgspec
 import zstandard
@@ -52,7 +52,7 @@ class RunWriter:
         """Write records of one kind, a line each, with one call to the operating system."""
         if records:
             kind = file_of(type(records[0]))
-            lines = b"".join(self._encoder.encode(record.stored()) + b"\n" for record in records)
+            lines = b"".join(self._encoded(record) + b"\n" for record in records)
             with self._lock:
                 file = self._file(kind)
                 file.write(self._compressed(kind, lines) if kind.compressed else lines)
@@ -60,7 +60,7 @@ class RunWriter:
 
     def blob(self, content: str | bytes) -> Blob:
         """Store content once and return its name."""
-        data = content.encode() if isinstance(content, str) else content
+        data = content.encode(errors="replace") if isinstance(content, str) else content
         name = blob_name(data)
         target = self.path / "blobs" / f"{name}.zst"
         if not self.holds(name) and not target.exists():
@@ -95,6 +95,12 @@ class RunWriter:
             suffix = ".ndjson.zst" if kind.compressed else ".ndjson"
             file = self._files[kind] = (self.path / f"{kind.name}-{self.process}{suffix}").open("ab")
         return file
+
+    def _encoded(self, record: Record) -> bytes:
+        try:
+            return self._encoder.encode(record.stored())
+        except UnicodeEncodeError:  # half of a pair of surrogates, as in an exception's message
+            return self._encoder.encode(_encodable(msgspec.to_builtins(record.stored())))
 
     def _compressed(self, kind: RecordFile, lines: bytes) -> bytes:
         # one frame a file, so that lines refer to earlier ones; flushed: all lines so far are readable
@@ -136,7 +142,7 @@ class Pack:
 
     def add(self, content: str | bytes) -> Blob:
         """Store content once and return its name."""
-        data = content.encode() if isinstance(content, str) else content
+        data = content.encode(errors="replace") if isinstance(content, str) else content
         name = blob_name(data)
         if not self._writer.holds(name):
             if self._file is None:
@@ -177,6 +183,14 @@ def create(runs: Path, info: RunInfo, rank: int = 0, job: str | None = None) -> 
             f"cannot write a run below {runs}: {error.strerror}", "record elsewhere with `--runs DIR`"
         ) from error
     return RunWriter(path, rank)
+
+
+def _encodable(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode(errors="backslashreplace").decode()
+    if isinstance(value, dict):
+        return {_encodable(name): _encodable(one) for name, one in value.items()}
+    return [_encodable(one) for one in value] if isinstance(value, (list, tuple)) else value
 
 
 def _write_once(path: Path, data: bytes) -> None:
