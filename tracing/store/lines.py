@@ -23,6 +23,11 @@ def files(run: Path, kind: type[Record]) -> list[Path]:
     return sorted(path for path in run.glob(f"{file_of(kind).name}-*.ndjson*") if _NAME.fullmatch(path.name))
 
 
+def plain_files(run: Path) -> list[Path]:
+    """The files of a run with records of any kind that are not compressed."""
+    return sorted(path for path in run.glob("*.ndjson") if _NAME.fullmatch(path.name))
+
+
 def lines(path: Path, kind: type[R], skip: int = 0) -> Iterator[R]:
     """The records of one file, as many as are whole; raises Problem at the first that is damaged.
 
@@ -30,7 +35,7 @@ def lines(path: Path, kind: type[R], skip: int = 0) -> Iterator[R]:
     """
     decoder = msgspec.json.Decoder(kind)
     number = 0
-    for block in _whole_lines(path):
+    for block in whole_lines(path):
         count = block.count(b"\n")
         if number + count <= skip:
             number += count
@@ -56,8 +61,8 @@ def _one_by_one(path: Path, number: int, decoder: msgspec.json.Decoder[R], block
             raise damaged(f"{path}:{number}", error) from None
 
 
-def _whole_lines(path: Path) -> Iterator[bytes]:
-    # a last line without its end is left out: the process was killed while it wrote it
+def whole_lines(path: Path) -> Iterator[bytes]:
+    """The whole lines of a file, some at a time; its last line lacks its end if its process was killed."""
     rest: list[bytes] = []
     held = 0
     for piece in records(path):

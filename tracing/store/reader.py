@@ -5,7 +5,7 @@ from __future__ import annotations
 import atexit
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TypeVar
 
@@ -45,6 +45,7 @@ from tracing.store.blobs import Blobs
 from tracing.store.joins import LaunchJoiner, in_step, join_operator
 from tracing.store.lines import REFUSED, files, lines
 from tracing.store.run_files import RUN_JSON, TENSOR, TEXT, damaged, read
+from tracing.store.seals import is_own
 
 R = TypeVar("R", bound=Record)
 
@@ -59,6 +60,7 @@ class Run:
         """
         self.path = path
         self.scratch = scratch
+        self.consent: Callable[[str], None] | None = None  # receives what is executed; None: it is refused
         if not (path / "run.json").exists():
             raise Problem(
                 f"{path} is not a run: it has no run.json",
@@ -79,6 +81,21 @@ class Run:
             atexit.register(shutil.rmtree, self.scratch, ignore_errors=True)
             self._blobs = Blobs([self.path, self.scratch])
         return self.scratch
+
+    def require_trust(self, executed: str) -> None:
+        """Raise Problem unless this user recorded the run here, or consented to execute what it names.
+
+        executed -- what is about to be: a command, or the source of a kernel
+        """
+        if is_own(self.path):
+            return
+        if self.consent is None:
+            raise Problem(
+                f"{self.path} was not recorded by you on this host, or was altered; this would execute"
+                f" {executed}",
+                "read that first; then add `--trust`: docs/trust.md",
+            )
+        self.consent(executed)
 
     def records(self, kind: type[R]) -> Iterator[R]:
         """Every record of one kind, process by process, in the order written."""

@@ -7,6 +7,7 @@ as a whole has a cap, because 100 kB of compressed zeros unpack to gigabytes.
 from __future__ import annotations
 
 import os
+import re
 import stat
 import threading
 from collections.abc import Iterator
@@ -110,6 +111,11 @@ def write(path: Path, data: bytes) -> None:
     except OSError:
         partial.unlink(missing_ok=True)
         raise
+
+
+def file_name(name: str) -> str:
+    """A name from a run, as the name of one file: no folder, nothing hidden, at most 100 characters."""
+    return re.sub(r"[^\w.+-]", "_", name)[:100].lstrip(".") or "_"
 
 
 def _size(number: int) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import os
 import shutil
@@ -17,11 +16,13 @@ import msgspec
 import zstandard
 
 from tracing.errors import Problem
-from tracing.model import Blob, PackedBlob, Record, RecordFile, RunInfo, file_of
+from tracing.model import Blob, PackedBlob, Record, RecordFile, RunInfo, Seal, file_of
 from tracing.store.blobs import blob_name
 from tracing.store.run_files import write
+from tracing.store.seals import sealer
 
 PACK_WINDOW = 23  # log2 of the bytes that a pack looks back: beyond the text before
+_SEALS = file_of(Seal)
 RESERVE = 64 << 20  # bytes of disk that must be free before a run starts
 
 
@@ -43,6 +44,7 @@ class RunWriter:
         self._lock = threading.RLock()  # kernels are compiled by several threads
         self._packed_blobs: set[Blob] = set()
         self._packs = 0
+        self._sealer = sealer(path)
 
     def append(self, record: Record) -> None:
         """Write one record as one line; it is in the operating system's hands on return."""
@@ -54,9 +56,19 @@ class RunWriter:
             kind = file_of(type(records[0]))
             lines = b"".join(self._encoded(record) + b"\n" for record in records)
             with self._lock:
-                file = self._file(kind)
-                file.write(self._compressed(kind, lines) if kind.compressed else lines)
-                file.flush()
+                self._write(kind, lines)
+
+    def seal(self, name: str, data: bytes) -> None:
+        """Note that this user appends `data` to a file of the run."""
+        if self._sealer is not None:
+            self._write(_SEALS, self._encoder.encode(self._sealer.seal(name, data)) + b"\n")
+
+    def _write(self, kind: RecordFile, lines: bytes) -> None:
+        file = self._file(kind)
+        if not kind.compressed and kind is not _SEALS:
+            self.seal(Path(file.name).name, lines)  # first: the process may be killed between the two
+        file.write(self._compressed(kind, lines) if kind.compressed else lines)
+        file.flush()
 
     def blob(self, content: str | bytes) -> Blob:
         """Store content once and return its name."""
@@ -177,12 +189,16 @@ def create(runs: Path, info: RunInfo, rank: int = 0, job: str | None = None) -> 
                 f"{runs} has less than {RESERVE >> 20} MiB of free disk",
                 "free some, or record elsewhere with `--runs DIR`",
             )
-        _write_once(path / "run.json", msgspec.json.format(msgspec.json.encode(info)) + b"\n")
+        content = msgspec.json.format(msgspec.json.encode(info)) + b"\n"
+        is_first = _write_once(path / "run.json", content)
     except OSError as error:
         raise Problem(
             f"cannot write a run below {runs}: {error.strerror}", "record elsewhere with `--runs DIR`"
         ) from error
-    return RunWriter(path, rank)
+    writer = RunWriter(path, rank)
+    if is_first:
+        writer.seal("run.json", content)
+    return writer
 
 
 def _encodable(value: Any) -> Any:
@@ -193,13 +209,17 @@ def _encodable(value: Any) -> Any:
     return [_encodable(one) for one in value] if isinstance(value, (list, tuple)) else value
 
 
-def _write_once(path: Path, data: bytes) -> None:
-    # completely or not at all; the first rank's file is kept
+def _write_once(path: Path, data: bytes) -> bool:
+    # completely or not at all; the first rank's file is kept, and sealed by that rank only
     partial = path.with_suffix(f".{socket.gethostname()}-{os.getpid()}")
     partial.write_bytes(data)
-    with contextlib.suppress(FileExistsError):
+    try:
         path.hardlink_to(partial)
-    partial.unlink()
+    except FileExistsError:
+        return False
+    finally:
+        partial.unlink()
+    return True
 
 
 def _fresh(runs: Path, name: str) -> Path:
