@@ -82,6 +82,7 @@ from tracing.model.run_info import (
     Perturbed,
     ReadVariable,
     RunInfo,
+    Seal,
     Selection,
     Winner,
 )
@@ -160,6 +161,7 @@ __all__ = [
     "Role",
     "RunInfo",
     "Scalar",
+    "Seal",
     "Selection",
     "SeriesDifference",
     "Side",
