@@ -18,7 +18,7 @@ from recorded_runs import recorded, words
 from records import arg, compiled, launch
 
 from tracing import store
-from tracing.analyze.compare.divergence import (
+from tracing.analyze.compare.divergence_kinds import (
     Cause,
     Divergence,
     Host,

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from tracing.analyze.align.alignment import WINDOW
 from tracing.analyze.compare.accused import Accused, accused_of
-from tracing.analyze.compare.divergence import LaunchDiffers
+from tracing.analyze.compare.divergence_kinds import LaunchDiffers
 from tracing.analyze.compare.verdict import ComparisonVerdict, ResultCause
 from tracing.cli import hints
 from tracing.cli.app import COMPARE, RUNS, Json, Runs, app, out

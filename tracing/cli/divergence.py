@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.text import Text
 
-from tracing.analyze.compare.divergence import Divergence, InputDiffers, OutputDiffers
+from tracing.analyze.compare.divergence_kinds import Divergence, InputDiffers, OutputDiffers
 from tracing.analyze.compare.evidence import evidence
 from tracing.analyze.runs.call_sites import Visit, visit
 from tracing.analyze.runs.element_values import differing_values

@@ -7,7 +7,7 @@ from shlex import join, quote
 
 from tracing import store
 from tracing.analyze.compare.accused import accused
-from tracing.analyze.compare.divergence import (
+from tracing.analyze.compare.divergence_kinds import (
     Divergence,
     Host,
     InputDiffers,

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from tracing import environment, store
 from tracing.analyze.align.alignment import WINDOW
-from tracing.analyze.compare.divergence import Divergence
+from tracing.analyze.compare.divergence_kinds import Divergence
 from tracing.analyze.compare.verdict import ComparisonVerdict
 from tracing.analyze.runs.determinism import Repeat, rate, table, unasked
 from tracing.analyze.runs.results import ResultDiffers, uncomparable_results

@@ -69,9 +69,7 @@ def replay(
     run = store.open_run(name, runs)
     if against is None and against_launch is not None:
         raise Problem("--against-launch is the launch of another run", "name the run: `--against RUN`")
-    other = store.open_run(against, runs) if against is not None else None
-    if other is not None:
-        _require_one_case(run, other)
+    other = _of_one_case(run, store.open_run(against, runs)) if against is not None else None
     if launch is None and kernel is None:
         launches = _accused(run, other, quiet=as_json)
     else:
@@ -97,7 +95,7 @@ def _replayed(launches: Launches, how: Replaying, *, as_json: bool) -> int:
     return 0 if isinstance(answer.verdict, Reproduced) else 1
 
 
-def _require_one_case(a: store.Run, b: store.Run) -> None:
+def _of_one_case(a: store.Run, b: store.Run) -> store.Run:
     # their options may differ: "gated_mlp+width=32"
     cases = [one.info.case.partition("+")[0] for one in (a, b)]
     if cases[0] != cases[1]:
@@ -105,6 +103,7 @@ def _require_one_case(a: store.Run, b: store.Run) -> None:
             f"the runs are of different cases: {cases[0]} and {cases[1]}",
             "--against takes another run of the same case; `tracing list` lists them",
         )
+    return b
 
 
 def _named(run: store.Run, launch: int | None, kernel: str | None, rank: int | None) -> Launches:
