@@ -13,11 +13,11 @@ from tracing.analyze.align.alignment import WINDOW
 from tracing.analyze.compare.suspect import suspect
 from tracing.analyze.compare.verdict import ComparisonVerdict
 from tracing.analyze.replay.replay_verdict import NothingRecorded, Reproduced, UndecidedReplay
+from tracing.cli.answers.divergence_answer import print_divergence
+from tracing.cli.answers.memory_answer import print_memory_check
+from tracing.cli.answers.replay_answer import ReplayAnswer, Replaying, answered
 from tracing.cli.app import NARROW, RUNS, Json, Runs, app, out
-from tracing.cli.divergence import print_divergence
-from tracing.cli.launch_options import Kernel, Rank, chosen_launch, first_launch
-from tracing.cli.memory_check import print_memory_check
-from tracing.cli.replay_answer import ReplayAnswer, Replaying, answered
+from tracing.cli.options.launch_options import Kernel, Rank, chosen_launch, first_launch
 from tracing.errors import Problem
 from tracing.model import Side
 from tracing.report import replay as report

@@ -15,10 +15,10 @@ from rich.text import Text
 from tracing import environment, store
 from tracing.cli.answers.run_answer import RunAnswer, report_killed
 from tracing.cli.app import RECORD, RUNS, Json, Runs, app, err, spinner
-from tracing.cli.guard import guarded
 from tracing.cli.judge import judgement_of
 from tracing.cli.options.option_record import with_option_records
 from tracing.cli.options.record_options import RecordOptions
+from tracing.cli.processes.guard import guarded
 from tracing.cli.winners import print_taken
 from tracing.errors import Problem
 from tracing.model import SCHEMA, Outcome, RunInfo

@@ -40,7 +40,7 @@ from tracing.analyze.compare.divergence_kinds import (
 from tracing.analyze.compare.signature_pair import SettingChange
 from tracing.analyze.compare.verdict import ComparisonVerdict
 from tracing.analyze.passes.pass_table import compilations
-from tracing.cli import hints
+from tracing.cli.answers import hints
 from tracing.model import KernelLaunch
 
 HASH = "0123456789ab"
