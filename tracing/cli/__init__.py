@@ -7,6 +7,7 @@ from tracing.cli import (  # noqa: F401  # each registers its commands with the 
     bisect,
     compare,
     debug,
+    diff,
     doctor,
     execute,
     export,

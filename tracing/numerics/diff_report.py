@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,8 @@ from tracing.numerics.heat_map import shaded
 from tracing.numerics.tensor_diff import TensorDiff, WorstElement
 
 _WIDTH = 140  # of a summary; a terminal's own where a command prints the report
-_NUMBERS = ("max abs", "mean abs", "max rel", "rmse", "ulp", "cosine", "mismatched")
+_DETAILED = 3  # results whose elements are shown
+_NUMBERS = ("max abs", "max rel", "rmse", "ulp", "mismatched")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,13 +26,18 @@ class ResultDiff:
     """One result with both backends: a tensor, a number, a container, or an alias."""
 
     name: str  # "output['logits']", "grad of weight", "input 0 afterwards"
-    problem: str = ""  # what differs besides elements: missing, type, shape, strides
+    problem: str = ""  # what differs apart from elements: missing, type, shape, strides
     tensor: TensorDiff | None = None  # None: one of the two is no tensor
 
     @property
     def passed(self) -> bool:
         """True if nothing differs beyond the tolerances."""
         return not self.problem and (self.tensor is None or self.tensor.passed)
+
+    @property
+    def equal(self) -> bool:
+        """True if nothing differs at all."""
+        return self.passed and (self.tensor is None or self.tensor.worst is None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +77,16 @@ class KernelDiffReport:
             f"{self.model_name}: {self.test_backend} against {self.reference_backend}: "
             + (verdict if self.results else "there is no result to compare")
         )
-        if self.results:
-            yield self._table()
-        for one in self.failed:
+        equal = [one for one in self.results if one.equal]
+        if len(equal) < len(self.results):
+            yield _table([one for one in self.results if not one.equal])
+        if equal:
+            yield Text(f"{len(equal)} of {len(self.results)} results are equal")
+        detailed = [one for one in self.failed if one.tensor is not None and one.tensor.worst is not None]
+        for one in detailed[:_DETAILED]:
             yield from map(Text, _details(one))
+        if len(detailed) > _DETAILED:
+            yield Text(f"{len(detailed) - _DETAILED} more differ: --json has their elements")
         if self.not_compared:
             yield Text(f"not compared: {', '.join(self.not_compared)}")
         yield from (Text(f"heat map: {path}") for path in self.plots)
@@ -90,15 +102,16 @@ class KernelDiffReport:
             "not_compared": [*self.not_compared],
         }
 
-    def _table(self) -> Table:
-        table = Table(box=None, pad_edge=False, header_style="")
-        table.add_column("result")
-        for name in _NUMBERS:
-            table.add_column(name, justify="right")
-        table.add_column("verdict")
-        for one in self.results:
-            table.add_row(Text(one.name), *map(Text, _cells(one.tensor)), Text(_verdict(one)))
-        return table
+
+def _table(results: Sequence[ResultDiff]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="")
+    table.add_column("result", overflow="fold")
+    for name in _NUMBERS:
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("verdict", overflow="fold")
+    for one in results:
+        table.add_row(Text(one.name), *map(Text, _cells(one.tensor)), Text(_verdict(one)))
+    return table
 
 
 def result_json(result: ResultDiff) -> dict[str, Any]:
@@ -135,10 +148,9 @@ def _plain(value: float) -> float | str:
 def _cells(diff: TensorDiff | None) -> list[str]:
     if diff is None or diff.problem or not diff.elements:
         return [""] * len(_NUMBERS)
-    errors = (diff.max_absolute_error, diff.mean_absolute_error, diff.max_relative_error, diff.rmse)
-    ulp = "" if diff.max_ulp is None else f"{diff.max_ulp:.6g}"
-    share = f"{diff.mismatched} ({diff.mismatch_percentage:.3g} %)"
-    return [*(f"{one:.2e}" for one in errors), ulp, f"{diff.cosine:.6f}", share]
+    errors = (diff.max_absolute_error, diff.max_relative_error, diff.rmse)
+    ulp = "" if diff.max_ulp is None else f"{diff.max_ulp:.3g}"
+    return [*(f"{one:.1e}" for one in errors), ulp, f"{diff.mismatch_percentage:.3g} %"]
 
 
 def _verdict(result: ResultDiff) -> str:
@@ -153,7 +165,8 @@ def _details(result: ResultDiff) -> Iterator[str]:
     diff = result.tensor
     if diff is None or diff.worst is None or not diff.failed():
         return
-    yield f"{result.name}"
+    yield f"{result.name}: {diff.mismatched} of {diff.elements} elements are beyond the tolerance"
+    yield f"    errors    {diff.mean_absolute_error:.3g} in the mean; cosine similarity {diff.cosine:.6f}"
     for one in diff.failed():
         yield f"    {one.name:<8}  {one.measured:.6g}, allowed {one.allowed:.6g}"
     yield from _worst(diff.worst)

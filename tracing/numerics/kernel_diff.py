@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from tracing.numerics.agreement import fact_text, stride_difference, value_diffe
 from tracing.numerics.diff_report import KernelDiffReport, ResultDiff
 from tracing.numerics.plots import plot_failed
 from tracing.numerics.tensor_diff import ComparisonConfig, compare_tensors
-from tracing.program.experiment import results_of
+from tracing.program.experiment import Experiment, results_of
 from tracing.program.state import STEPPED
 from tracing.program.structure import Fact, Facts
 
@@ -61,18 +61,42 @@ class KernelDiffHarness:
         Raises what the model raises. Memory: two copies of the model and its inputs.
         """
         reference, test = (self._results(one) for one in (self.reference_backend, self.test_backend))
-        results = tuple(result_diffs(test, reference, self.config))
-        both = (*reference.items(), *test.items())
-        skipped = dict.fromkeys(name for name, one in both if isinstance(one, Uncomparable))
-        name = self.model_name or _name(self.model)
-        plots = plot_failed(results, folder or Path("kernel_diff"), name) if generate_visualizations else ()
         names = _backend_name(self.reference_backend), _backend_name(self.test_backend)
-        return KernelDiffReport(name, *names, results, tuple(skipped), plots)
+        report = _report(self.model_name or _name(self.model), names, reference, test, self.config)
+        if not generate_visualizations:
+            return report
+        plots = plot_failed(report.results, folder or Path("kernel_diff"), report.model_name)
+        return replace(report, plots=plots)
 
     def _results(self, backend: Backend) -> Facts:
         model, args, kwargs = copy.deepcopy((self.model, self.example_inputs, self.example_kwargs))
         torch.compiler.reset()
         return results_of(Workload(model, args, kwargs, self.backward), compiler_of(backend), self.seed)
+
+
+def case_diffs(
+    experiment: Experiment, backends: Sequence[str], config: ComparisonConfig, now: Callable[[str], None]
+) -> Iterator[KernelDiffReport]:
+    """Run a case with each backend, and compare each with the first one, from equal inputs.
+
+    now -- called with what is being done
+    """
+    results: list[Facts] = []
+    with experiment.device.active():
+        for backend in backends:
+            now(f"running {experiment.case.name} with {backend}")
+            torch.compiler.reset()
+            results.append(experiment.results(experiment.workload(), compiler_of(backend)))
+    for backend, facts in zip(backends[1:], results[1:], strict=True):
+        yield _report(experiment.case.name, (backends[0], backend), results[0], facts, config)
+
+
+def _report(
+    model: str, backends: tuple[str, str], expected: Facts, actual: Facts, config: ComparisonConfig
+) -> KernelDiffReport:
+    both = (*expected.items(), *actual.items())
+    skipped = dict.fromkeys(name for name, one in both if isinstance(one, Uncomparable))
+    return KernelDiffReport(model, *backends, tuple(result_diffs(actual, expected, config)), tuple(skipped))
 
 
 def compiler_of(backend: Backend) -> Callable[[Any], Any]:

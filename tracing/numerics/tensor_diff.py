@@ -95,7 +95,7 @@ class WorstElement:
 
 @dataclass(frozen=True, slots=True)
 class TensorDiff:
-    """How far two tensors differ, in float64; errors are infinite where one side alone is not finite."""
+    """How far two tensors differ, in float64; errors are infinite where only one side is finite."""
 
     problem: str  # shapes or dtypes that differ; "": none
     criteria: tuple[Criterion, ...] = ()
@@ -177,9 +177,9 @@ def compare_tensors(
 
 def _problem(actual: torch.Tensor, expected: torch.Tensor) -> str:
     for name in ("dtype", "shape", "layout"):
-        found, needed = getattr(actual, name), getattr(expected, name)
-        if found != needed:
-            texts = (str(tuple(one)) if name == "shape" else str(one) for one in (found, needed))
+        given, needed = getattr(actual, name), getattr(expected, name)
+        if given != needed:
+            texts = (str(tuple(one)) if name == "shape" else str(one) for one in (given, needed))
             return f"{name} differs: {' instead of '.join(texts)}"
     if actual.layout != torch.strided or actual.is_quantized:
         return f"tensors of layout {actual.layout} and dtype {actual.dtype} are not compared"
