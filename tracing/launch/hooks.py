@@ -82,7 +82,9 @@ def installed(listener: Listener) -> Iterator[None]:
     """
     with _lock:
         if not _listeners:
-            _patch()
+            with ExitStack() as stack:
+                _patch(stack)
+                _patches.push(stack.pop_all())
         _listeners.append(listener)
     try:
         yield
@@ -93,14 +95,14 @@ def installed(listener: Listener) -> Iterator[None]:
                 _patches.close()
 
 
-def _patch() -> None:
-    _patches.enter_context(own_frames_skipped())
-    _patches.enter_context(around_inductor_launches(_inductor_launch()))
-    _patches.enter_context(compiled_kernel.around_launches(_around_compiled))
-    _patches.enter_context(upstream_interpreter.around_launches(_around_interpreted))
-    _patches.enter_context(patched(interpreter, "execute", _around_execution))
-    _patches.enter_context(trials_hidden())
-    _patches.callback(_exit_hook.leave)
+def _patch(stack: ExitStack) -> None:
+    stack.enter_context(own_frames_skipped())
+    stack.enter_context(around_inductor_launches(_inductor_launch()))
+    stack.enter_context(compiled_kernel.around_launches(_around_compiled))
+    stack.enter_context(upstream_interpreter.around_launches(_around_interpreted))
+    stack.enter_context(patched(interpreter, "execute", _around_execution))
+    stack.enter_context(trials_hidden())
+    stack.callback(_exit_hook.leave)
 
 
 @contextmanager
@@ -145,10 +147,19 @@ def announce(
 
 
 def conclude(announced: list[tuple[Listener, Any]]) -> None:
-    """Call `after` of the listeners that `announce` called."""
+    """Call `after` of the listeners that `announce` called, also if one of them raises."""
     with Unseen():
-        for listener, token in reversed(announced):
+        _conclude(announced)
+
+
+def _conclude(announced: list[tuple[Listener, Any]]) -> None:
+    while announced:
+        listener, token = announced.pop()
+        try:
             listener.after(token)
+        except BaseException:
+            _conclude(announced)
+            raise
 
 
 def _inductor_launch() -> inductor_autotuner.Launch:

@@ -20,6 +20,7 @@ from types import ModuleType
 
 from tracing.errors import Problem
 from tracing.model import Case, Workload
+from tracing.model.redaction import REDACTED
 
 CASES = Path(__file__).parents[2] / "cases"
 
@@ -86,6 +87,11 @@ def _options(path: Path, build: Callable[..., Workload], chosen: list[str]) -> d
         name, _, text = one.partition("=")
         if name not in defaults:
             raise Problem(f"{path} has no option {name}", f"its options, with their defaults: {known}")
+        if text == REDACTED:
+            raise Problem(
+                f"the option {name} of {path} was not recorded: its name says that it is secret",
+                f"record the case yourself: `tracing run {path}:{name}=...`",
+            )
         options[name] = _converted(name, text, defaults[name])
     return options
 

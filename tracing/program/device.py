@@ -11,6 +11,7 @@ import torch
 from tracing.environment import environment, fresh_caches, local_rank
 from tracing.model import Case, Environment
 from tracing.program.case import load_case
+from tracing.program.forks import forks_end_here
 from tracing.upstream.dynamo import forget_compiled
 from tracing.upstream.inductor_config import settings_changed
 from tracing.virtual_gpu import virtual_gpu
@@ -57,7 +58,7 @@ class Device:
         name -- as for load_case
         """
         here = virtual_gpu(self.target, execute=self.execute) if self.virtual else contextlib.nullcontext()
-        with here:
+        with here, forks_end_here():
             return load_case(name)
 
     @contextlib.contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import io
 import itertools
 import os
 import shutil
@@ -12,13 +13,13 @@ import threading
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import BinaryIO
 
 import msgspec
 import zstandard
 
 from tracing.errors import Problem
 from tracing.model import Blob, PackedBlob, Record, RecordFile, RunInfo, file_of
+from tracing.model.redaction import redacted_arguments, redacted_text, redacted_value
 
 PACK_WINDOW = 23  # log2 of the bytes that a pack looks back: beyond the text before
 RESERVE = 64 << 20  # bytes of disk that must be free before a run starts
@@ -36,13 +37,17 @@ def blob_name(content: str | bytes) -> Blob:
 
 
 class RunWriter:
-    """A run being recorded by this process."""
+    """A run being recorded by this process.
+
+    In a process that is forked from this one it writes nothing: both would append to one compressed stream.
+    """
 
     def __init__(self, path: Path, rank: int = 0) -> None:
         self.path = path
         self.rank = rank
-        self.process = f"{socket.gethostname()}-{rank}-{os.getpid()}"
-        self._files: dict[RecordFile, BinaryIO] = {}
+        self._pid = os.getpid()
+        self.process = f"{socket.gethostname()}-{rank}-{self._pid}"
+        self._files: dict[RecordFile, io.FileIO] = {}
         self._encoder = msgspec.json.Encoder()
         self._compressors: dict[RecordFile, zstandard.ZstdCompressionObj] = {}
         self._lock = threading.RLock()  # kernels are compiled by several threads
@@ -55,13 +60,17 @@ class RunWriter:
 
     def extend(self, records: Sequence[Record]) -> None:
         """Write records of one kind, a line each, with one call to the operating system."""
-        if records:
+        if records and self.writes:
             kind = file_of(type(records[0]))
             lines = b"".join(self._encoder.encode(record.stored()) + b"\n" for record in records)
             with self._lock:
                 file = self._file(kind)
-                file.write(self._compressed(kind, lines) if kind.compressed else lines)
-                file.flush()
+                _write(file, self._compressed(kind, lines) if kind.compressed else lines)
+
+    @property
+    def writes(self) -> bool:
+        """False in a process that was forked from the one that made this writer."""
+        return os.getpid() == self._pid
 
     def blob(self, content: str | bytes) -> Blob:
         """Store content once and return its name."""
@@ -71,7 +80,8 @@ class RunWriter:
         if not self.holds(name) and not target.exists():
             partial = target.with_suffix(f".{os.getpid()}-{threading.get_ident()}")
             try:
-                partial.write_bytes(zstandard.compress(data))
+                with _private(partial) as file:
+                    _write(file, zstandard.compress(data))
                 partial.replace(target)
             except OSError:
                 partial.unlink(missing_ok=True)
@@ -100,11 +110,11 @@ class RunWriter:
         """Note blobs that are in packs of other processes."""
         self._packed_blobs.update(blobs)
 
-    def _file(self, kind: RecordFile) -> BinaryIO:
+    def _file(self, kind: RecordFile) -> io.FileIO:
         file = self._files.get(kind)
         if file is None:
             suffix = ".ndjson.zst" if kind.compressed else ".ndjson"
-            file = self._files[kind] = (self.path / f"{kind.name}-{self.process}{suffix}").open("ab")
+            file = self._files[kind] = _private(self.path / f"{kind.name}-{self.process}{suffix}")
         return file
 
     def _compressed(self, kind: RecordFile, lines: bytes) -> bytes:
@@ -140,7 +150,7 @@ class Pack:
     def __init__(self, writer: RunWriter, name: str, level: int) -> None:
         self._writer = writer
         self._name = name
-        self._file: BinaryIO | None = None
+        self._file: io.FileIO | None = None
         self._size = 0
         parameters = zstandard.ZstdCompressionParameters.from_level(level, window_log=PACK_WINDOW)
         self._packer = zstandard.ZstdCompressor(compression_params=parameters).compressobj()
@@ -149,12 +159,11 @@ class Pack:
         """Store content once and return its name."""
         data = content.encode() if isinstance(content, str) else content
         name = blob_name(data)
-        if not self._writer.holds(name):
+        if not self._writer.holds(name) and self._writer.writes:
             if self._file is None:
-                self._file = (self._writer.path / "blobs" / f"{self._name}.zst").open("xb")
-            self._file.write(self._packer.compress(data))
-            self._file.write(self._packer.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK))
-            self._file.flush()
+                self._file = _private(self._writer.path / "blobs" / f"{self._name}.zst", os.O_EXCL)
+            packed = self._packer.compress(data) + self._packer.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK)
+            _write(self._file, packed)
             self._writer.packed(PackedBlob(name, self._name, self._size, len(data)))
             self._size += len(data)
         return name
@@ -162,7 +171,7 @@ class Pack:
     def close(self) -> None:
         """End the frame; what was added is on disk already."""
         if self._file is not None:
-            self._file.write(self._packer.flush())
+            _write(self._file, self._packer.flush())
             self._file.close()
             self._file = None
 
@@ -170,13 +179,17 @@ class Pack:
 def create(runs: Path, info: RunInfo, rank: int = 0, job: str | None = None) -> RunWriter:
     """Make a new run directory below `runs`, or join that of another rank of the same job.
 
+    Only this user may read it. Secrets of its description are left out: `tracing.model.redaction`.
+
     Raises Problem if it cannot be written or the disk is all but full.
     """
+    info = _redacted(info)
     stamp = info.started.translate(str.maketrans("T", "-", "-:"))[:15]
     try:
         name = info.case.replace("/", "_")[:100]  # a case's options may be paths
         path = _fresh(runs, f"{name}-{stamp}") if job is None else runs / f"{name}-job-{job}"
-        (path / "blobs").mkdir(parents=True, exist_ok=True)
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        (path / "blobs").mkdir(mode=0o700, exist_ok=True)
         if shutil.disk_usage(path).free < RESERVE:
             raise Problem(
                 f"{runs} has less than {RESERVE >> 20} MiB of free disk",
@@ -190,10 +203,33 @@ def create(runs: Path, info: RunInfo, rank: int = 0, job: str | None = None) -> 
     return RunWriter(path, rank)
 
 
+def _redacted(info: RunInfo) -> RunInfo:
+    knobs = {name: redacted_value(name, value) for name, value in info.environment.knobs.items()}
+    return msgspec.structs.replace(
+        info,
+        case=redacted_text(info.case),
+        argv=redacted_arguments(info.argv),
+        environment=msgspec.structs.replace(info.environment, knobs=knobs),
+    )
+
+
+def _private(path: Path, flags: int = 0) -> io.FileIO:
+    # Without a buffer: a fork that ends would write what its parent's buffer held at that moment.
+    return io.FileIO(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | flags, 0o600), "ab")
+
+
+def _write(file: io.FileIO, data: bytes) -> None:
+    # all of it: the operating system may take a part when a disk is all but full, and then refuses the rest
+    rest = memoryview(data)
+    while rest:
+        rest = rest[file.write(rest) :]
+
+
 def _write_once(path: Path, data: bytes) -> None:
     # completely or not at all; the first rank's file is kept
     partial = path.with_suffix(f".{socket.gethostname()}-{os.getpid()}")
-    partial.write_bytes(data)
+    with _private(partial) as file:
+        _write(file, data)
     with contextlib.suppress(FileExistsError):
         path.hardlink_to(partial)
     partial.unlink()
@@ -205,7 +241,7 @@ def _fresh(runs: Path, name: str) -> Path:
     for suffix in ("", *(f"-{n}" for n in range(2, 1000))):
         path = runs / (name + suffix)
         try:
-            path.mkdir()
+            path.mkdir(mode=0o700)
         except FileExistsError:
             continue
         return path

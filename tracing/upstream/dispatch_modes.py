@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -35,6 +35,26 @@ class OperatorMode(TorchDispatchMode):  # type: ignore[no-untyped-call, unused-i
     def ignore_compile_internals(cls) -> bool:
         # Otherwise torch.compile runs everything in eager mode while any dispatch mode is active.
         return True
+
+    def __exit__(self, *exception: Any) -> None:
+        # torch removes the innermost mode, whichever ends; recorders may end in another order than they began
+        above: list[TorchDispatchMode] = []
+        while is_active(self) and (innermost := _get_current_dispatch_mode_stack()[-1]) is not self:
+            above.insert(0, innermost)
+            _pop_mode()
+        _swap_flags(self, above)
+        super().__exit__(*exception)  # type: ignore[no-untyped-call, unused-ignore]
+        for mode in above:
+            _push_mode(mode)
+
+
+def _swap_flags(mode: TorchDispatchMode, above: Sequence[TorchDispatchMode]) -> None:
+    # each mode restores the flags of the process that it found; the one that ends last must restore the first
+    names = [name for name, value in vars(mode).items() if name.startswith("old_") and value]
+    heir = next((one for one in above if names and getattr(one, names[0], None)), None)
+    for name in names if heir is not None else ():
+        mine, theirs = getattr(mode, name), getattr(heir, name)
+        mine[-1], theirs[-1] = theirs[-1], mine[-1]
 
 
 def is_active(mode: TorchDispatchMode) -> bool:
