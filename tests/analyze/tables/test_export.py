@@ -43,6 +43,40 @@ def test_one_table_holds_the_launches_of_all_runs(runs: list[Run]) -> None:
     assert (columns[0], rows) == ("kernel", [("triton_poi_fused_mul_0", 2)])
 
 
+def test_the_columns_of_a_launch_are_those_of_its_line_and_of_its_kernel(tmp_path: Path) -> None:
+    run = saved(tmp_path, [launch(0, arg("x", "in", "x"), grid=2), launch(1, num_warps=8)])
+
+    what = (
+        "run, rank, \"index\", kernel, target, grid, num_warps, constants['XBLOCK'], stream, phase, finished"
+    )
+    _, rows = query([run], f"select {what} from launches")
+
+    name = "triton_poi_fused_mul_0"
+    assert rows == [
+        (run.name, 0, 0, name, "cuda:90", [2, 1, 1], 4, "256", 0, "forward", True),
+        (run.name, 0, 1, name, "cuda:90", [1, 1, 1], 8, "256", 0, "forward", True),
+    ]
+
+
+def test_a_launch_without_digests_did_not_finish(tmp_path: Path) -> None:
+    run = saved(tmp_path, [launch(0, arg("x", "in", "x")), launch(1, arg("x", "in", "x"))])
+    for path in run.path.glob("digests-*"):
+        path.unlink()
+
+    assert query([run], "select finished from launches")[1] == [(False,), (False,)]
+
+
+def test_tables_are_filled_in_a_temporary_folder_whose_name_has_a_quote(
+    runs: list[Run], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / 'it\'s a "folder"'
+    folder.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+
+    assert query(runs, "select count(*) from launches")[1] == [(2,)]
+    assert query(runs, "select count(*) from arguments")[1] == [(4,)]
+
+
 def test_arguments_have_their_digests(runs: list[Run]) -> None:
     _, rows = query(runs[:1], "select name, after, shape from arguments where modified")
 
