@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tracing.store.recording import being_recorded
+from tracing.store.run_files import opened
 
 # Source: RFC 8878, 3.1.1: frames, their headers and blocks
 _MAGIC = b"\x28\xb5\x2f\xfd"
@@ -40,7 +41,7 @@ def cut_files(run: Path) -> list[CutFile]:
 
 
 def _lost(path: Path) -> int:
-    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+    with opened(path) as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
         if path.suffix != ".zst":
             return len(content) - content.rfind(b"\n") - 1
         return len(content) - max(_block_ends(content), default=0)

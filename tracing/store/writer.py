@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
 import io
 import itertools
 import os
@@ -13,27 +11,26 @@ import threading
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import zstandard
 
 from tracing.errors import Problem
-from tracing.model import Blob, PackedBlob, Record, RecordFile, RunInfo, file_of
+from tracing.model import Blob, PackedBlob, Record, RecordFile, RunInfo, Seal, file_of
 from tracing.model.redaction import redacted_arguments, redacted_text, redacted_value
+from tracing.store.blobs import blob_name
+from tracing.store.run_files import append, private, write
+from tracing.store.seals import sealer
 
 PACK_WINDOW = 23  # log2 of the bytes that a pack looks back: beyond the text before
+_SEALS = file_of(Seal)
 RESERVE = 64 << 20  # bytes of disk that must be free before a run starts
 
 
 def now() -> str:
     """The time in UTC as a run states it, to the second."""
     return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def blob_name(content: str | bytes) -> Blob:
-    """The name under which a run stores content."""
-    data = content.encode() if isinstance(content, str) else content
-    return hashlib.blake2b(data, digest_size=16).hexdigest()
 
 
 class RunWriter:
@@ -53,6 +50,7 @@ class RunWriter:
         self._lock = threading.RLock()  # kernels are compiled by several threads
         self._packed_blobs: set[Blob] = set()
         self._packs = 0
+        self._sealer = sealer(path)
 
     def append(self, record: Record) -> None:
         """Write one record as one line; it is in the operating system's hands on return."""
@@ -62,30 +60,33 @@ class RunWriter:
         """Write records of one kind, a line each, with one call to the operating system."""
         if records and self.writes:
             kind = file_of(type(records[0]))
-            lines = b"".join(self._encoder.encode(record.stored()) + b"\n" for record in records)
+            lines = b"".join(self._encoded(record) + b"\n" for record in records)
             with self._lock:
-                file = self._file(kind)
-                _write(file, self._compressed(kind, lines) if kind.compressed else lines)
+                self._write(kind, lines)
 
     @property
     def writes(self) -> bool:
         """False in a process that was forked from the one that made this writer."""
         return os.getpid() == self._pid
 
+    def seal(self, name: str, data: bytes) -> None:
+        """Note that this user appends `data` to a file of the run."""
+        if self._sealer is not None:
+            self._write(_SEALS, self._encoder.encode(self._sealer.seal(name, data)) + b"\n")
+
+    def _write(self, kind: RecordFile, lines: bytes) -> None:
+        file = self._file(kind)
+        if not kind.compressed and kind is not _SEALS:
+            self.seal(Path(str(file.name)).name, lines)  # first: the process may be killed between the two
+        append(file, self._compressed(kind, lines) if kind.compressed else lines)
+
     def blob(self, content: str | bytes) -> Blob:
         """Store content once and return its name."""
-        data = content.encode() if isinstance(content, str) else content
+        data = content.encode(errors="replace") if isinstance(content, str) else content
         name = blob_name(data)
         target = self.path / "blobs" / f"{name}.zst"
         if not self.holds(name) and not target.exists():
-            partial = target.with_suffix(f".{os.getpid()}-{threading.get_ident()}")
-            try:
-                with _private(partial) as file:
-                    _write(file, zstandard.compress(data))
-                partial.replace(target)
-            except OSError:
-                partial.unlink(missing_ok=True)
-                raise
+            write(target, zstandard.compress(data))
         return name
 
     def pack(self, level: int = 1) -> Pack:
@@ -114,8 +115,14 @@ class RunWriter:
         file = self._files.get(kind)
         if file is None:
             suffix = ".ndjson.zst" if kind.compressed else ".ndjson"
-            file = self._files[kind] = _private(self.path / f"{kind.name}-{self.process}{suffix}")
+            file = self._files[kind] = private(self.path / f"{kind.name}-{self.process}{suffix}", "ab")
         return file
+
+    def _encoded(self, record: Record) -> bytes:
+        try:
+            return self._encoder.encode(record.stored())
+        except UnicodeEncodeError:  # half of a pair of surrogates, as in an exception's message
+            return self._encoder.encode(_encodable(msgspec.to_builtins(record.stored())))
 
     def _compressed(self, kind: RecordFile, lines: bytes) -> bytes:
         # one frame a file, so that lines refer to earlier ones; flushed: all lines so far are readable
@@ -157,13 +164,13 @@ class Pack:
 
     def add(self, content: str | bytes) -> Blob:
         """Store content once and return its name."""
-        data = content.encode() if isinstance(content, str) else content
+        data = content.encode(errors="replace") if isinstance(content, str) else content
         name = blob_name(data)
         if not self._writer.holds(name) and self._writer.writes:
             if self._file is None:
-                self._file = _private(self._writer.path / "blobs" / f"{self._name}.zst", os.O_EXCL)
+                self._file = private(self._writer.path / "blobs" / f"{self._name}.zst", "xb")
             packed = self._packer.compress(data) + self._packer.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK)
-            _write(self._file, packed)
+            append(self._file, packed)
             self._writer.packed(PackedBlob(name, self._name, self._size, len(data)))
             self._size += len(data)
         return name
@@ -171,7 +178,8 @@ class Pack:
     def close(self) -> None:
         """End the frame; what was added is on disk already."""
         if self._file is not None:
-            _write(self._file, self._packer.flush())
+            if self._writer.writes:
+                append(self._file, self._packer.flush())
             self._file.close()
             self._file = None
 
@@ -195,12 +203,16 @@ def create(runs: Path, info: RunInfo, rank: int = 0, job: str | None = None) -> 
                 f"{runs} has less than {RESERVE >> 20} MiB of free disk",
                 "free some, or record elsewhere with `--runs DIR`",
             )
-        _write_once(path / "run.json", msgspec.json.format(msgspec.json.encode(info)) + b"\n")
+        content = msgspec.json.format(msgspec.json.encode(info)) + b"\n"
+        is_first = _write_once(path / "run.json", content)
     except OSError as error:
         raise Problem(
             f"cannot write a run below {runs}: {error.strerror}", "record elsewhere with `--runs DIR`"
         ) from error
-    return RunWriter(path, rank)
+    writer = RunWriter(path, rank)
+    if is_first:
+        writer.seal("run.json", content)
+    return writer
 
 
 def _redacted(info: RunInfo) -> RunInfo:
@@ -213,26 +225,26 @@ def _redacted(info: RunInfo) -> RunInfo:
     )
 
 
-def _private(path: Path, flags: int = 0) -> io.FileIO:
-    # Without a buffer: a fork that ends would write what its parent's buffer held at that moment.
-    return io.FileIO(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | flags, 0o600), "ab")
+def _encodable(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode(errors="backslashreplace").decode()
+    if isinstance(value, dict):
+        return {_encodable(name): _encodable(one) for name, one in value.items()}
+    return [_encodable(one) for one in value] if isinstance(value, (list, tuple)) else value
 
 
-def _write(file: io.FileIO, data: bytes) -> None:
-    # all of it: the operating system may take a part when a disk is all but full, and then refuses the rest
-    rest = memoryview(data)
-    while rest:
-        rest = rest[file.write(rest) :]
-
-
-def _write_once(path: Path, data: bytes) -> None:
-    # completely or not at all; the first rank's file is kept
+def _write_once(path: Path, data: bytes) -> bool:
+    # completely or not at all; the first rank's file is kept, and sealed by that rank only
     partial = path.with_suffix(f".{socket.gethostname()}-{os.getpid()}")
-    with _private(partial) as file:
-        _write(file, data)
-    with contextlib.suppress(FileExistsError):
+    with private(partial, "xb") as file:
+        append(file, data)
+    try:
         path.hardlink_to(partial)
-    partial.unlink()
+    except FileExistsError:
+        return False
+    finally:
+        partial.unlink()
+    return True
 
 
 def _fresh(runs: Path, name: str) -> Path:

@@ -13,7 +13,7 @@ import msgspec
 
 from tracing.model import DigestBatch, Kernel, LaunchLine, Record, Signature
 from tracing.store import Run, rank_of
-from tracing.store.lines import damaged
+from tracing.store.run_files import damaged
 
 _PIECE = 10_000  # lines that are written at once
 _KEYS = {"process": "integer", "signature": "integer"}
