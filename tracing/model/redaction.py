@@ -16,7 +16,7 @@ _ALWAYS = re.compile("secret|passw", re.IGNORECASE)
 _PLAIN = re.compile(r"-?\d{1,9}(\.\d{1,9})?|true|false", re.IGNORECASE)
 _CREDENTIALS = re.compile(r"(?<=://)[^/\s@]*@")
 _OPTION = re.compile(
-    r"(?P<name>[^\s=,:+]*(?:token|secret|passw|key)[^\s=,]*)=(?P<value>[^,]*)", re.IGNORECASE
+    r"(?P<name>[^\s=,:+]*(?:token|secret|passw|key)[^\s=,]*)=(?P<value>.*?)(?=,[a-z_]\w*=|$)", re.IGNORECASE
 )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import itertools
 import os
+import re
 import shutil
 import socket
 import threading
@@ -194,7 +195,7 @@ def create(runs: Path, info: RunInfo, rank: int = 0, job: str | None = None) -> 
     info = _redacted(info)
     stamp = info.started.translate(str.maketrans("T", "-", "-:"))[:15]
     try:
-        name = info.case.replace("/", "_")[:100]  # a case's options may be paths
+        name = re.sub(r"[^\w.+=,-]", "_", info.case)[:100]  # a case's options may be paths, or have quotes
         path = _fresh(runs, f"{name}-{stamp}") if job is None else runs / f"{name}-job-{job}"
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         (path / "blobs").mkdir(mode=0o700, exist_ok=True)

@@ -20,7 +20,8 @@ from typing import Any
 
 import msgspec
 
-from tracing.analyze.tables.launch_table import launch_table, quoted
+from tracing.analyze.tables.anonymous import Anonymous
+from tracing.analyze.tables.launch_table import RowChange, launch_table, quoted
 from tracing.analyze.tables.tables import COLUMNS, ROWS
 from tracing.errors import Problem
 from tracing.store import Run
@@ -28,10 +29,16 @@ from tracing.store.remote import filesystem, inside, is_remote
 
 
 @contextmanager
-def tables(runs: Sequence[Run], names: Iterable[str] = COLUMNS, written: Sequence[str] = ()) -> Iterator[Any]:
+def tables(
+    runs: Sequence[Run],
+    names: Iterable[str] = COLUMNS,
+    written: Sequence[str] = (),
+    changed: RowChange = lambda row: row,
+) -> Iterator[Any]:
     """A DuckDB connection with the tables of these names, filled from all runs.
 
     written -- folders and addresses with tables that `write_parquet` wrote, whose rows are there, too
+    changed -- gives the row that is kept instead of a row of a run
 
     "divergences" compares each run with the first. Raises Problem where DuckDB, or what reads an address, is
     not installed, and if a table is missing.
@@ -40,7 +47,7 @@ def tables(runs: Sequence[Run], names: Iterable[str] = COLUMNS, written: Sequenc
     with tempfile.TemporaryDirectory(prefix="tracing-") as folder:
         try:
             for name in names:
-                sources = [_filled(name, runs, Path(folder))] if runs else []
+                sources = [_filled(name, runs, Path(folder), changed)] if runs else []
                 sources += [f"select * from {_parquet(written, name)}"] if written else []
                 rows = " union all by name ".join(sources)
                 # launches are joined for the columns that a query names
@@ -72,13 +79,13 @@ def _execute(connection: Any, sql: str) -> None:
         ) from None
 
 
-def _filled(name: str, runs: Sequence[Run], folder: Path) -> str:
+def _filled(name: str, runs: Sequence[Run], folder: Path, changed: RowChange) -> str:
     if name == "launches":
-        return launch_table(runs, COLUMNS[name], folder)
+        return launch_table(runs, COLUMNS[name], folder, changed)
     file = folder / f"{name}.ndjson"
     with file.open("wb") as out:
         for row in ROWS[name](runs):
-            out.write(msgspec.json.encode(row) + b"\n")
+            out.write(msgspec.json.encode(changed(row)) + b"\n")
     kinds = ", ".join(f"'{column}': '{kind}'" for column, kind in COLUMNS[name].items())
     return f"select * from read_json({quoted(file)}, format = 'newline_delimited', columns = {{{kinds}}})"
 
@@ -108,13 +115,17 @@ def query(
         return [column[0] for column in result.description or ()], result.fetchall()
 
 
-def write_parquet(runs: Sequence[Run], folder: Path) -> list[Path]:
-    """Write every table as a Parquet file into a folder, which is made; returns the files."""
+def write_parquet(runs: Sequence[Run], folder: Path, *, anonymous: bool = False) -> list[Path]:
+    """Write every table as a Parquet file into a folder, which is made; returns the files.
+
+    anonymous -- without paths, and without the names of hosts, users and runs
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except FileExistsError:
         raise Problem(f"{folder} is a file", "name a folder: `--parquet DIR`") from None
-    with tables(runs) as connection:
+    changed: RowChange = Anonymous(runs).row if anonymous else lambda row: row
+    with tables(runs, changed=changed) as connection:
         files = [folder / f"{name}.parquet" for name in COLUMNS]
         for name, file in zip(COLUMNS, files, strict=True):
             connection.execute(f"copy {name} to {quoted(file)} (format parquet, compression zstd)")

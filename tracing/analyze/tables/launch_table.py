@@ -5,9 +5,10 @@ A launch costs 1.5 µs, and a query computes only the columns that it names.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from pathlib import Path
+from typing import TypeAlias
 
 import msgspec
 
@@ -15,6 +16,7 @@ from tracing.model import DigestBatch, Kernel, LaunchLine, Record, Signature
 from tracing.store import Run, rank_of
 from tracing.store.run_files import damaged
 
+RowChange: TypeAlias = Callable[[Mapping[str, object]], Mapping[str, object]]
 _PIECE = 10_000  # lines that are written at once
 _KEYS = {"process": "integer", "signature": "integer"}
 _LINE = {"index": "bigint", "stream": "bigint", "finished": "boolean"}
@@ -32,10 +34,11 @@ class _Digested(Record, frozen=True):
     launches: Sequence[int]
 
 
-def launch_table(runs: Sequence[Run], columns: Mapping[str, str], folder: Path) -> str:
+def launch_table(runs: Sequence[Run], columns: Mapping[str, str], folder: Path, changed: RowChange) -> str:
     """Write the launches of all runs into files below `folder`; returns the query that selects them.
 
     columns -- names and DuckDB types, in order
+    changed -- gives the row that is written instead of a row
 
     Raises Problem if a run is damaged.
     """
@@ -45,7 +48,7 @@ def launch_table(runs: Sequence[Run], columns: Mapping[str, str], folder: Path) 
         for number, (run, process) in enumerate(processes):
             known = run.signatures(process)
             for row in _signatures(number, run, process, known):
-                signature_file.write(msgspec.json.encode(row) + b"\n")
+                signature_file.write(msgspec.json.encode(changed(row)) + b"\n")
             line_file.writelines(_pieces(_lines(number, run, process, known.keys())))
     facts = {name: kind for name, kind in columns.items() if name not in _LINE}
     chosen = ", ".join(f'{"line" if name in _LINE else "facts"}."{name}"' for name in columns)
