@@ -12,10 +12,10 @@ import typer
 from tracing import store
 from tracing.analyze.judge.judgement import RunJudgement
 from tracing.analyze.runs.rerecording import case_of, is_virtual, with_variables
-from tracing.cli import hints
+from tracing.cli.answers import hints
 from tracing.cli.app import NARROW, RUNS, Json, Runs, app, out, spinner
-from tracing.cli.rerecord import record_all
-from tracing.cli.trust import Trust, consenting
+from tracing.cli.options.trust import Trust, consenting
+from tracing.cli.processes.rerecord import record_all
 from tracing.errors import Problem
 from tracing.model import CompiledGraph, GraphTensor, LaunchLine
 from tracing.report.judgement import judgement_json, judgement_text

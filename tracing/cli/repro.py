@@ -15,8 +15,8 @@ from rich.text import Text
 from tracing import store
 from tracing.analyze.runs.rerecording import recording
 from tracing.cli.app import NARROW, RUNS, Json, Runs, app, err, out, spinner
-from tracing.cli.launch_options import Kernel, LaunchNumber, Rank, chosen_launch
-from tracing.cli.trust import Trust, consenting
+from tracing.cli.options.launch_options import Kernel, LaunchNumber, Rank, chosen_launch
+from tracing.cli.options.trust import Trust, consenting
 from tracing.errors import Problem
 from tracing.store.recorded_launch import RecordedLaunch
 

@@ -15,8 +15,8 @@ from tracing import store
 from tracing.analyze.passes.pass_table import compilation, find_pass, passes_of
 from tracing.analyze.passes.spelling import same as same_but
 from tracing.cli.app import NARROW, RUNS, Json, Runs, app, out, spinner
+from tracing.cli.options.same_triton import require_same_triton
 from tracing.cli.passes.derived import open_derived
-from tracing.cli.same_triton import require_same_triton
 from tracing.environment import use_inductors_ptxas
 from tracing.errors import Problem
 from tracing.model import Compilation, PassRecord

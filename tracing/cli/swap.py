@@ -20,10 +20,10 @@ from tracing.analyze.replay.swap_cache import RerunCache
 from tracing.analyze.replay.swap_plan import Candidate, SwapPlan
 from tracing.analyze.replay.swap_search import Goal, Narrowing, Running, SwapEvent, ToBlame, Tried, search
 from tracing.analyze.runs.rerecording import case_of, is_virtual, recording, target_of, variables
-from tracing.cli import hints
+from tracing.cli.answers import hints
 from tracing.cli.app import NARROW, RUNS, Json, Runs, app, err, out, progress, spinner
-from tracing.cli.run_pair import Anyway, First, Second, open_pair
-from tracing.cli.trust import Trust, consenting
+from tracing.cli.options.run_pair import Anyway, First, Second, open_pair
+from tracing.cli.options.trust import Trust, consenting
 from tracing.errors import Problem
 from tracing.model import Outcome, Winner
 from tracing.report import swap as report

@@ -9,6 +9,7 @@ from importlib import import_module
 # A file of this folder -> the feature that is off if its contract is broken.
 FEATURES: Mapping[str, str] = {
     "autograd": "the phase of a launch: forward or backward",
+    "backend_compile": "backends that check graphs",
     "backends": "compiling for a chosen target",
     "compile_errors": "naming what failed in a compile",
     "compile_steps": "bisecting a case",
@@ -44,6 +45,7 @@ FEATURES: Mapping[str, str] = {
     "scheduling": "bisecting fusion and memory",
     "streams": "digests on the GPU",
     "tensor_subclasses": "tensors without memory of their own",
+    "symbolic_sizes": "constraints on symbolic sizes",
     "triton_autotuner": "winners of @triton.autotune",
 }
 

@@ -12,8 +12,8 @@ from tracing.analyze.bisect.judge import STAGES, CommandJudge
 from tracing.analyze.bisect.probes import Judge
 from tracing.analyze.passes.pass_table import compilation
 from tracing.cli.app import NARROW, RUNS, Json, Runs, app
-from tracing.cli.same_triton import require_same_triton
-from tracing.cli.trust import Trust, consenting
+from tracing.cli.options.same_triton import require_same_triton
+from tracing.cli.options.trust import Trust, consenting
 from tracing.errors import Problem
 from tracing.model import Compilation
 from tracing.program.case import known_cases
