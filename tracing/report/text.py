@@ -112,7 +112,8 @@ def run_text(run: Run) -> Iterator[Line]:
 def _heading(run: Run) -> Iterator[Line]:
     info, env = run.info, run.info.environment
     yield Text(run.name, "bold")
-    yield f"case      {info.case} ({os.path.relpath(info.path or ".")}), seed {info.seed}, {info.started}"
+    path = os.path.relpath(info.path or os.curdir)
+    yield f"case      {info.case} ({path}), seed {info.seed}, {info.started}"
     yield f"device    {env.device}, kernels compiled for {env.target}, on {env.host}"
     yield f"versions  torch {env.torch}, triton {env.triton}, Python {env.python}"
     if env.knobs:
