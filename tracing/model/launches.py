@@ -118,7 +118,7 @@ class CallSite(Record, frozen=True, file="sites"):
 
     def __str__(self) -> str:
         """`cases/silu.py:9 in forward`, relative to the working directory where the file is inside of it."""
-        near = os.path.relpath(self.file)
+        near = os.path.relpath(self.file or os.curdir)
         return f"{self.file if near.startswith(os.pardir) else near}:{self.line} in {self.function}"
 
 
