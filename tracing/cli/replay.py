@@ -18,6 +18,7 @@ from tracing.cli.answers.memory_answer import print_memory_check
 from tracing.cli.answers.replay_answer import ReplayAnswer, Replaying, answered
 from tracing.cli.app import NARROW, RUNS, Json, Runs, app, out
 from tracing.cli.options.launch_options import Kernel, Rank, chosen_launch, first_launch
+from tracing.cli.options.trust import Trust, consenting
 from tracing.errors import Problem
 from tracing.model import Side
 from tracing.report import replay as report
@@ -53,6 +54,7 @@ def replay(
             "programs that read what others write, of a launch on a GPU too.",
         ),
     ] = False,
+    trust: Trust = False,
     as_json: Json = False,
     runs: Runs = RUNS,
 ) -> None:
@@ -66,10 +68,10 @@ def replay(
     Exit status: 0 if every replay left what was recorded, 1 if one did not, 2 if that cannot be decided.
     With --check-memory: 1 if the launch does what correct kernels do not do, else 0.
     """
-    run = store.open_run(name, runs)
+    run = consenting(store.open_run(name, runs), trust)
     if against is None and against_launch is not None:
         raise Problem("--against-launch is the launch of another run", "name the run: `--against RUN`")
-    other = _of_one_case(run, store.open_run(against, runs)) if against is not None else None
+    other = consenting(_of_one_case(run, store.open_run(against, runs)), trust) if against else None
     if launch is None and kernel is None:
         launches = _accused(run, other, quiet=as_json)
     else:

@@ -33,6 +33,7 @@ from tracing.launch.python_launch_sites import CompiledSite, InductorSite, Inter
 from tracing.launch.tuple_arguments import nesting
 from tracing.launch.unseen import Unseen, own_frames_skipped
 from tracing.upstream.inductor import autotuner as inductor_autotuner
+from tracing.upstream.inductor.code import launching_frame
 from tracing.upstream.inductor.compiler import around_codegen
 from tracing.upstream.patch import Method, patched
 from tracing.upstream.torch.dispatch_modes import dispatch_disabled
@@ -162,7 +163,7 @@ def _inductor_launch() -> inductor_autotuner.Launch:
         site = sites.get(id(autotuner))
         if site is None:
             site = sites[id(autotuner)] = InductorSite(autotuner)
-        frame = sys._getframe(2)
+        frame = launching_frame(sys._getframe(2))
         _thread.caller = frame.f_code, frame.f_lasti
         if len(args) == site.count:
             announced = announce(site, args, stream, None)

@@ -23,7 +23,7 @@ def graph_json(module: torch.fx.GraphModule) -> dict[str, Any]:
     """The nodes of a graph, in their order, and the Python lines that they come from."""
     lines: dict[str, int] = {}
     nodes = [_node(module, node, lines) for node in module.graph.nodes]
-    return {"nodes": nodes, "lines": [_frames(text) for text in lines]}
+    return {"nodes": nodes, "lines": [python_frames(text) for text in lines]}
 
 
 def graph_text(module: torch.fx.GraphModule) -> str:
@@ -103,8 +103,8 @@ def _size(size: Any) -> int | str:
     return size if type(size) is int else str(size)
 
 
-def _frames(trace: str) -> list[list[Any]]:
-    # outermost first: file, line, function, the line's text
+def python_frames(trace: str) -> list[list[Any]]:
+    """The frames of a stack trace of torch, outermost first: file, line, function, text of the line."""
     frames = _FRAME.finditer(trace)
     return [[one["file"], int(one["line"]), one["function"], one["code"].strip()] for one in frames]
 

@@ -29,7 +29,6 @@ from tracing.record.landmarks import Landmarks
 from tracing.record.launch_digests import LaunchDigests, LaunchInFlight
 from tracing.record.launch_lines import LaunchLines
 from tracing.record.launch_plans import (
-    GENERATED,
     DigestedArguments,
     DigestSlots,
     LaunchPlan,
@@ -44,6 +43,7 @@ from tracing.record.selection import EVERYTHING
 from tracing.record.timing import LaunchTimes
 from tracing.record.user_hash import HashFn, UserHashes
 from tracing.store import RunWriter
+from tracing.upstream.inductor.code import GENERATED
 
 
 class LaunchRecorder:

@@ -9,6 +9,7 @@ from importlib import import_module
 # A module of this package -> the feature that is off if its contract is broken.
 FEATURES: Mapping[str, str] = {
     "inductor.autotuner": "recording launches by Inductor",
+    "inductor.backend_compile": "backends that check graphs",
     "inductor.code": "recording Inductor's C++ kernels and allocations",
     "inductor.compile_errors": "naming what failed in a compile",
     "inductor.compile_steps": "bisecting a case",
@@ -34,6 +35,7 @@ FEATURES: Mapping[str, str] = {
     "torch.process_groups": "recording collectives",
     "torch.pytrees": "results judged by float64",
     "torch.streams": "digests on the GPU",
+    "torch.symbolic_sizes": "constraints on symbolic sizes",
     "torch.tensor_subclasses": "tensors without memory of their own",
     "torch.torch_debug_mode": "DebugMode with whole kernel calls",
     "triton.autotune": "winners of @triton.autotune",

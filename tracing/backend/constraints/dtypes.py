@@ -1,0 +1,45 @@
+"""Types of elements."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+import torch
+
+from tracing.backend.constraints.constraint import Finding, TensorConstraint
+
+
+@dataclass(frozen=True)
+class DtypeConstraint(TensorConstraint):
+    """Every tensor, indices and masks included, has one of some dtypes.
+
+    allowed_dtypes -- torch dtypes, or their names: "float16", "torch.float16", "half"
+    """
+
+    allowed_dtypes: Collection[torch.dtype | str]
+
+    def __post_init__(self) -> None:
+        names = sorted({dtype_name(one) for one in self.allowed_dtypes})
+        object.__setattr__(self, "allowed_dtypes", tuple(names))
+
+    def finding(self, tensor: torch.Tensor) -> Finding | None:
+        """The dtype of a tensor, if it is not allowed."""
+        name = dtype_name(tensor.dtype)
+        if name in self.allowed_dtypes:
+            return None
+        return Finding(name, " or ".join(map(str, self.allowed_dtypes)))
+
+
+def dtype_name(dtype: torch.dtype | str) -> str:
+    """The name of a dtype without "torch."; raises ValueError for a name that is none, with near ones."""
+    if isinstance(dtype, str):
+        name = dtype.removeprefix("torch.")
+        value = getattr(torch, name, None)
+        if not isinstance(value, torch.dtype):
+            known = [one for one in vars(torch) if isinstance(getattr(torch, one), torch.dtype)]
+            near = ", ".join(get_close_matches(name, known, n=3, cutoff=0.4)) or "float32, float16"
+            raise ValueError(f"{dtype!r} is not a dtype of torch; nearest: {near}")
+        dtype = value
+    return str(dtype).removeprefix("torch.")
