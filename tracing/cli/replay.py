@@ -71,7 +71,9 @@ def replay(
     run = consenting(store.open_run(name, runs), trust)
     if against is None and against_launch is not None:
         raise Problem("--against-launch is the launch of another run", "name the run: `--against RUN`")
-    other = consenting(_of_one_case(run, store.open_run(against, runs)), trust) if against else None
+    other = None
+    if against is not None:
+        other = _of_one_case(run, consenting(store.open_run(against, runs), trust))
     if launch is None and kernel is None:
         launches = _accused(run, other, quiet=as_json)
     else:
