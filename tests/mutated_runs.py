@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import zstandard
+from tracing.cli.terminal import SafeStream
 from typer.main import get_command
 
 from tracing import model, store
@@ -25,12 +26,12 @@ from tracing.analyze.passes.locations import located
 from tracing.analyze.passes.operations import operations
 from tracing.analyze.passes.renaming import renamed
 from tracing.cli.app import app
-from tracing.cli.terminal import SafeStream
 from tracing.model import CompiledGraph, Record, file_of
 from tracing.report.run_json import run_json
 from tracing.report.text import launch_text, run_text
 from tracing.store import blob_name
 from tracing.store.graph_file import read_schedule
+
 
 def _kinds() -> Iterator[type[Record]]:
     for one in vars(model).values():
@@ -66,7 +67,7 @@ class Answer:
             yield f"exit status {self.status}"
         if "Traceback" in self.err:
             yield self.err[self.err.index("Traceback") :]
-        if any(ord(one) < 32 and one not in "\n\t" or 127 <= ord(one) < 160 for one in self.out + self.err):
+        if any((ord(one) < 32 and one not in "\n\t") or 127 <= ord(one) < 160 for one in self.out + self.err):
             yield "control characters are printed"
         if self.status == 2 and not self.out + self.err:
             yield "no error is printed"
@@ -293,7 +294,9 @@ def file(rng: random.Random, run: Path) -> str:
         replaced(path, data)
         return f"{path.name} is another file"
     if kind == "renamed":
-        name = rng.choice((f"{path.name}x", path.name.replace("-", "_"), f"{ESCAPE}{path.name}", path.name[1:]))
+        name = rng.choice(
+            (f"{path.name}x", path.name.replace("-", "_"), f"{ESCAPE}{path.name}", path.name[1:])
+        )
         path.rename(path.with_name(name))
         return f"{path.name} is called {name!r}"
     path.unlink()

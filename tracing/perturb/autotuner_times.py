@@ -13,8 +13,9 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any, Literal, TypeAlias
 
-from tracing.upstream import inductor_autotuner, triton_autotuner
+from tracing.upstream.inductor import autotuner as inductor_autotuner
 from tracing.upstream.patch import Method
+from tracing.upstream.triton import autotune as triton_autotuner
 
 TunerChoice: TypeAlias = Literal["slowest", "random"]
 

@@ -17,7 +17,7 @@ from tracing.launch.storages import Storages
 from tracing.launch.tensors import tensor_meta
 from tracing.model import Argument, Kernel, NotCovered, Phase, Scalar, Signature, TensorMeta
 from tracing.store import RunWriter
-from tracing.upstream.dispatch_modes import dispatch_disabled
+from tracing.upstream.torch.dispatch_modes import dispatch_disabled
 
 
 class Catalogue:

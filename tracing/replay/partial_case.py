@@ -23,9 +23,9 @@ from tracing.program.partial_compile import partly_compiled
 from tracing.program.structure import Fact, Facts
 from tracing.record.launches import LaunchRecorder
 from tracing.store import RunWriter
-from tracing.upstream.dynamo import forget_compiled
-from tracing.upstream.graph_stages import INDUCTOR
-from tracing.upstream.inductor_config import settings_changed
+from tracing.upstream.inductor.config import settings_changed
+from tracing.upstream.inductor.graph_stages import INDUCTOR
+from tracing.upstream.torch.dynamo import forget_compiled
 
 CPP = "inductor, C++"
 _IN_PROCESS = {"compile_threads": 1}  # a fork has no workers, and a worker none of the steps

@@ -18,7 +18,7 @@ from typing import Any
 import triton.testing
 
 from tracing.upstream.patch import Method, patched, replaced
-from tracing.upstream.triton_autotuner import is_autotuner
+from tracing.upstream.triton.autotune import is_autotuner
 
 MILLISECONDS = 1.0
 
