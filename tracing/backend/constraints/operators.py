@@ -35,8 +35,8 @@ class UnsupportedOpsConstraint(NodeConstraint):
             return None
         for key in keys_of(node):
             if key in self._names:
-                found = f"{operator_name(node)} of {self._names[key]}"
-                return Finding(found, f"no {self._names[key]}").at(node, self)
+                text = f"{operator_name(node)} of {self._names[key]}"
+                return Finding(text, f"no {self._names[key]}").at(node, self)
         return None
 
 
