@@ -21,7 +21,7 @@ LAYERS = {  # module or package -> what it may import, itself included
     "upstream": {"upstream"},
     "digest.columns": {"model"},
     "digest": {"model", "upstream", "digest.columns", "digest"},
-    "store": {"errors", "model", "digest.columns", "store"},
+    "store": {"errors", "model", "environment", "digest.columns", "store"},
     "mlir": {"errors", "mlir"},
     "interpreter": {"errors", "upstream", "interpreter"},
     "virtual_gpu": {"errors", "elf", "upstream", "interpreter", "virtual_gpu"},

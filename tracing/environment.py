@@ -115,6 +115,20 @@ def show_diagnostics(reproducers: Path, debug_only: str = "", *, debug: bool = F
         os.environ["TRITON_ENABLE_LLVM_DEBUG"] = "1"
 
 
+def wants_traceback() -> bool:
+    """True if the user asks for the traceback of an unforeseen exception."""
+    return bool(os.environ.get("TRACING_TRACEBACK"))
+
+
+def state_folder() -> Path:
+    """The folder of what this user's commands remember, outside of every run.
+
+    Source: the XDG Base Directory Specification.
+    """
+    named = os.environ.get("XDG_STATE_HOME", "")
+    return Path(named if named.startswith("/") else Path.home() / ".local/state", "debug-triton")
+
+
 def rank() -> int:
     """This process's rank in a distributed job, 0 outside of one."""
     return int(os.environ.get("RANK", "0"))

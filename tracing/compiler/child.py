@@ -27,7 +27,7 @@ from typing import IO, Any
 
 import msgspec
 
-from tracing.errors import Problem
+from tracing.errors import Problem, message
 
 # Held from before anything that takes a lock until after the fork: a lock that another thread holds at a fork
 # is never released in the child. Packages that look after their locks refuse two forks at a time: filelock
@@ -134,7 +134,7 @@ def respond(call: Callable[[], Any], pipe: int) -> None:
     except Problem as problem:
         outcome = {"failure": problem.problem}
     except Exception as error:
-        outcome = {"failure": f"{type(error).__name__}: {error}"}
+        outcome = {"failure": f"{type(error).__name__}: {message(error)}"}
     _send(pipe, _ANSWER, msgspec.msgpack.encode(outcome))
 
 

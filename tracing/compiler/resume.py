@@ -118,6 +118,9 @@ def options_of(options: Mapping[str, str]) -> dict[str, Any]:
     """
     values = {name: _literal(name, text) for name, text in options.items()}
     libraries = values.get("extern_libs") or ()
+    for word in (values.get("ptx_options") or "").split():
+        if "/" in word or re.fullmatch(r"--?o(?!pt-level).*", word):
+            raise Problem(f"the option {word} of ptxas names a file", "a compilation here writes none")
     return values | {"extern_libs": tuple(one for one in libraries if Path(one[1]).exists())}
 
 

@@ -37,6 +37,7 @@ from tracing.upstream import interpreter as upstream_interpreter
 from tracing.upstream.compiled_kernel import CompiledKernel
 from tracing.upstream.dispatch_modes import dispatch_disabled
 from tracing.upstream.dynamo import untraced
+from tracing.upstream.inductor_code import launching_frame
 from tracing.upstream.inductor_compiler import around_codegen
 from tracing.upstream.interpreter import InterpretedFunction, InterpreterError
 from tracing.upstream.knobs import LaunchExitHook
@@ -160,7 +161,7 @@ def _inductor_launch() -> inductor_autotuner.Launch:
         site = sites.get(id(autotuner))
         if site is None:
             site = sites[id(autotuner)] = InductorSite(autotuner)
-        frame = sys._getframe(2)
+        frame = launching_frame(sys._getframe(2))
         _thread.caller = frame.f_code, frame.f_lasti
         if len(args) == site.count:
             announced = announce(site, args, stream, None)

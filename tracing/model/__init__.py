@@ -83,6 +83,7 @@ from tracing.model.run_info import (
     Perturbed,
     ReadVariable,
     RunInfo,
+    Seal,
     Selection,
     Winner,
 )
@@ -165,6 +166,7 @@ __all__ = [
     "Role",
     "RunInfo",
     "Scalar",
+    "Seal",
     "Selection",
     "SeriesDifference",
     "Side",

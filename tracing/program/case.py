@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from types import ModuleType
 
-from tracing.errors import Problem
+from tracing.errors import Problem, message
 from tracing.model import Case, Workload
 
 CASES = Path(__file__).parents[2] / "cases"
@@ -123,7 +123,7 @@ def import_file(path: Path) -> ModuleType:
     sys.modules[name] = module  # dataclasses look a module up by its name
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise Problem(
             f"{path} cannot be imported: {describe(error, path)}", "correct the file, then rerun the command"
         ) from error
@@ -132,7 +132,7 @@ def import_file(path: Path) -> ModuleType:
 
 def describe(error: BaseException, path: Path) -> str:
     """An exception in one line: type, first line of the message, and the last line of `path` it came from."""
-    message = str(error).strip().split("\n")[0]
-    text = f"{type(error).__name__}: {message}" if message else type(error).__name__
+    said = message(error).strip().split("\n")[0]
+    text = f"{type(error).__name__}: {said}" if said else type(error).__name__
     lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == str(path)]
     return f"{text} ({path.name}:{lines[-1]})" if lines else text

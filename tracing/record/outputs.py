@@ -64,6 +64,15 @@ class Keep:
     spill: Literal["oldest", "largest"] = "oldest"
 
 
+def keeper_of(
+    keep: Keep | None, writer: RunWriter, not_covered: Callable[[str, str], None]
+) -> OutputKeeper | None:
+    """Keeps tensors in the run of `writer`; None: none are to be kept."""
+    if keep is None:
+        return None
+    return OutputKeeper(writer, not_covered, memory=keep.memory, disk=keep.disk, spill=keep.spill)
+
+
 class OutputKeeper:
     """The tensors of a run that are to be kept; may be called from several threads."""
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from tracing.errors import message
 from tracing.numerics.agreement import Agreement, Disagreement, agreement
 from tracing.numerics.referee import Referee
 from tracing.numerics.reference import UNREPEATABLE
@@ -159,5 +160,5 @@ def _raised_at(error: BaseException) -> str:
 
 
 def _said(error: BaseException) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    lines = [line.strip() for line in message(error).splitlines() if line.strip()]
     return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__

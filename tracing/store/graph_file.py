@@ -9,6 +9,7 @@ import msgspec
 
 from tracing.errors import Problem
 from tracing.model import Blob, CompiledGraph
+from tracing.store.lines import REFUSED
 from tracing.store.reader import Run
 
 T = TypeVar("T")
@@ -123,5 +124,5 @@ def read_schedule(run: Run, graph: CompiledGraph) -> Schedule:
 def _decoded(run: Run, blob: Blob, kind: type[T]) -> T:
     try:
         return msgspec.json.decode(run.bytes(blob), type=kind)
-    except msgspec.DecodeError as error:
+    except REFUSED as error:
         raise Problem(f"{run.path}: a graph is damaged: {error}", "record the run anew") from None

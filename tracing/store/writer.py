@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
 import itertools
 import os
 import shutil
@@ -12,27 +10,25 @@ import threading
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import msgspec
 import zstandard
 
 from tracing.errors import Problem
-from tracing.model import Blob, PackedBlob, Record, RecordFile, RunInfo, file_of
+from tracing.model import Blob, PackedBlob, Record, RecordFile, RunInfo, Seal, file_of
+from tracing.store.blobs import blob_name
+from tracing.store.run_files import write
+from tracing.store.seals import sealer
 
 PACK_WINDOW = 23  # log2 of the bytes that a pack looks back: beyond the text before
+_SEALS = file_of(Seal)
 RESERVE = 64 << 20  # bytes of disk that must be free before a run starts
 
 
 def now() -> str:
     """The time in UTC as a run states it, to the second."""
     return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def blob_name(content: str | bytes) -> Blob:
-    """The name under which a run stores content."""
-    data = content.encode() if isinstance(content, str) else content
-    return hashlib.blake2b(data, digest_size=16).hexdigest()
 
 
 class RunWriter:
@@ -48,6 +44,7 @@ class RunWriter:
         self._lock = threading.RLock()  # kernels are compiled by several threads
         self._packed_blobs: set[Blob] = set()
         self._packs = 0
+        self._sealer = sealer(path)
 
     def append(self, record: Record) -> None:
         """Write one record as one line; it is in the operating system's hands on return."""
@@ -57,25 +54,29 @@ class RunWriter:
         """Write records of one kind, a line each, with one call to the operating system."""
         if records:
             kind = file_of(type(records[0]))
-            lines = b"".join(self._encoder.encode(record.stored()) + b"\n" for record in records)
+            lines = b"".join(self._encoded(record) + b"\n" for record in records)
             with self._lock:
-                file = self._file(kind)
-                file.write(self._compressed(kind, lines) if kind.compressed else lines)
-                file.flush()
+                self._write(kind, lines)
+
+    def seal(self, name: str, data: bytes) -> None:
+        """Note that this user appends `data` to a file of the run."""
+        if self._sealer is not None:
+            self._write(_SEALS, self._encoder.encode(self._sealer.seal(name, data)) + b"\n")
+
+    def _write(self, kind: RecordFile, lines: bytes) -> None:
+        file = self._file(kind)
+        if not kind.compressed and kind is not _SEALS:
+            self.seal(Path(file.name).name, lines)  # first: the process may be killed between the two
+        file.write(self._compressed(kind, lines) if kind.compressed else lines)
+        file.flush()
 
     def blob(self, content: str | bytes) -> Blob:
         """Store content once and return its name."""
-        data = content.encode() if isinstance(content, str) else content
+        data = content.encode(errors="replace") if isinstance(content, str) else content
         name = blob_name(data)
         target = self.path / "blobs" / f"{name}.zst"
         if not self.holds(name) and not target.exists():
-            partial = target.with_suffix(f".{os.getpid()}-{threading.get_ident()}")
-            try:
-                partial.write_bytes(zstandard.compress(data))
-                partial.replace(target)
-            except OSError:
-                partial.unlink(missing_ok=True)
-                raise
+            write(target, zstandard.compress(data))
         return name
 
     def pack(self, level: int = 1) -> Pack:
@@ -106,6 +107,12 @@ class RunWriter:
             suffix = ".ndjson.zst" if kind.compressed else ".ndjson"
             file = self._files[kind] = (self.path / f"{kind.name}-{self.process}{suffix}").open("ab")
         return file
+
+    def _encoded(self, record: Record) -> bytes:
+        try:
+            return self._encoder.encode(record.stored())
+        except UnicodeEncodeError:  # half of a pair of surrogates, as in an exception's message
+            return self._encoder.encode(_encodable(msgspec.to_builtins(record.stored())))
 
     def _compressed(self, kind: RecordFile, lines: bytes) -> bytes:
         # one frame a file, so that lines refer to earlier ones; flushed: all lines so far are readable
@@ -147,7 +154,7 @@ class Pack:
 
     def add(self, content: str | bytes) -> Blob:
         """Store content once and return its name."""
-        data = content.encode() if isinstance(content, str) else content
+        data = content.encode(errors="replace") if isinstance(content, str) else content
         name = blob_name(data)
         if not self._writer.holds(name):
             if self._file is None:
@@ -182,21 +189,37 @@ def create(runs: Path, info: RunInfo, rank: int = 0, job: str | None = None) -> 
                 f"{runs} has less than {RESERVE >> 20} MiB of free disk",
                 "free some, or record elsewhere with `--runs DIR`",
             )
-        _write_once(path / "run.json", msgspec.json.format(msgspec.json.encode(info)) + b"\n")
+        content = msgspec.json.format(msgspec.json.encode(info)) + b"\n"
+        is_first = _write_once(path / "run.json", content)
     except OSError as error:
         raise Problem(
             f"cannot write a run below {runs}: {error.strerror}", "record elsewhere with `--runs DIR`"
         ) from error
-    return RunWriter(path, rank)
+    writer = RunWriter(path, rank)
+    if is_first:
+        writer.seal("run.json", content)
+    return writer
 
 
-def _write_once(path: Path, data: bytes) -> None:
-    # completely or not at all; the first rank's file is kept
+def _encodable(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode(errors="backslashreplace").decode()
+    if isinstance(value, dict):
+        return {_encodable(name): _encodable(one) for name, one in value.items()}
+    return [_encodable(one) for one in value] if isinstance(value, (list, tuple)) else value
+
+
+def _write_once(path: Path, data: bytes) -> bool:
+    # completely or not at all; the first rank's file is kept, and sealed by that rank only
     partial = path.with_suffix(f".{socket.gethostname()}-{os.getpid()}")
     partial.write_bytes(data)
-    with contextlib.suppress(FileExistsError):
+    try:
         path.hardlink_to(partial)
-    partial.unlink()
+    except FileExistsError:
+        return False
+    finally:
+        partial.unlink()
+    return True
 
 
 def _fresh(runs: Path, name: str) -> Path:

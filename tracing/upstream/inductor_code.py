@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
-from types import ModuleType
+from types import FrameType, ModuleType
 
 import torch
 import triton
@@ -19,6 +19,7 @@ from tracing.upstream.contract import require, require_methods, require_paramete
 from tracing.upstream.patch import Wrapper, patched
 
 __all__ = [
+    "GENERATED",
     "allocators_replaced",
     "around_graphs",
     "around_loading",
@@ -27,9 +28,31 @@ __all__ = [
     "generated_modules",
     "is_generated",
     "kernel_folders",
+    "launching_frame",
     "program_lines",
     "triton_helpers",
 ]
+
+
+# The functions of Inductor's generated modules: straight-line code for fixed layouts, so that the instruction
+# that launches, its scalars and one shape tell a launch's layouts.
+GENERATED = frozenset({"call", "partition_0"})
+_WRAPPERS = 8  # frames of other tools that may lie between generated code and a launch
+
+
+def launching_frame(frame: FrameType) -> FrameType:
+    """The frame of generated code that makes a launch; `frame` itself if a user's code makes it.
+
+    frame -- what called the launch: generated code, or another tool that wraps launches
+    """
+    caller: FrameType | None = frame
+    for _ in range(_WRAPPERS):
+        if caller is None:
+            break
+        if caller.f_code.co_name in GENERATED:
+            return caller
+        caller = caller.f_back
+    return frame
 
 
 def generated_modules() -> list[ModuleType]:

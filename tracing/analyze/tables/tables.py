@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from tracing.analyze.compare.accused import accused
-from tracing.analyze.compare.comparison import Comparison
-from tracing.analyze.compare.divergence import (
+from tracing.analyze.compare.divergence_kinds import (
     Divergence,
     InputDiffers,
     LaunchDiffers,
@@ -17,6 +16,7 @@ from tracing.analyze.compare.divergence import (
     kind_of,
     settings_of,
 )
+from tracing.analyze.compare.first_divergence import Comparison
 from tracing.analyze.ranks.rank_events import landmarks
 from tracing.analyze.runs.results import value_text
 from tracing.model import (

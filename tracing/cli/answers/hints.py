@@ -7,7 +7,7 @@ from shlex import join, quote
 
 from tracing import store
 from tracing.analyze.compare.accused import accused
-from tracing.analyze.compare.divergence import (
+from tracing.analyze.compare.divergence_kinds import (
     Divergence,
     Host,
     InputDiffers,
@@ -37,7 +37,7 @@ from tracing.analyze.runs.rerecording import (
 from tracing.analyze.runs.results import differing_results
 from tracing.analyze.runs.winners import choices
 from tracing.cli.app import RUNS
-from tracing.cli.run_pair import RunPair
+from tracing.cli.options.run_pair import RunPair
 from tracing.errors import Problem
 from tracing.model import Compilation, KeptTensor, KernelLaunch, PassRecord, RunInfo, Selection
 from tracing.report.comparison import incomparable

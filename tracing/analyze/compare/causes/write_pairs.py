@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from typing import NamedTuple
 
-from tracing.analyze.compare.memory import Input, Sources, Write
 from tracing.analyze.compare.pairing import Pairing
+from tracing.analyze.compare.timeline.memory import Input, Sources, Write
 
 
 class WritePair(NamedTuple):

@@ -7,13 +7,13 @@ from typing import Any
 
 from rich.text import Text
 
-from tracing.analyze.compare.divergence import Divergence, InputDiffers, OutputDiffers
+from tracing.analyze.compare.divergence_kinds import Divergence, InputDiffers, OutputDiffers
 from tracing.analyze.compare.evidence import evidence
 from tracing.analyze.runs.call_sites import Visit, visit
 from tracing.analyze.runs.element_values import differing_values
-from tracing.cli import hints
+from tracing.cli.answers import hints
 from tracing.cli.app import out
-from tracing.cli.run_pair import RunPair
+from tracing.cli.options.run_pair import RunPair
 from tracing.errors import Problem
 from tracing.report.comparison_json import divergence_json
 from tracing.report.divergence import divergence_text

@@ -18,7 +18,7 @@ from recorded_runs import recorded, words
 from records import arg, compiled, launch
 
 from tracing import store
-from tracing.analyze.compare.divergence import (
+from tracing.analyze.compare.divergence_kinds import (
     Cause,
     Divergence,
     Host,
@@ -40,7 +40,7 @@ from tracing.analyze.compare.divergence import (
 from tracing.analyze.compare.signature_pair import SettingChange
 from tracing.analyze.compare.verdict import ComparisonVerdict
 from tracing.analyze.passes.pass_table import compilations
-from tracing.cli import hints
+from tracing.cli.answers import hints
 from tracing.model import KernelLaunch
 
 HASH = "0123456789ab"

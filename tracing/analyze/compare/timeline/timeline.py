@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from array import array
-from bisect import bisect_right
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
-from typing import NamedTuple, TypeAlias, TypeVar
+from typing import TypeAlias
 
 import msgspec
 
-from tracing.analyze.align.launch_matching import Queue
-from tracing.analyze.compare.memory import (
+from tracing.analyze.compare.signature_pair import Signatures, signature_of
+from tracing.analyze.compare.timeline.launch_facts import LaunchFacts
+from tracing.analyze.compare.timeline.memory import (
     Birth,
     Input,
     Left,
@@ -24,17 +21,15 @@ from tracing.analyze.compare.memory import (
     WriteKind,
     span,
 )
-from tracing.analyze.compare.signature_pair import Signatures, signature_of
+from tracing.analyze.compare.timeline.operator_calls import OperatorCalls
+from tracing.analyze.compare.timeline.timeline_step import Position, TimelineStep, storages_of
+from tracing.analyze.compare.timeline.touched_memory import TouchedArgument, TouchedMemory, touched_memory
 from tracing.digest.columns import Row
 from tracing.model import (
-    Access,
-    Argument,
     Kernel,
     LaunchLine,
     OperatorCall,
     OperatorDigests,
-    OperatorSignature,
-    OutOfBounds,
     Reread,
     Signature,
     Start,
@@ -43,83 +38,14 @@ from tracing.model import (
     TensorValue,
 )
 from tracing.store import Run, rank_of
-from tracing.store.joins import in_step
-from tracing.views import element_bytes, extent, relation
+from tracing.views import element_bytes, extent
 
 DEEP = 64  # operators in a row through which a value is followed back
 _NEAR = 8  # operators before a launch, since the launch before it, that it is known by
 _PASSING = "random generator"  # the state of a generator is a copy, whose memory is used anew
 _UNKNOWN = 44  # bits: storages of a run without addresses lie this far apart
 
-
-class Position(NamedTuple):
-    """The numbers of launches of a process, and of lines of their digests, before a position."""
-
-    launches: int = 0
-    lines: int = 0
-
-
 Covers: TypeAlias = Callable[[int, str, str, int], bool]
-
-
-@dataclass(slots=True)
-class TimelineStep:
-    """A launch, and where what it reads came from."""
-
-    row: Row
-    kernel: Kernel
-    signature: Signature
-    addresses: Sequence[int]  # of the storages of its tensors
-    sources: Mapping[int, Sources]  # by position of the argument that it reads
-    access: Access | None = None  # None: only digests are known
-    out_of_bounds: tuple[OutOfBounds, ...] = ()
-    rereads: tuple[Reread, ...] = ()
-    operators: tuple[tuple[str, str], ...] = ()  # the last ones called before: names, arguments
-
-    @property
-    def index(self) -> int:
-        return self.row.line.index
-
-    @property
-    def ends_line(self) -> bool:
-        """True if its digests are the last ones in a line."""
-        batch = self.row.batch
-        return batch is not None and batch.launches[-1] == self.index
-
-    @property
-    def queue(self) -> Queue:
-        return self.row.line.stream, self.row.line.thread
-
-    def tensor(self, position: int) -> Placed:
-        """The storage and the layout of an argument."""
-        return next(
-            Placed(storage, meta)
-            for n, meta, storage in _storages_of(self.signature, self.row.line.storages)
-            if n == position
-        )
-
-    def address(self, position: int) -> int:
-        """The address of the storage of an argument."""
-        return next(address for n, _, address in tensors_of(self.signature, self.addresses) if n == position)
-
-    def overlaps(self) -> tuple[tuple[str, str, int], ...]:
-        """The arguments that share bytes, and how many bytes lie between their first elements."""
-        if len(set(self.addresses)) == len(self.addresses):
-            return ()
-        ranges = [one[1:] for one in self.ranges()]
-        return tuple(
-            (name, other_name, other - address)
-            for n, (address, meta, name) in enumerate(ranges)
-            for other, other_meta, other_name in ranges[n + 1 :]
-            if relation(other_meta, meta, other - address) != "disjoint"
-        )
-
-    def ranges(self) -> Iterator[tuple[bool, int, TensorMeta, str]]:
-        """What the launch touches: whether it writes, address of the first element, layout, argument."""
-        for _, arg, address in tensors_of(self.signature, self.addresses):
-            assert arg.tensor is not None
-            if arg.reads or arg.writes:
-                yield arg.writes, span(address, arg.tensor)[0], arg.tensor, arg.name
 
 
 class Timeline:
@@ -133,9 +59,9 @@ class Timeline:
         self._births: dict[int, Birth] = {}  # by storage: what touched it first
         self._writes = 0
         self._begin()
-        self._plans: dict[object, _Plan] = {}
-        self._operators = _Operators(run, process)
-        self._lines = _Lines(run, process)
+        self._plans: dict[object, TouchedMemory] = {}
+        self._operators = OperatorCalls(run, process)
+        self._facts = LaunchFacts(run, process)
 
     def _begin(self) -> None:
         # what the case began with
@@ -210,7 +136,7 @@ class Timeline:
         )
         if line is None or line.signature not in self._known:
             return None
-        tensors = _storages_of(self._known[line.signature][1], line.storages)
+        tensors = storages_of(self._known[line.signature][1], line.storages)
         return next((Placed(storage, meta) for n, meta, storage in tensors if n == position), None)
 
     def digests_of(self, operator: Write) -> OperatorDigests | None:
@@ -229,7 +155,7 @@ class Timeline:
                 self._births[storage] = self._birth(
                     storage, Birth("launch", "", "", row.line.index, position)
                 )
-        access, outside, rereads = self._lines.of(row.line.index)
+        access, outside, rereads = self._facts.of(row.line.index)
         sources: dict[int, Sources] = {}
         for touched in plan.reads:
             if touched.tensor < len(addresses) and (look or not self._known_to_memory(touched, addresses)):
@@ -241,15 +167,15 @@ class Timeline:
         self._launched(step, plan)
         return step
 
-    def _known_to_memory(self, touched: _Touched, addresses: Sequence[int]) -> bool:
+    def _known_to_memory(self, touched: TouchedArgument, addresses: Sequence[int]) -> bool:
         address = addresses[touched.tensor]
         return self.memory.has(address + touched.start, address + touched.stop)
 
-    def _plan(self, row: Row, signature: Signature) -> _Plan:
+    def _plan(self, row: Row, signature: Signature) -> TouchedMemory:
         key = (signature.id, row.before, row.after)
         plan = self._plans.get(key)
         if plan is None:
-            plan = self._plans[key] = _plan_of(row, signature)
+            plan = self._plans[key] = touched_memory(row, signature)
         return plan
 
     def _birth(self, storage: int, touched: Birth) -> Birth:
@@ -263,7 +189,7 @@ class Timeline:
         known = self._addresses.get(storage)
         return storage + 1 << _UNKNOWN if known is None else known
 
-    def _sources(self, touched: _Touched, address: int, row: Row, kernel: Kernel) -> Sources:
+    def _sources(self, touched: TouchedArgument, address: int, row: Row, kernel: Kernel) -> Sources:
         start, stop = address + touched.start, address + touched.stop
         sources = self.memory.sources(start, stop, touched.meta)
         if None in sources:  # the first read of memory without a recorded writer
@@ -287,7 +213,7 @@ class Timeline:
 
     # ---- writes
 
-    def _launched(self, step: TimelineStep, plan: _Plan) -> None:
+    def _launched(self, step: TimelineStep, plan: TouchedMemory) -> None:
         for touched in plan.writes:
             if touched.tensor < len(step.addresses):
                 self._wrote(step, touched, step.addresses[touched.tensor])
@@ -301,7 +227,7 @@ class Timeline:
                     step.row.line.stream, whole=False, out_of_bounds=True, order=self._writes,
                 ))  # fmt: skip
 
-    def _wrote(self, step: TimelineStep, touched: _Touched, address: int) -> None:
+    def _wrote(self, step: TimelineStep, touched: TouchedArgument, address: int) -> None:
         row, access, position = step.row, step.access, touched.position
         start, stop = address + touched.start, address + touched.stop
         after = row.bits(touched.after, touched.after + 1)
@@ -352,97 +278,6 @@ class Timeline:
             ))  # fmt: skip
 
 
-class _Operators:
-    # the operators of one process, in order
-
-    def __init__(self, run: Run, process: str) -> None:
-        self._run, self._process = run, process
-        self._totals: Counter[int] | None = None  # by signature; read when it is asked for
-        self.signatures = {one.id: one for one in run.view(process, OperatorSignature, OperatorSignature)}
-        self._calls = run.view(process, OperatorCall, OperatorCall)
-        self._waiting = next(self._calls, None)
-        recorded = run.view(process, OperatorDigests, OperatorDigests)
-        self._digests = {one.operator: one for one in recorded}
-        self._called: dict[tuple[str, str], array[int]] = {}
-
-    def before(self, launch: int | None) -> Iterator[OperatorCall]:
-        while self._waiting is not None and (launch is None or self._waiting.launch <= launch):
-            call, self._waiting = self._waiting, next(self._calls, None)
-            yield call
-
-    def name(self, call: OperatorCall) -> tuple[str, str]:
-        signature = self.signatures.get(call.signature)
-        return (signature.name, signature.arguments) if signature else ("", "")
-
-    def counted(self, call: OperatorCall) -> int:
-        # how often it was called like this before
-        signature = self.signatures[call.signature]
-        calls = self._called.setdefault((signature.name, signature.arguments), array("q"))
-        calls.append(call.launch)
-        return len(calls) - 1
-
-    def count(self, name: str, arguments: str, launch: int) -> int:
-        return bisect_right(self._called.get((name, arguments), ()), launch)
-
-    def total(self, name: str, arguments: str) -> int:
-        if self._totals is None:
-            calls = self._run.view(self._process, OperatorCall, OperatorCall)
-            self._totals = Counter(call.signature for call in calls)
-        alike = (one.id for one in self.signatures.values() if (one.name, one.arguments) == (name, arguments))
-        return sum(self._totals[number] for number in alike)
-
-    def digests(self, call: int) -> OperatorDigests | None:
-        return self._digests.get(call)
-
-
-class _Lines:
-    # records that only some launches have
-
-    def __init__(self, run: Run, process: str) -> None:
-        accesses = run.view(process, Access, Access)
-        self._access: Callable[[int], Access | None] = in_step(accesses, _launch_of)
-        self._outside = _grouped(run.view(process, OutOfBounds, OutOfBounds))
-        self._rereads = _grouped(run.view(process, Reread, Reread))
-
-    def of(self, launch: int) -> tuple[Access | None, tuple[OutOfBounds, ...], tuple[Reread, ...]]:
-        return self._access(launch), self._outside(launch), self._rereads(launch)
-
-
-L = TypeVar("L", OutOfBounds, Reread)
-
-
-def _launch_of(access: Access | None) -> int:
-    assert access is not None
-    return access.launch
-
-
-def _grouped(lines: Iterator[L]) -> Callable[[int], tuple[L, ...]]:
-    # asked for each launch in order, it gives all lines of that launch
-    waiting = next(lines, None)
-
-    def of(launch: int) -> tuple[L, ...]:
-        nonlocal waiting
-        launches = []
-        while waiting is not None and waiting.launch <= launch:
-            if waiting.launch == launch:
-                launches.append(waiting)
-            waiting = next(lines, None)
-        return tuple(launches)
-
-    return of
-
-
-def tensors_of(signature: Signature, addresses: Sequence[int]) -> Iterator[tuple[int, Argument, int]]:
-    """The tensor arguments of a launch: position, argument, address of the storage."""
-    tensors = ((n, arg) for n, arg in enumerate(signature.args) if arg.tensor is not None)
-    return ((n, arg, address) for (n, arg), address in zip(tensors, addresses, strict=False))
-
-
-def _storages_of(signature: Signature, storages: Sequence[int]) -> Iterator[tuple[int, TensorMeta, int]]:
-    tensors = ((n, arg.tensor) for n, arg in enumerate(signature.args) if arg.tensor is not None)
-    return ((n, meta, storage) for (n, meta), storage in zip(tensors, storages, strict=False))
-
-
 def _extent(left: Left) -> tuple[int, int]:
     start, stop = extent(left.view)
     return left.address, left.address + stop - start
@@ -461,45 +296,9 @@ def _cut_off(write: Write) -> Write:
     return write._replace(reads=(), depth=0)
 
 
-def _named(sources: Sources, operator: str, touched: _Touched, start: int) -> Sources:
+def _named(sources: Sources, operator: str, touched: TouchedArgument, start: int) -> Sources:
     # a run without the calls of operators says which operator wrote an argument last
     top = sources[0] if sources else None
     if top is not None and top.kind == "operator":
         return sources
     return (Write("operator", -1, 0, operator, "", start, touched.meta, Left(start, touched.meta, "")),)
-
-
-class _Touched(NamedTuple):
-    # an argument that a launch reads or writes
-    position: int
-    tensor: int  # its number among the tensors
-    name: str
-    start: int  # bytes from the start of the storage
-    stop: int
-    meta: TensorMeta
-    before: int  # which of the launch's digests; -1: none was taken
-    after: int
-
-
-class _Plan(NamedTuple):
-    # what launches of one signature touch
-    reads: tuple[_Touched, ...]
-    writes: tuple[_Touched, ...]
-
-
-def _plan_of(row: Row, signature: Signature) -> _Plan:
-    before = {position: n for n, position in enumerate(row.before)}
-    after = {position: n for n, position in enumerate(row.after, len(row.before))}
-    reads, writes, tensors = [], [], 0
-    for position, arg in enumerate(signature.args):
-        if arg.tensor is None:
-            continue
-        start, stop = extent(arg.tensor)
-        digests = before.get(position, -1), after.get(position, -1)
-        one = _Touched(position, tensors, arg.name, start, stop, arg.tensor, *digests)
-        tensors += 1
-        if arg.reads:
-            reads.append(one)
-        if arg.writes:
-            writes.append(one)
-    return _Plan(tuple(reads), tuple(writes))

@@ -12,8 +12,7 @@ from records import META, arg, launch
 
 from tracing import store
 from tracing.analyze.compare.accused import accused
-from tracing.analyze.compare.comparison import Comparison
-from tracing.analyze.compare.divergence import (
+from tracing.analyze.compare.divergence_kinds import (
     Divergence,
     OperatorCause,
     StreamCause,
@@ -22,6 +21,7 @@ from tracing.analyze.compare.divergence import (
     key_of,
     kind_of,
 )
+from tracing.analyze.compare.first_divergence import Comparison
 from tracing.model import Digest, KernelArg, KernelLaunch
 
 Launches = list[KernelLaunch]

@@ -12,7 +12,7 @@ import msgspec
 from tracing.analyze.memory.evidence import evidence_sentence
 from tracing.analyze.runs.rerecording import is_virtual
 from tracing.cli.app import err, out
-from tracing.cli.rerecord import record_again
+from tracing.cli.processes.rerecord import record_again
 from tracing.compiler.child import in_child
 from tracing.errors import Problem
 from tracing.model import MemoryEvidence

@@ -68,6 +68,7 @@ class _Commands:
     # the recorder that launch_again wants; `folder` is for temporary files
 
     def __init__(self, run: store.Run, runs: Path, folder: Path) -> None:
+        run.require_trust(f"`{join(recording(run))}`")
         self._run, self._runs, self._folder = run, runs, folder
         self._winners: Sequence[str] = ()  # an autotuner that measures anew may take another configuration
         if chosen := choices(run):

@@ -27,9 +27,9 @@ from collections.abc import Iterator
 from itertools import zip_longest
 
 from tracing.analyze.align.alignment import WINDOW
-from tracing.analyze.compare.causes import Follows
+from tracing.analyze.compare.causes.cause_answer import Follows
 from tracing.analyze.compare.comparison_notes import Notes
-from tracing.analyze.compare.divergence import Cause, Divergence, Key, key_of
+from tracing.analyze.compare.divergence_kinds import Cause, Divergence, Key, key_of
 from tracing.analyze.compare.kernel_code import KernelCodes
 from tracing.analyze.compare.process_pair import ProcessPair
 from tracing.analyze.runs.endings import ending

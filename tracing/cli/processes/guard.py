@@ -9,6 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import typer
+
 from tracing.compiler.child import die_with
 
 _FORWARDED = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT}
@@ -48,7 +50,7 @@ def guarded(report: Callable[[Killed], int]) -> Callable[[Path], None]:
         os._exit(128 + os.WTERMSIG(status))
     with os.fdopen(reading, encoding="utf-8") as pipe:
         run = pipe.read()
-    sys.exit(report(Killed(signal.Signals(os.WTERMSIG(status)).name, Path(run) if run else None)))
+    raise typer.Exit(report(Killed(signal.Signals(os.WTERMSIG(status)).name, Path(run) if run else None)))
 
 
 def _announce(pipe: int, run: Path) -> None:

@@ -16,7 +16,7 @@ from tracing.analyze.replay.replay_plan import other_inputs, planned
 from tracing.analyze.replay.replay_verdict import ReplayVerdict, verdict
 from tracing.analyze.runs.rerecording import is_virtual
 from tracing.cli.app import spinner
-from tracing.cli.rerecord import record_again
+from tracing.cli.processes.rerecord import record_again
 from tracing.compiler.child import in_child
 from tracing.errors import Problem
 from tracing.model import Digest, ReplayResult, Side
