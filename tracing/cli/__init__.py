@@ -5,6 +5,7 @@ from __future__ import annotations
 from tracing.cli import (  # noqa: F401  # each registers its commands with the application
     attach,
     bisect,
+    check,
     compare,
     debug,
     doctor,

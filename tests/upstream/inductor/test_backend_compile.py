@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -17,8 +18,13 @@ def test_the_contract_holds_with_the_installed_versions() -> None:
 def test_inductor_compiles_the_backward_when_it_is_first_called() -> None:
     parts: list[str] = []
 
+    @contextmanager
+    def around(aten: torch.fx.GraphModule, part: str) -> Iterator[None]:
+        parts.append(part)
+        yield
+
     def backend(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Any:
-        return backend_compile.inductor_compiled(graph, inputs, lambda aten, part: parts.append(part))
+        return backend_compile.inductor_compiled(graph, inputs, around)
 
     torch.compiler.reset()
     x = torch.ones(3, requires_grad=True)

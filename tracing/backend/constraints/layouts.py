@@ -58,8 +58,8 @@ class LayoutConstraint(TensorConstraint):
         decided = sizes_known and any(
             _equal(stride, wanted) is False and known(size == 1) is False for size, stride, wanted in pairs
         )
-        actual = f"strides {tuple(tensor.stride())} of shape {shape_text(tensor)}"
-        return Finding(actual, self._required(), decided)
+        text = f"strides {tuple(tensor.stride())} of shape {shape_text(tensor)}"
+        return Finding(text, self._required(), decided)
 
     def _required(self) -> str:
         return self.layout if self.strides is None else f"strides {tuple(self.strides)}"

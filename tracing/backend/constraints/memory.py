@@ -27,8 +27,8 @@ class MemoryConstraint(TensorConstraint):
         if fits:
             return None
         name = str(tensor.dtype).removeprefix("torch.")
-        actual = f"{bytes_text(size)}: {name} {shape_text(tensor)}"
-        return Finding(actual, f"at most {bytes_text(self.max_bytes)} a tensor", fits is False)
+        text = f"{bytes_text(size)}: {name} {shape_text(tensor)}"
+        return Finding(text, f"at most {bytes_text(self.max_bytes)} a tensor", fits is False)
 
 
 @dataclass(frozen=True)
@@ -44,8 +44,8 @@ class PeakMemoryConstraint(GraphConstraint):
             fits = known(use.total <= self.max_bytes)
             if fits or (undecided is not None and fits is None):
                 continue
-            actual = f"{bytes_text(use.total)} in {use.tensors} tensors at once"
-            finding = Finding(actual, f"at most {bytes_text(self.max_bytes)} at once", fits is False)
+            text = f"{bytes_text(use.total)} in {use.tensors} tensors at once"
+            finding = Finding(text, f"at most {bytes_text(self.max_bytes)} at once", fits is False)
             if finding.decided:
                 return finding.at(use.node, self)
             undecided = finding.at(use.node, self)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, Literal, TypeAlias
 
 import torch
@@ -12,6 +13,7 @@ from torch._functorch import config as functorch
 from torch._guards import CompileContext
 from torch._inductor import compile_fx as inductor
 from torch._inductor.compile_fx import compile_fx_inner
+from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 from tracing.upstream.contract import require, require_parameters
 
@@ -29,6 +31,11 @@ class BackendError(ShortenTraceback):
 def compile_id() -> str:
     """Dynamo's number of the frame that is compiled, and of its compile: "0/0"; empty: none is."""
     return str(CompileContext.current_compile_id() or "")
+
+
+def real_tensors() -> AbstractContextManager[object]:
+    """While active, a backend that is called by AOTAutograd may read the elements of constants of a graph."""
+    return unset_fake_temporarily()
 
 
 def aot_compiled(graph: torch.fx.GraphModule, inputs: Sequence[Any], compiler: Compiler) -> Any:
@@ -54,11 +61,13 @@ def aot_compiled(graph: torch.fx.GraphModule, inputs: Sequence[Any], compiler: C
 
 
 def inductor_compiled(
-    graph: torch.fx.GraphModule, inputs: Sequence[Any], checked: Callable[[torch.fx.GraphModule, Part], None]
+    graph: torch.fx.GraphModule,
+    inputs: Sequence[Any],
+    around: Callable[[torch.fx.GraphModule, Part], AbstractContextManager[object]],
 ) -> Any:
     """Take Dynamo's graph through AOTAutograd and Inductor; returns what replaces it.
 
-    checked -- is called with each ATen graph before Inductor lowers it: the backward's at its first call
+    around -- gives what is entered while Inductor lowers an ATen graph: the backward's at its first call
     """
 
     def inner(aten: torch.fx.GraphModule, inputs: Any, **options: Any) -> Any:
@@ -67,8 +76,8 @@ def inductor_compiled(
             part = "backward"
         elif options.get("is_inference"):
             part = "inference"
-        checked(aten, part)
-        return compile_fx_inner(aten, inputs, **options)
+        with around(aten, part):
+            return compile_fx_inner(aten, inputs, **options)
 
     # a graph out of AOTAutograd's cache would not be checked
     with functorch.patch({"enable_autograd_cache": False}):
