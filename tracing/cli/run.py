@@ -344,7 +344,8 @@ def _conclude(
         err.print(f"{outcome.status}: {outcome.detail}")
         for line in memory_text(run):
             err.print(line)
-        print_wrong_result(run, err)
+        if judgement is None:  # else it prints what leads on
+            print_wrong_result(run, err)
     if hash_failure and outcome.status != "failed":
         raise Problem(hash_failure, f"the run, with what it gave up to there: `tracing show {path}`")
     if outcome.status == "failed":
@@ -362,7 +363,7 @@ def _conclude(
         "outcome": outcome.status,
         "detail": outcome.detail,
         "memory_evidence": memory_evidence_json(run),
-        "next": hints.of_wrong_result(run) if outcome.status == "differs" else [],
+        "next": hints.of_wrong_result(run) if outcome.status == "differs" and judgement is None else [],
     }
     if judgement is not None:
         answer["judgement"] = judgement.json()
