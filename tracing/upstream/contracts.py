@@ -45,6 +45,7 @@ FEATURES: Mapping[str, str] = {
     "streams": "digests on the GPU",
     "tensor_subclasses": "tensors without memory of their own",
     "triton_autotuner": "winners of @triton.autotune",
+    "user_kernels": "lines of the user's kernels in compiled programs",
 }
 
 
