@@ -26,6 +26,7 @@ from types import CodeType
 from typing import Any, Protocol
 
 from tracing import interpreter
+from tracing.interpreter import trials
 from tracing.launch import watching
 from tracing.launch.launch_site import Grid, LaunchSite
 from tracing.launch.out_of_bounds import OutOfBoundsError
@@ -110,8 +111,12 @@ def _patch(stack: ExitStack) -> None:
 
 @contextmanager
 def trials_hidden() -> Iterator[None]:
-    """While active, launches by which an autotuner or the compiler tries kernels are hidden."""
+    """While active, launches by which an autotuner or the compiler tries kernels are hidden.
+
+    So are launches of benchmarks that are compiled and not executed.
+    """
     with ExitStack() as stack:
+        stack.enter_context(patched(trials, "tried", _unseen))
         stack.enter_context(triton_autotuner.around_trials(_unseen))
         stack.enter_context(inductor_autotuner.around_trials(_unseen))
         stack.enter_context(inductor_autotuner.around_multi_kernel_trials(_unseen))
