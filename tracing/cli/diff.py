@@ -79,14 +79,13 @@ def _backends(text: str) -> list[str]:
         raise Problem(
             f"--backends is {text!r}, one backend", "name a reference and another one: eager,inductor"
         )
-    import torch
+    with spinner("importing torch"):
+        from tracing.numerics.kernel_diff import known_backends
 
-    known = ["eager", *torch.compiler.list_backends(exclude_tags=())]
+        known = known_backends()
     unknown = [one for one in names if one not in known]
     if unknown:
-        raise Problem(
-            f"there is no backend {unknown[0]!r}", f"these are known: {', '.join(sorted({*known}))}"
-        )
+        raise Problem(f"there is no backend {unknown[0]!r}", f"these are known: {', '.join(known)}")
     return names
 
 

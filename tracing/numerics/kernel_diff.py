@@ -104,6 +104,11 @@ def compiler_of(backend: Backend) -> Callable[[Any], Any]:
     return (lambda fn: fn) if backend == "eager" else lambda fn: torch.compile(fn, backend=backend)
 
 
+def known_backends() -> list[str]:
+    """The names that `compiler_of` takes: eager, and the backends that are registered with torch.compile."""
+    return sorted({"eager", *torch.compiler.list_backends(exclude_tags=())})
+
+
 def result_diffs(actual: Facts, expected: Facts, config: ComparisonConfig) -> Iterator[ResultDiff]:
     """Compare the results of two backends by name; one that only one of them has is a difference.
 
