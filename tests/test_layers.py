@@ -56,7 +56,7 @@ LAYERS |= {
         "cli",
     },
     "__main__": {"cli"},
-    "__init__": {"model"},
+    "__init__": {"model", "backend"},
 }
 TORCH = {"upstream", *EXECUTION, "perturb", "numerics", "backend", "record", "debug_mode", "replay", "judge"}
 TORCH -= {"store", "compiler"}

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import torch
 
-from tracing.upstream.dispatch_modes import OperatorMode, is_active
 from tracing.upstream.patch import Method, patched, replaced
+from tracing.upstream.torch.dispatch_modes import OperatorMode, is_active
 
 
 class Owner:

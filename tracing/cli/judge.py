@@ -17,7 +17,7 @@ from tracing.cli.app import NARROW, RUNS, Json, Runs, app, out, spinner
 from tracing.cli.options.trust import Trust, consenting
 from tracing.cli.processes.rerecord import record_all
 from tracing.errors import Problem
-from tracing.model import CompiledGraph, GraphTensor, LaunchLine
+from tracing.model import CompiledGraph, GraphTensor, LaunchLine, Outcome
 from tracing.report.judgement import judgement_json, judgement_text
 from tracing.store.recorded_launch import find_launch
 
@@ -40,6 +40,7 @@ def judge(
     """
     run = consenting(store.open_run(name, runs), trust)
     if not has_contents(run):
+        _refuse_failed(run)
         run = record_all(run, runs)
     answer = judgement_of(run)
     if as_json:
@@ -47,6 +48,16 @@ def judge(
     else:
         answer.print()
     raise typer.Exit(answer.status)
+
+
+def _refuse_failed(run: store.Run) -> None:
+    # its case would fail in the same manner, were it recorded once more
+    for outcome in run.records(Outcome):
+        if outcome.status == "failed":
+            raise Problem(
+                f"the case of {run.path} failed, and what its launches read was not kept: {outcome.detail}",
+                f"the step of torch.compile that fails: `{_bisect(run)}`",
+            )
 
 
 def has_contents(run: store.Run) -> bool:
@@ -91,10 +102,14 @@ _NOTHING = RunJudgement((), (), ("this run: it launched no kernel",))
 
 
 def _next(run: store.Run, judgement: RunJudgement) -> list[str]:
-    bisect = join([*with_variables(run), "tracing", "bisect", case_of(run.info)])
+    bisect = _bisect(run)
     accused = judgement.accused
     if accused is not None:
         _, launch = find_launch(run, accused.launch)
         # the interpreter executes the source: what wrote that is guilty, no pass of Triton's compiler
         return [*hints.of_launch(run, launch), *([bisect] if is_virtual(run.info.environment) else [])]
     return [bisect] if judgement.findings or judgement.differs else []
+
+
+def _bisect(run: store.Run) -> str:
+    return join([*with_variables(run), "tracing", "bisect", case_of(run.info)])

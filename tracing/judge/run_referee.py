@@ -10,8 +10,9 @@ from tracing.analyze.judge.judgement import Finding, JudgedLaunch, RunJudgement
 from tracing.analyze.judge.made_steps import made_steps
 from tracing.judge.contents import Contents
 from tracing.judge.fx_program import FxProgram, FxValue
+from tracing.judge.graph_memory import GraphMemory, Held
 from tracing.judge.graph_referee import GraphReferee
-from tracing.judge.step_referee import Held, StepReferee
+from tracing.judge.step_referee import StepReferee
 from tracing.model import CompiledGraph, GraphCall, KernelLaunch, NotCovered, Outcome
 from tracing.store import Run
 from tracing.store.graph_file import Schedule, read_graph, read_schedule
@@ -64,7 +65,7 @@ class _RunReferee:
         traced, lowered, schedule = self._program(call.graph)
         steps, extra = made_steps(schedule, launches)
         held = dict(self._inputs(call, schedule))
-        referee = StepReferee(call.graph, lowered, schedule, self._contents, held)
+        referee = StepReferee(call.graph, GraphMemory(lowered, schedule, self._contents, held))
         referee.judge(steps)
         self._launches += referee.launches
         self._findings += referee.findings

@@ -22,7 +22,7 @@ from tracing.launch.hooks import Listener
 from tracing.launch.launch_site import FlatSite, Grid, KernelArtefacts, KernelKind
 from tracing.launch.roles import Declared
 from tracing.model import Role
-from tracing.upstream.inductor_code import around_loading, generated_modules
+from tracing.upstream.inductor.code import around_loading, generated_modules
 from tracing.upstream.patch import Method, patched
 
 

@@ -10,6 +10,7 @@ import torch
 
 from tracing.digest.host import digest
 from tracing.model import Container, Outcome, PlainValue, Uncomparable
+from tracing.model.numbers import number_text
 from tracing.numerics.referee import Referee
 from tracing.numerics.verdict import Judged
 from tracing.program.state import AFTERWARDS, STEPPED
@@ -175,7 +176,8 @@ class _Verdicts:
         within = {name: one for name, one in self._explained.items() if one.verdict == "within rounding"}
         if within:
             name, most = max(within.items(), key=lambda one: one[1].compiled.farthest)
-            yield f"{len(within)} within rounding, {name} most: {most.compiled.farthest:.2g} roundings"
+            far = "" if isinstance(most.compiled.value, int) else f": {most.compiled.farthest:.2g} roundings"
+            yield f"{len(within)} within rounding, {name} most{far}"
         others = {name: one for name, one in self._explained.items() if name not in within}
         yield from (f"{name}: {judged_text(one)}" for name, one in others.items())
         if self._drawn:
@@ -189,13 +191,17 @@ def judged_text(judged: Judged) -> str:
     """A verdict in words, with the element that is farthest away."""
     if judged.verdict == "both are off":
         far = f"{judged.compiled.farthest:.2g} and {judged.eager.farthest:.2g} roundings from float64"
-        return f"compiled and eager are off alike, {far}"
+        apart = f"compiled and eager are off alike, {far}"
+        return "compiled and eager are off alike" if isinstance(judged.compiled.value, int) else apart
     compiled = judged.verdict == "compiled is off"
     ours, others = (judged.compiled, judged.eager) if compiled else (judged.eager, judged.compiled)
     where = f"[{', '.join(map(str, ours.index))}]"
-    exact = f", where exact arithmetic gives {judged.exact:.9g}" if compiled else ""
+    exact = f", where exact arithmetic gives {number_text(judged.exact)}" if compiled else ""
+    element = f"{judged.verdict}: {where} is {number_text(ours.value)}{exact}"
+    if isinstance(ours.value, int):  # no rounding explains another integer
+        return f"{element}; wrong elements: {ours.elements}"
     return (
-        f"{judged.verdict}: {where} is {ours.value:.9g}{exact}, {ours.farthest:.2g} roundings away, "
+        f"{element}, {ours.farthest:.2g} roundings away, "
         f"{'eager' if compiled else 'compiled'} {others.farthest:.2g} at most; "
         f"{ours.elements} of its elements are farther away than rounding explains"
     )

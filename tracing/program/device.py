@@ -12,8 +12,8 @@ from tracing.environment import environment, fresh_caches, local_rank
 from tracing.model import Case, Environment
 from tracing.program.case import load_case
 from tracing.program.forks import forks_end_here
-from tracing.upstream.dynamo import forget_compiled
-from tracing.upstream.inductor_config import settings_changed
+from tracing.upstream.inductor.config import settings_changed
+from tracing.upstream.torch.dynamo import forget_compiled
 from tracing.virtual_gpu import virtual_gpu
 from tracing.virtual_gpu.chips import parse_target
 

@@ -20,7 +20,7 @@ from tracing.launch.on_stream import unrecorded
 from tracing.model import Scalar, UserHash
 from tracing.program.case import describe, import_file
 from tracing.store import RunWriter
-from tracing.upstream.dynamo import untraced
+from tracing.upstream.torch.dynamo import untraced
 
 HashFn: TypeAlias = Callable[[torch.Tensor], Any]
 

@@ -146,7 +146,8 @@ def _paged(run: Run, page: int, counts: Mapping[str, Counter[str]], total: int) 
 def _heading(run: Run) -> Iterator[Line]:
     info, env = run.info, run.info.environment
     yield Text(run.name, "bold")
-    yield f"case      {info.case} ({os.path.relpath(info.path)}), seed {info.seed}, {info.started}"
+    path = os.path.relpath(info.path or os.curdir)
+    yield f"case      {info.case} ({path}), seed {info.seed}, {info.started}"
     yield f"device    {env.device}, kernels compiled for {env.target}, on {env.host}"
     yield f"versions  torch {env.torch}, triton {env.triton}, Python {env.python}"
     if env.knobs:

@@ -43,9 +43,10 @@ def opened(path: Path) -> Iterator[BinaryIO]:
         number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except (OSError, ValueError) as error:  # ValueError: a null byte in its name
         raise damaged(path, getattr(error, "strerror", None) or error) from None
-    with open(number, "rb") as file:  # noqa: PTH123  # of a descriptor
-        if not stat.S_ISREG(os.fstat(number).st_mode):
-            raise damaged(path, "it is no regular file")
+    if not stat.S_ISREG(os.fstat(number).st_mode):
+        os.close(number)
+        raise damaged(path, "it is no regular file")
+    with os.fdopen(number, "rb") as file:
         yield file
 
 
@@ -89,7 +90,8 @@ def content(path: Path) -> Iterator[bytes]:
 def records(path: Path) -> Iterator[bytes]:
     """The contents of a file of records; raises Problem if it unpacks to far more than records do."""
     at_least, times = _UNPACKED
-    left = max(at_least, times * path.stat().st_size) if path.suffix == ".zst" else None
+    size = path.stat().st_size if path.exists() else 0
+    left = max(at_least, times * size) if path.suffix == ".zst" else None
     for piece in content(path):
         if left is not None and (left := left - len(piece)) < 0:
             raise damaged(path, f"it unpacks to more than {times} times its size")

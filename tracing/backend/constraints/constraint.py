@@ -22,7 +22,7 @@ class Finding:
 
     found: str
     required: str
-    decided: bool = True  # False: for some sizes that the symbols of a shape may have it is accepted
+    decided: bool = True  # False: as `Violation.decided`
 
     def at(self, node: Node, constraint: object) -> Violation:
         """The violation of a constraint at a node."""

@@ -11,7 +11,7 @@ from tracing.compiler.pipeline import failed_stage
 from tracing.errors import message
 from tracing.model import Failure
 from tracing.record.failures.error_chain import ErrorChain, one_line
-from tracing.upstream.compile_errors import (
+from tracing.upstream.inductor.compile_errors import (
     CompilationError,
     JITFunction,
     OutOfResources,
