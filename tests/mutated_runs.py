@@ -1,162 +1,27 @@
-"""Runs as bit rot, a bad copy or a stranger makes them of recorded ones, and commands that read them in this process."""
+"""Runs as bit rot, a bad copy or a stranger makes them of recorded ones."""
 
 from __future__ import annotations
 
 import contextlib
-import io
 import json
 import os
 import random
-import resource
 import shutil
-import signal
-import sys
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import cache
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import zstandard
-from tracing.cli.terminal import SafeStream
-from typer.main import get_command
 
-from tracing import model, store
-from tracing.analyze.passes.locations import located
-from tracing.analyze.passes.operations import operations
-from tracing.analyze.passes.renaming import renamed
-from tracing.cli.app import app
-from tracing.model import CompiledGraph, Record, file_of
-from tracing.report.run_json import run_json
-from tracing.report.text import launch_text, run_text
 from tracing.store import blob_name
-from tracing.store.graph_file import read_schedule
 
-
-def _kinds() -> Iterator[type[Record]]:
-    for one in vars(model).values():
-        with contextlib.suppress(KeyError, TypeError):
-            file_of(one)
-            yield one
-
-
-KINDS = tuple(_kinds())  # of record that a run has files of
-SECONDS = 60  # after which a command hangs
-MEMORY = 4 << 30  # bytes of address space that it may take in addition
 ESCAPE = "\x1b]0;owned\x07\x9b31m"
 _DEEP = json.loads("[" * 200 + "]" * 200)
 VALUES: tuple[Any, ...] = (
-    None, True, 0, -1, 1, 2**31, 2**63, -(2**63), 2**64, 10**40, 0.5, -0.0, 1e308, "", "a", "../../x", "/dev/zero",
-    ESCAPE, "\ud7ff", "\0", "é" * 50_000, [], {}, [[]], {"": ""}, _DEEP, "nan", "0" * 32, "f" * 32, "cuda:90", "{}",
-    "%s%n", "[bold]x[/]", "'; drop table launches", 10**6, list(range(1000)),
+    None, True, 0, -1, 1, 10**6, 2**31, 2**63, -(2**63), 2**64, 10**40, 0.5, -0.0, 1e308, "", "\0", "nan",
+    "../../x", "/dev/zero", "é" * 50_000, "0" * 32, "f" * 32, "cuda:90", "{}", "%s%n", "[bold]x[/]", ESCAPE,
+    "'; drop table launches", "\ud7ff", [], {}, [[]], {"": ""}, _DEEP, list(range(1000)),
 )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What one command left."""
-
-    words: Sequence[str]
-    status: int
-    out: str
-    err: str
-
-    def faults(self) -> Iterator[str]:
-        """What no run may cause: a traceback, a status of its own, control characters, an unforeseen exception."""
-        if self.status not in (0, 1, 2):
-            yield f"exit status {self.status}"
-        if "Traceback" in self.err:
-            yield self.err[self.err.index("Traceback") :]
-        if any((ord(one) < 32 and one not in "\n\t") or 127 <= ord(one) < 160 for one in self.out + self.err):
-            yield "control characters are printed"
-        if self.status == 2 and not self.out + self.err:
-            yield "no error is printed"
-
-
-@cache
-def _command() -> Any:
-    return get_command(app)
-
-
-class Hangs(BaseException):
-    """A command did not end in time."""
-
-
-def ask(*words: str) -> Answer:
-    """Execute a command in this process, as `main` does, within bounds of time and memory."""
-    out, err = io.StringIO(), io.StringIO()
-    before = sys.stdout, sys.stderr
-
-    def hang(*_: object) -> None:
-        raise Hangs(" ".join(words))
-
-    signal.signal(signal.SIGALRM, hang)
-    signal.alarm(SECONDS)
-    try:
-        sys.stdout, sys.stderr = SafeStream(out), SafeStream(err)  # type: ignore[assignment,arg-type]
-        status = _command().main(list(words), standalone_mode=False)
-    finally:
-        signal.alarm(0)
-        sys.stdout, sys.stderr = before
-    return Answer(words, int(status or 0), out.getvalue(), err.getvalue())
-
-
-@contextlib.contextmanager
-def bounded_memory() -> Iterator[None]:
-    """While entered, this process cannot take much more memory than it has."""
-    before = resource.getrlimit(resource.RLIMIT_AS)
-    has = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (has + MEMORY, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_AS, before)
-
-
-def questions(run: Path, other: Path, launch: int, kernel: str) -> list[list[str]]:
-    """The commands that read a run and compile nothing."""
-    at, to = str(run), str(other)
-    return [
-        ["list", "--runs", str(run.parent)],
-        ["show", at],
-        ["show", at, "--json"],
-        ["show", at, "--launch", str(launch)],
-        ["compare", at, to],
-        ["compare", to, at, "--json"],
-        ["passes", at],
-        ["passes", at, "--kernel", kernel],
-        ["passes", at, "--kernel", kernel, "--changed"],
-        ["passes", at, "--kernel", kernel, "--pass", "0"],
-        ["passes", at, to],
-        ["winners", at],
-        ["ranks", at],
-        ["replay", at, "--launch", str(launch)],
-        ["repro", at, "--launch", str(launch), "--to", str(run.parent / "repro")],
-        ["swap", at, to, "--anyway"],
-    ]
-
-
-def read_all(path: Path) -> None:
-    """Read whatever a run holds, as analyses and reports do; raises Problem where it is damaged."""
-    run = store.Run(path)
-    for kind in KINDS:
-        for record in run.records(kind):
-            record.stored()
-    for launch in run.launches():
-        list(launch_text(launch))
-    for process in run.processes():
-        list(run.operators(process))
-        run.storages(process)
-    for one in run.passes():
-        operations(run.text(one.before))
-        if one.after is not None:
-            renamed(run.text(one.before), run.text(one.after))
-    for _, artefact in run.artefacts():
-        located(artefact.stage, run.text(artefact.blob))
-    for graph in run.records(CompiledGraph):
-        read_schedule(run, graph)
-    list(run_text(run))
-    run_json(run, [(0, one) for one in run.launches()])
 
 
 def copied(source: Path, target: Path) -> None:
@@ -294,9 +159,8 @@ def file(rng: random.Random, run: Path) -> str:
         replaced(path, data)
         return f"{path.name} is another file"
     if kind == "renamed":
-        name = rng.choice(
-            (f"{path.name}x", path.name.replace("-", "_"), f"{ESCAPE}{path.name}", path.name[1:])
-        )
+        names = (f"{path.name}x", path.name.replace("-", "_"), f"{ESCAPE}{path.name}", path.name[1:])
+        name = rng.choice(names)
         path.rename(path.with_name(name))
         return f"{path.name} is called {name!r}"
     path.unlink()

@@ -1,11 +1,13 @@
-"""Hand-made runs with every part that readers join: launches, digests, operators, passes, graphs, an outcome."""
+"""A hand-made run with every part that readers join: launches, digests, operators, passes, an outcome."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from records import compiled, new_run
+from msgspec.structs import replace
+from records import INFO, compiled
 
+from tracing import store
 from tracing.digest.columns import Columns, Digested, packed
 from tracing.model import (
     Argument,
@@ -43,14 +45,17 @@ module {
 LLIR = "define void @k() {\n  ret void, !dbg !1\n}\n!1 = !DILocation(line: 1, scope: !2)\n"
 
 
-def small_run(folder: Path) -> Path:
-    """A run of four launches of one kernel, whose compilation has two passes."""
-    writer = new_run(folder)
+def small_run(folder: Path, *, case: str | Path = "/case.py", kernel: str = "k", result: str = "b") -> Path:
+    """A run of four launches of one kernel, whose compilation has two passes.
+
+    result -- a letter, of which the digest of the result consists
+    """
+    writer = store.create(folder, replace(INFO, path=str(case)))
     source = writer.blob("def k(x, n):\n    pass\nKERNEL = k\n")
-    compiled(writer, "k", IR, ("ttir", "first", IR.replace("%1", "%2")), ("ttgir", "second", None), opt="3")
+    compiled(writer, kernel, IR, ("ttir", "first", IR.replace("%1", "%2")), ("ttgir", "second", None))
     for stage, text in {"ttir": IR, "llir": LLIR, "ptx": ".loc 1 1 1\n"}.items():
         writer.append(StageArtefact(0, stage, writer.blob(text), 1.5))
-    writer.append(Kernel(0, "k", "00hash of k", "cuda:90", 4, 3, 1, {"BLOCK": "16"}, {}, module=source))
+    writer.append(Kernel(0, kernel, f"00hash of {kernel}", "cuda:90", 4, 3, 1, {}, {}, module=source))
     args = (Argument("x", "in", META), Argument("n", value=2), Argument("y", "out", META))
     writer.append(Signature(0, 0, (1, 1, 1), "forward", "cpu", args))
     writer.append(CallSite(0, "case.py", 3, "forward"))
@@ -65,7 +70,7 @@ def small_run(folder: Path) -> Path:
     writer.append(OutOfBounds(0, "x", "load", 2, (0, 0, 0), 4104, 4108, 1, inside=False, where="k.py:1"))
     writer.append(OperatorSignature(0, "aten::mm", "", (META,), (META,)))
     writer.append(OperatorCall(0, 1, 0, (5, 6)))
-    writer.append(Result("output", TensorValue(META, new)))
+    writer.append(Result("output", TensorValue(META, Digest(result * 32))))
     writer.append(Winner("triton", "k", "6c1f", ("n=2",), {"BLOCK": 16}))
     writer.append(ReadVariable("WIDTH", "3"))
     writer.append(NotCovered("CUDA graphs", "none"))

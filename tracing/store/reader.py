@@ -43,7 +43,7 @@ from tracing.model import (
 )
 from tracing.store.blobs import Blobs
 from tracing.store.joins import LaunchJoiner, in_step, join_operator
-from tracing.store.lines import REFUSED, files, lines
+from tracing.store.lines import REFUSED, files, files_of_process, lines
 from tracing.store.run_files import RUN_JSON, TENSOR, TEXT, damaged, read
 from tracing.store.seals import is_own
 
@@ -146,7 +146,7 @@ class Run:
 
         skip -- how many at the beginning are left out
         """
-        paths = self.path.glob(f"{file_of(kind).name}{process}.ndjson*")
+        paths = files_of_process(self.path, kind, process)
         return (line for path in paths for line in lines(path, fields, skip))
 
     def rows(self, process: str, launches: int = 0, batches: int = 0) -> Iterator[Row]:
@@ -248,7 +248,7 @@ class Run:
                 yield self._compiled(compilations, artefact.compilation), artefact
 
     def _written(self, process: str, kind: type[R], skip: int = 0) -> Iterator[R]:
-        paths = self.path.glob(f"{file_of(kind).name}{process}.ndjson*")  # one, or none
+        paths = files_of_process(self.path, kind, process)
         return (line for path in paths for line in lines(path, kind, skip))
 
     def _joined_passes(
