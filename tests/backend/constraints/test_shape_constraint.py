@@ -57,6 +57,12 @@ def test_only_the_chosen_dimensions_count_and_lower_ranks_are_accepted() -> None
     ]
 
 
+def test_sizes_of_0_and_1_are_accepted() -> None:
+    graph = aten_graph(lambda x, y: (x * 2, y * 2), torch.ones(1, 8), torch.ones(0, 8))
+
+    assert check_graph(graph, [ShapeConstraint(8)]).violations == []
+
+
 def test_an_alignment_below_1_is_refused() -> None:
     with pytest.raises(ValueError, match="at least 1"):
         ShapeConstraint(alignment=0)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from torch.fx import Node
 
-from tracing.backend.constraints.constraint import Finding, NodeConstraint
+from tracing.backend.constraints.constraint import NodeConstraint, Objection
 from tracing.backend.node_values import is_getitem, is_operator_call, operator_name
 from tracing.backend.operator_names import OperatorName, key_of, keys_of
 from tracing.model import Violation
@@ -36,7 +36,7 @@ class UnsupportedOpsConstraint(NodeConstraint):
         for key in keys_of(node):
             if key in self._names:
                 text = f"{operator_name(node)} of {self._names[key]}"
-                return Finding(text, f"no {self._names[key]}").at(node, self)
+                return Objection(text, f"no {self._names[key]}").at(node, self)
         return None
 
 
@@ -59,7 +59,7 @@ class SupportedOpsConstraint(NodeConstraint):
         """The operator of a node, unless it is one of these."""
         if not is_operator_call(node) or any(key in self._names for key in keys_of(node)):
             return None
-        return Finding(operator_name(node), f"one of {', '.join(self._names.values())}").at(node, self)
+        return Objection(operator_name(node), f"one of {', '.join(self._names.values())}").at(node, self)
 
 
 def _by_key(operators: Collection[OperatorName]) -> dict[str, str]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
-from tracing.backend.constraints.constraint import Finding, TensorConstraint
+from tracing.backend.constraints.constraint import Objection, TensorConstraint
 from tracing.upstream.torch.symbolic_sizes import example, known
 
 _MULTIPLES = (*range(1, 17), 32, 64)  # torch does not conclude from `size % 16 == 0` that `size % 8` is 0
@@ -21,7 +21,8 @@ class ShapeConstraint(TensorConstraint):
     dimensions -- that are looked at, from 0 or, negative, from the last; None: all. A tensor that has no such
                   dimension is accepted
 
-    A size of 0 is a multiple. A symbolic size is decided by its range, by guards, and by this call.
+    Sizes of 0 and 1 are accepted: gradients of biases have a dimension of size 1. A symbolic size is decided
+    by its range, by guards, and by this call.
     """
 
     alignment: int = 1
@@ -31,7 +32,7 @@ class ShapeConstraint(TensorConstraint):
         if self.alignment < 1:
             raise ValueError(f"alignment is {self.alignment} elements; at least 1 is needed")
 
-    def finding(self, tensor: torch.Tensor) -> Finding | None:
+    def finding(self, tensor: torch.Tensor) -> Objection | None:
         """The first size that is no multiple, or else the first that cannot be decided."""
         undecided = None
         for dimension in self._dimensions(tensor.dim()):
@@ -39,7 +40,7 @@ class ShapeConstraint(TensorConstraint):
             multiple = is_multiple(size, self.alignment)
             if multiple is True or (undecided is not None and multiple is None):
                 continue
-            finding = Finding(
+            finding = Objection(
                 f"size {size_text(size)} of dimension {dimension}, shape {shape_text(tensor)}",
                 f"a multiple of {self.alignment}",
                 multiple is not None,
@@ -57,9 +58,9 @@ class ShapeConstraint(TensorConstraint):
 
 
 def is_multiple(size: int | torch.SymInt, of: int) -> bool | None:
-    """Whether a size is a multiple; None: that of this call is, and others need not be."""
+    """Whether a size is 1 or a multiple; None: that of this call is, and others need not be."""
     if isinstance(size, int):
-        return size % of == 0
+        return size == 1 or size % of == 0
     if any(known(size % (of * k) == 0) for k in _MULTIPLES):
         return True
     return None if known(size % of == 0) is None else False

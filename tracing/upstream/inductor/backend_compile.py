@@ -18,7 +18,7 @@ from torch._subclasses.fake_tensor import unset_fake_temporarily
 from tracing.upstream.contract import require, require_parameters
 
 Part: TypeAlias = Literal["forward", "backward", "inference"]
-Compiler: TypeAlias = Callable[[torch.fx.GraphModule, Part], Callable[..., Any]]
+GraphCompiler: TypeAlias = Callable[[torch.fx.GraphModule, Part], Callable[..., Any]]
 
 
 class BackendError(ShortenTraceback):
@@ -38,7 +38,7 @@ def real_tensors() -> AbstractContextManager[object]:
     return unset_fake_temporarily()
 
 
-def aot_compiled(graph: torch.fx.GraphModule, inputs: Sequence[Any], compiler: Compiler) -> Any:
+def aot_compiled(graph: torch.fx.GraphModule, inputs: Sequence[Any], compiler: GraphCompiler) -> Any:
     """Take Dynamo's graph through AOTAutograd; returns what replaces it.
 
     compiler -- is called with each ATen graph, the backward's included, before the first of them is executed
