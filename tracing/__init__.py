@@ -4,14 +4,18 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from tracing.backend.aot_mock import aot_mock_backend as aot_mock_backend
+    from tracing.backend.mock import mock_backend as mock_backend
     from tracing.model import Workload as Workload
 
-__all__ = ["DebugMode", "TritonKernelCall", "Workload"]
+__all__ = ["DebugMode", "TritonKernelCall", "Workload", "aot_mock_backend", "mock_backend"]
 
 _MODULES = {
     "DebugMode": "tracing.debug_mode.mode",
     "TritonKernelCall": "tracing.debug_mode.kernel_call",
     "Workload": "tracing.model",
+    "aot_mock_backend": "tracing.backend.aot_mock",
+    "mock_backend": "tracing.backend.mock",
 }
 
 

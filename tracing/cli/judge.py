@@ -14,9 +14,10 @@ import typer
 from tracing import store
 from tracing.analyze.judge.judgement import RunJudgement
 from tracing.analyze.runs.rerecording import case_of, is_virtual, with_variables
-from tracing.cli import hints
+from tracing.cli.answers import hints
 from tracing.cli.app import NARROW, RUNS, Json, Runs, app, out, spinner
-from tracing.cli.rerecord import record_all
+from tracing.cli.options.trust import Trust, consenting
+from tracing.cli.processes.rerecord import record_all
 from tracing.errors import Problem
 from tracing.model import CompiledGraph, GraphTensor, KernelLaunch, LaunchLine, Outcome
 from tracing.report.judgement import judgement_json, judgement_text
@@ -26,6 +27,7 @@ from tracing.store.recorded_launch import find_launch, recorded_launch
 @app.command(rich_help_panel=NARROW)
 def judge(
     name: Annotated[str, typer.Argument(metavar="RUN", help='A run by path or name, or "latest".')],
+    trust: Trust = False,
     as_json: Json = False,
     runs: Runs = RUNS,
 ) -> None:
@@ -38,7 +40,7 @@ def judge(
 
     Exit status: 0 if all that could be judged is right, 1 if something is off, 2 if there is no answer.
     """
-    run = store.open_run(name, runs)
+    run = consenting(store.open_run(name, runs), trust)
     if not has_contents(run):
         _refuse_failed(run)
         run = record_all(run, runs)

@@ -14,8 +14,8 @@ from tracing.analyze.bisect.reduction import reduced, size
 from tracing.analyze.passes.pass_table import compilation, find_pass, passes_of
 from tracing.cli.app import NARROW, RUNS, Json, Runs, app, err, spinner
 from tracing.cli.bisect.reduce_predicate import Predicate, predicate
+from tracing.cli.options.same_triton import require_same_triton
 from tracing.cli.passes.derived import open_derived
-from tracing.cli.same_triton import require_same_triton
 from tracing.environment import use_inductors_ptxas
 from tracing.errors import Problem
 from tracing.model import Compilation, PassRecord
@@ -69,18 +69,13 @@ def reduce(
     if output is not None:
         output.write_text(pretty)
     if as_json:
-        answer = {
-            "run": str(run.path), "status": 0, "kernel": chosen.kernel_name, "pass": record.index,
-            "operations": {"before": size(whole)[0], "after": size(text)[0]}, "tries": holds.asked,
-            "file": str(output) if output else None, "ir": pretty,
-        }  # fmt: skip
+        answer = {**search.json(text), "file": str(output) if output else None, "ir": pretty}
         print(json.dumps(answer, indent=2))
     elif output is None:
         print(pretty, end="")
-    if output is None:
-        return
-    where = f"{shlex.quote(str(run.path))} --kernel {chosen.hash[:12]} --pass {record.index}"
-    err.print(f"a test of it: tracing lit {where} --ir {shlex.quote(str(output))}")
+    if output is not None:
+        where = f"{shlex.quote(str(run.path))} --kernel {chosen.hash[:12]} --pass {record.index}"
+        err.print(f"a test of it: tracing lit {where} --ir {shlex.quote(str(output))}")
 
 
 class _Reduction:
@@ -92,7 +87,15 @@ class _Reduction:
         key = store.blob_name("\0".join([chosen.hash, str(record.index), *command]))
         self.best = run.path / "reduce" / f"{key}.mlir"
         self.whole = holds.generic(run.text(record.before))
-        self._holds = holds
+        self._holds, self._run, self._chosen, self._record = holds, run, chosen, record
+
+    def json(self, text: str) -> dict[str, object]:
+        """What was reduced, and how far."""
+        return {
+            "run": str(self._run.path), "status": 0, "kernel": self._chosen.kernel_name,
+            "pass": self._record.index, "tries": self._holds.asked,
+            "operations": {"before": size(self.whole)[0], "after": size(text)[0]},
+        }  # fmt: skip
 
     def smallest(self) -> str:
         """Validate, reduce, and give the smallest IR."""

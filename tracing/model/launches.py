@@ -6,6 +6,8 @@ import os.path
 from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
+import msgspec
+
 from tracing.model.record import (
     Blob,
     Exact,
@@ -62,6 +64,16 @@ class Argument(Exact, frozen=True):
         return with_fields(self, value=to_json(self.value))
 
 
+class CopiedFunction(msgspec.Struct, frozen=True):
+    """A function of a generated file, from its `def` on, and the user's function that it is a copy of."""
+
+    file: str
+    line: int
+    count: int  # of lines
+    user_file: str
+    user_line: int
+
+
 class Kernel(Record, frozen=True, file="kernels"):
     """One compiled kernel."""
 
@@ -79,6 +91,7 @@ class Kernel(Record, frozen=True, file="kernels"):
     kind: Literal["triton", "interpreted", "cpp"] = "triton"
     module: Blob | None = None  # Python that defines KERNEL, with all that it uses of its module
     undefined: tuple[str, ...] = ()  # but for these names
+    copied: tuple[CopiedFunction, ...] = ()  # by Inductor, from the user's files
 
 
 class Signature(Record, frozen=True, file="signatures"):
@@ -118,7 +131,7 @@ class CallSite(Record, frozen=True, file="sites"):
 
     def __str__(self) -> str:
         """`cases/silu.py:9 in forward`, relative to the working directory where the file is inside of it."""
-        near = os.path.relpath(self.file)
+        near = os.path.relpath(self.file or os.curdir)
         return f"{self.file if near.startswith(os.pardir) else near}:{self.line} in {self.function}"
 
 

@@ -11,6 +11,7 @@ import torch
 from tracing.model import Case, Workload
 from tracing.program.case import build
 from tracing.program.device import Device
+from tracing.program.forks import forks_end_here
 from tracing.program.state import left_by, shared_storages, start_of, stepped
 from tracing.program.structure import Facts, facts_of
 
@@ -24,16 +25,19 @@ class Experiment:
     seed: int  # of torch's random generators
     referee: bool = True  # results that differ from eager's are judged by what exact arithmetic gives
 
+    @forks_end_here()
     def workload(self) -> Workload:
         """The workload of the case, built anew."""
         torch.manual_seed(self.seed)
         return build(self.case, self.device.type)
 
+    @forks_end_here()
     def start(self, workload: Workload) -> Facts:
         """The initial state for `results` of this workload."""
         torch.manual_seed(self.seed)
         return start_of(workload)
 
+    @forks_end_here()
     def results(self, workload: Workload, compiler: Callable[[Any], Any]) -> Facts:
         """The results of a workload: its return value, gradients, parameters, buffers, state of optimizers.
 

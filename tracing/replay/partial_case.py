@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from tracing.errors import message
 from tracing.numerics.agreement import Agreement, Disagreement, agreement
 from tracing.numerics.referee import Referee
 from tracing.numerics.reference import UNREPEATABLE
@@ -23,9 +24,9 @@ from tracing.program.structure import Fact, Facts
 from tracing.record.failures.diagnosis import Diagnosis
 from tracing.record.launches import LaunchRecorder
 from tracing.store import RunWriter
-from tracing.upstream.dynamo import forget_compiled
-from tracing.upstream.graph_stages import INDUCTOR
-from tracing.upstream.inductor_config import settings_changed
+from tracing.upstream.inductor.config import settings_changed
+from tracing.upstream.inductor.graph_stages import INDUCTOR
+from tracing.upstream.torch.dynamo import forget_compiled
 
 CPP = "inductor, C++"
 _IN_PROCESS = {"compile_threads": 1}  # a fork has no workers, and a worker none of the steps
@@ -164,5 +165,5 @@ def _raised_at(error: BaseException) -> str:
 
 
 def _said(error: BaseException) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    lines = [line.strip() for line in message(error).splitlines() if line.strip()]
     return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__

@@ -5,7 +5,7 @@ from __future__ import annotations
 import atexit
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TypeVar
 
@@ -43,7 +43,9 @@ from tracing.model import (
 )
 from tracing.store.blobs import Blobs
 from tracing.store.joins import LaunchJoiner, in_step, join_operator
-from tracing.store.lines import damaged, files, lines
+from tracing.store.lines import REFUSED, files, lines
+from tracing.store.run_files import RUN_JSON, TENSOR, TEXT, damaged, read
+from tracing.store.seals import is_own
 
 R = TypeVar("R", bound=Record)
 
@@ -58,14 +60,14 @@ class Run:
         """
         self.path = path
         self.scratch = scratch
-        try:
-            content = (path / "run.json").read_bytes()
-        except OSError:
+        self.growing = False  # True: it is still being recorded, and read as far as it is complete
+        self.consent: Callable[[str], None] | None = None  # receives what is executed; None: it is refused
+        if not (path / "run.json").exists():
             raise Problem(
                 f"{path} is not a run: it has no run.json",
                 "list recorded runs with `tracing list`; record one with `tracing run CASE`",
-            ) from None
-        self.info = _run_info(path, content)
+            )
+        self.info = _run_info(path, read(path / "run.json", RUN_JSON))
         self._blobs = Blobs([path, scratch] if scratch else [path])
 
     @property
@@ -81,6 +83,21 @@ class Run:
             self._blobs = Blobs([self.path, self.scratch])
         return self.scratch
 
+    def require_trust(self, executed: str) -> None:
+        """Raise Problem unless this user recorded the run here, or consented to execute what it names.
+
+        executed -- what is about to be: a command, or the source of a kernel
+        """
+        if is_own(self.path):
+            return
+        if self.consent is None:
+            raise Problem(
+                f"{self.path} was not recorded by you on this host, or was altered; this would execute"
+                f" {executed}",
+                "read that first; then add `--trust`: docs/trust.md",
+            )
+        self.consent(executed)
+
     def records(self, kind: type[R]) -> Iterator[R]:
         """Every record of one kind, process by process, in the order written."""
         for folder in filter(None, (self.path, self.scratch)):
@@ -89,16 +106,16 @@ class Run:
 
     def text(self, blob: Blob) -> str:
         """The content of a blob as text."""
-        return self.bytes(blob).decode(errors="replace")
+        return self.bytes(blob, TEXT).decode(errors="replace")
 
-    def bytes(self, blob: Blob) -> bytes:
-        """The content of a blob; raises Problem if it is missing, damaged, or was never known."""
+    def bytes(self, blob: Blob, most: int = TENSOR) -> bytes:
+        """The content of a blob; raises Problem if it is missing, damaged, too large, or was never known."""
         if not blob:
             raise Problem(
                 "the IR there is not known, because it could not be derived",
                 "the first lines of `tracing passes RUN` say why",
             )
-        return self._blobs.read(blob)
+        return self._blobs.read(blob, most)
 
     def launches(self, rank: int | None = None) -> Iterator[KernelLaunch]:
         """Every launch, joined, process by process in launch order; memory does not grow with them.
@@ -189,16 +206,20 @@ class Run:
         """Every recorded pass, joined, process by process, compilation by compilation, in order.
 
         Where the IR of a pass could not be derived, its blobs are "", and the compilation's `Derivation` says
-        why. Raises Problem where nobody has tried yet.
+        why. Raises Problem where nobody has tried yet. Of a run that is `growing`, the compilations that have
+        not ended, or whose IR is not derived yet, are left out.
         """
-        if waiting := len(self.underived()):
+        if not self.growing and (waiting := len(self.underived())):
             raise Problem(
                 f"{self.path} has no IR between passes yet, of compilations: {waiting}",
                 "`tracing passes` derives it, with the version of Triton that recorded the run",
             )
         sides = self._sides()
         for process in self.processes(PassStart):
-            yield from self._joined_passes(process, sides)
+            records = list(self._joined_passes(process, sides))
+            open_ones = {one.compilation.id for one in records if not (one.before and one.after)}
+            left_out = open_ones if self.growing else set()
+            yield from (one for one in records if one.compilation.id not in left_out)
 
     def underived(self) -> list[tuple[str, Compilation]]:
         """The compilations whose passes are known and their IR is not, each with its process."""
@@ -206,8 +227,9 @@ class Run:
         known = self._sides().keys()
         underived: dict[tuple[str, int], Compilation] = {}
         for process in self.processes(PassStart):
+            starts = list(self._written(process, PassStart))  # first: a run may grow meanwhile
             compilations = {one.id: one for one in self._written(process, Compilation)}
-            for start in self._written(process, PassStart):
+            for start in starts:
                 key = (process[1:], start.compilation)
                 if key not in tried and (*key, start.index, "before") not in known:
                     underived.setdefault(key, self._compiled(compilations, start.compilation))
@@ -220,8 +242,9 @@ class Run:
     def artefacts(self) -> Iterator[tuple[Compilation, StageArtefact]]:
         """Every artefact of a stage with the compilation that gave it, process by process."""
         for process in self.processes(StageArtefact):
+            artefacts = list(self._written(process, StageArtefact))  # first: a run may grow meanwhile
             compilations = {one.id: one for one in self._written(process, Compilation)}
-            for artefact in self._written(process, StageArtefact):
+            for artefact in artefacts:
                 yield self._compiled(compilations, artefact.compilation), artefact
 
     def _written(self, process: str, kind: type[R], skip: int = 0) -> Iterator[R]:
@@ -231,9 +254,10 @@ class Run:
     def _joined_passes(
         self, process: str, sides: Mapping[tuple[str, int, int, str], Blob]
     ) -> Iterator[PassRecord]:
+        starts = list(self._written(process, PassStart))  # first: a run may grow meanwhile
         compilations = {one.id: one for one in self._written(process, Compilation)}
         ends = {(end.compilation, end.index): end for end in self._written(process, PassEnd)}
-        for start in self._written(process, PassStart):
+        for start in starts:
             key = (process[1:], start.compilation, start.index)
             before, after = sides.get((*key, "before"), ""), sides.get((*key, "after"), "")
             end = ends.get((start.compilation, start.index))
@@ -259,7 +283,7 @@ def _run_info(path: Path, content: bytes) -> RunInfo:
                 "read it with the version that wrote it, or record a new run with `tracing run CASE`",
             )
         return msgspec.json.decode(content, type=RunInfo)
-    except msgspec.MsgspecError as error:
+    except REFUSED as error:
         raise Problem(f"{path / 'run.json'} is not a run's description: {error}", remedy) from None
 
 

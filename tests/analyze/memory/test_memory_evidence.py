@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 from commands import DATA
+from commands import recorded as recorded_by_command
 from recorded_launches import added
 from recorded_launches import recorded as added_by
 from recorded_runs import recorded
@@ -97,6 +98,14 @@ def test_a_buffer_that_is_reused_and_still_read_is_evidence(
 
     assert [one.kind for one in memory_evidence(run)] == kinds
     assert sum("reuses its memory" in line.plain for line in memory_text(run)) == len(kinds)
+
+
+def test_a_buffer_that_is_reused_is_evidence_although_another_tool_wraps_launches(tmp_path: Path) -> None:
+    run = store.Run(
+        Path(recorded_by_command(f"{EVIDENCE / 'reused.py'}:wrapped=true", tmp_path, passed=False))
+    )
+
+    assert [one.kind for one in memory_evidence(run)] == ["overwritten"]
 
 
 @pytest.mark.parametrize("name", ["gelus", "cache", "locks"])

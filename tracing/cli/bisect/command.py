@@ -12,10 +12,11 @@ from tracing.analyze.bisect.judge import STAGES, CommandJudge
 from tracing.analyze.bisect.probes import Judge
 from tracing.analyze.passes.pass_table import compilation
 from tracing.cli.app import NARROW, RUNS, Json, Runs, app
-from tracing.cli.same_triton import require_same_triton
+from tracing.cli.options.same_triton import require_same_triton
+from tracing.cli.options.trust import Trust, consenting
 from tracing.errors import Problem
 from tracing.model import Compilation
-from tracing.program.case import known_cases
+from tracing.program.case import is_case
 
 
 @app.command(rich_help_panel=NARROW)
@@ -55,6 +56,7 @@ def bisect(
         typer.Option(metavar="V", help="CASE: find where the compiler of torch V, which is right, differs."),
     ] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Forget what was built and judged before.")] = False,
+    trust: Trust = False,
     as_json: Json = False,
     runs: Runs = RUNS,
 ) -> None:
@@ -93,7 +95,7 @@ def bisect(
             )
         except KeyboardInterrupt:
             raise Problem("interrupted", "the same command goes on from there") from None
-    run = store.open_run(name, runs)
+    run = consenting(store.open_run(name, runs), trust)
     require_same_triton(run, "bisect it")
     chosen = compilation(run, kernel)
     environment.use_inductors_ptxas()
@@ -117,7 +119,7 @@ def _is_case(name: str, runs: Path) -> bool:
     # a run that has the name of a case is a run
     if name == "latest" or any((folder / "run.json").exists() for folder in (Path(name), runs / name)):
         return False
-    return name.partition(":")[0] in known_cases() or Path(name.partition(":")[0]).is_file()
+    return is_case(name)
 
 
 def _judge(

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from tracing.compiler.pipeline import failed_stage
+from tracing.errors import message
 from tracing.model import Failure
 from tracing.record.failures.error_chain import ErrorChain, one_line
-from tracing.upstream.compile_errors import (
+from tracing.upstream.inductor.compile_errors import (
     CompilationError,
     JITFunction,
     OutOfResources,
@@ -62,7 +63,7 @@ def resources_failure(chain: ErrorChain) -> Failure | None:
         "launch",
         name,
         python=_position(function, 1) if source else chain.line,
-        reason=one_line(str(error)),
+        reason=one_line(message(error)),
         source=source,
         line=1 if source else 0,
     )
