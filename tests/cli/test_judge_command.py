@@ -43,6 +43,6 @@ def test_a_run_that_was_judged_does_not_suggest_to_judge_it(
 
 
 def test_a_search_of_a_case_names_it_and_not_the_latest_run() -> None:
-    text = " ".join(line.plain for line in no_pass_text("wrong.py"))
+    text = " ".join(line.plain for line in no_pass_text("wrong.py", triton=True))
 
     assert "`tracing run wrong.py --judge`" in text and "latest" not in text

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from shlex import join
 from typing import Annotated, Any
 
@@ -17,9 +19,9 @@ from tracing.cli.app import NARROW, RUNS, Json, Runs, app, out, spinner
 from tracing.cli.options.trust import Trust, consenting
 from tracing.cli.processes.rerecord import record_all
 from tracing.errors import Problem
-from tracing.model import CompiledGraph, GraphTensor, LaunchLine, Outcome
+from tracing.model import CompiledGraph, GraphTensor, KernelLaunch, LaunchLine, Outcome
 from tracing.report.judgement import judgement_json, judgement_text
-from tracing.store.recorded_launch import find_launch
+from tracing.store.recorded_launch import find_launch, recorded_launch
 
 
 @app.command(rich_help_panel=NARROW)
@@ -94,8 +96,15 @@ def judgement_of(run: store.Run) -> JudgedRun:
     with spinner("importing torch") as now:
         from tracing.judge.run_referee import judge_run
 
-        judgement = judge_run(run, processes[0], now) if processes else _NOTHING
+        own = None if is_virtual(run.info.environment) else partial(_interpreted, run)
+        judgement = judge_run(run, processes[0], now, own) if processes else _NOTHING
     return JudgedRun(judgement, tuple(_next(run, judgement)))
+
+
+def _interpreted(run: store.Run, launch: KernelLaunch) -> Mapping[str, Any]:
+    from tracing.replay.reference import reference
+
+    return reference(recorded_launch(run, launch.index))
 
 
 _NOTHING = RunJudgement((), (), ("this run: it launched no kernel",))

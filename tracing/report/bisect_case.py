@@ -140,8 +140,16 @@ def accused(event: CaseAnswer) -> str:
     return " > ".join(names)
 
 
-def no_pass_text(case: str) -> Iterator[Line]:
-    """Why no pass of a kernel's compiler is searched on the virtual GPU, and what to do instead."""
+def no_pass_text(case: str, *, triton: bool) -> Iterator[Line]:
+    """Why no pass of a kernel's compiler is searched on the virtual GPU, and what to do instead.
+
+    triton -- Inductor wrote Triton kernels, and not C++
+    """
+    if not triton:
+        yield Text(
+            "not covered: the compiler of the C++ code that Inductor wrote; no Triton kernel was written"
+        )
+        return
     yield Text(
         "The virtual GPU executes the source of kernels, so no pass of Triton, LLVM or ptxas can make a "
         "value wrong here: the search ends with the source."

@@ -49,7 +49,10 @@ def _accused(launch: JudgedLaunch) -> Iterator[str]:
     if launch.others:
         others = ", ".join(map(str, launch.others))
         yield f"    or        launch {others}: no node stands for the partial results in between"
-    yield f"    graph     {launch.graph}: {_some(launch.nodes)}"
+    if launch.graph < 0:
+        yield "    against   Triton's interpreter, on the same inputs"
+    else:
+        yield f"    graph     {launch.graph}: {_some(launch.nodes)}"
     yield from _lines(launch.lines)
     for wrong in launch.wrong:
         yield from _elements(wrong)

@@ -116,11 +116,13 @@ class CaseSearch:
             together = yield from _together(prober, base, parts)
             inner = [together] if together else _left_over(prober.evaluation(base))
         culprits += inner
-        if self._cpp and any(isinstance(one, Culprit) and one.part in _WRITTEN for one in culprits):
+        triton = bool(prober.evaluation(base).kernels)
+        lowered = any(isinstance(one, Culprit) and one.part in _WRITTEN for one in culprits)
+        if self._cpp and triton and lowered:
             yield Trying("compiling to C++ instead of Triton")
             yield OtherCode(prober.judge(replace(base, stage=CPP)))
         kernels = _kernels(prober.evaluation(base), culprits) if blamed.name == INDUCTOR else ()
-        yield CaseAnswer(prober.symptom, blamed, culprits, kernels)
+        yield CaseAnswer(prober.symptom, blamed, culprits, kernels, triton)
 
     def _plan(self, whole: Evaluation, parts: Sequence[str]) -> Planned:
         counts = [len(whole.steps.get(part, ())) for part in (GRAPHS, *parts)]
