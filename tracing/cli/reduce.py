@@ -63,24 +63,20 @@ def reduce(
     search = _Reduction(run, chosen, record, holds, command or [])
     if fresh:
         search.best.unlink(missing_ok=True)
-    text, whole = search.smallest(), search.whole
-    err.print(f"{size(whole)[0]} operations became {size(text)[0]}, by {holds.asked} tries")
+    text = search.smallest()
+    operations = {"before": size(search.whole)[0], "after": size(text)[0]}
+    err.print(f"{operations['before']} operations became {operations['after']}, by {holds.asked} tries")
     pretty = holds.pretty(text)
     if output is not None:
         output.write_text(pretty)
+        where = f"{shlex.quote(str(run.path))} --kernel {chosen.hash[:12]} --pass {record.index}"
+        err.print(f"a test of it: tracing lit {where} --ir {shlex.quote(str(output))}")
     if as_json:
-        answer = {
-            "run": str(run.path), "status": 0, "kernel": chosen.kernel_name, "pass": record.index,
-            "operations": {"before": size(whole)[0], "after": size(text)[0]}, "tries": holds.asked,
-            "file": str(output) if output else None, "ir": pretty,
-        }  # fmt: skip
-        print(json.dumps(answer, indent=2))
+        of = {"run": str(run.path), "status": 0, "kernel": chosen.kernel_name, "pass": record.index}
+        to = {"tries": holds.asked, "file": str(output) if output else None, "ir": pretty}
+        print(json.dumps({**of, "operations": operations, **to}, indent=2))
     elif output is None:
         print(pretty, end="")
-    if output is None:
-        return
-    where = f"{shlex.quote(str(run.path))} --kernel {chosen.hash[:12]} --pass {record.index}"
-    err.print(f"a test of it: tracing lit {where} --ir {shlex.quote(str(output))}")
 
 
 class _Reduction:
