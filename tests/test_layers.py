@@ -46,6 +46,7 @@ LAYERS |= {
         *BASE,
         *EXECUTION,
         "mlir",
+        "numerics",
         "record",
         "backend",
         "replay",

@@ -11,7 +11,7 @@ from records import new_run
 
 from tracing import store
 from tracing.backend.check_record import checks_recorded
-from tracing.upstream.inductor_config import settings_changed
+from tracing.upstream.inductor.config import settings_changed
 
 
 @pytest.fixture

@@ -32,7 +32,7 @@ from tracing.backend.repro import repro_script
 from tracing.backend.violation_error import ConstraintsViolated, decided, warn
 from tracing.errors import Problem
 from tracing.model import GraphKind
-from tracing.upstream.backend_compile import aot_compiled
+from tracing.upstream.inductor.backend_compile import aot_compiled
 
 GROUP = "tracing_accelerators"
 

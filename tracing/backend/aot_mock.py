@@ -15,7 +15,7 @@ from tracing.backend.repro import repro_script
 from tracing.backend.violation_error import ConstraintsViolated, decided, warn
 from tracing.environment import mock_settings
 from tracing.model import GraphKind
-from tracing.upstream.backend_compile import inductor_compiled
+from tracing.upstream.inductor.backend_compile import inductor_compiled
 
 _NAME = "aot_mock_backend"
 

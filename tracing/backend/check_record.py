@@ -24,7 +24,7 @@ from tracing.environment import environment, rank
 from tracing.model import SCHEMA, CheckedGraph, GraphKind, NotCovered, Outcome, RunInfo
 from tracing.record.graph_nodes import graph_json, graph_text
 from tracing.store.graph_file import encoded
-from tracing.upstream.backend_compile import compile_id, real_tensors
+from tracing.upstream.inductor.backend_compile import compile_id, real_tensors
 
 RUNS = Path("runs")
 

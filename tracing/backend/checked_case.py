@@ -16,7 +16,7 @@ from tracing.backend.timed_graph import TimedGraph
 from tracing.model import GraphKind, GraphTime, NotCovered, Outcome
 from tracing.program.case import describe
 from tracing.program.experiment import Experiment
-from tracing.upstream.backend_compile import aot_compiled
+from tracing.upstream.inductor.backend_compile import aot_compiled
 
 _NAME = "tracing check"
 

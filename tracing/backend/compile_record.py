@@ -14,7 +14,7 @@ from tracing.record.passes.recorder import PassRecorder
 from tracing.record.passes.workers import recorded_in_workers
 from tracing.store import RunWriter
 from tracing.store.graph_file import encoded
-from tracing.upstream.inductor_graphs import Facts, compiles_followed
+from tracing.upstream.inductor.graphs import Facts, compiles_followed
 
 
 class CompileRecorder:

@@ -21,7 +21,7 @@ from tracing.backend.repro import repro_script
 from tracing.backend.violation_error import ConstraintsViolated, decided, warn
 from tracing.environment import MockSettings, mock_settings
 from tracing.model import GraphKind, Violation
-from tracing.upstream.backend_compile import aot_compiled
+from tracing.upstream.inductor.backend_compile import aot_compiled
 
 Backend: TypeAlias = Callable[[torch.fx.GraphModule, Sequence[Any]], Any]
 

@@ -14,7 +14,7 @@ import torch
 from torch.fx import GraphModule
 
 from tracing.backend.constraints.constraint import Constraint
-from tracing.upstream.symbolic_sizes import example
+from tracing.upstream.torch.symbolic_sizes import example
 
 _HEAD = '''"""Compile a graph of Dynamo with {backend}: it violates constraints."""
 

@@ -9,7 +9,7 @@ import torch
 from torch.fx import GraphModule, Interpreter, Node
 
 from tracing.backend.node_values import is_operator_call
-from tracing.upstream.operator_schemas import is_operator, schema_of
+from tracing.upstream.torch.operator_schemas import is_operator, schema_of
 
 
 class TimedGraph(Interpreter):

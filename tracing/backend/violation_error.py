@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tracing.model import GraphKind, Violation
-from tracing.upstream.backend_compile import BackendError, compile_id
+from tracing.upstream.inductor.backend_compile import BackendError, compile_id
 
 _log = logging.getLogger(__name__)
 

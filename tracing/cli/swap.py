@@ -93,8 +93,8 @@ def swapped(
         equal = f"the results are equal: {', '.join(wanted)}; there is nothing to swap kernels for"
         print(json.dumps(report.swap_json((a, b), None, [], [])) if as_json else equal)
         return 0
-    a.require_trust(f"the sources of kernels of {a.path}")
     b.require_trust(f"`{join(recording(b))}`, with kernels of {a.path}")
+    a.require_trust(f"the sources of its kernels in `{join(recording(b))}`")
     planned = _planned(a, b, version, quiet=as_json)
     environment.require_compiler()
     close = version is VersionOption.eager and _agrees(a) and not _agrees(b)

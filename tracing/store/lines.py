@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -20,12 +22,29 @@ R = TypeVar("R", bound=Record)
 
 def files(run: Path, kind: type[Record]) -> list[Path]:
     """The files of a run with the records of one kind, one a process."""
-    return sorted(path for path in run.glob(f"{file_of(kind).name}-*.ndjson*") if _NAME.fullmatch(path.name))
+    prefix = f"{file_of(kind).name}-"
+    return [run / name for name in _names(run, prefix)]
+
+
+def files_of_process(run: Path, kind: type[Record], process: str) -> list[Path]:
+    """The file with the records of one kind that one process wrote: one, or none.
+
+    process -- as "-<host>-<rank>-<pid>"
+    """
+    names = (f"{file_of(kind).name}{process}{suffix}" for suffix in (".ndjson", ".ndjson.zst"))
+    return [run / name for name in names if os.path.lexists(run / name)]
 
 
 def plain_files(run: Path) -> list[Path]:
     """The files of a run with records of any kind that are not compressed."""
-    return sorted(path for path in run.glob("*.ndjson") if _NAME.fullmatch(path.name))
+    return [run / name for name in _names(run) if name.endswith(".ndjson")]
+
+
+def _names(run: Path, prefix: str = "") -> list[str]:
+    with suppress(FileNotFoundError, NotADirectoryError):
+        names = os.listdir(run)  # noqa: PTH208  # a Path for each costs more than all the rest
+        return sorted(name for name in names if name.startswith(prefix) and _NAME.fullmatch(name))
+    return []
 
 
 def lines(path: Path, kind: type[R], skip: int = 0) -> Iterator[R]:

@@ -6,6 +6,7 @@ as a whole has a cap, because 100 kB of compressed zeros unpack to gigabytes.
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import stat
@@ -42,9 +43,10 @@ def opened(path: Path) -> Iterator[BinaryIO]:
         number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except (OSError, ValueError) as error:  # ValueError: a null byte in its name
         raise damaged(path, getattr(error, "strerror", None) or error) from None
-    with open(number, "rb") as file:  # noqa: PTH123  # of a descriptor
-        if not stat.S_ISREG(os.fstat(number).st_mode):
-            raise damaged(path, "it is no regular file")
+    if not stat.S_ISREG(os.fstat(number).st_mode):
+        os.close(number)
+        raise damaged(path, "it is no regular file")
+    with os.fdopen(number, "rb") as file:
         yield file
 
 
@@ -88,11 +90,27 @@ def content(path: Path) -> Iterator[bytes]:
 def records(path: Path) -> Iterator[bytes]:
     """The contents of a file of records; raises Problem if it unpacks to far more than records do."""
     at_least, times = _UNPACKED
-    left = max(at_least, times * path.stat().st_size) if path.suffix == ".zst" else None
+    size = path.stat().st_size if path.exists() else 0
+    left = max(at_least, times * size) if path.suffix == ".zst" else None
     for piece in content(path):
         if left is not None and (left := left - len(piece)) < 0:
             raise damaged(path, f"it unpacks to more than {times} times its size")
         yield piece
+
+
+def private(path: Path, mode: str) -> io.FileIO:
+    """Open a file that only this user may read, to write it without a buffer.
+
+    A buffer would be written twice, by this process and by a fork of it that ends.
+    """
+    return io.FileIO(path, mode, opener=lambda name, flags: os.open(name, flags, 0o600))
+
+
+def append(file: io.FileIO, data: bytes) -> None:
+    """Write all of the data; a disk that is all but full takes a part of it before it refuses the rest."""
+    rest = memoryview(data)
+    while rest:
+        rest = rest[file.write(rest) :]
 
 
 def write(path: Path, data: bytes) -> None:
@@ -105,8 +123,8 @@ def write(path: Path, data: bytes) -> None:
     partial = path.with_name(f"{path.name}.{os.getpid()}-{threading.get_ident()}")
     partial.unlink(missing_ok=True)
     try:
-        with partial.open("xb") as file:
-            file.write(data)
+        with private(partial, "xb") as file:
+            append(file, data)
         partial.replace(path)
     except OSError:
         partial.unlink(missing_ok=True)

@@ -65,7 +65,9 @@ def _is_sealed(run: Path, path: Path, key: bytes, seals: dict[tuple[str, int], s
     sealer, made = Sealer(run, key), None
     for block in whole_lines(path):
         made = sealer.seal(path.name, block)
-    return made is None or hmac.compare_digest(made.mac, seals.get((path.name, made.size), ""))
+    return made is None or hmac.compare_digest(
+        made.mac.encode(), seals.get((path.name, made.size), "").encode()
+    )
 
 
 def _key(*, make: bool = False) -> bytes | None:

@@ -19,7 +19,7 @@ _OPERATION = re.compile(
 )
 # a string that does not end goes on to the end of the text: no other start is tried, so a search is linear
 STRING = r'"(?:[^"\\]|\\(?s:.))*(?:"|\\?\Z)'
-_LOCATION = re.compile(rf"{STRING}|(?P<begin>\s*\bloc\()")
+_LOCATION = re.compile(rf"{STRING}|(?P<begin>(?<!\s)\s*\bloc\()")
 _PARENTHESIS = re.compile(rf"{STRING}|[()]")
 _BRACE = re.compile(rf"{STRING}|[{{}}]")
 

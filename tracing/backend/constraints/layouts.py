@@ -12,7 +12,7 @@ from torch.fx import Node
 from tracing.backend.constraints.constraint import Objection, TensorConstraint
 from tracing.backend.constraints.shapes import shape_text
 from tracing.backend.node_values import is_view
-from tracing.upstream.symbolic_sizes import known
+from tracing.upstream.torch.symbolic_sizes import known
 
 MemoryLayout: TypeAlias = Literal["contiguous", "channels_last", "channels_last_3d"]
 _RANK = {"channels_last": 4, "channels_last_3d": 5}

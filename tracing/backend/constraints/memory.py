@@ -11,7 +11,7 @@ from tracing.backend.constraints.constraint import GraphConstraint, Objection, T
 from tracing.backend.constraints.shapes import shape_text
 from tracing.backend.liveness import memory_use
 from tracing.model import Violation
-from tracing.upstream.symbolic_sizes import example, known
+from tracing.upstream.torch.symbolic_sizes import example, known
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 
 from tracing.backend.constraints.constraint import Objection, TensorConstraint
-from tracing.upstream.symbolic_sizes import example, known
+from tracing.upstream.torch.symbolic_sizes import example, known
 
 _MULTIPLES = (*range(1, 17), 32, 64)  # torch does not conclude from `size % 16 == 0` that `size % 8` is 0
 
