@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch.fx import Graph, GraphModule, Node
 
-from tracing.upstream.backend_compile import Part, aot_compiled
+from tracing.upstream.inductor.backend_compile import Part, aot_compiled
 
 
 def aten_graphs(fn: Callable[..., Any], *args: Any, dynamic: bool | None = None) -> dict[Part, GraphModule]:

@@ -46,6 +46,7 @@ LAYERS |= {
         *BASE,
         *EXECUTION,
         "mlir",
+        "numerics",
         "record",
         "backend",
         "replay",
@@ -56,7 +57,7 @@ LAYERS |= {
         "cli",
     },
     "__main__": {"cli"},
-    "__init__": {"model"},
+    "__init__": {"model", "backend"},
 }
 TORCH = {"upstream", *EXECUTION, "perturb", "numerics", "backend", "record", "debug_mode", "replay", "judge"}
 TORCH -= {"store", "compiler"}

@@ -253,6 +253,50 @@ def test_a_report_runs_each_line_at_its_first_size(capsys: pytest.CaptureFixture
     assert "speed: run once, at the first of 3 sizes" in capsys.readouterr().err
 
 
+def test_a_report_compiles_the_launches_that_it_measures_and_executes_the_others() -> None:
+    benchmark = triton.testing.Benchmark(
+        x_names=["n"], x_vals=[32], line_arg="provider", line_vals=["triton"], line_names=["Triton"],
+        plot_name="speed", args={},
+    )  # fmt: skip
+    seen: list[torch.Tensor] = []
+
+    @triton.testing.perf_report(benchmark)
+    def measured(n: int, provider: str) -> Any:
+        x, y = torch.zeros(n, device="cuda"), torch.zeros(n, device="cuda")
+        seen.extend((x, y))
+        add_one[(1,)](x, n, BLOCK=32)
+        return triton.testing.do_bench(lambda: add_one[(1,)](y, n, BLOCK=32))
+
+    with virtual_gpu():
+        measured.run()
+        seen.append(torch.zeros(32, device="cuda"))
+        triton.testing.do_bench(lambda: add_one[(1,)](seen[-1], 32, BLOCK=32))
+
+    assert [int(one.sum()) for one in seen] == [32, 0, 32]
+
+
+def test_launches_of_a_report_are_not_recorded(tmp_path: Path) -> None:
+    run = store.Run(Path(recorded(str(DATA / "measured.py"), tmp_path)))
+
+    assert [launch.kernel_name for launch in run.launches()] == ["prepare"]
+
+
+@pytest.mark.parametrize(("execute", "count"), [(True, 1), (False, 3)])
+def test_an_autotuner_compiles_up_to_the_first_configuration_that_fits(
+    execute: bool, count: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    configs = [triton.Config({"BLOCK": block}) for block in (16, 32, 64)]
+    tuned = triton.autotune(configs, key=["n"])(triton.jit(add_one.fn))
+    x = torch.zeros(32, device="cpu")
+    with virtual_gpu(execute=execute):
+        tuned[lambda meta: (triton.cdiv(32, meta["BLOCK"]),)](x, 32)
+        compiled = sum(len(caches[0]) for caches in tuned.fn.device_caches.values())
+
+    assert compiled == count
+    assert tuned.best_config.kwargs == {"BLOCK": 16}
+    assert ("2 of its configurations are not compiled" in capsys.readouterr().err) is execute
+
+
 def test_everything_is_restored_afterwards() -> None:
     names = ("is_available", "get_device_properties", "Stream", "Event", "stream", "synchronize")
     before = [getattr(torch.cuda, name) for name in names]

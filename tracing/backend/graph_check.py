@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import torch
+from msgspec.structs import replace
 from torch.fx import Graph, Node
 from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
 from torch.fx.passes.operator_support import create_op_support
@@ -23,6 +24,11 @@ class GraphCheck:
     violations: Sequence[Violation]  # in the order of its nodes, then those of the whole graph
     unsupported: frozenset[str]  # names of operators' nodes that are refused, or read a tensor that is
     undecided: frozenset[str]  # likewise, for some sizes only
+
+    def of_graph(self, number: int) -> GraphCheck:
+        """The same with violations that name their graph, by `CheckedGraph.id`."""
+        violations = [replace(one, graph=number) for one in self.violations]
+        return GraphCheck(violations, self.unsupported, self.undecided)
 
 
 def check_graph(graph: Graph, constraints: Iterable[Constraint]) -> GraphCheck:

@@ -15,7 +15,7 @@ import torch
 from torch.fx import Graph, Node
 
 from tracing.backend.node_values import is_operator_call
-from tracing.upstream.tensor_subclasses import storage_key
+from tracing.upstream.torch.tensor_subclasses import storage_key
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from tracing.cli import (  # noqa: F401  # each registers its commands with the application
     attach,
     bisect,
+    check,
     compare,
     debug,
+    diff,
     doctor,
     execute,
     export,
@@ -27,11 +29,11 @@ from tracing.cli import (  # noqa: F401  # each registers its commands with the 
     swap,
     winners,
 )
+from tracing.cli.answers.terminal import make_streams_safe
 from tracing.cli.app import app
-from tracing.cli.terminal import make_streams_safe
 
 
 def main() -> None:
-    """Entry point; `tracing.cli.failures` gives the exit status of a command that fails."""
+    """Entry point; `tracing.cli.answers.failures` gives the exit status of a command that fails."""
     make_streams_safe()
     app()

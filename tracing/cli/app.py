@@ -12,8 +12,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.text import Text
 from typer.core import TyperGroup
 
-from tracing.cli.failures import reported
-from tracing.cli.terminal import SafeConsole
+from tracing.cli.answers.failures import reported
+from tracing.cli.answers.terminal import SafeConsole
 
 # The groups of `tracing --help`, in its order.
 RECORD = "Record: run a program, and write what it launches"

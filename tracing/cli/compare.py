@@ -82,6 +82,7 @@ def _conclusion(runs: RunPair, verdict: ComparisonVerdict, typed: list[str] | No
         yield from text.uncovered_text(runs)
     elif typed is not None and verdict.results and (swap := hints.of_results(*runs)) not in [None, *typed]:
         yield Text(f"which kernels make the results differ: `{swap}`")
+    yield from text.cut_text(runs)
 
 
 def _deciding(why: ResultCause, runs: RunPair) -> str | None:

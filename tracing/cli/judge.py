@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from shlex import join
 from typing import Annotated, Any
 
@@ -17,9 +19,9 @@ from tracing.cli.app import NARROW, RUNS, Json, Runs, app, out, spinner
 from tracing.cli.options.trust import Trust, consenting
 from tracing.cli.processes.rerecord import record_all
 from tracing.errors import Problem
-from tracing.model import CompiledGraph, GraphTensor, LaunchLine
+from tracing.model import CompiledGraph, GraphTensor, KernelLaunch, LaunchLine, Outcome
 from tracing.report.judgement import judgement_json, judgement_text
-from tracing.store.recorded_launch import find_launch
+from tracing.store.recorded_launch import find_launch, recorded_launch
 
 
 @app.command(rich_help_panel=NARROW)
@@ -40,6 +42,7 @@ def judge(
     """
     run = consenting(store.open_run(name, runs), trust)
     if not has_contents(run):
+        _refuse_failed(run)
         run = record_all(run, runs)
     answer = judgement_of(run)
     if as_json:
@@ -47,6 +50,16 @@ def judge(
     else:
         answer.print()
     raise typer.Exit(answer.status)
+
+
+def _refuse_failed(run: store.Run) -> None:
+    # its case would fail in the same manner, were it recorded once more
+    for outcome in run.records(Outcome):
+        if outcome.status == "failed":
+            raise Problem(
+                f"the case of {run.path} failed, and what its launches read was not kept: {outcome.detail}",
+                f"the step of torch.compile that fails: `{_bisect(run)}`",
+            )
 
 
 def has_contents(run: store.Run) -> bool:
@@ -83,18 +96,29 @@ def judgement_of(run: store.Run) -> JudgedRun:
     with spinner("importing torch") as now:
         from tracing.judge.run_referee import judge_run
 
-        judgement = judge_run(run, processes[0], now) if processes else _NOTHING
+        own = None if is_virtual(run.info.environment) else partial(_interpreted, run)
+        judgement = judge_run(run, processes[0], now, own) if processes else _NOTHING
     return JudgedRun(judgement, tuple(_next(run, judgement)))
+
+
+def _interpreted(run: store.Run, launch: KernelLaunch) -> Mapping[str, Any]:
+    from tracing.replay.reference import reference
+
+    return reference(recorded_launch(run, launch.index))
 
 
 _NOTHING = RunJudgement((), (), ("this run: it launched no kernel",))
 
 
 def _next(run: store.Run, judgement: RunJudgement) -> list[str]:
-    bisect = join([*with_variables(run), "tracing", "bisect", case_of(run.info)])
+    bisect = _bisect(run)
     accused = judgement.accused
     if accused is not None:
         _, launch = find_launch(run, accused.launch)
         # the interpreter executes the source: what wrote that is guilty, no pass of Triton's compiler
         return [*hints.of_launch(run, launch), *([bisect] if is_virtual(run.info.environment) else [])]
     return [bisect] if judgement.findings or judgement.differs else []
+
+
+def _bisect(run: store.Run) -> str:
+    return join([*with_variables(run), "tracing", "bisect", case_of(run.info)])

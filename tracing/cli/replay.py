@@ -69,11 +69,8 @@ def replay(
     With --check-memory: 1 if the launch does what correct kernels do not do, else 0.
     """
     run = consenting(store.open_run(name, runs), trust)
-    if against is None and against_launch is not None:
-        raise Problem("--against-launch is the launch of another run", "name the run: `--against RUN`")
-    other = None
-    if against is not None:
-        other = _of_one_case(run, consenting(store.open_run(against, runs), trust))
+    other = consenting(store.open_run(against, runs), trust) if against is not None else None
+    _require_one_case(run, other, against_launch)
     if launch is None and kernel is None:
         launches = _accused(run, other, quiet=as_json)
     else:
@@ -99,15 +96,19 @@ def _replayed(launches: Launches, how: Replaying, *, as_json: bool) -> int:
     return 0 if isinstance(answer.verdict, Reproduced) else 1
 
 
-def _of_one_case(a: store.Run, b: store.Run) -> store.Run:
-    # their options may differ: "gated_mlp+width=32"
-    cases = [one.info.case.partition("+")[0] for one in (a, b)]
+def _require_one_case(run: store.Run, other: store.Run | None, against_launch: int | None) -> None:
+    if other is None:
+        if against_launch is not None:
+            raise Problem("--against-launch is the launch of another run", "name the run: `--against RUN`")
+        return
+    cases = [
+        one.info.case.partition("+")[0] for one in (run, other)
+    ]  # options may differ: "gated_mlp+width=32"
     if cases[0] != cases[1]:
         raise Problem(
             f"the runs are of different cases: {cases[0]} and {cases[1]}",
             "--against takes another run of the same case; `tracing list` lists them",
         )
-    return b
 
 
 def _named(run: store.Run, launch: int | None, kernel: str | None, rank: int | None) -> Launches:

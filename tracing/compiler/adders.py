@@ -20,7 +20,7 @@ from typing import Any
 from tracing.compiler.opt.defaults import default
 from tracing.compiler.opt.pipeline_text import PassText, passes_in
 from tracing.errors import Problem
-from tracing.upstream.libtriton import ir, libtriton
+from tracing.upstream.triton.libtriton import ir, libtriton
 
 _ARGUMENTS = re.compile(r"\(([^()]*pass_manager[^()]*)\)")
 # One option, which AMD's passes called by the first two names before Triton 3.8, and each by its own.

@@ -24,8 +24,8 @@ from tracing.compiler.stderr import collected, errors_in
 from tracing.compiler.steps import Observer, Steps
 from tracing.errors import Problem
 from tracing.model import Blob, Compilation, PassRecord
-from tracing.upstream.backends import PACKAGE, GPUTarget, Language, make_backend
-from tracing.upstream.libtriton import ir
+from tracing.upstream.triton.backends import PACKAGE, GPUTarget, Language, make_backend
+from tracing.upstream.triton.libtriton import ir
 
 _KERNEL = "module { tt.func public @kernel() { tt.return } }"  # the smallest that every stage takes
 _PREFIX = "tracing-resume-"

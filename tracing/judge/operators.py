@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from tracing.store.graph_file import FxNode
-from tracing.upstream.operator_schemas import is_operator, schema_of
+from tracing.upstream.torch.operator_schemas import is_operator, schema_of
 
 _MODULES: Mapping[str, Any] = {"_operator": operator, "operator": operator, "math": math, "torch": torch}
 _REFUSED = ("aten::from_file",)  # a graph is data from a stranger

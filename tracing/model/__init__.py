@@ -12,6 +12,7 @@ from tracing.model.graphs import CompiledGraph, GraphCall, GraphTensor, GraphTex
 from tracing.model.launches import (
     Argument,
     CallSite,
+    CopiedFunction,
     Kernel,
     KernelArg,
     KernelLaunch,
@@ -112,6 +113,7 @@ __all__ = [
     "Compilation",
     "CompiledGraph",
     "Container",
+    "CopiedFunction",
     "Derivation",
     "DifferingElements",
     "Digest",

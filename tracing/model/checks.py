@@ -23,17 +23,25 @@ class CheckedGraph(Record, frozen=True, file="checkedgraphs"):
 
 
 class Violation(Record, frozen=True, file="violations"):
-    """A node of a graph that violates a constraint, or of which a constraint cannot be decided."""
+    """A node of a graph that violates a constraint, or may violate it for other sizes."""
 
     constraint: str  # as Python writes it
     node: str  # of the graph: "addmm_1"
     operator: str  # "aten.addmm.default"; "input" or "constant" of a graph
     found: str  # "size 30 of dimension 1, shape (32, 30)"
     required: str  # "a multiple of 8"
-    decided: bool = True  # False: for some of the sizes that its symbols may have
+    decided: bool = True  # False: it is met in this call, and need not be for other sizes
     python: str = ""  # the innermost line of the user's code: "model.py:12"; empty: not known
     code: str = ""  # that line
     graph: int = -1  # `CheckedGraph.id`; -1: of no recorded graph
+
+    @property
+    def text(self) -> str:
+        """The violation in one line."""
+        undecided = "" if self.decided else "undecided: "
+        at = ": ".join(one for one in (self.python, self.code) if one)
+        what = f"{self.node} ({self.operator}): {undecided}{self.found}; needed: {self.required}"
+        return f"{what} ({at})" if at else what
 
 
 class GraphCoverage(Record, frozen=True, file="graphcoverage"):

@@ -6,6 +6,8 @@ import os.path
 from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
+import msgspec
+
 from tracing.model.record import (
     Blob,
     Exact,
@@ -36,14 +38,12 @@ def may_write(role: Role) -> bool:
     return role in ("out", "in_out", "unknown")
 
 
-class Argument(Exact, frozen=True):
-    """One argument of a launch, without what changes from launch to launch."""
+class ArgumentRole(Exact, frozen=True):
+    """One argument of a kernel, and what the kernel does with the memory that it points to."""
 
     name: str
-    declared: Role = "none"  # what the kernel does, by its TTIR, with the memory that the argument points to
+    declared: Role = "none"  # by the kernel's TTIR
     tensor: TensorMeta | None = None
-    value: ScalarField = None  # of an argument that is not a tensor
-    addresses: bool = False  # its value, or its content, is used as addresses: no two runs have the same
 
     @property
     def reads(self) -> bool:
@@ -55,11 +55,28 @@ class Argument(Exact, frozen=True):
         """True if the kernel may write the memory that this argument points to."""
         return self.tensor is not None and may_write(self.declared)
 
+
+class Argument(ArgumentRole, frozen=True):
+    """One argument of a launch, without what changes from launch to launch."""
+
+    value: ScalarField = None  # of an argument that is not a tensor
+    addresses: bool = False  # its value, or its content, is used as addresses: no two runs have the same
+
     def __post_init__(self) -> None:
         set_fields(self, value=from_json(self.value))
 
     def stored(self) -> Argument:
         return with_fields(self, value=to_json(self.value))
+
+
+class CopiedFunction(msgspec.Struct, frozen=True):
+    """A function of a generated file, from its `def` on, and the user's function that it is a copy of."""
+
+    file: str
+    line: int
+    count: int  # of lines
+    user_file: str
+    user_line: int
 
 
 class Kernel(Record, frozen=True, file="kernels"):
@@ -79,6 +96,7 @@ class Kernel(Record, frozen=True, file="kernels"):
     kind: Literal["triton", "interpreted", "cpp"] = "triton"
     module: Blob | None = None  # Python that defines KERNEL, with all that it uses of its module
     undefined: tuple[str, ...] = ()  # but for these names
+    copied: tuple[CopiedFunction, ...] = ()  # by Inductor, from the user's files
 
 
 class Signature(Record, frozen=True, file="signatures"):
@@ -144,12 +162,9 @@ class UserHash(Exact, frozen=True, file="hashes", compressed=True):
         return with_fields(self, before=converted(to_json, self.before), after=converted(to_json, self.after))
 
 
-class KernelArg(Exact, frozen=True):
+class KernelArg(ArgumentRole, frozen=True):
     """One argument of one launch, joined."""
 
-    name: str
-    declared: Role
-    tensor: TensorMeta | None = None
     storage: int | None = None
     value: Scalar = None
     before: Digest | None = None
@@ -161,19 +176,9 @@ class KernelArg(Exact, frozen=True):
         return with_fields(self, value=to_json(self.value))
 
     @property
-    def reads(self) -> bool:
-        """True if the kernel may read the memory that this argument points to."""
-        return self.tensor is not None and may_read(self.declared)
-
-    @property
     def modified(self) -> bool:
         """True if the bits were seen to change; a buffer rewritten with the same bits is not modified."""
         return self.before is not None and self.after is not None and self.before.bits != self.after.bits
-
-    @property
-    def writes(self) -> bool:
-        """True if the kernel may write the memory that this argument points to."""
-        return self.tensor is not None and may_write(self.declared)
 
 
 class KernelLaunch(Record, frozen=True):

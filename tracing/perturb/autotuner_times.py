@@ -13,8 +13,10 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any, Literal, TypeAlias
 
-from tracing.upstream import inductor_autotuner, triton_autotuner
+from tracing.interpreter import trials
+from tracing.upstream.inductor import autotuner as inductor_autotuner
 from tracing.upstream.patch import Method
+from tracing.upstream.triton import autotune as triton_autotuner
 
 TunerChoice: TypeAlias = Literal["slowest", "random"]
 
@@ -35,6 +37,7 @@ class OtherWinners:
         """While active, autotuners choose other configurations; then the earlier choices are restored."""
         with ExitStack() as stack:
             stack.callback(self._restore)
+            stack.enter_context(trials.every_configuration())
             stack.enter_context(inductor_autotuner.around_trials(self._around_trial))
             stack.enter_context(triton_autotuner.around_trials(self._around_trial))
             stack.enter_context(triton_autotuner.around_launches(self._around_launch))

@@ -15,9 +15,10 @@ from tracing.launch.launch_site import Grid, KernelArtefacts, LaunchSite, tensor
 from tracing.launch.roles import Declared
 from tracing.launch.storages import Storages
 from tracing.launch.tensors import tensor_meta
-from tracing.model import Argument, Kernel, NotCovered, Phase, Scalar, Signature, TensorMeta
+from tracing.model import Argument, CopiedFunction, Kernel, NotCovered, Phase, Scalar, Signature, TensorMeta
 from tracing.store import RunWriter
-from tracing.upstream.dispatch_modes import dispatch_disabled
+from tracing.upstream.inductor.user_kernels import copied_functions
+from tracing.upstream.torch.dispatch_modes import dispatch_disabled
 
 
 class Catalogue:
@@ -124,4 +125,8 @@ class Catalogue:
             kind=site.kind,
             module=self._writer.blob(module.text) if module else None,
             undefined=module.undefined if module else (),
+            copied=tuple(
+                CopiedFunction(copy.file, copy.line, copy.count, user.file, user.line)
+                for copy, user in copied_functions(function)
+            ),
         )

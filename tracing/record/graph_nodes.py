@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from tracing.upstream.operator_schemas import is_operator
+from tracing.upstream.torch.operator_schemas import is_operator
 
 _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>\S+)\n\s*(?P<code>[^\n]*)')
 _CONSTANT = 4096  # elements of a constant of a graph that is written down

@@ -23,9 +23,9 @@ from tracing.launch.launch_site import Grid, LaunchSite, tensor_of
 from tracing.launch.storages import Storages, TouchedMemory
 from tracing.model import Phase, TensorMeta
 from tracing.record.catalogue import Catalogue
-from tracing.upstream.autograd import NO_BACKWARD, backward_pass
-from tracing.upstream.cuda_graphs import is_capturing
-from tracing.upstream.inductor_code import GENERATED
+from tracing.upstream.inductor.code import GENERATED
+from tracing.upstream.torch.autograd import NO_BACKWARD, backward_pass
+from tracing.upstream.torch.cuda_graphs import is_capturing
 
 DigestedArguments: TypeAlias = Literal["all", "declared", "none"]
 

@@ -43,7 +43,7 @@ from tracing.record.selection import EVERYTHING
 from tracing.record.timing import LaunchTimes
 from tracing.record.user_hash import HashFn, UserHashes
 from tracing.store import RunWriter
-from tracing.upstream.inductor_code import GENERATED
+from tracing.upstream.inductor.code import GENERATED
 
 
 class LaunchRecorder:

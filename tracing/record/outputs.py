@@ -23,7 +23,7 @@ import torch
 from tracing.launch.coverage import NO_GRAPHS
 from tracing.model import KEPT_IN_MEMORY, KEPT_ON_DISK, Blob, KeptTensor, Record
 from tracing.store import RunWriter
-from tracing.upstream.dispatch_modes import dispatch_disabled
+from tracing.upstream.torch.dispatch_modes import dispatch_disabled
 
 # dtypes that safetensors 0.7 and later stores and loads; of another the bytes are stored
 _STORED = {

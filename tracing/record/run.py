@@ -31,8 +31,8 @@ from tracing.record.passes.workers import recorded_in_workers
 from tracing.record.results import values
 from tracing.record.winners import Winners
 from tracing.store import Run, RunWriter
-from tracing.upstream.dynamo import forget_compiled
-from tracing.upstream.inductor_config import settings_changed
+from tracing.upstream.inductor.config import settings_changed
+from tracing.upstream.torch.dynamo import forget_compiled
 from tracing.virtual_gpu.self_test import self_test
 
 _COMPILING = "compiling and running"

@@ -106,6 +106,11 @@ class GraphFile(msgspec.Struct, frozen=True):
     schedule: msgspec.Raw
 
 
+def encoded(content: object) -> bytes:
+    """JSON of a graph or a schedule, as `read_graph` and `read_schedule` read it."""
+    return msgspec.json.encode(content)
+
+
 def read_graph(run: Run, blob: Blob) -> FxGraph:
     """An FX graph of a run; raises Problem if it is damaged."""
     return _decoded(run, blob, FxGraph)

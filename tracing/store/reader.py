@@ -60,6 +60,7 @@ class Run:
         """
         self.path = path
         self.scratch = scratch
+        self.growing = False  # True: it is still being recorded, and read as far as it is complete
         self.consent: Callable[[str], None] | None = None  # receives what is executed; None: it is refused
         if not (path / "run.json").exists():
             raise Problem(
@@ -205,16 +206,20 @@ class Run:
         """Every recorded pass, joined, process by process, compilation by compilation, in order.
 
         Where the IR of a pass could not be derived, its blobs are "", and the compilation's `Derivation` says
-        why. Raises Problem where nobody has tried yet.
+        why. Raises Problem where nobody has tried yet. Of a run that is `growing`, the compilations that have
+        not ended, or whose IR is not derived yet, are left out.
         """
-        if waiting := len(self.underived()):
+        if not self.growing and (waiting := len(self.underived())):
             raise Problem(
                 f"{self.path} has no IR between passes yet, of compilations: {waiting}",
                 "`tracing passes` derives it, with the version of Triton that recorded the run",
             )
         sides = self._sides()
         for process in self.processes(PassStart):
-            yield from self._joined_passes(process, sides)
+            records = list(self._joined_passes(process, sides))
+            open_ones = {one.compilation.id for one in records if not (one.before and one.after)}
+            left_out = open_ones if self.growing else set()
+            yield from (one for one in records if one.compilation.id not in left_out)
 
     def underived(self) -> list[tuple[str, Compilation]]:
         """The compilations whose passes are known and their IR is not, each with its process."""
@@ -222,8 +227,9 @@ class Run:
         known = self._sides().keys()
         underived: dict[tuple[str, int], Compilation] = {}
         for process in self.processes(PassStart):
+            starts = list(self._written(process, PassStart))  # first: a run may grow meanwhile
             compilations = {one.id: one for one in self._written(process, Compilation)}
-            for start in self._written(process, PassStart):
+            for start in starts:
                 key = (process[1:], start.compilation)
                 if key not in tried and (*key, start.index, "before") not in known:
                     underived.setdefault(key, self._compiled(compilations, start.compilation))
@@ -236,8 +242,9 @@ class Run:
     def artefacts(self) -> Iterator[tuple[Compilation, StageArtefact]]:
         """Every artefact of a stage with the compilation that gave it, process by process."""
         for process in self.processes(StageArtefact):
+            artefacts = list(self._written(process, StageArtefact))  # first: a run may grow meanwhile
             compilations = {one.id: one for one in self._written(process, Compilation)}
-            for artefact in self._written(process, StageArtefact):
+            for artefact in artefacts:
                 yield self._compiled(compilations, artefact.compilation), artefact
 
     def _written(self, process: str, kind: type[R], skip: int = 0) -> Iterator[R]:
@@ -247,9 +254,10 @@ class Run:
     def _joined_passes(
         self, process: str, sides: Mapping[tuple[str, int, int, str], Blob]
     ) -> Iterator[PassRecord]:
+        starts = list(self._written(process, PassStart))  # first: a run may grow meanwhile
         compilations = {one.id: one for one in self._written(process, Compilation)}
         ends = {(end.compilation, end.index): end for end in self._written(process, PassEnd)}
-        for start in self._written(process, PassStart):
+        for start in starts:
             key = (process[1:], start.compilation, start.index)
             before, after = sides.get((*key, "before"), ""), sides.get((*key, "after"), "")
             end = ends.get((start.compilation, start.index))

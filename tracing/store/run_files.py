@@ -6,6 +6,7 @@ as a whole has a cap, because 100 kB of compressed zeros unpack to gigabytes.
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import stat
@@ -97,6 +98,21 @@ def records(path: Path) -> Iterator[bytes]:
         yield piece
 
 
+def private(path: Path, mode: str) -> io.FileIO:
+    """Open a file that only this user may read, to write it without a buffer.
+
+    A buffer would be written twice, by this process and by a fork of it that ends.
+    """
+    return io.FileIO(path, mode, opener=lambda name, flags: os.open(name, flags, 0o600))
+
+
+def append(file: io.FileIO, data: bytes) -> None:
+    """Write all of the data; a disk that is all but full takes a part of it before it refuses the rest."""
+    rest = memoryview(data)
+    while rest:
+        rest = rest[file.write(rest) :]
+
+
 def write(path: Path, data: bytes) -> None:
     """Write a file completely or not at all; never through a link, which may lead out of the run.
 
@@ -107,8 +123,8 @@ def write(path: Path, data: bytes) -> None:
     partial = path.with_name(f"{path.name}.{os.getpid()}-{threading.get_ident()}")
     partial.unlink(missing_ok=True)
     try:
-        with partial.open("xb") as file:
-            file.write(data)
+        with private(partial, "xb") as file:
+            append(file, data)
         partial.replace(path)
     except OSError:
         partial.unlink(missing_ok=True)

@@ -10,9 +10,10 @@ import torch
 
 from tracing import interpreter
 from tracing.errors import Problem
-from tracing.upstream.backends import GPUTarget
-from tracing.upstream.driver import active_driver, benchmarker, driven_by
-from tracing.upstream.dynamo import untraced
+from tracing.interpreter import trials
+from tracing.upstream.torch.dynamo import untraced
+from tracing.upstream.triton.backends import GPUTarget
+from tracing.upstream.triton.driver import active_driver, benchmarker, driven_by
 from tracing.virtual_gpu import benchmarks
 from tracing.virtual_gpu.binary import resources
 from tracing.virtual_gpu.chips import CHIPS, device_index
@@ -33,7 +34,9 @@ def installed(name: str, target: GPUTarget, *, execute: bool) -> Iterator[None]:
         stack.callback(interpreter.forget)
         stack.enter_context(driven_by(_Driver(name, target, execute)))
         stack.enter_context(interpreter.compiles_wait())
-        stack.enter_context(benchmarks.installed(lambda: isinstance(active_driver(), _Driver)))
+        stack.enter_context(
+            benchmarks.installed(lambda: isinstance(active_driver(), _Driver), execute=execute)
+        )
         yield
 
 
@@ -94,7 +97,7 @@ class _Launcher:
     ) -> None:
         if enter is not None:
             enter(metadata)
-        if active_driver().execute and not benchmarks.TRIAL.active:
+        if active_driver().execute and not trials.trying():
             interpreter.execute(self.source, arguments, (x, y, z))
         if leave is not None:
             leave(metadata)

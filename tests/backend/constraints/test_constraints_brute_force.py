@@ -95,9 +95,11 @@ def expected(constraint: Constraint, module: GraphModule, run: RealRun) -> set[s
     def refused(node: Node, tensor: torch.Tensor) -> bool:
         match constraint:
             case ShapeConstraint(alignment=alignment):
-                return any(size % alignment for size in tensor.shape)
+                return any(size != 1 and size % alignment for size in tensor.shape)
             case DtypeConstraint(allowed_dtypes=names):
-                return str(tensor.dtype).removeprefix("torch.") not in names
+                integers = any(not getattr(torch, str(one)).is_floating_point for one in names)
+                named = str(tensor.dtype).removeprefix("torch.") in names
+                return not named and (integers or tensor.dtype.is_floating_point)
             case MemoryConstraint(max_bytes=limit):
                 return tensor.numel() * tensor.element_size() > limit
             case LayoutConstraint(views=views):

@@ -29,6 +29,14 @@ def test_an_operator_that_gives_float64_violates() -> None:
 def test_a_result_of_several_is_named() -> None:
     graph = aten_graph(lambda x: torch.max(x, dim=0)[0], torch.ones(2, 2))
 
-    violation = DtypeConstraint({"float32"}).check(node(graph, "aten.max.dim"))
+    violation = DtypeConstraint({"float32", "int32"}).check(node(graph, "aten.max.dim"))
 
     assert violation is not None and violation.found == "result 1: int64"
+
+
+def test_indices_are_looked_at_only_if_a_dtype_of_integers_is_named() -> None:
+    graph = aten_graph(lambda x: torch.max(x, dim=0)[1], torch.ones(2, 2))
+    indices = node(graph, "aten.max.dim")
+
+    assert DtypeConstraint({"float32"}).check(indices) is None
+    assert DtypeConstraint({"float32", "bool"}).check(indices) is not None

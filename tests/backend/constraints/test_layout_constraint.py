@@ -25,9 +25,9 @@ def test_a_transposed_view_is_accepted_and_what_is_computed_in_its_order_is_not(
 
 
 def test_views_violate_if_they_are_asked_for() -> None:
-    found = violations(LayoutConstraint(views=True), IMAGE)
+    nodes = violations(LayoutConstraint(views=True), IMAGE)
 
-    assert found == [("aten.transpose.int", True), ("aten.add.Tensor", True)]
+    assert nodes == [("aten.transpose.int", True), ("aten.add.Tensor", True)]
 
 
 def test_symbolic_strides_are_decided_where_they_can_be() -> None:

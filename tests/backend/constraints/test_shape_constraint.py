@@ -57,6 +57,12 @@ def test_only_the_chosen_dimensions_count_and_lower_ranks_are_accepted() -> None
     ]
 
 
+def test_sizes_of_0_and_1_are_accepted() -> None:
+    graph = aten_graph(lambda x, y: (x * 2, y * 2), torch.ones(1, 8), torch.ones(0, 8))
+
+    assert check_graph(graph, [ShapeConstraint(8)]).violations == []
+
+
 def test_an_alignment_below_1_is_refused() -> None:
     with pytest.raises(ValueError, match="at least 1"):
         ShapeConstraint(alignment=0)
@@ -71,7 +77,12 @@ def test_a_guard_that_a_multiple_divides_a_size_decides_it(divisor: int) -> None
     assert symbolic(ShapeConstraint(8), size=48, divisor=divisor) == []
 
 
-def test_a_range_without_a_multiple_decides_that_no_size_is_one() -> None:
-    violations = symbolic(ShapeConstraint(8), size=10, least=9, most=15)
+def test_the_size_of_this_call_is_a_counterexample() -> None:
+    violations = symbolic(ShapeConstraint(8), size=20)
 
     assert [one.decided for one in violations] == [True, True]
+    assert "(20 in this call) of dimension 0" in violations[0].found
+
+
+def test_a_range_of_one_multiple_decides_a_size() -> None:
+    assert symbolic(ShapeConstraint(8), size=24, least=24, most=24) == []

@@ -24,6 +24,7 @@ from torch._inductor import async_compile
 from triton._C.libtriton import llvm, passes
 
 from tracing.environment import installed
+from tracing.errors import Problem
 from tracing.model import Compilation, Derivation, NotCovered, PassEnd, PassStart
 from tracing.record.passes.derivation import derive
 from tracing.record.passes.recorder import PassRecorder
@@ -182,6 +183,21 @@ def test_a_derivation_that_takes_too_long_is_dropped_without_losing_recorded_pas
     assert [one.differs for one in derive(writer.path)] == [""]
 
 
+def test_a_derivation_that_somebody_kills_is_not_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = new_run(tmp_path)
+    with PassRecorder(writer):
+        kernels.compiled("vector_add", "sm_90")
+    with monkeypatch.context() as patched:
+        patched.setattr(passes.ttgpuir, "add_coalesce", lambda manager: os.kill(os.getpid(), signal.SIGKILL))
+        (killed,) = derive(writer.path)
+
+    assert "it was ended by SIGKILL" in killed.differs
+    assert list(Run(writer.path).records(Derivation)) == []
+    assert [one.differs for one in derive(writer.path)] == [""]
+
+
 def test_a_pass_whose_ir_is_not_known_is_listed(tmp_path: Path) -> None:
     run = new_run(tmp_path)
     compiled_by_hand(run, "k", "ir", ("ttir", "cse", "ir"), ("ttir", "licm", "other"))
@@ -226,9 +242,26 @@ def test_reading_a_run_that_is_being_recorded_leaves_it_unchanged(tmp_path: Path
     again = tracing("passes", str(run), "--kernel", "vector_add", "--changed", runs=tmp_path)
 
     assert "tritongpu-coalesce" in shown.stdout, shown.stderr
+    assert "is still being recorded" in shown.stderr
     assert during == before
     assert again.stdout == shown.stdout
     assert any(run.glob("derivations-*"))
+
+
+def test_of_a_run_that_grows_the_compilations_that_are_complete_are_read(tmp_path: Path) -> None:
+    writer = new_run(tmp_path)
+    compiled_by_hand(writer, "complete", "ir", ("ttir", "cse", "ir"))
+    compiled_by_hand(writer, "compiling", "ir", ("ttir", "cse", None), number=1)
+    underived = compiled_by_hand(writer, "underived", "ir", number=2)
+    start = PassStart(underived.id, 0, "ttir", "cse", "passes.add_cse", (), "any(cse)", "compiler.py:7")
+    writer.append(start)
+    run = Run(writer.path)
+
+    with pytest.raises(Problem, match="no IR between passes yet"):
+        list(run.passes())
+    run.growing = True
+
+    assert [one.compilation.kernel_name for one in run.passes()] == ["complete"]
 
 
 def test_a_compilation_in_a_fork_does_not_write_to_its_parents_files(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 
+from tracing.analyze.passes.copied_lines import copied_functions, of_user
 from tracing.analyze.passes.locations import Located, Stack, invented_locations, located
 from tracing.errors import Problem
 from tracing.model import Blob, Compilation
@@ -52,6 +53,7 @@ def stage_lines(run: Run, compilation: Compilation, nvdisasm: Path | None) -> li
 
     nvdisasm -- NVIDIA's disassembler; None: a note says that SASS could not be read
 
+    Lines of a user's kernel that torch.compile copied into a file of its own are named as the user's.
     Reads every artefact once and disassembles the cubin: about a second for a large kernel.
     """
     blobs = artefacts(run, compilation)
@@ -60,6 +62,8 @@ def stage_lines(run: Run, compilation: Compilation, nvdisasm: Path | None) -> li
         _stage(run, blobs, stage) for stage in ("ttir", "ttgir", "llir", "ptx" if nvidia else "amdgcn")
     ]
     located += [_sass(run, blobs, nvdisasm)] if nvidia else []
+    copied = copied_functions(run, compilation)
+    located = [replace(one, located=of_user(one.located, copied)) for one in located]
     return [_without_callers(one) if _calls(located[2]) and not _calls(one) else one for one in located]
 
 

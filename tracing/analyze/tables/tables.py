@@ -79,18 +79,6 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
 }  # fmt: skip
 
 
-def _launches(runs: Sequence[Run]) -> TableRows:
-    for run, rank, launch in _all(runs):
-        kernel = launch.kernel
-        yield {
-            "run": run.name, "rank": rank, "index": launch.index, "kernel": kernel.name, "hash": kernel.hash,
-            "target": kernel.target, "grid": launch.grid, "num_warps": kernel.num_warps,
-            "num_stages": kernel.num_stages, "num_ctas": kernel.num_ctas, "constants": kernel.constants,
-            "stream": launch.stream, "device": launch.device, "phase": launch.phase,
-            "finished": launch.finished,
-        }  # fmt: skip
-
-
 def _arguments(runs: Sequence[Run]) -> TableRows:
     for run, rank, launch in _all(runs):
         for position, arg in enumerate(launch.args):
@@ -201,7 +189,8 @@ def _all(runs: Sequence[Run]) -> Iterator[tuple[Run, int, KernelLaunch]]:
             yield run, rank, launch
 
 
+# all but launches: `tracing.analyze.tables.launch_table`
 ROWS: Mapping[str, Callable[[Sequence[Run]], TableRows]] = {
-    "launches": _launches, "arguments": _arguments, "times": _times, "passes": _passes,
+    "arguments": _arguments, "times": _times, "passes": _passes,
     "divergences": _divergences, "results": _results, "winners": _winners, "landmarks": _landmarks,
 }  # fmt: skip

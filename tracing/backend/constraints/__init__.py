@@ -9,7 +9,7 @@ from tracing.backend.constraints.constraint import (
 from tracing.backend.constraints.dtypes import DtypeConstraint
 from tracing.backend.constraints.layouts import LayoutConstraint
 from tracing.backend.constraints.memory import MemoryConstraint, PeakMemoryConstraint
-from tracing.backend.constraints.operators import UnsupportedOpsConstraint
+from tracing.backend.constraints.operators import SupportedOpsConstraint, UnsupportedOpsConstraint
 from tracing.backend.constraints.shapes import ShapeConstraint
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "NodeConstraint",
     "PeakMemoryConstraint",
     "ShapeConstraint",
+    "SupportedOpsConstraint",
     "TensorConstraint",
     "UnsupportedOpsConstraint",
 ]

@@ -17,12 +17,12 @@ from tracing.model import Violation
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Objection:
     """What a constraint says of something that it does not accept as it is."""
 
     found: str
     required: str
-    decided: bool = True  # False: for some sizes that the symbols of a shape may have it is accepted
+    decided: bool = True  # False: as `Violation.decided`
 
     def at(self, node: Node, constraint: object) -> Violation:
         """The violation of a constraint at a node."""
@@ -48,7 +48,7 @@ class TensorConstraint(NodeConstraint):
     """A question about each tensor that a node gives; what reads a refused tensor is refused, too."""
 
     @abstractmethod
-    def finding(self, tensor: torch.Tensor) -> Finding | None:
+    def finding(self, tensor: torch.Tensor) -> Objection | None:
         """What is wrong with a tensor; None: nothing."""
 
     def applies_to(self, node: Node) -> bool:
@@ -62,7 +62,7 @@ class TensorConstraint(NodeConstraint):
             finding = self.finding(tensor)
             if finding is not None:
                 of = "" if position is None else f"result {position}: "
-                findings.append(Finding(of + finding.found, finding.required, finding.decided))
+                findings.append(Objection(of + finding.found, finding.required, finding.decided))
         first = min(findings, key=lambda one: not one.decided, default=None)
         return first.at(node, self) if first is not None else None
 

@@ -8,14 +8,15 @@ from difflib import get_close_matches
 
 import torch
 
-from tracing.backend.constraints.constraint import Finding, TensorConstraint
+from tracing.backend.constraints.constraint import Objection, TensorConstraint
 
 
 @dataclass(frozen=True)
 class DtypeConstraint(TensorConstraint):
-    """Every tensor, indices and masks included, has one of some dtypes.
+    """Every tensor has one of some dtypes.
 
-    allowed_dtypes -- torch dtypes, or their names: "float16", "torch.float16", "half"
+    allowed_dtypes -- torch dtypes, or their names: "float16", "torch.float16", "half". Integers and bool are
+                      looked at only if a dtype of theirs is among them
     """
 
     allowed_dtypes: Collection[torch.dtype | str]
@@ -24,12 +25,19 @@ class DtypeConstraint(TensorConstraint):
         names = sorted({dtype_name(one) for one in self.allowed_dtypes})
         object.__setattr__(self, "allowed_dtypes", tuple(names))
 
-    def finding(self, tensor: torch.Tensor) -> Finding | None:
+    def finding(self, tensor: torch.Tensor) -> Objection | None:
         """The dtype of a tensor, if it is not allowed."""
         name = dtype_name(tensor.dtype)
-        if name in self.allowed_dtypes:
+        if name in self.allowed_dtypes or not (_is_float(tensor.dtype) or self._integers()):
             return None
-        return Finding(name, " or ".join(map(str, self.allowed_dtypes)))
+        return Objection(name, " or ".join(map(str, self.allowed_dtypes)))
+
+    def _integers(self) -> bool:
+        return not all(_is_float(getattr(torch, str(one))) for one in self.allowed_dtypes)
+
+
+def _is_float(dtype: torch.dtype) -> bool:
+    return dtype.is_floating_point or dtype.is_complex
 
 
 def dtype_name(dtype: torch.dtype | str) -> str:

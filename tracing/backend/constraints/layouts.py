@@ -9,10 +9,10 @@ from typing import Literal, TypeAlias, get_args
 import torch
 from torch.fx import Node
 
-from tracing.backend.constraints.constraint import Finding, TensorConstraint
+from tracing.backend.constraints.constraint import Objection, TensorConstraint
 from tracing.backend.constraints.shapes import shape_text
 from tracing.backend.node_values import is_view
-from tracing.upstream.symbolic_sizes import known
+from tracing.upstream.torch.symbolic_sizes import known
 
 MemoryLayout: TypeAlias = Literal["contiguous", "channels_last", "channels_last_3d"]
 _RANK = {"channels_last": 4, "channels_last_3d": 5}
@@ -44,10 +44,10 @@ class LayoutConstraint(TensorConstraint):
         """False for views, unless they are asked for."""
         return self.views or not is_view(node)
 
-    def finding(self, tensor: torch.Tensor) -> Finding | None:
+    def finding(self, tensor: torch.Tensor) -> Objection | None:
         """The strides of a tensor, if they are others."""
         if tensor.layout is not torch.strided:
-            return Finding(f"layout {tensor.layout}", self._required())
+            return Objection(f"layout {tensor.layout}", self._required())
         pairs = self._pairs(tensor)
         if any(known(size == 0) for size in tensor.shape):
             return None
@@ -58,8 +58,8 @@ class LayoutConstraint(TensorConstraint):
         decided = sizes_known and any(
             _equal(stride, wanted) is False and known(size == 1) is False for size, stride, wanted in pairs
         )
-        found = f"strides {tuple(tensor.stride())} of shape {shape_text(tensor)}"
-        return Finding(found, self._required(), decided)
+        text = f"strides {tuple(tensor.stride())} of shape {shape_text(tensor)}"
+        return Objection(text, self._required(), decided)
 
     def _required(self) -> str:
         return self.layout if self.strides is None else f"strides {tuple(self.strides)}"

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import torch
 from torch.fx import Graph
 
-from tracing.backend.constraints.constraint import Finding, GraphConstraint, TensorConstraint
+from tracing.backend.constraints.constraint import GraphConstraint, Objection, TensorConstraint
 from tracing.backend.constraints.shapes import shape_text
 from tracing.backend.liveness import memory_use
 from tracing.model import Violation
-from tracing.upstream.symbolic_sizes import example, known
+from tracing.upstream.torch.symbolic_sizes import example, known
 
 
 @dataclass(frozen=True)
@@ -20,15 +20,15 @@ class MemoryConstraint(TensorConstraint):
 
     max_bytes: int
 
-    def finding(self, tensor: torch.Tensor) -> Finding | None:
+    def finding(self, tensor: torch.Tensor) -> Objection | None:
         """The bytes of the elements of a tensor, if they are too many."""
         size = tensor.numel() * tensor.element_size()
         fits = known(size <= self.max_bytes)
         if fits:
             return None
         name = str(tensor.dtype).removeprefix("torch.")
-        found = f"{bytes_text(size)}: {name} {shape_text(tensor)}"
-        return Finding(found, f"at most {bytes_text(self.max_bytes)} a tensor", fits is False)
+        text = f"{bytes_text(size)}: {name} {shape_text(tensor)}"
+        return Objection(text, f"at most {bytes_text(self.max_bytes)} a tensor", fits is False)
 
 
 @dataclass(frozen=True)
@@ -44,8 +44,8 @@ class PeakMemoryConstraint(GraphConstraint):
             fits = known(use.total <= self.max_bytes)
             if fits or (undecided is not None and fits is None):
                 continue
-            found = f"{bytes_text(use.total)} in {use.tensors} tensors at once"
-            finding = Finding(found, f"at most {bytes_text(self.max_bytes)} at once", fits is False)
+            text = f"{bytes_text(use.total)} in {use.tensors} tensors at once"
+            finding = Objection(text, f"at most {bytes_text(self.max_bytes)} at once", fits is False)
             if finding.decided:
                 return finding.at(use.node, self)
             undecided = finding.at(use.node, self)

@@ -1,4 +1,4 @@
-"""Operators that an accelerator lacks."""
+"""Operators that an accelerator has, or lacks."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from torch.fx import Node
 
-from tracing.backend.constraints.constraint import Finding, NodeConstraint
-from tracing.backend.node_values import is_getitem, operator_name
+from tracing.backend.constraints.constraint import NodeConstraint, Objection
+from tracing.backend.node_values import is_getitem, is_operator_call, operator_name
 from tracing.backend.operator_names import OperatorName, key_of, keys_of
 from tracing.model import Violation
 
@@ -25,7 +25,7 @@ class UnsupportedOpsConstraint(NodeConstraint):
     _names: dict[str, str] = field(init=False, repr=False, compare=False)  # by key: as the user named it
 
     def __post_init__(self) -> None:
-        names = {key_of(one): _written(one) for one in self.operators}
+        names = _by_key(self.operators)
         object.__setattr__(self, "operators", tuple(names.values()))
         object.__setattr__(self, "_names", names)
 
@@ -35,9 +35,35 @@ class UnsupportedOpsConstraint(NodeConstraint):
             return None
         for key in keys_of(node):
             if key in self._names:
-                found = f"{operator_name(node)} of {self._names[key]}"
-                return Finding(found, f"no {self._names[key]}").at(node, self)
+                text = f"{operator_name(node)} of {self._names[key]}"
+                return Objection(text, f"no {self._names[key]}").at(node, self)
         return None
+
+
+@dataclass(frozen=True)
+class SupportedOpsConstraint(NodeConstraint):
+    """Every operator that gives tensors is one of these, however it is spelled.
+
+    operators -- as of `UnsupportedOpsConstraint`. Views have to be named, too: "aten.view", "aten.t"
+    """
+
+    operators: Collection[OperatorName]
+    _names: dict[str, str] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        names = _by_key(self.operators)
+        object.__setattr__(self, "operators", tuple(names.values()))
+        object.__setattr__(self, "_names", names)
+
+    def check(self, node: Node) -> Violation | None:
+        """The operator of a node, unless it is one of these."""
+        if not is_operator_call(node) or any(key in self._names for key in keys_of(node)):
+            return None
+        return Objection(operator_name(node), f"one of {', '.join(self._names.values())}").at(node, self)
+
+
+def _by_key(operators: Collection[OperatorName]) -> dict[str, str]:
+    return {key_of(one): _written(one) for one in operators}
 
 
 def _written(name: OperatorName) -> str:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import torch
 
-from tracing.backend.constraints.constraint import Finding, TensorConstraint
-from tracing.upstream.symbolic_sizes import bounds, known
+from tracing.backend.constraints.constraint import Objection, TensorConstraint
+from tracing.upstream.torch.symbolic_sizes import example, known
 
 _MULTIPLES = (*range(1, 17), 32, 64)  # torch does not conclude from `size % 16 == 0` that `size % 8` is 0
 
@@ -21,7 +21,8 @@ class ShapeConstraint(TensorConstraint):
     dimensions -- that are looked at, from 0 or, negative, from the last; None: all. A tensor that has no such
                   dimension is accepted
 
-    A size of 0 is a multiple. A symbolic size is decided by its range and by guards.
+    Sizes of 0 and 1 are accepted: gradients of biases have a dimension of size 1. A symbolic size is decided
+    by its range, by guards, and by this call.
     """
 
     alignment: int = 1
@@ -31,7 +32,7 @@ class ShapeConstraint(TensorConstraint):
         if self.alignment < 1:
             raise ValueError(f"alignment is {self.alignment} elements; at least 1 is needed")
 
-    def finding(self, tensor: torch.Tensor) -> Finding | None:
+    def finding(self, tensor: torch.Tensor) -> Objection | None:
         """The first size that is no multiple, or else the first that cannot be decided."""
         undecided = None
         for dimension in self._dimensions(tensor.dim()):
@@ -39,8 +40,8 @@ class ShapeConstraint(TensorConstraint):
             multiple = is_multiple(size, self.alignment)
             if multiple is True or (undecided is not None and multiple is None):
                 continue
-            finding = Finding(
-                f"size {size} of dimension {dimension}, shape {shape_text(tensor)}",
+            finding = Objection(
+                f"size {size_text(size)} of dimension {dimension}, shape {shape_text(tensor)}",
                 f"a multiple of {self.alignment}",
                 multiple is not None,
             )
@@ -57,20 +58,20 @@ class ShapeConstraint(TensorConstraint):
 
 
 def is_multiple(size: int | torch.SymInt, of: int) -> bool | None:
-    """Whether a size is a multiple; None: some of the values that a symbolic size may have are."""
+    """Whether a size is 1 or a multiple; None: that of this call is, and others need not be."""
     if isinstance(size, int):
-        return size % of == 0
+        return size == 1 or size % of == 0
     if any(known(size % (of * k) == 0) for k in _MULTIPLES):
         return True
-    divisors = [one for one in range(2, of + 1) if of % one == 0]
-    if any(known(size % one == 0) is False for one in divisors):
-        return False
-    lower, upper = bounds(size)
-    if lower is not None and upper is not None and upper // of * of < lower:
-        return False
-    return None
+    return None if known(size % of == 0) is None else False
 
 
 def shape_text(tensor: torch.Tensor) -> str:
     """A shape as Python writes a tuple, with symbols by their names."""
     return str(tuple(tensor.shape))
+
+
+def size_text(size: int | torch.SymInt) -> str:
+    """A size; of a symbolic one its value in this call, too."""
+    value = example(size)
+    return str(size) if isinstance(size, int) or value is None else f"{size} ({value} in this call)"

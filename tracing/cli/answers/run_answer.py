@@ -55,9 +55,13 @@ class RunAnswer:
             "outcome": self.outcome.status,
             "detail": self.outcome.detail,
             "memory_evidence": memory_evidence_json(self.run),
-            "next": hints.of_wrong_result(self.run) if self.outcome.status == "differs" else [],
+            "next": hints.of_wrong_result(self.run) if self._leads_on else [],
         }
         return answer if self.judgement is None else {**answer, "judgement": self.judgement.json()}
+
+    @property
+    def _leads_on(self) -> bool:
+        return self.outcome.status == "differs" and self.judgement is None  # a judgement leads on itself
 
     def _print_outcome(self, *, show: bool) -> None:
         outcome, path = self.outcome, self.run.path
@@ -67,7 +71,8 @@ class RunAnswer:
             err.print(f"{outcome.status}: {outcome.detail}")
             for line in memory_text(self.run):
                 err.print(line)
-            print_wrong_result(self.run, err)
+            if self.judgement is None:  # else it prints what leads on
+                print_wrong_result(self.run, err)
         if self.hash_failure and outcome.status != "failed":
             raise Problem(self.hash_failure, f"the run, with what it gave up to there: `tracing show {path}`")
         if outcome.status == "failed":

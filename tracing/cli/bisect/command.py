@@ -16,7 +16,7 @@ from tracing.cli.options.same_triton import require_same_triton
 from tracing.cli.options.trust import Trust, consenting
 from tracing.errors import Problem
 from tracing.model import Compilation
-from tracing.program.case import known_cases
+from tracing.program.case import is_case
 
 
 @app.command(rich_help_panel=NARROW)
@@ -119,7 +119,7 @@ def _is_case(name: str, runs: Path) -> bool:
     # a run that has the name of a case is a run
     if name == "latest" or any((folder / "run.json").exists() for folder in (Path(name), runs / name)):
         return False
-    return name.partition(":")[0] in known_cases() or Path(name.partition(":")[0]).is_file()
+    return is_case(name)
 
 
 def _judge(

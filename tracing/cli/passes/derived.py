@@ -18,11 +18,14 @@ def open_derived(name: str, runs: Path) -> store.Run:
 
     What a recording left underived, as its process died or was interrupted, is derived now; what cannot be
     derived is said. A run that is still being recorded, or that this user may not write, stays as it is: what
-    is derived from it is gone when this process ends. Raises Problem where another version of Triton is
-    installed than recorded the run.
+    is derived from it is gone when this process ends. Of a run that is still being recorded, what is compiled
+    from now on is left out. Raises Problem if another version of Triton is installed than recorded the run.
     """
     run = store.open_run(name, runs)
-    if store.being_recorded(run.path) or not os.access(run.path, os.W_OK):
+    run.growing = store.being_recorded(run.path)
+    if run.growing:
+        err.print(f"{run.path} is still being recorded: kernels that are being compiled are left out")
+    if run.growing or not os.access(run.path, os.W_OK):
         run.use_scratch()
     missed = _derived(run, waiting) if (waiting := len(run.underived())) else []
     known = [one for one in run.records(Derivation) if one.differs]

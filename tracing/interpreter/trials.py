@@ -1,0 +1,43 @@
+"""Launches with which a program only measures: compiled and checked against the target, and not executed."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from tracing.upstream.patch import replaced
+
+
+class _Thread(threading.local):
+    trying = False
+
+
+class _Process:
+    every_configuration = False
+
+
+_thread = _Thread()
+
+
+def tried(call: Callable[[], object]) -> None:
+    """Call a function whose launches on this thread are not executed. Raises what a launch raises."""
+    with replaced(_thread, "trying", True):
+        call()
+
+
+def trying() -> bool:
+    """True for a launch of this thread that is not to be executed."""
+    return _thread.trying
+
+
+@contextmanager
+def every_configuration() -> Iterator[None]:
+    """While active, an autotuner that cannot measure compiles its configurations after the first one too."""
+    with replaced(_Process, "every_configuration", True):
+        yield
+
+
+def wants_every_configuration() -> bool:
+    """True while `every_configuration` is active."""
+    return _Process.every_configuration
