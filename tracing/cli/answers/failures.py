@@ -19,7 +19,7 @@ from tracing import environment
 from tracing.cli.answers.terminal import SafeConsole
 from tracing.errors import Problem, message
 
-_PACKAGE = Path(__file__).parents[1]
+_PACKAGE = Path(__file__).parents[2]
 
 
 @contextmanager
