@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from tracing.cli.terminal import SafeStream
 from typer.main import get_command
 
 from tracing import model, store
@@ -21,7 +22,6 @@ from tracing.analyze.passes.locations import located
 from tracing.analyze.passes.operations import operations
 from tracing.analyze.passes.renaming import renamed
 from tracing.cli.app import app
-from tracing.cli.terminal import SafeStream
 from tracing.model import CompiledGraph, Record, file_of
 from tracing.report.run_json import run_json
 from tracing.report.text import run_text
