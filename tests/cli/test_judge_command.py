@@ -9,11 +9,12 @@ import pytest
 from records import new_run
 
 from tracing.analyze.judge.judgement import RunJudgement
+from tracing.cli.answers.run_answer import RunAnswer
 from tracing.cli.judge import JudgedRun, judge
-from tracing.cli.run import _conclude
 from tracing.errors import Problem
 from tracing.model import Outcome
 from tracing.report.bisect_case import no_pass_text
+from tracing.store import Run
 
 
 def test_a_failed_run_is_not_recorded_once_more(tmp_path: Path) -> None:
@@ -22,7 +23,7 @@ def test_a_failed_run_is_not_recorded_once_more(tmp_path: Path) -> None:
     writer.close()
 
     with pytest.raises(Problem, match="pass canonicalize") as raised:
-        judge(str(writer.path), runs=tmp_path)
+        judge(str(writer.path), trust=True, runs=tmp_path)
 
     assert "tracing bisect" in raised.value.remedy and "tracing run" not in raised.value.remedy
 
@@ -36,7 +37,7 @@ def test_a_run_that_was_judged_does_not_suggest_to_judge_it(
     writer.close()
     judgement = JudgedRun(RunJudgement((), (), (), outcome), ("tracing bisect case.py",)) if judged else None
 
-    assert _conclude(outcome, writer.path, False, "", True, judgement) == 1
+    assert RunAnswer(Run(writer.path), outcome, judgement).print(show=False, as_json=True) == 1
 
     answer = json.loads(capsys.readouterr().out)
     assert any("tracing judge" in command for command in answer["next"]) is not judged

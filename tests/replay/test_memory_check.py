@@ -11,9 +11,9 @@ import triton
 import triton.language as tl
 from msgspec.structs import replace
 from records import INFO
-from tracing.cli.memory_check import print_memory_check
 
 from tracing import store
+from tracing.cli.answers.memory_answer import print_memory_check
 from tracing.record.launches import LaunchRecorder
 from tracing.record.outputs import Keep
 from tracing.replay.memory_check import memory_check
