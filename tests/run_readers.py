@@ -14,13 +14,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tracing.cli.terminal import SafeStream
 from typer.main import get_command
 
 from tracing import model, store
 from tracing.analyze.passes.locations import located
 from tracing.analyze.passes.operations import operations
 from tracing.analyze.passes.renaming import renamed
+from tracing.cli.answers.terminal import SafeStream
 from tracing.cli.app import app
 from tracing.model import CompiledGraph, Record, file_of
 from tracing.report.run_json import run_json

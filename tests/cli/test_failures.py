@@ -6,9 +6,9 @@ import io
 
 import pytest
 import typer
-from tracing.cli.failures import reported
-from tracing.cli.terminal import SafeConsole
 
+from tracing.cli.answers.failures import reported
+from tracing.cli.answers.terminal import SafeConsole
 from tracing.errors import Problem, message
 
 
