@@ -109,6 +109,6 @@ def _resolved(owner: Any, path: str) -> Any:
 def _unknown(name: str) -> str:
     names = {*dir(torch), *dir(torch.nn), *dir(torch.nn.functional), *dir(torch.Tensor)}
     names |= {f"linalg.{one}" for one in dir(torch.linalg)}
-    near = get_close_matches(name.rpartition(".")[2], names, n=3, cutoff=0.5)
-    near += get_close_matches(name, names, n=1, cutoff=0.6)
+    near = get_close_matches(name, names, n=1, cutoff=0.6)
+    near += get_close_matches(name.rpartition(".")[2], names, n=3, cutoff=0.5)
     return f"torch has no operator {name!r}; nearest: {', '.join(dict.fromkeys(near)) or 'none'}"

@@ -63,19 +63,20 @@ def reduce(
     search = _Reduction(run, chosen, record, holds, command or [])
     if fresh:
         search.best.unlink(missing_ok=True)
-    text, whole = search.smallest(), search.whole
-    err.print(f"{size(whole)[0]} operations became {size(text)[0]}, by {holds.asked} tries")
+    text = search.smallest()
+    operations = {"before": size(search.whole)[0], "after": size(text)[0]}
+    err.print(f"{operations['before']} operations became {operations['after']}, by {holds.asked} tries")
     pretty = holds.pretty(text)
     if output is not None:
         output.write_text(pretty)
-    if as_json:
-        answer = {**search.json(text), "file": str(output) if output else None, "ir": pretty}
-        print(json.dumps(answer, indent=2))
-    elif output is None:
-        print(pretty, end="")
-    if output is not None:
         where = f"{shlex.quote(str(run.path))} --kernel {chosen.hash[:12]} --pass {record.index}"
         err.print(f"a test of it: tracing lit {where} --ir {shlex.quote(str(output))}")
+    if as_json:
+        of = {"run": str(run.path), "status": 0, "kernel": chosen.kernel_name, "pass": record.index}
+        to = {"tries": holds.asked, "file": str(output) if output else None, "ir": pretty}
+        print(json.dumps({**of, "operations": operations, **to}, indent=2))
+    elif output is None:
+        print(pretty, end="")
 
 
 class _Reduction:
@@ -87,15 +88,7 @@ class _Reduction:
         key = store.blob_name("\0".join([chosen.hash, str(record.index), *command]))
         self.best = run.path / "reduce" / f"{key}.mlir"
         self.whole = holds.generic(run.text(record.before))
-        self._holds, self._run, self._chosen, self._record = holds, run, chosen, record
-
-    def json(self, text: str) -> dict[str, object]:
-        """What was reduced, and how far."""
-        return {
-            "run": str(self._run.path), "status": 0, "kernel": self._chosen.kernel_name,
-            "pass": self._record.index, "tries": self._holds.asked,
-            "operations": {"before": size(self.whole)[0], "after": size(text)[0]},
-        }  # fmt: skip
+        self._holds = holds
 
     def smallest(self) -> str:
         """Validate, reduce, and give the smallest IR."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import mmap
 import re
 import struct
+import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
@@ -32,7 +33,7 @@ _ASSERTION = re.compile(r"([\w./+-]*): Assertion `(.*)' failed", re.DOTALL)
 _FATAL = re.compile(r"^LLVM ERROR: (.*)$", re.MULTILINE)
 _PLACE = re.compile(r"^(?:.*?\berror\s*: |pass \d+, [\w-]+, failed: |stage \w+ failed: )+")
 _VOLATILE = re.compile(r"0x[0-9a-f]+|%[\w$.#-]+|\d+")
-_MARK = struct.Struct("<qq200s")
+_MARK = struct.Struct("<qqd200s")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,7 @@ class Death:
     part: str  # "tritongpu-pipeline", "LLVM", "ptxas"
     index: int | None  # of the pass of MLIR, if it is one
     stage: str
+    reached: float = 0.0  # seconds after which that part began
 
     def same(self, other: Death) -> bool:
         """True if two deaths have the same kind, part of the compiler and message."""
@@ -92,7 +94,8 @@ def attempt(
     at = mark.get()
     stage = _stage_after(compilation, place.stage, at.stages)
     part = at.name or PARTS.get(stage, f"stage {stage}")
-    return Attempt(_death(ended, part, at.index if at.name else None, stage), ended)
+    death = _death(ended, part, at.index if at.name else None, stage)
+    return Attempt(replace(death, reached=at.seconds), ended)
 
 
 def death_of(ended: Ended, part: str) -> Death:
@@ -135,6 +138,7 @@ class _At:
     stages: int  # that ended
     index: int = 0  # of the pass that runs
     name: str = ""  # of it; "": none does
+    seconds: float = 0.0  # since the compile began
 
 
 class _Mark:
@@ -144,11 +148,12 @@ class _Mark:
         self._memory = mmap.mmap(-1, mmap.PAGESIZE)
 
     def set(self, at: _At) -> None:
-        self._memory[: _MARK.size] = _MARK.pack(at.stages, at.index, at.name.encode())
+        packed = _MARK.pack(at.stages, at.index, at.seconds, at.name.encode())
+        self._memory[: _MARK.size] = packed
 
     def get(self) -> _At:
-        stages, index, name = _MARK.unpack(self._memory[: _MARK.size])
-        return _At(stages, index, name.rstrip(b"\0").decode(errors="replace"))
+        stages, index, seconds, name = _MARK.unpack(self._memory[: _MARK.size])
+        return _At(stages, index, name.rstrip(b"\0").decode(errors="replace"), seconds)
 
 
 class _Marking:
@@ -157,17 +162,21 @@ class _Marking:
     def __init__(self, mark: _Mark, until: int | None) -> None:
         self._mark, self._until = mark, until
         self._stages = 0
+        self._began = time.monotonic()
 
     def before(self, step: Pass, module: Any) -> None:
-        self._mark.set(_At(self._stages, step.index, step.name))
+        self._mark.set(self._at(step.index, step.name))
 
     def after(self, step: Pass, module: Any, wall_ms: float) -> None:
-        self._mark.set(_At(self._stages))
+        self._mark.set(self._at())
         if self._until is not None and step.index >= self._until:
             raise _Over("the pass ended")
 
     def artefact(self, stage: str, content: object, wall_ms: float) -> None:
         self._stages += 1
-        self._mark.set(_At(self._stages))
+        self._mark.set(self._at())
 
     def ended(self) -> None: ...
+
+    def _at(self, index: int = 0, name: str = "") -> _At:
+        return _At(self._stages, index, name, time.monotonic() - self._began)

@@ -7,11 +7,17 @@ from typing import Any
 
 from rich.text import Text
 
-from tracing.analyze.bisect.crash import CompileCrash, Provoked
+from tracing.analyze.bisect.crash import CompileCrash, Hangs, Provoked
 from tracing.analyze.bisect.layers import LLVM, MLIR
 from tracing.report.bisect import reproduction
 from tracing.report.bisect_json import step_json, suspect_json
-from tracing.report.text import Line
+from tracing.report.text import Line, plural
+
+
+def hangs_text(event: Hangs, kernel: str) -> Text:
+    """What the search costs from now on."""
+    total = f"about {plural(event.most, 'compile')} to come, {event.seconds * event.most:.0f} s if each hangs"
+    return Text(f"{kernel} hangs. A compile that hangs takes {event.seconds:g} s from now on; {total}")
 
 
 def dies_text(event: CompileCrash, kernel: str) -> Iterator[Line]:

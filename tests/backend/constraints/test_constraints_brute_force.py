@@ -130,7 +130,7 @@ CONSTRAINTS = st.one_of(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(st.integers(0, 10**6), st.integers(1, 8), CONSTRAINTS)
 def test_a_node_violates_exactly_if_its_real_tensors_do(
     seed: int, steps: int, constraint: Constraint
@@ -145,7 +145,7 @@ def test_a_node_violates_exactly_if_its_real_tensors_do(
     assert {one.node for one in violations} == expected(constraint, module, run)
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(st.integers(0, 10**6), st.integers(1, 8), st.integers(0, 2000))
 def test_the_bytes_that_are_alive_are_those_of_a_real_run(seed: int, steps: int, limit: int) -> None:
     module, x = random_graph(seed, steps)

@@ -24,30 +24,28 @@ def matrix() -> torch.Tensor:
     return torch.eye(4) + 1
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["torch.linalg.lu", "linalg.lu", "linalg_lu", "aten.linalg_lu", "aten::linalg_lu",
-     "aten.linalg_lu.default",
-     "torch.ops.aten.linalg_lu", torch.linalg.lu, torch.ops.aten.linalg_lu, torch.ops.aten.linalg_lu.default],
-    ids=str,
+LU = (
+    "torch.linalg.lu", "linalg.lu", "linalg_lu", "aten.linalg_lu", "aten::linalg_lu",
+    "aten.linalg_lu.default",
+    "torch.ops.aten.linalg_lu", torch.linalg.lu, torch.ops.aten.linalg_lu, torch.ops.aten.linalg_lu.default,
 )  # fmt: skip
-def test_lu_is_caught_however_it_is_named(name: Any) -> None:
+CONV2D = (
+    "nn.Conv2d", "torch.nn.Conv2d", nn.Conv2d, "conv2d", "F.conv2d", F.conv2d, "aten.conv2d",
+    "aten.convolution",
+)  # fmt: skip
+
+
+def test_lu_is_caught_however_it_is_named() -> None:
     graph = aten_graph(lambda x: torch.linalg.lu(x)[1] + 1, matrix())
 
-    assert refused(graph, name) == ["aten.linalg_lu.default"]
+    assert [refused(graph, name) for name in LU] == [["aten.linalg_lu.default"]] * len(LU)
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["nn.Conv2d", "torch.nn.Conv2d", nn.Conv2d,
-     "conv2d", "F.conv2d", F.conv2d, "aten.conv2d", "aten.convolution"],
-    ids=str,
-)  # fmt: skip
-def test_a_convolution_of_a_module_is_caught_however_it_is_named(name: Any) -> None:
+def test_a_convolution_of_a_module_is_caught_however_it_is_named() -> None:
     module = nn.Sequential(nn.Conv2d(2, 3, 1), nn.ReLU(), nn.Conv2d(3, 2, 1)).requires_grad_(False)
     graph = aten_graph(module, torch.ones(1, 2, 4, 4))
 
-    assert refused(graph, name) == ["aten.convolution.default"] * 2
+    assert [refused(graph, name) for name in CONV2D] == [["aten.convolution.default"] * 2] * len(CONV2D)
 
 
 def test_another_convolution_is_not_caught() -> None:
@@ -56,23 +54,24 @@ def test_another_convolution_is_not_caught() -> None:
     assert refused(graph, "nn.Conv2d", "conv2d") == []
 
 
-@pytest.mark.parametrize(
-    "name", ["torch.add", "add", "aten.add", "prims.add", "aten.add_", "operator.add", "Tensor.add"]
-)
-def test_an_operator_is_the_same_in_the_spelling_of_dynamo_aten_and_prims(name: str) -> None:
+ADD = ("torch.add", "add", "aten.add", "prims.add", "aten.add_", "operator.add", "Tensor.add")
+
+
+def test_an_operator_is_the_same_in_the_spelling_of_dynamo_aten_and_prims() -> None:
     def add_in_place(x: torch.Tensor) -> torch.Tensor:
         y = x * 2
         y.add_(1)
         return y
 
     aten = aten_graph(lambda x: x + x, matrix())
+    in_place = aten_graph(add_in_place, matrix())
     prims = make_fx(lambda x: torch.ops.prims.add(x, x))(matrix()).graph
     dynamo = torch.fx.symbolic_trace(lambda x: x + x).graph
 
-    assert refused(aten, name) == ["aten.add.Tensor"]
-    assert refused(aten_graph(add_in_place, matrix()), name) == ["aten.add.Tensor"]
-    assert refused(prims, name) == ["prims.add.default"]
-    assert len(refused(dynamo, name)) == 1
+    for name in ADD:
+        assert refused(aten, name) == refused(in_place, name) == ["aten.add.Tensor"], name
+        assert refused(prims, name) == ["prims.add.default"], name
+        assert len(refused(dynamo, name)) == 1, name
 
 
 def test_an_overload_is_only_itself() -> None:

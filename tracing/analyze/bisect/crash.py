@@ -71,6 +71,14 @@ class CrashBuilds:
 
 
 @dataclass(frozen=True, slots=True)
+class Hangs:
+    """A compile that hangs: each further compile that hangs costs its whole limit."""
+
+    seconds: float  # limit of one further compile
+    most: int  # further compiles, about
+
+
+@dataclass(frozen=True, slots=True)
 class CompileCrash:
     """The pass, or the part of a stage, in which a compile crashes."""
 
@@ -92,7 +100,7 @@ class Provoked:
     suspects: tuple[Suspect, ...] = ()
 
 
-CrashEvent: TypeAlias = Building | Searching | BuildTried | CompileCrash | Provoked
+CrashEvent: TypeAlias = Building | Searching | BuildTried | Hangs | CompileCrash | Provoked
 
 
 def provoking(passes: Sequence[Instance], builds: CrashBuilds) -> Iterator[Searching | BuildTried | Provoked]:

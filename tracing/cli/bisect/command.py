@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
@@ -12,6 +11,22 @@ from tracing.analyze.bisect.judge import STAGES, CommandJudge
 from tracing.analyze.bisect.probes import Judge
 from tracing.analyze.passes.pass_table import compilation
 from tracing.cli.app import NARROW, RUNS, Json, Runs, app
+from tracing.cli.bisect.options import (
+    Atol,
+    Command,
+    Crash,
+    Fresh,
+    GoodTorch,
+    Kernel,
+    Launch,
+    Name,
+    Repeat,
+    Rtol,
+    Seconds,
+    Seed,
+    Target,
+    Times,
+)
 from tracing.cli.options.same_triton import require_same_triton
 from tracing.cli.options.trust import Trust, consenting
 from tracing.errors import Problem
@@ -21,41 +36,20 @@ from tracing.program.case import is_case
 
 @app.command(rich_help_panel=NARROW)
 def bisect(
-    name: Annotated[
-        str,
-        typer.Argument(metavar="CASE|RUN", help='A case, or a run by path or name, or "latest".'),
-    ],
-    command: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[-- COMMAND]", help="Judges a build, as that of `git bisect run` does."),
-    ] = None,
-    kernel: Annotated[
-        str | None, typer.Option(help="A kernel by name, by the first digits of its hash, or NAME#2.")
-    ] = None,
-    launch: Annotated[
-        int | None, typer.Option(help="Without COMMAND: the launch to replay, not the first.")
-    ] = None,
-    atol: Annotated[float | None, typer.Option(help="Without COMMAND: absolute tolerance.")] = None,
-    rtol: Annotated[float | None, typer.Option(help="Without COMMAND: relative tolerance.")] = None,
-    seconds: Annotated[
-        float, typer.Option(help="What one compile, one call of COMMAND, or one replay may take.")
-    ] = 120.0,
-    repeat: Annotated[
-        int, typer.Option("--repeat-judge", min=1, help="Ask so often of each build: COMMAND is flaky.")
-    ] = 1,
-    crash: Annotated[
-        bool, typer.Option("--crash", help="Bad is a compile that dies, or hangs, as that of the run does.")
-    ] = False,
-    times: Annotated[
-        int, typer.Option(min=1, help="CASE: compile it so often to see how often it goes wrong.")
-    ] = 3,
-    target: Annotated[str, typer.Option(help="CASE: what kernels are compiled for without a GPU.")] = "sm_90",
-    seed: Annotated[int, typer.Option(help="CASE: seed of torch's random generators.")] = 0,
-    good_torch: Annotated[
-        str | None,
-        typer.Option(metavar="V", help="CASE: find where the compiler of torch V, which is right, differs."),
-    ] = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Forget what was built and judged before.")] = False,
+    name: Name,
+    command: Command = None,
+    kernel: Kernel = None,
+    launch: Launch = None,
+    atol: Atol = None,
+    rtol: Rtol = None,
+    seconds: Seconds = 120.0,
+    repeat: Repeat = 1,
+    crash: Crash = False,
+    times: Times = 3,
+    target: Target = "sm_90",
+    seed: Seed = 0,
+    good_torch: GoodTorch = None,
+    fresh: Fresh = False,
     trust: Trust = False,
     as_json: Json = False,
     runs: Runs = RUNS,
@@ -79,40 +73,64 @@ def bisect(
 
     Exit status: 0 if the full pipeline is good, 1 if a step or a pass is accused, 2 if there is no answer.
     """
-    if good_torch is not None:
-        environment.require_compiler()
-        from tracing.cli.bisect.good_torch import search_good_torch
+    try:
+        if good_torch is not None:
+            status = _with_good_torch(name, good_torch, target, seed, runs, seconds, as_json)
+        elif not (command or kernel or crash) and _is_case(name, runs):
+            status = _of_case(name, target, seed, times, seconds, runs, fresh, as_json)
+        elif crash:
+            status = _of_crash(*_compilation(name, kernel, runs, trust), command, seconds, repeat, as_json)
+        else:
+            run, chosen = _compilation(name, kernel, runs, trust)
+            judge = _judge(run, chosen, command, (launch, atol, rtol), seconds)
+            # imports Triton, for which no other command needs to wait
+            from tracing.cli.bisect.search import search
 
-        limit = max(seconds, 600.0)
-        raise typer.Exit(search_good_torch(name, good_torch, target, seed, runs, limit, as_json=as_json))
-    if not (command or kernel or crash) and _is_case(name, runs):
-        environment.require_compiler()
-        from tracing.cli.bisect.case import search_case
+            status = search(run, chosen, judge, seconds, repeat, fresh=fresh, as_json=as_json)
+    except KeyboardInterrupt:
+        raise Problem("interrupted", "the same command goes on from there") from None
+    raise typer.Exit(status)
 
-        try:
-            raise typer.Exit(
-                search_case(name, target, seed, times, seconds, runs, fresh=fresh, as_json=as_json)
-            )
-        except KeyboardInterrupt:
-            raise Problem("interrupted", "the same command goes on from there") from None
+
+def _with_good_torch(
+    name: str, version: str, target: str, seed: int, runs: Path, seconds: float, as_json: bool
+) -> int:
+    environment.require_compiler()
+    from tracing.cli.bisect.good_torch import search_good_torch
+
+    return search_good_torch(name, version, target, seed, runs, max(seconds, 600.0), as_json=as_json)
+
+
+def _of_case(
+    name: str, target: str, seed: int, times: int, seconds: float, runs: Path, fresh: bool, as_json: bool
+) -> int:
+    environment.require_compiler()
+    from tracing.cli.bisect.case import search_case
+
+    return search_case(name, target, seed, times, seconds, runs, fresh=fresh, as_json=as_json)
+
+
+def _of_crash(
+    run: store.Run,
+    chosen: Compilation,
+    command: list[str] | None,
+    seconds: float,
+    repeat: int,
+    as_json: bool,
+) -> int:
+    if command:
+        raise Problem("--crash judges by how a compile ends", "leave out COMMAND, or --crash")
+    from tracing.cli.bisect.crash import crash as search_crash
+
+    return search_crash(run, chosen, seconds, repeat, as_json=as_json)
+
+
+def _compilation(name: str, kernel: str | None, runs: Path, trust: bool) -> tuple[store.Run, Compilation]:
     run = consenting(store.open_run(name, runs), trust)
     require_same_triton(run, "bisect it")
     chosen = compilation(run, kernel)
     environment.use_inductors_ptxas()
-    try:
-        if crash:
-            if command:
-                raise Problem("--crash judges by how a compile ends", "leave out COMMAND, or --crash")
-            from tracing.cli.bisect.crash import crash as search_crash
-
-            raise typer.Exit(search_crash(run, chosen, seconds, repeat, as_json=as_json))
-        judge = _judge(run, chosen, command, (launch, atol, rtol), seconds)
-        # imports Triton, for which no other command needs to wait
-        from tracing.cli.bisect.search import search
-
-        raise typer.Exit(search(run, chosen, judge, seconds, repeat, fresh=fresh, as_json=as_json))
-    except KeyboardInterrupt:
-        raise Problem("interrupted", "the same command goes on from there") from None
+    return run, chosen
 
 
 def _is_case(name: str, runs: Path) -> bool:

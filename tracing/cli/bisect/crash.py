@@ -8,10 +8,10 @@ from contextlib import ExitStack
 
 from tracing import store
 from tracing.analyze.bisect import layers
-from tracing.analyze.bisect.crash import CompileCrash, CrashEvent, Provoked
+from tracing.analyze.bisect.crash import CompileCrash, CrashEvent, Hangs, Provoked
 from tracing.analyze.bisect.search import BuildTried
 from tracing.analyze.bisect.search_events import Building, Searching
-from tracing.cli.app import out, progress, silent, spinner
+from tracing.cli.app import err, out, progress, silent, spinner
 from tracing.cli.bisect.crash_search import CrashSearch
 from tracing.model import Compilation
 from tracing.report import crash as report
@@ -47,6 +47,8 @@ def _printed(events: Iterable[CrashEvent], kernel: str, where: str) -> Iterator[
                 display.enter_context(spinner(event.what))
             elif isinstance(event, Searching):
                 advance = display.enter_context(progress(event.what, event.most))
+            elif isinstance(event, Hangs):
+                err.print(report.hangs_text(event, kernel))
             else:
                 for line in _text(event, kernel, where):
                     out.print(line)

@@ -13,6 +13,7 @@ from tracing.analyze.bisect.crash import (
     CrashBuilds,
     CrashEvent,
     Died,
+    Hangs,
     provoking,
     provoking_in_llvm,
 )
@@ -29,6 +30,9 @@ from tracing.model import Compilation
 
 PRINTING = 3.0  # how much longer a compile may take that prints its IR
 LLVM_STARTS = 20.0  # seconds more for one that prints LLVM's
+LLVM_PASSES = 200  # of a kernel, about
+HANG = 10.0  # seconds at least that a compile may take, once it is known that one hangs
+HEALTHY = 5.0  # how much longer than up to the part that hangs a compile may take that gets past it
 _LLVM_STAGES = ("llir", "ptx", "amdgcn")
 
 
@@ -38,7 +42,7 @@ class CrashSearch:
     def __init__(self, run: store.Run, chosen: Compilation, seconds: float, repeat: int) -> None:
         """Search one compilation of a run.
 
-        seconds -- after which a compile counts as dead
+        seconds -- after which the first compile counts as dead; if it does, the others have less time
         repeat  -- times that each compile is tried: a death may not come each time
         """
         self.run, self.chosen = run, chosen
@@ -54,9 +58,19 @@ class CrashSearch:
         death = next((one for one in tries if one is not None), None)
         if death is None:
             return
+        if death.kind == "time":
+            self.seconds = min(self.seconds, max(HANG, HEALTHY * death.reached))
         source = self.run.text(self.chosen.source)
         self.happened = history(self.chosen, source, seconds=PRINTING * self.seconds)
+        if death.kind == "time":
+            yield self._hangs(death)
         yield from self._mlir(death, death.index) if death.index is not None else self._after_mlir(death)
+
+    def _hangs(self, death: Death) -> Hangs:
+        before = self.happened.passes[: death.index]
+        builds = len({one.step.name for one in before if one.before != one.after})
+        llvm_builds = 1 + LLVM_PASSES.bit_length() if death.part.startswith("LLVM") else 0
+        return Hangs(self.seconds, self.repeat * (builds + llvm_builds))
 
     def _mlir(self, death: Death, index: int) -> Iterator[CrashEvent]:
         step = self.happened.passes[index].step

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from pathlib import Path
 from shlex import quote
-from typing import Annotated
 
 import typer
 from rich.text import Text
@@ -19,6 +17,23 @@ from tracing.cli.passes.derived import open_derived
 from tracing.cli.passes.failure import unfinished
 from tracing.cli.passes.kernel_text import print_kernel
 from tracing.cli.passes.kernel_view import answer_json, kernels_json
+from tracing.cli.passes.options import (
+    After,
+    Before,
+    Changed,
+    FirstRun,
+    Grep,
+    Kernels,
+    Llvm,
+    Locations,
+    Op,
+    Output,
+    Pass,
+    SecondRun,
+    Seconds,
+    SourceLine,
+    Stage,
+)
 from tracing.cli.passes.pass_pairs import print_pairs, print_pairs_json
 from tracing.cli.passes.question import PassQuestion, side_asked_for
 from tracing.report import passes as report
@@ -27,39 +42,21 @@ from tracing.report.text import Line
 
 @app.command(rich_help_panel=LOOK)
 def passes(
-    name: Annotated[str, typer.Argument(metavar="RUN", help='A run by path or name, or "latest".')],
-    other: Annotated[
-        str | None, typer.Argument(metavar="[RUN]", help="A second run: where the IR of its kernels parts.")
-    ] = None,
-    kernel: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="A kernel by name, by the first digits of its hash, or NAME#2; of two runs one of each."
-        ),
-    ] = None,
-    which: Annotated[
-        str | None, typer.Option("--pass", help="A pass by index, by name, or NAME#2: its diff.")
-    ] = None,
-    stage: Annotated[
-        str | None,
-        typer.Option(help="Passes of this stage: ttir, ttgir or llir; of LLVM llir, ptx or amdgcn."),
-    ] = None,
-    llvm: Annotated[bool, typer.Option("--llvm", help="One kernel's passes of LLVM, not MLIR's.")] = False,
-    changed: Annotated[bool, typer.Option("--changed", help="Passes that changed the IR.")] = False,
-    grep: Annotated[
-        str | None, typer.Option(metavar="REGEX", help="Passes that change how often such operations occur.")
-    ] = None,
-    op: Annotated[str | None, typer.Option(help="One operation's history: `--op tt.dot`.")] = None,
-    line: Annotated[
-        str | None, typer.Option(metavar="FILE:LINE", help="A Python line through every stage, to SASS.")
-    ] = None,
-    locations: Annotated[bool, typer.Option("--locations", help="Keep locations in a diff.")] = False,
-    before: Annotated[bool, typer.Option("--before", help="With --pass: the IR before it, as text.")] = False,
-    after: Annotated[bool, typer.Option("--after", help="With --pass: the IR after it.")] = False,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Where --before or --after goes.")
-    ] = None,
-    seconds: Annotated[float, typer.Option(help="With --llvm: what deriving its passes may take.")] = 300.0,
+    name: FirstRun,
+    other: SecondRun = None,
+    kernel: Kernels = None,
+    which: Pass = None,
+    stage: Stage = None,
+    llvm: Llvm = False,
+    changed: Changed = False,
+    grep: Grep = None,
+    op: Op = None,
+    line: SourceLine = None,
+    locations: Locations = False,
+    before: Before = False,
+    after: After = False,
+    output: Output = None,
+    seconds: Seconds = 300.0,
     as_json: Json = False,
     runs: Runs = RUNS,
 ) -> None:
