@@ -37,7 +37,7 @@ def _kinds() -> Iterator[type[Record]]:
 
 KINDS = tuple(_kinds())  # of record that a run has files of
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-SECONDS = 60  # after which a command hangs
+SECONDS = 300  # after which a command hangs, on a machine that does much else
 MEMORY = 4 << 30  # bytes of address space that it may take in addition
 
 

@@ -53,7 +53,7 @@ def test_an_altered_line_of_a_users_own_run_breaks_its_seal(run: Path) -> None:
     assert not is_own(run)
 
 
-@pytest.mark.parametrize("old", ["/case.py", '"seed": 0', '"cuda:90"'])
+@pytest.mark.parametrize("old", ["/case.py", '"seed": 0'])
 def test_an_altered_description_breaks_every_seal(old: str, run: Path) -> None:
     edit(run / "run.json", old, old.replace("0", "1").replace("case", "evil"))
 

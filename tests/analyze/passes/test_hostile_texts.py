@@ -15,7 +15,7 @@ from tracing.analyze.passes.spelling import same
 from tracing.errors import Problem
 from tracing.mlir.generic import parsed
 
-COUNT = 200_000
+COUNT = 100_000
 UNITS = ('\\\\"', "%a", "%a, ", " ", "\n", "a", ".section .debug {", "define \n", " = phi ", "loc(")
 READERS: dict[str, Callable[[str], object]] = {
     "operations": operations,
@@ -35,7 +35,7 @@ READERS: dict[str, Callable[[str], object]] = {
 @pytest.mark.parametrize("reader", READERS)
 def test_a_reader_ends(reader: str) -> None:
     for unit in UNITS:
-        for before in ("", '"', "#loc1 = loc(", "!1 = "):
+        for before in ("", '"'):
             try:
                 READERS[reader](before + unit * (COUNT // len(unit)))
             except (Problem, ValueError):

@@ -21,7 +21,7 @@ from tracing.analyze.passes.renaming import definitions_in, replaced_values
 
 _HOLDER = re.compile(r"^\s*(?P<what>module|[\w.]+\.func)\b(?P<rest>.*) attributes (?=\{)")
 _NAME = re.compile(r"@([\w$.-]+|\"[^\"]*\")")
-_COMMENT = re.compile(r"\s*// (?:no predecessors|\d+ preds?: .*|pred: .*)$")
+_COMMENT = re.compile(r"(?<!\s)\s*// (?:no predecessors|\d+ preds?: .*|pred: .*)$")
 _ALIAS_LINE = re.compile(r"(?P<name>[#!][A-Za-z_][\w$]*) = (?P<meaning>.*)")
 _ALIAS = re.compile(STRING + r"|(?P<name>[#!][A-Za-z_][\w$]*)(?![\w$.<])")
 _BRACKET = re.compile(rf"{STRING}|->|[{{}}\[\]()<>,]")
