@@ -34,6 +34,7 @@ NAMES = {"found": "name the value for what it holds"}
 ALLOWED = {  # text that may hold a banned word -> why
     "in place": "torch's and MLIR's term for an operation that overwrites its operand",
     "in-place": "likewise",
+    "in the last place": "IEEE 754's unit, the ULP",
     "set-associative way": "a term of caches",
     "-way bank conflict": "a term of shared memory",
 }

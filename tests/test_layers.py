@@ -21,7 +21,7 @@ LAYERS = {  # module or package -> what it may import, itself included
     "upstream": {"upstream"},
     "digest.columns": {"model"},
     "digest": {"model", "upstream", "digest.columns", "digest"},
-    "store": {"errors", "model", "digest.columns", "store"},
+    "store": {"errors", "model", "environment", "digest.columns", "store"},
     "mlir": {"errors", "mlir"},
     "interpreter": {"errors", "upstream", "interpreter"},
     "virtual_gpu": {"errors", "elf", "upstream", "interpreter", "virtual_gpu"},
@@ -40,14 +40,28 @@ LAYERS |= {
     "analyze": {"errors", "model", "views", "digest.columns", "store", "mlir", "analyze"},
     "report": {"errors", "model", "store", "analyze", "report"},
     "judge": {*BASE, *EXECUTION, "numerics", "record", "analyze", "judge"},
+    "backend": {*BASE, *EXECUTION, "record", "backend"},
     "attach": {"errors", "elf", "model", "store", "upstream", "environment", "compiler", "attach"},
-    "cli": {*BASE, *EXECUTION, "mlir", "record", "replay", "judge", "analyze", "report", "attach", "cli"},
+    "cli": {
+        *BASE,
+        *EXECUTION,
+        "mlir",
+        "numerics",
+        "record",
+        "backend",
+        "replay",
+        "judge",
+        "analyze",
+        "report",
+        "attach",
+        "cli",
+    },
     "__main__": {"cli"},
-    "__init__": {"model"},
+    "__init__": {"model", "backend"},
 }
-TORCH = {"upstream", *EXECUTION, "perturb", "numerics", "record", "debug_mode", "replay", "judge"}
+TORCH = {"upstream", *EXECUTION, "perturb", "numerics", "backend", "record", "debug_mode", "replay", "judge"}
 TORCH -= {"store", "compiler"}
-TRITON = {*TORCH, "compiler", "attach"} - {"program", "numerics", "judge"}
+TRITON = {*TORCH, "compiler", "attach"} - {"program", "numerics", "judge", "backend"}
 MODULES = sorted(path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py"))
 
 

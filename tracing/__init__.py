@@ -4,14 +4,33 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from tracing.backend.aot_mock import aot_mock_backend as aot_mock_backend
+    from tracing.backend.mock import mock_backend as mock_backend
     from tracing.model import Workload as Workload
+    from tracing.numerics.kernel_diff import KernelDiffHarness as KernelDiffHarness
+    from tracing.numerics.tensor_diff import ComparisonConfig as ComparisonConfig
+    from tracing.numerics.tensor_diff import compare_tensors as compare_tensors
 
-__all__ = ["DebugMode", "TritonKernelCall", "Workload"]
+__all__ = [
+    "ComparisonConfig",
+    "DebugMode",
+    "KernelDiffHarness",
+    "TritonKernelCall",
+    "Workload",
+    "aot_mock_backend",
+    "compare_tensors",
+    "mock_backend",
+]
 
 _MODULES = {
+    "ComparisonConfig": "tracing.numerics.tensor_diff",
     "DebugMode": "tracing.debug_mode.mode",
+    "KernelDiffHarness": "tracing.numerics.kernel_diff",
     "TritonKernelCall": "tracing.debug_mode.kernel_call",
     "Workload": "tracing.model",
+    "aot_mock_backend": "tracing.backend.aot_mock",
+    "compare_tensors": "tracing.numerics.tensor_diff",
+    "mock_backend": "tracing.backend.mock",
 }
 
 

@@ -7,6 +7,7 @@ import os
 import platform
 import shutil
 import socket
+import stat
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, MutableMapping
@@ -18,9 +19,9 @@ from pathlib import Path
 
 from tracing.errors import Problem
 from tracing.model import Environment
+from tracing.model.recorded_variables import RECORDED_VARIABLES
 
 _AT_START = dict(os.environ)  # torch adds to the environment when it is imported
-_KNOB_PREFIXES = ("TRITON_", "TORCH", "INDUCTOR_", "CUDA_", "MLIR_", "LLVM_", "HIP_", "ROCR_", "NVIDIA_TF32")
 _COMPILER_PREFIXES = (
     "TRITON_", "MLIR_", "LLVM_", "AMDGCN_", "NVPTX_", "PTXAS_", "CUDA_", "HIP_", "ROCM_", "LD_", "PYTHON",
     "ALLOW_", "DISABLE_", "DUMP_", "ENABLE_", "FORCE_", "STORE_", "USE_",
@@ -49,7 +50,7 @@ def environment(device: str, target: str) -> Environment:
         target=target,
         host=socket.gethostname(),
         platform=platform.platform(),
-        knobs={name: value for name, value in sorted(_AT_START.items()) if name.startswith(_KNOB_PREFIXES)},
+        knobs={name: value for name, value in sorted(_AT_START.items()) if name in RECORDED_VARIABLES},
     )
 
 
@@ -113,6 +114,20 @@ def show_diagnostics(reproducers: Path, debug_only: str = "", *, debug: bool = F
         os.environ["TRITON_LLVM_DEBUG_ONLY"] = debug_only
     if debug:
         os.environ["TRITON_ENABLE_LLVM_DEBUG"] = "1"
+
+
+def wants_traceback() -> bool:
+    """True if the user asks for the traceback of an unforeseen exception."""
+    return bool(os.environ.get("TRACING_TRACEBACK"))
+
+
+def state_folder() -> Path:
+    """The folder of what this user's commands remember, outside of every run.
+
+    Source: the XDG Base Directory Specification.
+    """
+    named = os.environ.get("XDG_STATE_HOME", "")
+    return Path(named if named.startswith("/") else Path.home() / ".local/state", "debug-triton")
 
 
 def rank() -> int:
@@ -180,6 +195,37 @@ def variables() -> MutableMapping[str, str]:
     return os.environ
 
 
+# ---- backends that check graphs ----
+
+
+@dataclass(frozen=True, slots=True)
+class MockSettings:
+    """The settings of `mock_backend` and `aot_mock_backend`, from variables that begin with MOCK_."""
+
+    strict: bool = True  # a violation is an error
+    alignment: int = 1  # elements, of every size
+    max_memory: int = 16 << 30  # bytes of one tensor
+
+
+def mock_settings() -> MockSettings:
+    """The settings of this process; raises Problem for a variable that is no such number."""
+    default = MockSettings()
+    return MockSettings(
+        bool(_number("MOCK_STRICT", int(default.strict), (0, 1))),
+        _number("MOCK_ALIGNMENT", default.alignment, (1, None)),
+        _number("MOCK_MAX_MEMORY", default.max_memory, (0, None)),
+    )
+
+
+def _number(name: str, default: int, within: tuple[int, int | None]) -> int:
+    text = os.environ.get(name) or str(default)
+    least, most = within
+    if text.isdecimal() and int(text) >= least and (most is None or int(text) <= most):
+        return int(text)
+    needed = f"a number of at least {least}" if most is None else f"{least} or {most}"
+    raise Problem(f"{name} is {text!r}; it must be {needed}", f"unset {name}, or correct it")
+
+
 # ---- a compile that stops for a debugger ----
 
 STOP_PREFIX = "tracing-stop-"  # of the folders that the processes of one debugged program share
@@ -236,8 +282,21 @@ def stop_folder() -> Path:
 
 
 def stop_folders() -> list[Path]:
-    """The folders of this machine's debugged programs, this user's and others'."""
-    return sorted(Path(tempfile.gettempdir()).glob(f"{STOP_PREFIX}[0-9]*-*"))
+    """The folders of this user's debugged programs on this machine.
+
+    Anybody may make a folder of that name: one with another owner could name a process to attach to, or hold
+    files that never end.
+    """
+    folders = sorted(Path(tempfile.gettempdir()).glob(f"{STOP_PREFIX}[0-9]*-*"))
+    return [folder for folder in folders if _is_own_folder(folder)]
+
+
+def _is_own_folder(path: Path) -> bool:
+    try:
+        facts = path.lstat()
+    except OSError:  # gone meanwhile
+        return False
+    return stat.S_ISDIR(facts.st_mode) and facts.st_uid == os.geteuid() and not facts.st_mode & 0o022
 
 
 def stopping(wanted: str, folder: Path) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""The one exception that a user sees: the problem, and the remedy."""
+"""The one exception that a user sees, the problem and the remedy; and what any other exception says."""
 
 
 class Problem(Exception):
@@ -12,3 +12,12 @@ class Problem(Exception):
         super().__init__(problem)
         self.problem = problem
         self.remedy = remedy
+
+
+def message(error: BaseException) -> str:
+    """The message of any exception, as text that can be encoded; `__str__` of a user's own may raise."""
+    try:
+        text = str(error)
+    except Exception as other:
+        return f"its message cannot be had: {type(other).__name__}"
+    return text.encode(errors="backslashreplace").decode()

@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -191,6 +192,57 @@ def test_a_folder_of_a_program_that_was_killed_is_removed_by_the_next(
     folder = environment.stop_folder()
 
     assert list(tmp_path.iterdir()) == [folder]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder to another user")
+def test_folders_of_other_users_are_neither_read_nor_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    folder = tmp_path / f"{environment.STOP_PREFIX}{2**22 + 1}-planted"  # of a process that is not there
+    folder.mkdir()
+    os.mkfifo(folder / "1.json")  # waits for ever
+    (folder / "2.json").symlink_to("/dev/zero")  # all memory
+    victim = Compiling(os.getpid(), "add", "ttgir", (), {}, (), "", waiting=True)
+    compiling.write(folder, victim)
+    os.chown(folder, 65534, 65534)
+    (tmp_path / f"{environment.STOP_PREFIX}{2**22 + 2}-link").symlink_to(folder)
+    code = (
+        "from tracing import environment; from tracing.attach.processes import compilers; "
+        "print(environment.stop_folders(), [one for one in compilers() if one.waiting]); "
+        "environment.stop_folder()"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, "TMPDIR": str(tmp_path)},
+        capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+
+    assert done.stdout.startswith("[] "), done.stderr
+    assert str(os.getpid()) not in done.stdout
+    assert len(list(folder.iterdir())) == 3
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_a_user_sees_only_the_folders_of_that_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    with tempfile.TemporaryDirectory(dir="/tmp") as name:  # pytest's folders are closed to other users
+        _two_owners(Path(name), monkeypatch)
+
+
+def _two_owners(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(shared))
+    mine = environment.stop_folder()
+    theirs = shared / f"{environment.STOP_PREFIX}{os.getpid()}-theirs"
+    theirs.mkdir(mode=0o700)
+    os.chown(theirs, 65534, 65534)
+    shared.chmod(0o755)
+
+    assert environment.stop_folders() == [mine]
+    os.seteuid(65534)
+    try:
+        assert environment.stop_folders() == [theirs]
+    finally:
+        os.seteuid(0)
 
 
 # ---- requests to VSCode ----

@@ -24,7 +24,7 @@ sys.path[:0] = [str(TESTS), str(TESTS.parent)]
 from records import new_run  # noqa: E402
 
 from tracing import store  # noqa: E402
-from tracing.analyze.compare.comparison import Comparison  # noqa: E402
+from tracing.analyze.compare.first_divergence import Comparison  # noqa: E402
 from tracing.model import Argument, DigestBatch, Kernel, LaunchLine, Outcome, Signature, TensorMeta  # noqa: E402
 
 ARGUMENTS, WRITTEN, KERNELS, LINE = 8, 2, 20, 512

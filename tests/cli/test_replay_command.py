@@ -13,8 +13,8 @@ from records import arg, launch
 
 from tracing import store
 from tracing.analyze.replay.replay_verdict import CodeDiffers, InputsDiffer, NeedsOtherMemory, Reproduced
-from tracing.cli.replay_answer import ReplayAnswer, Replaying, answered
-from tracing.cli.rerecord import record_again
+from tracing.cli.answers.replay_answer import ReplayAnswer, Replaying, answered
+from tracing.cli.processes.rerecord import record_again
 from tracing.errors import Problem
 from tracing.model import Side
 from tracing.record.outputs import Keep

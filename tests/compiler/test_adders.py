@@ -16,7 +16,7 @@ from tracing.compiler.child import in_child
 from tracing.compiler.opt.defaults import default
 from tracing.compiler.opt.pipeline_text import PassText, options_in, passes_in
 from tracing.errors import Problem
-from tracing.upstream.libtriton import pointer_of
+from tracing.upstream.triton.libtriton import pointer_of
 
 ADD_PASS = "_ZN4mlir13OpPassManager7addPassESt10unique_ptrINS_4PassESt14default_deleteIS2_EE"
 

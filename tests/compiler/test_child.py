@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -90,6 +92,25 @@ def test_a_process_that_has_opened_a_gpu_is_known(tmp_path: Path, monkeypatch: p
     assert not opened_gpu()
     with (tmp_path / "nvidia0").open("w"):
         assert opened_gpu()
+
+
+@pytest.mark.parametrize(
+    ("call", "accident"),
+    [
+        (lambda: os.kill(os.getpid(), signal.SIGKILL), True),  # as the kernel does when memory runs out
+        (lambda: time.sleep(60), True),
+        (lambda: (Path("/nowhere") / "file").write_text(""), True),
+        (lambda: os.abort(), False),
+        (lambda: 1 / 0, False),
+        (lambda: 1, False),
+    ],
+)
+def test_an_ending_that_says_nothing_about_the_call_is_an_accident(
+    call: Callable[[], object], accident: bool
+) -> None:
+    ended = in_child(call, 2)
+
+    assert ended.accident == accident, ended
 
 
 class _Slow:

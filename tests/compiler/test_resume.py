@@ -198,3 +198,11 @@ def test_libraries_that_are_not_on_this_machine_are_left_to_the_backend() -> Non
     options = options_of({"extern_libs": "(('libdevice', '/nowhere/libdevice.10.bc'),)", "num_warps": "8"})
 
     assert options == {"extern_libs": (), "num_warps": 8}
+
+
+@pytest.mark.parametrize("words", ["-o x", "--output-file=x", "-optf x", "--options-file x", "-v /home/me/x"])
+def test_recorded_options_of_ptxas_name_no_files(words: str) -> None:
+    with pytest.raises(Problem, match="names a file"):
+        options_of({"ptx_options": repr(words)})
+
+    assert options_of({"ptx_options": "'--opt-level 1 -v'"})["ptx_options"] == "--opt-level 1 -v"

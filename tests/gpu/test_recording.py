@@ -19,7 +19,7 @@ from tracing import store
 from tracing.model import KeptTensor, KernelLaunch, NotCovered
 from tracing.record.launches import LaunchRecorder
 from tracing.record.outputs import Keep, load
-from tracing.upstream.streams import stream_of
+from tracing.upstream.torch.streams import stream_of
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 

@@ -22,8 +22,8 @@ from tracing.model import SCHEMA, KeptTensor, KernelLaunch, RunInfo
 from tracing.program.device import Device
 from tracing.record.launches import LaunchRecorder
 from tracing.record.outputs import Keep, load
-from tracing.upstream.dynamo import forget_compiled
 from tracing.upstream.patch import Method, patched
+from tracing.upstream.torch.dynamo import forget_compiled
 
 Edit = Callable[[str], "str | None"]  # of a kernel's source; None: nothing in it to edit
 _FLOAT = re.compile(r"(?<=tl\.full\(\[1\], )-?\d+\.\d+(?:e-?\d+)?|(?<== )-?\d+\.\d+(?:e-?\d+)?(?=\n)")

@@ -10,9 +10,9 @@ import torch
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from tracing.judge.fx_program import FxProgram, FxValue
-from tracing.judge.operators import NoReference
+from tracing.judge.operators import NoReference, resolved
 from tracing.record.graph_nodes import graph_json
-from tracing.store.graph_file import FxGraph
+from tracing.store.graph_file import FxGraph, FxNode
 
 X = torch.arange(12.0).reshape(3, 4)
 
@@ -119,3 +119,13 @@ def test_a_custom_operator_that_this_process_lacks_has_no_reference() -> None:
 
     with pytest.raises(NoReference, match="mine::sin"):
         unknown.plan([unknown.value("sin")], {FxValue("x_1", 0): X})
+
+
+@pytest.mark.parametrize(
+    "target",
+    ["load_library::__call__.__call__", "_operator.call", "_operator.attrgetter", "operator.methodcaller",
+     "torch.load", "os.system", "builtins.exec", "aten::from_file"],
+)  # fmt: skip
+def test_a_graph_of_a_stranger_reaches_operators_only(target: str) -> None:
+    with pytest.raises(NoReference):
+        resolved(FxNode("n", "call_function", target))

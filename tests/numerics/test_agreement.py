@@ -8,7 +8,9 @@ import pytest
 import torch
 
 from tracing.model import Container, PlainValue, Uncomparable
-from tracing.numerics.agreement import judged
+from tracing.numerics.agreement import judged, judged_text
+from tracing.numerics.reference import Expected
+from tracing.numerics.verdict import judge
 from tracing.program.structure import facts_of
 
 X = torch.arange(4.0)
@@ -79,3 +81,12 @@ def test_the_state_of_an_optimizer_with_a_compiled_step_is_no_disagreement() -> 
 
     assert judged(compiled, eager).status == "passed"
     assert judged(compiled, {"output": X, "lr": PlainValue("float", "1.0")}).status == "differs"
+
+
+def test_integers_are_printed_in_full_and_have_no_roundings() -> None:
+    exact = torch.tensor([1, 17179869192])
+    expected = Expected(exact, torch.zeros(2, dtype=torch.float64))
+    text = judged_text(judge(torch.tensor([1, 17179869190]), exact, expected))
+
+    assert text.startswith("compiled is off: [1] is 17179869190, where exact arithmetic gives 17179869192;")
+    assert "rounding" not in text

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 
 import pytest
+from commands import tracing
 
+from tracing import Workload, store
+from tracing.analyze.runs.rerecording import case_of
 from tracing.errors import Problem
-from tracing.program.case import build, find_case, known_cases, load_case
+from tracing.program.case import build, find_case, known_cases, load_case, split_options
 
 
 def write(folder: Path, text: str) -> str:
@@ -61,3 +66,51 @@ def test_a_build_that_returns_no_workload_is_refused(tmp_path: Path) -> None:
 
 def test_every_case_of_the_repository_has_a_description() -> None:
     assert all(load_case(name).description for name in known_cases())
+
+
+@pytest.mark.parametrize(
+    ("name", "case", "options"),
+    [
+        ("silu", "silu", []),
+        ("gated_mlp:width=32", "gated_mlp", ["width=32"]),
+        ("a/b.py:url=http://x:80/y,n=3", "a/b.py", ["url=http://x:80/y", "n=3"]),
+        ('b.py:text=it\'s "here", there,n=3', "b.py", ['text=it\'s "here", there', "n=3"]),
+        ("odd:name.py", "odd:name.py", []),
+    ],
+)
+def test_the_value_of_an_option_holds_any_characters(name: str, case: str, options: list[str]) -> None:
+    assert split_options(name) == (case, options)
+
+
+ODD = '/a b/c\'s "d" $HOME;e, f\\g'
+ODD_CASE = '''
+"""A case whose option is text."""
+import torch
+from tracing import Workload
+
+def build(device, text="", n=1):
+    assert text == {text!r}, text
+    return Workload(torch.sin, (torch.ones(8, device=device),))
+'''
+
+
+def test_an_option_with_blanks_quotes_and_slashes_reaches_a_case_through_every_command(
+    tmp_path: Path,
+) -> None:
+    case = tmp_path / "odd.py"
+    case.write_text(ODD_CASE.format(text=ODD))
+    name = f"{case}:text={ODD},n=2"
+
+    ran = tracing("run", name, "--no-referee", "--no-passes", runs=tmp_path / "runs")
+    stop = tracing("debug", name, "--pass", "cse", "--json", runs=tmp_path / "runs")
+    words = json.loads(stop.stdout)["command"]
+    again = load_case(words[words.index("execute") + 1])
+
+    assert ran.returncode == 0, ran.stderr
+    assert isinstance(again.build("cpu"), Workload)  # which asserts that it is given the text
+    run = Path(ran.stdout.strip())
+    assert run.parent == tmp_path / "runs"
+    assert re.fullmatch(r"odd\+text=[\w.+=,-]*", run.name)
+    assert case_of(store.Run(run).info) == str(case.resolve()) + f":text={ODD},n=2"
+    counted = tracing("sql", str(run), "select count(*) from launches", runs=tmp_path / "runs")
+    assert counted.stdout.splitlines()[-1] == "1", counted.stderr

@@ -11,7 +11,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from tracing.model import GraphText
 from tracing.record.graph_passes import graph_passes_recorded, graph_text
 from tracing.store import Run
-from tracing.upstream import graph_pass_observer
+from tracing.upstream.inductor import graph_pass_observer
 
 
 def test_a_graph_is_text_with_a_node_a_line() -> None:

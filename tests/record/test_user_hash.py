@@ -11,7 +11,7 @@ import pytest
 import torch
 from commands import DATA, tracing
 from commands import recorded as ran
-from data.hashes import dtype, itself, raises_on_a_matrix, total
+from data.hashes import dtype, exits, itself, raises_on_a_matrix, total
 from recorded_launches import added, read
 from recorded_launches import recorded as launches_of
 from records import INFO
@@ -70,7 +70,7 @@ def test_any_scalar_is_a_hash(gpu: None, tmp_path: Path, value: Scalar) -> None:
     assert [exact(value_after) for value_after in launch.hashes.after.values()] == [exact(value)]
 
 
-@pytest.mark.parametrize("hash_fn", [itself, lambda tensor: 1 / 0, lambda tensor: [1]])
+@pytest.mark.parametrize("hash_fn", [itself, exits, lambda tensor: 1 / 0, lambda tensor: [1]])
 def test_a_hash_fn_that_fails_changes_neither_results_nor_launches(
     gpu: None, tmp_path: Path, hash_fn: Any
 ) -> None:

@@ -179,3 +179,13 @@ def test_a_launch_without_its_inputs_names_the_commands_that_record_and_write_it
     assert "the inputs of launch 1 were not kept: in_ptr, out_ptr" in done.stderr
     assert "--keep-inputs --launches 1:2" in done.stderr
     assert "`tracing repro latest --launch 1 --kernel racing_sum`" in done.stderr
+
+
+def test_an_argument_of_a_strangers_run_names_no_other_folder(kernels: Run, tmp_path: Path) -> None:
+    recorded = of_kernel(kernels, "halves")
+    hostile = replace(recorded, inputs={"../owned": next(iter(recorded.inputs.values()))})
+
+    with pytest.raises(Problem, match="no name of an argument"):
+        write_repro(hostile, tmp_path / "repro")
+
+    assert list(tmp_path.iterdir()) == []

@@ -25,7 +25,8 @@ from tracing.model import (
     Signature,
     TensorMeta,
 )
-from tracing.store.lines import PIECE, content, lines
+from tracing.store.lines import lines
+from tracing.store.run_files import PIECE, content
 
 META = TensorMeta((2,), (1,), "float32", "cpu")
 X, OLD = (Digest(letter * 32, letter * 6, l1=1.5) for letter in "af")

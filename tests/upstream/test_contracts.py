@@ -10,17 +10,20 @@ from pathlib import Path
 import pytest
 
 from tracing import upstream
-from tracing.upstream import contracts, inductor_autotuner
+from tracing.upstream import contracts
+from tracing.upstream.inductor import autotuner as inductor_autotuner
 
-FILES = {path.stem for path in Path(str(upstream.__file__)).parent.glob("*.py")}
-WITHOUT = {"__init__", "contract", "contracts", "patch"}  # these name nothing of torch or Triton
+ROOT = Path(str(upstream.__file__)).parent
+FILES = {".".join(path.relative_to(ROOT).with_suffix("").parts) for path in ROOT.glob("*/*.py")}
+WITHOUT = {"inductor.__init__", "torch.__init__", "triton.__init__"}
 
 
 def test_every_file_has_a_contract_and_a_test() -> None:
-    tests = {path.stem.removeprefix("test_") for path in Path(__file__).parent.glob("test_*.py")}
+    tests = Path(__file__).parent.glob("*/test_*.py")
+    tested = {f"{path.parent.name}.{path.stem.removeprefix('test_')}" for path in tests}
 
     assert contracts.FEATURES.keys() == FILES - WITHOUT
-    assert tests >= FILES - WITHOUT
+    assert tested >= FILES - WITHOUT
 
 
 def test_every_feature_works_with_the_installed_versions() -> None:
@@ -34,7 +37,7 @@ def test_a_renamed_method_switches_one_feature_off_and_says_what_is_missing(
 
     off = [feature for feature in contracts.features() if feature.failure]
 
-    assert [feature.module for feature in off] == ["inductor_autotuner"]
+    assert [feature.module for feature in off] == ["inductor.autotuner"]
     assert "CachingAutotuner with bench" in off[0].failure
 
 

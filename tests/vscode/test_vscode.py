@@ -174,15 +174,18 @@ def test_an_environment_without_triton_is_refused_with_the_command_that_makes_on
     assert done.returncode == 2 and "has no Triton" in done.stderr and "make venv" in done.stderr
 
 
+ODD_CASE = 'silu.py:text=/a b/it\'s "here" \\n'
+
+
 def test_a_preset_names_kernel_stage_and_pass_and_asks_for_nothing(tmp_path: Path) -> None:
     for _ in range(2):
-        done = make(tmp_path, "--live", "add:ttgir:cse", "--", "silu", "--target", "sm_90")
+        done = make(tmp_path, "--live", "add:ttgir:cse", "--", ODD_CASE, "--target", "sm_90")
         assert done.returncode == 0, done.stderr
     presets = [one for one in launch(tmp_path) if one["name"] == "Triton: cse of add (ttgir)"]
 
     assert len(presets) == 1 and faults(presets[0]) == []
     assert presets[0]["env"]["TRACING_STOP"] == "add:ttgir:cse"
-    assert presets[0]["args"] == ["execute", "silu", "--target", "sm_90"]
+    assert presets[0]["args"] == ["execute", ODD_CASE, "--target", "sm_90"]
     assert "${input" not in json.dumps(presets[0])
 
 

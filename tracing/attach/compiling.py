@@ -85,7 +85,7 @@ def note(folder: Path, pid: int, seen: SeenCompilation) -> None:
 
 
 def read(folder: Path) -> Iterator[Compiling]:
-    """The current compilation of each process of a folder; folders and files of other users are skipped."""
+    """The current compilation of each process of a folder of this user's."""
     for path in sorted(folder.glob("*.json")):
         try:
             yield msgspec.json.decode(path.read_bytes(), type=Compiling)

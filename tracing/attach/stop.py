@@ -32,7 +32,7 @@ from tracing.attach.session import request
 from tracing.compiler.opt.pipeline_text import passes_in
 from tracing.environment import StopSettings, stop_settings
 from tracing.errors import Problem
-from tracing.upstream.libtriton_import import call_before_passes
+from tracing.upstream.triton.libtriton_import import call_before_passes
 
 _LIBRARIES = re.compile(r"/(libtriton\.so|libMLIR[^/]*)$")  # the latter where MLIR is a distribution's
 _POLL = 0.1  # seconds

@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
 from typer.core import TyperGroup
+
+from tracing.cli.answers.failures import reported
+from tracing.cli.answers.terminal import SafeConsole
 
 # The groups of `tracing --help`, in its order.
 RECORD = "Record: run a program, and write what it launches"
@@ -31,6 +33,10 @@ class _Grouped(TyperGroup):
             paragraphs = (command.help or "").split("\n\n")
             command.help = "\n\n".join(" ".join(one.split()) for one in paragraphs)
 
+    def invoke(self, ctx: Any) -> Any:
+        with reported(err):
+            return super().invoke(ctx)
+
     def list_commands(self, ctx: Any) -> list[str]:
         # in the order of the groups, not of imports
         groups = {name: getattr(command, "rich_help_panel", None) for name, command in self.commands.items()}
@@ -47,8 +53,8 @@ app = typer.Typer(
     rich_markup_mode="rich",
 )
 # Without markup: a kernel may be named "[bold]". What has a style is a rich.text.Text.
-out = Console(soft_wrap=True, highlight=False, markup=False)
-err = Console(stderr=True, soft_wrap=True, highlight=False, markup=False)
+out = SafeConsole(soft_wrap=True, highlight=False, markup=False)
+err = SafeConsole(stderr=True, soft_wrap=True, highlight=False, markup=False)
 
 Runs = Annotated[Path, typer.Option("--runs", help="Folder that holds the runs.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the answer as one JSON object: docs/json.md.")]

@@ -11,13 +11,13 @@ from rich.text import Text
 
 from tracing.analyze.align.alignment import WINDOW
 from tracing.analyze.compare.accused import Accused, accused_of
-from tracing.analyze.compare.divergence import LaunchDiffers
+from tracing.analyze.compare.divergence_kinds import LaunchDiffers
 from tracing.analyze.compare.verdict import ComparisonVerdict, ResultCause
-from tracing.cli import hints
+from tracing.cli.answers import hints
+from tracing.cli.answers.divergence_answer import as_json as divergence_as_json
+from tracing.cli.answers.divergence_answer import print_divergence
 from tracing.cli.app import COMPARE, RUNS, Json, Runs, app, out
-from tracing.cli.divergence import as_json as divergence_as_json
-from tracing.cli.divergence import print_divergence
-from tracing.cli.run_pair import Anyway, First, RunPair, Second, open_pair
+from tracing.cli.options.run_pair import Anyway, First, RunPair, Second, open_pair
 from tracing.report import comparison as report
 from tracing.report import text
 from tracing.report.comparison_json import result_json, without_launch_json
@@ -82,6 +82,7 @@ def _conclusion(runs: RunPair, verdict: ComparisonVerdict, typed: list[str] | No
         yield from text.uncovered_text(runs)
     elif typed is not None and verdict.results and (swap := hints.of_results(*runs)) not in [None, *typed]:
         yield Text(f"which kernels make the results differ: `{swap}`")
+    yield from text.cut_text(runs)
 
 
 def _deciding(why: ResultCause, runs: RunPair) -> str | None:

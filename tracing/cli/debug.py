@@ -21,7 +21,7 @@ from tracing.attach.terminal import Gdb, debugged, foreground
 from tracing.cli.app import DEBUG, RUNS, Runs, app, err
 from tracing.cli.passes.derived import open_derived
 from tracing.errors import Problem
-from tracing.program.case import known_cases
+from tracing.program.case import is_case
 
 GENERATOR = Path(__file__).parents[2] / "vscode" / "generate.py"
 
@@ -58,8 +58,8 @@ def debug(
 
     Exit status: 0, or 2 if the pass was not reached.
     """
-    is_case = what in known_cases() or what.endswith(".py")
-    if is_case:
+    of_case = is_case(what) and not (Path(what) / "run.json").exists()
+    if of_case:
         words, wanted = [what, "--target", target], wanted_of(f"{kernel or ''}:{stage or ''}:{which}")
     else:
         words, wanted = _recorded(open_derived(what, runs), kernel, which, stage)
@@ -68,10 +68,10 @@ def debug(
         stop = {"kernel": wanted.kernel, "stage": wanted.stage, "pass": wanted.name}
         print(json.dumps({"stop": stop, "command": command}, indent=2))
     elif vscode:
-        _preset(words, wanted, "live" if is_case else "replay")
+        _preset(words, wanted, "live" if of_case else "replay")
     else:
         gdb = Gdb(environment.gdb(), environment.sources(), tuple(ex) if ex is not None else None)
-        raise typer.Exit(2 if _in_terminal(gdb, command, wanted, is_case=is_case) else 0)
+        raise typer.Exit(2 if _in_terminal(gdb, command, wanted, is_case=of_case) else 0)
 
 
 def _in_terminal(gdb: Gdb, command: list[str], wanted: Wanted, *, is_case: bool) -> int:

@@ -26,7 +26,7 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="One JSON object
     Example: tracing doctor --json
 
     Keys of --json: torch, triton (versions), features (name, module, failure; failure is empty if
-    the feature works, and module is the file of tracing/upstream that needs a change).
+    the feature works, and module is that of tracing.upstream that needs a change).
     """
     versions = {package: version(package) for package in ("torch", "triton")}
     checked = []
@@ -47,4 +47,5 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="One JSON object
 def _line(feature: Feature) -> Text:
     if not feature.failure:
         return Text(f"ok   {feature.name}")
-    return Text(f"off  {feature.name}\n     {feature.failure}\n     tracing/upstream/{feature.module}.py")
+    file = f"tracing/upstream/{feature.module.replace('.', '/')}.py"
+    return Text(f"off  {feature.name}\n     {feature.failure}\n     {file}")

@@ -18,16 +18,22 @@ from tracing.cli.passes.derived import open_derived
 def export(
     names: Annotated[list[str], typer.Argument(metavar="RUN...")],
     parquet: Annotated[Path, typer.Option("--parquet", metavar="DIR", help="Write a Parquet file a table.")],
+    redact: Annotated[
+        bool,
+        typer.Option("--redact", help="Without paths, and without the names of hosts, users and runs."),
+    ] = False,
     as_json: Json = False,
     runs: Runs = RUNS,
 ) -> None:
     """Write runs as Parquet: one file for each table of `tracing sql`, of all runs.
 
+    No table holds source code or tensors. With --redact a stranger learns neither paths nor names.
+
     Example: tracing export silu-20261121-021546 latest --parquet tables
 
     Exit status: 0, or 2 if a run cannot be read.
     """
-    files = write_parquet([open_derived(name, runs) for name in names], parquet)
+    files = write_parquet([open_derived(name, runs) for name in names], parquet, anonymous=redact)
     if as_json:
         print(json.dumps({"files": [str(file) for file in files]}, indent=2))
         return

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from shlex import join
 from typing import Annotated, Any
 
@@ -12,18 +14,20 @@ import typer
 from tracing import store
 from tracing.analyze.judge.judgement import RunJudgement
 from tracing.analyze.runs.rerecording import case_of, is_virtual, with_variables
-from tracing.cli import hints
+from tracing.cli.answers import hints
 from tracing.cli.app import NARROW, RUNS, Json, Runs, app, out, spinner
-from tracing.cli.rerecord import record_all
+from tracing.cli.options.trust import Trust, consenting
+from tracing.cli.processes.rerecord import record_all
 from tracing.errors import Problem
-from tracing.model import CompiledGraph, GraphTensor, LaunchLine
+from tracing.model import CompiledGraph, GraphTensor, KernelLaunch, LaunchLine, Outcome
 from tracing.report.judgement import judgement_json, judgement_text
-from tracing.store.recorded_launch import find_launch
+from tracing.store.recorded_launch import find_launch, recorded_launch
 
 
 @app.command(rich_help_panel=NARROW)
 def judge(
     name: Annotated[str, typer.Argument(metavar="RUN", help='A run by path or name, or "latest".')],
+    trust: Trust = False,
     as_json: Json = False,
     runs: Runs = RUNS,
 ) -> None:
@@ -36,8 +40,9 @@ def judge(
 
     Exit status: 0 if all that could be judged is right, 1 if something is off, 2 if there is no answer.
     """
-    run = store.open_run(name, runs)
+    run = consenting(store.open_run(name, runs), trust)
     if not has_contents(run):
+        _refuse_failed(run)
         run = record_all(run, runs)
     answer = judgement_of(run)
     if as_json:
@@ -45,6 +50,16 @@ def judge(
     else:
         answer.print()
     raise typer.Exit(answer.status)
+
+
+def _refuse_failed(run: store.Run) -> None:
+    # its case would fail in the same manner, were it recorded once more
+    for outcome in run.records(Outcome):
+        if outcome.status == "failed":
+            raise Problem(
+                f"the case of {run.path} failed, and what its launches read was not kept: {outcome.detail}",
+                f"the step of torch.compile that fails: `{_bisect(run)}`",
+            )
 
 
 def has_contents(run: store.Run) -> bool:
@@ -81,18 +96,29 @@ def judgement_of(run: store.Run) -> JudgedRun:
     with spinner("importing torch") as now:
         from tracing.judge.run_referee import judge_run
 
-        judgement = judge_run(run, processes[0], now) if processes else _NOTHING
+        own = None if is_virtual(run.info.environment) else partial(_interpreted, run)
+        judgement = judge_run(run, processes[0], now, own) if processes else _NOTHING
     return JudgedRun(judgement, tuple(_next(run, judgement)))
+
+
+def _interpreted(run: store.Run, launch: KernelLaunch) -> Mapping[str, Any]:
+    from tracing.replay.reference import reference
+
+    return reference(recorded_launch(run, launch.index))
 
 
 _NOTHING = RunJudgement((), (), ("this run: it launched no kernel",))
 
 
 def _next(run: store.Run, judgement: RunJudgement) -> list[str]:
-    bisect = join([*with_variables(run), "tracing", "bisect", case_of(run.info)])
+    bisect = _bisect(run)
     accused = judgement.accused
     if accused is not None:
         _, launch = find_launch(run, accused.launch)
         # the interpreter executes the source: what wrote that is guilty, no pass of Triton's compiler
         return [*hints.of_launch(run, launch), *([bisect] if is_virtual(run.info.environment) else [])]
     return [bisect] if judgement.findings or judgement.differs else []
+
+
+def _bisect(run: store.Run) -> str:
+    return join([*with_variables(run), "tracing", "bisect", case_of(run.info)])

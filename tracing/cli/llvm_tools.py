@@ -12,8 +12,8 @@ from typing import Annotated
 
 import typer
 
+from tracing.cli.answers.tool_errors import as_a_tool
 from tracing.cli.app import NARROW, Json, app
-from tracing.cli.tool_errors import as_a_tool
 from tracing.errors import Problem
 
 Arguments = Annotated[list[str], typer.Argument(metavar="[FILE|-] [FLAG]...")]

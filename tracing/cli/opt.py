@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tracing.cli.answers.tool_errors import as_a_tool
 from tracing.cli.app import NARROW, Json, app
-from tracing.cli.tool_errors import as_a_tool
 from tracing.errors import Problem
 
 if TYPE_CHECKING:

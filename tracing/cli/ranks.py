@@ -10,7 +10,7 @@ import typer
 from tracing import store
 from tracing.analyze.ranks.ranks import RankComparison
 from tracing.analyze.runs.winners import choices
-from tracing.cli import hints
+from tracing.cli.answers import hints
 from tracing.cli.app import COMPARE, RUNS, Json, Runs, app, out
 from tracing.errors import Problem
 from tracing.report.ranks import parting_text, ranks_json, summary_text

@@ -14,8 +14,8 @@ from tracing.analyze.bisect.reduction import reduced, size
 from tracing.analyze.passes.pass_table import compilation, find_pass, passes_of
 from tracing.cli.app import NARROW, RUNS, Json, Runs, app, err, spinner
 from tracing.cli.bisect.reduce_predicate import Predicate, predicate
+from tracing.cli.options.same_triton import require_same_triton
 from tracing.cli.passes.derived import open_derived
-from tracing.cli.same_triton import require_same_triton
 from tracing.environment import use_inductors_ptxas
 from tracing.errors import Problem
 from tracing.model import Compilation, PassRecord

@@ -15,14 +15,14 @@ from rich.text import Text
 
 from tracing import environment, store
 from tracing.analyze.align.alignment import WINDOW
-from tracing.analyze.compare.divergence import Divergence
+from tracing.analyze.compare.divergence_kinds import Divergence
 from tracing.analyze.compare.verdict import ComparisonVerdict
 from tracing.analyze.runs.determinism import Repeat, rate, table, unasked
 from tracing.analyze.runs.results import ResultDiffers, uncomparable_results
-from tracing.cli import hints
+from tracing.cli.answers import hints
+from tracing.cli.answers.divergence_answer import as_json as divergence_as_json
+from tracing.cli.answers.divergence_answer import print_divergence
 from tracing.cli.app import COMPARE, RUNS, Json, Runs, app, err, out, silent, spinner
-from tracing.cli.divergence import as_json as divergence_as_json
-from tracing.cli.divergence import print_divergence
 from tracing.errors import Problem
 from tracing.model import Outcome, Perturbed
 from tracing.report import comparison as report

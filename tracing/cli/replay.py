@@ -13,11 +13,12 @@ from tracing.analyze.align.alignment import WINDOW
 from tracing.analyze.compare.suspect import suspect
 from tracing.analyze.compare.verdict import ComparisonVerdict
 from tracing.analyze.replay.replay_verdict import NothingRecorded, Reproduced, UndecidedReplay
+from tracing.cli.answers.divergence_answer import print_divergence
+from tracing.cli.answers.memory_answer import print_memory_check
+from tracing.cli.answers.replay_answer import ReplayAnswer, Replaying, answered
 from tracing.cli.app import NARROW, RUNS, Json, Runs, app, out
-from tracing.cli.divergence import print_divergence
-from tracing.cli.launch_options import Kernel, Rank, chosen_launch, first_launch
-from tracing.cli.memory_check import print_memory_check
-from tracing.cli.replay_answer import ReplayAnswer, Replaying, answered
+from tracing.cli.options.launch_options import Kernel, Rank, chosen_launch, first_launch
+from tracing.cli.options.trust import Trust, consenting
 from tracing.errors import Problem
 from tracing.model import Side
 from tracing.report import replay as report
@@ -53,6 +54,7 @@ def replay(
             "programs that read what others write, of a launch on a GPU too.",
         ),
     ] = False,
+    trust: Trust = False,
     as_json: Json = False,
     runs: Runs = RUNS,
 ) -> None:
@@ -66,12 +68,9 @@ def replay(
     Exit status: 0 if every replay left what was recorded, 1 if one did not, 2 if that cannot be decided.
     With --check-memory: 1 if the launch does what correct kernels do not do, else 0.
     """
-    run = store.open_run(name, runs)
-    if against is None and against_launch is not None:
-        raise Problem("--against-launch is the launch of another run", "name the run: `--against RUN`")
-    other = store.open_run(against, runs) if against is not None else None
-    if other is not None:
-        _require_one_case(run, other)
+    run = consenting(store.open_run(name, runs), trust)
+    other = consenting(store.open_run(against, runs), trust) if against is not None else None
+    _require_one_case(run, other, against_launch)
     if launch is None and kernel is None:
         launches = _accused(run, other, quiet=as_json)
     else:
@@ -97,9 +96,14 @@ def _replayed(launches: Launches, how: Replaying, *, as_json: bool) -> int:
     return 0 if isinstance(answer.verdict, Reproduced) else 1
 
 
-def _require_one_case(a: store.Run, b: store.Run) -> None:
-    # their options may differ: "gated_mlp+width=32"
-    cases = [one.info.case.partition("+")[0] for one in (a, b)]
+def _require_one_case(run: store.Run, other: store.Run | None, against_launch: int | None) -> None:
+    if other is None:
+        if against_launch is not None:
+            raise Problem("--against-launch is the launch of another run", "name the run: `--against RUN`")
+        return
+    cases = [
+        one.info.case.partition("+")[0] for one in (run, other)
+    ]  # options may differ: "gated_mlp+width=32"
     if cases[0] != cases[1]:
         raise Problem(
             f"the runs are of different cases: {cases[0]} and {cases[1]}",

@@ -15,7 +15,8 @@ from rich.text import Text
 from tracing import store
 from tracing.analyze.runs.rerecording import recording
 from tracing.cli.app import NARROW, RUNS, Json, Runs, app, err, out, spinner
-from tracing.cli.launch_options import Kernel, LaunchNumber, Rank, chosen_launch
+from tracing.cli.options.launch_options import Kernel, LaunchNumber, Rank, chosen_launch
+from tracing.cli.options.trust import Trust, consenting
 from tracing.errors import Problem
 from tracing.store.recorded_launch import RecordedLaunch
 
@@ -29,6 +30,7 @@ def repro(
     to: Annotated[Path | None, typer.Option(metavar="DIR", help="Where it is written.")] = None,
     times: Annotated[int, typer.Option(min=1, help="How often it is tried.")] = 1,
     seconds: Annotated[float, typer.Option(help="What trying it may take.")] = 300.0,
+    trust: Trust = False,
     as_json: Json = False,
     runs: Runs = RUNS,
 ) -> None:
@@ -41,7 +43,7 @@ def repro(
     Exit status: 0 if the script leaves the recorded bits every time, 1 if it leaves others, 2 if it does
     not run, or the launch is of another kernel.
     """
-    run = store.open_run(name, runs)
+    run = consenting(store.open_run(name, runs), trust)
     recorded = chosen_launch(run, launch, rank, kernel)
     _require_inputs(recorded)
     with spinner("importing torch"):

@@ -15,11 +15,12 @@ from tracing import store
 from tracing.analyze.passes.pass_table import compilation, find_pass, passes_of
 from tracing.analyze.passes.spelling import same as same_but
 from tracing.cli.app import NARROW, RUNS, Json, Runs, app, out, spinner
+from tracing.cli.options.same_triton import require_same_triton
 from tracing.cli.passes.derived import open_derived
-from tracing.cli.same_triton import require_same_triton
 from tracing.environment import use_inductors_ptxas
 from tracing.errors import Problem
 from tracing.model import Compilation, PassRecord
+from tracing.store.run_files import file_name
 
 _OTHER_PTXAS = "torch brings a ptxas of its own: name it in TRITON_PTXAS_PATH, or end with `--to ptx`"
 Artefacts = Mapping[str, bytes | str]
@@ -113,7 +114,7 @@ def _write(made: Artefacts, folder: Path, kernel: str) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     written = []
     for stage, content in made.items():
-        path = folder / f"{kernel}.{stage}"
+        path = folder / f"{file_name(kernel)}.{stage}"
         path.write_bytes(content.encode() if isinstance(content, str) else content)
         written.append(path)
     return written

@@ -13,7 +13,7 @@ from tracing import store
 from tracing.analyze.memory.evidence import evidence_sentence, memory_evidence
 from tracing.analyze.passes.pass_table import KernelPasses, kernel_passes, label
 from tracing.analyze.runs.call_sites import visit
-from tracing.cli import hints
+from tracing.cli.answers import hints
 from tracing.cli.app import LOOK, RUNS, Json, Runs, app, err, out
 from tracing.cli.passes.derived import open_derived
 from tracing.cli.passes.failure import unfinished
@@ -32,26 +32,34 @@ def show(
     launch: Annotated[
         int | None, typer.Option(help="One launch in full, with the compilation of its kernel.")
     ] = None,
+    page: Annotated[
+        int, typer.Option(min=1, help=f"Of a run with more than {text.PAGE} launches: this page of them.")
+    ] = 1,
+    whole: Annotated[bool, typer.Option("--all", help="Every launch, however many there are.")] = False,
     as_json: Json = False,
     runs: Runs = RUNS,
 ) -> None:
-    """Show what a run holds: versions, kernels, and every launch with its arguments and digests.
+    """Show what a run holds: versions, kernels, and launches with their arguments and digests.
+
+    A run with more than 1000 launches is shown page by page: --page 2, or --all. With --json all are printed.
 
     Example: tracing show latest --launch 7
 
-    Exit status: 0; 2 if there is no such run or launch.
+    Exit status: 0; 2 if there is no such run, page or launch.
     """
     if as_json:
         run = store.open_run(name, runs)
         print(json.dumps(run_json(run, _launches(run, launch)), indent=2))
     elif launch is None:
-        print_run(store.open_run(name, runs))
+        print_run(store.open_run(name, runs), None if whole else page)
     else:
         _print_launch(open_derived(name, runs), launch)
 
 
-def print_run(opened: store.Run) -> None:
-    for line in text.run_text(opened):
+def print_run(opened: store.Run, page: int | None = 1) -> None:
+    if page is not None and page > 1 and page > (count := text.pages(opened)):
+        raise Problem(f"{opened.path} has {text.plural(count, 'page')}", "give `--page` one of them")
+    for line in text.run_text(opened, page):
         out.print(line)
     print_wrong_result(opened)
     for failure in opened.records(Failure):

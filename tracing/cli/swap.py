@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from enum import Enum
 from pathlib import Path
+from shlex import join
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -18,10 +19,11 @@ from tracing.analyze.replay import swap_plan
 from tracing.analyze.replay.swap_cache import RerunCache
 from tracing.analyze.replay.swap_plan import Candidate, SwapPlan
 from tracing.analyze.replay.swap_search import Goal, Narrowing, Running, SwapEvent, ToBlame, Tried, search
-from tracing.analyze.runs.rerecording import case_of, is_virtual, target_of, variables
-from tracing.cli import hints
+from tracing.analyze.runs.rerecording import case_of, is_virtual, recording, target_of, variables
+from tracing.cli.answers import hints
 from tracing.cli.app import NARROW, RUNS, Json, Runs, app, err, out, progress, spinner
-from tracing.cli.run_pair import Anyway, First, Second, open_pair
+from tracing.cli.options.run_pair import Anyway, First, Second, open_pair
+from tracing.cli.options.trust import Trust, consenting
 from tracing.errors import Problem
 from tracing.model import Outcome, Winner
 from tracing.report import swap as report
@@ -56,6 +58,7 @@ def swap(
         bool, typer.Option("--each-launch", help="Find the launches of these kernels, too.")
     ] = False,
     anyway: Anyway = False,
+    trust: Trust = False,
     as_json: Json = False,
     runs: Runs = RUNS,
 ) -> None:
@@ -69,6 +72,8 @@ def swap(
     Exit status: 0 if the results are equal, 1 if kernels are to blame, 2 if the cause is outside of them.
     """
     pair = open_pair(a, b, runs, anyway=anyway, quiet=as_json)
+    for run in pair:
+        consenting(run, trust)
     raise typer.Exit(swapped(*pair, version, each_launch, as_json))
 
 
@@ -88,6 +93,8 @@ def swapped(
         equal = f"the results are equal: {', '.join(wanted)}; there is nothing to swap kernels for"
         print(json.dumps(report.swap_json((a, b), None, [], [])) if as_json else equal)
         return 0
+    b.require_trust(f"`{join(recording(b))}`, with kernels of {a.path}")
+    a.require_trust(f"the sources of its kernels in `{join(recording(b))}`")
     planned = _planned(a, b, version, quiet=as_json)
     environment.require_compiler()
     close = version is VersionOption.eager and _agrees(a) and not _agrees(b)

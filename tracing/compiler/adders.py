@@ -9,6 +9,7 @@ option it sets. All of it takes some 20 ms.
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -19,7 +20,7 @@ from typing import Any
 from tracing.compiler.opt.defaults import default
 from tracing.compiler.opt.pipeline_text import PassText, passes_in
 from tracing.errors import Problem
-from tracing.upstream.libtriton import ir, libtriton
+from tracing.upstream.triton.libtriton import ir, libtriton
 
 _ARGUMENTS = re.compile(r"\(([^()]*pass_manager[^()]*)\)")
 # One option, which AMD's passes called by the first two names before Triton 3.8, and each by its own.
@@ -69,7 +70,8 @@ class Adder:
         chosen = " ".join(
             f"{one.option}={options[one.option]}" for one in self.parameters if one.option in options
         )
-        return f'-{self.name}="{chosen}"' if chosen else f"-{self.name}"
+        quoted = f'"{chosen}"' if re.fullmatch(r"[\w.:=,+ -]*", chosen) else shlex.quote(chosen)
+        return f"-{self.name}={quoted}" if chosen else f"-{self.name}"
 
     def _in_own_words(self, options: Mapping[str, str]) -> Mapping[str, str]:
         # an option as this version of Triton calls it

@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from tracing.upstream.libtriton import ir
+from tracing.upstream.triton.libtriton import ir
 
 
 def block_locations(module: Any) -> tuple[str, ...]:

@@ -27,7 +27,7 @@ from typing import IO, Any
 
 import msgspec
 
-from tracing.errors import Problem
+from tracing.errors import Problem, message
 
 # Held from before anything that takes a lock until after the fork: a lock that another thread holds at a fork
 # is never released in the child. Packages that look after their locks refuse two forks at a time: filelock
@@ -37,6 +37,7 @@ _popen = subprocess.Popen.__init__
 _PR_SET_PDEATHSIG = 1  # Source: prctl(2)
 _HEADER = struct.Struct("<cI")  # of what a child writes: what it is, and how many bytes follow
 _SAID, _ANSWER = b"s", b"a"
+_FAULTS = ("SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGSEGV", "SIGSYS", "SIGTRAP")  # of code that it ran
 _GPUS = ("/dev/nvidia", "/dev/kfd")
 _parent: list[int] = []  # of a child, the pipe to the process that waits for it
 
@@ -51,6 +52,9 @@ class Ended:
     stderr: str  # of the child and of what it started
     seconds: float
     signal: str = ""  # "SIGABRT", where one ended it
+    accident: bool = (
+        False  # time, memory or disk ran out, or somebody killed it: the next call may end otherwise
+    )
 
 
 def opened_gpu() -> bool:
@@ -115,9 +119,9 @@ def in_child(
         stderr.seek(0)
         said = stderr.read().decode(errors="replace")
     died = signal.Signals(os.WTERMSIG(status)).name if not answer and os.WIFSIGNALED(status) else ""
-    result, failure = _answer(answer, died, seconds or 0)
-    timed_out = answer is None
-    return Ended(result, failure, timed_out, said, time.perf_counter() - started, "" if timed_out else died)
+    result, failure, accident = _answer(answer, died, seconds or 0)
+    timed_out, took = answer is None, time.perf_counter() - started
+    return Ended(result, failure, timed_out, said, took, "" if timed_out else died, accident)
 
 
 def _stderr() -> IO[bytes]:
@@ -130,11 +134,12 @@ def respond(call: Callable[[], Any], pipe: int) -> None:
     """Make a call, and send its result, or what it raised, through a pipe to the process that waits."""
     _parent[:] = [pipe]
     try:
-        outcome = {"result": call()}
+        outcome: dict[str, Any] = {"result": call()}
     except Problem as problem:
         outcome = {"failure": problem.problem}
     except Exception as error:
-        outcome = {"failure": f"{type(error).__name__}: {error}"}
+        outcome = {"failure": f"{type(error).__name__}: {message(error)}"}
+        outcome["accident"] = isinstance(error, (MemoryError, OSError))
     _send(pipe, _ANSWER, msgspec.msgpack.encode(outcome))
 
 
@@ -208,10 +213,12 @@ def _read(reader: int, deadline: float | None, heard: Callable[[str], None] | No
                 heard(content.decode())
 
 
-def _answer(answer: bytes | None, died: str, seconds: float) -> tuple[Any, str]:
+def _answer(answer: bytes | None, died: str, seconds: float) -> tuple[Any, str, bool]:
+    # the result, the failure, and if it is an accident
     if answer is None:
-        return None, f"it did not end within {seconds:g} s"
+        return None, f"it did not end within {seconds:g} s", True
     if not answer:
-        return None, f"it was ended by {died}" if died else "it ended without a word"
+        failure = f"it was ended by {died}" if died else "it ended without a word"
+        return None, failure, died not in _FAULTS
     content = msgspec.msgpack.decode(answer)
-    return content.get("result"), content.get("failure", "")
+    return content.get("result"), content.get("failure", ""), content.get("accident", False)

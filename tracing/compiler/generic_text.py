@@ -9,7 +9,7 @@ from tracing.compiler.adders import new_context
 from tracing.compiler.child import in_child
 from tracing.compiler.opt import printing
 from tracing.errors import Problem
-from tracing.upstream.libtriton import ir
+from tracing.upstream.triton.libtriton import ir
 
 GENERIC = "-mlir-print-op-generic"
 

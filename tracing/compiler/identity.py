@@ -18,7 +18,7 @@ import msgspec
 
 from tracing.compiler.codegen.ptxas import tools
 from tracing.environment import compiler_settings
-from tracing.upstream.backends import backends
+from tracing.upstream.triton.backends import backends
 
 
 def identity() -> str:

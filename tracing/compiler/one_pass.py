@@ -14,7 +14,7 @@ from tracing.compiler.death import Death, death_of
 from tracing.compiler.generic_text import GENERIC
 from tracing.compiler.opt import printing
 from tracing.compiler.opt.pipeline_text import PassText
-from tracing.upstream.libtriton import ir
+from tracing.upstream.triton.libtriton import ir
 
 _BEGINS = b"tracing: the pass begins\n"
 

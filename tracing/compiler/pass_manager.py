@@ -12,8 +12,8 @@ from typing import Any
 
 from tracing.compiler.opt.pipeline_text import passes_in
 from tracing.compiler.steps import Pass, Steps, current
-from tracing.upstream.libtriton import ir, libtriton
 from tracing.upstream.patch import Method, patched, replaced
+from tracing.upstream.triton.libtriton import ir, libtriton
 
 _BLOCK = ""  # the adder of passes that no Python function added
 

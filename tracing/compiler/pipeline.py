@@ -24,8 +24,8 @@ from typing import Any, TypeAlias
 from tracing.compiler.pass_manager import stepping
 from tracing.compiler.steps import Observer, Pass, Steps, current
 from tracing.model import Compilation
-from tracing.upstream.backends import backends, ptx_version
 from tracing.upstream.patch import patched
+from tracing.upstream.triton.backends import backends, ptx_version
 
 # Receives a compilation that starts, and what enters its first stage: a module, or text; gives an
 # observer, or None. `id` and `source` of the record are its to fill in.

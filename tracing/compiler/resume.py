@@ -24,8 +24,8 @@ from tracing.compiler.stderr import collected, errors_in
 from tracing.compiler.steps import Observer, Steps
 from tracing.errors import Problem
 from tracing.model import Blob, Compilation, PassRecord
-from tracing.upstream.backends import PACKAGE, GPUTarget, Language, make_backend
-from tracing.upstream.libtriton import ir
+from tracing.upstream.triton.backends import PACKAGE, GPUTarget, Language, make_backend
+from tracing.upstream.triton.libtriton import ir
 
 _KERNEL = "module { tt.func public @kernel() { tt.return } }"  # the smallest that every stage takes
 _PREFIX = "tracing-resume-"
@@ -118,6 +118,9 @@ def options_of(options: Mapping[str, str]) -> dict[str, Any]:
     """
     values = {name: _literal(name, text) for name, text in options.items()}
     libraries = values.get("extern_libs") or ()
+    for word in (values.get("ptx_options") or "").split():
+        if "/" in word or re.fullmatch(r"--?o(?!pt-level).*", word):
+            raise Problem(f"the option {word} of ptxas names a file", "a compilation here writes none")
     return values | {"extern_libs": tuple(one for one in libraries if Path(one[1]).exists())}
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from tracing import elf
 from tracing.errors import Problem
-from tracing.upstream.libtriton import libtriton
+from tracing.upstream.triton.libtriton import libtriton
 
 _EXPORTED = "PyInit_libtriton"  # in every libtriton
 

@@ -11,8 +11,9 @@ from typing import Any
 import torch
 
 from tracing.digest import host as digest
-from tracing.record.user_hash import HashFn
-from tracing.upstream.torch_debug_mode import hash_tensor_fn, norm_hash_fn
+from tracing.program.case import describe
+from tracing.record.user_hash import HashFn, source_file
+from tracing.upstream.torch.torch_debug_mode import hash_tensor_fn, norm_hash_fn
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +27,8 @@ class Hashing:
     def __call__(self, tensor: torch.Tensor) -> Any:
         try:
             value = self.fn(tensor)
-        except Exception as error:
-            self.failures.append(f"hash_fn raised {type(error).__name__}: {error}")
+        except (Exception, SystemExit) as error:
+            self.failures.append(f"hash_fn raised {describe(error, source_file(self.fn))}")
             return None
         if _is_hash(value):
             return value

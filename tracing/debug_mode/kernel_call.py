@@ -9,8 +9,8 @@ from typing import Any
 import torch
 
 from tracing.launch.launch_site import tensor_of
-from tracing.upstream.torch_debug_mode import TritonKernelCall as UpstreamKernelCall
-from tracing.upstream.torch_debug_mode import argument_text
+from tracing.upstream.torch.torch_debug_mode import TritonKernelCall as UpstreamKernelCall
+from tracing.upstream.torch.torch_debug_mode import argument_text
 
 
 class TritonKernelCall(UpstreamKernelCall):

@@ -27,9 +27,9 @@ from tracing.launch.launch_site import Grid, LaunchSite
 from tracing.launch.on_stream import unrecorded
 from tracing.model import Role, may_read, may_write
 from tracing.record.user_hash import HashFn
-from tracing.upstream.dynamo import untraced
-from tracing.upstream.torch_debug_mode import DebugMode as TorchDebugMode
-from tracing.upstream.torch_debug_mode import tensor_memo
+from tracing.upstream.torch.dynamo import untraced
+from tracing.upstream.torch.torch_debug_mode import DebugMode as TorchDebugMode
+from tracing.upstream.torch.torch_debug_mode import tensor_memo
 
 # Process-wide, as upstream's are: a backward on another thread is of the same program. The last one counts.
 _hashing: list[Hashing] = []

@@ -22,10 +22,10 @@ from tracing.digest.columns import Columns, Digested
 from tracing.digest.host import finish, rounded
 from tracing.digest.kernel import FIELDS, digest_kernel
 from tracing.digest.tables import Call
-from tracing.upstream.compiled_kernel import load_binary
-from tracing.upstream.driver import current_target
-from tracing.upstream.jit import ASTSource
-from tracing.upstream.streams import current_handle, stream_of
+from tracing.upstream.torch.streams import current_handle, stream_of
+from tracing.upstream.triton.compiled_kernel import load_binary
+from tracing.upstream.triton.driver import current_target
+from tracing.upstream.triton.jit import ASTSource
 
 SLOTS = 4096  # results a buffer holds
 

@@ -16,7 +16,7 @@ from tracing.digest.columns import TILE_BYTES, block_tiles, blocks
 from tracing.digest.kernel import COLUMNS, PLAIN
 from tracing.digest.layouts import DigestLayout, layout
 from tracing.digest.statistics import KINDS
-from tracing.upstream.dispatch_modes import dispatch_disabled
+from tracing.upstream.torch.dispatch_modes import dispatch_disabled
 
 WIDTH = 8  # tensors a launch
 TILES = 32  # tiles a program reads at most: one addition to global memory for 256 KiB

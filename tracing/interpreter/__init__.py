@@ -9,7 +9,7 @@ wrongly or slowly:
 - reductions and scans with any combine function: upstream loops over elements; here they are vectorised;
 - the patched language: restored after each launch, so that the next compile in this process works.
 
-It relies on `tracing.upstream.interpreter`, with Triton 3.6 to 3.9.
+It relies on `tracing.upstream.triton.interpreter`, with Triton 3.6 to 3.9.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from tracing.interpreter.call_arguments import bound
 from tracing.interpreter.exclusion import LANGUAGE, compiles_wait
 from tracing.interpreter.guard import guarded
 from tracing.interpreter.language import interpreted, rewritten
-from tracing.upstream.dispatch_modes import dispatch_disabled, functions_disabled
-from tracing.upstream.interpreter import TensorHandle, implicit_tensor, numpy_dtype
-from tracing.upstream.jit import GluonJITFunction
 from tracing.upstream.patch import replaced
+from tracing.upstream.torch.dispatch_modes import dispatch_disabled, functions_disabled
+from tracing.upstream.triton.interpreter import TensorHandle, implicit_tensor, numpy_dtype
+from tracing.upstream.triton.jit import GluonJITFunction
 
 __all__ = ["compiles_wait", "execute", "forget", "launch", "permuted"]
 

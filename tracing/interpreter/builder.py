@@ -14,7 +14,7 @@ from triton.language.semantic import TritonSemantic
 from tracing.errors import Problem
 from tracing.interpreter import libdevice
 from tracing.interpreter.floats import FLOAT8, as_float8, is_bf16, rounded, through_float32, widened
-from tracing.upstream.interpreter import (
+from tracing.upstream.triton.interpreter import (
     ATOMIC_OP,
     ROUNDING_MODE,
     InterpreterBuilder,

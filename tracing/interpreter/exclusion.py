@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from tracing.upstream.jit import around_language_reads
+from tracing.upstream.triton.jit import around_language_reads
 
 LANGUAGE = (
     threading.RLock()

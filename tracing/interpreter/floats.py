@@ -10,7 +10,7 @@ import numpy as np
 import torch
 import triton.language as tl
 
-from tracing.upstream.interpreter import TensorHandle
+from tracing.upstream.triton.interpreter import TensorHandle
 
 FLOAT8: Mapping[Any, torch.dtype] = {tl.float8e4nv: torch.float8_e4m3fn, tl.float8e5: torch.float8_e5m2}
 

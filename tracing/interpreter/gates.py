@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tracing.interpreter.builder import DeviceBuilder
-from tracing.upstream.interpreter import TensorHandle, native_interpreter
 from tracing.upstream.patch import replaced
+from tracing.upstream.triton.interpreter import TensorHandle, native_interpreter
 
 AccessKind: TypeAlias = Literal["load", "store"]
 Addresses: TypeAlias = npt.NDArray[np.int64]  # one for each lane that takes part; signed, to subtract freely

@@ -15,10 +15,10 @@ import numpy as np
 import torch
 
 from tracing.interpreter.gates import AccessKind, Addresses, Mask, is_watched, watched
-from tracing.upstream.dynamo import untraced
-from tracing.upstream.interpreter import InterpretedFunction, around_launches
 from tracing.upstream.patch import Method
-from tracing.upstream.tensor_subclasses import has_storage
+from tracing.upstream.torch.dynamo import untraced
+from tracing.upstream.torch.tensor_subclasses import has_storage
+from tracing.upstream.triton.interpreter import InterpretedFunction, around_launches
 
 Span: TypeAlias = tuple[int, int]  # addresses start:stop
 

@@ -20,14 +20,14 @@ from triton.language.extra.hip import libdevice as libdevice_amd
 
 from tracing.interpreter.builder import BUILDER, SEMANTIC, not_executable
 from tracing.interpreter.reductions import Reduce, Scan
-from tracing.upstream.interpreter import (
+from tracing.upstream.triton.interpreter import (
     FunctionRewriter,
     language_patched,
     module_names,
     patch_builtins,
     with_classes,
 )
-from tracing.upstream.jit import callable_helpers
+from tracing.upstream.triton.jit import callable_helpers
 
 
 @contextmanager

@@ -8,7 +8,7 @@ import numpy as np
 import triton.language as tl
 
 from tracing.interpreter.builder import SEMANTIC
-from tracing.upstream.interpreter import ReduceOps, ReduceScanOpInterface, ScanOps
+from tracing.upstream.triton.interpreter import ReduceOps, ReduceScanOpInterface, ScanOps
 
 
 class _Combining(ReduceScanOpInterface):  # type: ignore[misc, unused-ignore]

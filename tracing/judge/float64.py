@@ -57,9 +57,14 @@ def judged(
     return verdicts
 
 
-def exact_values(program: FxProgram, plan: FxPlan, given: Given) -> dict[FxValue, Expected]:
-    """The values of a plan in float64, without the spread that rounding gives them."""
-    return _expected(program, plan, given, 0)
+def executed(program: FxProgram, plan: FxPlan, given: Given) -> dict[FxValue, torch.Tensor]:
+    """What ATen gives for the values of a plan, each node in its own dtype.
+
+    Raises NoReference if the plan cannot be executed.
+    """
+    return {
+        value: one.own for value, one in _expected(program, plan, given, 0).items() if one.own is not None
+    }
 
 
 def wrong_elements(name: str, buffer: str, value: FxValue, verdict: Judged, of: int) -> WrongElements:

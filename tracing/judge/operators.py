@@ -10,10 +10,11 @@ from typing import Any
 import torch
 
 from tracing.store.graph_file import FxNode
-from tracing.upstream.operator_schemas import is_operator, schema_of
+from tracing.upstream.torch.operator_schemas import is_operator, schema_of
 
 _MODULES: Mapping[str, Any] = {"_operator": operator, "operator": operator, "math": math, "torch": torch}
 _REFUSED = ("aten::from_file",)  # a graph is data from a stranger
+_CALLERS = ("attrgetter", "call", "__call__", "itemgetter", "methodcaller")  # they reach any function
 _RANDOM = tuple(f"prims::inductor_{name}" for name in ("seed", "seeds", "random", "randint"))
 _EMPTY = ("aten::empty", "aten::new_empty", "prims::empty")
 
@@ -31,12 +32,14 @@ def resolved(node: FxNode) -> Callable[..., Any]:
         try:
             packets = getattr(torch.ops, namespace)
             operation: Callable[..., Any] = getattr(getattr(packets, packet), overload or "default")
-            return operation
         except (AttributeError, RuntimeError):
             raise NoReference(f"{target}, which this process does not know") from None
+        if not is_operator(operation):  # torch.ops.load_library
+            raise NoReference(f"{target}, which is no operator")
+        return operation
     module, _, name = target.rpartition(".")
     owner = _MODULES.get(module)
-    plain = owner is not None and (module != "torch" or name.startswith("sym_"))
+    plain = owner is not None and (module != "torch" or name.startswith("sym_")) and name not in _CALLERS
     if not plain or not hasattr(owner, name):
         raise NoReference(f"{name}, which is no operator")
     function: Callable[..., Any] = getattr(owner, name)

@@ -10,28 +10,38 @@ from tracing.analyze.judge.judgement import Finding, JudgedLaunch, RunJudgement
 from tracing.analyze.judge.made_steps import made_steps
 from tracing.judge.contents import Contents
 from tracing.judge.fx_program import FxProgram, FxValue
+from tracing.judge.graph_memory import GraphMemory, Held
 from tracing.judge.graph_referee import GraphReferee
-from tracing.judge.step_referee import Held, StepReferee
+from tracing.judge.own_kernels import Interpreted, judged_own
+from tracing.judge.step_referee import StepReferee
 from tracing.model import CompiledGraph, GraphCall, KernelLaunch, NotCovered, Outcome
 from tracing.store import Run
 from tracing.store.graph_file import Schedule, read_graph, read_schedule
 
-_USER = "no graph of Inductor's stands for it: the program itself launches it"
 
-
-def judge_run(run: Run, process: str, progress: Callable[[str], None] = lambda text: None) -> RunJudgement:
+def judge_run(
+    run: Run,
+    process: str,
+    progress: Callable[[str], None] = lambda text: None,
+    interpreted: Interpreted | None = None,
+) -> RunJudgement:
     """Judge the launches of one process, in launch order.
+
+    interpreted -- the reference of kernels that the program itself launches; None: on a virtual GPU
 
     Cost: the FX nodes of each launch in eager and in float64, 9 times where rounding has to be measured; and
     each graph as a whole. Memory: what one graph needs in float64.
     """
-    referee = _RunReferee(run, process, progress)
+    referee = _RunReferee(run, process, progress, interpreted)
     return referee.judge()
 
 
 class _RunReferee:
-    def __init__(self, run: Run, process: str, progress: Callable[[str], None]) -> None:
+    def __init__(
+        self, run: Run, process: str, progress: Callable[[str], None], interpreted: Interpreted | None
+    ) -> None:
         self._run, self._process, self._progress = run, process, progress
+        self._interpreted = interpreted
         self._contents = Contents.of(run, process, _device(run))
         self._graphs = {one.id: one for one in run.view(process, CompiledGraph, CompiledGraph)}
         self._programs: dict[int, tuple[FxProgram, FxProgram, Schedule]] = {}
@@ -53,7 +63,9 @@ class _RunReferee:
             judged |= self._call(call, own)
         for launch in launches:
             if launch.index not in judged:
-                self._launches.append(_unjudged(launch, _USER))
+                module = launch.kernel.module
+                source = self._run.text(module) if module else ""
+                self._launches.append(judged_own(launch, source, self._contents, self._interpreted))
         order = sorted(self._launches, key=lambda one: one.launch)
         outcome = next(iter(self._run.view(self._process, Outcome, Outcome)), None)
         return RunJudgement(
@@ -64,7 +76,7 @@ class _RunReferee:
         traced, lowered, schedule = self._program(call.graph)
         steps, extra = made_steps(schedule, launches)
         held = dict(self._inputs(call, schedule))
-        referee = StepReferee(call.graph, lowered, schedule, self._contents, held)
+        referee = StepReferee(call.graph, GraphMemory(lowered, schedule, self._contents, held))
         referee.judge(steps)
         self._launches += referee.launches
         self._findings += referee.findings
@@ -102,7 +114,3 @@ def _device(run: Run) -> torch.device:
     # where the run was recorded, if there is one here: libraries differ from device to device
     virtual = run.info.environment.device == "virtual GPU"
     return torch.device("cuda" if torch.cuda.is_available() and not virtual else "cpu")
-
-
-def _unjudged(launch: KernelLaunch, why: str) -> JudgedLaunch:
-    return JudgedLaunch(launch.index, launch.kernel_name, -1, "no reference", why=why)

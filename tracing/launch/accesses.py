@@ -23,7 +23,7 @@ from tracing.launch.program_order import Conflict, ProgramOrder
 from tracing.launch.storages import Reach
 from tracing.launch.tensors import tensor_meta
 from tracing.model import Role
-from tracing.upstream.interpreter import program_index
+from tracing.upstream.triton.interpreter import program_index
 from tracing.views import dense, occupied
 
 _Key: TypeAlias = tuple[str, AccessKind, str, bool]

@@ -15,8 +15,8 @@ import triton
 import tracing
 from tracing.model import CallSite
 from tracing.store import RunWriter
-from tracing.upstream.autograd import BACKWARD_FUNCTION, NO_BACKWARD, backward_pass
-from tracing.upstream.inductor_code import cache_dir
+from tracing.upstream.inductor.code import cache_dir
+from tracing.upstream.torch.autograd import BACKWARD_FUNCTION, NO_BACKWARD, backward_pass
 
 UNKNOWN = -1
 

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 import torch
 
-from tracing.upstream.inductor_code import around_graphs, around_packages, has_cpp_wrapper
+from tracing.upstream.inductor.code import around_graphs, around_packages, has_cpp_wrapper
 from tracing.upstream.patch import Method, Wrapper, patched
 
 NO_GRAPHS = "torch._inductor.config.triton.cudagraphs = False, and no torch.cuda.CUDAGraph"

@@ -12,7 +12,7 @@ import hashlib
 import inspect
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +22,8 @@ from tracing.launch.hooks import Listener
 from tracing.launch.launch_site import FlatSite, Grid, KernelArtefacts, KernelKind
 from tracing.launch.roles import Declared
 from tracing.model import Role
-from tracing.upstream.inductor_code import around_loading, generated_modules
-from tracing.upstream.patch import Method
-
-_Undo = list[tuple[dict[str, Any], str, Any]]
+from tracing.upstream.inductor.code import around_loading, generated_modules
+from tracing.upstream.patch import Method, patched
 
 
 class CppSite:
@@ -71,33 +69,28 @@ def installed(listener: Listener) -> Iterator[None]:
     Not covered: kernels that are called from C++ (cpp_wrapper, AOTInductor), and the trial runs by which
     max-autotune chooses C++ templates.
     """
-    undo: _Undo = []
 
     def loading(wait: Method) -> Method:
         def wait_and_wrap(compiler: Any, scope: dict[str, Any]) -> None:
             wait(compiler, scope)  # until here a kernel may be a future
-            _wrap(scope, listener, undo)
+            _wrap(scope, listener, stack)
 
         return wait_and_wrap
 
-    try:
-        with around_loading(loading):
-            for module in generated_modules():
-                _wrap(vars(module), listener, undo)
-            yield
-    finally:
-        for scope, name, kernel in reversed(undo):
-            scope[name] = kernel
+    with ExitStack() as stack:
+        stack.enter_context(around_loading(loading))
+        for module in generated_modules():
+            _wrap(vars(module), listener, stack)
+        yield
 
 
-def _wrap(scope: dict[str, Any], listener: Listener, undo: _Undo) -> None:
+def _wrap(scope: dict[str, Any], listener: Listener, stack: ExitStack) -> None:
     for name, kernel in list(scope.items()):
         if name.startswith("cpp_") and callable(kernel):
-            undo.append((scope, name, kernel))
-            scope[name] = _shown(name, kernel, listener)
+            stack.enter_context(patched(scope, name, functools.partial(_shown, name, listener)))
 
 
-def _shown(name: str, kernel: Callable[..., Any], listener: Listener) -> Callable[..., Any]:
+def _shown(name: str, listener: Listener, kernel: Method) -> Method:
     site: CppSite | None = None
 
     @functools.wraps(kernel)

@@ -33,15 +33,18 @@ from tracing.launch.out_of_bounds import OutOfBoundsError
 from tracing.launch.python_launch_sites import CompiledSite, InductorSite, InterpretedSite, bound
 from tracing.launch.tuple_arguments import nesting
 from tracing.launch.unseen import Unseen, own_frames_skipped
-from tracing.upstream import compiled_kernel, inductor_autotuner, triton_autotuner
-from tracing.upstream import interpreter as upstream_interpreter
-from tracing.upstream.compiled_kernel import CompiledKernel
-from tracing.upstream.dispatch_modes import dispatch_disabled
-from tracing.upstream.dynamo import untraced
-from tracing.upstream.inductor_compiler import around_codegen
-from tracing.upstream.interpreter import InterpretedFunction, InterpreterError
-from tracing.upstream.knobs import LaunchExitHook
+from tracing.upstream.inductor import autotuner as inductor_autotuner
+from tracing.upstream.inductor.code import launching_frame
+from tracing.upstream.inductor.compiler import around_codegen
 from tracing.upstream.patch import Method, patched
+from tracing.upstream.torch.dispatch_modes import dispatch_disabled
+from tracing.upstream.torch.dynamo import untraced
+from tracing.upstream.triton import autotune as triton_autotuner
+from tracing.upstream.triton import compiled_kernel
+from tracing.upstream.triton import interpreter as upstream_interpreter
+from tracing.upstream.triton.compiled_kernel import CompiledKernel
+from tracing.upstream.triton.interpreter import InterpretedFunction, InterpreterError
+from tracing.upstream.triton.knobs import LaunchExitHook
 
 
 class Listener(Protocol):
@@ -83,7 +86,9 @@ def installed(listener: Listener) -> Iterator[None]:
     """
     with _lock:
         if not _listeners:
-            _patch()
+            with ExitStack() as stack:
+                _patch(stack)
+                _patches.push(stack.pop_all())
         _listeners.append(listener)
     try:
         yield
@@ -94,14 +99,14 @@ def installed(listener: Listener) -> Iterator[None]:
                 _patches.close()
 
 
-def _patch() -> None:
-    _patches.enter_context(own_frames_skipped())
-    _patches.enter_context(around_inductor_launches(_inductor_launch()))
-    _patches.enter_context(compiled_kernel.around_launches(_around_compiled))
-    _patches.enter_context(upstream_interpreter.around_launches(_around_interpreted))
-    _patches.enter_context(patched(interpreter, "execute", _around_execution))
-    _patches.enter_context(trials_hidden())
-    _patches.callback(_exit_hook.leave)
+def _patch(stack: ExitStack) -> None:
+    stack.enter_context(own_frames_skipped())
+    stack.enter_context(around_inductor_launches(_inductor_launch()))
+    stack.enter_context(compiled_kernel.around_launches(_around_compiled))
+    stack.enter_context(upstream_interpreter.around_launches(_around_interpreted))
+    stack.enter_context(patched(interpreter, "execute", _around_execution))
+    stack.enter_context(trials_hidden())
+    stack.callback(_exit_hook.leave)
 
 
 @contextmanager
@@ -150,10 +155,19 @@ def announce(
 
 
 def conclude(announced: list[tuple[Listener, Any]]) -> None:
-    """Call `after` of the listeners that `announce` called."""
+    """Call `after` of the listeners that `announce` called, also if one of them raises."""
     with Unseen():
-        for listener, token in reversed(announced):
+        _conclude(announced)
+
+
+def _conclude(announced: list[tuple[Listener, Any]]) -> None:
+    while announced:
+        listener, token = announced.pop()
+        try:
             listener.after(token)
+        except BaseException:
+            _conclude(announced)
+            raise
 
 
 def _inductor_launch() -> inductor_autotuner.Launch:
@@ -165,7 +179,7 @@ def _inductor_launch() -> inductor_autotuner.Launch:
         site = sites.get(id(autotuner))
         if site is None:
             site = sites[id(autotuner)] = InductorSite(autotuner)
-        frame = sys._getframe(2)
+        frame = launching_frame(sys._getframe(2))
         _thread.caller = frame.f_code, frame.f_lasti
         if len(args) == site.count:
             announced = announce(site, args, stream, None)

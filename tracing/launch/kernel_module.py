@@ -24,8 +24,8 @@ import triton.language as tl
 from triton.language.extra import libdevice
 
 from tracing.interpreter.exclusion import LANGUAGE
-from tracing.upstream.inductor_code import triton_helpers
-from tracing.upstream.jit import ConstexprFunction, JITFunction
+from tracing.upstream.inductor.code import triton_helpers
+from tracing.upstream.triton.jit import ConstexprFunction, JITFunction
 
 _PACKAGES = tuple(Path(str(package.__file__)).parent for package in (torch, triton))
 _OURS: Mapping[str, object] = dict.fromkeys(("KERNEL", "CONSTANTS", "OPTIONS"), ...)  # no kernel's names

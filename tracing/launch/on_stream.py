@@ -8,8 +8,8 @@ from contextlib import contextmanager
 import torch
 
 from tracing.launch import hooks
-from tracing.upstream.dispatch_modes import dispatch_disabled, functions_disabled
-from tracing.upstream.streams import stream_of
+from tracing.upstream.torch.dispatch_modes import dispatch_disabled, functions_disabled
+from tracing.upstream.torch.streams import stream_of
 
 
 @contextmanager

@@ -19,10 +19,10 @@ from tracing.launch.launch_site import FlatSite, Grid, KernelArtefacts, KernelKi
 from tracing.launch.roles import Declared, declared
 from tracing.launch.tuple_arguments import empty_members, flattened
 from tracing.model import Role
-from tracing.upstream.compiled_kernel import CompiledKernel
-from tracing.upstream.inductor_autotuner import grid_of, reloaded_function
-from tracing.upstream.inductor_code import kernel_folders
-from tracing.upstream.interpreter import InterpretedFunction
+from tracing.upstream.inductor.autotuner import grid_of, reloaded_function
+from tracing.upstream.inductor.code import kernel_folders
+from tracing.upstream.triton.compiled_kernel import CompiledKernel
+from tracing.upstream.triton.interpreter import InterpretedFunction
 
 
 class CompiledSite:

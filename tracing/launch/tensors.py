@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from tracing.model import TensorMeta
-from tracing.upstream.tensor_subclasses import NO_DISPATCH, FakeTensor
+from tracing.upstream.torch.tensor_subclasses import NO_DISPATCH, FakeTensor
 
 
 def tensor_meta(tensor: torch.Tensor) -> TensorMeta:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from tracing.upstream.libtriton import ir
+from tracing.upstream.triton.libtriton import ir
 
 
 class Op(NamedTuple):

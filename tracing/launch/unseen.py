@@ -12,9 +12,9 @@ from pathlib import Path
 
 import torch
 
-from tracing.upstream.autograd import set_grad_enabled
-from tracing.upstream.dispatch_modes import dispatch_disabled, functions_disabled, functorch_disabled
-from tracing.upstream.dynamo import frames_skipped, set_eval_frame
+from tracing.upstream.torch.autograd import set_grad_enabled
+from tracing.upstream.torch.dispatch_modes import dispatch_disabled, functions_disabled, functorch_disabled
+from tracing.upstream.torch.dynamo import frames_skipped, set_eval_frame
 
 # The virtual GPU replaces a device: Dynamo has to see its answers.
 _PACKAGES = ("launch", "digest", "operators", "program", "perturb", "debug_mode", "record", "compiler")

@@ -232,7 +232,9 @@ def partition(text: str) -> tuple[str, str]:
 def _brackets(text: str, at: int, also: str = "") -> Iterator[tuple[int, str, int]]:
     # brackets, and characters of interest, outside of strings, each with the depth after it
     depth = 0
-    for match in re.compile(rf'"(?:[^"\\]|\\.)*"|->|[][(){{}}<>{re.escape(also)}]').finditer(text, at):
+    for match in re.compile(rf'"(?:[^"\\]|\\(?s:.))*(?:"|\\?\Z)|->|[][(){{}}<>{re.escape(also)}]').finditer(
+        text, at
+    ):
         character = match[0]
         if character[0] == '"' or character == "->":
             continue

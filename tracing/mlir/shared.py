@@ -15,7 +15,7 @@ import numpy as np
 from tracing.mlir.generic import Operation
 from tracing.mlir.machine import NOTHING, Evaluate, Machine, attribute, segments
 from tracing.mlir.memory import size_of
-from tracing.mlir.tensors import TENSORS, dot, store
+from tracing.mlir.tensors import TENSORS, dot, store, transposed
 from tracing.mlir.types import Unknown, integers, type_of
 
 UNWRITTEN = 77  # what shared memory holds at first
@@ -38,10 +38,6 @@ def _indexed(machine: Machine, one: Operation, operands: list[Any]) -> Any:
 def _sliced(machine: Machine, one: Operation, operands: list[Any]) -> Any:
     offsets, shape = integers(one.properties["offsets"]), type_of(one.result_types[0]).shape
     return operands[0][tuple(slice(at, at + size) for at, size in zip(offsets, shape, strict=True))]
-
-
-def _turned(machine: Machine, one: Operation, operands: list[Any]) -> Any:
-    return np.transpose(operands[0], integers(one.properties["order"]))
 
 
 def _reshaped(machine: Machine, one: Operation, operands: list[Any]) -> Any:
@@ -95,10 +91,6 @@ def _same(machine: Machine, one: Operation, operands: list[Any]) -> Any:
     return list(operands[: len(one.results)])
 
 
-def _tensor_read(machine: Machine, one: Operation, operands: list[Any]) -> Any:
-    return [np.array(operands[0]), *[NOTHING] * (len(one.results) - 1)]
-
-
 def _tensor_write(machine: Machine, one: Operation, operands: list[Any]) -> Any:
     buffer, values, *use = [value for value in operands if value is not NOTHING]
     if not use or bool(np.any(use[0])):
@@ -142,7 +134,7 @@ OPERATIONS: Mapping[str, Evaluate] = {
     "ttg.local_store": _write,
     "ttg.memdesc_index": _indexed,
     "ttg.memdesc_subslice": _sliced,
-    "ttg.memdesc_trans": _turned,
+    "ttg.memdesc_trans": transposed,
     "ttg.memdesc_reshape": _reshaped,
     "ttg.async_copy_global_to_local": _copy,
     "ttg.async_commit_group": _commit,
@@ -150,7 +142,7 @@ OPERATIONS: Mapping[str, Evaluate] = {
     "ttng.warp_group_dot": _group_dot,
     "ttng.warp_group_dot_wait": _same,
     "ttng.tmem_alloc": _allocated,
-    "ttng.tmem_load": _tensor_read,
+    "ttng.tmem_load": _read,
     "ttng.tmem_store": _tensor_write,
     "ttng.tc_gen5_mma": _tensor_dot,
     "amdg.buffer_load": _buffer_load,

@@ -98,7 +98,8 @@ def _reshaped(machine: Machine, one: Operation, operands: list[Any]) -> Any:
     return np.reshape(operands[0], type_of(one.result_types[0]).shape)
 
 
-def _transposed(machine: Machine, one: Operation, operands: list[Any]) -> Any:
+def transposed(machine: Machine, one: Operation, operands: list[Any]) -> Any:
+    """A tensor, or a buffer, with its axes in another order."""
     return np.transpose(operands[0], integers(one.properties["order"]))
 
 
@@ -214,7 +215,7 @@ TENSORS: Mapping[str, Evaluate] = {
     "tt.unsplat": _unsplat,
     "tt.expand_dims": _expanded,
     "tt.reshape": _reshaped,
-    "tt.trans": _transposed,
+    "tt.trans": transposed,
     "tt.join": _joined,
     "tt.split": _split,
     "tt.addptr": _advanced,

@@ -7,6 +7,7 @@ torch, so a run can be read anywhere.
 
 from tracing.model.accesses import Access, MemoryEvidence, OutOfBounds, Reread, Values
 from tracing.model.case import Case, Workload
+from tracing.model.checks import CheckedGraph, GraphCoverage, GraphKind, GraphTime, Violation
 from tracing.model.graphs import CompiledGraph, GraphCall, GraphTensor, GraphText, TracedGraph
 from tracing.model.launches import (
     Argument,
@@ -83,6 +84,7 @@ from tracing.model.run_info import (
     Perturbed,
     ReadVariable,
     RunInfo,
+    Seal,
     Selection,
     Winner,
 )
@@ -107,6 +109,7 @@ __all__ = [
     "Blob",
     "CallSite",
     "Case",
+    "CheckedGraph",
     "Compilation",
     "CompiledGraph",
     "Container",
@@ -120,8 +123,11 @@ __all__ = [
     "Exact",
     "Failure",
     "GraphCall",
+    "GraphCoverage",
+    "GraphKind",
     "GraphTensor",
     "GraphText",
+    "GraphTime",
     "KeptTensor",
     "Kernel",
     "KernelArg",
@@ -162,6 +168,7 @@ __all__ = [
     "Role",
     "RunInfo",
     "Scalar",
+    "Seal",
     "Selection",
     "SeriesDifference",
     "Side",
@@ -176,6 +183,7 @@ __all__ = [
     "UserHash",
     "Value",
     "Values",
+    "Violation",
     "Winner",
     "Workload",
     "exact",

@@ -38,14 +38,12 @@ def may_write(role: Role) -> bool:
     return role in ("out", "in_out", "unknown")
 
 
-class Argument(Exact, frozen=True):
-    """One argument of a launch, without what changes from launch to launch."""
+class ArgumentRole(Exact, frozen=True):
+    """One argument of a kernel, and what the kernel does with the memory that it points to."""
 
     name: str
-    declared: Role = "none"  # what the kernel does, by its TTIR, with the memory that the argument points to
+    declared: Role = "none"  # by the kernel's TTIR
     tensor: TensorMeta | None = None
-    value: ScalarField = None  # of an argument that is not a tensor
-    addresses: bool = False  # its value, or its content, is used as addresses: no two runs have the same
 
     @property
     def reads(self) -> bool:
@@ -56,6 +54,13 @@ class Argument(Exact, frozen=True):
     def writes(self) -> bool:
         """True if the kernel may write the memory that this argument points to."""
         return self.tensor is not None and may_write(self.declared)
+
+
+class Argument(ArgumentRole, frozen=True):
+    """One argument of a launch, without what changes from launch to launch."""
+
+    value: ScalarField = None  # of an argument that is not a tensor
+    addresses: bool = False  # its value, or its content, is used as addresses: no two runs have the same
 
     def __post_init__(self) -> None:
         set_fields(self, value=from_json(self.value))
@@ -131,7 +136,7 @@ class CallSite(Record, frozen=True, file="sites"):
 
     def __str__(self) -> str:
         """`cases/silu.py:9 in forward`, relative to the working directory where the file is inside of it."""
-        near = os.path.relpath(self.file)
+        near = os.path.relpath(self.file or os.curdir)
         return f"{self.file if near.startswith(os.pardir) else near}:{self.line} in {self.function}"
 
 
@@ -157,12 +162,9 @@ class UserHash(Exact, frozen=True, file="hashes", compressed=True):
         return with_fields(self, before=converted(to_json, self.before), after=converted(to_json, self.after))
 
 
-class KernelArg(Exact, frozen=True):
+class KernelArg(ArgumentRole, frozen=True):
     """One argument of one launch, joined."""
 
-    name: str
-    declared: Role
-    tensor: TensorMeta | None = None
     storage: int | None = None
     value: Scalar = None
     before: Digest | None = None
@@ -174,19 +176,9 @@ class KernelArg(Exact, frozen=True):
         return with_fields(self, value=to_json(self.value))
 
     @property
-    def reads(self) -> bool:
-        """True if the kernel may read the memory that this argument points to."""
-        return self.tensor is not None and may_read(self.declared)
-
-    @property
     def modified(self) -> bool:
         """True if the bits were seen to change; a buffer rewritten with the same bits is not modified."""
         return self.before is not None and self.after is not None and self.before.bits != self.after.bits
-
-    @property
-    def writes(self) -> bool:
-        """True if the kernel may write the memory that this argument points to."""
-        return self.tensor is not None and may_write(self.declared)
 
 
 class KernelLaunch(Record, frozen=True):

@@ -48,6 +48,14 @@ class Perturbed(Record, frozen=True, file="perturbed"):
     why_not: str = ""
 
 
+class Seal(Record, frozen=True, file="seals"):
+    """That the user of a key wrote the first `size` bytes of a file of this run."""
+
+    file: str  # "kernels-host-0-17.ndjson"
+    size: int  # bytes
+    mac: str  # HMAC-SHA256
+
+
 class NotCovered(Record, frozen=True, file="uncovered"):
     """Something that the recorder could not see, and the setting that would show it."""
 

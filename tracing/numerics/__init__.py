@@ -1,1 +1,1 @@
-"""The distance of results from exact arithmetic, and the distance that rounding may cause."""
+"""How far results differ: from exact arithmetic, by rounding, and between two backends (KernelDiff)."""

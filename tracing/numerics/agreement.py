@@ -10,6 +10,7 @@ import torch
 
 from tracing.digest.host import digest
 from tracing.model import Container, Outcome, PlainValue, Uncomparable
+from tracing.model.numbers import number_text
 from tracing.numerics.referee import Referee
 from tracing.numerics.verdict import Judged
 from tracing.program.state import AFTERWARDS, STEPPED
@@ -91,9 +92,9 @@ def _disagreements(actual: Facts, expected: Facts, verdicts: _Verdicts) -> Itera
     for name in dict.fromkeys((*actual, *expected)):
         if name in actual and name in expected:
             a, b = actual[name], expected[name]
-            how, size = _compared(a, b)
+            how, size = value_difference(a, b)
             if isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor):
-                how, size = _layouts(name, a, b) or verdicts.of(name, a, b) or (how, size)
+                how, size = stride_difference(name, a, b) or verdicts.of(name, a, b) or (how, size)
             if how:
                 yield Disagreement(name, how, size)
         elif not name.startswith(STEPPED):  # torch.compile compiles a step so that it is not seen
@@ -101,15 +102,15 @@ def _disagreements(actual: Facts, expected: Facts, verdicts: _Verdicts) -> Itera
             yield Disagreement(name, f"{has} has it, {lacks} has not", math.inf)
 
 
-def _compared(actual: Fact, expected: Fact) -> tuple[str, float]:
-    # how the two differ, "" if they agree, and by how much
+def value_difference(actual: Fact, expected: Fact) -> tuple[str, float]:
+    """How two values differ, "" if they agree, and the size of the largest difference."""
     if isinstance(actual, torch.Tensor) and isinstance(expected, torch.Tensor):
         return _tensors(actual, expected)
     if not isinstance(actual, torch.Tensor) and not isinstance(expected, torch.Tensor):
         same = actual.identity == expected.identity or _close(actual, expected)
     else:
         same = False
-    texts = _text(actual, expected), _text(expected, actual)
+    texts = fact_text(actual, expected), fact_text(expected, actual)
     return ("", 0.0) if same else (f"compiled gives {texts[0]}, eager gives {texts[1]}", math.inf)
 
 
@@ -124,8 +125,11 @@ def _tensors(actual: torch.Tensor, expected: torch.Tensor) -> tuple[str, float]:
     return "", 0.0
 
 
-def _layouts(name: str, actual: torch.Tensor, expected: torch.Tensor) -> tuple[str, float] | None:
-    # of returned tensors only; the layout of a gradient does not matter
+def stride_difference(name: str, actual: torch.Tensor, expected: torch.Tensor) -> tuple[str, float] | None:
+    """How the strides of a returned tensor differ, and an infinite size; None: they do not.
+
+    The strides of a gradient do not matter, nor do those of dimensions with one element.
+    """
     if not name.startswith("output") or actual.shape != expected.shape or actual.layout != torch.strided:
         return None
     strides = [
@@ -175,7 +179,8 @@ class _Verdicts:
         within = {name: one for name, one in self._explained.items() if one.verdict == "within rounding"}
         if within:
             name, most = max(within.items(), key=lambda one: one[1].compiled.farthest)
-            yield f"{len(within)} within rounding, {name} most: {most.compiled.farthest:.2g} roundings"
+            far = "" if isinstance(most.compiled.value, int) else f": {most.compiled.farthest:.2g} roundings"
+            yield f"{len(within)} within rounding, {name} most{far}"
         others = {name: one for name, one in self._explained.items() if name not in within}
         yield from (f"{name}: {judged_text(one)}" for name, one in others.items())
         if self._drawn:
@@ -189,13 +194,17 @@ def judged_text(judged: Judged) -> str:
     """A verdict in words, with the element that is farthest away."""
     if judged.verdict == "both are off":
         far = f"{judged.compiled.farthest:.2g} and {judged.eager.farthest:.2g} roundings from float64"
-        return f"compiled and eager are off alike, {far}"
+        apart = f"compiled and eager are off alike, {far}"
+        return "compiled and eager are off alike" if isinstance(judged.compiled.value, int) else apart
     compiled = judged.verdict == "compiled is off"
     ours, others = (judged.compiled, judged.eager) if compiled else (judged.eager, judged.compiled)
     where = f"[{', '.join(map(str, ours.index))}]"
-    exact = f", where exact arithmetic gives {judged.exact:.9g}" if compiled else ""
+    exact = f", where exact arithmetic gives {number_text(judged.exact)}" if compiled else ""
+    element = f"{judged.verdict}: {where} is {number_text(ours.value)}{exact}"
+    if isinstance(ours.value, int):  # no rounding explains another integer
+        return f"{element}; wrong elements: {ours.elements}"
     return (
-        f"{judged.verdict}: {where} is {ours.value:.9g}{exact}, {ours.farthest:.2g} roundings away, "
+        f"{element}, {ours.farthest:.2g} roundings away, "
         f"{'eager' if compiled else 'compiled'} {others.farthest:.2g} at most; "
         f"{ours.elements} of its elements are farther away than rounding explains"
     )
@@ -220,7 +229,8 @@ def _close(actual: Fact, expected: Fact) -> bool:
     return abs(a - b) <= 1e-5 + 1.3e-6 * abs(b)
 
 
-def _text(fact: Fact, other: Fact) -> str:
+def fact_text(fact: Fact, other: Fact) -> str:
+    """A value in words, without what it has in common with another one."""
     match fact:
         case torch.Tensor():
             return f"a tensor of {fact.dtype}"

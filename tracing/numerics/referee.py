@@ -61,7 +61,8 @@ class Referee:
 
     def _reference(self) -> Mapping[str, Expected]:
         if self._expected is None:
-            self._progress(f"the results differ: computing them in float64, 0 of {SAMPLES + 1} runs")
+            self._progress("not eager's bits, as is common: measuring rounding in float64")
+            self._ended(0)
             try:
                 self._expected = reference(self._eager, progress=self._ended)
             except Exception as error:  # of the program in another precision, or out of memory

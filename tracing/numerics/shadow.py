@@ -24,10 +24,10 @@ import torch
 
 from tracing.numerics.rounding import Noise, perturbed, rounded_at_random, wide
 from tracing.numerics.shadow_storages import ShadowStorages, ValueOrigin, is_inexact
-from tracing.upstream.decompositions import decomposition
-from tracing.upstream.dispatch_modes import OperatorMode
-from tracing.upstream.operator_schemas import is_operator, schema_of
-from tracing.upstream.pytrees import tree_leaves, tree_map
+from tracing.upstream.torch.decompositions import decomposition
+from tracing.upstream.torch.dispatch_modes import OperatorMode
+from tracing.upstream.torch.operator_schemas import is_operator, schema_of
+from tracing.upstream.torch.pytrees import tree_leaves, tree_map
 
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 _EMPTY = ("aten::empty", "aten::new_empty", "aten::_empty")

@@ -16,7 +16,7 @@ from tracing.launch import hooks
 from tracing.launch.unseen import Unseen
 from tracing.operators.dispatch import OperatorListener
 from tracing.operators.effects import Effect
-from tracing.upstream.inductor_code import allocators_replaced, generated_modules
+from tracing.upstream.inductor.code import allocators_replaced, generated_modules
 from tracing.upstream.patch import Method
 
 Allocate: TypeAlias = Callable[..., torch.Tensor]

@@ -17,8 +17,8 @@ from tracing.launch import hooks
 from tracing.launch.tensors import has_memory, takes_itself_apart, tensors_in
 from tracing.launch.unseen import Unseen
 from tracing.operators.effects import Effect, effect_of
-from tracing.upstream.dispatch_modes import OperatorMode, is_active, pushed
 from tracing.upstream.patch import Method, patched
+from tracing.upstream.torch.dispatch_modes import OperatorMode, is_active, pushed
 
 
 class OperatorListener(Protocol):

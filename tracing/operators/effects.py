@@ -13,8 +13,8 @@ import torch
 
 from tracing.launch.tensors import tensors_in
 from tracing.operators.collectives import TWO_SIDED, is_collective
-from tracing.upstream.operator_schemas import is_composite, is_operator, schema_of
-from tracing.upstream.tensor_subclasses import has_storage, storage_key
+from tracing.upstream.torch.operator_schemas import is_composite, is_operator, schema_of
+from tracing.upstream.torch.tensor_subclasses import has_storage, storage_key
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from tracing.operators.effects import Effect
-from tracing.upstream.operator_schemas import script_class
+from tracing.upstream.torch.operator_schemas import script_class
 
 # Their text is their value's, and they are compared together with their class, because True equals 1.
 _VALUES = {bool, int, str, type(None), torch.dtype, torch.device, torch.layout, torch.memory_format}

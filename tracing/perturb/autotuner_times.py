@@ -14,8 +14,9 @@ from contextlib import ExitStack, contextmanager
 from typing import Any, Literal, TypeAlias
 
 from tracing.interpreter import trials
-from tracing.upstream import inductor_autotuner, triton_autotuner
+from tracing.upstream.inductor import autotuner as inductor_autotuner
 from tracing.upstream.patch import Method
+from tracing.upstream.triton import autotune as triton_autotuner
 
 TunerChoice: TypeAlias = Literal["slowest", "random"]
 

@@ -26,8 +26,8 @@ import torch
 
 from tracing.launch import hooks
 from tracing.launch.launch_site import Grid, LaunchSite
-from tracing.upstream.dispatch_modes import OperatorMode
-from tracing.upstream.streams import hold, stream_of
+from tracing.upstream.torch.dispatch_modes import OperatorMode
+from tracing.upstream.torch.streams import hold, stream_of
 
 HELD_MS = 20.0  # of a stream, each time the program turns to it
 SHORT_MS = 2.0  # of one launch, at most

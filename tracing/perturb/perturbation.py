@@ -16,8 +16,8 @@ from tracing.model import Perturbed
 from tracing.perturb.autotuner_times import OtherWinners
 from tracing.perturb.delays import Delays
 from tracing.store import RunWriter
-from tracing.upstream.dispatch_modes import OperatorMode, dispatch_disabled
-from tracing.upstream.inductor_code import allocators_replaced
+from tracing.upstream.inductor.code import allocators_replaced
+from tracing.upstream.torch.dispatch_modes import OperatorMode, dispatch_disabled
 
 # the contents of uninitialised memory: zeros, NaN in every floating dtype, large numbers, small ones
 PATTERNS = (0x00, 0xFF, 0x7B, 0x01)

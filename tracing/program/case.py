@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib.util
 import inspect
+import re
 import sys
 import traceback
 from collections.abc import Callable
@@ -18,9 +19,11 @@ from functools import partial
 from pathlib import Path
 from types import ModuleType
 
-from tracing.errors import Problem
+from tracing.errors import Problem, message
 from tracing.model import Case, Workload
+from tracing.model.redaction import REDACTED
 
+_FIRST_OPTION, _NEXT_OPTION = r":(?=[A-Za-z_]\w*=)", r",(?=[A-Za-z_]\w*=)"
 CASES = Path(__file__).parents[2] / "cases"
 
 
@@ -57,7 +60,7 @@ def load_case(name: str) -> Case:
 
     name -- a name or a path, and its options after a colon
     """
-    name, chosen = _split(name)
+    name, chosen = split_options(name)
     path = find_case(name).resolve()
     module = import_file(path)
     build = getattr(module, "build", None)
@@ -72,9 +75,20 @@ def load_case(name: str) -> Case:
     return Case(full, path, (module.__doc__ or "").strip(), partial(build, **options) if options else build)
 
 
-def _split(name: str) -> tuple[str, list[str]]:
-    before, _, behind = name.rpartition(":")
-    return (before, behind.split(",")) if before and "=" in behind else (name, [])
+def is_case(name: str) -> bool:
+    """True if a name, with or without options, is that of a case or of a Python file."""
+    name, _ = split_options(name)
+    return name in known_cases() or name.endswith(".py") or Path(name).is_file()
+
+
+def split_options(name: str) -> tuple[str, list[str]]:
+    """A case's name or path, and its options: `option=value`, where a value holds any characters.
+
+    The first option follows a colon, each other one a comma; a comma in a value is no end of it if what
+    follows is not `name=`.
+    """
+    case, *options = re.split(_FIRST_OPTION, name, maxsplit=1)
+    return (case, re.split(_NEXT_OPTION, options[0])) if case and options else (name, [])
 
 
 def _options(path: Path, build: Callable[..., Workload], chosen: list[str]) -> dict[str, object]:
@@ -86,6 +100,11 @@ def _options(path: Path, build: Callable[..., Workload], chosen: list[str]) -> d
         name, _, text = one.partition("=")
         if name not in defaults:
             raise Problem(f"{path} has no option {name}", f"its options, with their defaults: {known}")
+        if text == REDACTED:
+            raise Problem(
+                f"the option {name} of {path} was not recorded: its name says that it is secret",
+                f"record the case yourself: `tracing run {path}:{name}=...`",
+            )
         options[name] = _converted(name, text, defaults[name])
     return options
 
@@ -123,7 +142,7 @@ def import_file(path: Path) -> ModuleType:
     sys.modules[name] = module  # dataclasses look a module up by its name
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise Problem(
             f"{path} cannot be imported: {describe(error, path)}", "correct the file, then rerun the command"
         ) from error
@@ -132,7 +151,7 @@ def import_file(path: Path) -> ModuleType:
 
 def describe(error: BaseException, path: Path) -> str:
     """An exception in one line: type, first line of the message, and the last line of `path` it came from."""
-    message = str(error).strip().split("\n")[0]
-    text = f"{type(error).__name__}: {message}" if message else type(error).__name__
+    said = message(error).strip().split("\n")[0]
+    text = f"{type(error).__name__}: {said}" if said else type(error).__name__
     lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == str(path)]
     return f"{text} ({path.name}:{lines[-1]})" if lines else text

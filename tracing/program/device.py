@@ -11,8 +11,9 @@ import torch
 from tracing.environment import environment, fresh_caches, local_rank
 from tracing.model import Case, Environment
 from tracing.program.case import load_case
-from tracing.upstream.dynamo import forget_compiled
-from tracing.upstream.inductor_config import settings_changed
+from tracing.program.forks import forks_end_here
+from tracing.upstream.inductor.config import settings_changed
+from tracing.upstream.torch.dynamo import forget_compiled
 from tracing.virtual_gpu import virtual_gpu
 from tracing.virtual_gpu.chips import parse_target
 
@@ -57,7 +58,7 @@ class Device:
         name -- as for load_case
         """
         here = virtual_gpu(self.target, execute=self.execute) if self.virtual else contextlib.nullcontext()
-        with here:
+        with here, forks_end_here():
             return load_case(name)
 
     @contextlib.contextmanager

@@ -11,6 +11,7 @@ import torch
 from tracing.model import Case, Workload
 from tracing.program.case import build
 from tracing.program.device import Device
+from tracing.program.forks import forks_end_here
 from tracing.program.state import left_by, shared_storages, start_of, stepped
 from tracing.program.structure import Facts, facts_of
 
@@ -24,26 +25,35 @@ class Experiment:
     seed: int  # of torch's random generators
     referee: bool = True  # results that differ from eager's are judged by what exact arithmetic gives
 
+    @forks_end_here()
     def workload(self) -> Workload:
         """The workload of the case, built anew."""
         torch.manual_seed(self.seed)
         return build(self.case, self.device.type)
 
+    @forks_end_here()
     def start(self, workload: Workload) -> Facts:
         """The initial state for `results` of this workload."""
         torch.manual_seed(self.seed)
         return start_of(workload)
 
+    @forks_end_here()
     def results(self, workload: Workload, compiler: Callable[[Any], Any]) -> Facts:
-        """The results of a workload: its return value, gradients, parameters, buffers, state of optimizers.
+        """The results of a workload, as of `results_of`."""
+        return results_of(workload, compiler, self.seed)
 
-        compiler -- torch.compile; for eager the identity function
-        """
-        torch.manual_seed(self.seed)
-        with stepped() as optimizers:
-            given = facts_of(compiler(workload.fn)(*workload.args, **workload.kwargs), "output")
-            if workload.backward:
-                outputs = [one for one in given.values() if isinstance(one, torch.Tensor)]
-                torch.autograd.backward([one.sum() for one in outputs if one.requires_grad])
-        facts = given | shared_storages(given, workload) | left_by(workload, optimizers)
-        return {name: one.detach() if isinstance(one, torch.Tensor) else one for name, one in facts.items()}
+
+def results_of(workload: Workload, compiler: Callable[[Any], Any], seed: int) -> Facts:
+    """Run a workload: its return value, aliases, gradients, parameters, buffers and optimizers' state.
+
+    compiler -- torch.compile; for eager the identity function
+    seed     -- of torch's random generators
+    """
+    torch.manual_seed(seed)
+    with stepped() as optimizers:
+        given = facts_of(compiler(workload.fn)(*workload.args, **workload.kwargs), "output")
+        if workload.backward:
+            outputs = [one for one in given.values() if isinstance(one, torch.Tensor)]
+            torch.autograd.backward([one.sum() for one in outputs if one.requires_grad])
+    facts = given | shared_storages(given, workload) | left_by(workload, optimizers)
+    return {name: one.detach() if isinstance(one, torch.Tensor) else one for name, one in facts.items()}

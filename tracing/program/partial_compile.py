@@ -6,11 +6,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 
 from tracing.program.compile_steps import CompileSteps
-from tracing.upstream.compiler_bisector import subsystems_asked
-from tracing.upstream.compiler_switches import OF_AUTOGRAD, OF_CODE, OF_DYNAMO, OF_GRAPHS, switches_asked
-from tracing.upstream.generated_kernels import KernelWritten, kernels_written
-from tracing.upstream.graph_passes import PATTERN_LOWERINGS, graph_changes_asked
-from tracing.upstream.graph_stages import (
+from tracing.upstream.inductor.compiler_bisector import subsystems_asked
+from tracing.upstream.inductor.compiler_switches import (
+    OF_AUTOGRAD,
+    OF_CODE,
+    OF_DYNAMO,
+    OF_GRAPHS,
+    switches_asked,
+)
+from tracing.upstream.inductor.generated_kernels import KernelWritten, kernels_written
+from tracing.upstream.inductor.graph_passes import PATTERN_LOWERINGS, graph_changes_asked
+from tracing.upstream.inductor.graph_stages import (
     AOT,
     DECOMPOSED,
     EAGER,
@@ -19,7 +25,7 @@ from tracing.upstream.graph_stages import (
     POST_GRAD_GRAPH,
     graphs_compiled,
 )
-from tracing.upstream.scheduling import scheduling_asked
+from tracing.upstream.inductor.scheduling import scheduling_asked
 
 _SWITCHES: Mapping[str, Sequence[str]] = {  # the settings that first matter at a stage
     EAGER: [OF_DYNAMO],
@@ -35,7 +41,7 @@ _SWITCHES: Mapping[str, Sequence[str]] = {  # the settings that first matter at 
 def partly_compiled(stage: str, steps: CompileSteps, written: KernelWritten) -> Iterator[None]:
     """While active, torch.compile compiles up to a stage, and makes the steps that `steps` allows.
 
-    stage   -- one of tracing.upstream.graph_stages
+    stage   -- one of tracing.upstream.inductor.graph_stages
     written -- is called for each Triton kernel that Inductor writes
     """
     if stage == POST_GRAD_GRAPH:  # ATen cannot execute a lowering

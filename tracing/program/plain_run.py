@@ -7,7 +7,7 @@ import torch
 from tracing.model import Case
 from tracing.program.case import build
 from tracing.program.device import Device
-from tracing.upstream.tensor_subclasses import tree_leaves
+from tracing.upstream.torch.tensor_subclasses import tree_leaves
 
 
 def execute(case: Case, device: Device, seed: int) -> None:

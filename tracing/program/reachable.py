@@ -23,7 +23,7 @@ import torch
 from tracing.model import Workload
 from tracing.program.structure import fields_of, is_plain, key_text
 from tracing.program.user_code import is_users
-from tracing.upstream.modules import COMPILED, buffers_of, parameters_of, submodules_of
+from tracing.upstream.torch.modules import COMPILED, buffers_of, parameters_of, submodules_of
 
 MOST = 100_000  # objects that are looked at
 _OWN = frozenset(torch.nn.Module().__dict__)  # torch's fields of a module: tensors by name, and hooks

@@ -7,7 +7,6 @@ all variables at once, like `dict(os.environ)`, reads none by name.
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -16,11 +15,11 @@ from typing import Any
 
 from tracing import environment
 from tracing.model import ReadVariable
+from tracing.model.redaction import redacted_value
 from tracing.program.user_code import is_users
 from tracing.store import RunWriter
 from tracing.upstream.patch import Method, patched
 
-_SECRET = re.compile("token|secret|passw|key", re.IGNORECASE)
 # modules between a reader and a variable
 _BETWEEN = ("os", "collections.abc", __name__)
 
@@ -76,7 +75,7 @@ class Reads:
         reader = _reader()
         if reader is None or (reader.f_code, reader.f_lasti) in self._whole:
             return
-        redacted = value is not None and _SECRET.search(name) is not None
+        redacted = value is not None and redacted_value(name, value) != value
         self._found[name] = ReadVariable(name, None if redacted else value, redacted)
         if self._writer is not None:
             self._writer.append(self._found[name])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from tracing.program.device import Device
-from tracing.upstream.dynamo import forget_compiled
+from tracing.upstream.torch.dynamo import forget_compiled
 
 
 def warm_up(device: Device) -> None:

@@ -17,8 +17,8 @@ from tracing.launch.storages import Storages
 from tracing.launch.tensors import tensor_meta
 from tracing.model import Argument, CopiedFunction, Kernel, NotCovered, Phase, Scalar, Signature, TensorMeta
 from tracing.store import RunWriter
-from tracing.upstream.dispatch_modes import dispatch_disabled
-from tracing.upstream.user_kernels import copied_functions
+from tracing.upstream.inductor.user_kernels import copied_functions
+from tracing.upstream.torch.dispatch_modes import dispatch_disabled
 
 
 class Catalogue:

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from tracing.upstream.operator_schemas import is_operator
+from tracing.upstream.torch.operator_schemas import is_operator
 
 _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>\S+)\n\s*(?P<code>[^\n]*)')
 _CONSTANT = 4096  # elements of a constant of a graph that is written down
@@ -23,7 +23,7 @@ def graph_json(module: torch.fx.GraphModule) -> dict[str, Any]:
     """The nodes of a graph, in their order, and the Python lines that they come from."""
     lines: dict[str, int] = {}
     nodes = [_node(module, node, lines) for node in module.graph.nodes]
-    return {"nodes": nodes, "lines": [_frames(text) for text in lines]}
+    return {"nodes": nodes, "lines": [python_frames(text) for text in lines]}
 
 
 def graph_text(module: torch.fx.GraphModule) -> str:
@@ -103,8 +103,8 @@ def _size(size: Any) -> int | str:
     return size if type(size) is int else str(size)
 
 
-def _frames(trace: str) -> list[list[Any]]:
-    # outermost first: file, line, function, the line's text
+def python_frames(trace: str) -> list[list[Any]]:
+    """The frames of a stack trace of torch, outermost first: file, line, function, text of the line."""
     frames = _FRAME.finditer(trace)
     return [[one["file"], int(one["line"]), one["function"], one["code"].strip()] for one in frames]
 

@@ -20,8 +20,8 @@ import torch
 
 from tracing.model import GraphText
 from tracing.store import RunWriter
-from tracing.upstream.graph_pass_observer import graph_passes_followed
-from tracing.upstream.operator_schemas import is_operator
+from tracing.upstream.inductor.graph_pass_observer import graph_passes_followed
+from tracing.upstream.torch.operator_schemas import is_operator
 
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 _DTYPES = {torch.float32: "f32", torch.float64: "f64", torch.float16: "f16", torch.bfloat16: "bf16",

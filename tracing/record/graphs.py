@@ -21,7 +21,7 @@ from tracing.record.graph_nodes import graph_json, graph_text
 from tracing.record.outputs import OutputKeeper
 from tracing.record.recording import Recording
 from tracing.store.graph_file import GraphFile, Schedule
-from tracing.upstream.inductor_graphs import Facts, around_graphs, attached, compiles_followed
+from tracing.upstream.inductor.graphs import Facts, around_graphs, attached, compiles_followed
 from tracing.upstream.patch import Method
 
 _UNCACHED = "TORCHINDUCTOR_FORCE_DISABLE_CACHES=1"

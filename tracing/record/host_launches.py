@@ -21,8 +21,8 @@ from tracing.record.memory.fresh_memory import FreshMemory
 from tracing.record.memory.rereads import Rereads
 from tracing.record.memory.small_values import small_values
 from tracing.record.recording import Recording
-from tracing.upstream.dispatch_modes import dispatch_disabled
-from tracing.upstream.knobs import triton_interprets
+from tracing.upstream.torch.dispatch_modes import dispatch_disabled
+from tracing.upstream.triton.knobs import triton_interprets
 
 
 def _interprets() -> bool:

@@ -33,8 +33,8 @@ from tracing.model import Landmark, LandmarkDigests
 from tracing.operators.collectives import FUNCTIONAL, TWO_SIDED
 from tracing.record.catalogue import Catalogue
 from tracing.store import RunWriter
-from tracing.upstream.dispatch_modes import dispatch_disabled
-from tracing.upstream.process_groups import group_named
+from tracing.upstream.torch.dispatch_modes import dispatch_disabled
+from tracing.upstream.torch.process_groups import group_named
 
 PATIENCE = 30.0  # seconds
 

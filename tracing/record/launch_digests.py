@@ -19,8 +19,8 @@ from tracing.model import Digest, Reread, Values
 from tracing.record.catalogue import Catalogue
 from tracing.record.launch_plans import DigestSlots, LaunchPlan, PlanSide, plain_tensor
 from tracing.record.memory.exact_accesses import Watched
-from tracing.upstream.cuda_graphs import is_capturing
-from tracing.upstream.dispatch_modes import dispatch_disabled
+from tracing.upstream.torch.cuda_graphs import is_capturing
+from tracing.upstream.torch.dispatch_modes import dispatch_disabled
 
 
 @dataclass(slots=True)

@@ -23,14 +23,12 @@ from tracing.launch.launch_site import Grid, LaunchSite, tensor_of
 from tracing.launch.storages import Storages, TouchedMemory
 from tracing.model import Phase, TensorMeta
 from tracing.record.catalogue import Catalogue
-from tracing.upstream.autograd import NO_BACKWARD, backward_pass
-from tracing.upstream.cuda_graphs import is_capturing
+from tracing.upstream.inductor.code import GENERATED
+from tracing.upstream.torch.autograd import NO_BACKWARD, backward_pass
+from tracing.upstream.torch.cuda_graphs import is_capturing
 
 DigestedArguments: TypeAlias = Literal["all", "declared", "none"]
 
-# The functions of Inductor's generated modules: straight-line code for fixed layouts, so that the instruction
-# that launches, its scalars and one shape tell a launch's layouts.
-GENERATED = {"call", "partition_0"}
 _PLACES = 256  # of one plan that are remembered
 
 

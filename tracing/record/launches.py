@@ -29,7 +29,6 @@ from tracing.record.landmarks import Landmarks
 from tracing.record.launch_digests import LaunchDigests, LaunchInFlight
 from tracing.record.launch_lines import LaunchLines
 from tracing.record.launch_plans import (
-    GENERATED,
     DigestedArguments,
     DigestSlots,
     LaunchPlan,
@@ -38,12 +37,13 @@ from tracing.record.launch_plans import (
 )
 from tracing.record.memory.last_writers import LastWriters
 from tracing.record.operator_calls import OperatorCalls, OperatorFacts
-from tracing.record.outputs import Keep, OutputKeeper
+from tracing.record.outputs import Keep, keeper_of
 from tracing.record.recording import Recording
 from tracing.record.selection import EVERYTHING
 from tracing.record.timing import LaunchTimes
 from tracing.record.user_hash import HashFn, UserHashes
 from tracing.store import RunWriter
+from tracing.upstream.inductor.code import GENERATED
 
 
 class LaunchRecorder:
@@ -85,27 +85,23 @@ class LaunchRecorder:
         self._digests = LaunchDigests(self._catalogue, self._lines.digested) if digests != "none" else None
         self._operators = operators
         self._mode: Operators | None = None
-        self._selection = selection
-        self._keep = keep
-        self._keeper = OutputKeeper(
-            writer, self._catalogue.not_covered, memory=keep.memory, disk=keep.disk, spill=keep.spill
-        ) if keep else None  # fmt: skip
+        self._selection, self._keep = selection, keep
+        self._keeper = keeper_of(keep, writer, self._catalogue.not_covered)
         self._times = LaunchTimes(writer) if time else None
         self._hashes = UserHashes(writer, hash_fn, self._catalogue.not_covered) if hash_fn else None
         self._lock = self._recording.lock
         self._planner = Planner(self._catalogue, self._recording.storages, digests)
         self._writers = LastWriters()
+        values, called = digests != "none", operators != "none"
         self._host = HostLaunches(
-            self._recording,
-            digests=digests != "none",
-            operators=operators != "none",
-            allow_out_of_bounds=allow_out_of_bounds,
+            self._recording, digests=values, operators=called, allow_out_of_bounds=allow_out_of_bounds
         )
         self._calls = OperatorCalls(
             self._recording, self._writers, self._host, digests=operators == "digests"
         )
         self._reused = ReusedBuffers()
-        self._beside = any(part is not None for part in (self._keeper, self._times, self._hashes))
+        extras = (self._keeper, self._times, self._hashes)
+        self._extras = tuple(part for part in extras if part is not None)
         self._graphs = GraphRecorder(self._recording, self._keeper) if graphs else None
         self._exit = ExitStack()
 
@@ -155,9 +151,8 @@ class LaunchRecorder:
                 self._digests.drain()
             self._lines.close()
             self._calls.flush()
-            for beside in (self._keeper, self._times, self._hashes):
-                if beside is not None:
-                    beside.close()
+            for part in self._extras:
+                part.close()
 
     def before(
         self, site: LaunchSite, values: Sequence[Any], stream: int, grid: Grid | None
@@ -188,7 +183,7 @@ class LaunchRecorder:
             self._lines.hold(index, plan, stream, place, writers, called, thread.number)
             if self._digests is not None:
                 self._lines.expect(index)
-            elif plan.device is not None and plan.signature is not None and not self._beside:
+            elif plan.device is not None and plan.signature is not None and not self._extras:
                 return None
             launch = LaunchInFlight(index, plan, values, memory, place, stream, plan.before, writers)
             self._look_before(launch)

@@ -21,8 +21,8 @@ from tracing.operators.text import arguments_text, structure
 from tracing.record.host_launches import HostLaunches
 from tracing.record.memory.last_writers import LastWriters
 from tracing.record.recording import Recording
-from tracing.upstream.cuda_graphs import is_capturing
-from tracing.upstream.dispatch_modes import dispatch_disabled
+from tracing.upstream.torch.cuda_graphs import is_capturing
+from tracing.upstream.torch.dispatch_modes import dispatch_disabled
 
 OperatorFacts: TypeAlias = Literal["digests", "writers", "none"]
 _Tensors: TypeAlias = list[torch.Tensor]

@@ -23,7 +23,7 @@ import torch
 from tracing.launch.coverage import NO_GRAPHS
 from tracing.model import KEPT_IN_MEMORY, KEPT_ON_DISK, Blob, KeptTensor, Record
 from tracing.store import RunWriter
-from tracing.upstream.dispatch_modes import dispatch_disabled
+from tracing.upstream.torch.dispatch_modes import dispatch_disabled
 
 # dtypes that safetensors 0.7 and later stores and loads; of another the bytes are stored
 _STORED = {
@@ -62,6 +62,15 @@ class Keep:
     memory: int = KEPT_IN_MEMORY  # bytes
     disk: int = KEPT_ON_DISK
     spill: Literal["oldest", "largest"] = "oldest"
+
+
+def keeper_of(
+    keep: Keep | None, writer: RunWriter, not_covered: Callable[[str, str], None]
+) -> OutputKeeper | None:
+    """Keeps tensors in the run of `writer`; None: none are to be kept."""
+    if keep is None:
+        return None
+    return OutputKeeper(writer, not_covered, memory=keep.memory, disk=keep.disk, spill=keep.spill)
 
 
 class OutputKeeper:

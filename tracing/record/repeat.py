@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-import tracing.upstream.inductor_compiler  # noqa: F401  # imported once, for all runs
+import tracing.upstream.inductor.compiler  # noqa: F401  # imported once, for all runs
 from tracing import store
 from tracing.compiler.child import Ended, in_child, opened_gpu, respond, tell
 from tracing.environment import fresh_caches
@@ -29,7 +29,7 @@ from tracing.program.experiment import Experiment
 from tracing.program.variables import Reads
 from tracing.record.launches import LaunchRecorder
 from tracing.record.run import PassIRWhen, record
-from tracing.upstream.inductor_config import settings_changed
+from tracing.upstream.inductor.config import settings_changed
 
 # what Inductor has against results that depend on timing: no choice by benchmarks
 DETERMINISTIC = {"deterministic": True, "test_configs.force_filter_reduction_configs": True}

@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias
 
 import torch
 
-from tracing.errors import Problem
+from tracing.errors import Problem, message
 from tracing.launch.out_of_bounds import OutOfBoundsError
 from tracing.model import Compilation, Kernel, NotCovered, Outcome, Result, Start
 from tracing.numerics.agreement import judged
@@ -31,8 +31,8 @@ from tracing.record.passes.workers import recorded_in_workers
 from tracing.record.results import values
 from tracing.record.winners import Winners
 from tracing.store import Run, RunWriter
-from tracing.upstream.dynamo import forget_compiled
-from tracing.upstream.inductor_config import settings_changed
+from tracing.upstream.inductor.config import settings_changed
+from tracing.upstream.torch.dynamo import forget_compiled
 from tracing.virtual_gpu.self_test import self_test
 
 _COMPILING = "compiling and running"
@@ -81,7 +81,7 @@ def record(
         writer.append(Outcome("failed", problem.problem))
         raise
     except (Exception, SystemExit) as error:  # the latter is the case's own
-        outcome = Outcome("failed", diagnosis.of(error), traceback.format_exc(), str(error))
+        outcome = Outcome("failed", diagnosis.of(error), traceback.format_exc(), message(error))
         named = isinstance(error, OutOfBoundsError)
         if experiment.device.virtual and _COMPILING in stages and not named:
             progress("failed; testing the virtual GPU itself")

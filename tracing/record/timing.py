@@ -16,8 +16,8 @@ import torch
 
 from tracing.model import LaunchTime
 from tracing.store import RunWriter
-from tracing.upstream.cuda_graphs import is_capturing
-from tracing.upstream.streams import stream_of
+from tracing.upstream.torch.cuda_graphs import is_capturing
+from tracing.upstream.torch.streams import stream_of
 
 _LINES = 256  # launches whose times are written with one call
 _FAILED = 1 << 16  # launches that wait for the time of one before them: that one failed

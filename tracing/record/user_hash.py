@@ -20,7 +20,7 @@ from tracing.launch.on_stream import unrecorded
 from tracing.model import Scalar, UserHash
 from tracing.program.case import describe, import_file
 from tracing.store import RunWriter
-from tracing.upstream.dynamo import untraced
+from tracing.upstream.torch.dynamo import untraced
 
 HashFn: TypeAlias = Callable[[torch.Tensor], Any]
 
@@ -49,8 +49,7 @@ class UserHashes:
         self._writer = writer
         # not traced, where the program that launches is being compiled
         self._hash_fn: HashFn = untraced(hash_fn)
-        code = getattr(inspect.unwrap(hash_fn), "__code__", None)
-        self._file = Path(code.co_filename if code is not None else "")
+        self._file = source_file(hash_fn)
         self._not_covered = not_covered
         self._under_way: deque[_Hashed] = deque()  # in launch order
 
@@ -92,12 +91,12 @@ class UserHashes:
             for position, tensor in tensors.items():
                 try:
                     hashes[position] = _scalar(self._hash_fn(tensor))
-                except Exception as error:
+                except (Exception, SystemExit) as error:
                     self._failed(f"launch {hashed.launch}, argument {position}, {side} it", error)
                     break
         return hashes
 
-    def _failed(self, place: str, error: Exception) -> None:
+    def _failed(self, place: str, error: BaseException) -> None:
         self.failure = f"hash_fn failed at {place}: {describe(error, self._file)}"
         self._not_covered(f"hashes by hash_fn, from {place} on", "a hash_fn that takes any tensor")
 
@@ -108,6 +107,12 @@ def _scalar(value: object) -> Scalar:
         raise TypeError(f"it returned a {type(value).__name__}; a number, str, bool or None is needed")
     msgspec.json.encode(plain)  # raises for what JSON cannot hold: text that is not Unicode
     return plain
+
+
+def source_file(hash_fn: HashFn) -> Path:
+    """The file of a function, whose line an error names."""
+    code = getattr(inspect.unwrap(hash_fn), "__code__", None)
+    return Path(code.co_filename if code is not None else "")
 
 
 def load_hash_fn(name: str) -> HashFn:

@@ -25,8 +25,9 @@ from tracing.model import NotCovered, Winner
 from tracing.record.tuning_cache import CacheSettings, How, TuningCache, settings, source_of
 from tracing.store import RunWriter
 from tracing.store.winners import join
-from tracing.upstream import inductor_autotuner, triton_autotuner
-from tracing.upstream.inductor_compiler import around_selection, worker_jobs
+from tracing.upstream.inductor import autotuner as inductor_autotuner
+from tracing.upstream.inductor.compiler import around_selection, worker_jobs
+from tracing.upstream.triton import autotune as triton_autotuner
 
 # what else Inductor tries when a kernel's configurations are compiled, or measured
 _NO_TUNING = {

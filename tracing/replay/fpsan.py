@@ -16,7 +16,7 @@ import torch
 import triton
 
 from tracing.errors import Problem
-from tracing.upstream.knobs import fpsan_enabled, has_fpsan
+from tracing.upstream.triton.knobs import fpsan_enabled, has_fpsan
 
 
 def require_fpsan() -> None:

@@ -25,10 +25,10 @@ from tracing.launch.launch_site import Grid, tensor_of
 from tracing.launch.python_launch_sites import InductorSite
 from tracing.model import Replacement
 from tracing.replay.loaded_kernel import Arguments, LoadedKernel, load_kernel
-from tracing.upstream.dispatch_modes import dispatch_disabled
-from tracing.upstream.dynamo import untraced
-from tracing.upstream.inductor_autotuner import launcher_of
-from tracing.upstream.jit import JITFunction, around_launches
+from tracing.upstream.inductor.autotuner import launcher_of
+from tracing.upstream.torch.dispatch_modes import dispatch_disabled
+from tracing.upstream.torch.dynamo import untraced
+from tracing.upstream.triton.jit import JITFunction, around_launches
 
 Chosen: TypeAlias = Mapping[str, Mapping[int, Replacement]]  # by kernel, and by which of its launches, from 0
 LaunchFunction: TypeAlias = Callable[..., Any]

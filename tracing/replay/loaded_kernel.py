@@ -13,7 +13,7 @@ from tracing import interpreter
 from tracing.interpreter.call_arguments import bound, nested
 from tracing.launch.launch_site import Grid
 from tracing.program.case import import_file
-from tracing.upstream.jit import JITFunction
+from tracing.upstream.triton.jit import JITFunction
 
 Arguments: TypeAlias = Mapping[
     str, object

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+from pathlib import Path
 
 from tracing.interpreter.gates import watched
 from tracing.launch.accesses import Accesses
 from tracing.launch.out_of_bounds import OutOfBoundsError, Outside
 from tracing.model import MemoryEvidence
+from tracing.model.record import with_fields
 from tracing.record.memory.exact_accesses import race_of
 from tracing.replay.arguments import layout_of, memory_of, tensors_in
 from tracing.replay.loaded_kernel import load_kernel
@@ -37,7 +39,21 @@ def memory_check(launch: RecordedLaunch) -> list[MemoryEvidence]:
         kernel.interpret({**launch.values, **tensors}, launch.launch.grid)
     index = launch.launch.index
     race = race_of(index, accesses)
-    return [*(_outside(index, one) for one in accesses.outside), *([race] if race else [])]
+    evidence = [*(_outside(index, one) for one in accesses.outside), *([race] if race else [])]
+    return [with_fields(one, where=_recorded_line(launch, one.where)) for one in evidence]
+
+
+def _recorded_line(launch: RecordedLaunch, where: str | None) -> str | None:
+    # a line of the module that was loaded, as a line of the file that the kernel was recorded from
+    _, _, number = (where or "").rpartition(":")
+    kernel = launch.launch.kernel
+    if not number or kernel.file is None or kernel.source is None:
+        return where
+    before, source, _ = launch.module.partition(launch.run.text(kernel.source).rstrip())
+    path, _, first = kernel.file.rpartition(":")
+    inside = int(number) - before.count("\n") - 1
+    known = source and 0 <= inside <= source.count("\n")
+    return f"{Path(path).name}:{int(first) + inside}" if known else where
 
 
 def _outside(launch: int, one: Outside) -> MemoryEvidence:

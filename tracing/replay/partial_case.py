@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from tracing.errors import message
 from tracing.numerics.agreement import Agreement, Disagreement, agreement
 from tracing.numerics.referee import Referee
 from tracing.numerics.reference import UNREPEATABLE
@@ -20,11 +21,12 @@ from tracing.program.compile_steps import CompileSteps
 from tracing.program.experiment import Experiment
 from tracing.program.partial_compile import partly_compiled
 from tracing.program.structure import Fact, Facts
+from tracing.record.failures.diagnosis import Diagnosis
 from tracing.record.launches import LaunchRecorder
 from tracing.store import RunWriter
-from tracing.upstream.dynamo import forget_compiled
-from tracing.upstream.graph_stages import INDUCTOR
-from tracing.upstream.inductor_config import settings_changed
+from tracing.upstream.inductor.config import settings_changed
+from tracing.upstream.inductor.graph_stages import INDUCTOR
+from tracing.upstream.torch.dynamo import forget_compiled
 
 CPP = "inductor, C++"
 _IN_PROCESS = {"compile_threads": 1}  # a fork has no workers, and a worker none of the steps
@@ -69,19 +71,25 @@ class PartialCase:
         if stage == CPP:
             self._experiment = dataclasses.replace(experiment, device=experiment.device.host())
         try:
-            with self._experiment.device.active(), self._kept_inside(), settings_changed(_IN_PROCESS):
-                symptom = self._symptom(INDUCTOR if stage == CPP else stage, steps, kernels)
+            active = self._experiment.device.active()
+            with active, self._kept_inside() as writer, settings_changed(_IN_PROCESS):
+                symptom = self._symptom(INDUCTOR if stage == CPP else stage, steps, kernels, writer)
         finally:
             self._experiment = experiment
         asked = {part: [dataclasses.asdict(one) for one in some] for part, some in steps.asked.items()}
         seconds = time.perf_counter() - started
         return {"symptom": symptom, "steps": asked, "kernels": kernels, "seconds": seconds}
 
-    def _symptom(self, stage: str, steps: CompileSteps, kernels: list[dict[str, Any]]) -> dict[str, Any]:
+    def _symptom(
+        self, stage: str, steps: CompileSteps, kernels: list[dict[str, Any]], writer: RunWriter
+    ) -> dict[str, Any]:
+        diagnosis = Diagnosis(self._experiment.case.path, writer)
         try:
-            expected = self._in_eager() if self._eager is None else self._eager
+            with diagnosis:
+                expected = self._in_eager() if self._eager is None else self._eager
         except Exception as error:  # of the case's own
-            return {"kind": "no answer", "text": f"it fails in eager: {_said(error)}", "in_eager": True}
+            said = diagnosis.of(error) if diagnosis.failure is not None else _said(error)
+            return {"kind": "no answer", "text": f"it fails in eager: {said}", "in_eager": True}
 
         def written(name: str, source: str, nodes: list[str]) -> None:
             kernels.append({"name": name, "source": source, "nodes": nodes})
@@ -107,17 +115,15 @@ class PartialCase:
         return _described(one, actual, expected)
 
     @contextmanager
-    def _kept_inside(self) -> Iterator[None]:
+    def _kept_inside(self) -> Iterator[RunWriter]:
         # as under `tracing run`, a launch fails that leaves its tensors; a GPU does not notice
-        if not self._experiment.device.virtual:
-            yield
-            return
         with ExitStack() as stack:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tracing-")))
             (folder / "blobs").mkdir()
             writer = stack.enter_context(closing(RunWriter(folder)))
-            stack.enter_context(LaunchRecorder(writer, "none", operators="none", graphs=False))
-            yield
+            if self._experiment.device.virtual:
+                stack.enter_context(LaunchRecorder(writer, "none", operators="none", graphs=False))
+            yield writer
 
     def _in_eager(self) -> Facts:
         return self._experiment.results(self._experiment.workload(), lambda fn: fn)
@@ -159,5 +165,5 @@ def _raised_at(error: BaseException) -> str:
 
 
 def _said(error: BaseException) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    lines = [line.strip() for line in message(error).splitlines() if line.strip()]
     return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__

@@ -15,8 +15,10 @@ from pathlib import Path
 from string import Template
 
 from tracing import errors, interpreter, upstream
+from tracing.errors import Problem
 from tracing.replay.arguments import layout_of
 from tracing.store.recorded_launch import Number, RecordedLaunch
+from tracing.store.run_files import file_name
 
 _TEMPLATE = Path(__file__).with_name("repro.py.in")
 _INTERPRETER = "interpreter"  # the copy, as the script imports it
@@ -59,11 +61,19 @@ class Repro:
 def write_repro(recorded: RecordedLaunch, folder: Path) -> Repro:
     """Write a launch into a folder, which is made: repro.py, kernel.py, launch.json, inputs, interpreter.
 
-    Inputs of which no content was kept are zeros. Raises Problem for an argument that is no number.
+    Inputs of which no content was kept are zeros. Raises Problem for an argument that is no number, or whose
+    name is none of Python's.
     """
+    for name in recorded.inputs:
+        if not all(part.isidentifier() or part.isdecimal() for part in name.split(".")):
+            raise Problem(f"{name!r} is no name of an argument of a kernel")
     folder.mkdir(parents=True, exist_ok=True)
     launch = recorded.launch
-    names = {"index": launch.index, "kernel": launch.kernel_name, "run": recorded.run.name}
+    names = {
+        "index": launch.index,
+        "kernel": file_name(launch.kernel_name),
+        "run": file_name(recorded.run.name),
+    }
     files = {
         "repro.py": Template(_TEMPLATE.read_text()).substitute(names),
         "kernel.py": recorded.module,  # a file of its own: its names are not the script's

@@ -17,7 +17,7 @@ from tracing.program.structure import Facts
 from tracing.record.results import values
 from tracing.record.winners import Winners
 from tracing.replay.launch_swaps import Chosen, Swaps
-from tracing.upstream.dynamo import forget_compiled
+from tracing.upstream.torch.dynamo import forget_compiled
 
 
 class SwappedCase:

@@ -80,11 +80,11 @@ def culprit_text(event: Culprit) -> Iterator[Line]:
             yield Text(f"    {step.label:<14} {step.detail}")
     what = "it" if len(event.steps) == 1 else "them"
     yield Text(f"    {f'without {what}':<14} {_judged(event.good)}")
-    yield Text(f"    {f'{what} and no other':<14} {_judged(event.enough)}")
+    yield Text(f"    {f'with only {what}':<14} {_judged(event.enough)}")
     if event.needed:
-        yield Text(f"    {'builds on':<14} {_labels(event.needed)}: together they are enough")
+        yield Text(f"    {'needs':<14} {_labels(event.needed)}: with only these steps the case is wrong, too")
     if event.several:
-        yield Text("    several: each of them makes the case wrong while the others are left out")
+        yield Text("    several kinds of steps: each kind is enough to make the case wrong")
 
 
 def undecided_text(event: PartUndecided) -> Iterator[Line]:
@@ -124,9 +124,7 @@ def answer_text(event: CaseAnswer, sources: Mapping[str, str]) -> Iterator[Line]
         yield Text(f"    {'source':<14} {sources[kernel.name]}")
     if not event.culprits:
         yield Text("    none by itself: leaving out no part of this stage makes the case right")
-    yield Text(
-        "A suspect, not proof: leaving out a step also hides a fault of one that works on what it leaves."
-    )
+    yield Text("A suspect, not proof: leaving out a step also hides a fault of a step that uses its result.")
 
 
 def accused(event: CaseAnswer) -> str:
@@ -142,15 +140,21 @@ def accused(event: CaseAnswer) -> str:
     return " > ".join(names)
 
 
-def no_pass_text(case: str) -> Iterator[Line]:
-    """Why no pass of a kernel's compiler is searched on the virtual GPU, and what to do instead."""
+def no_pass_text(case: str, *, triton: bool) -> Iterator[Line]:
+    """Why no pass of a kernel's compiler is searched on the virtual GPU, and what to do instead.
+
+    triton -- Inductor wrote Triton kernels, and not C++
+    """
+    if not triton:
+        yield Text(
+            "not covered: the compiler of the C++ code that Inductor wrote; no Triton kernel was written"
+        )
+        return
     yield Text(
         "The virtual GPU executes the source of kernels, so no pass of Triton, LLVM or ptxas can make a "
         "value wrong here: the search ends with the source."
     )
-    yield Text(
-        f"  each launch and the FX nodes that it computes: `tracing run {case}`, `tracing judge latest`"
-    )
+    yield Text(f"  each launch and the FX nodes that it computes: `tracing run {case} --judge`")
 
 
 def passes_text(kernel: str, commands: Sequence[str], accused_pass: str, because: str) -> Iterator[Line]:

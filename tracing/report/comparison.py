@@ -7,8 +7,8 @@ from typing import Any
 
 from rich.text import Text
 
-from tracing.analyze.compare.comparison import Comparison
-from tracing.analyze.compare.divergence import Divergence, argument_of
+from tracing.analyze.compare.divergence_kinds import Divergence, argument_of
+from tracing.analyze.compare.first_divergence import Comparison
 from tracing.analyze.compare.verdict import ResultCause
 from tracing.analyze.runs.determinism import DifferenceTable, Repeat, rate
 from tracing.analyze.runs.results import ResultDiffers

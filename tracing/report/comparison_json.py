@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tracing.analyze.compare.accused import Accused, accused
-from tracing.analyze.compare.divergence import (
+from tracing.analyze.compare.divergence_kinds import (
     Divergence,
     InputDiffers,
     LaunchDiffers,

@@ -10,7 +10,7 @@ from functools import singledispatch
 
 from rich.text import Text
 
-from tracing.analyze.compare.divergence import (
+from tracing.analyze.compare.divergence_kinds import (
     Cause,
     Divergence,
     Host,

@@ -19,6 +19,7 @@ from tracing.analyze.judge.judgement import (
     RunJudgement,
     WrongElements,
 )
+from tracing.model.numbers import number_text
 from tracing.report.text import plural
 from tracing.store.graph_file import PythonLine
 
@@ -48,7 +49,10 @@ def _accused(launch: JudgedLaunch) -> Iterator[str]:
     if launch.others:
         others = ", ".join(map(str, launch.others))
         yield f"    or        launch {others}: no node stands for the partial results in between"
-    yield f"    graph     {launch.graph}: {_some(launch.nodes)}"
+    if launch.graph < 0:
+        yield "    against   Triton's interpreter, on the same inputs"
+    else:
+        yield f"    graph     {launch.graph}: {_some(launch.nodes)}"
     yield from _lines(launch.lines)
     for wrong in launch.wrong:
         yield from _elements(wrong)
@@ -70,10 +74,14 @@ def _finding(finding: Finding) -> Iterator[str]:
             first = f"; the first node that differs is {finding.first}" if finding.first else ""
             yield f"    graph     {finding.graph}: {finding.wrong.node}{first}"
         case OutputOff():
-            yield f"✗ {finding.wrong.name} is off, and no launch that was judged is"
+            yield f"✗ {finding.wrong.name} is off, and each launch that was judged is right for its inputs"
             yield f"    graph     {finding.graph}: {finding.wrong.node}"
             if finding.unjudged:
                 yield f"    unjudged  {_some(finding.unjudged)}"
+            for one in finding.rounded:
+                launch = f"launch {one.launch} {one.kernel}"
+                yield f"    rounding  {launch} does not round each node's value, as ATen does:"
+                yield f"              ATen gives another {_some(one.nodes)}"
     yield from _lines(finding.lines)
     if finding.wrong is not None:
         yield from _elements(finding.wrong)
@@ -93,12 +101,11 @@ def _elements(wrong: WrongElements) -> Iterator[str]:
     if wrong.dtype:
         yield f"    dtype     {wrong.dtype}"
         return
-    yield f"    worst     [{index}] is {_number(wrong.value)}, float64 gives {_number(wrong.reference)}"
-    yield f"    distance  {wrong.roundings:.2g} roundings, of which {wrong.limit:.0f} are explained"
-
-
-def _number(value: complex) -> str:
-    return f"{value:.9g}"
+    actual, exact = number_text(wrong.value), number_text(wrong.reference)
+    yield f"    worst     [{index}] is {actual}, and should be {exact}"
+    if wrong.explained is not None:
+        apart = abs(wrong.value - wrong.reference)
+        yield f"    distance  {apart:.3g}; rounding in this launch explains {wrong.explained:.2g}"
 
 
 def _some(names: Sequence[str]) -> str:

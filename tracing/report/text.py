@@ -7,12 +7,14 @@ the first digits of its digest, or of both digests if the launch changed it.
 from __future__ import annotations
 
 import os.path
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeAlias
 
 from rich.text import Text
 
 from tracing.analyze.memory.evidence import evidence_sentence, memory_evidence
+from tracing.analyze.runs.launch_counts import launch_counts, launches_between
 from tracing.model import (
     KernelArg,
     KernelLaunch,
@@ -25,6 +27,7 @@ from tracing.model import (
     TensorMeta,
 )
 from tracing.store import Run, rank_of
+from tracing.store.cut_files import cut_files
 
 Line: TypeAlias = str | Text  # of a console without markup: both are printed unchanged, a Text in its styles
 SHORT = {
@@ -32,6 +35,8 @@ SHORT = {
     "complex128": "c128", "int64": "i64", "int32": "i32", "int16": "i16", "int8": "i8", "uint8": "u8",
     "uint16": "u16", "uint32": "u32", "uint64": "u64", "bool": "b8",
 }  # fmt: skip
+PAGE = 1000  # launches that `tracing show` prints at once
+KERNELS = 20  # whose launches are counted
 DIGITS = 12  # of a digest: 48 bits tell the tensors of one run apart
 
 
@@ -93,32 +98,63 @@ def user_hashes(launch: KernelLaunch, position: int) -> str:
     return f"  hash_fn: {' -> '.join(hashes)}" if hashes else ""
 
 
-def run_text(run: Run) -> Iterator[Line]:
-    """Everything that `tracing show` prints of a run, line by line."""
+def run_text(run: Run, page: int | None = None) -> Iterator[Line]:
+    """Everything that `tracing show` prints of a run, line by line.
+
+    page -- the launches of this page, from 1, and of the others how many each kernel made; None: all launches
+    """
     yield from _heading(run)
     kernel_seen: set[str] = set()
-    count = 0
-    for launch in run.launches():
-        count += 1
+    counts = launch_counts(run)
+    start = PAGE * ((page or 1) - 1)
+    launches = run.launches() if page is None else launches_between(run, counts, start, start + PAGE)
+    for launch in launches:
         if launch.kernel.hash not in kernel_seen:
             kernel_seen.add(launch.kernel.hash)
             yield from _kernel_text(launch)
         yield from launch_text(launch)
     yield ""
-    yield f"{plural(count, 'launch')} of {plural(len(kernel_seen), 'kernel')}"
-    yield from _ending(run)
+    total = sum(one.total() for one in counts.values())
+    if page is not None and total > PAGE:
+        yield from _paged(run, page, counts, total)
+    else:
+        yield f"{plural(total, 'launch')} of {plural(len(kernel_seen), 'kernel')}"
+    yield from _ending(run, whole=page is None or total <= PAGE)
+
+
+def pages(run: Run) -> int:
+    """The number of pages of `run_text`, at least 1."""
+    total = sum(one.total() for one in launch_counts(run).values())
+    return max(1, -(-total // PAGE))
+
+
+def _paged(run: Run, page: int, counts: Mapping[str, Counter[str]], total: int) -> Iterator[Line]:
+    by_kernel = sum(counts.values(), Counter[str]())
+    yield f"{plural(total, 'launch')} of {plural(len(by_kernel), 'kernel')} by name:"
+    for name, count in by_kernel.most_common(KERNELS):
+        yield f"{count:>10}  {name or 'a kernel that was not recorded'}"
+    if len(by_kernel) > KERNELS:
+        yield f"{total - sum(n for _, n in by_kernel.most_common(KERNELS)):>10}  of other kernels"
+    of = -(-total // PAGE)
+    yield Text.assemble(
+        (f"page {page} of {of}", "bold"),
+        f": launches {PAGE * (page - 1)}:{min(total, PAGE * page)}; other pages: `tracing show {run.path} "
+        f"--page {page % of + 1}`, all: `--all`",
+    )
 
 
 def _heading(run: Run) -> Iterator[Line]:
     info, env = run.info, run.info.environment
     yield Text(run.name, "bold")
-    yield f"case      {info.case} ({os.path.relpath(info.path)}), seed {info.seed}, {info.started}"
+    path = os.path.relpath(info.path or os.curdir)
+    yield f"case      {info.case} ({path}), seed {info.seed}, {info.started}"
     yield f"device    {env.device}, kernels compiled for {env.target}, on {env.host}"
     yield f"versions  torch {env.torch}, triton {env.triton}, Python {env.python}"
     if env.knobs:
         yield "knobs     " + " ".join(f"{name}={value}" for name, value in env.knobs.items())
     if read := list(run.records(ReadVariable)):
         yield "read      " + ", ".join(map(_variable, read))
+    yield from cut_text([run])
 
 
 def _variable(one: ReadVariable) -> str:
@@ -138,10 +174,13 @@ def _kernel_text(launch: KernelLaunch) -> Iterator[Line]:
     yield f"    stages kept: {', '.join(kernel.stages) or 'none'}"
 
 
-def _ending(run: Run) -> Iterator[Line]:
+def _ending(run: Run, *, whole: bool) -> Iterator[Line]:
     for line in out_of_bounds_text(run):
         yield Text.assemble(("out of bounds", "yellow"), f": {line}")
-    yield from memory_text(run, but=("out of bounds",))
+    if whole:
+        yield from memory_text(run, but=("out of bounds",))
+    else:
+        yield "wrong use of memory is listed with `--all` only"
     yield from uncovered_text([run])
     outcomes = list(run.records(Outcome))
     for outcome in outcomes:
@@ -192,6 +231,17 @@ def uncovered_text(runs: Iterable[Run]) -> Iterator[Text]:
     for record in dict.fromkeys(record for run in runs for record in run.records(NotCovered)):
         setting = f"to cover it: {record.setting}" if record.setting else "no setting covers it"
         yield Text.assemble(("not covered", "yellow"), f": {record.what}; {setting}")
+
+
+def cut_text(runs: Iterable[Run]) -> Iterator[Text]:
+    """The files of these runs that end in the middle of a record, and what is lost with it."""
+    for run in runs:
+        for cut in cut_files(run.path):
+            kind = cut.path.name.partition("-")[0]
+            lost = (
+                f"its last {plural(cut.lost, 'byte')} are no whole record: the {kind} from there on are lost"
+            )
+            yield Text.assemble(("ends early", "yellow"), f": {run.name}/{cut.path.name}: {lost}")
 
 
 def summary_text(run: Run) -> str:

@@ -15,10 +15,11 @@ of them are read together.
 
 from __future__ import annotations
 
+from tracing.store.blobs import blob_name
 from tracing.store.reader import Run, rank_of
 from tracing.store.recording import being_recorded
 from tracing.store.runs import open_run, recorded
-from tracing.store.writer import Pack, RunWriter, blob_name, create, now, reopened
+from tracing.store.writer import Pack, RunWriter, create, now, reopened
 
 __all__ = [
     "Pack",

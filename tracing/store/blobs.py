@@ -1,15 +1,24 @@
-"""The blobs of a run: one file each, or parts of a pack."""
+"""The blobs of a run: one file each, or parts of a pack. The name of a blob is the digest of its content."""
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
-import zstandard
-
-from tracing.errors import Problem
 from tracing.model import Blob, PackedBlob
-from tracing.store.lines import content, damaged, files, lines
+from tracing.store.lines import files, lines
+from tracing.store.run_files import PACK, damaged, unpacked
+
+_NAME = re.compile(r"[0-9a-f]{32}")
+_PACK_NAME = re.compile(r"[\w.-]{1,200}")  # <host>-<rank>-<pid>-<n>
+
+
+def blob_name(content: str | bytes) -> Blob:
+    """The name under which a run stores content."""
+    data = content.encode(errors="replace") if isinstance(content, str) else content
+    return hashlib.blake2b(data, digest_size=16).hexdigest()
 
 
 class Blobs:
@@ -21,18 +30,17 @@ class Blobs:
         self._where: dict[Blob, PackedBlob] | None = None
         self._pack: tuple[str, bytes] = ("", b"")  # the one read last: the next blob is mostly in it
 
-    def read(self, blob: Blob) -> bytes:
-        """The content of a blob; raises Problem if it is missing or damaged."""
+    def read(self, blob: Blob, most: int) -> bytes:
+        """The content of a blob; raises Problem if it is missing, damaged, or has more than `most` bytes."""
+        if not _NAME.fullmatch(blob):
+            raise damaged(self._folders[0], f"{blob!r} is no name of a blob")
         path = self._file(blob)
         if not path.exists() and (packed := self._packed(blob)):
-            end = packed.start + packed.size
-            return self._read_pack(packed.pack, end)[packed.start : end]
-        try:
-            data = zstandard.decompress(path.read_bytes())
-        except (OSError, zstandard.ZstdError) as error:
-            raise Problem(
-                f"{path} cannot be read: {error}", "copy the run once more, or record a new one"
-            ) from None
+            data = self._part(packed)
+        else:
+            data = unpacked(path, most)
+        if blob_name(data) != blob:
+            raise damaged(path, "its content is not what was recorded")
         return data
 
     def _file(self, name: str) -> Path:
@@ -45,13 +53,14 @@ class Blobs:
             self._where = {one.blob: one for path in paths for one in lines(path, PackedBlob)}
         return self._where.get(blob)
 
-    def _read_pack(self, name: str, size: int) -> bytes:
-        # the content of a pack, of which `size` bytes are needed
-        if self._pack[0] != name or len(self._pack[1]) < size:
-            try:
-                self._pack = name, b"".join(content(self._file(name)))
-            except (OSError, zstandard.ZstdError) as error:
-                raise damaged(self._folders[0], f"pack {name}: {error}") from None
-        if len(self._pack[1]) < size:
-            raise damaged(self._folders[0], f"pack {name} ends after {len(self._pack[1])} of {size} bytes")
-        return self._pack[1]
+    def _part(self, packed: PackedBlob) -> bytes:
+        start, end = packed.start, packed.start + packed.size
+        if not (_PACK_NAME.fullmatch(packed.pack) and 0 <= start <= end <= PACK):
+            raise damaged(self._folders[0], f"there is no pack {packed.pack!r} with bytes {start}:{end}")
+        if self._pack[0] != packed.pack or len(self._pack[1]) < end:
+            self._pack = packed.pack, unpacked(self._file(packed.pack), PACK)
+        if len(self._pack[1]) < end:
+            raise damaged(
+                self._folders[0], f"pack {packed.pack} ends after {len(self._pack[1])} of {end} bytes"
+            )
+        return self._pack[1][start:end]

@@ -9,6 +9,7 @@ import msgspec
 
 from tracing.errors import Problem
 from tracing.model import Blob, CompiledGraph
+from tracing.store.lines import REFUSED
 from tracing.store.reader import Run
 
 T = TypeVar("T")
@@ -105,6 +106,11 @@ class GraphFile(msgspec.Struct, frozen=True):
     schedule: msgspec.Raw
 
 
+def encoded(content: object) -> bytes:
+    """JSON of a graph or a schedule, as `read_graph` and `read_schedule` read it."""
+    return msgspec.json.encode(content)
+
+
 def read_graph(run: Run, blob: Blob) -> FxGraph:
     """An FX graph of a run; raises Problem if it is damaged."""
     return _decoded(run, blob, FxGraph)
@@ -118,5 +124,5 @@ def read_schedule(run: Run, graph: CompiledGraph) -> Schedule:
 def _decoded(run: Run, blob: Blob, kind: type[T]) -> T:
     try:
         return msgspec.json.decode(run.bytes(blob), type=kind)
-    except msgspec.DecodeError as error:
+    except REFUSED as error:
         raise Problem(f"{run.path}: a graph is damaged: {error}", "record the run anew") from None

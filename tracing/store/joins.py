@@ -25,7 +25,7 @@ from tracing.model import (
     TensorMeta,
     UserHash,
 )
-from tracing.store.lines import damaged
+from tracing.store.run_files import damaged
 
 L = TypeVar("L")
 T = TypeVar("T", bound=LaunchTime | UserHash)

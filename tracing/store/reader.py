@@ -5,7 +5,7 @@ from __future__ import annotations
 import atexit
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TypeVar
 
@@ -43,7 +43,9 @@ from tracing.model import (
 )
 from tracing.store.blobs import Blobs
 from tracing.store.joins import LaunchJoiner, in_step, join_operator
-from tracing.store.lines import damaged, files, lines
+from tracing.store.lines import REFUSED, files, files_of_process, lines
+from tracing.store.run_files import RUN_JSON, TENSOR, TEXT, damaged, read
+from tracing.store.seals import is_own
 
 R = TypeVar("R", bound=Record)
 
@@ -59,14 +61,13 @@ class Run:
         self.path = path
         self.scratch = scratch
         self.growing = False  # True: it is still being recorded, and read as far as it is complete
-        try:
-            content = (path / "run.json").read_bytes()
-        except OSError:
+        self.consent: Callable[[str], None] | None = None  # receives what is executed; None: it is refused
+        if not (path / "run.json").exists():
             raise Problem(
                 f"{path} is not a run: it has no run.json",
                 "list recorded runs with `tracing list`; record one with `tracing run CASE`",
-            ) from None
-        self.info = _run_info(path, content)
+            )
+        self.info = _run_info(path, read(path / "run.json", RUN_JSON))
         self._blobs = Blobs([path, scratch] if scratch else [path])
 
     @property
@@ -82,6 +83,21 @@ class Run:
             self._blobs = Blobs([self.path, self.scratch])
         return self.scratch
 
+    def require_trust(self, executed: str) -> None:
+        """Raise Problem unless this user recorded the run here, or consented to execute what it names.
+
+        executed -- what is about to be: a command, or the source of a kernel
+        """
+        if is_own(self.path):
+            return
+        if self.consent is None:
+            raise Problem(
+                f"{self.path} was not recorded by you on this host, or was altered; this would execute"
+                f" {executed}",
+                "read that first; then add `--trust`: docs/trust.md",
+            )
+        self.consent(executed)
+
     def records(self, kind: type[R]) -> Iterator[R]:
         """Every record of one kind, process by process, in the order written."""
         for folder in filter(None, (self.path, self.scratch)):
@@ -90,16 +106,16 @@ class Run:
 
     def text(self, blob: Blob) -> str:
         """The content of a blob as text."""
-        return self.bytes(blob).decode(errors="replace")
+        return self.bytes(blob, TEXT).decode(errors="replace")
 
-    def bytes(self, blob: Blob) -> bytes:
-        """The content of a blob; raises Problem if it is missing, damaged, or was never known."""
+    def bytes(self, blob: Blob, most: int = TENSOR) -> bytes:
+        """The content of a blob; raises Problem if it is missing, damaged, too large, or was never known."""
         if not blob:
             raise Problem(
                 "the IR there is not known, because it could not be derived",
                 "the first lines of `tracing passes RUN` say why",
             )
-        return self._blobs.read(blob)
+        return self._blobs.read(blob, most)
 
     def launches(self, rank: int | None = None) -> Iterator[KernelLaunch]:
         """Every launch, joined, process by process in launch order; memory does not grow with them.
@@ -130,7 +146,7 @@ class Run:
 
         skip -- how many at the beginning are left out
         """
-        paths = self.path.glob(f"{file_of(kind).name}{process}.ndjson*")
+        paths = files_of_process(self.path, kind, process)
         return (line for path in paths for line in lines(path, fields, skip))
 
     def rows(self, process: str, launches: int = 0, batches: int = 0) -> Iterator[Row]:
@@ -232,7 +248,7 @@ class Run:
                 yield self._compiled(compilations, artefact.compilation), artefact
 
     def _written(self, process: str, kind: type[R], skip: int = 0) -> Iterator[R]:
-        paths = self.path.glob(f"{file_of(kind).name}{process}.ndjson*")  # one, or none
+        paths = files_of_process(self.path, kind, process)
         return (line for path in paths for line in lines(path, kind, skip))
 
     def _joined_passes(
@@ -267,7 +283,7 @@ def _run_info(path: Path, content: bytes) -> RunInfo:
                 "read it with the version that wrote it, or record a new run with `tracing run CASE`",
             )
         return msgspec.json.decode(content, type=RunInfo)
-    except msgspec.MsgspecError as error:
+    except REFUSED as error:
         raise Problem(f"{path / 'run.json'} is not a run's description: {error}", remedy) from None
 
 

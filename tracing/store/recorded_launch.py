@@ -65,12 +65,14 @@ def recorded_launch(
     rank   -- whose launch; None: of the one process that has such a launch
     kernel -- the kernel that it must be of, by name or by the first digits of its hash
 
-    Raises Problem, with the reason, if there is no such launch, if it is of another kernel, or if its kernel
-    cannot be launched outside of its program.
+    Raises Problem, with the reason, if there is no such launch, if it is of another kernel, if its kernel
+    cannot be launched outside of its program, or if the run is a stranger's.
     """
     process, launch = find_launch(run, index, rank)
     if kernel is not None:
         _require_kernel(run, process, launch, kernel)
+    source = f"{run.path}/blobs/{launch.kernel.module}.zst" if launch.kernel.module else "unknown"
+    run.require_trust(f"the source of {launch.kernel_name}: {source}")
     kept = (one for one in run.view(process, KeptTensor, KeptTensor) if one.launch == index)
     inputs = {launch.args[one.position].name: one.blob for one in kept if one.side == "before"}
     missing = tuple(arg.name for arg in launch.args if arg.reads and arg.name not in inputs)

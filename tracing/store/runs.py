@@ -12,7 +12,7 @@ from tracing.store.reader import Run
 def recorded(runs: Path) -> list[Path]:
     """The runs below a folder, oldest first."""
     folders = [path.parent for path in runs.glob("*/run.json")]
-    return sorted(folders, key=lambda path: (path / "run.json").stat().st_mtime)
+    return sorted(folders, key=lambda path: _recorded_at(path / "run.json"))
 
 
 def open_run(name: str, runs: Path) -> Run:
@@ -30,3 +30,10 @@ def open_run(name: str, runs: Path) -> Run:
     raise Problem(
         f"there is no run {name}, neither here nor below {runs}", f"{remedy}; list runs with `tracing list`"
     )
+
+
+def _recorded_at(path: Path) -> float:
+    try:
+        return path.lstat().st_mtime
+    except OSError:  # deleted since it was listed
+        return 0.0

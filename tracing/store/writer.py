@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
+import io
 import itertools
 import os
+import re
 import shutil
 import socket
 import threading
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any
 
 import msgspec
 import zstandard
 
 from tracing.errors import Problem
-from tracing.model import Blob, PackedBlob, Record, RecordFile, RunInfo, file_of
+from tracing.model import Blob, PackedBlob, Record, RecordFile, RunInfo, Seal, file_of
+from tracing.model.redaction import redacted_arguments, redacted_text, redacted_value
+from tracing.store.blobs import blob_name
+from tracing.store.run_files import append, private, write
+from tracing.store.seals import sealer
 
 PACK_WINDOW = 23  # log2 of the bytes that a pack looks back: beyond the text before
+_SEALS = file_of(Seal)
 RESERVE = 64 << 20  # bytes of disk that must be free before a run starts
 
 
@@ -29,25 +34,24 @@ def now() -> str:
     return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def blob_name(content: str | bytes) -> Blob:
-    """The name under which a run stores content."""
-    data = content.encode() if isinstance(content, str) else content
-    return hashlib.blake2b(data, digest_size=16).hexdigest()
-
-
 class RunWriter:
-    """A run being recorded by this process."""
+    """A run being recorded by this process.
+
+    In a process that is forked from this one it writes nothing: both would append to one compressed stream.
+    """
 
     def __init__(self, path: Path, rank: int = 0) -> None:
         self.path = path
         self.rank = rank
-        self.process = f"{socket.gethostname()}-{rank}-{os.getpid()}"
-        self._files: dict[RecordFile, BinaryIO] = {}
+        self._pid = os.getpid()
+        self.process = f"{socket.gethostname()}-{rank}-{self._pid}"
+        self._files: dict[RecordFile, io.FileIO] = {}
         self._encoder = msgspec.json.Encoder()
         self._compressors: dict[RecordFile, zstandard.ZstdCompressionObj] = {}
         self._lock = threading.RLock()  # kernels are compiled by several threads
         self._packed_blobs: set[Blob] = set()
         self._packs = 0
+        self._sealer = sealer(path)
 
     def append(self, record: Record) -> None:
         """Write one record as one line; it is in the operating system's hands on return."""
@@ -55,27 +59,35 @@ class RunWriter:
 
     def extend(self, records: Sequence[Record]) -> None:
         """Write records of one kind, a line each, with one call to the operating system."""
-        if records:
+        if records and self.writes:
             kind = file_of(type(records[0]))
-            lines = b"".join(self._encoder.encode(record.stored()) + b"\n" for record in records)
+            lines = b"".join(self._encoded(record) + b"\n" for record in records)
             with self._lock:
-                file = self._file(kind)
-                file.write(self._compressed(kind, lines) if kind.compressed else lines)
-                file.flush()
+                self._write(kind, lines)
+
+    @property
+    def writes(self) -> bool:
+        """False in a process that was forked from the one that made this writer."""
+        return os.getpid() == self._pid
+
+    def seal(self, name: str, data: bytes) -> None:
+        """Note that this user appends `data` to a file of the run."""
+        if self._sealer is not None:
+            self._write(_SEALS, self._encoder.encode(self._sealer.seal(name, data)) + b"\n")
+
+    def _write(self, kind: RecordFile, lines: bytes) -> None:
+        file = self._file(kind)
+        if not kind.compressed and kind is not _SEALS:
+            self.seal(Path(str(file.name)).name, lines)  # first: the process may be killed between the two
+        append(file, self._compressed(kind, lines) if kind.compressed else lines)
 
     def blob(self, content: str | bytes) -> Blob:
         """Store content once and return its name."""
-        data = content.encode() if isinstance(content, str) else content
+        data = content.encode(errors="replace") if isinstance(content, str) else content
         name = blob_name(data)
         target = self.path / "blobs" / f"{name}.zst"
         if not self.holds(name) and not target.exists():
-            partial = target.with_suffix(f".{os.getpid()}-{threading.get_ident()}")
-            try:
-                partial.write_bytes(zstandard.compress(data))
-                partial.replace(target)
-            except OSError:
-                partial.unlink(missing_ok=True)
-                raise
+            write(target, zstandard.compress(data))
         return name
 
     def pack(self, level: int = 1) -> Pack:
@@ -100,12 +112,18 @@ class RunWriter:
         """Note blobs that are in packs of other processes."""
         self._packed_blobs.update(blobs)
 
-    def _file(self, kind: RecordFile) -> BinaryIO:
+    def _file(self, kind: RecordFile) -> io.FileIO:
         file = self._files.get(kind)
         if file is None:
             suffix = ".ndjson.zst" if kind.compressed else ".ndjson"
-            file = self._files[kind] = (self.path / f"{kind.name}-{self.process}{suffix}").open("ab")
+            file = self._files[kind] = private(self.path / f"{kind.name}-{self.process}{suffix}", "ab")
         return file
+
+    def _encoded(self, record: Record) -> bytes:
+        try:
+            return self._encoder.encode(record.stored())
+        except UnicodeEncodeError:  # half of a pair of surrogates, as in an exception's message
+            return self._encoder.encode(_encodable(msgspec.to_builtins(record.stored())))
 
     def _compressed(self, kind: RecordFile, lines: bytes) -> bytes:
         # one frame a file, so that lines refer to earlier ones; flushed: all lines so far are readable
@@ -140,21 +158,20 @@ class Pack:
     def __init__(self, writer: RunWriter, name: str, level: int) -> None:
         self._writer = writer
         self._name = name
-        self._file: BinaryIO | None = None
+        self._file: io.FileIO | None = None
         self._size = 0
         parameters = zstandard.ZstdCompressionParameters.from_level(level, window_log=PACK_WINDOW)
         self._packer = zstandard.ZstdCompressor(compression_params=parameters).compressobj()
 
     def add(self, content: str | bytes) -> Blob:
         """Store content once and return its name."""
-        data = content.encode() if isinstance(content, str) else content
+        data = content.encode(errors="replace") if isinstance(content, str) else content
         name = blob_name(data)
-        if not self._writer.holds(name):
+        if not self._writer.holds(name) and self._writer.writes:
             if self._file is None:
-                self._file = (self._writer.path / "blobs" / f"{self._name}.zst").open("xb")
-            self._file.write(self._packer.compress(data))
-            self._file.write(self._packer.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK))
-            self._file.flush()
+                self._file = private(self._writer.path / "blobs" / f"{self._name}.zst", "xb")
+            packed = self._packer.compress(data) + self._packer.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK)
+            append(self._file, packed)
             self._writer.packed(PackedBlob(name, self._name, self._size, len(data)))
             self._size += len(data)
         return name
@@ -162,7 +179,8 @@ class Pack:
     def close(self) -> None:
         """End the frame; what was added is on disk already."""
         if self._file is not None:
-            self._file.write(self._packer.flush())
+            if self._writer.writes:
+                append(self._file, self._packer.flush())
             self._file.close()
             self._file = None
 
@@ -170,33 +188,64 @@ class Pack:
 def create(runs: Path, info: RunInfo, rank: int = 0, job: str | None = None) -> RunWriter:
     """Make a new run directory below `runs`, or join that of another rank of the same job.
 
+    Only this user may read it. Secrets of its description are left out: `tracing.model.redaction`.
+
     Raises Problem if it cannot be written or the disk is all but full.
     """
+    info = _redacted(info)
     stamp = info.started.translate(str.maketrans("T", "-", "-:"))[:15]
     try:
-        name = info.case.replace("/", "_")[:100]  # a case's options may be paths
+        name = re.sub(r"[^\w.+=,-]", "_", info.case)[:100]  # a case's options may be paths, or have quotes
         path = _fresh(runs, f"{name}-{stamp}") if job is None else runs / f"{name}-job-{job}"
-        (path / "blobs").mkdir(parents=True, exist_ok=True)
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        (path / "blobs").mkdir(mode=0o700, exist_ok=True)
         if shutil.disk_usage(path).free < RESERVE:
             raise Problem(
                 f"{runs} has less than {RESERVE >> 20} MiB of free disk",
                 "free some, or record elsewhere with `--runs DIR`",
             )
-        _write_once(path / "run.json", msgspec.json.format(msgspec.json.encode(info)) + b"\n")
+        content = msgspec.json.format(msgspec.json.encode(info)) + b"\n"
+        is_first = _write_once(path / "run.json", content)
     except OSError as error:
         raise Problem(
             f"cannot write a run below {runs}: {error.strerror}", "record elsewhere with `--runs DIR`"
         ) from error
-    return RunWriter(path, rank)
+    writer = RunWriter(path, rank)
+    if is_first:
+        writer.seal("run.json", content)
+    return writer
 
 
-def _write_once(path: Path, data: bytes) -> None:
-    # completely or not at all; the first rank's file is kept
+def _redacted(info: RunInfo) -> RunInfo:
+    knobs = {name: redacted_value(name, value) for name, value in info.environment.knobs.items()}
+    return msgspec.structs.replace(
+        info,
+        case=redacted_text(info.case),
+        argv=redacted_arguments(info.argv),
+        environment=msgspec.structs.replace(info.environment, knobs=knobs),
+    )
+
+
+def _encodable(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode(errors="backslashreplace").decode()
+    if isinstance(value, dict):
+        return {_encodable(name): _encodable(one) for name, one in value.items()}
+    return [_encodable(one) for one in value] if isinstance(value, (list, tuple)) else value
+
+
+def _write_once(path: Path, data: bytes) -> bool:
+    # completely or not at all; the first rank's file is kept, and sealed by that rank only
     partial = path.with_suffix(f".{socket.gethostname()}-{os.getpid()}")
-    partial.write_bytes(data)
-    with contextlib.suppress(FileExistsError):
+    with private(partial, "xb") as file:
+        append(file, data)
+    try:
         path.hardlink_to(partial)
-    partial.unlink()
+    except FileExistsError:
+        return False
+    finally:
+        partial.unlink()
+    return True
 
 
 def _fresh(runs: Path, name: str) -> Path:
@@ -205,7 +254,7 @@ def _fresh(runs: Path, name: str) -> Path:
     for suffix in ("", *(f"-{n}" for n in range(2, 1000))):
         path = runs / (name + suffix)
         try:
-            path.mkdir()
+            path.mkdir(mode=0o700)
         except FileExistsError:
             continue
         return path

@@ -6,46 +6,48 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 
-# A file of this folder -> the feature that is off if its contract is broken.
+# A module of this package -> the feature that is off if its contract is broken.
 FEATURES: Mapping[str, str] = {
-    "autograd": "the phase of a launch: forward or backward",
-    "backends": "compiling for a chosen target",
-    "compile_errors": "naming what failed in a compile",
-    "compile_steps": "bisecting a case",
-    "compiled_kernel": "recording launches by Triton",
-    "compiler_bisector": "bisecting decompositions, graph passes and lowerings",
-    "compiler_switches": "bisecting settings",
-    "cuda_graphs": "recording while a CUDA graph is captured",
-    "torch_debug_mode": "DebugMode with whole kernel calls",
-    "decompositions": "how far rounding may take a result",
-    "dispatch_modes": "recording operators outside of Triton",
-    "driver": "the virtual GPU in Triton",
-    "dynamo": "recording compiled programs",
-    "dynamo_tracing": "the virtual GPU in compiled programs",
-    "generated_kernels": "the kernel that a bisection accuses",
-    "graph_pass_observer": "bisecting with a good torch",
-    "graph_passes": "bisecting patterns and reinplaced operators",
-    "graph_stages": "bisecting from eager to Inductor",
-    "inductor_autotuner": "recording launches by Inductor",
-    "inductor_code": "recording Inductor's C++ kernels and allocations",
-    "inductor_compiler": "recording in Inductor's compile workers",
-    "inductor_config": "Inductor's settings for one run",
-    "inductor_graphs": "recording the graphs that Inductor compiles",
-    "inductor_device": "the virtual GPU in Inductor",
-    "interpreter": "executing kernels without a GPU",
-    "jit": "launches replaced by `tracing swap`",
-    "knobs": "the end of launches by Triton",
-    "libtriton": "compiling pass by pass",
-    "libtriton_import": "stopping at a pass",
-    "modules": "names of parameters and buffers",
-    "operator_schemas": "what operators read and write",
-    "process_groups": "recording collectives",
-    "pytrees": "results judged by float64",
-    "scheduling": "bisecting fusion and memory",
-    "streams": "digests on the GPU",
-    "tensor_subclasses": "tensors without memory of their own",
-    "triton_autotuner": "winners of @triton.autotune",
-    "user_kernels": "lines of the user's kernels in compiled programs",
+    "inductor.autotuner": "recording launches by Inductor",
+    "inductor.backend_compile": "backends that check graphs",
+    "inductor.code": "recording Inductor's C++ kernels and allocations",
+    "inductor.compile_errors": "naming what failed in a compile",
+    "inductor.compile_steps": "bisecting a case",
+    "inductor.compiler": "recording in Inductor's compile workers",
+    "inductor.compiler_bisector": "bisecting decompositions, graph passes and lowerings",
+    "inductor.compiler_switches": "bisecting settings",
+    "inductor.config": "Inductor's settings for one run",
+    "inductor.device": "the virtual GPU in Inductor",
+    "inductor.generated_kernels": "the kernel that a bisection accuses",
+    "inductor.graph_pass_observer": "bisecting with a good torch",
+    "inductor.graph_passes": "bisecting patterns and reinplaced operators",
+    "inductor.graph_stages": "bisecting from eager to Inductor",
+    "inductor.graphs": "recording the graphs that Inductor compiles",
+    "inductor.scheduling": "bisecting fusion and memory",
+    "inductor.user_kernels": "lines of the user's kernels in compiled programs",
+    "torch.autograd": "the phase of a launch: forward or backward",
+    "torch.cuda_graphs": "recording while a CUDA graph is captured",
+    "torch.decompositions": "how far rounding may take a result",
+    "torch.dispatch_modes": "recording operators outside of Triton",
+    "torch.dynamo": "recording compiled programs",
+    "torch.dynamo_tracing": "the virtual GPU in compiled programs",
+    "torch.modules": "names of parameters and buffers",
+    "torch.operator_schemas": "what operators read and write",
+    "torch.process_groups": "recording collectives",
+    "torch.pytrees": "results judged by float64",
+    "torch.streams": "digests on the GPU",
+    "torch.symbolic_sizes": "constraints on symbolic sizes",
+    "torch.tensor_subclasses": "tensors without memory of their own",
+    "torch.torch_debug_mode": "DebugMode with whole kernel calls",
+    "triton.autotune": "winners of @triton.autotune",
+    "triton.backends": "compiling for a chosen target",
+    "triton.compiled_kernel": "recording launches by Triton",
+    "triton.driver": "the virtual GPU in Triton",
+    "triton.interpreter": "executing kernels without a GPU",
+    "triton.jit": "launches replaced by `tracing swap`",
+    "triton.knobs": "the end of launches by Triton",
+    "triton.libtriton": "compiling pass by pass",
+    "triton.libtriton_import": "stopping at a pass",
 }
 
 
@@ -54,7 +56,7 @@ class Feature:
     """One feature with this torch and this Triton."""
 
     name: str  # "recording launches by Inductor"
-    module: str  # the file of tracing/upstream to change: "inductor_autotuner"
+    module: str  # of tracing.upstream, to be changed: "inductor.autotuner"
     failure: str  # why it is off; empty: it works
 
 

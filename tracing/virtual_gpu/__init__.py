@@ -18,8 +18,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tracing.interpreter.guard import functions_guarded
-from tracing.upstream.backends import GPUTarget
-from tracing.upstream.dynamo import frames_skipped
+from tracing.upstream.torch.dynamo import frames_skipped
+from tracing.upstream.triton.backends import GPUTarget
 from tracing.virtual_gpu import blas, driver, half, inductor, placement, queries
 from tracing.virtual_gpu.chips import DEFAULT_TARGET, parse_target
 from tracing.virtual_gpu.unexecuted import results_not_judged

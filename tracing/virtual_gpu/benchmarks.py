@@ -21,8 +21,8 @@ from typing import Any
 import triton.testing
 
 from tracing.interpreter import trials
-from tracing.upstream import triton_autotuner
 from tracing.upstream.patch import Method, patched, replaced
+from tracing.upstream.triton import autotune as triton_autotuner
 
 MILLISECONDS = 1.0
 

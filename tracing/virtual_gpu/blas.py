@@ -8,8 +8,8 @@ from contextlib import ExitStack, contextmanager
 import torch
 
 from tracing.interpreter.builder import not_executable
-from tracing.upstream.libtriton import amd, nvidia
 from tracing.upstream.patch import replaced
+from tracing.upstream.triton.libtriton import amd, nvidia
 
 
 @contextmanager

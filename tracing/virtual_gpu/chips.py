@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from tracing.errors import Problem
-from tracing.upstream.backends import GPUTarget
+from tracing.upstream.triton.backends import GPUTarget
 
 DEFAULT_TARGET = "sm_90"
 

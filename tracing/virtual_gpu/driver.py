@@ -11,9 +11,9 @@ import torch
 from tracing import interpreter
 from tracing.errors import Problem
 from tracing.interpreter import trials
-from tracing.upstream.backends import GPUTarget
-from tracing.upstream.driver import active_driver, benchmarker, driven_by
-from tracing.upstream.dynamo import untraced
+from tracing.upstream.torch.dynamo import untraced
+from tracing.upstream.triton.backends import GPUTarget
+from tracing.upstream.triton.driver import active_driver, benchmarker, driven_by
 from tracing.virtual_gpu import benchmarks
 from tracing.virtual_gpu.binary import resources
 from tracing.virtual_gpu.chips import CHIPS, device_index

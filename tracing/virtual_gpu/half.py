@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from tracing.upstream.operator_schemas import implementations
+from tracing.upstream.torch.operator_schemas import implementations
 
 _HALF = (torch.float16, torch.bfloat16)
 _PRODUCTS = ("mm", "bmm", "addmm", "baddbmm", "addmv", "dot")

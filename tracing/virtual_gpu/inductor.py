@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from tracing.upstream.backends import GPUTarget
-from tracing.upstream.inductor_autotuner import not_measured
-from tracing.upstream.inductor_config import settings_changed_everywhere
-from tracing.upstream.inductor_device import driver_forgotten, host_is_gpu
+from tracing.upstream.inductor.autotuner import not_measured
+from tracing.upstream.inductor.config import settings_changed_everywhere
+from tracing.upstream.inductor.device import driver_forgotten, host_is_gpu
+from tracing.upstream.triton.backends import GPUTarget
 from tracing.virtual_gpu.chips import CHIPS, device_index
 
 _SETTINGS = {

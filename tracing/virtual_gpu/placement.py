@@ -24,14 +24,14 @@ import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils.weak import WeakIdKeyDictionary
 
-from tracing.upstream.dynamo_tracing import (
+from tracing.upstream.patch import Method, patched, replaced
+from tracing.upstream.torch.dynamo_tracing import (
     around_default_device,
     around_device_attributes,
     around_graph_calls,
     around_mode_stack,
 )
-from tracing.upstream.patch import Method, patched, replaced
-from tracing.upstream.tensor_subclasses import tree_map_only
+from tracing.upstream.torch.tensor_subclasses import tree_map_only
 from tracing.virtual_gpu.asker import is_program, program_asks
 
 HOST = torch.device("cpu")

@@ -11,9 +11,9 @@ from typing import Any
 import torch
 import torch.cuda.nvtx
 
-from tracing.upstream.backends import GPUTarget
-from tracing.upstream.dynamo import constant_result
 from tracing.upstream.patch import Method, patched, replaced
+from tracing.upstream.torch.dynamo import constant_result
+from tracing.upstream.triton.backends import GPUTarget
 from tracing.virtual_gpu import streams
 from tracing.virtual_gpu.asker import program_asks
 from tracing.virtual_gpu.chips import capability, properties

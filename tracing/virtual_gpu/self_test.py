@@ -8,10 +8,10 @@ import torch
 import triton
 import triton.language as tl
 
-from tracing.upstream.driver import active_driver
-from tracing.upstream.inductor_autotuner import trial_method
-from tracing.upstream.inductor_config import setting
-from tracing.upstream.knobs import LaunchExitHook
+from tracing.upstream.inductor.autotuner import trial_method
+from tracing.upstream.inductor.config import setting
+from tracing.upstream.triton.driver import active_driver
+from tracing.upstream.triton.knobs import LaunchExitHook
 from tracing.virtual_gpu import virtual_gpu
 
 

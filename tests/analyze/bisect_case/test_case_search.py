@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 import pytest
@@ -42,6 +42,7 @@ from tracing.analyze.bisect_case.stages import (
 )
 from tracing.analyze.bisect_case.symptom import Symptom, Wrong
 from tracing.errors import Problem
+from tracing.report.bisect_case import no_pass_text
 
 RIGHT = Symptom("right", "it agrees")
 WRONG = Symptom("differs", "output is off", (Wrong("output", "value"),))
@@ -126,7 +127,8 @@ def test_a_case_that_fails_in_eager_is_a_problem() -> None:
     with pytest.raises(Problem, match="it fails in eager") as raised:
         searched(Compiler(lambda stage, made: Symptom("no answer", "it fails in eager", in_eager=True)))
 
-    assert "the fault is the program's" in raised.value.remedy
+    assert "torch.compile is not to blame" in raised.value.remedy
+    assert "`tracing bisect RUN --crash`" in raised.value.remedy
 
 
 @pytest.mark.parametrize("stage", ORDER)
@@ -343,3 +345,17 @@ def test_of_random_faults_only_guilty_steps_are_accused(seed: int) -> None:
     first = named(searched(compiler))[0]
 
     assert (first[0], set(first[1])) == (part, guilty)
+
+
+def test_a_case_whose_kernels_are_cpp_is_not_compiled_to_cpp_once_more() -> None:
+    compiler = Compiler(wrong_if(INDUCTOR, lambda did: did(LOWERINGS, "exp")))
+
+    def without_triton(variation: Variation, number: int) -> Evaluation:
+        return replace(compiler(variation, number), kernels=())
+
+    events = list(CaseSearch(without_triton, 1, lambda: None, cpp=True).events())
+
+    assert not any(isinstance(one, OtherCode) for one in events)
+    assert not answer(events).triton
+    [line] = no_pass_text("case.py", triton=answer(events).triton)
+    assert line.plain.startswith("not covered: the compiler of the C++ code")

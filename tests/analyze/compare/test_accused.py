@@ -6,7 +6,7 @@ import pytest
 from records import arg, launch
 
 from tracing.analyze.compare.accused import Accused, accused
-from tracing.analyze.compare.divergence import (
+from tracing.analyze.compare.divergence_kinds import (
     Cause,
     Divergence,
     Host,

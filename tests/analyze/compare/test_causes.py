@@ -10,9 +10,8 @@ import pytest
 from planted_runs import Operators, digits, saved
 from records import META, arg, launch
 
-from tracing.analyze.compare.causes import CauseAnswer
-from tracing.analyze.compare.comparison import Comparison
-from tracing.analyze.compare.divergence import (
+from tracing.analyze.compare.causes.cause_answer import CauseAnswer
+from tracing.analyze.compare.divergence_kinds import (
     Cause,
     Divergence,
     Host,
@@ -27,6 +26,7 @@ from tracing.analyze.compare.divergence import (
     WrittenElsewhere,
     kind_of,
 )
+from tracing.analyze.compare.first_divergence import Comparison
 from tracing.analyze.compare.verdict import ComparisonVerdict
 from tracing.model import (
     Access,

@@ -16,7 +16,7 @@ from test_causes import ADDRESSES, EMPTY, X, Y, overrun, reader, writer
 from typer.testing import CliRunner
 
 from tracing.analyze.compare.accused import AccusedKind
-from tracing.analyze.compare.divergence import InputDiffers, LaunchDiffers, LaunchPair, UnknownCause
+from tracing.analyze.compare.divergence_kinds import InputDiffers, LaunchDiffers, LaunchPair, UnknownCause
 from tracing.analyze.compare.kernel_code import CodeDifference
 from tracing.analyze.compare.signature_pair import SettingChange
 from tracing.analyze.runs.call_sites import Visit

@@ -10,7 +10,7 @@ import pytest
 from planted_runs import saved
 from records import arg, launch
 
-from tracing.analyze.compare.divergence import (
+from tracing.analyze.compare.divergence_kinds import (
     Divergence,
     InputDiffers,
     LaunchDiffers,

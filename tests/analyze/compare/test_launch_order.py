@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tracing.analyze.compare.launch_order import Exchange, LaunchOrder, Partners
-from tracing.analyze.compare.timeline import TimelineStep
+from tracing.analyze.compare.timeline.timeline_step import TimelineStep
 from tracing.digest.columns import Row
 from tracing.model import Argument, Kernel, LaunchLine, Role, Signature, TensorMeta
 

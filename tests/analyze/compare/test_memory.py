@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tracing.analyze.compare.memory import Left, MemoryWrites, Write
+from tracing.analyze.compare.timeline.memory import Left, MemoryWrites, Write
 from tracing.model import TensorMeta
 
 

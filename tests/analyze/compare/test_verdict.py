@@ -9,7 +9,7 @@ import pytest
 from planted_runs import Operators, digits, saved
 from records import META, arg, launch
 
-from tracing.analyze.compare.divergence import (
+from tracing.analyze.compare.divergence_kinds import (
     Divergence,
     Host,
     InputDiffers,

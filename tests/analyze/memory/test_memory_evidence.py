@@ -5,7 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import torch
 from commands import DATA
+from commands import recorded as recorded_by_command
+from recorded_launches import added
+from recorded_launches import recorded as added_by
 from recorded_runs import recorded
 from rich.text import Text
 
@@ -15,6 +19,7 @@ from tracing.analyze.memory.launch_memory import unseen_launch
 from tracing.model import KernelLaunch, MemoryEvidence
 from tracing.report.run_json import run_json
 from tracing.report.text import memory_text, run_text
+from tracing.virtual_gpu import virtual_gpu
 
 EVIDENCE = DATA / "evidence"
 
@@ -95,9 +100,37 @@ def test_a_buffer_that_is_reused_and_still_read_is_evidence(
     assert sum("reuses its memory" in line.plain for line in memory_text(run)) == len(kinds)
 
 
+def test_a_buffer_that_is_reused_is_evidence_although_another_tool_wraps_launches(tmp_path: Path) -> None:
+    run = store.Run(
+        Path(recorded_by_command(f"{EVIDENCE / 'reused.py'}:wrapped=true", tmp_path, passed=False))
+    )
+
+    assert [one.kind for one in memory_evidence(run)] == ["overwritten"]
+
+
 @pytest.mark.parametrize("name", ["gelus", "cache", "locks"])
 def test_a_correct_program_has_no_evidence(name: str, tmp_path: Path) -> None:
     run = recorded(f"{EVIDENCE / 'correct.py'}:name={name}", tmp_path)
 
     assert [*run.launches()]
     assert memory_evidence(run) == without_interpreter(run) == []
+
+
+@pytest.mark.parametrize(("shift", "kinds"), [(0, []), (4, ["specialised"])])
+def test_an_alignment_that_the_kernel_was_compiled_for_and_lacks_is_evidence(
+    shift: int, kinds: list[str], tmp_path: Path
+) -> None:
+    with virtual_gpu():
+        [launch] = added_by(tmp_path, lambda: added(torch.rand(1024), torch.zeros(1024)))
+    run = store.Run(next(tmp_path.iterdir()))
+    [process] = run.processes()
+    first = launch.args[0]
+    moved = {
+        number: (address + shift * (number == first.storage), nbytes)
+        for number, (address, nbytes) in addresses(run, process).items()
+    }
+
+    evidence = [*unseen_launch(run, launch, moved)]
+
+    assert [one.kind for one in evidence] == kinds
+    assert [one.arguments for one in evidence] == [(first.name,) for _ in kinds]

@@ -16,12 +16,24 @@ import msgspec
 import pytest
 from jobs import ALL_REDUCE, job
 from planted_runs import digits, saved
-from records import META, arg, launch
+from records import INFO, META, arg, launch
 
+from tracing import store
 from tracing.analyze.tables.export import query, write_parquet
 from tracing.analyze.tables.tables import COLUMNS
 from tracing.errors import Problem
-from tracing.model import Digest, LaunchTime, Result, TensorValue, Winner
+from tracing.model import (
+    Argument,
+    Digest,
+    Kernel,
+    LaunchLine,
+    LaunchTime,
+    PlainValue,
+    Result,
+    Signature,
+    TensorValue,
+    Winner,
+)
 from tracing.store import Run
 from tracing.store.remote import fetched, filesystem
 
@@ -41,6 +53,40 @@ def test_one_table_holds_the_launches_of_all_runs(runs: list[Run]) -> None:
     columns, rows = query(runs, "select kernel, count(*) from launches group by kernel")
 
     assert (columns[0], rows) == ("kernel", [("triton_poi_fused_mul_0", 2)])
+
+
+def test_the_columns_of_a_launch_are_those_of_its_line_and_of_its_kernel(tmp_path: Path) -> None:
+    run = saved(tmp_path, [launch(0, arg("x", "in", "x"), grid=2), launch(1, num_warps=8)])
+
+    what = (
+        "run, rank, \"index\", kernel, target, grid, num_warps, constants['XBLOCK'], stream, phase, finished"
+    )
+    _, rows = query([run], f"select {what} from launches")
+
+    name = "triton_poi_fused_mul_0"
+    assert rows == [
+        (run.name, 0, 0, name, "cuda:90", [2, 1, 1], 4, "256", 0, "forward", True),
+        (run.name, 0, 1, name, "cuda:90", [1, 1, 1], 8, "256", 0, "forward", True),
+    ]
+
+
+def test_a_launch_without_digests_did_not_finish(tmp_path: Path) -> None:
+    run = saved(tmp_path, [launch(0, arg("x", "in", "x")), launch(1, arg("x", "in", "x"))])
+    for path in run.path.glob("digests-*"):
+        path.unlink()
+
+    assert query([run], "select finished from launches")[1] == [(False,), (False,)]
+
+
+def test_tables_are_filled_in_a_temporary_folder_whose_name_has_a_quote(
+    runs: list[Run], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / 'it\'s a "folder"'
+    folder.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+
+    assert query(runs, "select count(*) from launches")[1] == [(2,)]
+    assert query(runs, "select count(*) from arguments")[1] == [(4,)]
 
 
 def test_arguments_have_their_digests(runs: list[Run]) -> None:
@@ -82,6 +128,29 @@ def test_parquet_files_hold_the_same_rows(runs: list[Run], tmp_path: Path) -> No
     count = duckdb.connect().execute(f"select count(*) from '{tmp_path}/new/arguments.parquet'").fetchone()
     assert [file.stem for file in files] == list(COLUMNS)
     assert count == (4,)
+
+
+def test_redacted_tables_hold_no_path_and_no_name(tmp_path: Path) -> None:
+    info = msgspec.structs.replace(
+        INFO,
+        case="gpt+data=/home/ada/set",
+        path="/home/ada/cases/gpt.py",
+        environment=msgspec.structs.replace(INFO.environment, host="babbage"),
+    )
+    writer = store.create(tmp_path / "runs", info)
+    args = (Argument("file", value="/home/ada/set/x.bin"), Argument("who", value="by ada on babbage, 1/2"))
+    writer.append(Kernel(0, "add", "0" * 64, "cuda:90", 4, 3, 1, {"ROOT": "/data/ada"}, {}))
+    writer.append(Signature(0, 0, (1, 1, 1), "forward", "cpu", args))
+    writer.append(LaunchLine(0, 0, 0, ()))
+    writer.append(Result("output", PlainValue("str", "'~/secrets/key.pem'")))
+    writer.close()
+
+    files = write_parquet([Run(writer.path)], tmp_path / "tables", anonymous=True)
+
+    content = str([duckdb.connect().execute(f"select * from '{file}'").fetchall() for file in files])
+    assert "gpt-1" in content and "'PATH'" in content and "by USER on HOST, 1/2" in content
+    for word in ("ada", "babbage", "/home", "set", "pem", "data"):
+        assert word not in content, content
 
 
 @pytest.fixture(scope="module")

@@ -1,9 +1,11 @@
 """An operator that returns its input without saying so: generated code reuses memory that is still read.
 
 declared -- what it returns is a clone, as its schema says
+wrapped  -- another tool wraps the launches of generated code after recording began
 """
 
 import torch
+from torch._inductor.runtime.triton_heuristics import CachingAutotuner
 
 from tracing import Workload
 
@@ -19,7 +21,19 @@ if not hasattr(torch.ops.evidence, "same"):  # a process may load this file repe
     torch.evidence_library = _LIB  # it is gone when nobody holds it
 
 
-def build(device: str, declared: bool = False) -> Workload:
+def wrap_launches() -> None:
+    original = CachingAutotuner.run
+
+    def run(autotuner: CachingAutotuner, *args: object, **kwargs: object) -> object:
+        return original(autotuner, *args, **kwargs)
+
+    CachingAutotuner.run = run
+
+
+def build(device: str, declared: bool = False, wrapped: bool = False) -> Workload:
+    if wrapped:
+        wrap_launches()
+
     def fn(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         kept = torch.ops.evidence.same(torch.sin(x), declared)
         return torch.cos(torch.ops.evidence.opaque(kept[:1])) + x, kept

@@ -183,6 +183,21 @@ def test_a_derivation_that_takes_too_long_is_dropped_without_losing_recorded_pas
     assert [one.differs for one in derive(writer.path)] == [""]
 
 
+def test_a_derivation_that_somebody_kills_is_not_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = new_run(tmp_path)
+    with PassRecorder(writer):
+        kernels.compiled("vector_add", "sm_90")
+    with monkeypatch.context() as patched:
+        patched.setattr(passes.ttgpuir, "add_coalesce", lambda manager: os.kill(os.getpid(), signal.SIGKILL))
+        (killed,) = derive(writer.path)
+
+    assert "it was ended by SIGKILL" in killed.differs
+    assert list(Run(writer.path).records(Derivation)) == []
+    assert [one.differs for one in derive(writer.path)] == [""]
+
+
 def test_a_pass_whose_ir_is_not_known_is_listed(tmp_path: Path) -> None:
     run = new_run(tmp_path)
     compiled_by_hand(run, "k", "ir", ("ttir", "cse", "ir"), ("ttir", "licm", "other"))

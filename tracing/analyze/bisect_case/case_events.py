@@ -112,6 +112,7 @@ class CaseAnswer:
     stage: CompileStage
     culprits: Sequence[Culprit | PartUndecided | TogetherBlamed]  # a graph, then a part, then what is in it
     kernels: tuple[WrittenKernel, ...]  # that compute the accused nodes
+    triton: bool = True  # Inductor wrote Triton kernels; False: C++, or nothing
 
     @property
     def decided(self) -> bool:

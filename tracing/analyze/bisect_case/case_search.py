@@ -50,6 +50,10 @@ from tracing.errors import Problem
 
 _WRITTEN = (FUSION, INLINING, LOWERINGS)  # whose fault may be that of the code that is written for them
 _CONFIRMING = 4  # builds after a border was found, and before it
+_IN_EAGER = (
+    "torch.compile is not to blame. `tracing run CASE` records what fails; if it is a pass of a kernel's "
+    "compiler, `tracing bisect RUN --crash` finds what provokes it"
+)
 
 
 class CaseSearch:
@@ -81,8 +85,7 @@ class CaseSearch:
             return
         symptom = commonest(wrong)
         if symptom.kind == "no answer":
-            remedy = "eager does the same, so the fault is the program's" if symptom.in_eager else ""
-            raise Problem(f"the case cannot be judged: {symptom.text}", remedy)
+            raise Problem(f"the case cannot be judged: {symptom.text}", _IN_EAGER if symptom.in_eager else "")
         bad = sum(judged_as(one, symptom).verdict == "bad" for one in wrong)
         repeats = repeats_for(bad, self._times)
         yield CaseTried(symptom, bad, self._times, repeats)
@@ -113,11 +116,13 @@ class CaseSearch:
             together = yield from _together(prober, base, parts)
             inner = [together] if together else _left_over(prober.evaluation(base))
         culprits += inner
-        if self._cpp and any(isinstance(one, Culprit) and one.part in _WRITTEN for one in culprits):
+        triton = bool(prober.evaluation(base).kernels)
+        lowered = any(isinstance(one, Culprit) and one.part in _WRITTEN for one in culprits)
+        if self._cpp and triton and lowered:
             yield Trying("compiling to C++ instead of Triton")
             yield OtherCode(prober.judge(replace(base, stage=CPP)))
         kernels = _kernels(prober.evaluation(base), culprits) if blamed.name == INDUCTOR else ()
-        yield CaseAnswer(prober.symptom, blamed, culprits, kernels)
+        yield CaseAnswer(prober.symptom, blamed, culprits, kernels, triton)
 
     def _plan(self, whole: Evaluation, parts: Sequence[str]) -> Planned:
         counts = [len(whole.steps.get(part, ())) for part in (GRAPHS, *parts)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
-from tracing.analyze.compare.divergence import (
+from tracing.analyze.compare.divergence_kinds import (
     Cause,
     Divergence,
     Host,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from tracing.analyze.align.alignment import WINDOW
-from tracing.analyze.compare.divergence import Divergence, InputDiffers, OutputDiffers
+from tracing.analyze.compare.divergence_kinds import Divergence, InputDiffers, OutputDiffers
 from tracing.store import Run
 
 

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from tracing.analyze.align.launch_matching import Queue
 from tracing.analyze.compare.kernel_code import KernelCodes
 from tracing.analyze.compare.signature_pair import Signatures, launched_alike, relevant
-from tracing.analyze.compare.timeline import Position
+from tracing.analyze.compare.timeline.timeline_step import Position
 from tracing.digest.columns import BITS
 from tracing.errors import Problem
 from tracing.model import DigestBatch, LaunchLine, Record

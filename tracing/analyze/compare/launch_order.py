@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from tracing.analyze.compare.timeline import TimelineStep
+from tracing.analyze.compare.timeline.timeline_step import TimelineStep
 from tracing.views import relation
 
 _REMEMBERED = 2048  # partners before a launch that moved

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tracing.analyze.compare.divergence import (
+from tracing.analyze.compare.divergence_kinds import (
     Divergence,
     Host,
     InputDiffers,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from tracing.analyze.compare.causes import Follows
-from tracing.analyze.compare.comparison import Comparison
-from tracing.analyze.compare.divergence import Cause, Divergence, UnknownCause
+from tracing.analyze.compare.causes.cause_answer import Follows
+from tracing.analyze.compare.divergence_kinds import Cause, Divergence, UnknownCause
+from tracing.analyze.compare.first_divergence import Comparison
 from tracing.analyze.runs.coverage import coverage
 from tracing.analyze.runs.results import (
     ResultDiffers,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -21,11 +22,27 @@ class WrongElements:
     count: int  # elements farther away than rounding explains
     of: int
     index: tuple[int, ...]  # of the worst
-    value: float | complex
+    value: float | complex  # of the worst; an int or a bool of a tensor of these
     reference: float | complex
-    roundings: float  # that the worst is away
+    roundings: float  # that the worst is away; inf: no rounding explains it
     limit: float  # that rounding explains
     dtype: str = ""  # another one than the node's: "int64, not uint8"
+
+    @property
+    def explained(self) -> float | None:
+        """The distance from the reference that rounding explains; None: no distance is explained."""
+        if isinstance(self.value, int) or not 0 < self.roundings < math.inf:
+            return None
+        return abs(self.value - self.reference) * self.limit / self.roundings
+
+
+@dataclass(frozen=True, slots=True)
+class RoundedOtherwise:
+    """A launch is right for its inputs, and ATen gives another value, since it rounds each node's value."""
+
+    launch: int
+    kernel: str
+    nodes: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +58,7 @@ class JudgedLaunch:
     wrong: tuple[WrongElements, ...] = ()
     why: str = ""  # there is no reference; or where its wrong inputs come from
     others: tuple[int, ...] = ()  # launches that made partial results for it: one of them all is off
+    rounded: tuple[str, ...] = ()  # nodes of which ATen's value is another one, as ATen rounds more often
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +103,7 @@ class OutputOff:
     graph: int
     wrong: WrongElements
     unjudged: tuple[str, ...]  # launches and operators without a reference
+    rounded: tuple[RoundedOtherwise, ...] = ()  # launches that the result depends on
     lines: tuple[PythonLine, ...] = ()
 
 

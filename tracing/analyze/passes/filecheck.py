@@ -10,7 +10,10 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|%[\w$.-]+|#[a-zA-Z][\w$.]*|\^bb\d+')
+from tracing.analyze.passes.lit_keywords import variable
+from tracing.analyze.passes.operations import STRING
+
+TOKEN = re.compile(STRING + r"|%[\w$.-]+|#[a-zA-Z][\w$.]*|\^bb\d+")
 _ANY = "{{[^ ]+}}"
 
 
@@ -76,7 +79,7 @@ def _variable(name: str, operation: str, taken: Collection[str]) -> str:
     word = re.sub(r"\W", "_", operation if operation and name.isdecimal() else name).upper()
     word = word if not word[0].isdecimal() else f"V{word}"
     number = sum(1 for one in taken if one == word or one.startswith(f"{word}_N"))
-    return f"{word}_N{number}" if number else word
+    return variable(f"{word}_N{number}" if number else word)
 
 
 def _literal(text: str) -> str:

@@ -16,16 +16,15 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from tracing.analyze.passes.operations import without_locations
+from tracing.analyze.passes.operations import STRING, without_locations
 from tracing.analyze.passes.renaming import definitions_in, replaced_values
 
 _HOLDER = re.compile(r"^\s*(?P<what>module|[\w.]+\.func)\b(?P<rest>.*) attributes (?=\{)")
 _NAME = re.compile(r"@([\w$.-]+|\"[^\"]*\")")
 _COMMENT = re.compile(r"\s*// (?:no predecessors|\d+ preds?: .*|pred: .*)$")
 _ALIAS_LINE = re.compile(r"(?P<name>[#!][A-Za-z_][\w$]*) = (?P<meaning>.*)")
-_ALIAS = re.compile(r'"(?:[^"\\]|\\.)*"|(?P<name>[#!][A-Za-z_][\w$]*)(?![\w$.<])')
-_STRING = r'"(?:[^"\\]|\\.)*"'
-_BRACKET = re.compile(rf"{_STRING}|->|[{{}}\[\]()<>,]")
+_ALIAS = re.compile(STRING + r"|(?P<name>[#!][A-Za-z_][\w$]*)(?![\w$.<])")
+_BRACKET = re.compile(rf"{STRING}|->|[{{}}\[\]()<>,]")
 # Triton names a helper by the module that defines it; Inductor names that module by the digest of its source,
 # which has the options of the launch in it.
 _HELPER = re.compile(r"@(\"?)(?:\w+\.)+(?=\w+__)")
@@ -40,6 +39,7 @@ _PURE = re.compile(
     r"|llvm\.(?!load|store|call|inline_asm|br|cond_br|atomicrmw|cmpxchg|alloca|fence|invoke|intr\.)[\w.]+"
     r")(?=[\s\"(<{]|$)(?!.*\{$)"
 )
+_LONGEST = 10_000  # characters of an alias that are spelt out
 _STRUCTURE = re.compile(r"\{$|^\s*\}|^\s*\^|^\s*\"?(?:cf|llvm)\.(?:cond_)?br\b|\b(?:yield|return)\b")
 _SPELT = re.compile("|".join(rf"\b{re.escape(old)}\b" for old in _SPELLING))
 
@@ -81,7 +81,7 @@ def canonical(module: PlainModule) -> str:
     lines = []
     for line in module.text.splitlines():
         if match := _ALIAS_LINE.fullmatch(line):
-            aliases[match["name"]] = _spelt_out(match["meaning"], aliases)
+            aliases[match["name"]] = _shortened(_spelt_out(match["meaning"], aliases))
             continue
         for name in definitions_in(line):
             names[name] = f"%{next(numbers)}"
@@ -127,6 +127,13 @@ class _Unordered:
         yield from sorted(self._pure)
         yield from self._ordered
         self._pure, self._ordered = [], []
+
+
+def _shortened(meaning: str) -> str:
+    # what refers to the alias before it twice would double with each line
+    if len(meaning) <= _LONGEST:
+        return meaning
+    return hashlib.blake2b(meaning.encode(errors="replace"), digest_size=16).hexdigest()
 
 
 def _spelt_out(text: str, aliases: Mapping[str, str]) -> str:

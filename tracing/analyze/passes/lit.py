@@ -15,6 +15,14 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 from tracing.analyze.passes.filecheck import TOKEN, ValueNames, defined, general, results_of
+from tracing.analyze.passes.lit_keywords import (
+    check_without_keywords,
+    one_line,
+    require_one_command,
+    variable,
+    without_comments,
+    without_keywords,
+)
 from tracing.analyze.passes.operations import counts, operations, without_locations
 from tracing.errors import Problem
 
@@ -22,7 +30,6 @@ LIMIT = 40  # lines of one function that are read rather than skimmed
 _ABSENT = 4  # operations named as gone
 _ALIAS = re.compile(r"#([\w$.]+) = (.*)")
 _FUNCTION = re.compile(r"( *)((?:tt|llvm|func)\.func .*?@(?:[\w$.-]+|\"[^\"]*\")\()(.*)\{$")
-_PREDECESSORS = re.compile(r"\s*// (?:\d+ preds?|pred|no predecessors).*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +78,7 @@ def lit_test(
         raise Problem("the pass changed nothing that a test could check", "choose a pass that changed the IR")
     filecheck = tuple(f"--implicit-check-not={name}" for name in absent)
     run = f"// RUN: triton-opt %s -split-input-file {flag} | {' '.join(('FileCheck %s', *filecheck))}"
-    return LitTest("\n".join([run, f"// {title}", "", *checks, "", source.text]), filecheck)
+    return _test([run, f"// {one_line(title)}", ""], checks, source, filecheck)
 
 
 def survival_test(before: str, flag: str, title: str) -> LitTest:
@@ -84,22 +91,27 @@ def survival_test(before: str, flag: str, title: str) -> LitTest:
     source = _Module(before)
     labels = [f"// CHECK-LABEL: @{_symbol(one.label)}" for one in source.parts if one.label]
     run = f"// RUN: triton-opt %s -split-input-file {flag} | FileCheck %s"
-    comments = [f"// {line}" for line in title.splitlines()]
-    return LitTest("\n".join([run, *comments, "", *labels, "", source.text]), ())
+    comments = [f"// {one_line(line)}" for line in title.splitlines()]
+    return _test([run, *comments, ""], labels, source, ())
+
+
+def _test(head: Sequence[str], checks: Iterable[str], source: _Module, filecheck: tuple[str, ...]) -> LitTest:
+    lines = [*head, *map(check_without_keywords, checks), "", source.text]
+    return LitTest(require_one_command("\n".join(lines)), filecheck)
 
 
 class _Module:
     """A printed module: its attribute aliases, and its parts in order."""
 
     def __init__(self, text: str) -> None:
-        lines = without_locations(text).splitlines()
+        lines = without_comments(without_locations(text)).splitlines()
         aliases = {match[1]: match[2] for match in map(_ALIAS.fullmatch, lines) if match}
         body = [line for line in lines if not _ALIAS.fullmatch(line)]
         used = _reached(body, aliases)
         self.aliases = {name: value for name, value in aliases.items() if name in used}
         definitions = [f"#{name} = {value}" for name, value in self.aliases.items()]
-        self.text = "\n".join([*definitions, *body, ""])
-        self.parts = list(_parts([_PREDECESSORS.sub("", line.rstrip()) for line in body]))
+        self.text = without_keywords("\n".join([*definitions, *body, ""]))  # what a test has as its input
+        self.parts = list(_parts([line.rstrip() for line in body]))
 
     def part(self, label: str) -> _Part:
         """The part of that function, or one without lines."""
@@ -162,7 +174,7 @@ def _checks(source: _Module, result: _Module, limit: int | None, only: str | Non
     choices = [_choice(source, result, part, limit, only) for part in result.parts]
     choices = [one for one in choices if one.lines]
     used = _reached([one.part.lines[at] for one in choices for at in one.lines], result.aliases)
-    aliases = {name: f"${name.upper()}" for name in used}
+    aliases = {name: variable(f"${name.upper()}") for name in used}
     names = ValueNames(aliases, frozenset())
     for name, value in result.aliases.items():
         if name in used:

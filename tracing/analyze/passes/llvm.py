@@ -20,9 +20,9 @@ _INSTRUCTION = re.compile(  # of LLVM IR: a line with more indentation continues
 _MACHINE = re.compile(r"  (?:[%$a-z][^=\n]*? = )?(?:[a-z][\w-]* )*(?P<opcode>[A-Z]\w*)")
 _LABEL = re.compile(r'^(?P<name>[\w$.-]+|"[^"]*"):(?=\s|$).*$', re.MULTILINE)
 _NOISE = re.compile(
-    r"^(?:!\d+ = .*|; Function Attrs: .*|\s*#dbg_\w+\(.*)\n"  # metadata, which is numbered anew by each pass
+    r"^(?:!\d+ = .*|; Function Attrs: .*|[ \t]*#dbg_\w+\(.*)\n"  # metadata, which each pass numbers anew
     r"|,? ![\w.]+ !\d+|,? debug-location !\d+.*$"
-    r"|[ \t]+; preds = .*$",
+    r"|(?<![ \t])[ \t]+; preds = .*$",
     re.MULTILINE,
 )
 

@@ -11,9 +11,14 @@ import contextlib
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice, product
 from typing import TypeAlias
 
-from tracing.analyze.passes.operations import operations
+from tracing.analyze.passes.operations import STRING, operations
+
+# what is read of one location: a few lines of IR can name more than fits into memory
+FRAMES = 200
+STACKS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +53,7 @@ def located(stage: str, text: str) -> list[Located]:
 # MLIR
 
 _ALIAS = re.compile(r"(#loc\d*) = loc\((.*)\)")
-_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|#[\w$.]+|\w+|\S')
+_TOKEN = re.compile(STRING + r"|#[\w$.]+|\w+|\S")
 
 
 def _mlir(text: str) -> Iterator[Located]:
@@ -69,7 +74,9 @@ class _Locations:
         """The stacks of the content of a `loc(…)`."""
         if content not in self._known:
             self._known[content] = ()  # an alias of itself ends here
-            with contextlib.suppress(IndexError, ValueError):  # cut off in the middle: nothing is known of it
+            with contextlib.suppress(
+                IndexError, ValueError, RecursionError
+            ):  # cut off, or too deep: nothing is known of it
                 self._known[content] = self._read(_TOKEN.findall(content)[::-1])
         return self._known[content]
 
@@ -121,7 +128,8 @@ class _Locations:
 
 
 def _inlined(callee: tuple[Stack, ...], caller: tuple[Stack, ...]) -> tuple[Stack, ...]:
-    return tuple(inner + outer for inner in callee or ((),) for outer in caller or ((),) if inner or outer)
+    both = product(callee or ((),), caller or ((),))
+    return tuple((inner + outer)[:FRAMES] for inner, outer in islice(both, STACKS) if inner or outer)
 
 
 # LLVM IR
@@ -129,7 +137,7 @@ def _inlined(callee: tuple[Stack, ...], caller: tuple[Stack, ...]) -> tuple[Stac
 _METADATA = re.compile(
     r"!(\d+) = (?:distinct )?!DI(?:Location|Subprogram|LexicalBlock|LexicalBlockFile|File)\((.*)\)"
 )
-_FIELD = re.compile(r'(\w+): (?:distinct )?(?:!(\d+)|(\d+)|"((?:[^"\\]|\\.)*)")')
+_FIELD = re.compile(r'\b(\w+): (?:distinct )?(?:!(\d+)|(\d+)|"((?:[^"\\]|\\.)*)")')
 _INSTRUCTION = re.compile(r"  (?![\s;#\]])(?!.*call void @llvm\.dbg\.)")
 _DEBUG = re.compile(r", !dbg !(\d+)")
 
@@ -141,7 +149,7 @@ def _llvm(text: str) -> Iterator[Located]:
         inside = line.startswith("define ") or (inside and line != "}")
         if inside and _INSTRUCTION.match(line):
             debug = _DEBUG.search(line)
-            stack = tuple(_chain(nodes, debug[1])) if debug else ()
+            stack = tuple(islice(_chain(nodes, debug[1]), FRAMES)) if debug else ()
             yield Located(number, _DEBUG.split(line)[0].strip(), (stack,) if stack else ())
 
 
@@ -182,7 +190,7 @@ def _ptx(text: str) -> Iterator[Located]:
         if loc and not in_assembly:
             file, row, column, *caller = loc.groups()
             outer = known.get(tuple(caller)) or (_frame(files, *caller[:2]) if caller[0] else ())
-            stack = known[file, row, column] = _frame(files, file, row) + outer
+            stack = known[file, row, column] = (_frame(files, file, row) + outer)[:FRAMES]
         elif not loc and _PTX.match(line):
             yield Located(number, line.split("//")[0].strip(), (stack,) if stack else ())
 

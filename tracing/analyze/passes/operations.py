@@ -17,10 +17,11 @@ _OPERATION = re.compile(
     r"\s*(?:%[\w$.:#-]+(?:, %[\w$.:#-]+)* = )?"  # results
     r'"?(?P<name>[A-Za-z_]\w*(?:\.[\w$]+)+)"?(?=[\s(<{\[@#]|$)'
 )
-_STRING = r'"(?:[^"\\]|\\.)*"'
-_LOCATION = re.compile(rf"{_STRING}|(?P<begin>\s*\bloc\()")
-_PARENTHESIS = re.compile(rf"{_STRING}|[()]")
-_BRACE = re.compile(rf"{_STRING}|[{{}}]")
+# a string that does not end goes on to the end of the text: no other start is tried, so a search is linear
+STRING = r'"(?:[^"\\]|\\(?s:.))*(?:"|\\?\Z)'
+_LOCATION = re.compile(rf"{STRING}|(?P<begin>(?<!\s)\s*\bloc\()")
+_PARENTHESIS = re.compile(rf"{STRING}|[()]")
+_BRACE = re.compile(rf"{STRING}|[{{}}]")
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 
 _LLVM_DEBUG = re.compile(
-    r",? !dbg !\d+|^\s*#dbg_\w+\(.*\)\n|^; ModuleID = .*\n|^source_filename = .*\n"
+    r",? !dbg !\d+|^[ \t]*#dbg_\w+\(.*\)\n|^; ModuleID = .*\n|^source_filename = .*\n"
     r"|^!\d+ = .*\n|^![\w.]+ = .*\n", re.MULTILINE,
 )  # fmt: skip
-_LINES = re.compile(r"^\s*\.(?:loc|file)\b.*\n|^\s*//.*\n|^\$L__tmp\d+:\n|^\.Ltmp\d+:\n", re.MULTILINE)
-_SECTIONS = re.compile(r"^\s*\.section\s+\.debug\w*\s*\{.*?^\s*\}\n", re.MULTILINE | re.DOTALL)
+_LINES = re.compile(r"^[ \t]*\.(?:loc|file)\b.*\n|^[ \t]*//.*\n|^\$L__tmp\d+:\n|^\.Ltmp\d+:\n", re.MULTILINE)
+_SECTIONS = re.compile(
+    r"^[ \t]*\.section[ \t]+\.debug\w*\s*\{.*?(?:^[ \t]*\}\n|\Z)", re.MULTILINE | re.DOTALL
+)
 
 
 def without_debug(text: str) -> str:

@@ -16,10 +16,11 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 
-_STRING = r'"(?:[^"\\]|\\.)*"'
-_VALUE = re.compile(rf"{_STRING}|(?P<name>%[\w$.-]*[\w$])")
-_DEFINED = re.compile(rf"{_STRING}|(?P<name>%[\w$.-]*[\w$])(?= = |: )")  # `iter_args(%a = …`, `^bb0(%a: …`
-_ALIAS = re.compile(rf"{_STRING}|(?P<name>[#!][A-Za-z_][\w$]*)(?![\w$.<])")  # but not `#ttg.blocked<…>`
+from tracing.analyze.passes.operations import STRING
+
+_VALUE = re.compile(rf"{STRING}|(?P<name>%[\w$.-]*[\w$])")
+_DEFINED = re.compile(rf"{STRING}|(?P<name>%[\w$.-]*[\w$])(?= = |: )")  # `iter_args(%a = …`, `^bb0(%a: …`
+_ALIAS = re.compile(rf"{STRING}|(?P<name>[#!][A-Za-z_][\w$]*)(?![\w$.<])")  # but not `#ttg.blocked<…>`
 _ALIASED = re.compile(r"(?P<name>[#!][A-Za-z_][\w$]*) = (?P<meaning>.*)")
 
 

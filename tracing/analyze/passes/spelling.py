@@ -6,28 +6,31 @@ created, which determines the order of a phi's incoming values, and names that c
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 
 from tracing.analyze.passes.operations import without_locations
 from tracing.analyze.passes.renaming import renamed
 
 _DEBUG = re.compile(
-    r",? !dbg !\d+|^\s*#dbg_\w+\(.*\)\n|^; ModuleID = .*\n|^source_filename = .*\n", re.MULTILINE
+    r",? !dbg !\d+|^[ \t]*#dbg_\w+\(.*\)\n|^; ModuleID = .*\n|^source_filename = .*\n", re.MULTILINE
 )
 _METADATA = re.compile(r"^!(\d+) = (.*)\n", re.MULTILINE)
 _NAMED_METADATA = re.compile(r"^![\w.]+ = .*\n", re.MULTILINE)
 _ATTRIBUTES = re.compile(r"^attributes (#\d+) = (.*)\n", re.MULTILINE)
 _REFERENCE = re.compile(r"!(\d+)")
-_FUNCTION = re.compile(r"^define .*?^}\n", re.MULTILINE | re.DOTALL)
-_DEFINED = re.compile(r'^\s*(%(?:[\w$.-]+|"[^"]*")) = |^([\w$.-]+|"[^"]*"):', re.MULTILINE)
+_FUNCTION = re.compile(r"^define .*?(?:^}\n|\Z)", re.MULTILINE | re.DOTALL)
+_DEFINED = re.compile(r'^[ \t]*(%(?:[\w$.-]+|"[^"]*")) = |^([\w$.-]+|"[^"]*"):', re.MULTILINE)
 _VALUE = re.compile(r'%(?:[\w$.-]+|"[^"]*")')
 _LABEL = re.compile(r'^([\w$.-]+|"[^"]*"):.*$', re.MULTILINE)
-_PHI = re.compile(r"( = phi [^\[]*)(\[.*\])(.*)$", re.MULTILINE)
+_PHI = re.compile(r"( = phi [^\[\n]*)(\[.*\])(.*)$", re.MULTILINE)
 _INCOMING = re.compile(r"\[[^\]]*\]")
-_PTX_LOCATION = re.compile(r"^\s*(?:\.loc|\.file)\b.*\n|^\s*//.*\n|^\$L__tmp\d+:\n", re.MULTILINE)
-_PTX_SECTION = re.compile(r"^\s*\.section\s+\.debug\w*\s*\{.*?^\s*\}\n", re.MULTILINE | re.DOTALL)
+_PTX_LOCATION = re.compile(r"^[ \t]*(?:\.loc|\.file)\b.*\n|^[ \t]*//.*\n|^\$L__tmp\d+:\n", re.MULTILINE)
+_PTX_SECTION = re.compile(
+    r"^[ \t]*\.section[ \t]+\.debug\w*\s*\{.*?(?:^[ \t]*\}\n|\Z)", re.MULTILINE | re.DOTALL
+)
 DEPTH = 3  # of metadata in metadata that is compared: what loops and ranges say
 
 
@@ -59,19 +62,22 @@ def _llvm_plain(text: str, names: bool) -> str:
     attributes = dict(_ATTRIBUTES.findall(text))
     for pattern in (_METADATA, _NAMED_METADATA, _ATTRIBUTES):
         text = pattern.sub("", text)
-    text = _REFERENCE.sub(lambda match: _expanded(match[1], metadata, DEPTH), text)
+    expanded = cache(lambda number, depth: _expanded(number, metadata, depth, expanded))
+    text = _REFERENCE.sub(lambda match: expanded(match[1], DEPTH), text)
     text = re.sub(r"#\d+", lambda match: attributes.get(match[0], match[0]), text)
     if names:
         text = _FUNCTION.sub(lambda match: _numbered(match[0]), text)
-    text = re.sub(r"[ \t]*; preds = .*$", "", text, flags=re.MULTILINE)
+    text = re.sub(r"(?<![ \t])[ \t]*; preds = .*$", "", text, flags=re.MULTILINE)
     return _PHI.sub(_sorted_phi, text)
 
 
-def _expanded(number: str, metadata: dict[str, str], depth: int) -> str:
+def _expanded(number: str, metadata: dict[str, str], depth: int, expanded: Callable[[str, int], str]) -> str:
+    # as a digest: what refers to itself ten times would be a thousand times as long
     content = metadata.get(number, "")
     if depth == 0 or content.removeprefix("distinct ").startswith("!DI"):
         return "!{}"
-    return _REFERENCE.sub(lambda match: _expanded(match[1], metadata, depth - 1), content)
+    content = _REFERENCE.sub(lambda match: expanded(match[1], depth - 1), content)
+    return hashlib.blake2b(content.encode(errors="replace"), digest_size=16).hexdigest()
 
 
 def _numbered(function: str) -> str:

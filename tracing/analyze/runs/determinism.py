@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from tracing.analyze.compare.divergence import Divergence, LaunchDiffers, kind_of
+from tracing.analyze.compare.divergence_kinds import Divergence, LaunchDiffers, kind_of
 from tracing.model import Perturbed
 
 

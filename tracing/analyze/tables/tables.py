@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from tracing.analyze.compare.accused import accused
-from tracing.analyze.compare.comparison import Comparison
-from tracing.analyze.compare.divergence import (
+from tracing.analyze.compare.divergence_kinds import (
     Divergence,
     InputDiffers,
     LaunchDiffers,
@@ -17,6 +16,7 @@ from tracing.analyze.compare.divergence import (
     kind_of,
     settings_of,
 )
+from tracing.analyze.compare.first_divergence import Comparison
 from tracing.analyze.ranks.rank_events import landmarks
 from tracing.analyze.runs.results import value_text
 from tracing.model import (
@@ -77,18 +77,6 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
         "results": "varchar[]",
     },
 }  # fmt: skip
-
-
-def _launches(runs: Sequence[Run]) -> TableRows:
-    for run, rank, launch in _all(runs):
-        kernel = launch.kernel
-        yield {
-            "run": run.name, "rank": rank, "index": launch.index, "kernel": kernel.name, "hash": kernel.hash,
-            "target": kernel.target, "grid": launch.grid, "num_warps": kernel.num_warps,
-            "num_stages": kernel.num_stages, "num_ctas": kernel.num_ctas, "constants": kernel.constants,
-            "stream": launch.stream, "device": launch.device, "phase": launch.phase,
-            "finished": launch.finished,
-        }  # fmt: skip
 
 
 def _arguments(runs: Sequence[Run]) -> TableRows:
@@ -201,7 +189,8 @@ def _all(runs: Sequence[Run]) -> Iterator[tuple[Run, int, KernelLaunch]]:
             yield run, rank, launch
 
 
+# all but launches: `tracing.analyze.tables.launch_table`
 ROWS: Mapping[str, Callable[[Sequence[Run]], TableRows]] = {
-    "launches": _launches, "arguments": _arguments, "times": _times, "passes": _passes,
+    "arguments": _arguments, "times": _times, "passes": _passes,
     "divergences": _divergences, "results": _results, "winners": _winners, "landmarks": _landmarks,
 }  # fmt: skip

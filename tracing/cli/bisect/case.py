@@ -131,13 +131,13 @@ class _CaseSearch:
                 self._write(event.kernels)
                 yield from report.answer_text(event, self.sources)
                 if event.stage.name == INDUCTOR and event.symptom.kind == "differs":
-                    yield from self._passes(event.kernels)
+                    yield from self._passes(event)
 
-    def _passes(self, kernels: Sequence[WrittenKernel]) -> Iterator[Line]:
-        if self._runs is None:
-            yield from report.no_pass_text(self._words[0])
-        elif kernels:
-            name = kernels[0].name
+    def _passes(self, event: CaseAnswer) -> Iterator[Line]:
+        if self._runs is None or not event.triton:
+            yield from report.no_pass_text(self._words[0], triton=event.triton)
+        elif event.kernels:
+            name = event.kernels[0].name
             with err.status(f"searching the passes of {name}"):
                 self.passes = passes_of_kernel(self._words, name, self._runs)
             one = self.passes

@@ -27,10 +27,11 @@ from tracing.cli.bisect.options import (
     Target,
     Times,
 )
-from tracing.cli.same_triton import require_same_triton
+from tracing.cli.options.same_triton import require_same_triton
+from tracing.cli.options.trust import Trust, consenting
 from tracing.errors import Problem
 from tracing.model import Compilation
-from tracing.program.case import known_cases
+from tracing.program.case import is_case
 
 
 @app.command(rich_help_panel=NARROW)
@@ -49,6 +50,7 @@ def bisect(
     seed: Seed = 0,
     good_torch: GoodTorch = None,
     fresh: Fresh = False,
+    trust: Trust = False,
     as_json: Json = False,
     runs: Runs = RUNS,
 ) -> None:
@@ -77,9 +79,9 @@ def bisect(
         elif not (command or kernel or crash) and _is_case(name, runs):
             status = _of_case(name, target, seed, times, seconds, runs, fresh, as_json)
         elif crash:
-            status = _of_crash(*_compilation(name, kernel, runs), command, seconds, repeat, as_json)
+            status = _of_crash(*_compilation(name, kernel, runs, trust), command, seconds, repeat, as_json)
         else:
-            run, chosen = _compilation(name, kernel, runs)
+            run, chosen = _compilation(name, kernel, runs, trust)
             judge = _judge(run, chosen, command, (launch, atol, rtol), seconds)
             # imports Triton, for which no other command needs to wait
             from tracing.cli.bisect.search import search
@@ -123,8 +125,8 @@ def _of_crash(
     return search_crash(run, chosen, seconds, repeat, as_json=as_json)
 
 
-def _compilation(name: str, kernel: str | None, runs: Path) -> tuple[store.Run, Compilation]:
-    run = store.open_run(name, runs)
+def _compilation(name: str, kernel: str | None, runs: Path, trust: bool) -> tuple[store.Run, Compilation]:
+    run = consenting(store.open_run(name, runs), trust)
     require_same_triton(run, "bisect it")
     chosen = compilation(run, kernel)
     environment.use_inductors_ptxas()
@@ -135,7 +137,7 @@ def _is_case(name: str, runs: Path) -> bool:
     # a run that has the name of a case is a run
     if name == "latest" or any((folder / "run.json").exists() for folder in (Path(name), runs / name)):
         return False
-    return name.partition(":")[0] in known_cases() or Path(name.partition(":")[0]).is_file()
+    return is_case(name)
 
 
 def _judge(

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from tracing import store
 from tracing.analyze.passes import pass_table as analysis
-from tracing.cli import hints
+from tracing.cli.answers import hints
 from tracing.cli.app import LOOK, RUNS, Json, Runs, app, out
 from tracing.cli.passes.derived import open_derived
 from tracing.cli.passes.failure import unfinished

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tracing import store
 from tracing.cli.app import err, spinner
-from tracing.cli.same_triton import require_same_triton
+from tracing.cli.options.same_triton import require_same_triton
 from tracing.model import Derivation
 from tracing.report.text import plural
 

@@ -9,7 +9,7 @@ from tracing.analyze.passes.llvm import llvm_passes
 from tracing.analyze.passes.pass_table import passes_of
 from tracing.analyze.passes.source_map import artefacts
 from tracing.cli.app import err, spinner
-from tracing.cli.same_triton import require_same_triton
+from tracing.cli.options.same_triton import require_same_triton
 from tracing.errors import Problem
 from tracing.model import Compilation, LlvmPasses, PassRecord
 

@@ -20,7 +20,7 @@ from tracing.compiler.adders import new_context
 from tracing.compiler.child import in_child
 from tracing.compiler.symbols import function
 from tracing.errors import Problem
-from tracing.upstream.libtriton import ir, llvm, pointer_of
+from tracing.upstream.triton.libtriton import ir, llvm, pointer_of
 
 _SECONDS = 86400.0  # its user stops it
 _SCRATCH = re.compile(r"[^\s\"]*/tracing-\w+\.mlir")  # the file that libtriton reads instead of the text

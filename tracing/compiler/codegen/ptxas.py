@@ -17,8 +17,8 @@ from types import MappingProxyType
 from typing import Any
 
 from tracing.errors import Problem
-from tracing.upstream.backends import GPUTarget, PTXASError, default_assembler, make_backend
-from tracing.upstream.knobs import assembled_by, assembler_tools, ptxas_options
+from tracing.upstream.triton.backends import GPUTarget, PTXASError, default_assembler, make_backend
+from tracing.upstream.triton.knobs import assembled_by, assembler_tools, ptxas_options
 
 LEVELS = (0, 1, 2, 3)
 _DEFAULTS: Mapping[str, Any] = MappingProxyType({})

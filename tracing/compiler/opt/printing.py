@@ -12,7 +12,7 @@ from typing import Any
 
 from tracing.compiler.symbols import function
 from tracing.errors import Problem
-from tracing.upstream.libtriton import libtriton, pointer_of
+from tracing.upstream.triton.libtriton import libtriton, pointer_of
 
 _ALLOW = "_ZN4mlir11MLIRContext25allowUnregisteredDialectsEb"
 _ALLOWED = "_ZN4mlir11MLIRContext26allowsUnregisteredDialectsEv"

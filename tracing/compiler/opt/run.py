@@ -22,7 +22,7 @@ from tracing.compiler.opt.diagnostics import diagnostics, unmet, without_added
 from tracing.compiler.opt.pipeline_text import PassText, reproducer_passes
 from tracing.environment import show_diagnostics
 from tracing.errors import Problem
-from tracing.upstream.libtriton import ir, llvm
+from tracing.upstream.triton.libtriton import ir, llvm
 
 _SPLIT = re.compile(r"^// -----[ \t]*\n", re.MULTILINE)
 _DAY = 86400.0  # seconds: a pass is stopped by its user

@@ -11,8 +11,8 @@ import torch
 from tracing.model import Failure
 from tracing.program.user_code import is_users
 from tracing.record.failures.error_chain import ErrorChain, one_line
-from tracing.upstream.compile_errors import CppCompileError, SubprocException
-from tracing.upstream.inductor_code import is_generated, program_lines
+from tracing.upstream.inductor.code import is_generated, program_lines
+from tracing.upstream.inductor.compile_errors import CppCompileError, SubprocException
 
 _TRACE_LINE = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')
 _CPP_ERROR = re.compile(r"^(.*?):(\d+):(?:\d+:)? (?:fatal )?error: (.*)$", re.MULTILINE)

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from tracing.compiler.pipeline import failed_stage
+from tracing.errors import message
 from tracing.model import Failure
 from tracing.record.failures.error_chain import ErrorChain, one_line
-from tracing.upstream.compile_errors import (
+from tracing.upstream.inductor.compile_errors import (
     CompilationError,
     JITFunction,
     OutOfResources,
@@ -62,7 +63,7 @@ def resources_failure(chain: ErrorChain) -> Failure | None:
         "launch",
         name,
         python=_position(function, 1) if source else chain.line,
-        reason=one_line(str(error)),
+        reason=one_line(message(error)),
         source=source,
         line=1 if source else 0,
     )
@@ -81,7 +82,7 @@ def stage_failure(chain: ErrorChain) -> Failure | None:
         return Failure(
             "pass" if step else "stage",
             kernel.kernel_name,
-            step=step.name if step else "ptxas" if failed.stage == "cubin" else failed.stage,
+            step=step.name if step else _assembler(failed.stage),
             stage=failed.stage,
             python=python or (_short(kernel.file) if kernel.file else chain.line),
             reason=reason,
@@ -97,9 +98,14 @@ def _unrecorded_stage_failure(chain: ErrorChain) -> Failure | None:
         if (known := stage_in(frame)) is not None and chain.last(CompilationError) is None:
             name, function, stage = known
             reason, _, _ = _of_assembler(str(chain.last(PTXASError) or chain.errors[-1]), "")
-            step = "ptxas" if stage == "cubin" else stage
-            return Failure("stage", name, reason, _position(function, 1), step=step, stage=stage)
+            at = _position(function, 1)
+            return Failure("stage", name, reason, at, step=_assembler(stage), stage=stage)
     return None
+
+
+def _assembler(stage: str) -> str:
+    # the program that runs in a stage, as messages name it
+    return "ptxas" if stage == "cubin" else stage
 
 
 def _of_assembler(message: str, ptx: str) -> tuple[str, int, str]:

@@ -17,7 +17,7 @@ from tracing.interpreter.gates import Mask
 from tracing.launch.memory_block import Bytes, MemoryBlock, logical, strided
 from tracing.launch.tensors import has_memory, tensor_meta
 from tracing.upstream.patch import Method, replaced
-from tracing.upstream.tensor_subclasses import storage_key
+from tracing.upstream.torch.tensor_subclasses import storage_key
 
 BYTES = 1 << 30  # of storages that are watched
 _STORAGES = 64

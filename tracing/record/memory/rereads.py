@@ -16,7 +16,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from tracing.digest.host import bits
 from tracing.launch.tensors import tensor_meta
 from tracing.model import Reread, TensorMeta
-from tracing.upstream.tensor_subclasses import storage_key
+from tracing.upstream.torch.tensor_subclasses import storage_key
 from tracing.views import element_bytes, relation
 
 _BYTES = 16 << 20  # of a view that is digested a second time

@@ -80,7 +80,7 @@ def derive(
     progress -- receives how many compilations are done, and of how many
     scratch  -- a folder that it is written into, instead of into the run, which stays as it is
     seconds  -- that one compilation may take; that it took longer is given and not written, for it is no
-                property of the compilation
+                property of the compilation. Nor is that somebody killed it, or that memory or disk ran out
 
     Cost: about that of the compilations up to LLVM IR, and as much for printing, over the number of
     cores; some milliseconds where none waits. What is interrupted goes on with the next call. It forks, and
@@ -136,7 +136,7 @@ def _batch(how: _How, batch: Sequence[_Waiting]) -> list[Derivation]:
 
 
 def _died(how: _How, one: _Waiting, ended: Ended) -> Derivation:
-    # the compilation that took the child down, or too long: that may be the machine's doing, and is not kept
+    # the compilation that took the child down; an accident is no property of it, and is not kept
     of_it = (
         ir.index
         for ir in how.run().records(PassIR)
@@ -146,6 +146,8 @@ def _died(how: _How, one: _Waiting, ended: Ended) -> Derivation:
     if ended.timed_out or ended.signal == signal.SIGALRM.name:
         return one.derivation(f"{where}: it did not end within {how.seconds:g} s")
     derivation = one.derivation(f"{where}: {ended.failure}")
+    if ended.accident:
+        return derivation
     writer = how.writer()
     writer.append(derivation)
     writer.close()

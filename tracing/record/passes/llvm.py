@@ -35,8 +35,9 @@ def derive_llvm(
     Cost: some ten times LLVM's share of the compilation: 0.3 s for a small kernel, some seconds for a large
     one, on one core. It forks, and touches no GPU.
 
-    A compile that does not end in time is given with the pass that it was in, and is not kept: it may end
-    the next time. Raises Problem where LLVM's passes cannot be distinguished, and where none of them began.
+    A compile that does not end in time, or that somebody kills, is given with the pass that it was in, and is
+    not kept: it may end the next time. Raises Problem where LLVM's passes cannot be distinguished, and where
+    none of them began.
     """
     last = "ptx" if compilation.target.startswith("cuda") else "amdgcn"
 
@@ -46,7 +47,7 @@ def derive_llvm(
     ended, printed = llvm.printed(compile, seconds=seconds)
     made: Mapping[str, str] = ended.result or {}
     differs = tuple(stage for stage, content in made.items() if blob_name(content) != artefacts.get(stage))
-    writer = reopened(run.use_scratch() if ended.timed_out else run.scratch or run.path)
+    writer = reopened(run.use_scratch() if ended.accident else run.scratch or run.path)
     writer.known(one.blob for one in run.records(PackedBlob))
     try:
         passes = tuple(_packed(writer.pack(LEVEL), printed, last))

@@ -16,7 +16,7 @@ from typing import Any
 from tracing.model import NotCovered
 from tracing.record.passes.recorder import PassRecorder
 from tracing.store import RunWriter
-from tracing.upstream.inductor_compiler import worker_jobs
+from tracing.upstream.inductor.compiler import worker_jobs
 
 _recorders: dict[tuple[str, int], PassRecorder] = {}  # of this worker, by run and process
 

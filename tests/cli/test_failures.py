@@ -1,0 +1,72 @@
+"""However a command fails, its exit status is 2 and it prints one message; 1 says that something differs."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+import typer
+
+from tracing.cli.answers.failures import reported
+from tracing.cli.answers.terminal import SafeConsole
+from tracing.errors import Problem, message
+
+
+class Unspeakable(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError
+
+
+class OfACase(BaseException):
+    pass
+
+
+def failed(error: BaseException) -> tuple[int, str]:
+    """The exit status of a command that raises, and what it prints."""
+    said = io.StringIO()
+    with pytest.raises(typer.Exit) as ended, reported(SafeConsole(file=said, soft_wrap=True, markup=False)):
+        raise error
+    return ended.value.exit_code, said.getvalue()
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        Problem("it is damaged", "copy it"), SystemExit(0), SystemExit(None), SystemExit(1), KeyError("x"),
+        IndexError(), ValueError(), RecursionError(), MemoryError(), EOFError(), OfACase(), Unspeakable(),
+        UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid"), OSError(28, "No space left on device", "x"),
+        FileNotFoundError(2, "no", "x"), ValueError("half \ud800 \x1b]0;owned\x07"), AssertionError("[/b]"),
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_every_failure_is_one_message_and_exit_status_2(error: BaseException) -> None:
+    status, said = failed(error)
+
+    assert status == 2
+    assert said.startswith("tracing: ")
+    assert "Traceback" not in said
+    assert "\x1b" not in said
+
+
+def test_an_interruption_is_none_of_the_answers() -> None:
+    assert failed(KeyboardInterrupt())[0] == 130
+
+
+def test_statuses_of_commands_pass() -> None:
+    for status in (0, 1, 2):
+        assert failed(typer.Exit(status))[0] == status
+
+
+def test_the_traceback_of_an_unforeseen_exception_is_printed_on_request(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TRACING_TRACEBACK", "1")
+
+    failed(KeyError("x"))
+
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_an_exception_whose_message_raises_has_one_all_the_same() -> None:
+    assert message(Unspeakable()) == "its message cannot be had: RuntimeError"
+    assert message(ValueError("\ud800")) == r"\ud800"

@@ -1,0 +1,30 @@
+"""On a GPU: a kernel that the program itself launches is right, compared with Triton's interpreter."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from data.summed import summed
+
+from tracing import store
+from tracing.cli.judge import judgement_of
+from tracing.model import SCHEMA, RunInfo
+from tracing.program.device import Device
+from tracing.record.launches import LaunchRecorder
+from tracing.record.outputs import Keep
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+
+
+def test_a_kernel_of_the_program_is_right(tmp_path: Path) -> None:
+    environment = Device("sm_90").environment()
+    writer = store.create(tmp_path, RunInfo(SCHEMA, "case", "/case.py", (), 0, store.now(), environment))
+    with LaunchRecorder(writer, keep=Keep(inputs=True)):
+        summed[(1,)](torch.randn(1 << 10, device="cuda"), torch.zeros(1, device="cuda"), 1 << 10, BLOCK=64)
+    writer.close()
+
+    said = judgement_of(store.Run(writer.path)).judgement
+
+    assert [one.verdict for one in said.launches] == ["right"]

@@ -1,0 +1,93 @@
+"""Graph passes are blamed only if ATen, in the dtypes of the graph that they left, gives something else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from judged_programs import values
+from planted_kernels import Program, judgement, recorded, virtual_gpu
+from test_fx_program import program
+
+from tracing.analyze.judge.judgement import Finding, OutputOff, PassesOff, WrongElements
+from tracing.judge.contents import Content
+from tracing.judge.fx_program import FxProgram, FxValue
+from tracing.judge.graph_cause import GraphCause, GraphResult
+from tracing.judge.graph_memory import GraphMemory
+from tracing.judge.step_referee import StepReferee
+from tracing.program.device import Device
+from tracing.report.judgement import judgement_text
+from tracing.store.graph_file import Schedule
+
+Graph = FxProgram
+OFF = WrongElements("output 0", "buf0", "eq", 1, 1, (0,), False, True, 128.0, 64.0)
+
+
+@pytest.fixture(scope="module")
+def device() -> Iterator[Device]:
+    with virtual_gpu() as device:
+        yield device
+
+
+def cause(traced: Graph, lowered: Graph, inputs: tuple[torch.Tensor, ...]) -> Finding:
+    given = {FxValue(name, 0): one for name, one in zip(traced.inputs, inputs, strict=True)}
+    contents: object = None
+    memory = GraphMemory(lowered, Schedule([], [], [], {}, {}), contents, {})  # type: ignore[arg-type]
+    ends = [graph.value(graph.outputs[0]["node"]) for graph in (traced, lowered)]
+    result = GraphResult("output 0", "buf0", *ends, Content(""))
+    return GraphCause(traced, given, StepReferee(0, memory), given).of(result, OFF)
+
+
+def grouped_left(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return (x + y + y).eq(x + y + y)
+
+
+def grouped_right(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return (x + y + y).eq(x + (y + y))
+
+
+def test_a_graph_that_differs_in_float64_only_is_not_blamed() -> None:
+    # 1e16 + 1 + 1 is not 1e16 + 2 in float64, and is in bfloat16
+    x, y = torch.full((1,), 1e16, dtype=torch.bfloat16), torch.ones(1, dtype=torch.bfloat16)
+    graphs = [program(one, x, y) for one in (grouped_left, grouped_right)]
+
+    assert isinstance(cause(graphs[0], graphs[1], (x, y)), OutputOff)
+
+
+def test_a_graph_that_computes_something_else_is_blamed_from_its_first_node() -> None:
+    x, y = torch.ones(1), torch.ones(1)
+    traced = program(lambda x, y: (x + y).sin().eq(y), x, y)
+    lowered = program(lambda x, y: (x - y).sin().eq(x - y), x, y)
+    finding = cause(traced, lowered, (x, y))
+
+    assert isinstance(finding, PassesOff) and finding.first == "sin"
+
+
+def largest(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    y = x @ w
+    return (y + y @ w).amax(dim=1)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_a_comparison_of_values_that_only_aten_rounds_names_its_launch(
+    dtype: torch.dtype, device: Device, runs: Path
+) -> None:
+    def inputs() -> list[torch.Tensor]:
+        return [values(3, 10, 16, dt=dtype).requires_grad_(), values(16, 16, dt=dtype, g=1).requires_grad_()]
+
+    said = judgement(recorded(Program(largest, inputs, backward=True), runs, device))
+    [finding] = said.findings
+
+    assert isinstance(finding, OutputOff) and finding.wrong.node == "eq"
+    [rounded] = finding.rounded
+    assert rounded.nodes == ("eq",) and "eq" in rounded.kernel
+    assert [one.verdict for one in said.launches if one.launch == rounded.launch] == ["right"]
+    text = "\n".join(judgement_text(said, ()))
+    assert " is False, and should be True" in text and "distance" not in text
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("runs")

@@ -1,0 +1,88 @@
+"""A kernel that the program itself launches is compared with the interpreter, on a GPU only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+import triton
+import triton.language as tl
+from records import INFO
+
+from tracing import store
+from tracing.analyze.judge.judgement import RunJudgement
+from tracing.errors import Problem
+from tracing.judge.run_referee import judge_run
+from tracing.model import KernelLaunch
+from tracing.record.launches import LaunchRecorder
+from tracing.record.outputs import Keep
+from tracing.replay.reference import reference
+from tracing.report.judgement import judgement_text
+from tracing.store.recorded_launch import recorded_launch
+from tracing.virtual_gpu import virtual_gpu
+
+SUM, DRAW = range(2)
+
+
+@triton.jit
+def row_sums(x, y, WIDTH: tl.constexpr):
+    row = tl.program_id(0)
+    tl.store(y + row, tl.sum(tl.load(x + row * WIDTH + tl.arange(0, WIDTH)), 0))
+
+
+@triton.jit
+def draw(y, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    tl.store(y + at, tl.rand(7, at))
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> store.Run:
+    writer = store.create(tmp_path_factory.mktemp("runs"), INFO)
+    with virtual_gpu(), LaunchRecorder(writer, keep=Keep(inputs=True)):
+        row_sums[(4,)](torch.randn(4, 64), torch.zeros(4), WIDTH=64)
+        draw[(1,)](torch.zeros(16), BLOCK=16)
+    writer.close()
+    return store.Run(writer.path)
+
+
+def judged(run: store.Run, change: Callable[[torch.Tensor], torch.Tensor]) -> RunJudgement:
+    """The judgement where the interpreter leaves something else than the kernel did."""
+
+    def interpreted(launch: KernelLaunch) -> dict[str, torch.Tensor]:
+        given = reference(recorded_launch(run, launch.index))
+        return {name: change(one) for name, one in given.items()}
+
+    return judge_run(run, run.processes()[0], interpreted=interpreted)
+
+
+def test_another_order_of_a_sum_is_right_and_random_numbers_have_no_reference(run: store.Run) -> None:
+    said = judged(run, lambda y: y * (1 + 1e-6))
+
+    assert [one.verdict for one in said.launches] == ["right", "no reference"]
+    assert (said.launches[DRAW].why, said.status) == ("it draws random numbers", 0)
+
+
+def test_a_compiled_kernel_that_leaves_something_else_is_off(run: store.Run) -> None:
+    said = judged(run, lambda y: y + torch.tensor([0, 0, 0.5, 0]))
+
+    assert said.accused is not None and said.accused.launch == SUM
+    [wrong] = said.accused.wrong
+    assert (wrong.name, wrong.index, wrong.count, wrong.of) == ("y", (2,), 1, 4)
+    assert "    against   Triton's interpreter, on the same inputs" in [*judgement_text(said, ())]
+
+
+def test_what_the_interpreter_cannot_execute_has_no_reference(run: store.Run) -> None:
+    def refuses(launch: KernelLaunch) -> dict[str, torch.Tensor]:
+        raise Problem("the interpreter failed")
+
+    said = judge_run(run, run.processes()[0], interpreted=refuses)
+
+    assert (said.launches[SUM].verdict, said.launches[SUM].why) == ("no reference", "the interpreter failed")
+
+
+def test_the_virtual_gpu_has_no_reference_for_it(run: store.Run) -> None:
+    text = "\n".join(judgement_text(judge_run(run, run.processes()[0]), ()))
+
+    assert "0 row_sums, 1 draw: no reference, because the program itself launches it" in text

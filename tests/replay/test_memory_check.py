@@ -1,0 +1,102 @@
+"""`tracing replay --check-memory`: one recorded launch in the interpreter, which sees each access."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+import triton
+import triton.language as tl
+from msgspec.structs import replace
+from records import INFO
+from tracing.cli.memory_check import print_memory_check
+
+from tracing import store
+from tracing.record.launches import LaunchRecorder
+from tracing.record.outputs import Keep
+from tracing.replay.memory_check import memory_check
+from tracing.store.recorded_launch import recorded_launch
+from tracing.virtual_gpu import virtual_gpu
+
+DOUBLES, SMOOTHS, READS_TOO_FAR = range(3)
+GPU = replace(INFO, environment=replace(INFO.environment, device="NVIDIA H100"))
+
+
+@triton.jit
+def doubles(x, y, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + at, tl.load(x + at, mask=at < n) * 2, mask=at < n)
+
+
+@triton.jit
+def smooths(x, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(x + at, tl.load(x + at + 1, mask=at + 1 < n), mask=at < n)
+
+
+@triton.jit
+def reads_too_far(x, y, n, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    tl.store(y + at, tl.load(x + at), mask=at < n)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> store.Run:
+    writer = store.create(tmp_path_factory.mktemp("runs"), GPU)
+    recorder = LaunchRecorder(writer, keep=Keep(inputs=True), allow_out_of_bounds=True)
+    with virtual_gpu(), recorder:
+        x, y = torch.rand(100), torch.zeros(100)
+        doubles[(2,)](x, y, 100, BLOCK=64)
+        smooths[(2,)](x, 100, BLOCK=64)
+        reads_too_far[(1,)](x, y, 100, BLOCK=128)
+    writer.close()
+    return store.Run(writer.path)
+
+
+def test_a_correct_launch_has_no_evidence(run: store.Run) -> None:
+    assert memory_check(recorded_launch(run, DOUBLES)) == []
+
+
+def test_a_program_that_reads_what_another_one_writes_is_evidence(run: store.Run) -> None:
+    [race] = memory_check(recorded_launch(run, SMOOTHS))
+
+    assert (race.launch, race.kind, race.arguments) == (SMOOTHS, "race", ("x",))
+    assert "writes x[64]" in race.what and "reads it" in race.what
+
+
+def test_an_access_outside_of_an_argument_is_evidence_with_its_line(run: store.Run) -> None:
+    [outside] = memory_check(recorded_launch(run, READS_TOO_FAR))
+
+    assert (outside.kind, outside.arguments) == ("out of bounds", ("x",))
+    assert outside.what.startswith("loads x[100] of 100 elements, 28 addresses outside of it in all")
+    assert outside.where == f"{Path(__file__).name}:{reads_too_far.fn.__code__.co_firstlineno + 3}"
+
+
+@pytest.mark.parametrize(("launch", "status"), [(DOUBLES, 0), (READS_TOO_FAR, 1)])
+def test_the_command_prints_the_evidence_and_what_is_not_covered(
+    launch: int, status: int, run: store.Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert print_memory_check(recorded_launch(run, launch), run.path.parent, as_json=True) == status
+
+    answer = json.loads(capsys.readouterr().out)
+    assert (answer["launch"], answer["status"], len(answer["memory_evidence"])) == (launch, status, status)
+    assert "shared memory" in answer["not_covered"]
+
+
+@pytest.mark.parametrize("installed", [True, False])
+def test_compute_sanitizer_is_named_for_a_launch_of_a_gpu_where_it_is_installed(
+    installed: bool,
+    run: store.Run,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    if installed:
+        (tmp_path / "compute-sanitizer").touch(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+    print_memory_check(recorded_launch(run, DOUBLES), run.path.parent, as_json=False)
+
+    assert ("compute-sanitizer python repro.py" in capsys.readouterr().out) is installed

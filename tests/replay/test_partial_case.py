@@ -1,0 +1,85 @@
+"""A case that is compiled in part and judged: what cannot be judged is said, and nothing is accused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tracing.analyze.bisect_case.case_search import CaseSearch
+from tracing.analyze.bisect_case.evaluation import Evaluation, Variation
+from tracing.analyze.bisect_case.symptom import Symptom
+from tracing.errors import Problem
+from tracing.program.device import Device
+from tracing.program.experiment import Experiment
+from tracing.replay.partial_case import PartialCase
+
+COUNTING = """
+import torch
+from tracing import Workload
+
+calls = [0]
+
+
+@torch._dynamo.disable
+def counted(x):
+    calls[0] += 1
+    return x * calls[0]
+
+
+def build(device):
+    return Workload(lambda x: counted(x) + 1, (torch.ones(8, device=device),))
+"""
+RAISING = """
+import torch
+import triton
+import triton.language as tl
+from tracing import Workload
+
+
+@triton.jit
+def undefined(x, BLOCK: tl.constexpr):
+    tl.store(x + tl.arange(0, BLOCK), missing)
+
+
+def fn(x):
+    undefined[(1,)](x, BLOCK=8)
+    return x
+
+
+def build(device):
+    return Workload(fn, (torch.ones(8, device=device),))
+"""
+
+
+def symptom(text: str, folder: Path) -> Symptom:
+    path = folder / "case.py"
+    path.write_text(text)
+    device = Device("sm_90")
+    case = PartialCase(Experiment(device.load(str(path)), device, 0))
+    answer = case.evaluate("inductor", {}, {}, {})["symptom"]
+    return Symptom(answer["kind"], answer["text"], in_eager=answer.get("in_eager", False))
+
+
+def problem(of: Symptom) -> Problem:
+    def evaluate(variation: Variation, number: int) -> Evaluation:
+        return Evaluation(of, 0.0)
+
+    with pytest.raises(Problem) as raised:
+        list(CaseSearch(evaluate, 2, lambda: None).events())
+    return raised.value
+
+
+def test_a_case_that_eager_does_not_repeat_has_no_answer(tmp_path: Path) -> None:
+    seen = symptom(COUNTING, tmp_path)
+
+    assert seen.kind == "no answer" and seen.text.startswith("eager gives another result each time")
+    assert "eager gives another result each time" in problem(seen).problem
+
+
+def test_a_kernel_that_fails_in_eager_is_named_with_its_line(tmp_path: Path) -> None:
+    seen = symptom(RAISING, tmp_path)
+
+    assert seen.in_eager and "kernel undefined does not compile" in seen.text
+    assert "missing is not defined" in seen.text and "case.py:10" in seen.text
+    assert "`tracing bisect RUN --crash`" in problem(seen).remedy

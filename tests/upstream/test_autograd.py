@@ -1,9 +1,0 @@
-"""The sequence number of the backward pass."""
-
-from __future__ import annotations
-
-from tracing.upstream import autograd
-
-
-def test_the_contract_holds_with_the_installed_versions() -> None:
-    autograd.contract()

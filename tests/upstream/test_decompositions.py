@@ -1,9 +1,0 @@
-"""Operators in terms of simpler ones."""
-
-from __future__ import annotations
-
-from tracing.upstream import decompositions
-
-
-def test_the_contract_holds_with_the_installed_versions() -> None:
-    decompositions.contract()

@@ -1,0 +1,15 @@
+"""Schemas of operators."""
+
+from __future__ import annotations
+
+import torch
+
+from tracing.upstream.torch import operator_schemas
+
+
+def test_the_contract_holds_with_the_installed_versions() -> None:
+    operator_schemas.contract()
+
+
+def test_a_higher_order_operator_is_no_operator() -> None:
+    assert not operator_schemas.is_operator(torch.ops.higher_order.cond)

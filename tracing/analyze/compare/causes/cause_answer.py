@@ -1,0 +1,48 @@
+"""The answer for one difference: its cause, or the earlier difference that it follows from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from tracing.analyze.compare.divergence_kinds import (
+    Cause,
+    Host,
+    OperatorCause,
+    OtherTensor,
+    Overrun,
+    Uninitialised,
+    UnknownCause,
+    WrittenElsewhere,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Follows:
+    """It differs because an earlier launch differs, or because only one run has it."""
+
+
+CauseAnswer: TypeAlias = Cause | Follows | None  # None: nothing is known to differ
+
+
+def explanation_rank(answer: CauseAnswer) -> int:
+    """The answer of several that explains most has the lowest rank."""
+    tests: tuple[Callable[[CauseAnswer], bool], ...] = (
+        lambda one: isinstance(one, Follows),
+        lambda one: isinstance(one, Overrun) and one.runs != "ab",
+        lambda one: isinstance(one, WrittenElsewhere),
+        lambda one: isinstance(one, (OperatorCause, OtherTensor)) and getattr(one, "proven", True),
+        lambda one: isinstance(one, Host) and one.proven,  # in both runs it may have written the same
+        lambda one: isinstance(one, Uninitialised),
+        lambda one: isinstance(one, Overrun),
+        lambda one: not isinstance(one, UnknownCause),
+    )
+    return next((n for n, test in enumerate(tests) if test(answer)), len(tests))
+
+
+def passed_through(answer: Cause | Follows, operator: str) -> Cause | Follows:
+    """The cause, if an operator passed the bytes on."""
+    if isinstance(answer, (OperatorCause, Host, WrittenElsewhere, Uninitialised, Overrun)):
+        return replace(answer, through=(operator, *answer.through))
+    return answer

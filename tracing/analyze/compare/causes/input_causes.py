@@ -1,0 +1,195 @@
+"""Finds why the two launches of a pair read different bits: the last writer in each run, compared.
+
+The bytes that a kernel reads are traced through the operators that propagated them, to an action that differs
+between the two runs, or to a launch whose results are known to differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tracing.analyze.compare.causes.cause_answer import (
+    CauseAnswer,
+    Follows,
+    explanation_rank,
+    passed_through,
+)
+from tracing.analyze.compare.causes.memory_read import (
+    Elements,
+    MemoryRead,
+    ReadPair,
+    argument_read,
+    changed_since,
+    passed_to,
+)
+from tracing.analyze.compare.causes.unlike_writes import UnlikeWrites
+from tracing.analyze.compare.causes.write_pairs import WritePair, WritePairs
+from tracing.analyze.compare.causes.write_text import operator_cause, write_text, writer_of
+from tracing.analyze.compare.divergence_kinds import (
+    Cause,
+    Host,
+    OperatorCause,
+    OtherTensor,
+    Overrun,
+    Runs,
+    StreamCause,
+    Uninitialised,
+    UnknownCause,
+    WrittenElsewhere,
+)
+from tracing.analyze.compare.pairing import Pairing
+from tracing.analyze.compare.timeline.memory import Input, Write
+from tracing.analyze.compare.timeline.timeline import Timeline
+from tracing.analyze.compare.timeline.timeline_step import TimelineStep
+from tracing.model import TensorValue
+from tracing.views import extent
+
+# Operators whose result depends only on their arguments, also where they are given a tensor for its shape.
+_CONSTANT = tuple(
+    f"aten::{name}"
+    for name in ("zeros", "ones", "full", "new_zeros", "new_ones", "new_full", "zero_", "fill_.Scalar", "eye")
+)
+_END = 1 << 62  # after all launches
+
+
+class Causes:
+    """Answers for one process of each run."""
+
+    def __init__(self, a: Timeline, b: Timeline, pairing: Pairing, unknown: str, unrecorded: str) -> None:
+        """unknown    -- the reason why the writer of memory is unknown; empty: the host wrote it
+        unrecorded -- why unrecorded launches may have written memory; empty: all were recorded
+        """
+        self._timelines, self._pairing = (a, b), pairing
+        self._unrecorded = unrecorded
+        self._pairs = WritePairs(pairing)
+        self._unlike = UnlikeWrites(self._timelines, pairing, self._pairs, unknown)
+        self._followed: dict[object, CauseAnswer] = {}  # operators whose inputs were looked at
+
+    def of(self, a: TimelineStep, b: TimelineStep, position: int) -> Cause | Follows:
+        """The cause of a difference in an argument that two partners read."""
+        reads = argument_read(a, position), argument_read(b, position)
+        self._followed.clear()
+        given = [
+            Input(read.address, step.sources.get(position, ()), step.tensor(position))
+            for read, step in zip(reads, (a, b), strict=True)
+        ]
+        answer = self._compared(given[:1], given[1:], reads)
+        seen = (_uninitialised(a, position), _uninitialised(b, position))
+        if not isinstance(answer, Follows) and any(seen) and not _written_otherwise(answer, seen):
+            known = answer if isinstance(answer, Uninitialised) else Uninitialised(None)
+            return replace(known, elements=seen[1] or seen[0])
+        if self._unrecorded and not isinstance(answer, Follows):
+            return UnknownCause(self._unrecorded)
+        return answer or self._unlike.unseen()  # all that was seen to write it left equal bits
+
+    def of_result(self, a: TensorValue, b: TensorValue) -> CauseAnswer:
+        """The cause of a difference in a tensor result of the case; call it after all comparisons."""
+        sources, reads = [], []
+        for timeline, value in zip(self._timelines, (a, b), strict=True):
+            stop = value.address + extent(value.meta)[1]
+            written = timeline.memory.sources(value.address, stop, value.meta)
+            sources.append([Input(value.address, written, timeline.placed(value.address, value.meta))])
+            reads.append(MemoryRead(value.address, value.meta, value.digest.bits, 0, _END))
+        answer = self._compared(sources[0], sources[1], (reads[0], reads[1]))
+        seen = a.uninitialised, b.uninitialised
+        if any(seen) and not _written_otherwise(answer, seen):
+            return Uninitialised(None, seen[1] or seen[0])
+        return UnknownCause(self._unrecorded) if self._unrecorded and answer else answer
+
+    def _compared(self, a: Sequence[Input], b: Sequence[Input], reads: ReadPair) -> CauseAnswer:
+        reads = reads[0]._replace(inputs=tuple(a)), reads[1]._replace(inputs=tuple(b))
+        latest = [
+            max((one.order for read in side for one in read.sources if one is not None), default=0)
+            for side in (a, b)
+        ]
+        answers = [self._answer(pair, reads, latest) for pair in self._pairs.of(a, b)]
+        causes = [answer for answer in answers if answer is not None]
+        return min(causes, key=explanation_rank, default=None)
+
+    def _answer(self, pair: WritePair, reads: ReadPair, latest: Sequence[int]) -> CauseAnswer:
+        a, b, same = pair
+        if a is None or b is None or not same:
+            return self._unlike.cause(a, b, reads) if a or b else self._unlike.unseen()
+        last = [a.order == latest[0], b.order == latest[1]]
+        if a.kind == "operator":
+            return self._operator(a, b, reads, last)
+        if a.kind == "allocation":
+            return self._allocated(reads)
+        if a.out_of_bounds:
+            return Overrun(writer_of(a, b), "ab")
+        status = self._pairing.status(a.number, a.position)
+        if status == "differs":
+            return Follows()
+        return Uninitialised(writer_of(a, b)) if status == "loose" else self._changed(a, b, reads, last)
+
+    # ---- the same write in both runs
+
+    def _operator(self, a: Write, b: Write, reads: ReadPair, last: Sequence[bool]) -> CauseAnswer:
+        if self._is_other_call(a, b, reads):
+            return OtherTensor(write_text(a), write_text(b))
+        if a.name.startswith(_CONSTANT):
+            return Host("", None) if all(last) and not reads[0].passed else None
+        digests = [one.digests_of(write) for one, write in zip(self._timelines, (a, b), strict=True)]
+        given = [sorted(digest.bits for digest in one.before) for one in digests if one is not None]
+        if len(given) == 2 and given[0] == given[1]:
+            return replace(operator_cause(a, b, "ab"), not_deterministic=True)
+        key = a.number, a.position, b.number, b.position
+        if key not in self._followed:
+            self._followed[key] = None  # while its own inputs are followed
+            passed = passed_to(a, reads[0]), passed_to(b, reads[1])
+            self._followed[key] = self._compared(a.reads, b.reads, passed)
+        answer = self._followed[key]
+        if isinstance(answer, OtherTensor):
+            return replace(operator_cause(a, b, "ab"), given=(answer.a, answer.b))
+        if answer is None or isinstance(answer, UnknownCause):
+            return replace(operator_cause(a, b, "ab"), proven=False)
+        return passed_through(answer, a.name)
+
+    def _is_other_call(self, a: Write, b: Write, reads: ReadPair) -> bool:
+        # both runs call it equally often, and this input is the result of a different one of these calls
+        counts = [
+            one.count(write, read.before)
+            for one, write, read in zip(self._timelines, (a, b), reads, strict=True)
+        ]
+        return a.call != b.call and counts[0] == counts[1]
+
+    def _allocated(self, reads: ReadPair) -> CauseAnswer:
+        if not all(read.written for read in reads):
+            return Uninitialised(None)
+        return UnknownCause(
+            "it was allocated uninitialised, and then lent to the host, which may have written it"
+        )
+
+    def _changed(self, a: Write, b: Write, reads: ReadPair, last: Sequence[bool]) -> CauseAnswer:
+        # both wrote equal bits; did they change before the read, without a recorded later writer?
+        if a.kind == "start" and not (a.left.bits and b.left.bits):
+            return self._unlike.unseen()
+        if not a.left.bits or not b.left.bits:
+            return UnknownCause(f"what launch #{a.number} {a.name} left was not digested")
+        changed = [
+            changed_since(write, read) if was_last else None
+            for write, read, was_last in zip((a, b), reads, last, strict=True)
+        ]
+        runs: Runs = "".join(run for run, one in zip("ab", changed, strict=True) if one)  # type: ignore[assignment]
+        if not runs and (False in changed or not all(last) or reads[0].passed):
+            return None
+        if a.kind == "start" and a.left.bits != b.left.bits and not runs:
+            return self._unlike.unseen()  # the runs began with other bits
+        writer = writer_of(a, b) if a.kind == "launch" else None
+        if writer and any(write.stream != read.stream for write, read in zip((a, b), reads, strict=True)):
+            return StreamCause(writer)
+        return Host(runs, writer, proven=not runs or None not in changed)
+
+
+def _uninitialised(step: TimelineStep, position: int) -> Elements:
+    return step.access.uninitialised.get(position) if step.access is not None else None
+
+
+def _written_otherwise(answer: CauseAnswer, uninitialised: tuple[Elements, Elements]) -> bool:
+    # Elements that were uninitialised in one run only were written in the other run: if that write was seen,
+    # it is the cause. Two runs that had written alike would both have read uninitialised elements.
+    proven = isinstance(answer, (OtherTensor, WrittenElsewhere, StreamCause, Overrun)) or (
+        isinstance(answer, (OperatorCause, Host)) and answer.proven
+    )
+    return proven and None in uninitialised

@@ -1,0 +1,58 @@
+"""What one run read at one address: which bytes, with which bits, and when."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, TypeAlias
+
+from tracing.analyze.compare.timeline.memory import Input, Write, span
+from tracing.analyze.compare.timeline.timeline_step import TimelineStep
+from tracing.model import TensorMeta
+from tracing.views import same_digest
+
+_NOTHING = TensorMeta((0,), (1,), "uint8", "")
+
+
+class MemoryRead(NamedTuple):
+    """One tensor as it was read in one run."""
+
+    address: int
+    meta: TensorMeta
+    bits: str  # empty: not known
+    stream: int
+    before: int  # the launches before this one were made
+    step: TimelineStep | None = None  # the launch that read it; None: an operator did, or it is a result
+    written: bool = False  # the interpreter saw nothing uninitialised in it
+    inputs: tuple[Input, ...] = ()  # what was read, the arguments of an operator each
+    passed: bool = False  # an operator passed it on, and its bits are not known
+
+
+ReadPair: TypeAlias = tuple[MemoryRead, MemoryRead]
+Elements: TypeAlias = tuple[int, int] | None  # uninitialised ones: the first, and how many
+
+
+def argument_read(step: TimelineStep, position: int) -> MemoryRead:
+    """What a launch read as one of its arguments."""
+    arg = step.signature.args[position]
+    assert arg.tensor is not None
+    start, _ = span(step.address(position), arg.tensor)
+    bits = step.row.digest(position, "before")
+    written = step.access is not None and position not in step.access.uninitialised
+    return MemoryRead(start, arg.tensor, bits, step.row.line.stream, step.index, step, written)
+
+
+def passed_to(operator: Write, read: MemoryRead) -> MemoryRead:
+    """What an operator read, some time before a launch."""
+    return MemoryRead(0, _NOTHING, "", operator.stream, read.before, passed=True)
+
+
+def changed_since(write: Write, read: MemoryRead) -> bool | None:
+    """True if the bytes of a write changed before they were read; None: not known."""
+    left = write.left
+    if not left.bits:
+        return None
+    if read.bits and left.address == read.address and same_digest(left.view, read.meta):
+        return left.bits != read.bits
+    for one in read.step.rereads if read.step is not None else ():
+        if (one.writer, one.argument) == (write.number, write.position):
+            return left.bits != one.bits
+    return None

@@ -1,0 +1,101 @@
+"""Pairs the writes that produced a tensor in run a with those in run b."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
+from typing import NamedTuple
+
+from tracing.analyze.compare.pairing import Pairing
+from tracing.analyze.compare.timeline.memory import Input, Sources, Write
+
+
+class WritePair(NamedTuple):
+    """One write in either run; None: that run has no such write."""
+
+    a: Write | None
+    b: Write | None
+    same: bool = False  # by the same launch, or by a call of the same operator with the same arguments
+
+
+class WritePairs:
+    """Matches writes by launch partners, and by names and arguments of operators."""
+
+    def __init__(self, pairing: Pairing) -> None:
+        self._pairing = pairing
+
+    def of(self, a: Sequence[Input], b: Sequence[Input]) -> Iterator[WritePair]:
+        """Every write of both sides once: those that correspond, then the others side by side.
+
+        a, b -- what was read in each run; the order of several tensors does not count
+        """
+        left_a, left_b = list(self._placed(a, 0)), list(self._placed(b, 1))
+        for exactly in (True, False):
+            for one in list(left_a):
+                partner = next((other for other in left_b if self._is_same(one, other, exactly)), None)
+                if partner is not None:
+                    left_a.remove(one)
+                    left_b.remove(partner)
+                    yield WritePair(one.write, partner.write, True)
+        rest = zip_longest((one.write for one in left_a), (one.write for one in left_b))
+        unseen = any(None in read.sources for read in (*a, *b))
+        pairs = [WritePair(*pair) for pair in rest]
+        yield from pairs or ([WritePair(None, None)] if unseen else [])
+
+    def _placed(self, reads: Sequence[Input], side: int) -> Iterator[_Placed]:
+        known = set()
+        for read in reads:
+            for write in self._changing(read.sources, side):
+                placed = _Placed(write, write.address - read.address)
+                if (write[:4], placed.distance) not in known:
+                    known.add((write[:4], placed.distance))
+                    yield placed
+
+    def _changing(self, sources: Sources, side: int) -> Iterator[Write]:
+        # a launch that only one run has and that left what it found is not what made a difference
+        for write in sources:
+            if write is None:
+                continue
+            if write.kind == "launch" and not write.changed and self.partner(write, side) is None:
+                yield from self._changing(write.below, side)
+            else:
+                yield write
+
+    def partner(self, write: Write, side: int) -> int | None:
+        """The launch of the other run that is the partner of the one that wrote this."""
+        if side == 0:
+            return self._pairing.partner(write.number)
+        return self._pairing.partner_in_a(write.number)
+
+    def passed_on(self, a: Write, b: Write) -> bool:
+        """True if one of two writes is an operator that read the result of the other run's write."""
+        given = ((one, b) for read in a.reads for one in read.sources)
+        theirs = ((a, one) for read in b.reads for one in read.sources)
+        return any(
+            one is not None and other is not None and self._is_same(_Placed(one, 0), _Placed(other, 0), False)
+            for one, other in (*given, *theirs)
+        )
+
+    def _is_same(self, one: _Placed, other: _Placed, exactly: bool) -> bool:
+        # exactly -- of several calls of one operator the one that is as many-th
+        a, b = one.write, other.write
+        if a.kind != b.kind or a.out_of_bounds != b.out_of_bounds:
+            return False
+        if a.kind in ("launch", "seen"):
+            placed = one.distance == other.distance or a.kind == "seen"
+            return placed and self._pairing.partner(a.number) == b.number and a.argument == b.argument
+        if a.kind == "start":
+            return a.name == b.name and one.distance == other.distance
+        called = (a.name, a.position, a.argument) == (b.name, b.position, b.argument)
+        placed = one.distance == other.distance and _same_layout(a, b)
+        return called and placed and (a.call == b.call or not exactly)
+
+
+class _Placed(NamedTuple):
+    write: Write
+    distance: int  # bytes from the first element of the tensor that was read
+
+
+def _same_layout(a: Write, b: Write) -> bool:
+    ours, theirs = a.region, b.region
+    return (ours.shape, ours.stride, ours.dtype) == (theirs.shape, theirs.stride, theirs.dtype)

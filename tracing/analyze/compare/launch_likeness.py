@@ -1,0 +1,92 @@
+"""Answers the questions by which launches of two runs are aligned: are they equal, or how much alike?"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+
+from tracing.analyze.compare.causes.cause_answer import Follows
+from tracing.analyze.compare.causes.input_causes import Causes
+from tracing.analyze.compare.kernel_code import KernelCodes
+from tracing.analyze.compare.launch_difference import LaunchDifferences, touched_equally
+from tracing.analyze.compare.signature_pair import Signatures, identities
+from tracing.analyze.compare.timeline.timeline_step import TimelineStep
+from tracing.model import CallSite
+
+
+class LaunchLikeness:
+    """The `Launches` of an `Alignment`, for one process of each run."""
+
+    def __init__(
+        self,
+        known: tuple[Signatures, Signatures],
+        sites: tuple[Mapping[int, CallSite], Mapping[int, CallSite]],
+        codes: KernelCodes,
+        differences: LaunchDifferences,
+        causes: Causes,
+    ) -> None:
+        self._sites, self._codes, self._differences, self._causes = sites, codes, differences, causes
+        self._keys: tuple[dict[int, str], dict[int, str]] = ({}, {})  # by signature
+        self._identities = identities(known[0]), identities(known[1])
+        shared = set(self._identities[0].values()) & set(self._identities[1].values())
+        self._shared: dict[object, int] = {one: n for n, one in enumerate(shared)}
+
+    def kernel(self, launch: TimelineStep, side: int) -> str:
+        """The name of its kernel."""
+        return launch.kernel.name
+
+    def exact(self, launch: TimelineStep, side: int) -> str:
+        """Equal for launches of equal code, configuration and arguments."""
+        number = launch.row.line.signature
+        known = self._keys[side].get(number)
+        if known is None:
+            code, identity = self._codes.key(launch.kernel, side), self._identities[side].get(number)
+            own = f"{code} {'ab'[side]}{number}"  # the other run has no such launch
+            shared = identity is not None and identity in self._shared
+            known = self._keys[side][number] = f"{code} {self._shared[identity]}" if shared else own
+        return known
+
+    def content(self, launch: TimelineStep) -> Hashable:
+        """The bits that it read and wrote."""
+        if launch.access is not None:
+            return tuple(sorted(launch.access.read.items())), tuple(sorted(launch.access.written.items()))
+        row = launch.row
+        return tuple(
+            (row.digest(n, "before") if arg.reads else "", row.digest(n, "after") if arg.writes else "")
+            for n, arg in enumerate(launch.signature.args)
+        )
+
+    def permuted(self, a: TimelineStep, b: TimelineStep) -> bool:
+        """True if the program may have made these launches in another order."""
+        seen = self._differences.of(a, b)
+        if seen.pair.changes or self._differences.code(seen) is not None:
+            return True
+        return any(not isinstance(self._causes.of(a, b, slot.position), Follows) for slot in seen.inputs)
+
+    def common(self, a: TimelineStep, b: TimelineStep) -> int:
+        """The number of equal inputs; an input that a kernel only reads counts twice."""
+        seen = self._differences.of(a, b)
+        equal = [slot for slot in seen.pair.slots if slot.side == "before" and slot not in seen.inputs]
+        return sum(1 if a.signature.args[slot.position].writes else 2 for slot in equal)
+
+    def context(self, a: TimelineStep, b: TimelineStep) -> int:
+        """Whether they stand on one line of the program, and how many operators before them are equal."""
+        same_site = self._site(a, 0) == self._site(b, 1)
+        return 16 * same_site + _common_end(a.operators, b.operators)
+
+    def _site(self, step: TimelineStep, side: int) -> tuple[str, int, int] | None:
+        site = self._sites[side].get(step.row.line.site)
+        return (site.file, site.line, site.instruction) if site else None
+
+    def equal(self, a: TimelineStep, b: TimelineStep) -> bool:
+        """True if they are launched alike, and read and wrote equal bits."""
+        seen = self._differences.of(a, b)
+        outputs = [slot for slot in seen.outputs if touched_equally(slot, a, b) is not True]
+        return not (seen.inputs or outputs or seen.pair.changes or self._differences.code(seen))
+
+
+def _common_end(a: Sequence[object], b: Sequence[object]) -> int:
+    # how many are equal, from the last one on; equal sequences have most in common
+    if a == b:
+        return 15
+    backwards = zip(reversed(a), reversed(b), strict=False)
+    return next((n for n, (one, other) in enumerate(backwards) if one != other), min(len(a), len(b)))

@@ -1,0 +1,1 @@
+"""One process in launch order: each launch, and which writes produced the memory that it reads."""

@@ -1,0 +1,59 @@
+"""The operators that one process called, in order: before which launch, how often, on which bits."""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterator
+
+from tracing.model import OperatorCall, OperatorDigests, OperatorSignature
+from tracing.store import Run
+
+
+class OperatorCalls:
+    """The operators of one process."""
+
+    def __init__(self, run: Run, process: str) -> None:
+        self._run, self._process = run, process
+        self._totals: Counter[int] | None = None  # by signature; read when it is asked for
+        self.signatures = {one.id: one for one in run.view(process, OperatorSignature, OperatorSignature)}
+        self._calls = run.view(process, OperatorCall, OperatorCall)
+        self._waiting = next(self._calls, None)
+        recorded = run.view(process, OperatorDigests, OperatorDigests)
+        self._digests = {one.operator: one for one in recorded}
+        self._called: dict[tuple[str, str], array[int]] = {}
+
+    def before(self, launch: int | None) -> Iterator[OperatorCall]:
+        """The calls up to a launch that were not given yet; None: all of them."""
+        while self._waiting is not None and (launch is None or self._waiting.launch <= launch):
+            call, self._waiting = self._waiting, next(self._calls, None)
+            yield call
+
+    def name(self, call: OperatorCall) -> tuple[str, str]:
+        """The name of an operator, and its arguments that are no tensors."""
+        signature = self.signatures.get(call.signature)
+        return (signature.name, signature.arguments) if signature else ("", "")
+
+    def counted(self, call: OperatorCall) -> int:
+        """How often it was called like this before; counts this call."""
+        signature = self.signatures[call.signature]
+        calls = self._called.setdefault((signature.name, signature.arguments), array("q"))
+        calls.append(call.launch)
+        return len(calls) - 1
+
+    def count(self, name: str, arguments: str, launch: int) -> int:
+        """How often it was called like this before a launch, as far as calls were counted."""
+        return bisect_right(self._called.get((name, arguments), ()), launch)
+
+    def total(self, name: str, arguments: str) -> int:
+        """How often it is called like this in the whole process."""
+        if self._totals is None:
+            calls = self._run.view(self._process, OperatorCall, OperatorCall)
+            self._totals = Counter(call.signature for call in calls)
+        alike = (one.id for one in self.signatures.values() if (one.name, one.arguments) == (name, arguments))
+        return sum(self._totals[number] for number in alike)
+
+    def digests(self, call: int) -> OperatorDigests | None:
+        """What a call read and wrote, if digests were taken."""
+        return self._digests.get(call)

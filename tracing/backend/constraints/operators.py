@@ -1,0 +1,75 @@
+"""Operators that an accelerator has, or lacks."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+from torch.fx import Node
+
+from tracing.backend.constraints.constraint import NodeConstraint, Objection
+from tracing.backend.node_values import is_getitem, is_operator_call, operator_name
+from tracing.backend.operator_names import OperatorName, key_of, keys_of
+from tracing.model import Violation
+
+
+@dataclass(frozen=True)
+class UnsupportedOpsConstraint(NodeConstraint):
+    """No operator is one of these, however Dynamo, ATen or prims spell it (`tracing.backend.operator_names`).
+
+    operators -- functions, operators or classes of modules of torch, or their names. A name that torch lacks
+                 raises ValueError. A function or a module stands for all operators that it is made of
+    """
+
+    operators: Collection[OperatorName]
+    _names: dict[str, str] = field(init=False, repr=False, compare=False)  # by key: as the user named it
+
+    def __post_init__(self) -> None:
+        names = _by_key(self.operators)
+        object.__setattr__(self, "operators", tuple(names.values()))
+        object.__setattr__(self, "_names", names)
+
+    def check(self, node: Node) -> Violation | None:
+        """The operator of a node, if it is one of these."""
+        if not node.op.startswith("call_") or is_getitem(node):
+            return None
+        for key in keys_of(node):
+            if key in self._names:
+                text = f"{operator_name(node)} of {self._names[key]}"
+                return Objection(text, f"no {self._names[key]}").at(node, self)
+        return None
+
+
+@dataclass(frozen=True)
+class SupportedOpsConstraint(NodeConstraint):
+    """Every operator that gives tensors is one of these, however it is spelled.
+
+    operators -- as of `UnsupportedOpsConstraint`. Views have to be named, too: "aten.view", "aten.t"
+    """
+
+    operators: Collection[OperatorName]
+    _names: dict[str, str] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        names = _by_key(self.operators)
+        object.__setattr__(self, "operators", tuple(names.values()))
+        object.__setattr__(self, "_names", names)
+
+    def check(self, node: Node) -> Violation | None:
+        """The operator of a node, unless it is one of these."""
+        if not is_operator_call(node) or any(key in self._names for key in keys_of(node)):
+            return None
+        return Objection(operator_name(node), f"one of {', '.join(self._names.values())}").at(node, self)
+
+
+def _by_key(operators: Collection[OperatorName]) -> dict[str, str]:
+    return {key_of(one): _written(one) for one in operators}
+
+
+def _written(name: OperatorName) -> str:
+    # such that the name gives the same key
+    if isinstance(name, str):
+        return name
+    if isinstance(name, type):
+        return f"{name.__module__}.{name.__qualname__}"
+    return str(name) if "<" not in str(name) else str(getattr(name, "__name__", name))

@@ -1,0 +1,77 @@
+"""Alignment of sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from tracing.backend.constraints.constraint import Objection, TensorConstraint
+from tracing.upstream.torch.symbolic_sizes import example, known
+
+_MULTIPLES = (*range(1, 17), 32, 64)  # torch does not conclude from `size % 16 == 0` that `size % 8` is 0
+
+
+@dataclass(frozen=True)
+class ShapeConstraint(TensorConstraint):
+    """Every size is a multiple of `alignment`.
+
+    alignment  -- in elements; 1 accepts every size
+    dimensions -- that are looked at, from 0 or, negative, from the last; None: all. A tensor that has no such
+                  dimension is accepted
+
+    Sizes of 0 and 1 are accepted: gradients of biases have a dimension of size 1. A symbolic size is decided
+    by its range, by guards, and by this call.
+    """
+
+    alignment: int = 1
+    dimensions: Sequence[int] | None = None
+
+    def __post_init__(self) -> None:
+        if self.alignment < 1:
+            raise ValueError(f"alignment is {self.alignment} elements; at least 1 is needed")
+
+    def finding(self, tensor: torch.Tensor) -> Objection | None:
+        """The first size that is no multiple, or else the first that cannot be decided."""
+        undecided = None
+        for dimension in self._dimensions(tensor.dim()):
+            size = tensor.shape[dimension]
+            multiple = is_multiple(size, self.alignment)
+            if multiple is True or (undecided is not None and multiple is None):
+                continue
+            finding = Objection(
+                f"size {size_text(size)} of dimension {dimension}, shape {shape_text(tensor)}",
+                f"a multiple of {self.alignment}",
+                multiple is not None,
+            )
+            if finding.decided:
+                return finding
+            undecided = finding
+        return undecided
+
+    def _dimensions(self, rank: int) -> Iterator[int]:
+        if self.dimensions is None:
+            yield from range(rank)
+        else:
+            yield from (one % rank for one in self.dimensions if -rank <= one < rank)
+
+
+def is_multiple(size: int | torch.SymInt, of: int) -> bool | None:
+    """Whether a size is 1 or a multiple; None: that of this call is, and others need not be."""
+    if isinstance(size, int):
+        return size == 1 or size % of == 0
+    if any(known(size % (of * k) == 0) for k in _MULTIPLES):
+        return True
+    return None if known(size % of == 0) is None else False
+
+
+def shape_text(tensor: torch.Tensor) -> str:
+    """A shape as Python writes a tuple, with symbols by their names."""
+    return str(tuple(tensor.shape))
+
+
+def size_text(size: int | torch.SymInt) -> str:
+    """A size; of a symbolic one its value in this call, too."""
+    value = example(size)
+    return str(size) if isinstance(size, int) or value is None else f"{size} ({value} in this call)"

@@ -1,0 +1,77 @@
+"""How many bytes of tensors are alive at each operator of a graph.
+
+The graph is executed in its order. An input, a constant and what the graph returns are alive to its end: the
+caller holds them. Any other memory is alive from the operator that allocates it to the last that reads it,
+also through a view. What an operator allocates for itself (workspaces, copies) is not counted, nor what an
+allocator rounds up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import torch
+from torch.fx import Graph, Node
+
+from tracing.backend.node_values import is_operator_call
+from tracing.upstream.torch.tensor_subclasses import storage_key
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryUse:
+    """What is alive while one operator runs."""
+
+    node: Node
+    total: int | torch.SymInt  # bytes
+    tensors: int  # that have memory of their own
+
+
+@dataclass(slots=True)
+class _Lifetime:
+    size: int | torch.SymInt  # bytes
+    first: int  # positions of nodes
+    last: int = field(default=-1)
+
+
+def memory_use(graph: Graph) -> Iterator[MemoryUse]:
+    """The bytes that are alive at each operator, in the order of the graph.
+
+    Costs one addition for each operator and tensor that is alive there.
+    """
+    nodes = list(graph.nodes)
+    lifetimes = _lifetimes(nodes)
+    for position, node in enumerate(nodes):
+        if is_operator_call(node):
+            alive = [one for one in lifetimes if one.first <= position <= one.last]
+            total: int | torch.SymInt = 0
+            for one in alive:
+                total = total + one.size
+            yield MemoryUse(node, total, len(alive))
+
+
+def peak(graph: Graph) -> MemoryUse | None:
+    """Where most bytes are alive, in a graph without symbolic sizes; None: it has no operator."""
+    return max(memory_use(graph), key=lambda use: int(use.total), default=None)
+
+
+def _lifetimes(nodes: list[Node]) -> list[_Lifetime]:
+    position = {node: number for number, node in enumerate(nodes)}
+    by_storage: dict[int, _Lifetime] = {}
+    for number, node in enumerate(nodes):
+        held = node.op in ("placeholder", "get_attr") or any(user.op == "output" for user in node.users)
+        last = len(nodes) if held else max((position[user] for user in node.users), default=number)
+        for tensor in _values(node):
+            storage = tensor.untyped_storage()
+            lifetime = by_storage.setdefault(storage_key(storage), _Lifetime(storage.nbytes(), number))
+            lifetime.last = max(lifetime.last, last)
+            if node.op in ("placeholder", "get_attr"):
+                lifetime.first = -1
+    return list(by_storage.values())
+
+
+def _values(node: Node) -> list[torch.Tensor]:
+    # with memory; also of a node that takes one of several, which may live longer than the others
+    value = node.meta.get("val")
+    values = value if isinstance(value, (list, tuple)) else [value]
+    return [one for one in values if isinstance(one, torch.Tensor) and one.layout is torch.strided]

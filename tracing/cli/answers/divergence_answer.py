@@ -1,0 +1,68 @@
+"""Print one divergence of two runs: the difference, the evidence for its cause, and the next commands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from rich.text import Text
+
+from tracing.analyze.compare.divergence_kinds import Divergence, InputDiffers, OutputDiffers
+from tracing.analyze.compare.evidence import evidence
+from tracing.analyze.runs.call_sites import Visit, visit
+from tracing.analyze.runs.element_values import differing_values
+from tracing.cli.answers import hints
+from tracing.cli.app import out
+from tracing.cli.options.run_pair import RunPair
+from tracing.errors import Problem
+from tracing.report.comparison_json import divergence_json
+from tracing.report.divergence import divergence_text
+
+
+def print_divergence(
+    divergence: Divergence, runs: RunPair, names: tuple[str, str], *, first: bool, commands: bool = True
+) -> list[str]:
+    """Print one divergence and its evidence; after the first, print and return the commands to type next.
+
+    commands -- False: they were printed before
+    """
+    site, values = _context(divergence, runs)
+    for line in divergence_text(divergence, names, first=first, site=site, values=values):
+        out.print(line)
+    try:
+        for line in _evidence(divergence, runs):
+            out.print(line)
+        typed = hints.of_divergence(divergence, runs) if first and commands else []
+    except Problem as problem:  # a run that lost its blobs has launches and digests all the same
+        out.print(Text(f"    no more is known: {problem.problem}"))
+        return []
+    for command in typed:
+        out.print(Text(f"    next      {command}"))
+    return typed
+
+
+def as_json(divergence: Divergence, runs: RunPair) -> dict[str, Any]:
+    """One divergence with its evidence and commands; keys as in docs/compare.md."""
+    site, values = _context(divergence, runs)
+    return divergence_json(
+        divergence, site=site, values=values, evidence=list(evidence(runs, divergence)),
+        commands=list(hints.of_divergence(divergence, runs)), decides=hints.deciding(divergence, runs),
+    )  # fmt: skip
+
+
+def _context(divergence: Divergence, runs: RunPair) -> tuple[Visit | None, list[tuple[int, Any, Any]]]:
+    # the call site, and the elements that differ
+    pair = divergence.pair
+    site = visit(runs[1 if pair.a is None else 0], pair.rank, pair.launch)
+    if not isinstance(divergence, (InputDiffers, OutputDiffers)) or pair.a is None or pair.b is None:
+        return site, []
+    launches = pair.a.index, pair.b.index
+    side: Any = "before" if isinstance(divergence, InputDiffers) else "after"
+    return site, differing_values(runs, pair.rank, launches, divergence.position, side)
+
+
+def _evidence(divergence: Divergence, runs: RunPair) -> Iterator[Text]:
+    for line in evidence(runs, divergence):
+        yield Text(f"    → {line}")
+    if decides := hints.deciding(divergence, runs):
+        yield Text(f"    decides   {decides}")

@@ -1,0 +1,71 @@
+"""Exit statuses of commands that fail: one message without a traceback, and exit status 2.
+
+Exit status 1 says that something differs, so no failure may end with it; and `sys.exit(0)` of a program
+under test is no success.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import typer
+
+from tracing import environment
+from tracing.cli.answers.terminal import SafeConsole
+from tracing.errors import Problem, message
+
+_PACKAGE = Path(__file__).parents[2]
+
+
+@contextmanager
+def reported(err: SafeConsole) -> Iterator[None]:
+    """While entered, an exception becomes one message and exit status 2; those of the command line pass."""
+    try:
+        yield
+        sys.stdout.flush()  # a full disk, or a pipe that nobody reads, is noticed here
+    except KeyboardInterrupt:
+        raise typer.Exit(130) from None
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is left in buffers goes nowhere
+        raise typer.Exit(2) from None
+    except SystemExit as error:
+        _fail(
+            err, f"the program ended itself: sys.exit({error.code!r})", "a command ends when it has answered"
+        )
+    except BaseException as error:  # also those of a case that are no Exception
+        if hasattr(error, "exit_code") or isinstance(error, typer.Abort):  # typer's own
+            raise
+        _fail(err, *_said(error))
+
+
+def _said(error: BaseException) -> tuple[str, str]:
+    if isinstance(error, Problem):
+        return error.problem, error.remedy
+    if isinstance(error, FileNotFoundError) and error.filename:
+        return f"{error.filename}: there is no such file or folder", "check the path"
+    if isinstance(error, OSError):
+        file = f"{error.filename}: " if error.filename else ""
+        remedy = "check the folder and its disk, or choose another: `--runs DIR`"
+        return f"{file}{error.strerror or message(error)}", remedy
+    if environment.wants_traceback():
+        traceback.print_exception(error)
+    frames = [one for one in traceback.extract_tb(error.__traceback__) if _is_own(one.filename)]
+    at = f" ({Path(frames[-1].filename).relative_to(_PACKAGE.parent)}:{frames[-1].lineno})" if frames else ""
+    remedy = "a run that was damaged or altered can cause this; TRACING_TRACEBACK=1 prints the traceback"
+    return f"{type(error).__name__}: {message(error)}{at}", remedy
+
+
+def _is_own(file: str) -> bool:
+    return Path(file).is_relative_to(_PACKAGE)
+
+
+def _fail(err: SafeConsole, problem: str, remedy: str) -> None:
+    err.print(f"tracing: {problem}")
+    if remedy:
+        err.print(f"  {remedy}")
+    raise typer.Exit(2)

@@ -1,0 +1,59 @@
+"""`tracing replay --check-memory`: what one launch does to memory, executed in the interpreter."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from tracing.analyze.memory.evidence import evidence_sentence
+from tracing.analyze.runs.rerecording import is_virtual
+from tracing.cli.app import err, out
+from tracing.cli.processes.rerecord import record_again
+from tracing.compiler.child import in_child
+from tracing.errors import Problem
+from tracing.model import MemoryEvidence
+from tracing.report.run_json import evidence_json
+from tracing.store.recorded_launch import RecordedLaunch
+
+_SECONDS = 600.0
+
+
+def print_memory_check(launch: RecordedLaunch, runs: Path, *, as_json: bool) -> int:
+    """Check the memory accesses of one launch, and print what correct kernels do not do; the exit status."""
+    given = record_again(launch, runs).launch if launch.missing else launch
+    evidence, not_covered = _checked(given)
+    of_it = f"launch #{launch.launch.index} {launch.launch.kernel_name}"
+    if as_json:
+        answer = {
+            "run": str(launch.run.path), "launch": launch.launch.index, "status": int(bool(evidence)),
+            "memory_evidence": [evidence_json(one) for one in evidence], "not_covered": not_covered,
+        }  # fmt: skip
+        print(json.dumps(answer, indent=2))
+        return int(bool(evidence))
+    for one in evidence:
+        out.print(f"{of_it}: {evidence_sentence(one)}")
+    if not evidence:
+        nothing = "every access lies in its arguments, and no program reads what another one writes"
+        out.print(f"{of_it}: {nothing}")
+    out.print(f"not covered: {not_covered}")
+    if not is_virtual(launch.run.info.environment) and shutil.which("compute-sanitizer"):
+        out.print("    next      compute-sanitizer python repro.py, of `tracing repro`")
+    return int(bool(evidence))
+
+
+def _checked(launch: RecordedLaunch) -> tuple[list[MemoryEvidence], str]:
+    def call() -> dict[str, Any]:
+        from tracing.replay.memory_check import NOT_COVERED, memory_check
+
+        evidence = [msgspec.to_builtins(one) for one in memory_check(launch)]
+        return {"evidence": evidence, "not_covered": NOT_COVERED}
+
+    with err.status(f"executing launch #{launch.launch.index} in the interpreter"):
+        ended = in_child(call, _SECONDS)
+    if ended.failure:
+        raise Problem(ended.failure)
+    return msgspec.convert(ended.result["evidence"], list[MemoryEvidence]), str(ended.result["not_covered"])

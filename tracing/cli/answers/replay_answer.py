@@ -1,0 +1,129 @@
+"""Replay launches in a process of their own, and report the verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from tracing import environment
+from tracing.analyze.compare.evidence import float_atomics
+from tracing.analyze.replay.replay_plan import other_inputs, planned
+from tracing.analyze.replay.replay_verdict import ReplayVerdict, verdict
+from tracing.analyze.runs.rerecording import is_virtual
+from tracing.cli.app import spinner
+from tracing.cli.processes.rerecord import record_again
+from tracing.compiler.child import in_child
+from tracing.errors import Problem
+from tracing.model import Digest, ReplayResult, Side
+from tracing.store.recorded_launch import RecordedLaunch
+
+_SECONDS = 600.0  # that all replays may take
+
+
+@dataclass(frozen=True, slots=True)
+class Replaying:
+    """The settings of a replay."""
+
+    times: int
+    fpsan: bool
+    runs: Path  # where a launch whose inputs were not kept is recorded anew
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayAnswer:
+    """The results of replays, and the verdict."""
+
+    launches: Mapping[Side, RecordedLaunch]
+    recorded: Mapping[Side, Mapping[str, Digest]]  # what the launch left in each run, by argument
+    notes: tuple[str, ...]  # of recording inputs anew
+    result: ReplayResult
+    verdict: ReplayVerdict
+    payloads: ReplayResult | None  # under FpSan
+
+
+def answered(launches: Mapping[Side, RecordedLaunch], first: Side, how: Replaying) -> ReplayAnswer:
+    """Execute a launch of one run, or the same call of two, and compare what they leave.
+
+    first -- the run that is accused: its launch, on its inputs
+
+    Raises Problem for inputs that cannot be had, and for launches that fail, or take too long.
+    """
+    different = other_inputs(launches["a"], launches["b"]) if len(launches) == 2 else ()
+    order = sorted(launches, key=lambda side: side != first)
+    given: dict[Side, RecordedLaunch] = {}
+    notes: list[str] = []
+    changed: list[str] = []
+    for side in order if different else order[:1]:
+        alike = [launches[side]] if different else [launches[one] for one in order]
+        if kept := next((one for one in alike if not one.missing), None):
+            given[side] = kept
+            continue
+        again = record_again(launches[side], how.runs)
+        given[side] = again.launch
+        notes += _notes(launches[side], again.launch)
+        changed += again.other_inputs
+    result = _replayed(launches, given, first, how.times, fpsan=False)
+    notes += _elsewhere(launches, result)
+    payloads = _payloads(launches, given, first, how.times) if how.fpsan else None
+    recorded = {side: one.expected for side, one in launches.items()}
+    said = verdict(result, recorded, different, changed)
+    return ReplayAnswer(launches, recorded, tuple(notes), result, said, payloads)
+
+
+def _elsewhere(launches: Mapping[Side, RecordedLaunch], result: ReplayResult) -> Iterator[str]:
+    for one in launches.values():
+        environment = one.run.info.environment
+        where = "" if is_virtual(environment) else environment.device
+        if where != result.device:
+            yield f"{one.run.path} was recorded on {environment.device}: its bits may be others"
+
+
+def _notes(launch: RecordedLaunch, again: RecordedLaunch) -> list[str]:
+    numbers = launch.launch.index, again.launch.index
+    became = f", where it is launch {numbers[1]}" if numbers[0] != numbers[1] else ""
+    where = f"into {again.run.path}"
+    return [f"its inputs were not kept; launch {numbers[0]} was recorded anew{became}, {where}"]
+
+
+def _payloads(
+    launches: Mapping[Side, RecordedLaunch], given: Mapping[Side, RecordedLaunch], first: Side, times: int
+) -> ReplayResult:
+    one = launches[first]
+    if count := float_atomics(one.run, one.launch):
+        raise Problem(f"FpSan leaves the {count} atomic additions of floats as they are: they would round")
+    return _replayed(launches, given, first, times, fpsan=True)
+
+
+def _replayed(
+    launches: Mapping[Side, RecordedLaunch],
+    given: Mapping[Side, RecordedLaunch],
+    first: Side,
+    times: int,
+    *,
+    fpsan: bool,
+) -> ReplayResult:
+    def call() -> dict[str, Any]:
+        environment.use_inductors_ptxas()
+        from tracing.replay.fpsan import instrumented, require_fpsan
+        from tracing.replay.kernel_replay import ReplayRequest, replay
+
+        pairs = planned(launches, given, first)
+        asked = [ReplayRequest(one, launches[one], inputs, given[inputs]) for one, inputs in pairs]
+        outputs = list(dict.fromkeys(name for one in launches.values() for name in one.outputs))
+        if fpsan:
+            require_fpsan()
+        with environment.fresh_caches(), instrumented() if fpsan else nullcontext():
+            result: dict[str, Any] = msgspec.to_builtins(replay(asked, outputs, times))
+            return result
+
+    one = launches[first].launch
+    with spinner(f"replaying launch #{one.index} {one.kernel_name}{' under FpSan' if fpsan else ''}"):
+        ended = in_child(call, _SECONDS)
+    if ended.failure:
+        raise Problem(ended.failure, f"try fewer than {times}: `--times`" if ended.timed_out else "")
+    return msgspec.convert(ended.result, ReplayResult)

@@ -1,0 +1,106 @@
+"""The answer of `tracing run`: the verdict on a recorded case, or how it failed, and the exit status."""
+
+from __future__ import annotations
+
+import json
+import re
+from contextlib import closing
+from dataclasses import dataclass
+
+from tracing import environment, store
+from tracing.cli.answers import hints
+from tracing.cli.app import err
+from tracing.cli.judge import JudgedRun
+from tracing.cli.passes.derived import open_derived
+from tracing.cli.passes.failure import unfinished
+from tracing.cli.processes.guard import Killed
+from tracing.cli.show import print_run, print_wrong_result
+from tracing.errors import Problem
+from tracing.model import Outcome
+from tracing.report.passes import failed_pass_text
+from tracing.report.run_json import memory_evidence_json
+from tracing.report.text import memory_text
+
+_LINES = 16  # of an error's message that are shown
+
+
+@dataclass(frozen=True, slots=True)
+class RunAnswer:
+    """A run that has ended, and what was asked of it."""
+
+    run: store.Run
+    outcome: Outcome
+    judgement: JudgedRun | None = None
+    hash_failure: str = ""  # the error of the user's hash function
+
+    @property
+    def status(self) -> int:
+        """The exit status of the command."""
+        status = {"passed": 0, "compiled": 0, "differs": 1}.get(self.outcome.status, 2)
+        return status or (self.judgement.status if self.judgement is not None else 0)
+
+    def print(self, *, show: bool, as_json: bool) -> int:
+        """Print the answer; returns the exit status. Raises Problem if the user's hash function failed."""
+        self._print_outcome(show=show and not as_json)
+        if self.judgement is not None and not as_json:
+            self.judgement.print()
+        print(json.dumps(self.json(), indent=2) if as_json else self.run.path)
+        return self.status
+
+    def json(self) -> dict[str, object]:
+        """The keys of `tracing run --json`."""
+        answer: dict[str, object] = {
+            "run": str(self.run.path),
+            "status": self.status,
+            "outcome": self.outcome.status,
+            "detail": self.outcome.detail,
+            "memory_evidence": memory_evidence_json(self.run),
+            "next": hints.of_wrong_result(self.run) if self._leads_on else [],
+        }
+        return answer if self.judgement is None else {**answer, "judgement": self.judgement.json()}
+
+    @property
+    def _leads_on(self) -> bool:
+        return self.outcome.status == "differs" and self.judgement is None  # a judgement leads on itself
+
+    def _print_outcome(self, *, show: bool) -> None:
+        outcome, path = self.outcome, self.run.path
+        if show:
+            print_run(self.run)
+        elif outcome.status != "failed":
+            err.print(f"{outcome.status}: {outcome.detail}")
+            for line in memory_text(self.run):
+                err.print(line)
+            if self.judgement is None:  # else it prints what leads on
+                print_wrong_result(self.run, err)
+        if self.hash_failure and outcome.status != "failed":
+            raise Problem(self.hash_failure, f"the run, with what it gave up to there: `tracing show {path}`")
+        if outcome.status == "failed":
+            err.print(f"tracing: the case failed: {outcome.detail}")
+            for said in _further(outcome):
+                err.print(f"  {said}")
+            err.print(f"  the run up to there, and the traceback: `tracing show {path}`")
+
+
+def report_killed(killed: Killed, *, as_json: bool) -> int:
+    """Answer for a process that a signal ended: what it wrote names the pass. Returns the exit status."""
+    if killed.run is None:
+        err.print(f"tracing: {killed.signal} ended the process before it had a run")
+        return 2
+    detail = f"{killed.signal} ended the process"
+    for record, reported in unfinished(open_derived(str(killed.run), killed.run.parent)):
+        detail = f"{failed_pass_text(record, reported)} ({killed.signal} ended the process)"
+    writer = store.RunWriter(killed.run, environment.rank())
+    with closing(writer):
+        writer.append(outcome := Outcome("failed", detail))
+    return RunAnswer(store.Run(killed.run), outcome).print(show=False, as_json=as_json)
+
+
+def _further(outcome: Outcome) -> list[str]:
+    # what an error says after its first line; what is long is in the run, as is an excerpt of a kernel
+    if re.match(r"at \d+:\d+:", outcome.message):
+        return []
+    lines = [line.rstrip() for line in outcome.message.strip().splitlines()[1:]]
+    lines = [line for line in lines if line and line.strip() not in outcome.detail]
+    lines = [line for line in lines if "TORCHDYNAMO_VERBOSE" not in line]
+    return lines if len(lines) <= _LINES else [f"{len(lines)} more lines of its message are in the run"]

@@ -1,0 +1,67 @@
+"""What is printed: control characters of a run are written as \\u001b, so that no terminal executes them.
+
+ESC, C1 and DEL would move the cursor, set the window's title, or write the clipboard; marks of direction
+reorder what is read. The form is also that of JSON, so JSON stays what it was.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import sys
+from collections.abc import Iterable
+from typing import Any, TextIO
+
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
+
+# C0 but tab and line feed, DEL and C1, marks of direction, halves of a pair of surrogates
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def printable(text: str) -> str:
+    """Text of which each control character, but tab and line feed, is written as \\uXXXX."""
+    return _CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
+class SafeConsole(Console):
+    """A console whose styles are its own, and whose text has no control characters."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """The segments of what is printed; those that move the cursor are rich's own."""
+        for text, style, control in super().render(renderable, options):
+            if control:
+                yield Segment(text, style, control)
+            else:
+                yield Segment(printable(text), style.update_link(None) if style and style.link else style)
+
+
+class SafeStream(io.TextIOBase):
+    """A standard stream without control characters; consoles write their styles to the stream itself."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self.rich_proxied_file = stream  # by this name rich finds the stream of a console
+
+    def write(self, text: str) -> int:
+        self.rich_proxied_file.write(printable(text))
+        return len(text)
+
+    def flush(self) -> None:
+        self.rich_proxied_file.flush()
+
+    def fileno(self) -> int:
+        return self.rich_proxied_file.fileno()
+
+    def isatty(self) -> bool:
+        return self.rich_proxied_file.isatty()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.rich_proxied_file, name)  # buffer, encoding, ...
+
+
+def make_streams_safe() -> None:
+    """From now on, whatever this process prints has no control characters of a run."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a locale that lacks a character is no failure
+    sys.stdout, sys.stderr = SafeStream(sys.stdout), SafeStream(sys.stderr)

@@ -1,0 +1,88 @@
+"""`tracing check`: which operators of a case an accelerator cannot run."""
+
+from __future__ import annotations
+
+import json
+import sys
+from contextlib import closing
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tracing import environment, store
+from tracing.analyze.runs.graph_checks import graph_reports, summary
+from tracing.cli.app import RUNS, VALIDATE, Json, Runs, app, err, out, spinner
+from tracing.cli.options.check_options import CheckOptions
+from tracing.cli.options.option_record import with_option_records
+from tracing.errors import Problem
+from tracing.model import SCHEMA, Outcome, RunInfo
+from tracing.report.check import check_json, check_text
+from tracing.report.text import uncovered_text
+
+
+@app.command(rich_help_panel=VALIDATE)
+@with_option_records
+def check(
+    case: Annotated[
+        str, typer.Argument(metavar="CASE", help="A case, or a run whose graphs a backend has checked.")
+    ],
+    options: CheckOptions,
+    target: Annotated[str, typer.Option(help="What kernels are compiled for without a GPU.")] = "sm_90",
+    seed: Annotated[int, typer.Option(help="Seed of torch's random generators.")] = 0,
+    as_json: Json = False,
+    runs: Runs = RUNS,
+) -> None:
+    """Check the graphs of a case against what an accelerator requires.
+
+    Each ATen graph after AOTAutograd, forward and backward, is checked, recorded, and executed operator by
+    operator in eager, for the share of the run time that supported operators take. Of a run, prints what a
+    backend has checked.
+
+    Example: tracing check silu --alignment 8 --dtype float16
+
+    Exit status: 0 if no constraint is violated, 1 if one is, 2 if one cannot be decided for all sizes or the
+    case failed.
+    """
+    if _is_run(case, runs):
+        run = store.open_run(case, runs)
+    else:
+        with spinner("importing torch"):
+            path, outcome = _checked(case, options, target, seed, runs)
+        run = store.Run(path)
+        if outcome.status == "failed":
+            raise Problem(f"the case failed: {outcome.detail}", f"the traceback: `tracing show {path}`")
+    reports = list(graph_reports(run))
+    if not reports:
+        raise Problem(f"{run.path} has no checked graph", "check a case that torch.compile compiles")
+    status = summary(reports).status
+    if as_json:
+        print(json.dumps(check_json(run, reports, status), indent=2))
+    else:
+        for line in check_text(reports):
+            out.print(line)
+        for line in uncovered_text([run]):
+            out.print(line)
+        err.print(str(run.path))
+    raise typer.Exit(status)
+
+
+def _is_run(name: str, runs: Path) -> bool:
+    return name == "latest" or any((folder / "run.json").is_file() for folder in (Path(name), runs / name))
+
+
+def _checked(case: str, options: CheckOptions, target: str, seed: int, runs: Path) -> tuple[Path, Outcome]:
+    from tracing.backend.checked_case import check_case
+    from tracing.program.device import Device
+    from tracing.program.experiment import Experiment
+
+    constraints = options.constraints()
+    device = Device(target)
+    experiment = Experiment(device.load(case), device, seed)
+    info = RunInfo(
+        SCHEMA, experiment.case.name, str(experiment.case.path), tuple(sys.argv), seed, store.now(),
+        device.environment(), "none", operators="none",
+    )  # fmt: skip
+    writer = store.create(runs, info, environment.rank())
+    with closing(writer):
+        return writer.path, check_case(experiment, writer, constraints)

@@ -1,0 +1,114 @@
+"""`tracing diff`: how far results differ, element by element, within which tolerances."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tracing.cli.app import COMPARE, RUNS, Json, Runs, app, out, spinner
+from tracing.cli.options.run_pair import Anyway, open_pair
+from tracing.errors import Problem
+
+if TYPE_CHECKING:
+    from tracing.numerics.diff_report import KernelDiffReport
+    from tracing.numerics.tensor_diff import ComparisonConfig
+
+Tolerance = Annotated[
+    float | None, typer.Option(min=0, help="Default: by dtype, as torch.testing.assert_close.")
+]
+Backends = Annotated[
+    str | None,
+    typer.Option(metavar="REFERENCE,BACKEND…", help="Of torch.compile, or eager. Default: eager,inductor."),
+]
+
+
+@app.command(rich_help_panel=COMPARE)
+def diff(
+    names: Annotated[list[str], typer.Argument(metavar="CASE | A B", help="A case, or two runs.")],
+    backends: Backends = None,
+    atol: Tolerance = None,
+    rtol: Tolerance = None,
+    ulp: Annotated[
+        float | None, typer.Option(min=0, help="The greatest distance in units in the last place.")
+    ] = None,
+    target: Annotated[str, typer.Option(help="What the virtual GPU compiles a case for.")] = "sm_90",
+    seed: Annotated[int, typer.Option(help="Of the random generators of a case.")] = 0,
+    rank: Annotated[int, typer.Option(help="Of both runs.")] = 0,
+    anyway: Anyway = False,
+    as_json: Json = False,
+    runs: Runs = RUNS,
+) -> None:
+    """Show how far results differ: per element, in ULP and in RMSE, each with its own verdict.
+
+    Of a case: outputs, gradients and state with each backend, against the first one. Of two runs that were
+    recorded with --keep-outputs: what each launch of B left, against A.
+
+    Example: tracing diff gated_mlp --backends eager,aot_eager,inductor
+
+    Exit status: 0 if all is within the tolerances, 1 if something is not, 2 if there is nothing to compare.
+    """
+    with spinner("importing torch"):
+        from tracing.numerics.tensor_diff import ComparisonConfig
+
+        config = ComparisonConfig(atol, rtol, ulp=ulp)
+    match names:
+        case [case]:
+            chosen = _backends(backends or "eager,inductor")
+            reports = _of_case(case, chosen, config, target, seed)
+        case [a, b] if backends is None:
+            reports = [_of_runs((a, b), config, rank, runs, anyway=anyway, quiet=as_json)]
+        case [_, _]:
+            raise Problem("--backends is of a case, and two runs are given", "leave it out, or name one case")
+        case _:
+            raise Problem(f"{len(names)} names are given", "name one case, or two runs")
+    if as_json:
+        print(json.dumps({"reports": [one.json() for one in reports]}, indent=2))
+    else:
+        for one in (line for report in reports for line in report.rendered()):
+            out.print(one)
+    compared = all(report.results for report in reports)
+    raise typer.Exit(2 if not compared else 0 if all(one.passed for one in reports) else 1)
+
+
+def _backends(text: str) -> list[str]:
+    names = [one.strip() for one in text.split(",") if one.strip()]
+    if len(names) < 2:
+        raise Problem(
+            f"--backends is {text!r}, one backend", "name a reference and another one: eager,inductor"
+        )
+    with spinner("importing torch"):
+        from tracing.numerics.kernel_diff import known_backends
+
+        known = known_backends()
+    unknown = [one for one in names if one not in known]
+    if unknown:
+        raise Problem(f"there is no backend {unknown[0]!r}", f"these are known: {', '.join(known)}")
+    return names
+
+
+def _of_case(
+    name: str, backends: list[str], config: ComparisonConfig, target: str, seed: int
+) -> list[KernelDiffReport]:
+    with spinner("importing torch") as now:
+        from tracing.numerics.kernel_diff import case_diffs
+        from tracing.program.device import Device
+        from tracing.program.experiment import Experiment
+
+        device = Device(target)
+        experiment = Experiment(device.load(name), device, seed)
+        return list(case_diffs(experiment, backends, config, now))
+
+
+def _of_runs(
+    names: tuple[str, str], config: ComparisonConfig, rank: int, runs: Path, *, anyway: bool, quiet: bool
+) -> KernelDiffReport:
+    a, b = open_pair(*names, runs, anyway=anyway, quiet=quiet)
+    with spinner("comparing tensors"):
+        from tracing.numerics.diff_report import KernelDiffReport
+        from tracing.replay.kept_diff import kept_diffs
+
+        results = tuple(kept_diffs(a, b, rank, config))
+    return KernelDiffReport(a.info.case, str(a.path), str(b.path), results, ())

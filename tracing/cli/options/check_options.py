@@ -1,0 +1,81 @@
+"""The options of `tracing check`: what graphs have to meet."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tracing.environment import mock_settings
+from tracing.errors import Problem
+
+if TYPE_CHECKING:
+    from tracing.backend.constraints import Constraint
+
+
+class LayoutOption(str, Enum):
+    """Orders of elements in memory."""
+
+    contiguous = "contiguous"
+    channels_last = "channels_last"
+    channels_last_3d = "channels_last_3d"
+
+
+@dataclass(frozen=True)
+class CheckOptions:
+    """Constraints. Without any of them the settings of `mock_backend` hold."""
+
+    alignment: Annotated[
+        int | None, typer.Option(min=1, help="Every size is a multiple of so many elements.")
+    ] = None
+    dimension: Annotated[
+        list[int] | None, typer.Option(help="Of these dimensions only; -1: the last one.")
+    ] = None
+    dtype: Annotated[list[str] | None, typer.Option(help="An allowed dtype. Repeat for more.")] = None
+    max_memory: Annotated[int | None, typer.Option(min=0, help="Bytes of one tensor.")] = None
+    peak_memory: Annotated[
+        int | None, typer.Option(min=0, help="Bytes of all tensors that are alive at once.")
+    ] = None
+    layout: Annotated[LayoutOption | None, typer.Option(help="Order of elements in memory.")] = None
+    views: Annotated[bool, typer.Option("--views", help="With --layout: views, too.")] = False
+    unsupported: Annotated[
+        list[str] | None,
+        typer.Option(metavar="OPERATOR", help="Is missing: linalg.lu, nn.Conv2d, aten.add. Repeat for more."),
+    ] = None
+    accelerator: Annotated[
+        str | None, typer.Option(metavar="NAME", help="All that a registered accelerator requires.")
+    ] = None
+
+    def constraints(self) -> tuple[Constraint, ...]:
+        """The constraints; raises Problem for a name that torch does not have. Imports torch."""
+        from tracing.backend.adapter import accelerator
+        from tracing.backend.mock import default_constraints
+
+        try:
+            chosen = self._own()
+        except ValueError as error:
+            raise Problem(str(error), "docs/backend.md lists how operators and dtypes are named") from None
+        if self.accelerator is not None:
+            chosen = (*accelerator(self.accelerator).capabilities().constraints(), *chosen)
+        return chosen or default_constraints(mock_settings())
+
+    def _own(self) -> tuple[Constraint, ...]:
+        from tracing.backend import constraints as kinds
+
+        chosen: list[Constraint] = []
+        if self.alignment is not None:
+            dimensions = tuple(self.dimension) if self.dimension else None
+            chosen.append(kinds.ShapeConstraint(self.alignment, dimensions))
+        if self.dtype:
+            chosen.append(kinds.DtypeConstraint(self.dtype))
+        if self.max_memory is not None:
+            chosen.append(kinds.MemoryConstraint(self.max_memory))
+        if self.peak_memory is not None:
+            chosen.append(kinds.PeakMemoryConstraint(self.peak_memory))
+        if self.layout is not None:
+            chosen.append(kinds.LayoutConstraint(self.layout.value, views=self.views))
+        if self.unsupported:
+            chosen.append(kinds.UnsupportedOpsConstraint(self.unsupported))
+        return tuple(chosen)

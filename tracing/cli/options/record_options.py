@@ -1,0 +1,195 @@
+"""The options of `tracing run`, and what they ask of a recorder."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from tracing.errors import Problem
+from tracing.model import KEPT_IN_MEMORY, KEPT_ON_DISK, Selection
+
+if TYPE_CHECKING:
+    from tracing.record.outputs import Keep
+    from tracing.record.run import PassIRWhen
+
+
+class DigestsOption(str, Enum):
+    """The tensors whose digests are computed."""
+
+    all = "all"
+    declared = "declared"
+    none = "none"
+
+
+class OperatorsOption(str, Enum):
+    """The facts that are recorded of operators outside of Triton."""
+
+    digests = "digests"
+    writers = "writers"
+    none = "none"
+
+
+class PhaseOption(str, Enum):
+    """When a kernel is launched."""
+
+    forward = "forward"
+    backward = "backward"
+
+
+class PassIROption(str, Enum):
+    """When the IR between passes is printed."""
+
+    after = "after"
+    during = "during"
+
+
+class SpillOption(str, Enum):
+    """The kept tensors that are written to disk first."""
+
+    oldest = "oldest"
+    largest = "largest"
+
+
+@dataclass(frozen=True)
+class RecordOptions:
+    """What `tracing run` records of a case, and what it checks."""
+
+    target: Annotated[str, typer.Option(help="What kernels are compiled for where there is no GPU.")] = (
+        "sm_90"
+    )
+    seed: Annotated[int, typer.Option(help="Seed of torch's random generators.")] = 0
+    digests: Annotated[
+        DigestsOption,
+        typer.Option(
+            help="all: every tensor before a launch, and what it may write after it. "
+            "declared: what the kernel reads before and writes after. none: launches only."
+        ),
+    ] = DigestsOption.all
+    operators: Annotated[
+        OperatorsOption,
+        typer.Option(
+            help="Of operators outside of Triton. writers: what each read, wrote and allocated. "
+            "digests: the bits of it, too; waits for the device. none: nothing."
+        ),
+    ] = OperatorsOption.writers
+    allow_out_of_bounds: Annotated[
+        bool,
+        typer.Option(
+            "--allow-out-of-bounds",
+            help="Without a GPU: a kernel that accesses memory outside of its tensors goes on.",
+        ),
+    ] = False
+    kernel: Annotated[list[str] | None, typer.Option(help="Record kernels of this name; a glob.")] = None
+    launches: Annotated[str, typer.Option(help="Record these launches, START:STOP.")] = ":"
+    phase: Annotated[list[PhaseOption] | None, typer.Option(help="Record launches of this phase.")] = None
+    rank: Annotated[list[int] | None, typer.Option(help="Record launches of this rank.")] = None
+    rank_aware: Annotated[
+        bool, typer.Option("--rank-aware", help="Under torchrun: one run for all ranks of the job.")
+    ] = False
+    winners: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Autotuned kernels take these configurations; `tracing winners` writes it."
+        ),
+    ] = None
+    keep_outputs: Annotated[
+        bool, typer.Option("--keep-outputs", help="Keep what each launch wrote, as safetensors.")
+    ] = False
+    keep_inputs: Annotated[bool, typer.Option("--keep-inputs", help="Keep what each launch read, too.")] = (
+        False
+    )
+    keep_memory: Annotated[int, typer.Option(help="Bytes of memory for kept tensors.")] = KEPT_IN_MEMORY
+    keep_disk: Annotated[int, typer.Option(help="Bytes of disk for kept tensors.")] = KEPT_ON_DISK
+    keep_spill: Annotated[SpillOption, typer.Option(help="What leaves memory first.")] = SpillOption.oldest
+    time_launches: Annotated[
+        bool, typer.Option("--time", help="Take the time of each launch, on the host and on a GPU.")
+    ] = False
+    hash_fn: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE.py:NAME",
+            help="Record what a function of yours gives for each tensor: number, string, bool or None.",
+        ),
+    ] = None
+    passes: Annotated[
+        bool,
+        typer.Option("--passes/--no-passes", help="Record every compiler pass of every kernel compiled."),
+    ] = True
+    ir: Annotated[
+        PassIROption,
+        typer.Option(
+            help="IR around each pass. after: the compilations run once more, when the case has ended, and "
+            "are checked against its artefacts. during: printed as passes run; compiling takes 1.4-2.2x."
+        ),
+    ] = PassIROption.after
+    graph_passes: Annotated[
+        bool,
+        typer.Option(
+            "--graph-passes", help="Record every graph of torch.compile after each pass of Inductor."
+        ),
+    ] = False
+    compile_only: Annotated[
+        bool,
+        typer.Option(
+            "--compile-only",
+            help="Compile every kernel for --target and execute none: for Gluon, and for what takes too long "
+            "without a GPU. Launches are recorded without digests.",
+        ),
+    ] = False
+    no_referee: Annotated[
+        bool,
+        typer.Option(
+            "--no-referee",
+            help="Compare with eager by fixed tolerances: without runs in float64 where results differ.",
+        ),
+    ] = False
+    judge: Annotated[
+        bool,
+        typer.Option(
+            "--judge",
+            help="Then judge each of Inductor's kernels in float64; keeps what launches read and write.",
+        ),
+    ] = False
+
+    def require_values(self) -> None:
+        """Raise Problem for an option that asks for what a launch does, if no launch is executed."""
+        given = {
+            "--judge": self.judge,
+            "--keep-inputs or --keep-outputs": self.keep_inputs or self.keep_outputs,
+            "--time": self.time_launches,
+            "--hash-fn": self.hash_fn is not None,
+        }
+        for option in (option for option, is_given in given.items() if is_given and self.compile_only):
+            raise Problem(
+                f"{option} asks for what a launch does, and --compile-only executes none",
+                "leave one of the two out",
+            )
+
+    @property
+    def digests_of(self) -> Literal["all", "declared", "none"]:
+        """The tensors whose digests are recorded."""
+        return "none" if self.compile_only else self.digests.value
+
+    @property
+    def ir_recorded(self) -> PassIRWhen | None:
+        """When the IR around passes is recorded; None: no pass is recorded."""
+        return self.ir.value if self.passes else None
+
+    def selection(self) -> Selection:
+        """The launches that are recorded; raises Problem for a malformed range."""
+        from tracing.record.selection import selection_of
+
+        return selection_of(self.kernel, self.launches, [p.value for p in self.phase or ()], self.rank)
+
+    def kept(self) -> Keep | None:
+        """The tensors that are kept, and their budgets; None: no tensor."""
+        from tracing.record.outputs import Keep
+
+        if not (self.keep_outputs or self.keep_inputs or self.judge):
+            return None
+        inputs = self.keep_inputs or self.judge
+        return Keep(inputs, self.keep_memory, self.keep_disk, self.keep_spill.value)

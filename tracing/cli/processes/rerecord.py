@@ -1,0 +1,101 @@
+"""Record a launch once more, by `tracing run`, because the contents of its inputs were not kept."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from shlex import join
+
+from tracing import store
+from tracing.analyze.replay.rerecorded_launch import LaunchAgain, launch_again
+from tracing.analyze.runs.rerecording import command, recording, variables
+from tracing.analyze.runs.winners import choices
+from tracing.cli.app import spinner
+from tracing.environment import with_variables
+from tracing.errors import Problem
+from tracing.store.recorded_launch import RecordedLaunch
+from tracing.store.winners import write_winners
+
+
+def record_again(recorded: RecordedLaunch, runs: Path) -> LaunchAgain:
+    """Rerun the case of a launch, with the same winners of autotuning, and keep the launch's inputs.
+
+    runs -- the folder in which the new run is put
+
+    Raises Problem, with the command that records the whole run, if the launch cannot be recorded anew.
+    """
+    run = recorded.run
+    typed = f"record the run with them: `{join(recording(run, '--keep-inputs'))}`"
+    why = f"the inputs of launch {recorded.launch.index} were not kept"
+    if run.info.world_size > 1 or len(run.processes()) > 1:
+        raise Problem(f"{why}, and the run is of several processes", typed)
+    with tempfile.TemporaryDirectory(prefix="tracing-") as folder:
+        try:
+            return launch_again(recorded, _Commands(run, runs, Path(folder)))
+        except subprocess.CalledProcessError as error:
+            raise Problem(f"{why}, and recording it anew failed: {_last(error)}", typed) from None
+        except Problem as problem:
+            raise Problem(problem.problem, problem.remedy or typed) from None
+
+
+def record_all(run: store.Run, runs: Path) -> store.Run:
+    """Rerun a run's case, with the same winners of autotuning, and keep what all launches read and wrote.
+
+    runs -- the folder in which the new run is put
+
+    Raises Problem, with the command that records it, if that cannot be done.
+    """
+    typed = f"record the run with them: `{join(recording(run, '--keep-inputs'))}`"
+    why = "what its launches read and wrote was not kept"
+    if run.info.world_size > 1 or len(run.processes()) > 1:
+        raise Problem(f"{why}, and the run is of several processes", typed)
+    with tempfile.TemporaryDirectory(prefix="tracing-") as folder:
+        try:
+            return _Commands(run, runs, Path(folder)).all()
+        except subprocess.CalledProcessError as error:
+            raise Problem(f"{why}, and recording it anew failed: {_last(error)}", typed) from None
+
+
+def _last(error: subprocess.CalledProcessError) -> str:
+    last = next(iter(error.stderr.strip().splitlines()[-1:]), f"exit status {error.returncode}")
+    return str(last).strip()
+
+
+class _Commands:
+    # the recorder that launch_again wants; `folder` is for temporary files
+
+    def __init__(self, run: store.Run, runs: Path, folder: Path) -> None:
+        run.require_trust(f"`{join(recording(run))}`")
+        self._run, self._runs, self._folder = run, runs, folder
+        self._winners: Sequence[str] = ()  # an autotuner that measures anew may take another configuration
+        if chosen := choices(run):
+            path = folder / "winners.json"
+            write_winners(path, run.info.environment, [one.first for one in chosen])
+            self._winners = ("--winners", str(path))
+
+    def inputs(self, index: int) -> store.Run:
+        options = ("--launches", f"{index}:{index + 1}", "--keep-inputs")
+        return self._recorded(self._runs, options, f"launch {index} and its inputs")
+
+    def all(self) -> store.Run:
+        return self._recorded(self._runs, ("--keep-inputs",), "all launches and what they read and wrote")
+
+    def calls(self, kernel: str) -> store.Run:
+        options = ("--kernel", kernel)
+        return self._recorded(self._folder, options, f"the launches of {kernel}")
+
+    def _recorded(self, runs: Path, options: Sequence[str], what: str) -> store.Run:
+        words = command(self._run.info, *options, *self._winners, "--no-passes", "--runs", str(runs))
+        # a graph that another program compiled has nothing with it
+        own = with_variables({**variables(self._run), "TORCHINDUCTOR_FORCE_DISABLE_CACHES": "1"})
+        with spinner(f"recording {what}"):
+            done = subprocess.run(
+                [sys.executable, "-m", *words], capture_output=True, text=True, env=own, check=False
+            )
+        lines = done.stdout.splitlines()
+        if done.returncode not in (0, 1) or not lines:  # 1: the results differ from eager's
+            raise subprocess.CalledProcessError(done.returncode, words, stderr=done.stderr)
+        return store.Run(Path(lines[-1]))

@@ -1,0 +1,154 @@
+"""Says why a result of a graph is off though every launch is right for its inputs.
+
+Inductor's graph passes changed what the graph computes; or a launch overwrote the result; or neither. The
+graph that the passes left is executed by ATen, each node in its own dtype: what that gives is judged as if a
+kernel had left it. In float64 a comparison such as `eq` has another value than in the dtypes of the program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from tracing.analyze.judge.judgement import (
+    Finding,
+    OutputOff,
+    Overwritten,
+    PassesOff,
+    RoundedOtherwise,
+    WrongElements,
+)
+from tracing.judge.contents import Content
+from tracing.judge.float64 import DOES_NOT_RUN, OtherDtype, executed, judged
+from tracing.judge.fx_program import FxProgram, FxValue, Given
+from tracing.judge.operators import NoReference
+from tracing.judge.step_referee import StepReferee
+from tracing.store.graph_file import PythonLine
+
+
+@dataclass(frozen=True, slots=True)
+class GraphResult:
+    """A result of a call: an output, or an input that the graph overwrites."""
+
+    name: str  # "output 0", "input 1 afterwards"
+    buffer: str
+    value: FxValue  # of the graph as Inductor got it
+    lowered: FxValue | None  # of the graph as it was lowered
+    content: Content
+
+
+class GraphCause:
+    """The cause of results of one call that are off."""
+
+    def __init__(self, program: FxProgram, given: Given, steps: StepReferee, after: Given) -> None:
+        """Compare the two graphs of one call.
+
+        program -- the graph as Inductor got it; given -- its inputs
+        steps   -- has judged the call; after -- inputs of the graph as it was lowered
+        """
+        self._program, self._given, self._steps, self._after = program, given, steps, after
+        self._lowered = steps.memory.program
+        self._refusal = ""  # why a value of the lowered graph could not be computed
+
+    def of(self, result: GraphResult, wrong: WrongElements) -> Finding:
+        """Why a result is off."""
+        graph, lines = self._steps.graph, self._lines(wrong.node)
+        if result.lowered is None:
+            return self._unexplained(result, wrong)
+        node = result.lowered.node
+        states = [FxValue(node, writes) for writes in range(result.lowered.writes + 1)]
+        left = self._executed(states)
+        if result.lowered not in left:  # a graph that does not run, from one that does
+            refused = self._refusal.startswith(DOES_NOT_RUN)
+            return PassesOff(graph, wrong, "", lines) if refused else self._unexplained(result, wrong)
+        if self._intended(result.value, left[result.lowered]) is not False:
+            return self._unexplained(result, wrong)
+        for state in states[:-1]:
+            if state in left and self._intended(result.value, left[state]):
+                writer = self._lowered.writers[self._lowered.root(node)][state.writes]
+                return self._overwritten(result, wrong, writer)
+        return PassesOff(graph, wrong, self._first(), lines)
+
+    def _unexplained(self, result: GraphResult, wrong: WrongElements) -> OutputOff:
+        launches = self._steps.launches
+        unjudged = [f"launch {one.launch} {one.kernel}" for one in launches if one.verdict == "no reference"]
+        needed = self._needed(result)
+        rounded = [
+            RoundedOtherwise(one.launch, one.kernel, tuple(nodes))
+            for one in launches
+            if (nodes := [node for node in one.rounded if node in needed])
+        ]
+        return OutputOff(
+            self._steps.graph, wrong, (*unjudged, *self._steps.unjudged), tuple(rounded),
+            self._lines(wrong.node),
+        )  # fmt: skip
+
+    def _needed(self, result: GraphResult) -> Sequence[str]:
+        # the nodes of the lowered graph that a result depends on
+        if result.lowered is None:
+            return ()
+        try:
+            return self._lowered.plan([result.lowered], self._after).nodes
+        except NoReference:
+            return ()
+
+    def _overwritten(self, result: GraphResult, wrong: WrongElements, writer: str) -> Overwritten:
+        steps = self._steps
+        root = self._lowered.root(writer)
+        after = self._lowered.after(writer, root)
+        names = [name for name, value in steps.values.items() if value == after]
+        held = steps.memory.held
+        by = next((held[name].by for name in names if name in held and held[name].by), None)
+        return Overwritten(
+            steps.graph, result.name, result.buffer, wrong.node,
+            by.index if by else None, by.kernel_name if by else writer, "Inductor's graph passes",
+            wrong, self._lines(wrong.node),
+        )  # fmt: skip
+
+    def _first(self) -> str:
+        # the first node that both graphs have and whose value is another one
+        lowered = self._lowered
+        for name in lowered.order:
+            if name not in self._program.nodes or lowered.is_view(name):
+                continue
+            if lowered.nodes[name].op != "call_function":
+                continue
+            value = lowered.value(name)
+            left = self._executed([value]).get(value)
+            if left is not None and self._intended(self._program.value(name), left) is False:
+                return name
+        return ""
+
+    def _executed(self, values: Sequence[FxValue]) -> dict[FxValue, torch.Tensor]:
+        # what ATen makes of the graph as it was lowered
+        left: dict[FxValue, torch.Tensor] = {}
+        for value in values:
+            try:
+                plan = self._lowered.plan([value], self._after)
+                if not plan.draws:
+                    left |= executed(self._lowered, plan, self._after)
+            except NoReference as reason:
+                self._refusal = str(reason)
+            except KeyError:
+                continue
+        return left
+
+    def _intended(self, value: FxValue, left: torch.Tensor) -> bool | None:
+        # whether a tensor holds a value of the graph as Inductor got it; None: that cannot be said
+        try:
+            plan = self._program.plan([value], self._given)
+            if plan.draws:
+                return None
+            verdict = judged(self._program, plan, self._given, {value: left})[value].verdict
+        except OtherDtype:
+            return False
+        except (NoReference, KeyError):
+            return None
+        return None if verdict == "no reference" else verdict != "compiled is off"
+
+    def _lines(self, node: str) -> tuple[PythonLine, ...]:
+        known = self._program.nodes.get(node)
+        line = self._program.graph.line_of(known) if known is not None else None
+        return (line,) if line is not None else ()

@@ -1,0 +1,88 @@
+"""What the names of a schedule hold during one call of its graph."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import torch
+
+from tracing.judge.contents import Content, Contents
+from tracing.judge.fx_program import FxPlan, FxProgram, FxValue
+from tracing.judge.operators import NoReference
+from tracing.model import KernelLaunch
+from tracing.store.graph_file import Schedule, ScheduleStep
+
+Sources: TypeAlias = dict[FxValue, Content | int | float]
+
+
+@dataclass(slots=True)
+class Held:
+    """What a name of the schedule stands for in one call."""
+
+    value: FxValue | None = None  # of the graph; None: no single one
+    content: Content | None = None  # None: nobody kept it
+    sources: Sources = field(default_factory=dict)  # from which it was made
+    launches: tuple[int, ...] = ()  # by which, of those not judged yet
+    step: ScheduleStep | None = None  # that made it; None: an input
+    by: KernelLaunch | None = None
+    wrong: str = ""  # the launch or operator that is off and that it depends on
+
+    @property
+    def judgeable(self) -> bool:
+        """True if it was made by a step, and is judged as soon as its content is known."""
+        return self.step is not None and self.value is not None and self.content is None
+
+
+@dataclass(slots=True)
+class GraphMemory:
+    """The contents of one call."""
+
+    program: FxProgram  # the graph as it was lowered
+    schedule: Schedule
+    contents: Contents
+    held: dict[str, Held]  # by name
+
+    def shaped(self, held: Held, content: Content) -> Content | None:
+        """A content as the graph's value, if a buffer is read with another shape; None: that cannot be."""
+        value = held.value and self.program.nodes[held.value.node].value
+        shape = value.get("shape") if isinstance(value, dict) else None
+        meta = content.meta
+        if shape is None or meta is None or [*meta.shape] == shape:
+            return content
+        if any(not isinstance(one, int) for one in shape):
+            return content
+        plain = self.contents.tensor(content)
+        if product(shape) != plain.numel() or not plain.is_contiguous():
+            return None
+        return self.contents.reshaped(content, tuple(shape))
+
+    def numbers(self) -> Sources:
+        """Inputs of the graph that are numbers, as sizes."""
+        return {
+            value: content
+            for one in self.held.values()
+            for value, content in one.sources.items()
+            if one.step is None and not isinstance(content, Content)
+        }
+
+    def plan(self, value: FxValue, sources: Sources) -> tuple[FxPlan, Sources]:
+        """What computes a value, and what it starts from; raises NoReference if `sources` are not enough."""
+        try:
+            return self.program.plan([value], sources), sources
+        except NoReference:  # of an input it may need only the shape, and then the launch does not read it
+            inputs = [self.held[name] for name in self.schedule.inputs if name in self.held]
+            known = {one.value: one.content for one in inputs if one.value and one.content}
+            more: Sources = {**known, **sources}
+            return self.program.plan([value], more), more
+
+    def loaded(self, sources: Sources) -> dict[FxValue, object]:
+        """What values of the graph were, as tensors and numbers."""
+        tensor = self.contents.tensor
+        return {v: tensor(one) if isinstance(one, Content) else one for v, one in sources.items()}
+
+
+def product(sizes: Sequence[int]) -> int:
+    """The number of elements of a shape."""
+    return int(torch.Size(sizes).numel())

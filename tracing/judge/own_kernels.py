@@ -1,0 +1,79 @@
+"""Judges launches of kernels that the program itself launches, by what Triton's interpreter leaves.
+
+No graph stands for such a kernel. Compiled kernel and interpreter execute one source: what is judged is the
+compiler, on a GPU; a fault in the source is not seen.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+
+import torch
+
+from tracing.analyze.judge.judgement import JudgedLaunch, WrongElements
+from tracing.errors import Problem
+from tracing.judge.contents import Contents
+from tracing.model import KernelLaunch
+
+# What the interpreter leaves in the arguments that a launch wrote, by name; raises Problem if it cannot.
+Interpreted = Callable[[KernelLaunch], Mapping[str, torch.Tensor]]
+_ROUNDINGS = 64.0  # of the largest value: sums of a compiled kernel have another order
+_TF32 = 2.0**-10  # the distance of numbers with which tensor cores multiply float32
+_RANDOM = re.compile(r"\b(?:rand|randn|randint|philox)\w*\s*\(")
+
+
+def judged_own(
+    launch: KernelLaunch, source: str, contents: Contents, interpreted: Interpreted | None
+) -> JudgedLaunch:
+    """The verdict on one launch of a kernel of the program.
+
+    source      -- of the kernel and of what it calls; empty: not known
+    interpreted -- None: the run is of a virtual GPU, where the interpreter executed the launch itself
+    """
+    if interpreted is None:
+        return _without(launch, "the program itself launches it, and the virtual GPU has no compiled kernel")
+    if _RANDOM.search(source):
+        return _without(launch, "it draws random numbers")
+    try:
+        expected = interpreted(launch)
+    except Problem as problem:
+        return _without(launch, problem.problem)
+    wrong = []
+    judged = False
+    for position, argument in enumerate(launch.args):
+        left = contents.argument(launch, position, argument, "after") if argument.writes else None
+        if left is not None and argument.name in expected:
+            judged = True
+            actual = contents.tensor(left).cpu()
+            wrong += _wrong(argument.name, actual, expected[argument.name], "dot(" in source)
+    if not judged:
+        return _without(launch, "what it wrote was not kept")
+    name = launch.kernel_name
+    return JudgedLaunch(launch.index, name, -1, "off" if wrong else "right", wrong=tuple(wrong))
+
+
+def _wrong(name: str, actual: torch.Tensor, expected: torch.Tensor, tf32: bool) -> list[WrongElements]:
+    if actual.is_floating_point():
+        a, b = actual.double(), expected.double()
+        finite = b[b.isfinite()].abs()
+        eps = max(torch.finfo(actual.dtype).eps, _TF32 if tf32 else 0.0)
+        rounding = eps * max(float(finite.max()) if finite.numel() else 0.0, torch.finfo(actual.dtype).tiny)
+        apart = torch.where((a == b) | (a.isnan() & b.isnan()), 0.0, (a - b).abs() / rounding)
+        apart = apart.nan_to_num(nan=torch.inf)
+    else:
+        apart = (actual != expected).double() * (2 * _ROUNDINGS)
+    worst = float(apart.max()) if apart.numel() else 0.0
+    if worst <= _ROUNDINGS:
+        return []
+    index = tuple(int(one) for one in torch.unravel_index(apart.argmax(), apart.shape))
+    return [
+        WrongElements(
+            name, name, "what the interpreter leaves", int((apart > _ROUNDINGS).sum()), actual.numel(), index,
+            actual[index].item(), expected[index].item(), worst, _ROUNDINGS,
+        )
+    ]  # fmt: skip
+
+
+def _without(launch: KernelLaunch, why: str) -> JudgedLaunch:
+    return JudgedLaunch(launch.index, launch.kernel_name, -1, "no reference", why=why)

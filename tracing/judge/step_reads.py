@@ -1,0 +1,69 @@
+"""Which of a step's values its launches found in which argument."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tracing.analyze.judge.made_steps import MadeStep
+from tracing.judge.contents import Content
+from tracing.judge.graph_memory import GraphMemory, product
+
+
+class StepReads:
+    """What launches found, by name of what it should have been."""
+
+    def __init__(self, memory: GraphMemory) -> None:
+        self._memory, self._contents, self._held = memory, memory.contents, memory.held
+
+    def of(self, made: MadeStep) -> dict[str, Content]:
+        """What the launches of a step found."""
+        before: dict[str, Content] = {}
+        unnamed: list[Content] = []
+        names = {self._memory.schedule.location(name): name for name in made.step.reads}
+        for call in made.calls:
+            for name, position, argument in call.arguments():
+                if call.launch is None:
+                    continue
+                content = self._contents.argument(call.launch, position, argument, "before")
+                if not content or not argument.reads:
+                    continue
+                if name in names:
+                    before.setdefault(names[name], content)
+                elif name in made.step.buffers:  # a buffer that it reuses, under its new name
+                    unnamed.append(content)
+        return before | self._reused(unnamed, [name for name in made.step.reads if name not in before])
+
+    def _reused(self, contents: Sequence[Content], names: Sequence[str]) -> dict[str, Content]:
+        # of the names that no argument has, which was in a buffer that the launch overwrites
+        left = [name for name in names if name in self._held]
+        matched: dict[str, Content] = {}
+        unclear = []
+        for content in contents:
+            equal = [
+                name
+                for name in left
+                if (known := self._held[name].content) and self._contents.same(known, content)
+            ]
+            if equal:
+                matched[equal[0]] = content
+                left.remove(equal[0])
+            else:
+                unclear.append(content)
+        fitting = [name for name in left if self._fits(name, unclear)]
+        if len(unclear) == 1 and len(fitting) == 1:
+            matched[fitting[0]] = unclear[0]
+        return matched
+
+    def _fits(self, name: str, contents: Sequence[Content]) -> bool:
+        held = self._held[name]
+        if len(contents) != 1 or (held.step is None and held.content is None):
+            return False
+        if held.content is not None:
+            return self._contents.same(held.content, contents[0]) is False
+        value = held.value and self._memory.program.nodes[held.value.node].value
+        meta = contents[0].meta
+        if not isinstance(value, dict) or meta is None or value.get("dtype") != meta.dtype:
+            return False
+        shape = value.get("shape", [])
+        sizes = [one for one in shape if isinstance(one, int)]
+        return len(sizes) < len(shape) or product(sizes) == product(meta.shape)

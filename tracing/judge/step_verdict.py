@@ -1,0 +1,120 @@
+"""Judges what the launches of one step left, by the values of the graph that they should have left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from tracing.analyze.judge.judgement import LaunchVerdict, WrongElements
+from tracing.judge.contents import Content
+from tracing.judge.float64 import OtherDtype, judged, wrong_elements
+from tracing.judge.fx_program import FxPlan
+from tracing.judge.graph_memory import GraphMemory, Held, Sources
+from tracing.judge.operators import NoReference
+
+PARTIAL = "it leaves partial results, for which no node of the graph stands"
+
+
+@dataclass(slots=True)
+class StepVerdict:
+    """What is said of the launches of a step."""
+
+    verdict: LaunchVerdict
+    why: str = ""
+    nodes: list[str] = field(default_factory=list)
+    wrong: list[WrongElements] = field(default_factory=list)
+    rounded: list[str] = field(default_factory=list)  # nodes of which ATen gives another value
+
+
+class StepJudge:
+    """Judges the steps of one call of a graph."""
+
+    def __init__(self, memory: GraphMemory) -> None:
+        self._memory, self._program = memory, memory.program
+
+    def verdict(self, targets: Mapping[str, Held], written: Mapping[str, tuple[str, Content]]) -> StepVerdict:
+        """Judge a step.
+
+        targets -- what it makes, by name of the schedule
+        written -- of these, the argument that has it, and what the launch left in it
+        """
+        if not written:
+            return StepVerdict("no reference", "what it wrote was not kept")
+        named = {name: held.value for name, held in targets.items() if name in written and held.value}
+        if not named:
+            return self._copies(targets, written)
+        verdict = StepVerdict("no reference")
+        drawn: Sources = {}  # other results of this launch that depend on its random numbers
+        by_order = sorted(named.items(), key=lambda one: self._program.order[one[1].node])
+        right = False
+        for name, value in by_order:
+            sources = targets[name].sources
+            try:
+                plan, sources = self._memory.plan(value, sources | drawn)
+                if plan.draws:
+                    drawn[value] = written[name][1]
+                    raise NoReference("random numbers that it draws")
+                wrong, rounded = self.wrong(plan, sources, name, *written[name])
+                verdict.nodes += [one for one in plan.nodes if one not in verdict.nodes]
+            except NoReference as reason:
+                verdict.why = verdict.why or f"it depends on {reason}"
+                continue
+            right = True
+            verdict.wrong += wrong
+            verdict.rounded += [value.node] if rounded else []
+        if verdict.wrong:
+            verdict.verdict = "off"
+        elif right:
+            verdict.verdict = "right"
+        return verdict
+
+    def _copies(self, targets: Mapping[str, Held], written: Mapping[str, tuple[str, Content]]) -> StepVerdict:
+        # a buffer without a node may still hold one's value, in another layout: if it does, it is right
+        nodes: list[str] = []
+        for name, (argument, content) in written.items():
+            plan = next(self._copied(name, targets[name].sources, argument, content), None)
+            if plan is None:
+                return StepVerdict("no reference", PARTIAL)
+            nodes += plan.nodes
+            targets[name].value = plan.targets[0]
+        return StepVerdict("right", nodes=nodes)
+
+    def _copied(self, name: str, sources: Sources, argument: str, content: Content) -> Iterator[FxPlan]:
+        buffer = self._memory.schedule.buffers.get(name)
+        shape = content.meta.shape if content.meta is not None else None
+        origins = sorted(buffer.origins if buffer else (), key=self._program.order.__getitem__)
+        for origin in reversed(origins):
+            value = self._program.nodes[origin].value
+            if not isinstance(value, dict) or value.get("shape") != [*(shape or ())]:
+                continue
+            try:
+                plan, given = self._memory.plan(self._program.value(origin), sources)
+                if not plan.draws and not self.wrong(plan, given, name, argument, content)[0]:
+                    yield plan
+            except NoReference:
+                continue
+
+    def wrong(
+        self, plan: FxPlan, sources: Sources, buffer: str, name: str, content: Content
+    ) -> tuple[list[WrongElements], bool]:
+        """What is off in a tensor, and whether it is right where ATen's own value is not.
+
+        plan    -- computes the value that the tensor should hold from `sources`
+        buffer  -- name of the tensor in the generated code
+        name    -- of the argument that has it
+
+        Raises NoReference if that cannot be said.
+        """
+        tensor = self._memory.contents.tensor(content)
+        value = plan.targets[0]
+        try:
+            verdict = judged(self._program, plan, self._memory.loaded(sources), {value: tensor})[value]
+        except OtherDtype as other:
+            return [other.elements(name, buffer, tensor)], False
+        if verdict.verdict == "no reference":
+            raise NoReference(", ".join(verdict.missing))
+        if verdict.verdict != "compiled is off":
+            return [], verdict.eager.off and not verdict.compiled.off
+        if plan.uninitialised:
+            raise NoReference("memory that nobody wrote")
+        return [wrong_elements(name, buffer, value, verdict, tensor.numel())], False

@@ -1,0 +1,45 @@
+"""End the processes that a case forks where the case ends in them.
+
+A fork that returns from the case, raises or calls `sys.exit` would otherwise go on with the recorder's own
+work: judge results, write the outcome of the run, delete the caches of its parent.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def forks_end_here() -> Iterator[None]:
+    """A process that was forked inside ends when it leaves the block, with the exit status that Python gives.
+
+    Exit handlers do not run in it: they are its parent's.
+    """
+    owner = os.getpid()
+    try:
+        yield
+    except BaseException as error:
+        if os.getpid() != owner:
+            _end(error)
+        raise
+    if os.getpid() != owner:
+        _end(SystemExit())
+
+
+def _end(error: BaseException) -> None:
+    status = 1
+    try:
+        if not isinstance(error, SystemExit):
+            traceback.print_exception(error)
+        elif error.code is None or isinstance(error.code, int):
+            status = (error.code or 0) & 0xFF
+        else:
+            sys.stderr.write(f"{error.code}\n")
+        sys.stdout.flush()
+        sys.stderr.flush()
+    finally:
+        os._exit(status)

@@ -1,0 +1,111 @@
+"""What a backend of torch.compile is made of: AOTAutograd, Inductor, and the errors that Dynamo passes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Literal, TypeAlias
+
+import torch
+from torch._dynamo.backends.common import aot_autograd
+from torch._dynamo.exc import ShortenTraceback
+from torch._functorch import config as functorch
+from torch._guards import CompileContext
+from torch._inductor import compile_fx as inductor
+from torch._inductor.compile_fx import compile_fx_inner
+from torch._subclasses.fake_tensor import unset_fake_temporarily
+
+from tracing.upstream.contract import require, require_parameters
+
+Part: TypeAlias = Literal["forward", "backward", "inference"]
+GraphCompiler: TypeAlias = Callable[[torch.fx.GraphModule, Part], Callable[..., Any]]
+
+
+class BackendError(ShortenTraceback):
+    """An error that reaches the user as it is: Dynamo wraps others in BackendCompilerFailed."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, first_useful_frame=None)
+
+
+def compile_id() -> str:
+    """Dynamo's number of the frame that is compiled, and of its compile: "0/0"; empty: none is."""
+    return str(CompileContext.current_compile_id() or "")
+
+
+def real_tensors() -> AbstractContextManager[object]:
+    """While active, a backend that is called by AOTAutograd may read the elements of constants of a graph."""
+    return unset_fake_temporarily()
+
+
+def aot_compiled(graph: torch.fx.GraphModule, inputs: Sequence[Any], compiler: GraphCompiler) -> Any:
+    """Take Dynamo's graph through AOTAutograd; returns what replaces it.
+
+    compiler -- is called with each ATen graph, the backward's included, before the first of them is executed
+                and returns a function of a list of inputs, which it may clear
+    """
+
+    def part(kind: Part) -> Callable[..., Any]:
+        def compiled(aten: torch.fx.GraphModule, _: Any) -> Any:
+            function = compiler(aten, kind)
+            function._boxed_call = True  # type: ignore[attr-defined]  # AOTAutograd passes one list
+            return function
+
+        return compiled
+
+    backend = aot_autograd(
+        fw_compiler=part("forward"), bw_compiler=part("backward"), inference_compiler=part("inference")
+    )
+    with functorch.patch({"force_non_lazy_backward_lowering": True, "enable_autograd_cache": False}):
+        return backend(graph, inputs)
+
+
+def inductor_compiled(
+    graph: torch.fx.GraphModule,
+    inputs: Sequence[Any],
+    around: Callable[[torch.fx.GraphModule, Part], AbstractContextManager[object]],
+) -> Any:
+    """Take Dynamo's graph through AOTAutograd and Inductor; returns what replaces it.
+
+    around -- gives what is entered while Inductor lowers an ATen graph: the backward's at its first call
+    """
+
+    def inner(aten: torch.fx.GraphModule, inputs: Any, **options: Any) -> Any:
+        part: Part = "forward"
+        if options.get("is_backward"):
+            part = "backward"
+        elif options.get("is_inference"):
+            part = "inference"
+        with around(aten, part):
+            return compile_fx_inner(aten, inputs, **options)
+
+    # a graph out of AOTAutograd's cache would not be checked
+    with functorch.patch({"enable_autograd_cache": False}):
+        return inductor.compile_fx(graph, inputs, inner_compile=inner)  # type: ignore[arg-type, unused-ignore]
+
+
+def contract() -> None:
+    """Raise Broken or another error if torch has changed what this file relies on."""
+    require_parameters(inductor.compile_fx, "model_", "example_inputs_", "inner_compile")
+    parts: list[str] = []
+
+    def run(aten: torch.fx.GraphModule, part: Part) -> Callable[..., Any]:
+        parts.append(part)
+        return lambda inputs: aten(*inputs)
+
+    def backend(graph: torch.fx.GraphModule, inputs: Any) -> Any:
+        require(compile_id(), "the number of a compile")
+        return aot_compiled(graph, inputs, run)
+
+    torch.compile(lambda x: x.sin(), backend=backend)(torch.ones(2, requires_grad=True))
+    torch.compile(lambda x: x.cos(), backend=backend)(torch.ones(2))
+    require(sorted(parts) == ["backward", "forward", "inference"], "the graphs of AOTAutograd")
+
+    def refuse(graph: torch.fx.GraphModule, inputs: Any) -> Any:
+        raise BackendError("refused")
+
+    try:
+        torch.compile(lambda x: x.tan(), backend=refuse)(torch.ones(2))
+    except Exception as error:
+        require(type(error) is BackendError, "an error of a backend that Dynamo passes on")
+    torch.compiler.reset()

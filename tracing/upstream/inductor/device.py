@@ -1,0 +1,94 @@
+"""The device that Inductor generates code for, and what generated code asks of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+from torch._dynamo.device_interface import CpuInterface
+from torch._inductor.runtime import triton_helpers
+from torch._inductor.runtime.hints import DeviceProperties
+from torch.utils import _triton as torch_triton
+
+from tracing.upstream.contract import require, require_methods, require_parameters
+from tracing.upstream.inductor.autotuner import device_interface_is
+from tracing.upstream.patch import replaced
+from tracing.upstream.torch.dynamo import forget_compiled
+
+# functions that remember what they find out about Triton's driver
+_DRIVER_ANSWERS = (
+    torch_triton.has_triton,
+    torch_triton.triton_backend,
+    torch_triton.triton_hash_with_backend,
+)
+
+
+class HostInterface(CpuInterface):
+    """The CPU, answering what a generated kernel's launcher asks of a GPU."""
+
+    @staticmethod
+    def current_device() -> int:
+        return 0
+
+    @staticmethod
+    def exchange_device(device: int) -> int:
+        return 0
+
+    @staticmethod
+    def maybe_exchange_device(device: int) -> int:
+        return 0
+
+    @staticmethod
+    def get_raw_stream(device: int) -> int:
+        return 0
+
+    @staticmethod
+    def synchronize(device: Any = None) -> None: ...
+
+
+@contextmanager
+def host_is_gpu(**properties: Any) -> Iterator[None]:
+    """While active, Inductor writes code for a GPU, and that code launches on tensors of the host.
+
+    properties -- the fields of DeviceProperties: type, index, multi_processor_count, cc, ...
+    """
+    gpu = DeviceProperties(**properties)
+    with ExitStack() as stack:
+        # It looks for devices; without one, Dynamo would trace into the launch of a user's kernel.
+        stack.enter_context(replaced(torch_triton, "has_triton", lambda **options: True))
+        # Asked for a user's kernel launched with options of the backend, since pytorch #187028 (2.15).
+        available = staticmethod(lambda device=None: None)
+        stack.enter_context(replaced(CpuInterface, "raise_if_triton_unavailable", available))
+        # Inductor chooses its code by the properties of the tensors' device; here it must see the GPU's.
+        stack.enter_context(replaced(DeviceProperties, "create", classmethod(lambda cls, device: gpu)))
+        # Generated code and its autotuner would replace the driver, or complain that there is none.
+        for setter in ("set_driver_to_gpu", "set_driver_to_cpu"):
+            stack.enter_context(replaced(triton_helpers, setter, lambda: None))
+        stack.enter_context(device_interface_is(HostInterface))
+        yield
+
+
+@contextmanager
+def driver_forgotten() -> Iterator[None]:
+    """Forget, now and at the end, compiled code and what torch knows of Triton's driver.
+
+    Dynamo's guards do not see the driver: code compiled for the CPU would run inside, and ours afterwards.
+    torch keeps its answers about the driver for the process, and puts them into the keys of kernels.
+    """
+    with ExitStack() as stack:
+        for clear in (forget_compiled, *(answer.cache_clear for answer in _DRIVER_ANSWERS)):
+            clear()
+            stack.callback(clear)
+        yield
+
+
+def contract() -> None:
+    """Raise Broken or another error if torch or Triton has changed what this file relies on."""
+    fields = ("type", "index", "multi_processor_count", "cc", "major", "regs_per_multiprocessor")
+    require_parameters(DeviceProperties, *fields, "max_threads_per_multi_processor", "warp_size")
+    require_methods(DeviceProperties, "create")
+    for setter in ("set_driver_to_gpu", "set_driver_to_cpu"):
+        require(hasattr(triton_helpers, setter), f"{setter} of Inductor's helpers")
+    for answer in _DRIVER_ANSWERS:
+        require(hasattr(answer, "cache_clear"), f"a cache of {answer.__name__}() that can be cleared")

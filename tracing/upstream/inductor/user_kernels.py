@@ -1,0 +1,63 @@
+"""The user's kernels that torch.compile copies into the code that it generates."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from torch._higher_order_ops.triton_kernel_wrap import kernel_side_table
+
+from tracing.upstream.contract import require
+from tracing.upstream.triton.jit import JITFunction
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionLines:
+    """The lines of a function from its `def` on."""
+
+    file: str
+    line: int
+    count: int
+
+
+def copied_functions(function: Any) -> list[tuple[FunctionLines, FunctionLines]]:
+    """Each function of a generated kernel that is a copy of the user's, and the user's: kernel and helpers.
+
+    function -- the generated JITFunction; the list is empty if no kernel that torch.compile met in this
+                process has its text
+    """
+    original = next((one for one in _met() if _is_copy(function, one)), None)
+    if original is None:
+        return []
+    users, pairs = original.fn.__globals__, [(function, original)]
+    helpers = ((one, users.get(name)) for name, one in function.fn.__globals__.items() if one is not function)
+    pairs += [(one, helper) for one, helper in helpers if _is_copy(one, helper)]
+    return [(_lines(copy), _lines(user)) for copy, user in pairs]
+
+
+def _met() -> Iterator[Any]:
+    kernels: list[Any] = list(kernel_side_table.id_to_kernel.values())
+    for kernel in kernels:
+        while not isinstance(kernel, JITFunction) and hasattr(kernel, "fn"):  # autotuner, heuristics
+            kernel = kernel.fn
+        yield kernel
+
+
+def _is_copy(copy: Any, user: Any) -> bool:
+    both = isinstance(copy, JITFunction) and isinstance(user, JITFunction)
+    return both and copy is not user and (copy.__name__, copy.src) == (user.__name__, user.src)
+
+
+def _lines(function: Any) -> FunctionLines:
+    decorators = itertools.takewhile(lambda text: not text.lstrip().startswith("def "), function.raw_src)
+    above = len(list(decorators))
+    code = function.fn.__code__
+    return FunctionLines(code.co_filename, code.co_firstlineno + above, len(function.raw_src) - above)
+
+
+def contract() -> None:
+    """Raise Broken or another error if torch or Triton has changed what this file relies on."""
+    require(isinstance(kernel_side_table.id_to_kernel, dict), "the user's kernels of torch.compile by number")
+    require(isinstance(getattr(JITFunction, "src", None), property), "the text of a kernel from its `def` on")
