@@ -100,7 +100,7 @@ def judgement(run: store.Run) -> RunJudgement:
 
 
 def edits(source: str, rng: random.Random) -> Iterator[tuple[str, str]]:
-    """Sources with one fault each, and what it is: a constant, an operator, an index, a mask."""
+    """FxSources with one fault each, and what it is: a constant, an operator, an index, a mask."""
     head, body = _split(source)
     for kind, pattern, replace in (
         ("constant", _FLOAT, lambda m: repr(float(m[0]) * 1.5 + 0.25)),

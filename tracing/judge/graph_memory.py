@@ -14,7 +14,7 @@ from tracing.judge.operators import NoReference
 from tracing.model import KernelLaunch
 from tracing.store.graph_file import Schedule, ScheduleStep
 
-Sources: TypeAlias = dict[FxValue, Content | int | float]
+FxSources: TypeAlias = dict[FxValue, Content | int | float]
 
 
 @dataclass(slots=True)
@@ -23,7 +23,7 @@ class Held:
 
     value: FxValue | None = None  # of the graph; None: no single one
     content: Content | None = None  # None: nobody kept it
-    sources: Sources = field(default_factory=dict)  # from which it was made
+    sources: FxSources = field(default_factory=dict)  # from which it was made
     launches: tuple[int, ...] = ()  # by which, of those not judged yet
     step: ScheduleStep | None = None  # that made it; None: an input
     by: KernelLaunch | None = None
@@ -58,7 +58,7 @@ class GraphMemory:
             return None
         return self.contents.reshaped(content, tuple(shape))
 
-    def numbers(self) -> Sources:
+    def numbers(self) -> FxSources:
         """Inputs of the graph that are numbers, as sizes."""
         return {
             value: content
@@ -67,17 +67,17 @@ class GraphMemory:
             if one.step is None and not isinstance(content, Content)
         }
 
-    def plan(self, value: FxValue, sources: Sources) -> tuple[FxPlan, Sources]:
+    def plan(self, value: FxValue, sources: FxSources) -> tuple[FxPlan, FxSources]:
         """What computes a value, and what it starts from; raises NoReference if `sources` are not enough."""
         try:
             return self.program.plan([value], sources), sources
         except NoReference:  # of an input it may need only the shape, and then the launch does not read it
             inputs = [self.held[name] for name in self.schedule.inputs if name in self.held]
             known = {one.value: one.content for one in inputs if one.value and one.content}
-            more: Sources = {**known, **sources}
+            more: FxSources = {**known, **sources}
             return self.program.plan([value], more), more
 
-    def loaded(self, sources: Sources) -> dict[FxValue, object]:
+    def loaded(self, sources: FxSources) -> dict[FxValue, object]:
         """What values of the graph were, as tensors and numbers."""
         tensor = self.contents.tensor
         return {v: tensor(one) if isinstance(one, Content) else one for v, one in sources.items()}

@@ -15,7 +15,7 @@ from tracing.analyze.judge.judgement import JudgedLaunch, LibraryOff, Overwritte
 from tracing.analyze.judge.made_steps import MadeStep
 from tracing.judge.contents import Content
 from tracing.judge.fx_program import FxPlan, FxValue
-from tracing.judge.graph_memory import GraphMemory, Held, Sources
+from tracing.judge.graph_memory import FxSources, GraphMemory, Held
 from tracing.judge.operators import NoReference
 from tracing.judge.step_reads import StepReads
 from tracing.judge.step_verdict import PARTIAL, StepJudge
@@ -101,8 +101,8 @@ class StepReferee:
 
     def _sources(
         self, step: ScheduleStep, before: dict[str, Content]
-    ) -> tuple[Sources, tuple[int, ...], str]:
-        sources: Sources = self.memory.numbers()
+    ) -> tuple[FxSources, tuple[int, ...], str]:
+        sources: FxSources = self.memory.numbers()
         others: dict[int, None] = {}
         wrong = ""
         for name in step.reads:

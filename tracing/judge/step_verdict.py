@@ -9,7 +9,7 @@ from tracing.analyze.judge.judgement import LaunchVerdict, WrongElements
 from tracing.judge.contents import Content
 from tracing.judge.float64 import OtherDtype, judged, wrong_elements
 from tracing.judge.fx_program import FxPlan
-from tracing.judge.graph_memory import GraphMemory, Held, Sources
+from tracing.judge.graph_memory import FxSources, GraphMemory, Held
 from tracing.judge.operators import NoReference
 
 PARTIAL = "it leaves partial results, for which no node of the graph stands"
@@ -44,7 +44,7 @@ class StepJudge:
         if not named:
             return self._copies(targets, written)
         verdict = StepVerdict("no reference")
-        drawn: Sources = {}  # other results of this launch that depend on its random numbers
+        drawn: FxSources = {}  # other results of this launch that depend on its random numbers
         by_order = sorted(named.items(), key=lambda one: self._program.order[one[1].node])
         right = False
         for name, value in by_order:
@@ -79,7 +79,7 @@ class StepJudge:
             targets[name].value = plan.targets[0]
         return StepVerdict("right", nodes=nodes)
 
-    def _copied(self, name: str, sources: Sources, argument: str, content: Content) -> Iterator[FxPlan]:
+    def _copied(self, name: str, sources: FxSources, argument: str, content: Content) -> Iterator[FxPlan]:
         buffer = self._memory.schedule.buffers.get(name)
         shape = content.meta.shape if content.meta is not None else None
         origins = sorted(buffer.origins if buffer else (), key=self._program.order.__getitem__)
@@ -95,7 +95,7 @@ class StepJudge:
                 continue
 
     def wrong(
-        self, plan: FxPlan, sources: Sources, buffer: str, name: str, content: Content
+        self, plan: FxPlan, sources: FxSources, buffer: str, name: str, content: Content
     ) -> tuple[list[WrongElements], bool]:
         """What is off in a tensor, and whether it is right where ATen's own value is not.
 

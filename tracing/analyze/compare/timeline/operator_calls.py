@@ -11,7 +11,7 @@ from tracing.model import OperatorCall, OperatorDigests, OperatorSignature
 from tracing.store import Run
 
 
-class OperatorCalls:
+class CalledOperators:
     """The operators of one process."""
 
     def __init__(self, run: Run, process: str) -> None:

@@ -21,9 +21,9 @@ from tracing.analyze.compare.timeline.memory import (
     WriteKind,
     span,
 )
-from tracing.analyze.compare.timeline.operator_calls import OperatorCalls
+from tracing.analyze.compare.timeline.operator_calls import CalledOperators
 from tracing.analyze.compare.timeline.timeline_step import Position, TimelineStep, storages_of
-from tracing.analyze.compare.timeline.touched_memory import TouchedArgument, TouchedMemory, touched_memory
+from tracing.analyze.compare.timeline.touched_memory import SignatureMemory, TouchedArgument, touched_memory
 from tracing.digest.columns import Row
 from tracing.model import (
     Kernel,
@@ -59,8 +59,8 @@ class Timeline:
         self._births: dict[int, Birth] = {}  # by storage: what touched it first
         self._writes = 0
         self._begin()
-        self._plans: dict[object, TouchedMemory] = {}
-        self._operators = OperatorCalls(run, process)
+        self._plans: dict[object, SignatureMemory] = {}
+        self._operators = CalledOperators(run, process)
         self._facts = LaunchFacts(run, process)
 
     def _begin(self) -> None:
@@ -171,7 +171,7 @@ class Timeline:
         address = addresses[touched.tensor]
         return self.memory.has(address + touched.start, address + touched.stop)
 
-    def _plan(self, row: Row, signature: Signature) -> TouchedMemory:
+    def _plan(self, row: Row, signature: Signature) -> SignatureMemory:
         key = (signature.id, row.before, row.after)
         plan = self._plans.get(key)
         if plan is None:
@@ -213,7 +213,7 @@ class Timeline:
 
     # ---- writes
 
-    def _launched(self, step: TimelineStep, plan: TouchedMemory) -> None:
+    def _launched(self, step: TimelineStep, plan: SignatureMemory) -> None:
         for touched in plan.writes:
             if touched.tensor < len(step.addresses):
                 self._wrote(step, touched, step.addresses[touched.tensor])

@@ -22,14 +22,14 @@ class TouchedArgument(NamedTuple):
     after: int
 
 
-class TouchedMemory(NamedTuple):
+class SignatureMemory(NamedTuple):
     """What launches of one signature touch."""
 
     reads: tuple[TouchedArgument, ...]
     writes: tuple[TouchedArgument, ...]
 
 
-def touched_memory(row: Row, signature: Signature) -> TouchedMemory:
+def touched_memory(row: Row, signature: Signature) -> SignatureMemory:
     """What launches touch of which these arguments have digests."""
     before = {position: n for n, position in enumerate(row.before)}
     after = {position: n for n, position in enumerate(row.after, len(row.before))}
@@ -45,4 +45,4 @@ def touched_memory(row: Row, signature: Signature) -> TouchedMemory:
             reads.append(one)
         if arg.writes:
             writes.append(one)
-    return TouchedMemory(tuple(reads), tuple(writes))
+    return SignatureMemory(tuple(reads), tuple(writes))
