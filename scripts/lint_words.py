@@ -1,4 +1,4 @@
-"""Find words that this project does not use in docstrings, comments, messages, docs and names of tests.
+"""Find words that this project does not use: in docstrings, comments, messages, docs, and names in code.
 
 Readers misunderstood each of these words; BANNED names plainer ones. Code in docs and in
 comments, between backticks or in a block, is not read. Exit status 0 if no word is found, 1 if one is.
@@ -30,7 +30,9 @@ BANNED = {  # word -> what to write instead
     "again": "once more, repeatedly, anew",
     "aside": "away, except for",
 }
-NAMES = {"found": "name the value for what it holds"}
+# Folders in which every name is read; elsewhere only `found`, and the names of tests.
+READ_NAMES = ("tracing/analyze/compare/", "tracing/mlir/", "tracing/model/", "tracing/upstream/", "vscode/")
+NAMED = {**BANNED, "found": "the name of the value that it holds"}  # in names of code and of files
 ALLOWED = {  # text that may hold a banned word -> why
     "in place": "torch's and MLIR's term for an operation that overwrites its operand",
     "in-place": "likewise",
@@ -40,6 +42,8 @@ ALLOWED = {  # text that may hold a banned word -> why
 }
 _WORD = re.compile(r"\b(" + "|".join(BANNED) + r")\b", re.IGNORECASE)
 _ALLOWED = re.compile("|".join(re.escape(text) for text in ALLOWED), re.IGNORECASE)
+_ALLOWED_NAMES = re.compile(r"in_?place", re.IGNORECASE)
+_PARTS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 _CODE = re.compile(r"``?[^`\n]*``?")
 _FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 
@@ -79,27 +83,40 @@ def _is_read(name: str) -> bool:
 
 def _of_python(path: str, text: str) -> Iterator[Use]:
     yield from _of_comments(path, text)
-    nodes = list(ast.walk(ast.parse(text)))
-    # a record may hold what was found, as errors state what was found and what was needed
-    fields = {
-        line.target
-        for node in nodes
-        if isinstance(node, ast.ClassDef)
-        for line in node.body
-        if isinstance(line, ast.AnnAssign)
-    }
-    for node in nodes:
+    for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value:
             yield from _of_prose(path, node.lineno, node.value)
-        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id in NAMES:
-            if node not in fields:
-                yield Use(path, node.lineno, node.id, NAMES[node.id])
-        elif isinstance(node, ast.arg) and node.arg in NAMES:
-            yield Use(path, node.lineno, node.arg, NAMES[node.arg])
-        elif isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
-            yield from _of_prose(
-                path, node.lineno, node.name.replace("_", " ")
-            )  # a test's name is a sentence
+    yield from _of_names(path, ast.parse(text))
+
+
+def _of_names(path: str, tree: ast.Module) -> Iterator[Use]:
+    if path.startswith(READ_NAMES):
+        yield from _of_name(path, 1, Path(path).stem)
+    # a record may hold what was found, as errors state what was found and what was needed
+    fields = {line.target for node in ast.walk(tree) if isinstance(node, ast.ClassDef) for line in node.body
+              if isinstance(line, ast.AnnAssign)}  # fmt: skip
+    for node in ast.walk(tree):
+        match node:
+            case ast.FunctionDef(name=name) if name.startswith("test_"):  # a sentence
+                yield from _of_prose(path, node.lineno, name.replace("_", " "))
+            case ast.FunctionDef(name=name) | ast.ClassDef(name=name) if path.startswith(READ_NAMES):
+                yield from _of_name(path, node.lineno, name)
+            case ast.arg(arg=name) | ast.Attribute(attr=name, ctx=ast.Store()) | ast.alias(asname=str(name)):
+                if not isinstance(node, ast.Attribute) or name != "found":
+                    yield from _of_name(path, node.lineno, name)
+            case ast.Name(id=name, ctx=ast.Store()):
+                if node not in fields or name != "found":
+                    yield from _of_name(path, node.lineno, name)
+
+
+def _of_name(path: str, line: int, name: str) -> Iterator[Use]:
+    if not path.startswith(READ_NAMES):
+        if name == "found":
+            yield Use(path, line, name, NAMED[name])
+        return
+    for part in _PARTS.findall(_ALLOWED_NAMES.sub("", name)):
+        if part.lower() in NAMED:
+            yield Use(path, line, name, NAMED[part.lower()])
 
 
 def _of_comments(path: str, text: str) -> Iterator[Use]:

@@ -32,6 +32,16 @@ def test_names_of_tests_are_read_and_names_of_other_functions_are_not() -> None:
     assert words("x.py", text) == [(1, WAY)]
 
 
+def test_every_name_is_read_in_folders_that_were_cleaned() -> None:
+    text = f"class One{TOLD}: ...\n\n\ndef f(in_place: int, one_{WAY}: int) -> None:\n    self.{BEHIND} = 1\n"
+
+    assert words("vscode/x.py", text) == [
+        (1, f"One{TOLD}"), (4, f"one_{WAY}"), (5, BEHIND),
+    ]  # fmt: skip
+    assert words(f"vscode/{AGAIN}.py", "") == [(1, AGAIN)]
+    assert words("x.py", text) == []
+
+
 def test_found_is_no_name_of_a_variable_but_may_be_a_field() -> None:
     text = "def f(found): ...\n\n\nclass C:\n    found: int\n\n\nfound = 1\n"
 

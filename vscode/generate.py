@@ -13,11 +13,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from scripts.pins import Problem  # of scripts/, which `found` has put on the path
+from scripts.pins import Problem  # of scripts/, which is on the path
 from vscode import dialects, jsonc
 from vscode.dialects import DAP, GDB, GROUP, KINDS, LLDB_DAP, Machine, Native
 from vscode.files import Files
-from vscode.found import DAP_SINCE, EXTENSIONS, debugger, facts, gdb_version
+from vscode.installation import DAP_SINCE, EXTENSIONS, debugger, facts, gdb_version
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent

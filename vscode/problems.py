@@ -26,8 +26,8 @@ def findings(root: str) -> list[dict[str, Any]]:
 
     root -- where relative paths begin
     """
-    places = {"file": 1, "line": 2, "column": 3, "severity": 4, "message": 5}
-    return [_matcher("tracing", root, "info", [{"regexp": FINDING, **places}])]
+    groups = {"file": 1, "line": 2, "column": 3, "severity": 4, "message": 5}
+    return [_matcher("tracing", root, "info", [{"regexp": FINDING, **groups}])]
 
 
 def graph_breaks(root: str) -> list[dict[str, Any]]:
@@ -47,5 +47,5 @@ def graph_breaks(root: str) -> list[dict[str, Any]]:
 
 def _matcher(source: str, root: str, severity: str, lines: list[dict[str, Any]]) -> dict[str, Any]:
     # the severity is that of a line which names none, or one that VSCode does not know
-    place = {"owner": source.partition(":")[0], "source": source, "fileLocation": ["autoDetect", root]}
-    return {**place, "severity": severity, "pattern": lines}
+    matcher = {"owner": source.partition(":")[0], "source": source, "fileLocation": ["autoDetect", root]}
+    return {**matcher, "severity": severity, "pattern": lines}

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from debugger.dap import Adapter, Message
 from debugger.mi import Gdb, quoted
 
-installed_tools = importlib.import_module("vscode.found")
+installed_tools = importlib.import_module("vscode.installation")
 
 KINDS = ("cppdbg", "triton-gdb", "lldb-dap")
 WAIT = 150  # seconds: Inductor's sidecar imports torch twice under a Python debugger

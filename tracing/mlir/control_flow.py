@@ -132,14 +132,14 @@ def passed(module: Module) -> list[tuple[int, int]]:
     ]
 
 
-def drop_passed(module: Module, places: Collection[tuple[int, int]]) -> None:
+def drop_passed(module: Module, positions: Collection[tuple[int, int]]) -> None:
     """Drop some of what is `passed`; what used it gets arguments of the function instead."""
     types = value_types(module)
     numbers = {id(block): number for number, block in enumerate(blocks_after_entry(module))}
     for function in functions(module):
         gone: dict[str, set[int]] = {}
         for block in function.regions[0][1:]:
-            gone[block.label] = {at for number, at in places if number == numbers[id(block)]}
+            gone[block.label] = {at for number, at in positions if number == numbers[id(block)]}
             block.arguments = _others(block.arguments, gone[block.label])
         for block in function.regions[0]:
             branch = block.operations[-1]

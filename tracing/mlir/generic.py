@@ -181,9 +181,9 @@ class _Reader:
 
     def _end(self, at: int) -> int:
         # where the bracket closes that was opened before `at`
-        for place, _, depth in _brackets(self.text, at):
+        for position, _, depth in _brackets(self.text, at):
             if depth < 0:
-                return place
+                return position
         raise Problem("a bracket is left open in MLIR's generic form")
 
     def _space(self) -> None:
@@ -213,19 +213,19 @@ class _Reader:
 def split(text: str, separator: str = ",") -> list[str]:
     """Split a text at separators outside of brackets and strings."""
     parts, start = [], 0
-    for place, character, depth in _brackets(text, 0, separator):
+    for position, character, depth in _brackets(text, 0, separator):
         if depth == 0 and character == separator:
-            parts.append(text[start:place].strip())
-            start = place + 1
+            parts.append(text[start:position].strip())
+            start = position + 1
     parts.append(text[start:].strip())
     return [part for part in parts if part]
 
 
 def partition(text: str) -> tuple[str, str]:
     """`name = value`; a name without a value is a unit attribute."""
-    for place, character, depth in _brackets(text, 0, "="):
+    for position, character, depth in _brackets(text, 0, "="):
         if depth == 0 and character == "=":
-            return text[:place], text[place + 1 :]
+            return text[:position], text[position + 1 :]
     return text, "unit"
 
 

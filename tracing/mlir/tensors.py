@@ -58,8 +58,8 @@ def _if(machine: Machine, one: Operation, operands: list[Any]) -> Any:
 def _while(machine: Machine, one: Operation, operands: list[Any]) -> Any:
     carried = operands
     while True:
-        again, *carried = machine.region(one, 0, carried)
-        if not bool(np.any(again)):
+        condition, *carried = machine.region(one, 0, carried)
+        if not bool(np.any(condition)):
             return carried
         carried = machine.region(one, 1, carried)
 
@@ -148,9 +148,9 @@ def _atomic(machine: Machine, one: Operation, operands: list[Any]) -> Any:
     where, addresses, values = np.broadcast_arrays(mask[0] if mask else True, addresses, values)
     old = np.zeros(where.shape, kind.dtype)
     for at in zip(*np.nonzero(np.atleast_1d(where)), strict=True):
-        place = at if where.shape else ()
-        old[place] = machine.memory.load(addresses[place], kind.element)
-        machine.memory.store(addresses[place], rounded(update(old[place], values[place]), kind), kind.element)
+        index = at if where.shape else ()
+        old[index] = machine.memory.load(addresses[index], kind.element)
+        machine.memory.store(addresses[index], rounded(update(old[index], values[index]), kind), kind.element)
     return old[()]
 
 

@@ -138,9 +138,9 @@ def _of_atomics(ir: list[PrintedOperation]) -> Iterator[str]:
 
 def _of_sums(ir: list[PrintedOperation]) -> Iterator[str]:
     counts = Counter(one.name for one in ir if one.name in _ACROSS)
-    told = ", ".join(f"{count} {name}" for name, count in counts.items())
-    if told:
-        yield f"its TTIR combines elements ({told}): another split is another order of additions"
+    counted = ", ".join(f"{count} {name}" for name, count in counts.items())
+    if counted:
+        yield f"its TTIR combines elements ({counted}): another split is another order of additions"
     elif ir:
         yield "its TTIR combines no elements: another order of additions is not the reason"
 

@@ -56,10 +56,10 @@ class KernelCodes:
         """
         known = (side, kernel.name, kernel.id, kernel.hash)
         if known not in self._keys:
-            self._keys[known] = self._found_key(kernel, side)
+            self._keys[known] = self._computed_key(kernel, side)
         return self._keys[known]
 
-    def _found_key(self, kernel: Kernel, side: int) -> str:
+    def _computed_key(self, kernel: Kernel, side: int) -> str:
         if self._named is None:
             self._named = _by_name(self._runs[0]), _by_name(self._runs[1])
         ours, theirs = (named.get(kernel.name, []) for named in self._named)

@@ -47,7 +47,7 @@ class OneSidedLaunches:
             self._gap = _Gap(side, step)
         self._gap.count += 1
         self._gap.changed |= _changed(step)
-        self._pairing.alone(step.index, side)
+        self._pairing.unpaired(step.index, side)
 
     def ended(self, *, last: bool = False) -> Iterator[OneSided]:
         """The difference that ends here, if one does.

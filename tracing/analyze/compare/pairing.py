@@ -20,7 +20,7 @@ class Pairing:
         self._equal = 0  # launches below have a partner of the same index, unless another one is known
         self._partners: OrderedDict[int, int] = OrderedDict()
         self._in_a: dict[int, int] = {}
-        self._alone: tuple[OrderedDict[int, None], OrderedDict[int, None]] = (OrderedDict(), OrderedDict())
+        self._unpaired: tuple[OrderedDict[int, None], OrderedDict[int, None]] = (OrderedDict(), OrderedDict())
         self._accused: set[tuple[int, str]] = set()
         self._status: OrderedDict[tuple[int, int], Status] = OrderedDict()
 
@@ -36,24 +36,24 @@ class Pairing:
             _, forgotten = self._partners.popitem(last=False)
             self._in_a.pop(forgotten, None)
 
-    def alone(self, index: int, side: Literal[0, 1]) -> None:
+    def unpaired(self, index: int, side: Literal[0, 1]) -> None:
         """A launch of run a (side 0) or b has no partner."""
-        self._alone[side][index] = None
-        if len(self._alone[side]) > _KEPT:
-            self._alone[side].popitem(last=False)
+        self._unpaired[side][index] = None
+        if len(self._unpaired[side]) > _KEPT:
+            self._unpaired[side].popitem(last=False)
 
     def partner(self, a: int) -> int | None:
         """The partner of a launch of run a in run b; None: it has none, or none yet."""
-        return self._found(a, self._partners, 0)
+        return self._partner_in(a, self._partners, 0)
 
     def partner_in_a(self, b: int) -> int | None:
         """The partner of a launch of run b in run a; None: it has none, or none yet."""
-        return self._found(b, self._in_a, 1)
+        return self._partner_in(b, self._in_a, 1)
 
-    def _found(self, index: int, known: dict[int, int], side: Literal[0, 1]) -> int | None:
+    def _partner_in(self, index: int, known: dict[int, int], side: Literal[0, 1]) -> int | None:
         if index in known:
             return known[index]
-        return index if index < self._equal and index not in self._alone[side] else None
+        return index if index < self._equal and index not in self._unpaired[side] else None
 
     def accuse(self, a: int, argument: str) -> None:
         """Say that a launch of run a was passed another tensor as this argument, which it wrote."""

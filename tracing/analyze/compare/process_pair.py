@@ -148,8 +148,8 @@ class ProcessPair:
         if a.kernel.name == b.kernel.name:
             self._pairing.add(a.index, b.index)
         else:
-            self._pairing.alone(a.index, 0)
-            self._pairing.alone(b.index, 1)
+            self._pairing.unpaired(a.index, 0)
+            self._pairing.unpaired(b.index, 1)
         code = self._differences.code(seen)
         divergences: list[Divergence] = []
         equal = not (seen.inputs or seen.outputs or seen.pair.changes or code)

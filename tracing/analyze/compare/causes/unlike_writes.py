@@ -75,21 +75,23 @@ class UnlikeWrites:
     def _called(self, a: Write | None, b: Write | None, reads: ReadPair) -> Cause | Follows:
         # an operator that the other run calls, too, wrote at another point of the program there
         one, other = (write if write is not None and write.kind == "operator" else None for write in (a, b))
-        alone = [
+        calls_more = [
             write is not None and self._calls_more(write, side, reads)
             for side, write in enumerate((one, other))
         ]
-        if alone[0] != alone[1]:
+        if calls_more[0] != calls_more[1]:
             cause = operator_cause(
-                one if alone[0] else None, other if alone[1] else None, "a" if alone[0] else "b"
+                one if calls_more[0] else None,
+                other if calls_more[1] else None,
+                "a" if calls_more[0] else "b",
             )
-            return replace(cause, elsewhere=self._calls_as_often(one if alone[0] else other))
-        if not any(alone) and any(self._differs(write, side) for side, write in enumerate((a, b))):
+            return replace(cause, elsewhere=self._calls_as_often(one if calls_more[0] else other))
+        if not any(calls_more) and any(self._differs(write, side) for side, write in enumerate((a, b))):
             return Follows()  # the launch whose result the other run's operator did not find there
         if (
             a is not None
             and b is not None
-            and not (any(alone) or reads[0].passed or self._pairs.passed_on(a, b))
+            and not (any(calls_more) or reads[0].passed or self._pairs.passed_on(a, b))
         ):
             return OtherTensor(write_text(a), write_text(b))
         return operator_cause(one, other, "ab")

@@ -36,7 +36,7 @@ def gdb_version(gdb: str) -> int:
 
 def debugger(home: Path, gdb: str) -> str:
     """The installed debugger, or else the best one that can be installed."""
-    extensions = {entry.name for place in HOMES for entry in (home / place / "extensions").glob("*-*")}
+    extensions = {entry.name for folder in HOMES for entry in (home / folder / "extensions").glob("*-*")}
     for kind, extension in EXTENSIONS.items():
         if any(name.lower().startswith(f"{extension}-") for name in extensions):
             return kind
