@@ -119,14 +119,14 @@ def _interpreter() -> Iterator[tuple[str, str]]:
         name = waiting.pop()
         if name not in copied:
             copied.add(name)
-            path = upstream_folder / f"{name}.py"
+            path = upstream_folder / f"{name.replace('.', '/')}.py"
             waiting += _upstream_modules([path])
-            yield f"{_INTERPRETER}/upstream/{path.name}", _copied(path)
+            yield f"{_INTERPRETER}/upstream/{path.relative_to(upstream_folder)}", _copied(path)
 
 
 def _upstream_modules(paths: Iterable[Path]) -> Iterator[str]:
     for path in paths:
-        yield from re.findall(r"^from tracing\.upstream\.(\w+) import", path.read_text(), re.MULTILINE)
+        yield from re.findall(r"^from tracing\.upstream\.([\w.]+) import", path.read_text(), re.MULTILINE)
 
 
 def _copied(path: Path) -> str:
