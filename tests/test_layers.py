@@ -57,7 +57,7 @@ LAYERS |= {
         "cli",
     },
     "__main__": {"cli"},
-    "__init__": {"model", "backend"},
+    "__init__": {"model", "backend", "numerics"},
 }
 TORCH = {"upstream", *EXECUTION, "perturb", "numerics", "backend", "record", "debug_mode", "replay", "judge"}
 TORCH -= {"store", "compiler"}
