@@ -45,10 +45,13 @@ module {
 LLIR = "define void @k() {\n  ret void, !dbg !1\n}\n!1 = !DILocation(line: 1, scope: !2)\n"
 
 
-def small_run(folder: Path, *, case: str | Path = "/case.py", kernel: str = "k", result: str = "b") -> Path:
+def small_run(
+    folder: Path, *, case: str | Path = "/case.py", kernel: str = "k", result: str = "b", failed: bool = True
+) -> Path:
     """A run of four launches of one kernel, whose compilation has two passes.
 
     result -- a letter, of which the digest of the result consists
+    failed -- the case failed; else its result differs from eager's
     """
     writer = store.create(folder, replace(INFO, path=str(case)))
     source = writer.blob("def k(x, n):\n    pass\nKERNEL = k\n")
@@ -74,6 +77,7 @@ def small_run(folder: Path, *, case: str | Path = "/case.py", kernel: str = "k",
     writer.append(Winner("triton", "k", "6c1f", ("n=2",), {"BLOCK": 16}))
     writer.append(ReadVariable("WIDTH", "3"))
     writer.append(NotCovered("CUDA graphs", "none"))
-    writer.append(Outcome("failed", "ValueError: no", "Traceback ...", "no"))
+    failure = Outcome("failed", "ValueError: no", "Traceback ...", "no")
+    writer.append(failure if failed else Outcome("differs", "output differs"))
     writer.close()
     return writer.path

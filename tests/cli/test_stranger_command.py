@@ -62,7 +62,7 @@ def test_what_a_stranger_recorded_is_executed_with_consent_only(
     case, marker = tmp_path / "case.py", tmp_path / "executed"
     case.write_text(f"open({str(marker)!r}, 'w')\n")
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "theirs"))
-    runs = [small_run(tmp_path / name, case=case, result=name) for name in ("a", "b")]
+    runs = [small_run(tmp_path / name, case=case, result=name, failed=False) for name in ("a", "b")]
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "ours"))
     command, *options = words.split()
     which = [str(run) for run in runs] if command == "swap" else [str(runs[0]), *options]
@@ -81,7 +81,7 @@ def test_what_a_stranger_recorded_is_executed_with_consent_only(
 def test_with_consent_it_is_executed_and_printed(tmp_path: Path) -> None:
     case, marker = tmp_path / "case.py", tmp_path / "executed"
     case.write_text(f"open({str(marker)!r}, 'w')\n")
-    run = small_run(tmp_path / "runs", case=case)
+    run = small_run(tmp_path / "runs", case=case, failed=False)
     ours = {"XDG_STATE_HOME": str(tmp_path / "ours")}
 
     refused = tracing("judge", str(run), runs=tmp_path, **ours)

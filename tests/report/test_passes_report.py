@@ -120,6 +120,7 @@ def test_an_amd_kernel_is_traced_to_its_assembly(recorded: Path) -> None:
 def test_the_pass_that_a_process_died_in_is_reported_first_with_its_ir(tmp_path: Path) -> None:
     writer = new_run(tmp_path)
     compiled(writer, "add", DOT, ("ttir", "cse", DOT), ("ttgir", "tritongpu-pipeline", None))
+    writer.close()
 
     text, ir = shown(writer.path), shown(writer.path, "--pass", "1")
 

@@ -20,7 +20,7 @@ from launch_keys import faults
 
 dialects, installed_tools, generate, index_symbols, jsonc = map(
     importlib.import_module,
-    (f"vscode.{name}" for name in ("dialects", "found", "generate", "index_symbols", "jsonc")),
+    (f"vscode.{name}" for name in ("dialects", "installation", "generate", "index_symbols", "jsonc")),
 )
 KINDS = dialects.KINDS
 USERS = """{
