@@ -22,8 +22,11 @@ _thread = _Thread()
 
 def tried(call: Callable[[], object]) -> None:
     """Call a function whose launches on this thread are not executed. Raises what a launch raises."""
-    with replaced(_thread, "trying", True):
+    before, _thread.trying = _thread.trying, True  # `replaced` is of all threads
+    try:
         call()
+    finally:
+        _thread.trying = before
 
 
 def trying() -> bool:

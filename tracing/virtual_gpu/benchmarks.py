@@ -95,9 +95,11 @@ def _around_tuning(is_virtual: Callable[[], bool]) -> Callable[[Method], Method]
         def run(autotuner: Any, *arguments: Any, **options: Any) -> Any:
             if len(autotuner.configs) < 2 or not is_virtual():
                 return original(autotuner, *arguments, **options)
-            tuning = _Tuning()
-            with replaced(_thread, "tuning", tuning):
+            outer, _thread.tuning = _thread.tuning, (tuning := _Tuning())  # `replaced` is of all threads
+            try:
                 result = original(autotuner, *arguments, **options)
+            finally:
+                _thread.tuning = outer
             name = autotuner.base_fn.__name__
             if tuning.left_out and name not in noted:
                 noted.add(name)
@@ -136,11 +138,10 @@ def _run(mark: Any, *arguments: Any, **options: Any) -> None:
         note = f"{bench.plot_name}: run once, at the first of {len(sizes)} sizes, its launches not executed"
         print(f"{note}: nothing is measured on a virtual GPU", file=sys.stderr)
         first = sizes[0] if isinstance(sizes[0], (list, tuple)) else [sizes[0]] * len(bench.x_names)
-        with replaced(_thread, "reporting", True):
+        values = dict(zip(bench.x_names, first, strict=True))
+        _thread.reporting = True
+        try:
             for line in bench.line_vals:
-                mark.fn(
-                    **dict(zip(bench.x_names, first, strict=True)),
-                    **{bench.line_arg: line},
-                    **bench.args,
-                    **own,
-                )
+                mark.fn(**values, **{bench.line_arg: line}, **bench.args, **own)
+        finally:
+            _thread.reporting = False
