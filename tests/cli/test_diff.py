@@ -68,7 +68,7 @@ def test_two_runs_are_compared_launch_by_launch_within_a_tolerance(case: Path, t
         (["{case}", "--backends", "eager,nothing"], "there is no backend 'nothing'"),
         (["{case}", "--backends", "eager"], "one backend"),
         (["{run}", "{run}"], "kept no tensors of rank 0"),
-        (["a", "b", "--backends", "eager,inductor"], "--backends is of a case"),
+        (["a", "b", "--backends", "eager,inductor"], "--backends needs a case"),
         (["a", "b", "c"], "3 names are given"),
     ],
 )

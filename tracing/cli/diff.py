@@ -61,7 +61,7 @@ def diff(
         case [a, b] if backends is None:
             reports = [_of_runs((a, b), config, rank, runs, anyway=anyway, quiet=as_json)]
         case [_, _]:
-            raise Problem("--backends is of a case, and two runs are given", "leave it out, or name one case")
+            raise Problem("--backends needs a case, and two runs are given", "leave it out, or name one case")
         case _:
             raise Problem(f"{len(names)} names are given", "name one case, or two runs")
     if as_json:

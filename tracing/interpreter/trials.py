@@ -22,7 +22,7 @@ _thread = _Thread()
 
 def tried(call: Callable[[], object]) -> None:
     """Call a function whose launches on this thread are not executed. Raises what a launch raises."""
-    before, _thread.trying = _thread.trying, True  # `replaced` is of all threads
+    before, _thread.trying = _thread.trying, True  # `replaced` would change all threads
     try:
         call()
     finally:

@@ -95,7 +95,8 @@ def _around_tuning(is_virtual: Callable[[], bool]) -> Callable[[Method], Method]
         def run(autotuner: Any, *arguments: Any, **options: Any) -> Any:
             if len(autotuner.configs) < 2 or not is_virtual():
                 return original(autotuner, *arguments, **options)
-            outer, _thread.tuning = _thread.tuning, (tuning := _Tuning())  # `replaced` is of all threads
+            tuning = _Tuning()
+            outer, _thread.tuning = _thread.tuning, tuning  # `replaced` would change all threads
             try:
                 result = original(autotuner, *arguments, **options)
             finally:
