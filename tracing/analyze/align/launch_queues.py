@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
-from itertools import islice
-from typing import Generic
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import combinations, islice
+from typing import Generic, NamedTuple
 
 from tracing.analyze.align.launch_matching import Launches, Queue, T
 
@@ -104,6 +104,14 @@ class QueueSide(Generic[T]):
         return sum(self.kernel(launch) == kernel for queue in self.queues.values() for launch in queue)
 
 
+class _Score(NamedTuple):
+    """How many of the launches with which two queues begin are alike; a greater one is a better pair."""
+
+    equal: int  # on equal bits
+    exact: int  # with equal arguments
+    kernels: int  # of one kernel
+
+
 class QueuePartners(Generic[T]):
     """Pairs the queues of two runs: partners begin with equal launches."""
 
@@ -127,11 +135,14 @@ class QueuePartners(Generic[T]):
     def _choose(self, queue: Queue) -> None:
         # the best pairs first, so that a queue is not taken by one that merely begins alike
         mine = [one for one, held in self._a.queues.items() if held and one not in self._known]
-        pairs = [(self._score(a, b), a, b) for a in mine for b in self._free()]
-        pairs.sort(key=lambda pair: pair[0], reverse=True)  # stable: equal scores stay in order
-        for (_, _, kernels), a, b in pairs:
-            if kernels and a not in self._known and b not in self._known.values():
-                self._known[a] = b
+        free = self._free()
+        scores = {(a, b): self._score(a, b) for a in mine for b in free}
+        chosen: dict[Queue, Queue] = {}
+        for a, b in sorted(scores, key=scores.__getitem__, reverse=True):  # stable: equal scores stay in order
+            if scores[a, b].kernels and a not in chosen and b not in chosen.values():
+                chosen[a] = b
+        _uncross(chosen, mine, free, scores)
+        self._known |= chosen
         free = self._free()
         self._known.setdefault(queue, free[0] if free and queue not in free else queue)
 
@@ -153,11 +164,29 @@ class QueuePartners(Generic[T]):
         a, b = self._a.queues.get(queue, ()), self._b.queues.get(candidate, ())
         return list(islice(zip(a, b, strict=False), NEAR))
 
-    def _score(self, queue: Queue, candidate: Queue) -> tuple[int, int, int]:
-        # of the launches with which both begin: on equal bits, with equal arguments, of one kernel
+    def _score(self, queue: Queue, candidate: Queue) -> _Score:
         pairs = self._begin(queue, candidate)
         same = [self._a.kernel(x) == self._b.kernel(y) for x, y in pairs]
         kernels = next((n for n, agrees in enumerate(same) if not agrees), len(same))
         equal = sum(self._ask.equal(x, y) for x, y in pairs[:kernels])
         exact = sum(self._ask.exact(x, 0) == self._ask.exact(y, 1) for x, y in pairs[:kernels])
-        return equal, exact, kernels
+        return _Score(equal, exact, kernels)
+
+
+def _uncross(
+    chosen: dict[Queue, Queue],
+    mine: Sequence[Queue],
+    free: Sequence[Queue],
+    scores: Mapping[tuple[Queue, Queue], _Score],
+) -> None:
+    # queues change their order only where more launches are alike in that order
+    for one, other in combinations([queue for queue in mine if queue in chosen], 2):
+        b, its = chosen[one], chosen[other]
+        straight = scores[one, its], scores[other, b]
+        if free.index(its) < free.index(b) and all(score.kernels for score in straight):
+            if _total(straight) >= _total((scores[one, b], scores[other, its])):
+                chosen[one], chosen[other] = its, b
+
+
+def _total(scores: Sequence[_Score]) -> tuple[int, ...]:
+    return tuple(map(sum, zip(*scores, strict=True)))
