@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import combinations, islice
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import combinations, islice, takewhile
 from typing import Generic, NamedTuple
 
 from tracing.analyze.align.launch_matching import Launches, Queue, T
@@ -105,11 +105,11 @@ class QueueSide(Generic[T]):
 
 
 class _Score(NamedTuple):
-    """How many of the launches with which two queues begin are alike; a greater one is a better pair."""
+    """How many of the next NEAR launches of two queues are alike; a greater one is a better pair."""
 
-    equal: int  # on equal bits
-    exact: int  # with equal arguments
-    kernels: int  # of one kernel
+    equal: int  # on equal bits, from the first ones on
+    exact: int  # with equal arguments, in any order
+    kernels: int  # of one kernel, in any order
 
 
 class QueuePartners(Generic[T]):
@@ -138,7 +138,9 @@ class QueuePartners(Generic[T]):
         free = self._free()
         scores = {(a, b): self._score(a, b) for a in mine for b in free}
         chosen: dict[Queue, Queue] = {}
-        for a, b in sorted(scores, key=scores.__getitem__, reverse=True):  # stable: equal scores stay in order
+        for a, b in sorted(
+            scores, key=scores.__getitem__, reverse=True
+        ):  # stable: equal scores stay in order
             if scores[a, b].kernels and a not in chosen and b not in chosen.values():
                 chosen[a] = b
         _uncross(chosen, mine, free, scores)
@@ -165,12 +167,22 @@ class QueuePartners(Generic[T]):
         return list(islice(zip(a, b, strict=False), NEAR))
 
     def _score(self, queue: Queue, candidate: Queue) -> _Score:
-        pairs = self._begin(queue, candidate)
-        same = [self._a.kernel(x) == self._b.kernel(y) for x, y in pairs]
-        kernels = next((n for n, agrees in enumerate(same) if not agrees), len(same))
-        equal = sum(self._ask.equal(x, y) for x, y in pairs[:kernels])
-        exact = sum(self._ask.exact(x, 0) == self._ask.exact(y, 1) for x, y in pairs[:kernels])
-        return _Score(equal, exact, kernels)
+        alike = takewhile(
+            lambda pair: self._a.kernel(pair[0]) == self._b.kernel(pair[1]), self._begin(queue, candidate)
+        )
+        a, b = (
+            list(islice(side.queues.get(number, ()), NEAR))
+            for side, number in ((self._a, queue), (self._b, candidate))
+        )
+        return _Score(
+            equal=sum(self._ask.equal(x, y) for x, y in alike),
+            exact=_common((self._ask.exact(x, 0) for x in a), (self._ask.exact(y, 1) for y in b)),
+            kernels=_common(map(self._a.kernel, a), map(self._b.kernel, b)),
+        )
+
+
+def _common(a: Iterable[str], b: Iterable[str]) -> int:
+    return (Counter(a) & Counter(b)).total()
 
 
 def _uncross(
