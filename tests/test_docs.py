@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
@@ -44,8 +45,8 @@ def test_every_page_of_the_docs_is_linked_from_another_page() -> None:
 def test_every_command_has_a_page_or_is_named_on_the_page_of_opt() -> None:
     pages = {page.stem for page in PAGES if page.parent.name == "commands"}
     opt = (ROOT / "docs/commands/opt.md").read_text()
-    group = typer.main.get_command(app)
-    commands = {name for name, command in group.commands.items() if not command.hidden}  # type: ignore[attr-defined]
+    group: Any = typer.main.get_command(app)
+    commands = {name for name in group.list_commands(None) if not group.commands[name].hidden}
 
     assert {name for name in commands - pages if f"`tracing {name}`" not in opt} == set()
 
