@@ -41,7 +41,7 @@ def same(a: str, b: str, stage: str) -> str:
     """
     if a == b:
         return ""
-    for what, plain in _WAYS.get(stage, _MLIR).items():
+    for what, plain in _SPELLINGS.get(stage, _MLIR).items():
         if plain(a, b):
             return what
     return ""
@@ -103,7 +103,7 @@ _MLIR: dict[str, Callable[[str, str], bool]] = {
     "locations": partial(_mlir, names=False),
     "names of values and locations": partial(_mlir, names=True),
 }
-_WAYS: dict[str, dict[str, Callable[[str, str], bool]]] = {
+_SPELLINGS: dict[str, dict[str, Callable[[str, str], bool]]] = {
     "llir": {
         "locations and the order of phis": partial(_llvm, names=False),
         "names of values, the order of phis and locations": partial(_llvm, names=True),

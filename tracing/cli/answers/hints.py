@@ -148,7 +148,7 @@ def _of_launch_difference(difference: LaunchDiffers, runs: RunPair) -> list[str]
 def of_parting(run: store.Run, parting: Parting) -> list[str]:
     """The commands that lead from where ranks parted to the cause."""
     event = parting.event
-    if event.row is None or event.way is None:
+    if event.row is None or event.launched is None:
         return []
     process = next(one for one in run.processes() if store.rank_of(one) == event.rank)
     launch = run.joiner(process).launch(event.row)
