@@ -30,7 +30,7 @@ from tracing.attach import compiling
 from tracing.attach.compiling import Compiling, SeenCompilation, Wanted
 from tracing.attach.session import request
 from tracing.compiler.opt.pipeline_text import passes_in
-from tracing.environment import StopSettings, stop_settings
+from tracing.environment.stops import StopSettings, stop_settings
 from tracing.errors import Problem
 from tracing.upstream.triton.libtriton_import import call_before_passes
 

@@ -61,7 +61,7 @@ def debugged(
 ) -> int:
     """Start a program and attach gdb to each of its processes that stops; return the exit status.
 
-    environment, folder -- of `environment.stopping`
+    environment, folder -- of `stops.stopping`
 
     Raises Problem if it ended and no pass was wanted. An interruption ends the program too.
     """
