@@ -36,9 +36,9 @@ class Waiting(Generic[T]):
             return None
         return held.pop(next((n for n, one in enumerate(held) if equal(one)), 0))
 
-    def take_at(self, kernel: str, place: int) -> T:
+    def take_at(self, kernel: str, position: int) -> T:
         """Remove one launch of a kernel by its position."""
-        return self._by_kernel[kernel].pop(place)
+        return self._by_kernel[kernel].pop(position)
 
     def before(self, index: int) -> list[T]:
         """Remove the launches before an index, in launch order."""
@@ -75,11 +75,11 @@ class QueueSide(Generic[T]):
         heads = ((queue[0].index, number) for number, queue in self.queues.items() if queue)
         return min(heads)[1]
 
-    def take(self, queue: Queue, place: int = 0) -> T:
+    def take(self, queue: Queue, position: int = 0) -> T:
         """Take a launch out of a queue."""
         self.held -= 1
-        launch = self.queues[queue][place]
-        del self.queues[queue][place]
+        launch = self.queues[queue][position]
+        del self.queues[queue][position]
         self.reached = max(self.reached, launch.index)
         return launch
 
