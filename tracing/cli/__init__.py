@@ -12,6 +12,7 @@ from tracing.cli import (  # noqa: F401  # each registers its commands with the 
     doctor,
     execute,
     export,
+    guards,
     judge,
     lit,
     llvm_tools,
