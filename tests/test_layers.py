@@ -41,6 +41,7 @@ LAYERS |= {
     "report": {"errors", "model", "store", "analyze", "report"},
     "judge": {*BASE, *EXECUTION, "numerics", "record", "analyze", "judge"},
     "backend": {*BASE, *EXECUTION, "record", "backend"},
+    "guards": {*BASE, *EXECUTION, "record", "analyze", "report", "guards"},
     "attach": {"errors", "elf", "model", "store", "upstream", "environment", "compiler", "attach"},
     "cli": {
         *BASE,
@@ -49,6 +50,7 @@ LAYERS |= {
         "numerics",
         "record",
         "backend",
+        "guards",
         "replay",
         "judge",
         "analyze",
@@ -57,11 +59,22 @@ LAYERS |= {
         "cli",
     },
     "__main__": {"cli"},
-    "__init__": {"model", "backend", "numerics"},
+    "__init__": {"model", "backend", "guards", "numerics"},
 }
-TORCH = {"upstream", *EXECUTION, "perturb", "numerics", "backend", "record", "debug_mode", "replay", "judge"}
+TORCH = {
+    "upstream",
+    *EXECUTION,
+    "perturb",
+    "numerics",
+    "backend",
+    "guards",
+    "record",
+    "debug_mode",
+    "replay",
+    "judge",
+}
 TORCH -= {"store", "compiler"}
-TRITON = {*TORCH, "compiler", "attach"} - {"program", "numerics", "judge", "backend"}
+TRITON = {*TORCH, "compiler", "attach"} - {"program", "numerics", "judge", "backend", "guards"}
 MODULES = sorted(path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py"))
 
 

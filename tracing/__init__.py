@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tracing.backend.aot_mock import aot_mock_backend as aot_mock_backend
     from tracing.backend.mock import mock_backend as mock_backend
+    from tracing.guards.inspector import GuardInspector as GuardInspector
     from tracing.model import Workload as Workload
     from tracing.numerics.kernel_diff import KernelDiffHarness as KernelDiffHarness
     from tracing.numerics.tensor_diff import ComparisonConfig as ComparisonConfig
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ComparisonConfig",
     "DebugMode",
+    "GuardInspector",
     "KernelDiffHarness",
     "TritonKernelCall",
     "Workload",
@@ -25,6 +27,7 @@ __all__ = [
 _MODULES = {
     "ComparisonConfig": "tracing.numerics.tensor_diff",
     "DebugMode": "tracing.debug_mode.mode",
+    "GuardInspector": "tracing.guards.inspector",
     "KernelDiffHarness": "tracing.numerics.kernel_diff",
     "TritonKernelCall": "tracing.debug_mode.kernel_call",
     "Workload": "tracing.model",

@@ -50,6 +50,7 @@ COMMANDS = {
     "llvm-opt": "llvm_tools",
     "llc": "llvm_tools",
     "check": "check",
+    "guards": "guards",
     "doctor": "doctor",
     "debug": "debug",
     "attach": "attach",

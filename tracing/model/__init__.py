@@ -9,6 +9,7 @@ from tracing.model.accesses import Access, MemoryEvidence, OutOfBounds, Reread, 
 from tracing.model.case import Case, Workload
 from tracing.model.checks import CheckedGraph, GraphCoverage, GraphKind, GraphTime, Violation
 from tracing.model.graphs import CompiledGraph, GraphCall, GraphTensor, GraphText, TracedGraph
+from tracing.model.guards import CompiledFrame, FailedGuard, FrameCompile, FrameGuard, GraphBreak
 from tracing.model.launches import (
     Argument,
     CallSite,
@@ -111,6 +112,7 @@ __all__ = [
     "Case",
     "CheckedGraph",
     "Compilation",
+    "CompiledFrame",
     "CompiledGraph",
     "Container",
     "CopiedFunction",
@@ -121,7 +123,11 @@ __all__ = [
     "DigestLine",
     "Environment",
     "Exact",
+    "FailedGuard",
     "Failure",
+    "FrameCompile",
+    "FrameGuard",
+    "GraphBreak",
     "GraphCall",
     "GraphCoverage",
     "GraphKind",

@@ -24,6 +24,7 @@ from tracing.program.state import STEPPED
 from tracing.program.structure import Facts
 from tracing.program.variables import Reads
 from tracing.record.failures.diagnosis import Diagnosis
+from tracing.record.frame_compiles import frame_compiles_recorded
 from tracing.record.launches import LaunchRecorder
 from tracing.record.passes.derivation import derive
 from tracing.record.passes.recorder import PassRecorder
@@ -118,7 +119,7 @@ def _results(
         with reads:
             workload = experiment.workload()
         writer.extend([Start(name, value) for name, value in values(experiment.start(workload))])
-        with around, recorder:
+        with around, frame_compiles_recorded(writer), recorder:
             actual = experiment.results(workload, torch.compile)
         writer.extend([Result(name, value) for name, value in values(actual, recorder.unwritten)])
         progress(f"launches recorded: {recorder.recorded} of {recorder.count}")
@@ -161,7 +162,7 @@ def _compile(
 ) -> None:
     progress("compiling")
     workload = experiment.workload()
-    with around, recorder:
+    with around, frame_compiles_recorded(recorder.writer), recorder:
         experiment.results(workload, torch.compile)
     progress(f"launches recorded: {recorder.recorded} of {recorder.count}")
 
