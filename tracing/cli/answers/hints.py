@@ -24,7 +24,7 @@ from tracing.analyze.compare.divergence_kinds import (
     WrittenElsewhere,
 )
 from tracing.analyze.passes.pass_table import compilations, passes_of, telling_pass
-from tracing.analyze.ranks.rank_departure import Parting
+from tracing.analyze.ranks.rank_parting import RankParting
 from tracing.analyze.replay import swap_plan
 from tracing.analyze.runs.rerecording import (
     DEFAULT_TARGET,
@@ -145,7 +145,7 @@ def _of_launch_difference(difference: LaunchDiffers, runs: RunPair) -> list[str]
     return [_show(run, launch.index) for run, launch in pairs if launch is not None]
 
 
-def of_parting(run: store.Run, parting: Parting) -> list[str]:
+def of_parting(run: store.Run, parting: RankParting) -> list[str]:
     """The commands that lead from where ranks parted to the cause."""
     event = parting.event
     if event.row is None or event.launched is None:
