@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tracing.cli import (  # noqa: F401  # each registers its commands with the application
     attach,
+    bench,
     bisect,
     check,
     compare,

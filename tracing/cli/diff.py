@@ -56,7 +56,7 @@ def diff(
         config = ComparisonConfig(atol, rtol, ulp=ulp)
     match names:
         case [case]:
-            chosen = _backends(backends or "eager,inductor")
+            chosen = known_backends_of(backends or "eager,inductor")
             reports = _of_case(case, chosen, config, target, seed)
         case [a, b] if backends is None:
             reports = [_of_runs((a, b), config, rank, runs, anyway=anyway, quiet=as_json)]
@@ -73,7 +73,8 @@ def diff(
     raise typer.Exit(2 if not compared else 0 if all(one.passed for one in reports) else 1)
 
 
-def _backends(text: str) -> list[str]:
+def known_backends_of(text: str) -> list[str]:
+    """The backends of a comma-separated list, the reference first; raises Problem if torch lacks one."""
     names = [one.strip() for one in text.split(",") if one.strip()]
     if len(names) < 2:
         raise Problem(
