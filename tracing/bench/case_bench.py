@@ -78,16 +78,16 @@ class _Measured:
         workload = self.experiment.workload()
         frames: list[CompiledFrame] = []
         cold = warm = None
-        compile_again = compiler_of(self.backend)
+        compiler = compiler_of(self.backend)
         if self.backend != "eager":
             self._load()
             self.now("cold compile")
             with frame_compiles(lambda one: frames.append(described(one))):
-                call = _call(compile_again(workload.fn), workload)
+                call = _call(compiler(workload.fn), workload)
                 cold = seconds(call, cuda)
             self.now("warm compile")
             forget_compiled()
-        call = _call(compile_again(workload.fn), workload)
+        call = _call(compiler(workload.fn), workload)
         if self.backend != "eager":
             warm = seconds(call, cuda)
         for index in range(self.settings.warmup):

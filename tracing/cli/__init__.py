@@ -2,35 +2,6 @@
 
 from __future__ import annotations
 
-from tracing.cli import (  # noqa: F401  # each registers its commands with the application
-    attach,
-    bench,
-    bisect,
-    check,
-    compare,
-    debug,
-    diff,
-    doctor,
-    execute,
-    export,
-    guards,
-    judge,
-    lit,
-    llvm_tools,
-    opt,
-    passes,
-    ranks,
-    reduce,
-    repeat,
-    replay,
-    repro,
-    resume,
-    run,
-    show,
-    sql,
-    swap,
-    winners,
-)
 from tracing.cli.answers.terminal import make_streams_safe
 from tracing.cli.app import app
 

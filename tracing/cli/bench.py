@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tracing.cli.app import RECORD, Json, app, err, out, spinner
-from tracing.cli.diff import known_backends_of
+from tracing.cli.options.backends import known_backends_of
 from tracing.errors import Problem, message
 from tracing.model import CaseBench
 from tracing.report.bench import bench_json, bench_text

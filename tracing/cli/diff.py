@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tracing.cli.app import COMPARE, RUNS, Json, Runs, app, out, spinner
+from tracing.cli.options.backends import known_backends_of
 from tracing.cli.options.run_pair import Anyway, open_pair
 from tracing.errors import Problem
 
@@ -71,23 +72,6 @@ def diff(
             out.print(one)
     compared = all(report.results for report in reports)
     raise typer.Exit(2 if not compared else 0 if all(one.passed for one in reports) else 1)
-
-
-def known_backends_of(text: str) -> list[str]:
-    """The backends of a comma-separated list, the reference first; raises Problem if torch lacks one."""
-    names = [one.strip() for one in text.split(",") if one.strip()]
-    if len(names) < 2:
-        raise Problem(
-            f"--backends is {text!r}, one backend", "name a reference and another one: eager,inductor"
-        )
-    with spinner("importing torch"):
-        from tracing.numerics.kernel_diff import known_backends
-
-        known = known_backends()
-    unknown = [one for one in names if one not in known]
-    if unknown:
-        raise Problem(f"there is no backend {unknown[0]!r}", f"these are known: {', '.join(known)}")
-    return names
 
 
 def _of_case(

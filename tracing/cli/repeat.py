@@ -100,9 +100,9 @@ def _repeated(case: str, runs: Path, settings: Settings) -> tuple[int, list[_Ser
         out.print("the deterministic settings were not tried: no run differed")
     elif settings.deterministic:
         out.print("\nunder Inductor's deterministic settings:")
-        every.append(again := _Series(settings))
-        again.record(case, runs, deterministic=True)
-        _cured(again.differing, rate(series.repeats).interval()[0], len(again.repeats))
+        every.append(deterministic := _Series(settings))
+        deterministic.record(case, runs, deterministic=True)
+        _cured(deterministic.differing, rate(series.repeats).interval()[0], len(deterministic.repeats))
     return int(series.differing or bool(series.unlike_eager)), every
 
 
@@ -282,8 +282,8 @@ def _warnings(results: list[ResultDiffers], failure: str) -> Iterator[str]:
 
 
 def _say_interrupted(ended: int, count: int, run: Path | None) -> None:
-    under_way = f"; run {ended} up to there: {run}" if run is not None else ""
-    raise Problem(f"interrupted; {plural(ended, 'run')} of {count} had ended{under_way}") from None
+    unfinished = f"; run {ended} up to there: {run}" if run is not None else ""
+    raise Problem(f"interrupted; {plural(ended, 'run')} of {count} had ended{unfinished}") from None
 
 
 def _bar() -> Progress:

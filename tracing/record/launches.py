@@ -167,10 +167,10 @@ class LaunchRecorder:
                 memory = memory_of([plain_tensor(values[i]) for i in plan.positions])
             else:
                 memory = memory_of([values[i] for i in plan.positions])
-            place = plan.places.get(memory) or self._new_place(plan, memory, values)
-            plan, index = place.plan, recording.launches
+            slots = plan.slots_of.get(memory) or self._new_slots(plan, memory, values)
+            plan, index = slots.plan, recording.launches
             recording.launches += 1
-            writers = self._writers.of(place)
+            writers = self._writers.of(slots)
             if self._selection is not EVERYTHING and not self._selection.wants(index, site.name, plan.phase):
                 if _followed(plan):
                     self._host.pass_over(index, plan, values)
@@ -180,20 +180,20 @@ class LaunchRecorder:
             if thread.seen is None:
                 self._look_at(thread)
             called = recording.sites.of(sys._getframe(2))
-            self._lines.hold(index, plan, stream, place, writers, called, thread.number)
+            self._lines.hold(index, plan, stream, slots, writers, called, thread.number)
             if self._digests is not None:
                 self._lines.expect(index)
             elif plan.device is not None and plan.signature is not None and not self._extras:
                 return None
-            launch = LaunchInFlight(index, plan, values, memory, place, stream, plan.before, writers)
+            launch = LaunchInFlight(index, plan, values, memory, slots, stream, plan.before, writers)
             self._look_before(launch)
             return launch
 
-    def _new_place(self, plan: LaunchPlan, memory: TouchedMemory, values: Sequence[Any]) -> DigestSlots:
+    def _new_slots(self, plan: LaunchPlan, memory: TouchedMemory, values: Sequence[Any]) -> DigestSlots:
         if self._mode is not None and self._recording.thread.seen and not self._mode.active():
             what = "operators inside of a custom operator that launches kernels: they count as that one"
             self._catalogue.not_covered(what, "a plain function instead of it")
-        return self._planner.place(plan, memory, values)
+        return self._planner.slots(plan, memory, values)
 
     def _look_at(self, thread: CurrentThread) -> None:
         thread.seen = self._mode is None or self._mode.active()
@@ -260,8 +260,8 @@ class LaunchRecorder:
 
     def _settle(self, launch: LaunchInFlight) -> None:
         self._planner.settle(launch.plan, launch.values)
-        launch.place = self._planner.place(launch.plan, launch.memory, launch.values)
-        launch.writers.update(self._writers.of(launch.place))  # the held line's own
+        launch.slots = self._planner.slots(launch.plan, launch.memory, launch.values)
+        launch.writers.update(self._writers.of(launch.slots))  # the held line's own
 
     def _sign(self, launch: LaunchInFlight) -> None:
         # it may not return: its line is written while that can be done

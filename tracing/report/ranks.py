@@ -27,7 +27,7 @@ def parting_text(parting: Parting, first: bool) -> Iterator[Line]:
     """A departure: the departing ranks, the event of each, and their previous events."""
     title = "first parting" if first else "another parting, which may follow from those above"
     who = f"{ranks_text(parting.left)} left" if parting.left else "who left is not known"
-    yield Text.assemble((f"✗ {title}", "bold red"), f": {who}, at {_place(parting)}")
+    yield Text.assemble((f"✗ {title}", "bold red"), f": {who}, at {_position(parting)}")
     for ranks, has in parting.groups:
         yield f"    {ranks_text(ranks):<11} {_shortened(has)}"
     if parting.outputs:
@@ -38,7 +38,7 @@ def parting_text(parting: Parting, first: bool) -> Iterator[Line]:
             yield f"    rank {rank} before that: {'; '.join(before)}"
 
 
-def _place(parting: Parting) -> str:
+def _position(parting: Parting) -> str:
     more = f" and {parting.count - 1} after it" if parting.count > 1 else ""
     return f"{parting.event}{more}{f', {parting.argument}' if parting.argument else ''}"
 

@@ -202,11 +202,11 @@ def out_of_bounds_text(run: Run) -> Iterator[str]:
         }
         for one in run.out_of_bounds(process):
             first = f"first {one.argument}[{one.element}], program {one.program}"
-            place = f", {one.where}" if one.where else ""
+            source = f", {one.where}" if one.where else ""
             storage = ", within its storage" if one.inside else ""
             counted = f"{plural(one.count, one.access)} outside of {one.argument or 'any tensor'}"
             kernel = kernels.get(one.launch, "a launch that is not recorded")
-            yield f"#{one.launch} {kernel}: {counted}{storage} ({first}{place})"
+            yield f"#{one.launch} {kernel}: {counted}{storage} ({first}{source})"
 
 
 def memory_text(run: Run, but: tuple[str, ...] = ()) -> Iterator[Text]:

@@ -154,10 +154,10 @@ def in_step(lines: Iterator[L], of: Callable[[L], int]) -> Callable[[int], L | N
     """
     line = next(lines, None)
 
-    def found(number: int) -> L | None:
+    def line_of(number: int) -> L | None:
         nonlocal line
         while line is not None and of(line) < number:
             line = next(lines, None)
         return line if line is not None and of(line) == number else None
 
-    return found
+    return line_of

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 
 from tracing.analyze.memory.first_shapes import FirstShapes
 from tracing.analyze.memory.launch_memory import unseen_launch
-from tracing.model import Access, MemoryEvidence, OutOfBounds
+from tracing.digest.columns import Row
+from tracing.model import Access, LaunchLine, MemoryEvidence, OutOfBounds
 from tracing.store import Run, rank_of
 
 
@@ -43,11 +44,18 @@ def _of(run: Run, process: str) -> Iterator[MemoryEvidence]:
     storages = {number: (one.address, one.nbytes) for number, one in run.storages(process).items()}
     joiner = run.joiner(process)
     sizes = FirstShapes()
-    for row in run.rows(process):
-        launch = joiner.launch(row)
-        yield from sizes.of(launch, accesses.get(launch.index))
-        if launch.index not in accesses:  # the interpreter did not see what it accessed
-            yield from unseen_launch(run, launch, storages)
+    clean: set[tuple[int, tuple[int, ...]]] = set()  # signatures and storages of launches without evidence
+    for line in run.view(process, LaunchLine, LaunchLine):
+        access, memory = accesses.get(line.index), (line.signature, line.storages)
+        if access is None and memory in clean:
+            continue
+        launch = joiner.launch(Row(line))  # no digest is evidence
+        seen = [*sizes.of(launch, access)]
+        if access is None:  # the interpreter did not see what it accessed
+            seen += unseen_launch(run, launch, storages)
+            if not seen:
+                clean.add(memory)
+        yield from seen
 
 
 def _outside(one: OutOfBounds) -> MemoryEvidence:

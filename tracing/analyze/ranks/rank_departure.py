@@ -36,14 +36,14 @@ class Parting:
     @property
     def key(self) -> tuple[object, ...]:
         """Equal for partings that repeat one another."""
-        told = self.groups if self.kind == "launch" else ()
-        return (self.kind, self.event.name, self.argument, self.left, told)
+        groups = self.groups if self.kind == "launch" else ()
+        return (self.kind, self.event.name, self.argument, self.left, groups)
 
 
-def groups_of(told: Mapping[int, str]) -> Groups:
+def groups_of(by_rank: Mapping[int, str]) -> Groups:
     """Groups ranks by their value."""
     by_text: dict[str, list[int]] = defaultdict(list)
-    for rank, text in sorted(told.items()):
+    for rank, text in sorted(by_rank.items()):
         by_text[text].append(rank)
     return tuple(
         sorted(((tuple(ranks), text) for text, ranks in by_text.items()), key=lambda one: (-len(one[0]), one))

@@ -130,7 +130,7 @@ def _of_launch_difference(difference: LaunchDiffers, runs: RunPair) -> list[str]
     if difference.tuned:
         return [
             f"tracing winners {quote(str(runs[0].path))} --output winners.json",
-            _again(runs[1], "--winners", "winners.json"),
+            _record_anew(runs[1], "--winners", "winners.json"),
         ]
     if any(change.name == "kernel" for change in difference.changes):
         pairs = zip(runs, (difference.pair.a, difference.pair.b), strict=True)
@@ -148,7 +148,7 @@ def _of_launch_difference(difference: LaunchDiffers, runs: RunPair) -> list[str]
 def of_parting(run: store.Run, parting: Parting) -> list[str]:
     """The commands that lead from where ranks parted to the cause."""
     event = parting.event
-    if event.row is None or event.way is None:
+    if event.row is None or event.launched is None:
         return []
     process = next(one for one in run.processes() if store.rank_of(one) == event.rank)
     launch = run.joiner(process).launch(event.row)
@@ -173,7 +173,7 @@ def of_facts(a: store.Run, b: store.Run) -> str | None:
     """The command that records both runs completely and compares them; None: they are complete."""
     if all(_has_all(run.info) for run in (a, b)):
         return None
-    both = " ".join(f'"$({_again(run, "--operators", "digests")})"' for run in (a, b))
+    both = " ".join(f'"$({_record_anew(run, "--operators", "digests")})"' for run in (a, b))
     return f"tracing compare {both}{_anyway(a, b)}"
 
 
@@ -210,9 +210,9 @@ def of_kernel(
         if kept:
             commands.append(f"tracing bisect {of_it} --launch {launch}")
         else:
-            again = _again(run, "--keep-inputs", "--launches", f"{launch}:{launch + 1}")
+            record_anew = _record_anew(run, "--keep-inputs", "--launches", f"{launch}:{launch + 1}")
             commands.append(
-                f"{again}; tracing bisect {_latest(run)} --kernel {quote(kernel)} --launch {launch}"
+                f"{record_anew}; tracing bisect {_latest(run)} --kernel {quote(kernel)} --launch {launch}"
             )
     named = None if run.underived() else telling_pass(passes_of(run, compilation))
     if named is not None:
@@ -235,7 +235,7 @@ def of_launch(run: store.Run, launch: KernelLaunch, rank: int = 0) -> list[str]:
     if compiled is not None:
         passes = of_kernel(run, short, compiled, launch.index, kept=kept)
     else:
-        passes = [f"{_again(run)}; tracing passes {_latest(run)} --kernel {short}"]
+        passes = [f"{_record_anew(run)}; tracing passes {_latest(run)} --kernel {short}"]
     return [*_repro(run, launch, rank, kept), *passes]
 
 
@@ -257,11 +257,13 @@ def _repro(run: store.Run, launch: KernelLaunch, rank: int, kept: bool) -> list[
     which = f"--launch {launch.index} --kernel {launch.kernel.hash[:12]}{whose}"
     if kept:
         return [f"tracing repro {quote(str(run.path))} {which}"]
-    again = _again(run, "--keep-inputs", "--launches", f"{launch.index}:{launch.index + 1}", "--no-passes")
-    return [f"{again}; tracing repro {_latest(run)} {which}"]
+    record_anew = _record_anew(
+        run, "--keep-inputs", "--launches", f"{launch.index}:{launch.index + 1}", "--no-passes"
+    )
+    return [f"{record_anew}; tracing repro {_latest(run)} {which}"]
 
 
-def _again(run: store.Run, *options: str) -> str:
+def _record_anew(run: store.Run, *options: str) -> str:
     return join(recording(run, *options, *_below(run)))
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from shlex import join
 
 from tracing import store
-from tracing.analyze.replay.rerecorded_launch import LaunchAgain, launch_again
+from tracing.analyze.replay.rerecorded_launch import Rerecorded, rerecord_launch
 from tracing.analyze.runs.rerecording import command, recording, variables
 from tracing.analyze.runs.winners import choices
 from tracing.cli.app import spinner
@@ -20,7 +20,7 @@ from tracing.store.recorded_launch import RecordedLaunch
 from tracing.store.winners import write_winners
 
 
-def record_again(recorded: RecordedLaunch, runs: Path) -> LaunchAgain:
+def rerecord(recorded: RecordedLaunch, runs: Path) -> Rerecorded:
     """Rerun the case of a launch, with the same winners of autotuning, and keep the launch's inputs.
 
     runs -- the folder in which the new run is put
@@ -34,7 +34,7 @@ def record_again(recorded: RecordedLaunch, runs: Path) -> LaunchAgain:
         raise Problem(f"{why}, and the run is of several processes", typed)
     with tempfile.TemporaryDirectory(prefix="tracing-") as folder:
         try:
-            return launch_again(recorded, _Commands(run, runs, Path(folder)))
+            return rerecord_launch(recorded, _Commands(run, runs, Path(folder)))
         except subprocess.CalledProcessError as error:
             raise Problem(f"{why}, and recording it anew failed: {_last(error)}", typed) from None
         except Problem as problem:
@@ -65,7 +65,7 @@ def _last(error: subprocess.CalledProcessError) -> str:
 
 
 class _Commands:
-    # the recorder that launch_again wants; `folder` is for temporary files
+    # the recorder that rerecord_launch takes; `folder` is for temporary files
 
     def __init__(self, run: store.Run, runs: Path, folder: Path) -> None:
         run.require_trust(f"`{join(recording(run))}`")

@@ -99,7 +99,7 @@ class ExactAccesses:
                 if not mask.any():
                     continue
                 digest = (before, after)[side].get(position)
-                content = block.content if side else block.found
+                content = block.content if side else block.content_before
                 if not mask.all():
                     digest, listed = None, _ranges(block, argument, written=bool(side))
                     partly += [position] if side else []
@@ -116,9 +116,9 @@ class ExactAccesses:
         for number, one in enumerate(watched.accesses.outside):
             if watched.reported.get(number) != one.accesses:
                 watched.reported[number] = one.accesses
-                place = (one.program, one.start, one.stop, one.accesses, one.inside, one.where)
+                seen_at = (one.program, one.start, one.stop, one.accesses, one.inside, one.where)
                 self._recording.writer.append(
-                    OutOfBounds(watched.launch, one.argument, one.kind, one.element, *place)
+                    OutOfBounds(watched.launch, one.argument, one.kind, one.element, *seen_at)
                 )
 
 
