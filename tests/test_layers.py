@@ -42,6 +42,7 @@ LAYERS |= {
     "judge": {*BASE, *EXECUTION, "numerics", "record", "analyze", "judge"},
     "backend": {*BASE, *EXECUTION, "record", "backend"},
     "guards": {*BASE, *EXECUTION, "record", "analyze", "report", "guards"},
+    "bench": {*BASE, *EXECUTION, "record", "numerics", "backend", "analyze", "bench"},
     "attach": {"errors", "elf", "model", "store", "upstream", "environment", "compiler", "attach"},
     "cli": {
         *BASE,
@@ -51,6 +52,7 @@ LAYERS |= {
         "record",
         "backend",
         "guards",
+        "bench",
         "replay",
         "judge",
         "analyze",
@@ -68,13 +70,14 @@ TORCH = {
     "numerics",
     "backend",
     "guards",
+    "bench",
     "record",
     "debug_mode",
     "replay",
     "judge",
 }
 TORCH -= {"store", "compiler"}
-TRITON = {*TORCH, "compiler", "attach"} - {"program", "numerics", "judge", "backend", "guards"}
+TRITON = {*TORCH, "compiler", "attach"} - {"program", "numerics", "judge", "backend", "guards", "bench"}
 MODULES = sorted(path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py"))
 
 

@@ -29,6 +29,7 @@ SHARE = "Share: runs in other tools"
 # Each command and its module of tracing.cli, in the order of `tracing --help`.
 COMMANDS = {
     "run": "run",
+    "bench": "bench",
     "list": "show",
     "show": "show",
     "passes": "passes",

@@ -6,6 +6,7 @@ torch, so a run can be read anywhere.
 """
 
 from tracing.model.accesses import Access, MemoryEvidence, OutOfBounds, Reread, Values
+from tracing.model.bench import BackendBench, CaseBench
 from tracing.model.case import Case, Workload
 from tracing.model.checks import CheckedGraph, GraphCoverage, GraphKind, GraphTime, Violation
 from tracing.model.graphs import CompiledGraph, GraphCall, GraphTensor, GraphText, TracedGraph
@@ -107,9 +108,11 @@ __all__ = [
     "SCHEMA",
     "Access",
     "Argument",
+    "BackendBench",
     "Blob",
     "CallSite",
     "Case",
+    "CaseBench",
     "CheckedGraph",
     "Compilation",
     "CompiledFrame",

@@ -195,9 +195,8 @@ def _uncross(
     for one, other in combinations([queue for queue in mine if queue in chosen], 2):
         b, its = chosen[one], chosen[other]
         straight = scores[one, its], scores[other, b]
-        if free.index(its) > free.index(b) or not all(score.kernels for score in straight):
-            continue
-        if _total(straight) >= _total((scores[one, b], scores[other, its])):
+        crossed = free.index(its) < free.index(b) and all(score.kernels for score in straight)
+        if crossed and _total(straight) >= _total((scores[one, b], scores[other, its])):
             chosen[one], chosen[other] = its, b
 
 
