@@ -21,6 +21,7 @@ from tracing.model.launches import (
     Phase,
     Role,
     Signature,
+    Step,
     UserHash,
     may_read,
     may_write,
@@ -68,6 +69,7 @@ from tracing.model.replays import (
 )
 from tracing.model.results import (
     Container,
+    Cut,
     Failure,
     Outcome,
     PlainValue,
@@ -114,6 +116,7 @@ __all__ = [
     "CompiledGraph",
     "Container",
     "CopiedFunction",
+    "Cut",
     "Derivation",
     "DifferingElements",
     "Digest",
@@ -175,6 +178,7 @@ __all__ = [
     "Signature",
     "StageArtefact",
     "Start",
+    "Step",
     "Storage",
     "TensorMeta",
     "TensorValue",
