@@ -57,7 +57,7 @@ LAYERS |= {
         "cli",
     },
     "__main__": {"cli"},
-    "__init__": {"model", "backend", "numerics"},
+    "__init__": {"model", "backend", "numerics", "record"},
 }
 TORCH = {"upstream", *EXECUTION, "perturb", "numerics", "backend", "record", "debug_mode", "replay", "judge"}
 TORCH -= {"store", "compiler"}

@@ -79,7 +79,9 @@ def _run_case(case: str, options: RecordOptions, show: bool, as_json: bool, runs
         device = Device(options.target, execute=not options.compile_only)
         with Reads() as reads:
             loaded = device.load(case)
-        experiment = Experiment(loaded, device, options.seed or 0, referee=not options.no_referee)
+        experiment = Experiment(
+            loaded, device, options.seed or 0, mode=options.mode, referee=not options.no_referee
+        )
         info = _info(experiment, options)
         writer = store.create(runs, info, environment.rank(), job)
         announce(writer.path)
@@ -99,6 +101,7 @@ def _run_case(case: str, options: RecordOptions, show: bool, as_json: bool, runs
 def _run_program(program: UserProgram, options: RecordOptions, show: bool, as_json: bool, runs: Path) -> None:
     # never returns: the program runs when the command line has been left
     given = {"--show": show, "--json": as_json, "--judge": options.judge, "--no-referee": options.no_referee}
+    given["--mode"] = bool(options.mode)
     for option in (option for option, is_given in given.items() if is_given):
         raise Problem(
             f"{option} is for a case, and {program.words[0]} is a program",
@@ -158,6 +161,7 @@ def _info(experiment: Experiment, options: RecordOptions) -> RunInfo:
     return RunInfo(
         SCHEMA, case.name, str(case.path), tuple(sys.argv), experiment.seed, store.now(),
         device.environment(), options.digests_of, size, options.selection(), options.operators.value,
+        mode=options.mode,
     )  # fmt: skip
 
 

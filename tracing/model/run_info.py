@@ -118,4 +118,5 @@ class RunInfo(Record, frozen=True):
     operators: Literal["digests", "writers", "none"] = "writers"  # what was recorded of them
     kind: Literal["case", "program", "code"] = "case"  # code: what `tracing.recording()` surrounds
     program: tuple[str, ...] = ()  # the words after `python`: "train.py", "--epochs", "3"
+    mode: str = ""  # of torch.compile, by --mode; empty: as the case has it
     folder: str = ""  # the working directory of a program or of code

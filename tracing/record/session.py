@@ -19,6 +19,7 @@ from tracing.record.winners import Winners
 from tracing.store import RunWriter
 from tracing.virtual_gpu import is_active
 
+_active: list[Session] = []
 _Context = contextlib.AbstractContextManager[object]
 
 
@@ -49,9 +50,10 @@ class Session:
         """Record from now on."""
         self._pid = os.getpid()
         with contextlib.ExitStack() as stack:
-            # within another recording the device is that one's already
-            nested = self._device.virtual and is_active()
+            nested = _active or (self._device.virtual and is_active())  # the device is active already
             stack.enter_context(contextlib.nullcontext() if nested else self._device.active())
+            _active.append(self)
+            stack.callback(_active.remove, self)
             stack.enter_context(self._winners)
             if self._passes is not None:
                 stack.enter_context(passes_recorded(self.writer, self._passes))

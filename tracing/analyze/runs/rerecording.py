@@ -54,6 +54,7 @@ def what_ran(info: RunInfo, *options: str) -> list[str]:
 
 def _settings(info: RunInfo) -> list[str]:
     words = ["--seed", str(info.seed)] if info.seed else []
+    words += ["--mode", info.mode] if info.mode else []
     if is_virtual(info.environment):
         words += ["--target", target_of(info.environment)]
     elif info.environment.device == "CPU":

@@ -65,6 +65,9 @@ class RecordOptions:
         int | None,
         typer.Option(help="Seed of torch's random generators: 0 for a case. A program seeds them itself."),
     ] = None
+    mode: Annotated[
+        str, typer.Option(help="Compile a case in this mode of torch.compile: max-autotune, reduce-overhead.")
+    ] = ""
     no_virtual_gpu: Annotated[
         bool,
         typer.Option(
