@@ -41,6 +41,7 @@ LAYERS |= {
     "report": {"errors", "model", "store", "analyze", "report"},
     "judge": {*BASE, *EXECUTION, "numerics", "record", "analyze", "judge"},
     "backend": {*BASE, *EXECUTION, "record", "backend"},
+    "minify": {*BASE, *EXECUTION, "numerics", "backend", "analyze", "minify"},
     "attach": {"errors", "elf", "model", "store", "upstream", "environment", "compiler", "attach"},
     "cli": {
         *BASE,
@@ -51,6 +52,7 @@ LAYERS |= {
         "backend",
         "replay",
         "judge",
+        "minify",
         "analyze",
         "report",
         "attach",
@@ -60,8 +62,9 @@ LAYERS |= {
     "__init__": {"model", "backend", "numerics"},
 }
 TORCH = {"upstream", *EXECUTION, "perturb", "numerics", "backend", "record", "debug_mode", "replay", "judge"}
+TORCH |= {"minify"}
 TORCH -= {"store", "compiler"}
-TRITON = {*TORCH, "compiler", "attach"} - {"program", "numerics", "judge", "backend"}
+TRITON = {*TORCH, "compiler", "attach"} - {"program", "numerics", "judge", "backend", "minify"}
 MODULES = sorted(path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py"))
 
 

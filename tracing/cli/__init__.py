@@ -15,6 +15,7 @@ from tracing.cli import (  # noqa: F401  # each registers its commands with the 
     judge,
     lit,
     llvm_tools,
+    minify,
     opt,
     passes,
     ranks,
