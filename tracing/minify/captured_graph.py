@@ -11,7 +11,7 @@ from torch.fx import GraphModule, Node
 
 from tracing.analyze.minify.graph_edit import GraphNode
 from tracing.minify.kernel_call import with_kernel_calls
-from tracing.minify.recorded_values import RecordedValues, TensorPlace, ValueRecorder, is_data
+from tracing.minify.recorded_values import RecordedValues, StoredTensor, ValueRecorder, is_data
 from tracing.program.experiment import Experiment
 
 
@@ -79,6 +79,6 @@ def _is_part(node: Node) -> bool:
     return node.op == "call_function" and getattr(node.target, "__name__", "") == "getitem"
 
 
-def tensors_in(values: Mapping[str, Any]) -> list[TensorPlace]:
+def tensors_in(values: Mapping[str, Any]) -> list[StoredTensor]:
     """The tensors among recorded values that are no containers."""
-    return [one for one in values.values() if isinstance(one, TensorPlace)]
+    return [one for one in values.values() if isinstance(one, StoredTensor)]

@@ -8,14 +8,14 @@ from dataclasses import dataclass, replace
 import torch
 
 from tracing.analyze.minify.graph_edit import GraphEdit, InputChange
-from tracing.minify.recorded_values import TensorPlace, bytes_of
+from tracing.minify.recorded_values import StoredTensor, bytes_of
 
 
 @dataclass(frozen=True, slots=True)
 class GraphInputs:
     """Inputs by name, in the order of placeholders, and the bytes of their storages by number."""
 
-    places: dict[str, TensorPlace]
+    places: dict[str, StoredTensor]
     contents: dict[int, torch.Tensor]
     numbers: dict[str, int | float | bool]  # inputs that are no tensors
 
@@ -59,7 +59,7 @@ def edited(inputs: GraphInputs, edit: GraphEdit) -> GraphInputs:
     return inputs
 
 
-def _placed(storage: torch.Tensor, place: TensorPlace) -> torch.Tensor:
+def _placed(storage: torch.Tensor, place: StoredTensor) -> torch.Tensor:
     empty = torch.empty(0, dtype=place.dtype, device=storage.device)
     tensor = empty.set_(storage.untyped_storage(), place.offset, place.shape, place.stride)
     return tensor.requires_grad_(place.grad)

@@ -21,7 +21,7 @@ _DATA = (
 
 
 @dataclass(frozen=True, slots=True)
-class TensorPlace:
+class StoredTensor:
     """Where a tensor lies in a storage: two that are equal are one tensor."""
 
     storage: int  # number, in the order in which storages were met
@@ -36,7 +36,7 @@ class TensorPlace:
 class RecordedValues:
     """The values of one execution."""
 
-    of: dict[str, Any] = field(default_factory=dict)  # by node; tensors as TensorPlace
+    of: dict[str, Any] = field(default_factory=dict)  # by node; tensors as StoredTensor
     gradients: dict[str, torch.Tensor] = field(default_factory=dict)  # of nodes, by name
     contents: list[list[tuple[int, torch.Tensor]]] = field(default_factory=list)  # by storage: order, bytes
 
@@ -80,7 +80,7 @@ class ValueRecorder(Interpreter):
             return value
         storage = self._note(value, order)
         shape, stride = tuple(value.shape), tuple(value.stride())
-        return TensorPlace(
+        return StoredTensor(
             storage, value.dtype, shape, stride, int(value.storage_offset()), value.requires_grad
         )
 
@@ -118,5 +118,5 @@ def tensors_of(value: Any) -> Iterator[torch.Tensor]:
 def is_data(value: Any) -> bool:
     """True if a recorded value can be given to a graph: tensors, numbers and containers of them."""
     known: list[bool] = []
-    map_aggregate(value, lambda one: known.append(isinstance(one, (TensorPlace, *_DATA))))
+    map_aggregate(value, lambda one: known.append(isinstance(one, (StoredTensor, *_DATA))))
     return all(known)

@@ -19,7 +19,7 @@ from torch.fx.node import map_aggregate, map_arg
 from tracing.analyze.minify.graph_edit import GraphEdit, Size
 from tracing.minify.captured_graph import CapturedGraph
 from tracing.minify.graph_input import GraphInputs, edited
-from tracing.minify.recorded_values import TensorPlace
+from tracing.minify.recorded_values import StoredTensor
 from tracing.upstream.torch.dispatch_modes import dispatch_disabled
 
 
@@ -61,7 +61,7 @@ class _Builder:
         self._new: dict[Node, Node] = {}
         self._numbers: dict[str, Any] = {}
         self._contents: dict[int, torch.Tensor] = {}
-        self._inputs: dict[TensorPlace, Node] = {}
+        self._inputs: dict[StoredTensor, Node] = {}
 
     def built(self) -> SmallGraph:
         kept = sorted(self._kept, key=self._order.__getitem__)
@@ -94,13 +94,13 @@ class _Builder:
         return [of[one.name] for one in node.all_input_nodes if one not in self._kept and not _inner(one, of)]
 
     def _place(self, order: int, place: Any) -> Any:
-        if isinstance(place, TensorPlace) and place not in self._inputs:
+        if isinstance(place, StoredTensor) and place not in self._inputs:
             content = self._captured.values.content(place.storage, order)
             self._contents.setdefault(place.storage, content)
             self._inputs[place] = self._graph.placeholder(self._name(place))
         return place
 
-    def _name(self, place: TensorPlace) -> str:
+    def _name(self, place: StoredTensor) -> str:
         of = self._captured.values.of
         names = [name for name, value in of.items() if value == place]
         return names[0] if names else f"part_{len(self._inputs)}"
@@ -127,7 +127,7 @@ class _Builder:
             self._new[node] = self._graph.create_node("get_attr", node.target, (), {}, node.name)
             return self._new[node]
         return map_aggregate(
-            of[node.name], lambda one: self._inputs[one] if isinstance(one, TensorPlace) else one
+            of[node.name], lambda one: self._inputs[one] if isinstance(one, StoredTensor) else one
         )
 
     def _literals(self, args: Any) -> Any:
@@ -149,16 +149,16 @@ class _Builder:
 
 def _inner(node: Node, of: Mapping[str, Any]) -> bool:
     # a module or another object that the graph holds
-    return node.op == "get_attr" and not isinstance(of.get(node.name), TensorPlace)
+    return node.op == "get_attr" and not isinstance(of.get(node.name), StoredTensor)
 
 
 def _empty(of: Mapping[str, Any], node: Node) -> bool:
     return not any(True for _ in _tensor_places(of.get(node.name)))
 
 
-def _tensor_places(value: Any) -> Iterator[TensorPlace]:
-    leaves: list[TensorPlace] = []
-    map_aggregate(value, lambda one: leaves.append(one) if isinstance(one, TensorPlace) else None)
+def _tensor_places(value: Any) -> Iterator[StoredTensor]:
+    leaves: list[StoredTensor] = []
+    map_aggregate(value, lambda one: leaves.append(one) if isinstance(one, StoredTensor) else None)
     return iter(leaves)
 
 
