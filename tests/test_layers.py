@@ -43,6 +43,7 @@ LAYERS |= {
     "backend": {*BASE, *EXECUTION, "record", "backend"},
     "guards": {*BASE, *EXECUTION, "record", "analyze", "report", "guards"},
     "bench": {*BASE, *EXECUTION, "record", "numerics", "backend", "analyze", "bench"},
+    "minify": {*BASE, *EXECUTION, "numerics", "backend", "analyze", "minify"},
     "attach": {"errors", "elf", "model", "store", "upstream", "environment", "compiler", "attach"},
     "cli": {
         *BASE,
@@ -55,6 +56,7 @@ LAYERS |= {
         "bench",
         "replay",
         "judge",
+        "minify",
         "analyze",
         "report",
         "attach",
@@ -75,9 +77,11 @@ TORCH = {
     "debug_mode",
     "replay",
     "judge",
+    "minify",
 }
 TORCH -= {"store", "compiler"}
 TRITON = {*TORCH, "compiler", "attach"} - {"program", "numerics", "judge", "backend", "guards", "bench"}
+TRITON -= {"minify"}
 MODULES = sorted(path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py"))
 
 
