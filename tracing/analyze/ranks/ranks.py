@@ -22,7 +22,7 @@ from typing import Literal
 
 from tracing.analyze.compare.signature_pair import SignaturePair, Slot, signature_pair
 from tracing.analyze.ranks.rank_events import RankEvent, RankEvents, RankStep, ranks_of, side_by_side
-from tracing.analyze.ranks.rank_parting import RankPartingKind, RankParting, groups_of, joined
+from tracing.analyze.ranks.rank_parting import RankParting, RankPartingKind, groups_of, joined
 from tracing.store import Run
 
 MEMORY = 3  # events that are reported before one that differs
