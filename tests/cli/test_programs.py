@@ -11,7 +11,7 @@ from recorded_programs import as_recorded, bare
 
 from tracing import store
 from tracing.cli.options.program_words import is_program
-from tracing.model import Outcome, Step
+from tracing.model import Outcome, ProgramStep
 
 RAISES = """
 def outer():
@@ -78,7 +78,7 @@ def test_an_exception_is_reported_as_by_python_and_the_run_says_so(tmp_path: Pat
 def test_a_step_ends_where_the_optimizer_steps_and_launches_are_numbered_in_it(trained: Path) -> None:
     run = store.open_run("latest", trained)
 
-    assert [one.launches for one in run.records(Step)] == [4, 8]
+    assert [one.launches for one in run.records(ProgramStep)] == [4, 8]
     assert [one.step for one in run.launches()] == [(k // 4, k % 4) for k in range(8)]
     text = tracing("show", "latest", runs=trained).stdout
     assert f"program   train.py --steps 2 in {DATA}" in text

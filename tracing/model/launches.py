@@ -125,7 +125,7 @@ class LaunchLine(Record, frozen=True, file="launches", compressed=True):
     thread: int = 0  # threads are numbered in the order of their first launch or operator
 
 
-class Step(Record, frozen=True, file="steps"):
+class ProgramStep(Record, frozen=True, file="steps"):
     """The end of one step of a program: an iteration of its training loop."""
 
     index: int  # in this process, from 0

@@ -14,7 +14,7 @@ from tracing.model import Outcome
 from tracing.program.device import Device
 from tracing.record.launches import LaunchRecorder
 from tracing.record.passes.recording import PassIRWhen, passes_recorded
-from tracing.record.steps import Steps
+from tracing.record.steps import StepRecorder
 from tracing.record.winners import Winners
 from tracing.store import RunWriter
 from tracing.virtual_gpu import is_active
@@ -60,7 +60,7 @@ class Session:
             for context in self._around:
                 stack.enter_context(context)
             stack.enter_context(self._recorder)
-            stack.enter_context(Steps(self.writer, lambda: self._recorder.count).installed())
+            stack.enter_context(StepRecorder(self.writer, lambda: self._recorder.count).installed())
             self._exit = stack.pop_all()
 
     @property

@@ -16,13 +16,13 @@ from weakref import ref
 import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from tracing.model import Step
+from tracing.model import ProgramStep
 from tracing.store import RunWriter
 
-_active: list[Steps] = []
+_active: list[StepRecorder] = []
 
 
-class Steps:
+class StepRecorder:
     """Numbers the steps of one recording."""
 
     def __init__(self, writer: RunWriter, launches: Callable[[], int]) -> None:
@@ -62,7 +62,7 @@ class Steps:
 
     def _end(self) -> None:
         self._others.clear()
-        self._writer.append(Step(self._count, self._launches()))
+        self._writer.append(ProgramStep(self._count, self._launches()))
         self._count += 1
 
 

@@ -22,8 +22,8 @@ from tracing.model import (
     OperatorDigests,
     OperatorSignature,
     OperatorTensor,
+    ProgramStep,
     Signature,
-    Step,
     TensorMeta,
     UserHash,
 )
@@ -48,7 +48,7 @@ class LaunchJoiner:
         times: Callable[[], Iterator[LaunchTime]],
         hashes: Callable[[], Iterator[UserHash]],
         digested: bool,
-        steps: Sequence[Step] = (),
+        steps: Sequence[ProgramStep] = (),
     ) -> None:
         """Join launches of one process of the run at `path`.
 

@@ -33,11 +33,11 @@ from tracing.model import (
     PassIR,
     PassRecord,
     PassStart,
+    ProgramStep,
     Record,
     RunInfo,
     Signature,
     StageArtefact,
-    Step,
     Storage,
     UserHash,
     file_of,
@@ -170,7 +170,7 @@ class Run:
             lambda: self._written(process, LaunchTime),
             lambda: self._written(process, UserHash),
             self.info.digests != "none",
-            list(self._written(process, Step)),
+            list(self._written(process, ProgramStep)),
         )
 
     def sites(self, process: str) -> dict[int, CallSite]:
