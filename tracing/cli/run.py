@@ -50,7 +50,7 @@ def run(
     A program runs as `python` runs it: standard output is its own, and our lines are on standard error.
     Options of ours come before it.
 
-    Example: tracing run silu --keep-inputs; tracing run --keep-inputs train.py --epochs 3
+    Example: tracing run silu --keep-inputs
 
     Exit status: of a program its own. Of a case 0 if the results agree with eager, 1 if they differ, 2 if it
     failed; with --judge also 1 if a launch is off, and 2 if none could be judged.
