@@ -24,6 +24,6 @@ def build(device: str, name: str = "pytorch_175966", how: str = "") -> Workload:
             for _ in range(6):
                 one = one.clone() + 0
             after.append(one)
-        return other, *after
+        return other, *results, *after
 
     return Workload(fn, (torch.rand(4, 8, device=device), *inner.args), backward=inner.backward)

@@ -35,7 +35,7 @@ def write_script(
     trial       -- how the graph fails
     interpreted -- without a GPU, Inductor's Triton kernels are executed by Triton's interpreter
     """
-    source, data = SourceText(), dict[str, torch.Tensor]()
+    source, data = SourceText(interpreted=interpreted), dict[str, torch.Tensor]()
     classes = "\n\n\n".join(_classes(small.module, "Graph", source))
     check = _check(small, predicate, trial, data)
     inputs, weighted = _inputs(small, data), _weights(small, data)
