@@ -33,9 +33,9 @@ def minified(case: str, folder: Path, *options: str) -> dict[str, Any]:
         ("pytorch_175966", 4),
         ("pytorch_198119", 4),
         ("pytorch_198131", 6),
-        ("pytorch_198101", 7),
-        ("pytorch_198094,how=slice", 6),
-        ("pytorch_198094,how=diagonal", 6),
+        ("pytorch_198101,after=0", 7),
+        ("pytorch_198094,how=slice,after=0", 6),
+        ("pytorch_198094,how=diagonal,after=0", 6),
     ],
 )
 def test_few_nodes_are_left_of_a_model_around_a_wrong_program(name: str, most: int, tmp_path: Path) -> None:
