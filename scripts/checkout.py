@@ -104,12 +104,12 @@ def bring_to_commit(
     if head(folder) == commit and not (folder / ".git" / MOVING).exists():
         keep(folder, commit, parts, say)
         return
-    again = interrupted(folder)
-    if not again:
+    was_interrupted = interrupted(folder)
+    if not was_interrupted:
         require_untouched(folder, commit)
     fetch(folder, commit, urls, say)
     (folder / ".git" / MOVING).write_text(commit, encoding="utf-8")
-    check_out(folder, commit, parts, urls[0], force=again)
+    check_out(folder, commit, parts, urls[0], force=was_interrupted)
     (folder / ".git" / PLACED).write_text(commit, encoding="utf-8")
     (folder / ".git" / MOVING).unlink()
 

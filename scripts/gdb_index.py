@@ -29,12 +29,12 @@ def name_types_once(path: Path) -> int:
         return 0
     left_out = 0
     with path.open("r+b") as file, mmap.mmap(file.fileno(), 0) as data:
-        for place in sorted(set(lists(data, section.offset))):
-            (count,) = struct.unpack_from("<I", data, place)
-            entries = struct.unpack_from(f"<{count}I", data, place + 4)
+        for offset in sorted(set(lists(data, section.offset))):
+            (count,) = struct.unpack_from("<I", data, offset)
+            entries = struct.unpack_from(f"<{count}I", data, offset + 4)
             kept = once(entries)
             # the bytes that followed them stay, and nothing refers to them
-            struct.pack_into(f"<{len(kept) + 1}I", data, place, len(kept), *kept)
+            struct.pack_into(f"<{len(kept) + 1}I", data, offset, len(kept), *kept)
             left_out += count - len(kept)
     return left_out
 

@@ -31,7 +31,7 @@ BANNED = {  # word -> what to write instead
     "aside": "away, except for",
 }
 # Folders in which every name is read; elsewhere only `found`, and the names of tests.
-READ_NAMES = ("tracing/analyze/compare/", "tracing/mlir/", "tracing/model/", "tracing/upstream/", "vscode/")
+READ_NAMES = ("cases/", "scripts/", "tracing/", "vscode/")
 NAMED = {**BANNED, "found": "the name of the value that it holds"}  # in names of code and of files
 ALLOWED = {  # text that may hold a banned word -> why
     "in place": "torch's and MLIR's term for an operation that overwrites its operand",

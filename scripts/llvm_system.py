@@ -40,7 +40,7 @@ class Installed:
         return self.version.partition(".")[0]
 
 
-def places(given: str) -> tuple[str, ...]:
+def search_patterns(given: str) -> tuple[str, ...]:
     """Patterns of folders to search: the user's folder, else the folders of distributions."""
     if given:
         return (str(Path(given).expanduser().resolve()),)
@@ -70,11 +70,11 @@ def of_distribution(major: str, given: str, say: Say, prefixes: tuple[str, ...] 
 
     major    -- the one that Triton is written against; empty: not known, so the newest is taken
     given    -- a folder that the user names instead, of any version
-    prefixes -- where to look instead of in places()
+    prefixes -- where to look instead of in search_patterns()
 
     Raises Problem where there is none or a part is missing, with the packages that have it.
     """
-    there = look(prefixes or places(given))
+    there = look(prefixes or search_patterns(given))
     fitting = [one for one in there if given or one.major == (major or one.major)]
     if not fitting:
         installed = ", ".join(f"{one.version} in {one.prefix}" for one in there) or "none"

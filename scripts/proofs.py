@@ -85,15 +85,15 @@ def stops(venv: Path, triton: Path) -> str:
     if not output("gdb", "--version"):
         return "not tried: no gdb is installed, so whether one stops in a pass is open"
     _, line = lines_of_pass(triton / COALESCE)
-    place = f"{Path(COALESCE).name}:{line}"
-    command = ["gdb", "-nx", "-batch", "-x", str(HERE / "stop.gdb"), "-ex", f"break {place}", "-ex", "run"]
+    position = f"{Path(COALESCE).name}:{line}"
+    command = ["gdb", "-nx", "-batch", "-x", str(HERE / "stop.gdb"), "-ex", f"break {position}", "-ex", "run"]
     with fresh() as environment:
         program = ["--args", python(venv), str(HERE / "kernel.py")]
         done = subprocess.run([*command, *program], cwd="/", env=environment, capture_output=True, text=True)
     match = STOPPED.search(done.stdout)
     if not match or Path(match.group(2)).name != Path(COALESCE).name:
         last = "\n    ".join((done.stdout + done.stderr).strip().splitlines()[-6:])
-        raise Problem(f"gdb did not stop at {place}:\n    {last}", "make doctor: gdb, ptrace, symbols")
+        raise Problem(f"gdb did not stop at {position}:\n    {last}", "make doctor: gdb, ptrace, symbols")
     return f"gdb stops in {match.group(1)} at {match.group(2)}:{match.group(3)}"
 
 

@@ -28,7 +28,7 @@ OTHER_SOURCES = (
 
 
 @dataclass(frozen=True)
-class Way:
+class Method:
     """One method of installing something: its commands run in order, all must succeed."""
 
     says: str  # what is done and what it costs
@@ -47,18 +47,24 @@ def uv(venv: Path, backend: str, *arguments: str) -> tuple[tuple[str, ...], ...]
     return (pip(venv, "uv"), (*install, f"--torch-backend={backend}", *arguments))
 
 
-def torch_ways(venv: Path, torch: str, *, gpu: bool) -> list[Way]:
+def torch_methods(venv: Path, torch: str, *, gpu: bool) -> list[Method]:
     """Methods of installing torch, the best first; a later one is tried if the earlier ones fail."""
     plain = pip(venv, f"torch=={torch}")
     if gpu:
         return [
-            Way(f"torch {torch} for this GPU, 5 GB on disk", uv(venv, "auto", f"torch=={torch}"), room(True)),
-            Way(f"torch {torch} from pip's own index, 5 GB on disk", (plain,), room(True)),
+            Method(
+                f"torch {torch} for this GPU, 5 GB on disk", uv(venv, "auto", f"torch=={torch}"), room(True)
+            ),
+            Method(f"torch {torch} from pip's own index, 5 GB on disk", (plain,), room(True)),
         ]
     return [
-        Way(f"torch {torch} for the CPU, 0.8 GB on disk", (pip(venv, f"torch=={torch}+cpu"),), room(False)),
-        Way("pip finds no CPU wheel; the same through uv", uv(venv, "cpu", f"torch=={torch}"), room(False)),
-        Way(
+        Method(
+            f"torch {torch} for the CPU, 0.8 GB on disk", (pip(venv, f"torch=={torch}+cpu"),), room(False)
+        ),
+        Method(
+            "pip finds no CPU wheel; the same through uv", uv(venv, "cpu", f"torch=={torch}"), room(False)
+        ),
+        Method(
             f"uv finds none either: torch {torch} with the CUDA libraries, unused here, 5 GB on disk"
             " (avoid them: stop this and give pip an index with CPU wheels, in PIP_EXTRA_INDEX_URL)",
             (plain,),
@@ -67,46 +73,46 @@ def torch_ways(venv: Path, torch: str, *, gpu: bool) -> list[Way]:
     ]
 
 
-def triton_way(venv: Path, triton: str) -> Way:
+def triton_method(venv: Path, triton: str) -> Method:
     # A torch for CUDA declares its Triton; without --no-deps pip would argue about any other.
-    return Way(f"Triton {triton}, 0.9 GB on disk", (pip(venv, "--no-deps", f"triton=={triton}"),))
+    return Method(f"Triton {triton}, 0.9 GB on disk", (pip(venv, "--no-deps", f"triton=={triton}"),))
 
 
-def project_ways(venv: Path, *, test: bool, site: bool) -> list[Way]:
+def project_methods(venv: Path, *, test: bool, site: bool) -> list[Method]:
     what = ".[test]" if test else "."
     editable = ("--editable", str(ROOT) + what.removeprefix("."))
     says = f"this project and what it imports, 0.2 GB on disk ({what})"
     # Where the system has setuptools, it builds the project: no network is needed for that.
     if not site:
-        return [Way(says, (pip(venv, *editable),))]
+        return [Method(says, (pip(venv, *editable),))]
     return [
-        Way(says, (pip(venv, "--no-build-isolation", *editable),)),
-        Way("the system's setuptools is too old; the same with a new one", (pip(venv, *editable),)),
+        Method(says, (pip(venv, "--no-build-isolation", *editable),)),
+        Method("the system's setuptools is too old; the same with a new one", (pip(venv, *editable),)),
     ]
 
 
 # ---------------------------------------------------------------- running it
 
 
-def try_way(venv: Path, way: Way) -> str:
+def try_method(venv: Path, method: Method) -> str:
     """Run one method; return the output of its failing command, empty on success."""
     room = free(venv)
-    if room < way.needs:
+    if room < method.needs:
         remedy = "free some, or put the environment elsewhere: make VENV=/elsewhere/venv"
-        raise Problem(f"{room / GB:.1f} GB of disk are free, {way.needs / GB:.0f} GB were needed", remedy)
-    say(way.says)
-    for command in way.commands:
+        raise Problem(f"{room / GB:.1f} GB of disk are free, {method.needs / GB:.0f} GB were needed", remedy)
+    say(method.says)
+    for command in method.commands:
         done = subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         if done.returncode:
             return done.stderr.strip() or f"{' '.join(command)} ended with status {done.returncode}"
     return ""
 
 
-def take(venv: Path, what: str, ways: list[Way]) -> None:
+def take(venv: Path, what: str, methods: list[Method]) -> None:
     """Try the methods one after another until one succeeds. Raises Problem if none does."""
     wrote = ""
-    for way in ways:
-        wrote = try_way(venv, way)
+    for method in methods:
+        wrote = try_method(venv, method)
         if not wrote:
             return
         if diagnosis := diagnose(wrote):
@@ -175,9 +181,9 @@ def has_pair(venv: Path, pair: Pair) -> bool:
 
 def install_pair(venv: Path, pair: Pair, *, gpu: bool) -> None:
     if installed(venv)["torch"].partition("+")[0] != pair.torch:
-        take(venv, f"torch {pair.torch}", torch_ways(venv, pair.torch, gpu=gpu))
+        take(venv, f"torch {pair.torch}", torch_methods(venv, pair.torch, gpu=gpu))
     if not has_pair(venv, pair):
-        take(venv, f"Triton {pair.triton}", [triton_way(venv, pair.triton)])
+        take(venv, f"Triton {pair.triton}", [triton_method(venv, pair.triton)])
 
 
 def require_system_pair(venv: Path, known: Pins) -> None:
@@ -218,7 +224,7 @@ def set_up(venv: Path, *, torch: str, triton: str, test: bool, site: bool) -> No
     if pair is not None and lacks_pair:
         install_pair(venv, pair, gpu=gpu)
     if lacks_project:
-        take(venv, "this project", project_ways(venv, test=test, site=site))
+        take(venv, "this project", project_methods(venv, test=test, site=site))
         receipt.write(test=test)
     there = installed(venv)
     done = f"{time.monotonic() - start:.0f} s" if lacks_pair or lacks_project else "nothing to do"

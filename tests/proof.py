@@ -21,7 +21,7 @@ from triton.compiler import ASTSource
 from tracing import store
 from tracing.analyze.passes.pass_table import compilations, passes_of
 from tracing.compiler.codegen.reassemble import difference
-from tracing.compiler.resume import ResumePoint, place_before, resume
+from tracing.compiler.resume import ResumePoint, resume, resume_point_before
 from tracing.model import Compilation, PassRecord
 from tracing.program.case import load_case
 from tracing.program.device import Device
@@ -106,7 +106,7 @@ def resume_points(run: store.Run, passes: Sequence[PassRecord]) -> list[ResumePo
     """The resume points before and after every pass; two adjacent points with equal IR are one."""
     points: list[ResumePoint] = []
     for one in passes:
-        before = place_before(one, passes, run.text)
+        before = resume_point_before(one, passes, run.text)
         after = replace(before, index=one.index + 1, ir=run.text(one.after or ""))
         points += [place for place in (before, after) if place not in points[-1:]]
     return points

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
@@ -25,6 +26,11 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def commands() -> set[str]:
+    group: Any = typer.main.get_command(app)
+    return {name for name in group.list_commands(None) if not group.commands[name].hidden}
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_relative_link_leads_to_a_file_and_a_heading(page: Path) -> None:
     for link in links(page):
@@ -44,10 +50,26 @@ def test_every_page_of_the_docs_is_linked_from_another_page() -> None:
 def test_every_command_has_a_page_or_is_named_on_the_page_of_opt() -> None:
     pages = {page.stem for page in PAGES if page.parent.name == "commands"}
     opt = (ROOT / "docs/commands/opt.md").read_text()
-    group = typer.main.get_command(app)
-    commands = {name for name, command in group.commands.items() if not command.hidden}  # type: ignore[attr-defined]
 
-    assert {name for name in commands - pages if f"`tracing {name}`" not in opt} == set()
+    assert {name for name in commands() - pages if f"`tracing {name}`" not in opt} == set()
+
+
+@pytest.mark.parametrize("name", sorted(commands()))
+def test_the_page_of_a_command_names_each_of_its_options(name: str) -> None:
+    group: Any = typer.main.get_command(app)
+    page = ROOT / f"docs/commands/{name}.md"
+    text = (page if page.exists() else ROOT / "docs/commands/opt.md").read_text()
+    options = [one.opts + one.secondary_opts for one in group.get_command(None, name).params]
+    flags = [names for names in options if names[0].startswith("-")]
+
+    assert [names for names in flags if not any(re.search(rf"`{name}\b", text) for name in names)] == []
+
+
+def test_the_page_of_json_has_a_section_for_every_command() -> None:
+    headings = re.findall(r"^## (.+)$", (ROOT / "docs/json.md").read_text(), re.MULTILINE)
+    documented = {name for heading in headings for name in re.findall(r"`tracing ([\w-]+)", heading)}
+
+    assert documented == commands()
 
 
 def test_the_table_of_layers_equals_the_tested_one() -> None:

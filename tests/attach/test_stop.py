@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 from commands import TESTS
 
-from tracing import environment
 from tracing.attach import compiling, session
 from tracing.attach.compiling import Compiling, SeenCompilation, Wanted
 from tracing.attach.processes import compilers
+from tracing.environment import stops
 
 PROGRAMS = TESTS / "debugger" / "programs"
 LAUNCH = Path(compiling.__file__).parent / "launch"
@@ -35,7 +35,7 @@ time.sleep(60)
 @pytest.fixture
 def shared() -> Iterator[Path]:
     """The folder that the processes of one debugged program share."""
-    folder = environment.stop_folder()
+    folder = stops.stop_folder()
     yield folder
     shutil.rmtree(folder, ignore_errors=True)
 
@@ -126,7 +126,7 @@ def test_a_program_that_ends_before_the_pass_reports_it_and_leaves_no_folder(tmp
     _, err = ended(program("forked.py", "add:ttgir:tritongpu-coalece", TMPDIR=str(tmp_path)))
 
     assert "no compile came by a pass tritongpu-coalece" in err and "nearest: tritongpu-coalesce" in err
-    assert list(tmp_path.glob(f"{environment.STOP_PREFIX}*")) == []
+    assert list(tmp_path.glob(f"{stops.STOP_PREFIX}*")) == []
 
 
 def test_an_invalid_stop_is_reported_and_the_program_runs() -> None:
@@ -188,8 +188,8 @@ def test_a_folder_of_a_program_that_was_killed_is_removed_by_the_next(
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     gone = subprocess.Popen(["true"])
     gone.wait()
-    (tmp_path / f"{environment.STOP_PREFIX}{gone.pid}-abc").mkdir()
-    folder = environment.stop_folder()
+    (tmp_path / f"{stops.STOP_PREFIX}{gone.pid}-abc").mkdir()
+    folder = stops.stop_folder()
 
     assert list(tmp_path.iterdir()) == [folder]
 
@@ -199,18 +199,18 @@ def test_folders_of_other_users_are_neither_read_nor_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    folder = tmp_path / f"{environment.STOP_PREFIX}{2**22 + 1}-planted"  # of a process that is not there
+    folder = tmp_path / f"{stops.STOP_PREFIX}{2**22 + 1}-planted"  # of a process that is not there
     folder.mkdir()
     os.mkfifo(folder / "1.json")  # waits for ever
     (folder / "2.json").symlink_to("/dev/zero")  # all memory
     victim = Compiling(os.getpid(), "add", "ttgir", (), {}, (), "", waiting=True)
     compiling.write(folder, victim)
     os.chown(folder, 65534, 65534)
-    (tmp_path / f"{environment.STOP_PREFIX}{2**22 + 2}-link").symlink_to(folder)
+    (tmp_path / f"{stops.STOP_PREFIX}{2**22 + 2}-link").symlink_to(folder)
     code = (
-        "from tracing import environment; from tracing.attach.processes import compilers; "
-        "print(environment.stop_folders(), [one for one in compilers() if one.waiting]); "
-        "environment.stop_folder()"
+        "from tracing.environment import stops; from tracing.attach.processes import compilers; "
+        "print(stops.stop_folders(), [one for one in compilers() if one.waiting]); "
+        "stops.stop_folder()"
     )
 
     done = subprocess.run(
@@ -231,16 +231,16 @@ def test_a_user_sees_only_the_folders_of_that_user(monkeypatch: pytest.MonkeyPat
 
 def _two_owners(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(shared))
-    mine = environment.stop_folder()
-    theirs = shared / f"{environment.STOP_PREFIX}{os.getpid()}-theirs"
+    mine = stops.stop_folder()
+    theirs = shared / f"{stops.STOP_PREFIX}{os.getpid()}-theirs"
     theirs.mkdir(mode=0o700)
     os.chown(theirs, 65534, 65534)
     shared.chmod(0o755)
 
-    assert environment.stop_folders() == [mine]
+    assert stops.stop_folders() == [mine]
     os.seteuid(65534)
     try:
-        assert environment.stop_folders() == [theirs]
+        assert stops.stop_folders() == [theirs]
     finally:
         os.seteuid(0)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from pathlib import Path
 
@@ -26,6 +27,17 @@ def test_a_run_is_shown_with_its_launches_arguments_and_stages(silu: tuple[Path,
     assert "xnumel=28672" in text
     assert "stages kept: source, ttir, ttgir, llir, ptx, cubin" in text
     assert "passed: the result agrees with eager" in text
+
+
+def test_a_run_has_the_guards_of_the_code_that_torch_compile_made(silu: tuple[Path, str, str]) -> None:
+    runs, path, _ = silu
+
+    done = tracing("guards", path, "--json", runs=runs)
+    (compiled,) = json.loads(done.stdout)["compiles"]
+
+    assert done.returncode == 0
+    assert compiled["function"] == "forward" and compiled["operators"] == 3
+    assert {"L['x']", "L['up']"} <= {one["source"] for one in compiled["guards"]}
 
 
 def test_a_launch_leads_to_the_compiler_passes_of_its_kernel(silu: tuple[Path, str, str]) -> None:

@@ -11,12 +11,10 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-import tracing.cli
 from tracing.cli.app import app
 
-assert tracing.cli  # registers the commands
 GROUP: Any = typer.main.get_command(app)
-COMMANDS = [name for name, command in GROUP.commands.items() if not command.hidden]
+COMMANDS = [name for name in GROUP.list_commands(None) if not GROUP.commands[name].hidden]
 ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
 
 

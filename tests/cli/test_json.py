@@ -60,6 +60,10 @@ def test_run_list_and_show(tmp_path: Path) -> None:
     require_documented(shown, "## `tracing show`", *(unset if not json.loads(shown)["not_covered"] else ()))
 
 
+def test_doctor() -> None:
+    require_documented(printed("doctor", "--json"), "## `tracing doctor`")
+
+
 def test_show_of_one_launch(pair: tuple[store.Run, store.Run]) -> None:
     done = tracing("show", str(pair[0].path), "--launch", "1", "--json", runs=pair[0].path.parent)
 

@@ -46,14 +46,14 @@ class Recorded:
 
     def ended(self) -> None: ...
 
-    def place(self, stage: str, index: int, **changes: Any) -> ResumePoint:
+    def point(self, stage: str, index: int, **changes: Any) -> ResumePoint:
         entered = next((ir for (of, _), ir in self.places.items() if of == stage), None)
         point = ResumePoint(self.places.get((stage, index), ""), stage, index, entered=entered)
         return replace(point, **changes)
 
     def resumed(self, stage: str, index: int, text: str | None = None, **how: Any) -> dict[str, Any]:
-        place = self.place(stage, index, **({"ir": text} if text else {}))
-        return resume(self.compilation, place, **{"last": "ptx", **how})
+        point = self.point(stage, index, **({"ir": text} if text else {}))
+        return resume(self.compilation, point, **{"last": "ptx", **how})
 
 
 def recorded(name: str, target: str = "sm_90") -> Recorded:
@@ -83,7 +83,7 @@ def test_the_ir_before_and_after_a_pass_gives_the_recorded_ptx(name: str) -> Non
     places = list(compilation.places)[:: PLACES[name]] + list(compilation.places)[-1:]
 
     different = [
-        place for place in places if compilation.resumed(*place)["ptx"] != compilation.artefacts["ptx"]
+        point for point in places if compilation.resumed(*point)["ptx"] != compilation.artefacts["ptx"]
     ]
 
     assert different == []
@@ -107,9 +107,9 @@ def test_the_first_ir_and_the_record_compile_the_kernel_with_no_python_source(ad
 
 
 def test_an_edited_ir_is_compiled(add: Recorded) -> None:
-    place = "ttgir", add.names["tritongpu-coalesce"]
+    point = "ttgir", add.names["tritongpu-coalesce"]
 
-    made = add.resumed(*place, add.places[place].replace("arith.addf", "arith.mulf"))
+    made = add.resumed(*point, add.places[point].replace("arith.addf", "arith.mulf"))
 
     assert "mul.f32" in made["ptx"] and "mul.f32" not in add.artefacts["ptx"]
 
@@ -134,10 +134,10 @@ def test_ir_that_does_not_parse_is_reported_with_file_and_line(add: Recorded) ->
 
 def test_a_pass_that_fails_is_named_with_tritons_own_message(add: Recorded) -> None:
     first = add.names["convert-triton-to-tritongpu"]
-    place = "llir", add.names["convert-triton-gpu-to-llvm"]
+    point = "llir", add.names["convert-triton-gpu-to-llvm"]
 
-    with pytest.raises(Problem, match=rf"pass {place[1]}, convert-triton-gpu-to-llvm, failed:.*error:"):
-        add.resumed(*place, add.places["ttgir", first])
+    with pytest.raises(Problem, match=rf"pass {point[1]}, convert-triton-gpu-to-llvm, failed:.*error:"):
+        add.resumed(*point, add.places["ttgir", first])
 
 
 @pytest.mark.parametrize(
@@ -170,7 +170,7 @@ def test_a_compilation_that_this_triton_does_not_support_is_refused(
     add: Recorded, changes: dict[str, Any], said: str
 ) -> None:
     with pytest.raises(Problem, match=said):
-        resume(msgspec.structs.replace(add.compilation, **changes), add.place("ttir", 0))
+        resume(msgspec.structs.replace(add.compilation, **changes), add.point("ttir", 0))
 
 
 @pytest.mark.skipif(
@@ -179,7 +179,7 @@ def test_a_compilation_that_this_triton_does_not_support_is_refused(
 )
 def test_ir_that_the_backend_reads_in_addition_to_its_passes_is_required(add: Recorded) -> None:
     with pytest.raises(Problem, match="reads the IR that enters stage llir"):
-        resume(add.compilation, add.place("llir", add.names["convert-scf-to-cf"], entered=None))
+        resume(add.compilation, add.point("llir", add.names["convert-scf-to-cf"], entered=None))
 
 
 def test_output_of_other_threads_to_stderr_is_not_lost(

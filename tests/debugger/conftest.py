@@ -15,7 +15,7 @@ from debugger.editor import ROOT, generated
 from debugger.native import lldb_dap
 from planted import record
 
-from tracing import environment
+from tracing.environment import stops
 
 PROGRAMS = Path(__file__).parent / "programs"
 
@@ -70,7 +70,7 @@ def recorded_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def shared() -> Iterator[Path]:
     """The folder that the processes of one debugged program share."""
-    folder = environment.stop_folder()
+    folder = stops.stop_folder()
     yield folder
     shutil.rmtree(folder, ignore_errors=True)
 

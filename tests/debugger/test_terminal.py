@@ -15,6 +15,7 @@ from debugger.conftest import PROGRAMS
 from tracing import environment
 from tracing.attach import compiling
 from tracing.attach.terminal import COMMANDS, Gdb
+from tracing.environment import stops
 
 COALESCE = "mlir::triton::gpu::CoalescePass::runOnOperation"
 MI_ONLY = "#!/bin/sh\necho 'Python scripting is not supported in this copy of GDB.' >&2; exit 1\n"
@@ -41,7 +42,7 @@ def test_a_case_stops_where_it_compiles(tmp_path: Path) -> None:
 
 
 def test_the_process_that_waits_is_found_and_attached_to(shared: Path) -> None:
-    variables = environment.stopping("add:ttgir:tritongpu-coalesce", shared)
+    variables = stops.stopping("add:ttgir:tritongpu-coalesce", shared)
     variables["TRACING_STOP_TRACER"] = ""
     own = environment.with_variables(variables)
     started = subprocess.Popen([sys.executable, str(PROGRAMS / "forked.py")], env=own)
@@ -66,7 +67,7 @@ def tracing_attach(*words: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_a_gdb_that_is_killed_at_the_stop_does_not_keep_the_process(shared: Path) -> None:
-    own = environment.with_variables(environment.stopping("add:ttgir:cse", shared))
+    own = environment.with_variables(stops.stopping("add:ttgir:cse", shared))
     started = subprocess.Popen([sys.executable, str(PROGRAMS / "add.py")], env=own)
     waiting_process(shared)
     command = Gdb("gdb", script=("echo here\\n", "shell sleep 60")).attach(

@@ -116,9 +116,10 @@ def test_the_graphs_of_reduce_overhead_are_reported_as_not_covered(tmp_path: Pat
     with recorder(tmp_path) as recording:
         compiled(x)
 
-    assert [gap.what for gap in run_of(recording).records(NotCovered)] == [
-        "launches inside of CUDA-graph replays"
-    ]
+    assert {gap.what for gap in run_of(recording).records(NotCovered)} == {
+        "launches inside of CUDA-graph replays",
+        "graphs of a compile from before the recording, or from Inductor's cache",
+    }
     assert launches(recording) == []
 
 

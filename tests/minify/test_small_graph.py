@@ -87,7 +87,7 @@ def test_inputs_that_share_a_storage_share_it_still() -> None:
     names = [node.name for node in graph.nodes()]
     small = kept(graph, *(name for name in names if name not in ("base", "row")))
 
-    assert [small.inputs.shared(name) for name in small.inputs.places] == [True, True]
+    assert [small.inputs.shared(name) for name in small.inputs.stored] == [True, True]
     assert results(small)["output 0"].tolist() == [[2, 2], [0, 0]]
 
 

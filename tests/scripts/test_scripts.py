@@ -87,28 +87,28 @@ def test_versions_are_compared_without_their_local_part() -> None:
 
 
 def test_without_a_gpu_every_attempt_except_the_last_avoids_the_cuda_libraries() -> None:
-    ways = venv.torch_ways(HERE, "2.13.0", gpu=False)
+    methods = venv.torch_methods(HERE, "2.13.0", gpu=False)
 
-    assert [way.commands[-1][-2:] for way in ways] == [
+    assert [method.commands[-1][-2:] for method in methods] == [
         ("--quiet", "torch==2.13.0+cpu"),
         ("--torch-backend=cpu", "torch==2.13.0"),
         ("--quiet", "torch==2.13.0"),
     ]
-    assert "5 GB" in ways[-1].says and ways[-1].needs > ways[0].needs
+    assert "5 GB" in methods[-1].says and methods[-1].needs > methods[0].needs
 
 
 def test_with_a_gpu_uv_chooses_the_wheel_for_its_driver() -> None:
-    first, second = venv.torch_ways(HERE, "2.13.0", gpu=True)
+    first, second = venv.torch_methods(HERE, "2.13.0", gpu=True)
 
     assert first.commands[-1][-2:] == ("--torch-backend=auto", "torch==2.13.0")
     assert second.commands == (venv.pip(HERE, "torch==2.13.0"),)
 
 
 def test_the_systems_setuptools_is_tried_first_if_its_torch_is_used() -> None:
-    ways = venv.project_ways(HERE, test=True, site=True)
+    methods = venv.project_methods(HERE, test=True, site=True)
 
-    assert ["--no-build-isolation" in way.commands[0] for way in ways] == [True, False]
-    assert all(way.commands[0][-1].endswith("[test]") for way in ways)
+    assert ["--no-build-isolation" in method.commands[0] for method in methods] == [True, False]
+    assert all(method.commands[0][-1].endswith("[test]") for method in methods)
 
 
 def test_an_unreachable_index_is_distinguished_from_an_index_without_the_wheel() -> None:
@@ -118,12 +118,12 @@ def test_an_unreachable_index_is_distinguished_from_an_index_without_the_wheel()
 
 
 def test_the_next_attempt_is_made_only_after_the_previous_one_failed(tmp_path: Path) -> None:
-    def way(code: str) -> Any:
-        return venv.Way("a step", ((sys.executable, "-c", code),))
+    def method(code: str) -> Any:
+        return venv.Method("a step", ((sys.executable, "-c", code),))
 
-    venv.take(tmp_path, "it", [way("raise SystemExit('no such wheel')"), way(""), way("1 / 0")])
+    venv.take(tmp_path, "it", [method("raise SystemExit('no such wheel')"), method(""), method("1 / 0")])
     with pytest.raises(pins.Problem, match=r"it could not be installed.*\n.*no such wheel"):
-        venv.take(tmp_path, "it", [way("raise SystemExit('no such wheel')")])
+        venv.take(tmp_path, "it", [method("raise SystemExit('no such wheel')")])
 
 
 def test_an_unknown_version_ends_with_status_2_and_the_known_pairs(tmp_path: Path) -> None:

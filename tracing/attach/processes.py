@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tracing.attach import compiling
 from tracing.attach.compiling import Compiling
-from tracing.environment import stop_folders
+from tracing.environment.stops import stop_folders
 
 _WORKER = "torch/_inductor/compile_worker/__main__.py"
 

@@ -30,13 +30,13 @@ from tracing.attach import compiling
 from tracing.attach.compiling import Compiling, SeenCompilation, Wanted
 from tracing.attach.session import request
 from tracing.compiler.opt.pipeline_text import passes_in
-from tracing.environment import StopSettings, stop_settings
+from tracing.environment.stops import StopSettings, stop_settings
 from tracing.errors import Problem
 from tracing.upstream.triton.libtriton_import import call_before_passes
 
 _LIBRARIES = re.compile(r"/(libtriton\.so|libMLIR[^/]*)$")  # the latter where MLIR is a distribution's
 _POLL = 0.1  # seconds
-_AGAIN_SECONDS = 2  # gdb may fail to attach, so the request is repeated
+_RETRY_SECONDS = 2  # gdb may fail to attach, so the request is repeated
 _ARMED_SECONDS = 30  # a debugger that set no breakpoint in libtriton by then has none there
 _PR_SET_PTRACER, _ANY, _NOBODY = 0x59616D61, -1, 0
 
@@ -92,7 +92,7 @@ class Stop:
             stage=compiling.stage_of(tag),
             passes=tuple(one.name for one in passes_in(manager.get_pipeline_str())),
             options=_options(frames, tag),
-            stack=tuple(_place(frame) for frame in reversed(frames)),
+            stack=tuple(_frame_text(frame) for frame in reversed(frames)),
             wanted=str(self.wanted),
             number=self.number,
         )
@@ -128,7 +128,7 @@ def _awaited(seconds: float) -> str:
     for _ in range(int(_ARMED_SECONDS / _POLL)):
         if _private_code() > before:
             return ""
-        if not _comes(_AGAIN_SECONDS):
+        if not _comes(_RETRY_SECONDS):
             return "the debugger left before it had set a breakpoint in libtriton, so it goes on"
         time.sleep(_POLL)
     return f"the debugger set no breakpoint in libtriton within {_ARMED_SECONDS} s, so it goes on"
@@ -173,7 +173,7 @@ def _frames(frame: FrameType | None) -> list[FrameType]:
     return frames
 
 
-def _place(frame: FrameType) -> str:
+def _frame_text(frame: FrameType) -> str:
     return f"{frame.f_code.co_name}  {frame.f_code.co_filename}:{frame.f_lineno}"
 
 

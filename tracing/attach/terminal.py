@@ -28,7 +28,7 @@ class Gdb:
 
     def attach(self, pid: int, wanted: Wanted) -> list[str]:
         """The command that attaches, and goes on to the pass."""
-        return [*self._start(wanted), *self._behind(f"attach-to {pid}", "continue")]
+        return [*self._start(wanted), *self._commands_after_start(f"attach-to {pid}", "continue")]
 
     def launch(self, command: Sequence[str], variables: Mapping[str, str], wanted: Wanted) -> list[str]:
         """The command that starts a program, and goes on to the pass.
@@ -37,7 +37,7 @@ class Gdb:
         """
         lines = [f"set environment {name} {value}" for name, value in variables.items()]
         own = [word for line in lines for word in ("-iex", line)]
-        return [*self._start(wanted), *own, *self._behind("run"), "--args", *command]
+        return [*self._start(wanted), *own, *self._commands_after_start("run"), "--args", *command]
 
     def _start(self, wanted: Wanted) -> list[str]:
         # all of it before gdb reads symbols: the index is looked for when it does
@@ -47,7 +47,7 @@ class Gdb:
         quiet = ["-q"] if self.script is None else ["-q", "-nx", "-batch"]
         return [self.path, *quiet, *(word for line in lines for word in ("-iex", line))]
 
-    def _behind(self, *first: str) -> list[str]:
+    def _commands_after_start(self, *first: str) -> list[str]:
         return [word for line in (*first, *(self.script or ())) for word in ("-ex", line)]
 
 
@@ -61,7 +61,7 @@ def debugged(
 ) -> int:
     """Start a program and attach gdb to each of its processes that stops; return the exit status.
 
-    environment, folder -- of `environment.stopping`
+    environment, folder -- of `stops.stopping`
 
     Raises Problem if it ended and no pass was wanted. An interruption ends the program too.
     """

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,11 +12,12 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
 from typer.core import TyperGroup
+from typer.main import get_group
 
 from tracing.cli.answers.failures import reported
 from tracing.cli.answers.terminal import SafeConsole
 
-# The groups of `tracing --help`, in its order.
+# The groups of `tracing --help`.
 RECORD = "Record: run a program, and write what it launches"
 LOOK = "Look: what a run holds"
 COMPARE = "Compare: where runs differ"
@@ -23,10 +25,45 @@ NARROW = "Narrow: which kernel, which pass, which instruction"
 VALIDATE = "Validate: torch, Triton and this machine"
 DEBUG = "Debug: gdb or lldb in the process that compiles"
 SHARE = "Share: runs in other tools"
-_GROUPS = (RECORD, LOOK, COMPARE, NARROW, VALIDATE, DEBUG, SHARE)
+
+# Each command and its module of tracing.cli, in the order of `tracing --help`.
+COMMANDS = {
+    "run": "run",
+    "bench": "bench",
+    "list": "show",
+    "show": "show",
+    "passes": "passes",
+    "compare": "compare",
+    "repeat": "repeat",
+    "diff": "diff",
+    "ranks": "ranks",
+    "winners": "winners",
+    "replay": "replay",
+    "judge": "judge",
+    "swap": "swap",
+    "bisect": "bisect",
+    "minify": "minify",
+    "reduce": "reduce",
+    "repro": "repro",
+    "resume": "resume",
+    "lit": "lit",
+    "opt": "opt",
+    "mlir-translate": "llvm_tools",
+    "llvm-opt": "llvm_tools",
+    "llc": "llvm_tools",
+    "check": "check",
+    "guards": "guards",
+    "doctor": "doctor",
+    "debug": "debug",
+    "attach": "attach",
+    "sql": "sql",
+    "export": "export",
+    "execute": "execute",
+}
 
 
-class _Grouped(TyperGroup):
+class _Commands(TyperGroup):
+    # Imports the module of the one command that is executed: all modules take longer than most comparisons.
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         for command in self.commands.values():  # typer keeps the line breaks of a docstring
@@ -37,21 +74,38 @@ class _Grouped(TyperGroup):
         with reported(err):
             return super().invoke(ctx)
 
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name not in self.commands:
+            self._import([cmd_name] if cmd_name in COMMANDS else COMMANDS)  # all: to suggest a similar one
+        return super().get_command(ctx, cmd_name)
+
     def list_commands(self, ctx: Any) -> list[str]:
-        # in the order of the groups, not of imports
-        groups = {name: getattr(command, "rich_help_panel", None) for name, command in self.commands.items()}
-        return sorted(self.commands, key=lambda name: _GROUPS.index(groups[name] or RECORD))
+        self._import(COMMANDS)
+        return [*COMMANDS]
+
+    def _import(self, names: Iterable[str]) -> None:
+        for name in names:
+            import_module(f"tracing.cli.{COMMANDS[name]}")  # it registers its commands with `app`
+        self.commands = get_group(app).commands
 
 
 app = typer.Typer(
-    cls=_Grouped,
+    cls=_Commands,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    help="Record what torch.compile and Triton do, and find where it goes wrong. "
-    "Exit status as diff(1): 0 nothing found, 1 a difference, 2 no answer.",
     rich_markup_mode="rich",
 )
+
+
+@app.callback()
+def _tracing() -> None:
+    """Record what torch.compile and Triton do, and find where it goes wrong.
+
+    Exit status as diff(1): 0 nothing found, 1 a difference, 2 no answer.
+    """
+
+
 # Without markup: a kernel may be named "[bold]". What has a style is a rich.text.Text.
 out = SafeConsole(soft_wrap=True, highlight=False, markup=False)
 err = SafeConsole(stderr=True, soft_wrap=True, highlight=False, markup=False)

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import json
-import sys
 from contextlib import closing
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from tracing import environment, store
+from tracing import store
 from tracing.analyze.runs.graph_checks import graph_reports, summary
 from tracing.cli.app import RUNS, VALIDATE, Json, Runs, app, err, out, spinner
 from tracing.cli.options.check_options import CheckOptions
 from tracing.cli.options.option_record import with_option_records
+from tracing.cli.processes.case_run import begin_case_run
 from tracing.errors import Problem
-from tracing.model import SCHEMA, Outcome, RunInfo
+from tracing.model import Outcome
 from tracing.report.check import check_json, check_text
 from tracing.report.text import uncovered_text
 
@@ -44,7 +44,7 @@ def check(
     Exit status: 0 if no constraint is violated, 1 if one is, 2 if one cannot be decided for all sizes or the
     case failed.
     """
-    if _is_run(case, runs):
+    if store.is_run(case, runs):
         run = store.open_run(case, runs)
     else:
         with spinner("importing torch"):
@@ -67,22 +67,10 @@ def check(
     raise typer.Exit(status)
 
 
-def _is_run(name: str, runs: Path) -> bool:
-    return name == "latest" or any((folder / "run.json").is_file() for folder in (Path(name), runs / name))
-
-
 def _checked(case: str, options: CheckOptions, target: str, seed: int, runs: Path) -> tuple[Path, Outcome]:
     from tracing.backend.checked_case import check_case
-    from tracing.program.device import Device
-    from tracing.program.experiment import Experiment
 
     constraints = options.constraints()
-    device = Device(target)
-    experiment = Experiment(device.load(case), device, seed)
-    info = RunInfo(
-        SCHEMA, experiment.case.name, str(experiment.case.path), tuple(sys.argv), seed, store.now(),
-        device.environment(), "none", operators="none",
-    )  # fmt: skip
-    writer = store.create(runs, info, environment.rank())
+    experiment, writer = begin_case_run(case, target, seed, runs)
     with closing(writer):
         return writer.path, check_case(experiment, writer, constraints)

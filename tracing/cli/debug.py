@@ -20,6 +20,7 @@ from tracing.attach.compiling import Wanted, wanted_of
 from tracing.attach.terminal import Gdb, debugged, foreground
 from tracing.cli.app import DEBUG, RUNS, Runs, app, err
 from tracing.cli.passes.derived import open_derived
+from tracing.environment import stops
 from tracing.errors import Problem
 from tracing.program.case import is_case
 
@@ -75,8 +76,8 @@ def debug(
 
 
 def _in_terminal(gdb: Gdb, command: list[str], wanted: Wanted, *, is_case: bool) -> int:
-    folder = environment.stop_folder()
-    variables = environment.stopping(str(wanted), folder)
+    folder = stops.stop_folder()
+    variables = stops.stopping(str(wanted), folder)
     try:
         if is_case:
             own = environment.with_variables(variables)

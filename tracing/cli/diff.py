@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tracing.cli.app import COMPARE, RUNS, Json, Runs, app, out, spinner
+from tracing.cli.options.backends import known_backends_of
 from tracing.cli.options.run_pair import Anyway, open_pair
 from tracing.errors import Problem
 
@@ -56,7 +57,7 @@ def diff(
         config = ComparisonConfig(atol, rtol, ulp=ulp)
     match names:
         case [case]:
-            chosen = _backends(backends or "eager,inductor")
+            chosen = known_backends_of(backends or "eager,inductor")
             reports = _of_case(case, chosen, config, target, seed)
         case [a, b] if backends is None:
             reports = [_of_runs((a, b), config, rank, runs, anyway=anyway, quiet=as_json)]
@@ -71,22 +72,6 @@ def diff(
             out.print(one)
     compared = all(report.results for report in reports)
     raise typer.Exit(2 if not compared else 0 if all(one.passed for one in reports) else 1)
-
-
-def _backends(text: str) -> list[str]:
-    names = [one.strip() for one in text.split(",") if one.strip()]
-    if len(names) < 2:
-        raise Problem(
-            f"--backends is {text!r}, one backend", "name a reference and another one: eager,inductor"
-        )
-    with spinner("importing torch"):
-        from tracing.numerics.kernel_diff import known_backends
-
-        known = known_backends()
-    unknown = [one for one in names if one not in known]
-    if unknown:
-        raise Problem(f"there is no backend {unknown[0]!r}", f"these are known: {', '.join(known)}")
-    return names
 
 
 def _of_case(

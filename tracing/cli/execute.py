@@ -39,9 +39,9 @@ def execute(
 
 
 def _replay(run: store.Run, passes: Sequence[PassRecord], record: PassRecord) -> None:
-    from tracing.compiler.resume import place_before, resume
+    from tracing.compiler.resume import resume, resume_point_before
 
     others = range(record.index + 1, passes[-1].index + 1)
-    place = place_before(record, passes, run.text)
-    artefacts = resume(record.compilation, place, last=record.stage, drop=others)
+    point = resume_point_before(record, passes, run.text)
+    artefacts = resume(record.compilation, point, last=record.stage, drop=others)
     out.print(artefacts[record.stage])

@@ -62,10 +62,10 @@ def resume(
     use_inductors_ptxas()
     with spinner("importing triton"):
         from tracing.compiler import resume as compiler
-    place = compiler.place_before(record, passes, run.text)
-    place = replace(place, ir=text, index=record.index + after, file=str(ir) if ir else None)
+    point = compiler.resume_point_before(record, passes, run.text)
+    point = replace(point, ir=text, index=record.index + after, file=str(ir) if ir else None)
     with spinner(f"compiling on from pass {record.index}, {record.name}"):
-        made = _compiled(lambda: compiler.resume(chosen, place, last=to), seconds)
+        made = _compiled(lambda: compiler.resume(chosen, point, last=to), seconds)
     written = _write(made, output, chosen.kernel_name) if output is not None else []
     recorded = {one.stage: run.bytes(one.blob) for whole, one in run.artefacts() if whole.hash == chosen.hash}
     status, verdicts = _compared(chosen, made, recorded)

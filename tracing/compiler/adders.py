@@ -202,10 +202,10 @@ def _values(annotation: str) -> list[Any]:
         return [False, True] if annotation == "bool" else ["cuda:80", "gfx942"]
     if "int" in annotation.lower():
         return [7, 11]
-    place: Any = libtriton
+    node: Any = libtriton
     for name in annotation.removeprefix(f"{libtriton.__name__}.").split("."):
-        place = getattr(place, name)
-    return list(place.__members__.values())
+        node = getattr(node, name)
+    return list(node.__members__.values())
 
 
 def _near(name: str, known: Sequence[str]) -> str:

@@ -31,7 +31,7 @@ PARTS = {  # what runs in a stage when no pass of MLIR does
 }
 _ASSERTION = re.compile(r"([\w./+-]*): Assertion `(.*)' failed", re.DOTALL)
 _FATAL = re.compile(r"^LLVM ERROR: (.*)$", re.MULTILINE)
-_PLACE = re.compile(r"^(?:.*?\berror\s*: |pass \d+, [\w-]+, failed: |stage \w+ failed: )+")
+_LOCATION_PREFIX = re.compile(r"^(?:.*?\berror\s*: |pass \d+, [\w-]+, failed: |stage \w+ failed: )+")
 _VOLATILE = re.compile(r"0x[0-9a-f]+|%[\w$.#-]+|\d+")
 _MARK = struct.Struct("<qqd200s")
 
@@ -65,7 +65,7 @@ class Attempt:
 
 def attempt(
     compilation: Compilation,
-    place: ResumePoint,
+    point: ResumePoint,
     *,
     drop: Collection[int] = (),
     until: int | None = None,
@@ -84,7 +84,7 @@ def attempt(
 
     def call() -> None:
         try:
-            resume(compilation, place, last=last, drop=drop, observer=_Marking(mark, until))
+            resume(compilation, point, last=last, drop=drop, observer=_Marking(mark, until))
         except _Over:
             return
 
@@ -92,7 +92,7 @@ def attempt(
     if not ended.failure:
         return Attempt(None, ended)
     at = mark.get()
-    stage = _stage_after(compilation, place.stage, at.stages)
+    stage = _stage_after(compilation, point.stage, at.stages)
     part = at.name or PARTS.get(stage, f"stage {stage}")
     death = _death(ended, part, at.index if at.name else None, stage)
     return Attempt(replace(death, reached=at.seconds), ended)
@@ -120,7 +120,7 @@ def _death(ended: Ended, part: str, index: int | None, stage: str) -> Death:
 
 
 def _plain(said: str) -> str:
-    return _VOLATILE.sub("", _PLACE.sub("", said))
+    return _VOLATILE.sub("", _LOCATION_PREFIX.sub("", said))
 
 
 def _stage_after(compilation: Compilation, first: str, ended: int) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tracing.compiler.child import in_child
-from tracing.compiler.resume import place_before, resume
+from tracing.compiler.resume import resume, resume_point_before
 from tracing.errors import Problem
 from tracing.model import Blob, PassRecord
 
@@ -31,10 +31,10 @@ def reported(
     Gives ("", []) if it ends well. Cost: a second or two.
     """
     try:
-        place = place_before(record, passes, text)
+        point = resume_point_before(record, passes, text)
     except (Problem, OSError):  # its IR was not derived
         return "the IR that it was given is not known", []
-    ended = in_child(lambda: bool(resume(record.compilation, place, last=record.stage)), SECONDS)
+    ended = in_child(lambda: bool(resume(record.compilation, point, last=record.stage)), SECONDS)
     lines = dict.fromkeys(line.strip() for line in [*ended.stderr.splitlines(), *ended.failure.splitlines()])
     reasons = [line for line in lines if any(word in line for word in _WORDS) and not _NOISE.search(line)]
     return ended.failure, reasons[:LINES]

@@ -40,7 +40,7 @@ class History:
     stages: tuple[str, ...]  # that it has, from its first one on
     ended: Ended
 
-    def place(self, index: int) -> ResumePoint:
+    def resume_point(self, index: int) -> ResumePoint:
         """The position before the pass of this index."""
         one = self.passes[index]
         first = next(other for other in self.passes if other.step.stage == one.step.stage)

@@ -67,19 +67,19 @@ def _stepping(whole: type[Any]) -> type[Any]:
                 super().run(module, tag)
                 return
             steps, stage = running
-            managers = [self._alone(one) for one in self.added]
+            managers = [self._single(one) for one in self.added]
             texts = [manager.get_pipeline_str() for manager in managers]
             text = super().get_pipeline_str()
             steps.managers += 1
-            if _passes(text) != tuple(one for alone in texts for one in _passes(alone)):
+            if _passes(text) != tuple(one for single in texts for one in _passes(single)):
                 step = _block(steps, stage, text, sys._getframe(1))
                 steps.take(step, module, lambda: whole.run(self, module, tag))
                 return
-            for one, manager, alone in zip(self.added, managers, texts, strict=True):
-                step = _step(steps, stage, alone, one)
+            for one, manager, single in zip(self.added, managers, texts, strict=True):
+                step = _step(steps, stage, single, one)
                 steps.take(step, module, functools.partial(manager.run, module, tag))
 
-        def _alone(self, one: _Added) -> Any:
+        def _single(self, one: _Added) -> Any:
             manager = whole(self.context)
             if self.debug:
                 manager.enable_debug()
@@ -93,7 +93,7 @@ def _noting(path: str, manager: type[Any], original: Method) -> Method:
     def add(*args: Any, **kwargs: Any) -> Any:
         result = original(*args, **kwargs)
         if args and isinstance(args[0], manager):
-            args[0].added.append(_Added(original, path, args[1:], kwargs, _place(sys._getframe(1))))
+            args[0].added.append(_Added(original, path, args[1:], kwargs, _source_line(sys._getframe(1))))
         return result
 
     return add
@@ -111,7 +111,7 @@ def _step(steps: Steps, stage: str, pipeline: str, one: _Added) -> Pass:
 
 def _block(steps: Steps, stage: str, pipeline: str, frame: FrameType) -> Pass:
     name = "+".join(one.name for one in _passes(pipeline))
-    return Pass(_next(steps), stage, name, _BLOCK, (), pipeline, _place(frame), steps.managers)
+    return Pass(_next(steps), stage, name, _BLOCK, (), pipeline, _source_line(frame), steps.managers)
 
 
 def _next(steps: Steps) -> int:
@@ -119,5 +119,5 @@ def _next(steps: Steps) -> int:
     return steps.count - 1
 
 
-def _place(frame: FrameType) -> str:
+def _source_line(frame: FrameType) -> str:
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"

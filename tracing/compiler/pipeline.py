@@ -121,8 +121,8 @@ class _Started:
     def stage(self, name: str, run: Callable[[Any, Any], Any], source: Any, metadata: Any) -> Any:
         if self.steps is None:
             compilation = self.compilation = self._compilation(name, source, metadata)
-            told = [factory(compilation, source) for factory in list(_factories)]
-            self.steps = Steps([observer for observer in told if observer is not None])
+            observers = [factory(compilation, source) for factory in list(_factories)]
+            self.steps = Steps([observer for observer in observers if observer is not None])
         last = name == self.last
         try:
             return self.steps.stage(name, run, source, metadata)

@@ -46,7 +46,7 @@ class ResumePoint:
     locations: Sequence[str] = ()  # of its block arguments, which the text lacks: `block_locations`
 
 
-def place_before(
+def resume_point_before(
     record: PassRecord, passes: Sequence[PassRecord], text: Callable[[Blob], str]
 ) -> ResumePoint:
     """The position before a recorded pass.
@@ -60,7 +60,7 @@ def place_before(
 
 def resume(
     compilation: Compilation,
-    place: ResumePoint,
+    point: ResumePoint,
     *,
     last: str | None = None,
     drop: Collection[int] = (),
@@ -79,22 +79,22 @@ def resume(
     compile, for a target or an option that this Triton does not know, and for an index outside of its stage.
     """
     backend, stages, metadata = _stages(compilation)
-    earlier, wanted = _split(compilation, list(stages), place.stage, last)
-    steps = Steps([observer] if observer else [], first=place.index, drop=drop)
+    earlier, wanted = _split(compilation, list(stages), point.stage, last)
+    steps = Steps([observer] if observer else [], first=point.index, drop=drop)
     with ExitStack() as stack:
         if observer is not None:
             stack.callback(observer.ended)
-        said = _Said(stack.enter_context(collected()), place.file or "IR")
+        said = _Said(stack.enter_context(collected()), point.file or "IR")
         stack.enter_context(stepwise())
         steps.count = _passes_before(backend, stages, earlier, metadata)
-        source = _source(place, backend, steps.count, said)
+        source = _source(point, backend, steps.count, said)
         artefacts: dict[str, bytes | str] = {}
         for name in wanted:
             begin = steps.count
             source = _stage(steps, name, stages[name], source, metadata, said)
             artefacts[name] = source if isinstance(source, (str, bytes)) else str(source)
-            if name == place.stage:
-                _require_within(place, begin, steps.count)
+            if name == point.stage:
+                _require_within(point, begin, steps.count)
     return artefacts
 
 
@@ -145,10 +145,10 @@ def _split(
     return names[names.index(compilation.first) : begin], names[begin:end]
 
 
-def _require_within(place: ResumePoint, begin: int, end: int) -> None:
-    if not begin <= place.index <= end:
+def _require_within(point: ResumePoint, begin: int, end: int) -> None:
+    if not begin <= point.index <= end:
         raise Problem(
-            f"pass {place.index} is not in stage {place.stage}",
+            f"pass {point.index} is not in stage {point.stage}",
             f"it has passes {begin} to {end - 1}; {end} means: after all of them",
         )
 
@@ -205,17 +205,17 @@ def _module(text: str, backend: Any) -> Any:
     return module
 
 
-def _source(place: ResumePoint, backend: Any, begin: int, said: _Said) -> Any:
+def _source(point: ResumePoint, backend: Any, begin: int, said: _Said) -> Any:
     # what the stage, whose passes begin with `begin`, is called with
     try:
-        module = _module(place.ir, backend)
+        module = _module(point.ir, backend)
     except RuntimeError as error:
         raise Problem(
             f"the IR does not parse: {said() or error}", "correct it there, and repeat the command"
         ) from None
-    set_block_locations(module, place.locations)
-    if place.index != begin:
-        module.str_nodebug = _entered(place, module.str_nodebug)
+    set_block_locations(module, point.locations)
+    if point.index != begin:
+        module.str_nodebug = _entered(point, module.str_nodebug)
     return module
 
 
@@ -228,19 +228,19 @@ def _passes_before(backend: Any, stages: Mapping[str, Any], names: list[str], me
     return steps.count
 
 
-def _entered(place: ResumePoint, whole: Callable[[], str]) -> Callable[[], str]:
+def _entered(point: ResumePoint, whole: Callable[[], str]) -> Callable[[], str]:
     # what the stage's own Python code gets when it asks for the IR that it was called with; others get what
     # is there
     def str_nodebug() -> str:
         if not sys._getframe(1).f_globals["__name__"].startswith(PACKAGE):
             return whole()
-        if place.entered is None:
+        if point.entered is None:
             raise Problem(
-                f"the backend reads the IR that enters stage {place.stage}, and pass {place.index} is in its "
+                f"the backend reads the IR that enters stage {point.stage}, and pass {point.index} is in its "
                 "middle",
                 "pass the IR before the stage's first pass, too",
             )
-        return place.entered
+        return point.entered
 
     return str_nodebug
 

@@ -51,16 +51,16 @@ def _file() -> Iterator[int]:
         yield 2  # collected already, as in a child process: what an abort says must stay there
         return
     with tempfile.TemporaryFile() as file:
-        before, told = os.dup(2), False
+        before, reported = os.dup(2), False
         os.dup2(file.fileno(), 2)
         try:
             yield file.fileno()
         except Problem:
-            told = True
+            reported = True
             raise
         finally:
             os.dup2(before, 2)
             os.close(before)
-            if not told:
+            if not reported:
                 file.seek(0)
                 os.write(2, file.read())

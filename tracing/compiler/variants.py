@@ -75,10 +75,10 @@ class Variants:
 
     def _resumed(self, index: int, dropped: Collection[int]) -> dict[str, str | bytes]:
         history = self._history
-        place = history.place(index) if index else start_of(self._compilation, self._source)
-        watch = _Watch(place.ir, history)
-        made = resume(self._compilation, place, last=self._last, drop=dropped, observer=watch)
-        earlier = history.stages[: history.stages.index(place.stage)]
+        point = history.resume_point(index) if index else start_of(self._compilation, self._source)
+        watch = _Watch(point.ir, history)
+        made = resume(self._compilation, point, last=self._last, drop=dropped, observer=watch)
+        earlier = history.stages[: history.stages.index(point.stage)]
         return {**{name: history.artefacts[name] for name in earlier}, **made, **watch.shared}
 
 

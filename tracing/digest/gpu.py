@@ -72,7 +72,7 @@ class Batch:
         self.slots = slots  # [SLOTS, FIELDS] int64 on the device
         self.address = slots.data_ptr()
         self.count = 0  # slots taken
-        self.under_way = 0  # launches that took slots and have not ended
+        self.running = 0  # launches that took slots and have not ended
         self.rows: list[Rows] = []  # of those that have
         self.host: torch.Tensor | None = None  # the slots in pinned memory
         self.copied: Any = None  # a torch.cuda.Event after the copy
@@ -103,7 +103,7 @@ class StreamDigests:
         batch = self._batch
         first = batch.count
         batch.count += count
-        batch.under_way += 1
+        batch.running += 1
         return batch, first
 
     def add(self, batch: Batch, slot: int, calls: Sequence[Call]) -> None:
@@ -120,14 +120,14 @@ class StreamDigests:
     def ended(self, batch: Batch, rows: Rows) -> None:
         """A launch has ended, and its digests have been launched."""
         batch.rows.append(rows)
-        batch.under_way -= 1
-        if batch is not self._batch and not batch.under_way:
+        batch.running -= 1
+        if batch is not self._batch and not batch.running:
             self._full.remove(batch)
             self._copy(batch)
 
     def _next(self) -> None:
         # begin another batch; deliver what has arrived
-        if self._batch.under_way:
+        if self._batch.running:
             self._full.append(self._batch)
         else:
             self._copy(self._batch)

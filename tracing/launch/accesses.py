@@ -101,7 +101,7 @@ class Accesses:
         for block in self._blocks:
             if block.start <= low and high <= block.stop:
                 if not block.covers(low, high):
-                    self._beside(block, kinds, addresses, size)
+                    self._report_strange(block, kinds, addresses, size)
                 self._note(block, kinds, addresses, size)
                 return
         self._scattered(kinds, addresses, size)
@@ -119,7 +119,7 @@ class Accesses:
         if addresses.size and self.bounded:
             self._report(kinds, addresses, size, None)
         for block, part in parts:
-            self._beside(block, kinds, part, size)
+            self._report_strange(block, kinds, part, size)
             self._note(block, kinds, part, size)
 
     def _note(self, block: MemoryBlock, kinds: Sequence[AccessKind], addresses: Addresses, size: int) -> None:
@@ -163,7 +163,7 @@ class Accesses:
                 addresses = addresses[~inside]
         return np.array(unknown, np.int64)
 
-    def _beside(
+    def _report_strange(
         self, block: MemoryBlock, kinds: Sequence[AccessKind], addresses: Addresses, size: int
     ) -> None:
         if block.arguments:  # else an address led there

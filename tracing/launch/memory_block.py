@@ -148,7 +148,7 @@ class MemoryBlock:
         """[elements, bytes of one] in logical order, with their current contents."""
         return logical(self._of(argument), argument.meta, 1)
 
-    def found(self, argument: AccessedArgument) -> Bytes:
+    def content_before(self, argument: AccessedArgument) -> Bytes:
         """[elements, bytes of one] in logical order, as they were before the launch."""
         before = self._before.get(argument.name)
         return self.content(argument) if before is None else logical(before, argument.meta, 1)

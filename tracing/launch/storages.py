@@ -13,7 +13,7 @@ from tracing.interpreter.guard import tensors_in_use
 from tracing.model import Storage
 from tracing.store import RunWriter
 
-_PLACES = 1 << 14  # whose numbers are remembered
+_REMEMBERED = 1 << 14  # whose numbers are remembered
 
 # Gives the block of memory that an address lies in, of those that are known: start, stop, and what keeps it.
 Reach: TypeAlias = Callable[[int], tuple[int, int, object] | None]
@@ -28,7 +28,7 @@ class Storages:
     def __init__(self, writer: RunWriter) -> None:
         self._writer = writer
         self._numbers: dict[tuple[int, int], int] = {}
-        self._places: dict[TouchedMemory, tuple[int, ...]] = {}
+        self._numbers_of: dict[TouchedMemory, tuple[int, ...]] = {}
         self._blocks: npt.NDArray[np.uint64] = np.empty((0, 2), np.uint64)  # sorted; see `_sorted`
 
     def number(self, address: int, nbytes: int) -> int:
@@ -41,11 +41,11 @@ class Storages:
 
     def numbers(self, memory: TouchedMemory) -> tuple[int, ...]:
         """The numbers of the blocks of several tensors; 0.2 µs for blocks that were numbered before."""
-        numbers = self._places.get(memory)
+        numbers = self._numbers_of.get(memory)
         if numbers is None:
-            if len(self._places) >= _PLACES:
-                self._places.clear()
-            numbers = self._places[memory] = tuple(map(self.number, memory[1::3], memory[2::3]))
+            if len(self._numbers_of) >= _REMEMBERED:
+                self._numbers_of.clear()
+            numbers = self._numbers_of[memory] = tuple(map(self.number, memory[1::3], memory[2::3]))
         return numbers
 
     def hold(self, addresses: npt.NDArray[np.uint64]) -> bool:

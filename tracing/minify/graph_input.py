@@ -15,54 +15,54 @@ from tracing.minify.recorded_values import StoredTensor, bytes_of
 class GraphInputs:
     """Inputs by name, in the order of placeholders, and the bytes of their storages by number."""
 
-    places: dict[str, StoredTensor]
+    stored: dict[str, StoredTensor]
     contents: dict[int, torch.Tensor]
     numbers: dict[str, int | float | bool]  # inputs that are no tensors
 
     def tensors(self) -> dict[str, torch.Tensor]:
         """New tensors, leaves of autograd, that share storages as recorded."""
         storages = {number: content.clone() for number, content in self.contents.items()}
-        return {name: _placed(storages[one.storage], one) for name, one in self.places.items()}
+        return {name: _placed(storages[one.storage], one) for name, one in self.stored.items()}
 
     def shared(self, name: str) -> bool:
         """True if another input lies in the same storage."""
-        return sum(one.storage == self.places[name].storage for one in self.places.values()) > 1
+        return sum(one.storage == self.stored[name].storage for one in self.stored.values()) > 1
 
     def with_tensor(self, name: str, tensor: torch.Tensor, *, share: bool = False) -> GraphInputs:
         """The same with one input that has these elements and strides.
 
         share -- it stays in its storage, with the others that lie there
         """
-        old = self.places[name]
+        old = self.stored[name]
         storage = old.storage if share else 1 + max(self.contents)
         shape, stride = tuple(tensor.shape), tuple(tensor.stride())
-        place = replace(old, storage=storage, shape=shape, stride=stride, offset=old.offset if share else 0)
+        stored = replace(old, storage=storage, shape=shape, stride=stride, offset=old.offset if share else 0)
         contents = self.contents if share else {**self.contents, storage: bytes_of(tensor).clone()}
-        places = {**self.places, name: place}
-        used = {one.storage for one in places.values()}
+        tensors = {**self.stored, name: stored}
+        used = {one.storage for one in tensors.values()}
         left = {number: one for number, one in contents.items() if number in used}
-        return GraphInputs(places, left, self.numbers)
+        return GraphInputs(tensors, left, self.numbers)
 
 
 def edited(inputs: GraphInputs, edit: GraphEdit) -> GraphInputs:
     """The inputs after the changes of an edit, those of sizes first."""
     for size in edit.sizes:
-        for name, place in inputs.places.items():
-            if size.size in place.shape:
-                shape = [size.smaller if one == size.size else one for one in place.shape]
+        for name, stored in inputs.stored.items():
+            if size.size in stored.shape:
+                shape = [size.smaller if one == size.size else one for one in stored.shape]
                 inputs = _narrowed(inputs, name, shape)
         numbers = {n: size.smaller if v == size.size else v for n, v in inputs.numbers.items()}
         inputs = replace(inputs, numbers=numbers if size.literals else inputs.numbers)
     for change, name in edit.changes:
-        if name in inputs.places:
+        if name in inputs.stored:
             inputs = _changed(inputs, change, name)
     return inputs
 
 
-def _placed(storage: torch.Tensor, place: StoredTensor) -> torch.Tensor:
-    empty = torch.empty(0, dtype=place.dtype, device=storage.device)
-    tensor = empty.set_(storage.untyped_storage(), place.offset, place.shape, place.stride)
-    return tensor.requires_grad_(place.grad)
+def _placed(storage: torch.Tensor, stored: StoredTensor) -> torch.Tensor:
+    empty = torch.empty(0, dtype=stored.dtype, device=storage.device)
+    tensor = empty.set_(storage.untyped_storage(), stored.offset, stored.shape, stored.stride)
+    return tensor.requires_grad_(stored.grad)
 
 
 def _narrowed(inputs: GraphInputs, name: str, shape: Sequence[int]) -> GraphInputs:
@@ -76,7 +76,7 @@ def _narrowed(inputs: GraphInputs, name: str, shape: Sequence[int]) -> GraphInpu
 
 def _changed(inputs: GraphInputs, change: InputChange, name: str) -> GraphInputs:
     if change == "no grad":
-        return replace(inputs, places={**inputs.places, name: replace(inputs.places[name], grad=False)})
+        return replace(inputs, stored={**inputs.stored, name: replace(inputs.stored[name], grad=False)})
     tensor = inputs.tensors()[name].detach()
     if change == "own storage":
         return inputs.with_tensor(name, _compact(tensor))
@@ -88,7 +88,7 @@ def _changed(inputs: GraphInputs, change: InputChange, name: str) -> GraphInputs
         return inputs.with_tensor(name, with_values)
     tensor.copy_(with_values)  # of a clone of the storage, in which the others lie as well
     content = bytes_of(tensor).clone()
-    return replace(inputs, contents={**inputs.contents, inputs.places[name].storage: content})
+    return replace(inputs, contents={**inputs.contents, inputs.stored[name].storage: content})
 
 
 def _with_values(tensor: torch.Tensor, change: InputChange) -> torch.Tensor:

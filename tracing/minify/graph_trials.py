@@ -92,7 +92,7 @@ def _described(small: SmallGraph) -> dict[str, Any]:
             "grad": one.grad,
             "shares": small.inputs.shared(name),
         }
-        for name, one in small.inputs.places.items()
+        for name, one in small.inputs.stored.items()
     ]
     return {
         "nodes": small.nodes,

@@ -94,7 +94,7 @@ def _imports(source: SourceText, *, with_data: bool) -> Iterator[str]:
 def _inputs(small: SmallGraph, data: dict[str, torch.Tensor]) -> str:
     lines = []
     for number, content in small.inputs.contents.items():
-        dtypes = {one.dtype for one in small.inputs.places.values() if one.storage == number}
+        dtypes = {one.dtype for one in small.inputs.stored.values() if one.storage == number}
         data[f"storage {number}"] = _typed(content, dtypes)
         lines.append(f'    storage_{number} = DATA["storage {number}"].to(DEVICE).clone()')
     lines.append("    return [")
@@ -102,10 +102,10 @@ def _inputs(small: SmallGraph, data: dict[str, torch.Tensor]) -> str:
         if node.op == "placeholder" and node.name in small.inputs.numbers:
             lines.append(f"        {small.inputs.numbers[node.name]!r},")
         elif node.op == "placeholder":
-            one = small.inputs.places[node.name]
+            one = small.inputs.stored[node.name]
             grad = ", grad=True" if one.grad else ""
-            place = f"{one.shape}, {one.stride}, {one.offset}{grad}"
-            lines.append(f"        tensor(storage_{one.storage}, {one.dtype}, {place}),  # {node.name}")
+            layout = f"{one.shape}, {one.stride}, {one.offset}{grad}"
+            lines.append(f"        tensor(storage_{one.storage}, {one.dtype}, {layout}),  # {node.name}")
     return "\n".join([*lines, "    ]"])
 
 

@@ -66,7 +66,7 @@ class _Builder:
     def built(self) -> SmallGraph:
         kept = sorted(self._kept, key=self._order.__getitem__)
         for node in kept:  # placeholders come first
-            map_aggregate(self._given(node), partial(self._place, self._order[node]))
+            map_aggregate(self._given(node), partial(self._stored, self._order[node]))
             self._number_inputs(node)
         for node in kept:
             self._new[node] = self._copied(node)
@@ -74,7 +74,7 @@ class _Builder:
         self._graph.output(tuple(self._new[node] for node in returned))
         module = GraphModule(self._captured.module, self._graph)
         inputs = GraphInputs(
-            {node.name: place for place, node in self._inputs.items()}, self._contents, self._numbers
+            {node.name: stored for stored, node in self._inputs.items()}, self._contents, self._numbers
         )
         gradients = self._captured.values.gradients
         names = tuple(node.name for node in returned)
@@ -93,16 +93,16 @@ class _Builder:
         of = self._captured.values.of
         return [of[one.name] for one in node.all_input_nodes if one not in self._kept and not _inner(one, of)]
 
-    def _place(self, order: int, place: Any) -> Any:
-        if isinstance(place, StoredTensor) and place not in self._inputs:
-            content = self._captured.values.content(place.storage, order)
-            self._contents.setdefault(place.storage, content)
-            self._inputs[place] = self._graph.placeholder(self._name(place))
-        return place
+    def _stored(self, order: int, stored: Any) -> Any:
+        if isinstance(stored, StoredTensor) and stored not in self._inputs:
+            content = self._captured.values.content(stored.storage, order)
+            self._contents.setdefault(stored.storage, content)
+            self._inputs[stored] = self._graph.placeholder(self._name(stored))
+        return stored
 
-    def _name(self, place: StoredTensor) -> str:
+    def _name(self, stored: StoredTensor) -> str:
         of = self._captured.values.of
-        names = [name for name, value in of.items() if value == place]
+        names = [name for name, value in of.items() if value == stored]
         return names[0] if names else f"part_{len(self._inputs)}"
 
     def _number_inputs(self, node: Node) -> None:
@@ -153,10 +153,10 @@ def _inner(node: Node, of: Mapping[str, Any]) -> bool:
 
 
 def _empty(of: Mapping[str, Any], node: Node) -> bool:
-    return not any(True for _ in _tensor_places(of.get(node.name)))
+    return not any(True for _ in _stored_tensors(of.get(node.name)))
 
 
-def _tensor_places(value: Any) -> Iterator[StoredTensor]:
+def _stored_tensors(value: Any) -> Iterator[StoredTensor]:
     leaves: list[StoredTensor] = []
     map_aggregate(value, lambda one: leaves.append(one) if isinstance(one, StoredTensor) else None)
     return iter(leaves)

@@ -6,9 +6,11 @@ torch, so a run can be read anywhere.
 """
 
 from tracing.model.accesses import Access, MemoryEvidence, OutOfBounds, Reread, Values
+from tracing.model.bench import BackendBench, CaseBench
 from tracing.model.case import Case, Workload
 from tracing.model.checks import CheckedGraph, GraphCoverage, GraphKind, GraphTime, Violation
 from tracing.model.graphs import CompiledGraph, GraphCall, GraphTensor, GraphText, TracedGraph
+from tracing.model.guards import CompiledFrame, FailedGuard, FrameCompile, FrameGuard, GraphBreak
 from tracing.model.launches import (
     Argument,
     CallSite,
@@ -21,6 +23,7 @@ from tracing.model.launches import (
     Phase,
     Role,
     Signature,
+    Step,
     UserHash,
     may_read,
     may_write,
@@ -68,6 +71,7 @@ from tracing.model.replays import (
 )
 from tracing.model.results import (
     Container,
+    Cut,
     Failure,
     Outcome,
     PlainValue,
@@ -106,14 +110,18 @@ __all__ = [
     "SCHEMA",
     "Access",
     "Argument",
+    "BackendBench",
     "Blob",
     "CallSite",
     "Case",
+    "CaseBench",
     "CheckedGraph",
     "Compilation",
+    "CompiledFrame",
     "CompiledGraph",
     "Container",
     "CopiedFunction",
+    "Cut",
     "Derivation",
     "DifferingElements",
     "Digest",
@@ -121,7 +129,11 @@ __all__ = [
     "DigestLine",
     "Environment",
     "Exact",
+    "FailedGuard",
     "Failure",
+    "FrameCompile",
+    "FrameGuard",
+    "GraphBreak",
     "GraphCall",
     "GraphCoverage",
     "GraphKind",
@@ -175,6 +187,7 @@ __all__ = [
     "Signature",
     "StageArtefact",
     "Start",
+    "Step",
     "Storage",
     "TensorMeta",
     "TensorValue",

@@ -18,6 +18,7 @@ program.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import torch
@@ -138,11 +139,9 @@ class Shadow(OperatorMode):  # type: ignore[no-untyped-call, unused-ignore]
             args = tree_map(self._moved, args)
         parts = decomposition(func)
         if parts is not None:
-            try:
-                with _Roundings(self._noise):
-                    return parts(*args, **kwargs)
-            except _UNSUPPORTED:  # some need what only a compiler gives them
-                pass
+            # some decompositions need what only a compiler gives them: then the operator computes the whole
+            with suppress(*_UNSUPPORTED), _Roundings(self._noise):
+                return parts(*args, **kwargs)
         return func(*args, **kwargs)
 
     def _moved(self, leaf: Any) -> Any:

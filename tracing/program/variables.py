@@ -28,14 +28,14 @@ class Reads:
     """While entered, every variable that the user's code reads is noted once, with its first value."""
 
     def __init__(self) -> None:
-        self._found: dict[str, ReadVariable] = {}
+        self._variables: dict[str, ReadVariable] = {}
         self._whole: set[tuple[CodeType, int]] = set()  # instructions that iterate over all variables
         self._writer: RunWriter | None = None
         self._exit = ExitStack()
 
     def into(self, writer: RunWriter) -> None:
         """Write what was read so far into a run, and what is read from now on."""
-        writer.extend(list(self._found.values()))
+        writer.extend(list(self._variables.values()))
         self._writer = writer
 
     def __enter__(self) -> Reads:
@@ -70,15 +70,15 @@ class Reads:
         return iterate
 
     def _read(self, name: object, value: str | None) -> None:
-        if not isinstance(name, str) or name in self._found:
+        if not isinstance(name, str) or name in self._variables:
             return
         reader = _reader()
         if reader is None or (reader.f_code, reader.f_lasti) in self._whole:
             return
         redacted = value is not None and redacted_value(name, value) != value
-        self._found[name] = ReadVariable(name, None if redacted else value, redacted)
+        self._variables[name] = ReadVariable(name, None if redacted else value, redacted)
         if self._writer is not None:
-            self._writer.append(self._found[name])
+            self._writer.append(self._variables[name])
 
 
 def _reader() -> FrameType | None:

@@ -31,7 +31,7 @@ class LaunchInFlight:
     plan: LaunchPlan
     values: Sequence[Any]
     memory: TouchedMemory
-    place: DigestSlots
+    slots: DigestSlots
     stream: int
     before: PlanSide
     writers: dict[int, str]
@@ -106,7 +106,7 @@ class LaunchDigests:
         stream = plan.streams.get(launch.stream) or self._stream(launch)
         # the first launch of an autotuner may turn out to write less than is reserved
         launch.batch, launch.slot = stream.reserve(len(launch.before.positions) + len(plan.after.positions))
-        ready = launch.place.before or self._copied(stream, launch, launch.before)
+        ready = launch.slots.before or self._copied(stream, launch, launch.before)
         stream.add(launch.batch, launch.slot, ready)
 
     def _gpu_after(self, launch: LaunchInFlight) -> None:
@@ -115,8 +115,8 @@ class LaunchDigests:
             self._arrived([Digested(launch.index, Columns.of([]), 0, (), ())])
             return
         stream = launch.plan.streams[launch.stream]
-        behind = launch.slot + len(before.positions)
-        stream.add(launch.batch, behind, launch.place.after or self._copied(stream, launch, after))
+        first_after = launch.slot + len(before.positions)
+        stream.add(launch.batch, first_after, launch.slots.after or self._copied(stream, launch, after))
         facts = (before.facts, after.facts)
         stream.ended(launch.batch, Rows(launch.index, launch.slot, before.positions, after.positions, facts))
 

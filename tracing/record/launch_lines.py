@@ -32,7 +32,7 @@ class LaunchLines:
         index: int,
         plan: LaunchPlan,
         stream: int,
-        place: DigestSlots,
+        slots: DigestSlots,
         writers: Mapping[int, str],
         site: int,
         thread: int,
@@ -40,7 +40,7 @@ class LaunchLines:
         """Take the next launch."""
         if len(self._held) >= _LINES:
             self.flush()
-        self._held.append((index, plan, stream, place, writers, site, thread))
+        self._held.append((index, plan, stream, slots, writers, site, thread))
 
     def expect(self, index: int) -> None:
         """The digests of this launch will come, and stand before those of launches after it."""
@@ -83,9 +83,9 @@ def _line(
     index: int,
     plan: LaunchPlan,
     stream: int,
-    place: DigestSlots,
+    slots: DigestSlots,
     writers: Mapping[int, str],
     site: int,
     thread: int,
 ) -> LaunchLine:
-    return LaunchLine(index, plan.signature or 0, stream, place.storages, writers, site, thread)
+    return LaunchLine(index, plan.signature or 0, stream, slots.storages, writers, site, thread)

@@ -29,7 +29,7 @@ from tracing.upstream.torch.cuda_graphs import is_capturing
 
 DigestedArguments: TypeAlias = Literal["all", "declared", "none"]
 
-_PLACES = 256  # of one plan that are remembered
+_REMEMBERED = 256  # of one plan that are remembered
 
 
 @dataclass(slots=True)
@@ -62,7 +62,7 @@ class LaunchPlan:
     metas: Sequence[TensorMeta] = ()
     addresses: bool = True  # some arguments are used as addresses, or may be
     signature: int | None = None
-    places: dict[TouchedMemory, DigestSlots] = field(default_factory=dict)
+    slots_of: dict[TouchedMemory, DigestSlots] = field(default_factory=dict)
     streams: dict[int, StreamDigests] = field(default_factory=dict)
     shifted: dict[tuple[int, ...], LaunchPlan] = field(default_factory=dict)  # the same at other offsets
 
@@ -149,20 +149,20 @@ class Planner:
         bits = [one.misaligned if one else 15 for one in layouts]
         return PlanSide(positions, [among.index(i) for i in positions], made, facts(tensors), copied, bits)
 
-    def place(self, plan: LaunchPlan, memory: TouchedMemory, values: Sequence[Any]) -> DigestSlots:
+    def slots(self, plan: LaunchPlan, memory: TouchedMemory, values: Sequence[Any]) -> DigestSlots:
         """The plan on this memory; a variant of the plan if the offsets in the storages differ."""
         addresses = memory[::3]
-        place = DigestSlots(
+        slots = DigestSlots(
             self._shifted(plan, memory, values),
             self._storages.numbers(memory),
             _calls(plan.before, addresses),
             _calls(plan.after, addresses),
         )
-        if place.plan.signature is not None:  # before that, what is written is not known
-            if len(plan.places) >= _PLACES:
-                plan.places.clear()
-            plan.places[memory] = place
-        return place
+        if slots.plan.signature is not None:  # before that, what is written is not known
+            if len(plan.slots_of) >= _REMEMBERED:
+                plan.slots_of.clear()
+            plan.slots_of[memory] = slots
+        return slots
 
     def _shifted(self, plan: LaunchPlan, memory: TouchedMemory, values: Sequence[Any]) -> LaunchPlan:
         # generated code is made for the layouts of its inputs, and not for where in their storages they begin

@@ -17,12 +17,14 @@ import torch
 from tracing.launch import coverage, hooks
 from tracing.launch import cpp_kernels as cpp
 from tracing.launch.launch_site import Grid, LaunchSite
+from tracing.launch.out_of_bounds import OutOfBoundsError
 from tracing.launch.reused_buffers import ReusedBuffers
 from tracing.launch.storages import TouchedMemory, memory_of
 from tracing.launch.threads import CurrentThread
 from tracing.model import MemoryEvidence, Selection
 from tracing.operators import allocators
 from tracing.operators.dispatch import Operators
+from tracing.record.failsafe import Failsafe
 from tracing.record.graphs import GraphRecorder
 from tracing.record.host_launches import HostLaunches
 from tracing.record.landmarks import Landmarks
@@ -61,6 +63,7 @@ class LaunchRecorder:
         keep: Keep | None = None,
         time: bool = False,
         hash_fn: HashFn | None = None,
+        strict: bool = True,
     ) -> None:
         """Record into `writer`.
 
@@ -76,9 +79,12 @@ class LaunchRecorder:
         time      -- how long each launch takes, on the host and on a GPU
         hash_fn   -- tensor -> number, string, bool or None; called where digests are taken, or would be, and
                      recorded next to them. Should it fail, the program goes on, and `hash_failure` says so
+        strict    -- an error of the recorder's own is raised; False: it ends the recording, and the program
+                     goes on
         """
         self.recorded = 0  # launches
         self.writer = writer
+        self.failsafe = Failsafe(writer, lambda: self.count, strict=strict)
         self._recording = Recording.of(writer)
         self._catalogue = self._recording.catalogue
         self._lines = LaunchLines(writer)
@@ -137,7 +143,7 @@ class LaunchRecorder:
     def _enter_operators(self, stack: ExitStack) -> None:
         landmarks = Landmarks(self.writer, self._catalogue, lambda: self.count, self._digests is not None)
         stack.enter_context(landmarks.installed())
-        self._mode = Operators(self._calls, landmarks)
+        self._mode = Operators(self._calls, landmarks, failed=self.failsafe.end)
         stack.enter_context(self._mode)
         stack.enter_context(self._mode.carried())
         stack.enter_context(allocators.watched(self._calls))
@@ -147,17 +153,35 @@ class LaunchRecorder:
 
     def _finish(self) -> None:
         with self._lock, hooks.hidden():
-            if self._digests is not None:
+            if self._digests is not None and not self.failsafe.over:
                 self._digests.drain()
             self._lines.close()
             self._calls.flush()
             for part in self._extras:
                 part.close()
 
+    def flush(self) -> None:
+        """Write what is held back: the process is about to end without leaving this context."""
+        if not self.failsafe.over:
+            self._finish()
+
     def before(
         self, site: LaunchSite, values: Sequence[Any], stream: int, grid: Grid | None
     ) -> LaunchInFlight | None:
         """Note a launch and take the digests of what it finds."""
+        if self.failsafe.over:
+            return None
+        try:
+            return self._before(site, values, stream, grid)
+        except OutOfBoundsError:  # the program's own
+            raise
+        except Exception as error:
+            self.failsafe.end(error)
+            return None
+
+    def _before(
+        self, site: LaunchSite, values: Sequence[Any], stream: int, grid: Grid | None
+    ) -> LaunchInFlight | None:
         flat = site.flat
         if flat is not None:
             site, values = flat, flat.values(values)
@@ -167,10 +191,10 @@ class LaunchRecorder:
                 memory = memory_of([plain_tensor(values[i]) for i in plan.positions])
             else:
                 memory = memory_of([values[i] for i in plan.positions])
-            place = plan.places.get(memory) or self._new_place(plan, memory, values)
-            plan, index = place.plan, recording.launches
+            slots = plan.slots_of.get(memory) or self._new_slots(plan, memory, values)
+            plan, index = slots.plan, recording.launches
             recording.launches += 1
-            writers = self._writers.of(place)
+            writers = self._writers.of(slots)
             if self._selection is not EVERYTHING and not self._selection.wants(index, site.name, plan.phase):
                 if _followed(plan):
                     self._host.pass_over(index, plan, values)
@@ -179,21 +203,21 @@ class LaunchRecorder:
             thread = recording.thread
             if thread.seen is None:
                 self._look_at(thread)
-            called = recording.sites.of(sys._getframe(2))
-            self._lines.hold(index, plan, stream, place, writers, called, thread.number)
+            called = recording.sites.of(sys._getframe(3))
+            self._lines.hold(index, plan, stream, slots, writers, called, thread.number)
             if self._digests is not None:
                 self._lines.expect(index)
             elif plan.device is not None and plan.signature is not None and not self._extras:
                 return None
-            launch = LaunchInFlight(index, plan, values, memory, place, stream, plan.before, writers)
+            launch = LaunchInFlight(index, plan, values, memory, slots, stream, plan.before, writers)
             self._look_before(launch)
             return launch
 
-    def _new_place(self, plan: LaunchPlan, memory: TouchedMemory, values: Sequence[Any]) -> DigestSlots:
+    def _new_slots(self, plan: LaunchPlan, memory: TouchedMemory, values: Sequence[Any]) -> DigestSlots:
         if self._mode is not None and self._recording.thread.seen and not self._mode.active():
             what = "operators inside of a custom operator that launches kernels: they count as that one"
             self._catalogue.not_covered(what, "a plain function instead of it")
-        return self._planner.place(plan, memory, values)
+        return self._planner.slots(plan, memory, values)
 
     def _look_at(self, thread: CurrentThread) -> None:
         thread.seen = self._mode is None or self._mode.active()
@@ -220,10 +244,18 @@ class LaunchRecorder:
 
     def after(self, launch: LaunchInFlight | None) -> None:
         """Compute the digests after the launch."""
-        if launch is None:
+        if launch is None or self.failsafe.over:
             return
         if self._times is not None:
             self._times.stop(launch.index)
+        try:
+            self._after(launch)
+        except OutOfBoundsError:
+            raise
+        except Exception as error:
+            self.failsafe.end(error)
+
+    def _after(self, launch: LaunchInFlight) -> None:
         with self._lock:
             plan = launch.plan
             if plan.signature is None:  # by now an autotuner has chosen, an interpreted kernel has run
@@ -260,8 +292,8 @@ class LaunchRecorder:
 
     def _settle(self, launch: LaunchInFlight) -> None:
         self._planner.settle(launch.plan, launch.values)
-        launch.place = self._planner.place(launch.plan, launch.memory, launch.values)
-        launch.writers.update(self._writers.of(launch.place))  # the held line's own
+        launch.slots = self._planner.slots(launch.plan, launch.memory, launch.values)
+        launch.writers.update(self._writers.of(launch.slots))  # the held line's own
 
     def _sign(self, launch: LaunchInFlight) -> None:
         # it may not return: its line is written while that can be done

@@ -36,11 +36,11 @@ def values(facts: Facts, unwritten: Unwritten = lambda tensor: None) -> Iterator
 def _digested(tensor: torch.Tensor, known: dict[Any, Digest], unwritten: Unwritten) -> Value:
     try:
         meta = tensor_meta(tensor)
-        place = tensor.untyped_storage().data_ptr(), tensor.is_conj(), tensor.is_neg()
-        if (meta, place) not in known:
-            known[meta, place] = digest(tensor)
+        address = tensor.untyped_storage().data_ptr(), tensor.is_conj(), tensor.is_neg()
+        if (meta, address) not in known:
+            known[meta, address] = digest(tensor)
     except (RuntimeError, NotImplementedError, TypeError) as error:  # sparse, or a subclass without bits
         kind = str(tensor.dtype).removeprefix("torch.")
         return Uncomparable(f"{type_name(tensor)} of {kind}", str(error).strip().split("\n")[0])
     layout = msgspec.structs.replace(meta, device="", offset=0)
-    return TensorValue(layout, known[meta, place], tensor.data_ptr(), unwritten(tensor))
+    return TensorValue(layout, known[meta, address], tensor.data_ptr(), unwritten(tensor))

@@ -35,7 +35,7 @@ class TuningCache(dict[Any, Any]):
         """
         super().__init__(autotuner.cache)
         self._autotuner, self._frozen = autotuner, frozen
-        self._measured, self._told = measured, took
+        self._measured, self._receive = measured, took
         self._source, self._asked = source_of(autotuner.fn), set[Any]()
         self._before: dict[Any, Any] = {}  # what frozen configs replaced; None: nothing
 
@@ -77,7 +77,7 @@ class TuningCache(dict[Any, Any]):
         candidates = tuple(map(settings, self._autotuner.configs)) if how == "tuned" else ()
         name = self._autotuner.base_fn.__name__
         chosen = settings(config)
-        self._told(Winner("triton", name, self._source, self._key(key), chosen, how, candidates))
+        self._receive(Winner("triton", name, self._source, self._key(key), chosen, how, candidates))
 
 
 def settings(config: Config) -> dict[str, Scalar]:

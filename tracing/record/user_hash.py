@@ -51,33 +51,33 @@ class UserHashes:
         self._hash_fn: HashFn = untraced(hash_fn)
         self._file = source_file(hash_fn)
         self._not_covered = not_covered
-        self._under_way: deque[_Hashed] = deque()  # in launch order
+        self._running: deque[_Hashed] = deque()  # in launch order
 
     def before(self, launch: int, positions: Sequence[int], values: Sequence[Any], stream: int) -> None:
         """Hash what a launch finds; waits for the device if the function does."""
         if not self.failure:
             hashed = _Hashed(launch, stream)
-            self._under_way.append(hashed)
+            self._running.append(hashed)
             hashed.before = self._hashes(hashed, "before", positions, values)
 
     def after(self, launch: int, positions: Sequence[int], values: Sequence[Any]) -> None:
         """Hash the tensors after the launch, and write the values of both sides."""
-        hashed = next((one for one in self._under_way if one.launch == launch), None)
+        hashed = next((one for one in self._running if one.launch == launch), None)
         if self.failure or hashed is None:
             return
         hashed.after = self._hashes(hashed, "after", positions, values)
         lines = []
-        while self._under_way and (self._under_way[0].after is not None or len(self._under_way) > _FAILED):
-            done = self._under_way.popleft()
+        while self._running and (self._running[0].after is not None or len(self._running) > _FAILED):
+            done = self._running.popleft()
             if done.after is not None:
                 lines.append(UserHash(done.launch, done.before, done.after))
         self._writer.extend(lines)
 
     def close(self) -> None:
         """Write what waited for a launch that failed."""
-        done = [one for one in self._under_way if one.after is not None]
+        done = [one for one in self._running if one.after is not None]
         self._writer.extend([UserHash(one.launch, one.before, one.after or {}) for one in done])
-        self._under_way.clear()
+        self._running.clear()
 
     def _hashes(
         self, hashed: _Hashed, side: str, positions: Sequence[int], values: Sequence[Any]
@@ -96,9 +96,9 @@ class UserHashes:
                     break
         return hashes
 
-    def _failed(self, place: str, error: BaseException) -> None:
-        self.failure = f"hash_fn failed at {place}: {describe(error, self._file)}"
-        self._not_covered(f"hashes by hash_fn, from {place} on", "a hash_fn that takes any tensor")
+    def _failed(self, origin: str, error: BaseException) -> None:
+        self.failure = f"hash_fn failed at {origin}: {describe(error, self._file)}"
+        self._not_covered(f"hashes by hash_fn, from {origin} on", "a hash_fn that takes any tensor")
 
 
 def _scalar(value: object) -> Scalar:
@@ -117,15 +117,15 @@ def source_file(hash_fn: HashFn) -> Path:
 
 def load_hash_fn(name: str) -> HashFn:
     """The function named `FILE.py:NAME` or `module:NAME`; raises Problem if there is none."""
-    place, _, attribute = name.rpartition(":")
-    if not place or not attribute:
+    origin, _, attribute = name.rpartition(":")
+    if not origin or not attribute:
         raise Problem(f"{name!r} names no function", "give it as FILE.py:NAME or module:NAME")
-    path = Path(place)
+    path = Path(origin)
     try:
-        module = import_file(path.resolve()) if path.suffix == ".py" else importlib.import_module(place)
+        module = import_file(path.resolve()) if path.suffix == ".py" else importlib.import_module(origin)
     except ImportError as error:
-        raise Problem(f"{place} cannot be imported: {error}", "give a file as FILE.py:NAME") from error
+        raise Problem(f"{origin} cannot be imported: {error}", "give a file as FILE.py:NAME") from error
     function = getattr(module, attribute, None)
     if not callable(function):
-        raise Problem(f"{place} has no function {attribute}", f"add `def {attribute}(tensor)` to it")
+        raise Problem(f"{origin} has no function {attribute}", f"add `def {attribute}(tensor)` to it")
     return cast(HashFn, function)

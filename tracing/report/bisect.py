@@ -69,7 +69,7 @@ def first_bad_text(answer: FirstBad, facts: Mapping[str, str], *, believed: bool
         "without any": judgement_text(answer.all_out) if answer.all_out else "",
         "bad by itself": f"{_steps(answer.alike)}, of the same name" if answer.alike else "",
         "good as well": f"without {_steps(answer.needed)}, on which it builds" if answer.needed else "",
-        "after it": f"{_steps(answer.behind)} cannot be left out" if answer.behind else "",
+        "after it": f"{_steps(answer.unavoidable)} cannot be left out" if answer.unavoidable else "",
     }
     yield from reproduction({name: row for name, row in rows.items() if row})
 

@@ -28,7 +28,7 @@ def summary_text(comparison: Comparison, advice: str = "") -> Iterator[Text]:
         follow = f"{notes.consequences} differ as a consequence, {repeats} repeat what is reported"
         yield Text(f"{plural(notes.pairs, 'launch')} compared: {follow}")
     if notes.started and notes.first_consequence is not None:
-        yield Text(f"the first of them: {_place_text(notes.first_consequence)}")
+        yield Text(f"the first of them: {_position_text(notes.first_consequence)}")
     if notes.unwritten:
         results = plural(notes.unwritten, "result")
         yield _warning("cannot be decided", f"{results} in memory that held other bits before:")
@@ -54,7 +54,7 @@ def summary_text(comparison: Comparison, advice: str = "") -> Iterator[Text]:
         yield _warning("not compared", note)
 
 
-def _place_text(divergence: Divergence) -> str:
+def _position_text(divergence: Divergence) -> str:
     launch = divergence.pair.launch
     return f"launch #{launch.index} {launch.kernel_name}, {argument_of(divergence)}"
 

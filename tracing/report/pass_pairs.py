@@ -83,7 +83,7 @@ def more(pairs: PassPairs, pair: PassPair) -> str:
     )
 
 
-def place(pair: PassPair) -> str:
+def pass_text(pair: PassPair) -> str:
     """A pass in both runs: `tritongpu-pipeline (26 | 28)`."""
     return f"{pair.name} ({_index(pair.a) or 'none'} | {_index(pair.b) or 'none'})"
 
@@ -91,24 +91,24 @@ def place(pair: PassPair) -> str:
 def verdict_text(pairs: PassPairs) -> Iterator[Line]:
     """The passes after which the IR differs, becomes equal, and differs for good."""
     if not pairs.entry_equal:
-        again = next((one for one in pairs.pairs if one.state == "reconverged"), None)
-        until = f"; it becomes equal after {place(again)}" if again else ""
+        rejoined = next((one for one in pairs.pairs if one.state == "reconverged"), None)
+        until = f"; it becomes equal after {pass_text(rejoined)}" if rejoined else ""
         yield Text(f"the IR that enters the first pass differs: the front ends or the sources do{until}")
     first, last, moved = pairs.parting(), pairs.last_parting(), pairs.reordered()
     if moved is not None:
-        yield Text(f"operations without effects stand in another order after {place(moved)}")
+        yield Text(f"operations without effects stand in another order after {pass_text(moved)}")
     if first is None:
         equal = "is equal after every pass" if pairs.entry_equal else "parts after no pass"
         yield Text(f"the IR {equal}, but for locations and the names of values", style="bold")
         return
-    yield Text(f"the IR first parts after {place(first)}: b has {more(pairs, first)}", style="bold")
+    yield Text(f"the IR first parts after {pass_text(first)}: b has {more(pairs, first)}", style="bold")
     yield from _before(pairs, first)
     later = pairs.pairs[pairs.pairs.index(first) :]
-    again = next((one for one in later if one.state == "reconverged"), None)
-    if again is not None:
-        yield Text(f"it becomes equal after {place(again)}")
+    rejoined = next((one for one in later if one.state == "reconverged"), None)
+    if rejoined is not None:
+        yield Text(f"it becomes equal after {pass_text(rejoined)}")
     if last is not None and last is not first:
-        yield Text(f"it parts for good after {place(last)}: b has {more(pairs, last)}", style="bold")
+        yield Text(f"it parts for good after {pass_text(last)}: b has {more(pairs, last)}", style="bold")
         yield from _before(pairs, last)
 
 
@@ -125,7 +125,7 @@ def attributes_text(pairs: PassPairs) -> Iterator[Line]:
     attributes = list(pairs.attributes())
     for one in attributes[:ATTRIBUTES]:
         values = f"{_or_none(one.a)} | {_or_none(one.b)}"
-        yield Text(f"attribute {one.name}: {values}, since {place(one.since)}")
+        yield Text(f"attribute {one.name}: {values}, since {pass_text(one.since)}")
     if len(attributes) > ATTRIBUTES:
         yield Text(f"and {plural(len(attributes) - ATTRIBUTES, 'attribute')} more")
 
@@ -142,7 +142,7 @@ def pair_diff_text(pairs: PassPairs, pair: PassPair) -> Iterator[Line]:
     a, b = pairs.plain_a(pair.texts[0]).text, pairs.plain_b(pair.texts[1]).text
     b = renamed(a, b)
     if a == b or pairs.same(*pair.texts):
-        yield Text(f"after {place(pair)} the IR is equal, but for locations and the names of values")
+        yield Text(f"after {pass_text(pair)} the IR is equal, but for locations and the names of values")
         return
     titles = (
         f"a: after {_index(pair.a) or '-'} {pair.name}",
@@ -159,6 +159,6 @@ def kernels_table(rows: Sequence[tuple[str, Compilation, Compilation, PassPairs]
         first, last = pairs.parting(), pairs.last_parting()
         table.append((
             name, f"{a.hash[:DIGITS]} {a.target}", f"{b.hash[:DIGITS]} {b.target}",
-            place(first) if first else "no pass", place(last) if last else "no pass",
+            pass_text(first) if first else "no pass", pass_text(last) if last else "no pass",
         ))  # fmt: skip
     yield from columns(table, "lllll")

@@ -63,13 +63,13 @@ def history_json(
     history = []
     for step in steps:
         one = step.record
-        place = {"index": one.index, "stage": one.stage, "name": one.name}
+        origin = {"index": one.index, "stage": one.stage, "name": one.name}
         for name in sorted({**step.before, **step.after}):
             before, after = step.before.get(name, 0), step.after.get(name, 0)
             if before != after:
                 new = became.get((-1 if one.index is None else one.index, name), {})
                 counts = {"operation": name, "before": before, "after": after, "became": dict(new)}
-                history.append({**place, **counts})
+                history.append({**origin, **counts})
     return {"history": history}
 
 

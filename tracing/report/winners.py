@@ -54,5 +54,5 @@ def ranks_text(ranks: Sequence[int]) -> str:
             stretches[-1].append(rank)
         else:
             stretches.append([rank])
-    told = [f"{one[0]}-{one[-1]}" if len(one) > 1 else str(one[0]) for one in stretches]
-    return f"{'rank' if len(set(ranks)) == 1 else 'ranks'} {', '.join(told)}"
+    texts = [f"{one[0]}-{one[-1]}" if len(one) > 1 else str(one[0]) for one in stretches]
+    return f"{'rank' if len(set(ranks)) == 1 else 'ranks'} {', '.join(texts)}"

@@ -18,7 +18,7 @@ from __future__ import annotations
 from tracing.store.blobs import blob_name
 from tracing.store.reader import Run, rank_of
 from tracing.store.recording import being_recorded
-from tracing.store.runs import open_run, recorded
+from tracing.store.runs import is_run, open_run, recorded
 from tracing.store.writer import Pack, RunWriter, create, now, reopened
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "being_recorded",
     "blob_name",
     "create",
+    "is_run",
     "now",
     "open_run",
     "rank_of",

@@ -32,6 +32,11 @@ def open_run(name: str, runs: Path) -> Run:
     )
 
 
+def is_run(name: str, runs: Path) -> bool:
+    """True if a name is that of a run, by path or below `runs`, and not of a case."""
+    return name == "latest" or any((folder / "run.json").is_file() for folder in (Path(name), runs / name))
+
+
 def _recorded_at(path: Path) -> float:
     try:
         return path.lstat().st_mtime

@@ -31,6 +31,7 @@ FEATURES: Mapping[str, str] = {
     "torch.dispatch_modes": "recording operators outside of Triton",
     "torch.dynamo": "recording compiled programs",
     "torch.dynamo_tracing": "the virtual GPU in compiled programs",
+    "torch.frame_compiles": "graph breaks, guards and recompilations",
     "torch.modules": "names of parameters and buffers",
     "torch.operator_schemas": "what operators read and write",
     "torch.process_groups": "recording collectives",

@@ -9,7 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tracing.analyze.align.alignment import AlignedPair, Alignment, way_back
+from tracing.analyze.align.alignment import AlignedPair, Alignment, fewest_skips
 from tracing.analyze.runs.digest_ranges import blame, differing_elements
 from tracing.digest.host import digest
 from tracing.model import Digest, TensorMeta
@@ -27,7 +27,7 @@ from tracing.model import Digest, TensorMeta
     ],
 )
 def test_the_shortest_alignment_skips_the_fewest_launches(a: str, b: str, left_out: tuple[int, int]) -> None:
-    assert way_back(a, b) == left_out
+    assert fewest_skips(a, b) == left_out
 
 
 class Launch(NamedTuple):
@@ -35,7 +35,7 @@ class Launch(NamedTuple):
     kernel: str
     value: int = 0  # what it reads and writes
     queue: tuple[int, int] = (0, 0)
-    place: str = ""  # in the program
+    position: str = ""  # in the program
 
     @property
     def index(self) -> int:  # type: ignore[override]
@@ -70,14 +70,14 @@ class Asked:
         return 0
 
     def context(self, a: Launch, b: Launch) -> int:
-        return int(a.place == b.place)
+        return int(a.position == b.position)
 
 
 class Consequences(Asked):
     """Inputs that differ follow from what is reported already; `place` says with which arguments."""
 
     def exact(self, launch: Launch, side: int) -> str:
-        return launch.kernel + launch.place
+        return launch.kernel + launch.position
 
     def permuted(self, a: Launch, b: Launch) -> bool:
         return False
@@ -146,7 +146,7 @@ def test_a_launch_that_differs_among_others_of_its_kernel_keeps_its_position() -
 
 
 def places(launches: list[Launch], names: str) -> list[Launch]:
-    return [one._replace(place=name) for one, name in zip(launches, names, strict=True)]
+    return [one._replace(position=name) for one, name in zip(launches, names, strict=True)]
 
 
 def test_launches_with_as_much_in_common_are_known_by_where_they_stand_in_the_program() -> None:
@@ -168,7 +168,7 @@ class Following(Asked):
         return False
 
     def exact(self, launch: Launch, side: int) -> str:
-        return launch.kernel + launch.place
+        return launch.kernel + launch.position
 
 
 def test_a_launch_that_waits_is_paired_before_a_later_one_of_its_kernel() -> None:
@@ -209,7 +209,7 @@ def test_threads_are_paired_by_the_arguments_of_their_launches_and_in_order() ->
 
 
 def test_of_two_shortest_alignments_the_one_with_the_longer_match_is_chosen() -> None:
-    assert way_back("bhbhbhdbce", "hbhbhdbce") == (1, 0)
+    assert fewest_skips("bhbhbhdbce", "hbhbhdbce") == (1, 0)
 
 
 @pytest.mark.parametrize("changed", [0, 5000, 99_999])

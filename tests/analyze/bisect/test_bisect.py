@@ -28,7 +28,7 @@ from tracing.analyze.bisect.search import (
 def row(count: int, verdict: Callable[[int], str]) -> Layer:
     """A layer of `count` steps whose builds are judged by how many of them are on."""
 
-    def probe(on: int, *, again: bool = False) -> Judgement:
+    def probe(on: int, *, anew: bool = False) -> Judgement:
         return Judgement(verdict(on), f"{on} on")  # type: ignore[arg-type]
 
     return Layer("passes", [Step(10 * i, f"pass-{i}") for i in range(count)], "no pass", probe)
@@ -176,8 +176,8 @@ def test_a_build_of_another_compiler_is_not_reused(tmp_path: Path) -> None:
 def test_a_confirmation_builds_anew_and_judges_several_times(tmp_path: Path) -> None:
     probes = Probes(tmp_path, CommandJudge(["true", "{ptx}"], ["ptx"], 20))
     for _ in range(2):
-        build = probes.build(["x"], lambda: Compiled({"ptx": "ret;"}), again=True)
-        probes.judgement(build, again=True)
+        build = probes.build(["x"], lambda: Compiled({"ptx": "ret;"}), anew=True)
+        probes.judgement(build, anew=True)
 
     assert (probes.built, probes.judged) == (2, 6)
 
@@ -189,7 +189,7 @@ def test_contradicting_judgements_of_one_build_are_skipped(tmp_path: Path) -> No
     (tmp_path / "log").touch()
     probes = Probes(tmp_path, CommandJudge(["sh", "-c", script], ["ptx"], 20))
 
-    judgement = probes.judgement(made(probes, ["x"], {"ptx": "ret;"}), again=True)
+    judgement = probes.judgement(made(probes, ["x"], {"ptx": "ret;"}), anew=True)
 
     assert (judgement.verdict, judgement.detail) == (
         "skip",

@@ -44,7 +44,7 @@ class Compiler:
     def failure(self, dropped: frozenset[int]) -> str:
         return self.compiled(dropped)[1]
 
-    def judged(self, dropped: frozenset[int], *, again: bool = False) -> Judgement:
+    def judged(self, dropped: frozenset[int], *, anew: bool = False) -> Judgement:
         self.asked.append(dropped)
         every, failure = self.compiled(dropped)
         if failure:
@@ -66,7 +66,7 @@ def searched(compiler: Compiler) -> FirstBad | Undecided:
 def named(answer: FirstBad | Undecided) -> set[str]:
     """Every pass that the answer says may be to blame."""
     if isinstance(answer, FirstBad):
-        return {answer.step.name, *(one.name for one in answer.behind)}
+        return {answer.step.name, *(one.name for one in answer.unavoidable)}
     return {one.step.name for one in answer.suspects}
 
 
@@ -127,7 +127,7 @@ def test_passes_that_the_faulty_pass_needs_are_named_with_it() -> None:
     assert isinstance(answer, FirstBad)
     assert answer.step.name == "pipeline"
     assert [one.name for one in answer.needed] == ["coalesce"]
-    assert [one.name for one in answer.behind] == ["lower"]
+    assert [one.name for one in answer.unavoidable] == ["lower"]
 
 
 def test_a_mandatory_pass_is_a_suspect_and_passes_without_which_the_result_is_bad_are_not() -> None:
@@ -144,7 +144,7 @@ def test_a_mandatory_pass_is_a_suspect_and_passes_without_which_the_result_is_ba
 class BadInAnotherWay(Compiler):
     """Its judge does not like what comes without one pass."""
 
-    def judged(self, dropped: frozenset[int], *, again: bool = False) -> Judgement:
+    def judged(self, dropped: frozenset[int], *, anew: bool = False) -> Judgement:
         answer = super().judged(dropped)
         return Judgement("bad", "exit status 2") if {1} == dropped else answer
 
@@ -178,8 +178,8 @@ def test_two_passes_with_one_fault_are_both_suspects() -> None:
 class Moody(Compiler):
     """A build from the source is another one than that from the middle."""
 
-    def judged(self, dropped: frozenset[int], *, again: bool = False) -> Judgement:
-        return Judgement("bad", "exit status 1") if again else super().judged(dropped)
+    def judged(self, dropped: frozenset[int], *, anew: bool = False) -> Judgement:
+        return Judgement("bad", "exit status 1") if anew else super().judged(dropped)
 
 
 def test_an_answer_that_does_not_hold_when_it_is_built_from_the_source_is_none() -> None:
@@ -194,10 +194,10 @@ class Flaky(Compiler):
         self.random, self.known = random.Random(seed), dict[frozenset[int], Judgement]()
         return self
 
-    def judged(self, dropped: frozenset[int], *, again: bool = False) -> Judgement:
-        if again or dropped not in self.known:
+    def judged(self, dropped: frozenset[int], *, anew: bool = False) -> Judgement:
+        if anew or dropped not in self.known:
             right = super().judged(dropped)
-            said = {self._said(right.verdict) for _ in range(3 if again else 1)}
+            said = {self._said(right.verdict) for _ in range(3 if anew else 1)}
             self.known[dropped] = (
                 Judgement(said.pop(), "exit status 1") if len(said) == 1 else Judgement("skip")
             )

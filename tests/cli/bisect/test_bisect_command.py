@@ -70,10 +70,10 @@ def test_the_faulty_pass_is_named_with_its_evidence(first: subprocess.CompletedP
 
 
 def test_the_printed_commands_reproduce_both_verdicts(first: subprocess.CompletedProcess[str]) -> None:
-    again = dict(re.findall(r"^    judged (bad|good) +(.*)$", first.stdout, re.MULTILINE))
+    anew = dict(re.findall(r"^    judged (bad|good) +(.*)$", first.stdout, re.MULTILINE))
 
-    assert subprocess.run(again["bad"], shell=True, check=False).returncode == 1
-    assert subprocess.run(again["good"], shell=True, check=False).returncode == 0
+    assert subprocess.run(anew["bad"], shell=True, check=False).returncode == 1
+    assert subprocess.run(anew["good"], shell=True, check=False).returncode == 0
 
 
 def test_a_repeated_search_builds_and_judges_only_what_confirms_the_answer(

@@ -67,7 +67,7 @@ def test_a_crash_is_reduced_to_a_test_that_fails_until_the_pass_is_fixed(tmp_pat
     small, test = tmp_path / "small.mlir", tmp_path / "test.mlir"
 
     reduced = tracing(variables, "reduce", *asked, "-o", str(small))
-    again = tracing(variables, "reduce", *asked, "-o", str(small))
+    anew = tracing(variables, "reduce", *asked, "-o", str(small))
     written = tracing(variables, "lit", *asked, "--ir", str(small), "-o", str(test))
     faulty, mended = (
         tracing(env, "opt", str(test), "-tritongpu-coalesce") for env in (variables, {**os.environ})
@@ -75,7 +75,7 @@ def test_a_crash_is_reduced_to_a_test_that_fails_until_the_pass_is_fixed(tmp_pat
 
     assert re.match(r"23 operations became [12], by \d+ tries", reduced.stderr), reduced.stderr
     assert len(small.read_text().splitlines()) < 12
-    assert int(again.stderr.split("by ")[1].split()[0]) < int(reduced.stderr.split("by ")[1].split()[0])
+    assert int(anew.stderr.split("by ")[1].split()[0]) < int(reduced.stderr.split("by ")[1].split()[0])
     assert written.stderr == "the test fails, until the pass is mended\n"
     assert test.read_text().startswith(
         "// RUN: triton-opt %s -split-input-file -tritongpu-coalesce | FileCheck %s"

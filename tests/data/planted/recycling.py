@@ -47,7 +47,7 @@ def build(device: str, fault: str = "none", variant: int = 0) -> Workload:
         if variant:
             del tenant
         else:
-            ctypes.CDLL(None).mallopt(M_PERTURB, 0x55)
+            ctypes.CDLL(None).mallopt(M_PERTURB, 0xAA)  # fills with 0x55: numbers that no sum absorbs
         buffer = torch.empty(SIZE, device=device)
         ctypes.CDLL(None).mallopt(M_PERTURB, 0)
         fill[(1,)](buffer, WRITTEN, 0.5, BLOCK=SIZE)

@@ -19,7 +19,7 @@ from tracing import store
 from tracing.analyze.passes.llvm import instructions, llvm_passes, readable
 from tracing.analyze.passes.pass_table import compilation, compilations, find_pass, label, passes_of
 from tracing.analyze.passes.source_map import artefacts
-from tracing.compiler.resume import place_before
+from tracing.compiler.resume import resume_point_before
 from tracing.environment import installed
 from tracing.model import LlvmPasses
 from tracing.record.passes.derivation import derive
@@ -49,9 +49,9 @@ def derived(path: Path, kernel: str, edit: tuple[str, str] = ("", "")) -> LlvmPa
     run = store.Run(path)
     chosen = compilation(run, kernel)
     passes = passes_of(run, chosen)
-    place = place_before(passes[-1], passes, run.text)
-    place = replace(place, ir=place.ir.replace(*edit, 1))
-    return derive_llvm(run, chosen, place, artefacts(run, chosen), seconds=120)
+    point = resume_point_before(passes[-1], passes, run.text)
+    point = replace(point, ir=point.ir.replace(*edit, 1))
+    return derive_llvm(run, chosen, point, artefacts(run, chosen), seconds=120)
 
 
 def shown(path: Path, *args: str) -> str:

@@ -115,16 +115,16 @@ class Alignment(Generic[T]):
         if one.kernel(a) != other.kernel(b):
             one.fill(self._window)
             other.fill(self._window)
-            yield from self._left_out(queue, partner, *self._way_back(queue, partner))
+            yield from self._left_out(queue, partner, *self._fewest_skips(queue, partner))
         elif self._permuted(a, b):
             yield from self._same_kernel(queue, partner)
         else:
             yield AlignedPair(one.take(queue), other.take(partner))
 
-    def _way_back(self, queue: Queue, partner: Queue) -> tuple[int, int]:
+    def _fewest_skips(self, queue: Queue, partner: Queue) -> tuple[int, int]:
         # by the kernels' names over the window; where it is short, by all that is known of the launches
         one, other = self._a, self._b
-        names = way_back(one.kernels(queue), other.kernels(partner))
+        names = fewest_skips(one.kernels(queue), other.kernels(partner))
         if max(names) >= NEAR:
             return names
         near = [list(islice(side.queues[number], NEAR)) for side, number in ((one, queue), (other, partner))]
@@ -155,8 +155,8 @@ class Alignment(Generic[T]):
         elif here is None:
             yield from self._only(1, other.take(partner))
         else:
-            place = b[there - first_b][0]
-            yield AlignedPair(one.take(queue), other.take(partner, place), place > 0)
+            position = b[there - first_b][0]
+            yield AlignedPair(one.take(queue), other.take(partner, position), position > 0)
 
     def _left_out(self, queue: Queue, partner: Queue, skipped: int, added: int) -> Iterator[AlignedPair[T]]:
         a = [self._a.take(queue) for _ in range(skipped)]
@@ -224,7 +224,7 @@ class Alignment(Generic[T]):
         yield AlignedPair(partner, launch, partner is not None)
 
 
-def way_back(a: Sequence[str], b: Sequence[str]) -> tuple[int, int]:
+def fewest_skips(a: Sequence[str], b: Sequence[str]) -> tuple[int, int]:
     """The fewest keys to skip in each sequence so that the rest agrees; all keys if no rest does.
 
     Up to the end of either fewer keys may agree; elsewhere CONFIRM keys in a row must. Of two alignments that

@@ -105,13 +105,13 @@ def first_in_order(a: Sequence[T], b: Sequence[T], ask: Launches[T]) -> tuple[in
 
 def _match_equal(partner: dict[int, int], a: Sequence[Hashable], b: Sequence[Hashable]) -> None:
     partner |= {n: n for n, (one, other) in enumerate(zip(a, b, strict=False)) if one == other}
-    places: dict[Hashable, deque[int]] = {}
+    positions: dict[Hashable, deque[int]] = {}
     for m, other in enumerate(b):
         if partner.get(m) != m:
-            places.setdefault(other, deque()).append(m)
+            positions.setdefault(other, deque()).append(m)
     for n, one in enumerate(a):
-        if n not in partner and places.get(one):
-            partner[n] = places[one].popleft()
+        if n not in partner and positions.get(one):
+            partner[n] = positions[one].popleft()
 
 
 def _match_closest(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping
-from itertools import islice
-from typing import Generic
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import combinations, islice, takewhile
+from typing import Generic, NamedTuple
 
 from tracing.analyze.align.launch_matching import Launches, Queue, T
 
@@ -36,9 +36,9 @@ class Waiting(Generic[T]):
             return None
         return held.pop(next((n for n, one in enumerate(held) if equal(one)), 0))
 
-    def take_at(self, kernel: str, place: int) -> T:
+    def take_at(self, kernel: str, position: int) -> T:
         """Remove one launch of a kernel by its position."""
-        return self._by_kernel[kernel].pop(place)
+        return self._by_kernel[kernel].pop(position)
 
     def before(self, index: int) -> list[T]:
         """Remove the launches before an index, in launch order."""
@@ -75,11 +75,11 @@ class QueueSide(Generic[T]):
         heads = ((queue[0].index, number) for number, queue in self.queues.items() if queue)
         return min(heads)[1]
 
-    def take(self, queue: Queue, place: int = 0) -> T:
+    def take(self, queue: Queue, position: int = 0) -> T:
         """Take a launch out of a queue."""
         self.held -= 1
-        launch = self.queues[queue][place]
-        del self.queues[queue][place]
+        launch = self.queues[queue][position]
+        del self.queues[queue][position]
         self.reached = max(self.reached, launch.index)
         return launch
 
@@ -102,6 +102,14 @@ class QueueSide(Generic[T]):
     def count(self, kernel: str) -> int:
         """The number of launches of a kernel that are held back."""
         return sum(self.kernel(launch) == kernel for queue in self.queues.values() for launch in queue)
+
+
+class _Score(NamedTuple):
+    """How many of the next NEAR launches of two queues are alike; a greater one is a better pair."""
+
+    equal: int  # on equal bits, from the first ones on
+    exact: int  # with equal arguments, in any order
+    kernels: int  # of one kernel, in any order
 
 
 class QueuePartners(Generic[T]):
@@ -127,11 +135,16 @@ class QueuePartners(Generic[T]):
     def _choose(self, queue: Queue) -> None:
         # the best pairs first, so that a queue is not taken by one that merely begins alike
         mine = [one for one, held in self._a.queues.items() if held and one not in self._known]
-        pairs = [(self._score(a, b), a, b) for a in mine for b in self._free()]
-        pairs.sort(key=lambda pair: pair[0], reverse=True)  # stable: equal scores stay in order
-        for (_, _, kernels), a, b in pairs:
-            if kernels and a not in self._known and b not in self._known.values():
-                self._known[a] = b
+        free = self._free()
+        scores = {(a, b): self._score(a, b) for a in mine for b in free}
+        chosen: dict[Queue, Queue] = {}
+        for a, b in sorted(
+            scores, key=scores.__getitem__, reverse=True
+        ):  # stable: equal scores stay in order
+            if scores[a, b].kernels and a not in chosen and b not in chosen.values():
+                chosen[a] = b
+        _uncross(chosen, mine, free, scores)
+        self._known |= chosen
         free = self._free()
         self._known.setdefault(queue, free[0] if free and queue not in free else queue)
 
@@ -153,11 +166,39 @@ class QueuePartners(Generic[T]):
         a, b = self._a.queues.get(queue, ()), self._b.queues.get(candidate, ())
         return list(islice(zip(a, b, strict=False), NEAR))
 
-    def _score(self, queue: Queue, candidate: Queue) -> tuple[int, int, int]:
-        # of the launches with which both begin: on equal bits, with equal arguments, of one kernel
-        pairs = self._begin(queue, candidate)
-        same = [self._a.kernel(x) == self._b.kernel(y) for x, y in pairs]
-        kernels = next((n for n, agrees in enumerate(same) if not agrees), len(same))
-        equal = sum(self._ask.equal(x, y) for x, y in pairs[:kernels])
-        exact = sum(self._ask.exact(x, 0) == self._ask.exact(y, 1) for x, y in pairs[:kernels])
-        return equal, exact, kernels
+    def _score(self, queue: Queue, candidate: Queue) -> _Score:
+        alike = takewhile(
+            lambda pair: self._a.kernel(pair[0]) == self._b.kernel(pair[1]), self._begin(queue, candidate)
+        )
+        a, b = (
+            list(islice(side.queues.get(number, ()), NEAR))
+            for side, number in ((self._a, queue), (self._b, candidate))
+        )
+        return _Score(
+            equal=sum(self._ask.equal(x, y) for x, y in alike),
+            exact=_common((self._ask.exact(x, 0) for x in a), (self._ask.exact(y, 1) for y in b)),
+            kernels=_common(map(self._a.kernel, a), map(self._b.kernel, b)),
+        )
+
+
+def _common(a: Iterable[str], b: Iterable[str]) -> int:
+    return (Counter(a) & Counter(b)).total()
+
+
+def _uncross(
+    chosen: dict[Queue, Queue],
+    mine: Sequence[Queue],
+    free: Sequence[Queue],
+    scores: Mapping[tuple[Queue, Queue], _Score],
+) -> None:
+    # queues change their order only where more launches are alike in that order
+    for one, other in combinations([queue for queue in mine if queue in chosen], 2):
+        b, its = chosen[one], chosen[other]
+        straight = scores[one, its], scores[other, b]
+        crossed = free.index(its) < free.index(b) and all(score.kernels for score in straight)
+        if crossed and _total(straight) >= _total((scores[one, b], scores[other, its])):
+            chosen[one], chosen[other] = its, b
+
+
+def _total(scores: Sequence[_Score]) -> tuple[int, ...]:
+    return tuple(map(sum, zip(*scores, strict=True)))

@@ -49,10 +49,10 @@ class CrashBuilds:
         self._known.clear()
         self._from_source = True
 
-    def judged(self, dropped: Dropped, *, again: bool = False) -> Judgement:
+    def judged(self, dropped: Dropped, *, anew: bool = False) -> Judgement:
         """Bad: it crashes alike; good: it gets past the crash; skip: it crashes differently."""
-        if again or dropped not in self._known:
-            self._known[dropped] = self._judged(dropped, again)
+        if anew or dropped not in self._known:
+            self._known[dropped] = self._judged(dropped, anew)
         return self._known[dropped]
 
     def failure(self, dropped: Dropped) -> str:
@@ -60,9 +60,9 @@ class CrashBuilds:
         judgement = self.judged(dropped)
         return judgement.detail if judgement.verdict == "skip" else ""
 
-    def _judged(self, dropped: Dropped, again: bool) -> Judgement:
+    def _judged(self, dropped: Dropped, anew: bool) -> Judgement:
         for _ in range(self._times):
-            death = self._die(dropped, again or self._from_source)
+            death = self._die(dropped, anew or self._from_source)
             if death is not None and death.same:
                 return Judgement("bad", death.said)
             if death is not None:

@@ -28,7 +28,7 @@ class Evidence:
         """
         step = self.meaning.certain
         if isinstance(answer, FirstBad) and answer.layer == MLIR and self._is_right(answer):
-            return self._behind(answer)
+            return self._unavoidable_suspected(answer)
         if isinstance(answer, Undecided) and answer.layer == MLIR and step is None:
             return replace(answer, suspects=self._ordered(answer.suspects))
         if step is None or isinstance(answer, (FirstSeen, Changed)):
@@ -49,14 +49,14 @@ class Evidence:
     def _is_right(self, answer: FirstBad) -> bool:
         # as far as executing tells, and there are others that may not be
         last = self.meaning.last
-        return bool(answer.behind) and last is not None and last.index >= answer.step.index
+        return bool(answer.unavoidable) and last is not None and last.index >= answer.step.index
 
-    def _behind(self, answer: FirstBad) -> Undecided:
+    def _unavoidable_suspected(self, answer: FirstBad) -> Undecided:
         because = (
             f"with {answer.step} the result turns bad, and executed, what it leaves computes what it was "
             "given: a later one that cannot be left out may get wrong what it makes"
         )
-        among = (Suspect(one, "it works on what that makes") for one in (*answer.behind, answer.step))
+        among = (Suspect(one, "it works on what that makes") for one in (*answer.unavoidable, answer.step))
         return Undecided(answer.layer, because, self._ordered(tuple(among)))
 
     def _ordered(self, suspects: Sequence[Suspect]) -> tuple[Suspect, ...]:
@@ -67,4 +67,4 @@ class Evidence:
 
     def _without(self, name: str) -> Judgement:
         every = frozenset(one.index for one in self._bisection.passes if one.name == name)
-        return self._bisection.judged(every, again=True)
+        return self._bisection.judged(every, anew=True)

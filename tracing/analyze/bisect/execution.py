@@ -64,17 +64,16 @@ def meaning(text: str) -> Stored:
 
 def difference(a: Stored, b: Stored) -> str:
     """The first value in which two meanings differ: `argument 1 [17] is 0.25, and was 0.75`; "" if none."""
-    for place in sorted(a.keys() ^ b.keys()):
-        return (
-            f"{_place(place)} is {'' if place in b else 'not '}stored, and was {'not' if place in b else ''}"
-        )
+    for element in sorted(a.keys() ^ b.keys()):
+        now, earlier = ("", "not") if element in b else ("not ", "")
+        return f"{_element_text(element)} is {now}stored, and was {earlier}"
     largest = {key[:2]: 0.0 for key in a}
     for (launch, argument, _), value in a.items():
         if isinstance(value, float) and np.isfinite(value):
             largest[launch, argument] = max(largest[launch, argument], abs(value))
-    for place, was in a.items():
-        if not _close(was, b[place], largest[place[:2]]):
-            return f"{_place(place)} is {b[place]:.6g}, and was {was:.6g}"
+    for element, was in a.items():
+        if not _close(was, b[element], largest[element[:2]]):
+            return f"{_element_text(element)} is {b[element]:.6g}, and was {was:.6g}"
     return ""
 
 
@@ -135,6 +134,6 @@ def _close(a: Any, b: Any, largest: float) -> bool:
     return bool(a == b)
 
 
-def _place(place: Sequence[int]) -> str:
-    launch, argument, index = place
+def _element_text(element: Sequence[int]) -> str:
+    launch, argument, index = element
     return f"argument {argument} [{index}] of launch {launch}"

@@ -56,7 +56,7 @@ class Bisection:
 
     def full(self) -> Judgement:
         """The judgement of the full pipeline, compiled from its source and judged anew."""
-        return self._probes.judgement(self._without(frozenset(), again=True), again=True)
+        return self._probes.judgement(self._without(frozenset(), anew=True), anew=True)
 
     def mlir(self, full: Judgement, good_until: int = -1) -> LeaveOut:
         """The search over the passes of MLIR.
@@ -66,9 +66,9 @@ class Bisection:
         """
         return LeaveOut(MLIR, self.passes, self, full, good_until)
 
-    def judged(self, dropped: Dropped, *, again: bool = False) -> Judgement:
+    def judged(self, dropped: Dropped, *, anew: bool = False) -> Judgement:
         """The judgement of the build without some passes of MLIR."""
-        return self._probes.judgement(self._without(dropped, again=again), again=again)
+        return self._probes.judgement(self._without(dropped, anew=anew), anew=anew)
 
     def failure(self, dropped: Dropped) -> str:
         """The reason why there is no such build; "" if there is one."""
@@ -82,20 +82,20 @@ class Bisection:
         lines = artefact(whole.folder, "passes").read_text().splitlines()
         steps = [Step(index, *line.split(" on ", 1)) for index, line in enumerate(lines, 1)]
 
-        def probe(on: int, *, again: bool = False) -> Judgement:
-            build = self._limited(on if on < len(steps) else None, again=again)
-            return self._probes.judgement(build, again=again)
+        def probe(on: int, *, anew: bool = False) -> Judgement:
+            build = self._limited(on if on < len(steps) else None, anew=anew)
+            return self._probes.judgement(build, anew=anew)
 
         def without(name: str) -> Judgement:
-            return self._probes.judgement(self._limited(None, [name], again=True), again=True)
+            return self._probes.judgement(self._limited(None, [name], anew=True), anew=True)
 
         return Layer(LLVM, steps, "LLVM without its optional passes", probe, without)
 
     def ptxas(self) -> Iterator[Layer]:
         """ptxas' optimisation levels, then each other version of it."""
 
-        def levels(on: int, *, again: bool = False) -> Judgement:
-            return self._probes.judgement(self._assembled(on, None, again=again), again=again)
+        def levels(on: int, *, anew: bool = False) -> Judgement:
+            return self._probes.judgement(self._assembled(on, None, anew=anew), anew=anew)
 
         steps = [Step(level, f"-O{level}") for level in (1, 2, 3)]
         yield Layer(LEVELS, steps, "the cubin of ptxas -O0", levels)
@@ -103,23 +103,23 @@ class Bisection:
             yield self._version(self._builder.assemblers[0], other)
 
     def _version(self, ours: str, other: str) -> Layer:
-        def version(on: int, *, again: bool = False) -> Judgement:
-            build = self._assembled(None, ours if on else other, again=again)
-            return self._probes.judgement(build, again=again)
+        def version(on: int, *, anew: bool = False) -> Judgement:
+            build = self._assembled(None, ours if on else other, anew=anew)
+            return self._probes.judgement(build, anew=anew)
 
         return Layer(VERSIONS, [Step(0, ours)], f"the cubin of {other}", version)
 
-    def _without(self, dropped: Dropped, *, again: bool = False) -> Build:
+    def _without(self, dropped: Dropped, *, anew: bool = False) -> Build:
         key = [*self._key, "without", *map(str, sorted(dropped))]
-        afresh = again or self.from_source
-        return self._probes.build(key, lambda: self._builder.without(dropped, afresh=afresh), again=again)
+        afresh = anew or self.from_source
+        return self._probes.build(key, lambda: self._builder.without(dropped, afresh=afresh), anew=anew)
 
-    def _limited(self, limit: int | None, disabled: Sequence[str] = (), *, again: bool = False) -> Build:
+    def _limited(self, limit: int | None, disabled: Sequence[str] = (), *, anew: bool = False) -> Build:
         key = [*self._key, "llvm", str(limit), *disabled]
-        afresh = again or self.from_source
+        afresh = anew or self.from_source
         make = lambda: self._builder.limited(limit, disabled, afresh=afresh)  # noqa: E731
-        return self._probes.build(key, make, again=again)
+        return self._probes.build(key, make, anew=anew)
 
-    def _assembled(self, level: int | None, assembler: str | None, *, again: bool = False) -> Build:
+    def _assembled(self, level: int | None, assembler: str | None, *, anew: bool = False) -> Build:
         key = [*self._key, "ptxas", str(level), str(assembler)]
-        return self._probes.build(key, lambda: self._builder.assembled(level, assembler), again=again)
+        return self._probes.build(key, lambda: self._builder.assembled(level, assembler), anew=anew)

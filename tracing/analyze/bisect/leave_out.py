@@ -52,8 +52,8 @@ class Instance:
 class Builds(Protocol):
     """Builds of a pipeline without some of its passes, by index."""
 
-    def judged(self, dropped: Dropped, *, again: bool = False) -> Judgement:
-        """The judgement of a build; `again`: build it from its source, and judge it anew."""
+    def judged(self, dropped: Dropped, *, anew: bool = False) -> Judgement:
+        """The judgement of a build; `anew`: build it from its source, and judge it anew."""
 
     def failure(self, dropped: Dropped) -> str:
         """The reason why it cannot be built; "" if it can."""
@@ -89,10 +89,10 @@ class LeaveOut:
         family = [self._all(name) for name in good] or self._reduced()
         if not family:
             return Undecided(self.layer, self._no_good(), self.suspects())
-        place = self._place(family)
-        if isinstance(place, Undecided):
-            return place
-        return self._confirmed(*place, good)
+        faulty = self._first_faulty(family)
+        if isinstance(faulty, Undecided):
+            return faulty
+        return self._confirmed(*faulty, good)
 
     def candidates(self) -> list[str]:
         """The names of the passes that may be to blame."""
@@ -111,7 +111,7 @@ class LeaveOut:
         dropped = droppable(later, self.builds.failure)
         return [dropped] if dropped and self.builds.judged(dropped).verdict == "good" else []
 
-    def _place(self, family: Sequence[Dropped]) -> tuple[Instance, Dropped] | Undecided:
+    def _first_faulty(self, family: Sequence[Dropped]) -> tuple[Instance, Dropped] | Undecided:
         """The run that makes good IR bad, and the passes whose omission makes it good."""
         start = self.good_until
         while True:
@@ -163,10 +163,10 @@ class LeaveOut:
 
     def _confirmed(self, run: Instance, left_out: Dropped, good: Collection[str]) -> FirstBad | Undecided:
         later = frozenset(one for one in left_out if one > run.index)
-        without = self.builds.judged(later | {run.index}, again=True)
-        with_it = self.builds.judged(later, again=True)
+        without = self.builds.judged(later | {run.index}, anew=True)
+        with_it = self.builds.judged(later, anew=True)
         require_pair(run.step, without, with_it)
-        all_out = self.builds.judged(self._all(run.name), again=True)
+        all_out = self.builds.judged(self._all(run.name), anew=True)
         if all_out.verdict == "bad":
             because = f"{run.step} turns the result bad, and without any {run.name} it is bad as well"
             same = (
@@ -189,9 +189,9 @@ class LeaveOut:
     def _alike(self, run: Instance) -> tuple[Step, ...]:
         ours = self._all(run.name)
         same = [one for one in self.instances if one.index in ours and one.changed and one != run]
-        alone = (self.builds.judged(self._all(run.name) - {one.index}) for one in same)
+        without_one = (self.builds.judged(self._all(run.name) - {one.index}) for one in same)
         return tuple(
-            one.step for one, judgement in zip(same, alone, strict=True) if judgement.verdict == "bad"
+            one.step for one, judgement in zip(same, without_one, strict=True) if judgement.verdict == "bad"
         )
 
     def _that_do_it(self, run: Instance, left_out: Dropped) -> list[Instance]:

@@ -24,7 +24,7 @@ from tracing.analyze.bisect.judge import artefact
 from tracing.analyze.bisect.search import Judgement, Verdict
 
 Artefacts = Mapping[str, str | bytes]  # by stage
-AGAIN = 3  # calls of a judge to confirm a judgement: a flaky judge is right by chance less often
+CONFIRMATIONS = 3  # calls of a judge to confirm a judgement: a flaky judge is right by chance less often
 
 
 class Judge(Protocol):
@@ -58,7 +58,9 @@ class Build:
 class Probes:
     """The builds and judgements of one run; `built` and `judged` count what was not known already."""
 
-    def __init__(self, run: Path, judge: Judge, compiler: Sequence[str] = (), *, times: int = AGAIN) -> None:
+    def __init__(
+        self, run: Path, judge: Judge, compiler: Sequence[str] = (), *, times: int = CONFIRMATIONS
+    ) -> None:
         """Keep them below `run`.
 
         compiler -- what tells this compiler from others: builds of those are not taken for its own
@@ -77,11 +79,11 @@ class Probes:
         """Remove all that is known."""
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def build(self, key: Sequence[str], make: Callable[[], Compiled], *, again: bool = False) -> Build:
-        """The build of a key, from disk or by `make`; `again`: by `make` in any case."""
+    def build(self, key: Sequence[str], make: Callable[[], Compiled], *, anew: bool = False) -> Build:
+        """The build of a key, from disk or by `make`; `anew`: by `make` in any case."""
         folder = self._folder / "builds" / _digest([*self._compiler, *key])
         failure = folder / "failure"
-        if again or not folder.exists():
+        if anew or not folder.exists():
             made = make()
             self.built += 1
             if not made.final:
@@ -91,14 +93,14 @@ class Probes:
             self.known += 1
         return Build(folder, failure.read_text() if failure.exists() else "")
 
-    def judgement(self, build: Build, *, again: bool = False) -> Judgement:
+    def judgement(self, build: Build, *, anew: bool = False) -> Judgement:
         """The judgement of a build; a failed build cannot be judged.
 
-        With `again`, the judge is asked anew, some times, whatever is known of this build.
+        With `anew`, the judge is asked anew, some times, whatever is known of this build.
         """
         if build.failure:
             return Judgement("skip", build.failure)
-        judgement = self._anew(build) if again else self._known(build)
+        judgement = self._anew(build) if anew else self._known(build)
         self.verdicts[judgement.verdict] += 1
         return replace(judgement, where=str(build.folder))
 

@@ -131,8 +131,8 @@ def _drop_carried(text: str, holds: Holds) -> str:
         return edit
 
     loops = [one for one in edits.inner_operations(parsed(text)) if one.name == "scf.for"]
-    places = [(n, at) for n, loop in enumerate(loops) for at in reversed(range(len(loop.results)))]
-    return tried(text, holds, (at(*place) for place in places))
+    positions = [(n, at) for n, loop in enumerate(loops) for at in reversed(range(len(loop.results)))]
+    return tried(text, holds, (at(*position) for position in positions))
 
 
 def _merge_arguments(text: str, holds: Holds) -> str:
@@ -170,7 +170,7 @@ def _drop_arguments(text: str, holds: Holds) -> str:
 
     functions = list(enumerate(edits.functions(parsed(text))))
     last_first = [(n, at) for n, one in functions for at in reversed(range(len(one.regions[0][0].arguments)))]
-    return tried(text, holds, (argument(*place) for place in last_first))
+    return tried(text, holds, (argument(*position) for position in last_first))
 
 
 def _drop_attributes(text: str, holds: Holds) -> str:

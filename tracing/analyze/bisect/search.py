@@ -41,8 +41,8 @@ class Step:
 
 
 class Probe(Protocol):
-    def __call__(self, on: int, *, again: bool = False) -> Judgement:
-        """Judge a build with the first `on` steps; `again`: build and judge anew, whatever is known."""
+    def __call__(self, on: int, *, anew: bool = False) -> Judgement:
+        """Judge a build with the first `on` steps; `anew`: build and judge anew, whatever is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class FirstBad:
         Step, ...
     ] = ()  # others of its name, each of which makes the result bad with no other of them
     needed: tuple[Step, ...] = ()  # other steps without which the result is good as well
-    behind: tuple[Step, ...] = ()  # that cannot be left out, and work on what it leaves
+    unavoidable: tuple[Step, ...] = ()  # that cannot be left out, and work on what it leaves
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,9 +190,9 @@ def require_pair(step: Step, good: Judgement, bad: Judgement) -> None:
 
 def _confirmed(layer: Layer, position: int) -> Generator[BuildTried, None, FirstBad | Undecided]:
     step = layer.steps[position]
-    good = layer.probe(position, again=True)
+    good = layer.probe(position, anew=True)
     yield BuildTried()
-    bad = layer.probe(position + 1, again=True)
+    bad = layer.probe(position + 1, anew=True)
     yield BuildTried()
     require_pair(step, good, bad)
     all_out = layer.without(step.name) if layer.without else None

@@ -59,19 +59,19 @@ class SnapshotSearch:
 
     def _confirmed(self, first: FirstSeen, full: Judgement) -> tuple[FirstSeen | Undecided, Narrowed]:
         good, bad = first.good.snapshot, first.bad.snapshot
-        is_bad = full if bad.layer == END else self._judged(bad, again=True)
-        require_pair(bad.step, self._judged(good, again=True), is_bad)
+        is_bad = full if bad.layer == END else self._judged(bad, anew=True)
+        require_pair(bad.step, self._judged(good, anew=True), is_bad)
         if not first.between and bad.layer != END:
             return first, Narrowed()
         because = f"the IR after {good.step} is good, and {bad.step} leaves the next that can be judged"
         return Undecided(BETWEEN, because), _narrowed(good, bad)
 
-    def _judged(self, one: Snapshot, *, again: bool = False) -> Judgement:
+    def _judged(self, one: Snapshot, *, anew: bool = False) -> Judgement:
         if one.language not in self.languages:
             return Judgement("skip", _OTHER)
         key = ["ir", one.language, hashlib.blake2b(one.text.encode()).hexdigest()]
         build = self.probes.build(key, lambda: Compiled({one.language: one.text}))
-        return self.probes.judgement(build, again=again)
+        return self.probes.judgement(build, anew=anew)
 
 
 def _narrowed(good: Snapshot, bad: Snapshot) -> Narrowed:

@@ -68,21 +68,21 @@ def first_seen(seen: Sequence[Seen]) -> FirstSeen | NotSeen:
 
     IR that is bad before any is good is noted: a judge may not understand the language that it is in.
     """
-    told = [one for one in seen if one.judgement.verdict != "skip"]
+    judged = [one for one in seen if one.judgement.verdict != "skip"]
     turns = [
-        (a, b) for a, b in pairwise(told) if (a.judgement.verdict, b.judgement.verdict) == ("good", "bad")
+        (a, b) for a, b in pairwise(judged) if (a.judgement.verdict, b.judgement.verdict) == ("good", "bad")
     ]
-    if not told:
+    if not judged:
         return NotSeen("the judge says of no IR between passes what it is")
     if len(turns) > 1:
         return NotSeen(
             f"good IR turns bad {len(turns)} times, and good in between", tuple(b for _, b in turns)
         )
     if not turns:
-        verdicts = {one.judgement.verdict for one in told}
-        same = f"all {len(told)} IRs that can be judged are {next(iter(verdicts))}"
+        verdicts = {one.judgement.verdict for one in judged}
+        same = f"all {len(judged)} IRs that can be judged are {next(iter(verdicts))}"
         return NotSeen(same if len(verdicts) == 1 else "bad IR turns good, and none turns bad")
     good, bad = turns[0]
     between = seen[seen.index(good) + 1 : seen.index(bad)]
-    odd = [one for one in told[: told.index(good)] if one.judgement.verdict == "bad"]
+    odd = [one for one in judged[: judged.index(good)] if one.judgement.verdict == "bad"]
     return FirstSeen(good, bad, tuple(between), tuple(odd))

@@ -8,6 +8,7 @@ buffer ends the prefix; from there on launches are compared one by one.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from typing import TypeAlias
@@ -70,7 +71,7 @@ def equal_prefix(
     launches, lines = start
     whole = False
     runs = (_stretches(a, processes[0], start), _stretches(b, processes[1], start))
-    try:
+    with suppress(Problem):  # a damaged run is equal up to there; the comparison launch by launch raises it
         for one in runs[0]:
             other = next(runs[1], None)
             if other is None or one[1] is None or not equal(one, other):
@@ -79,8 +80,6 @@ def equal_prefix(
             launches, lines = launches + len(one[0]), lines + 1
         else:
             whole = next(runs[1], None) is None
-    except Problem:  # the comparison launch by launch says where it is damaged
-        pass
     return Prefix(Position(launches, lines), whole, equal.queues)
 
 

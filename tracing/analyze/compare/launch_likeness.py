@@ -43,7 +43,8 @@ class LaunchLikeness:
             own = f"{code} {'ab'[side]}{number}"  # the other run has no such launch
             shared = identity is not None and identity in self._shared
             known = self._keys[side][number] = f"{code} {self._shared[identity]}" if shared else own
-        return known
+        overlaps = launch.overlaps()
+        return f"{known} {overlaps}" if overlaps else known
 
     def content(self, launch: TimelineStep) -> Hashable:
         """The bits that it read and wrote."""

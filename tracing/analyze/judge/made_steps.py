@@ -52,8 +52,8 @@ def made_steps(schedule: Schedule, launches: Sequence[KernelLaunch]) -> tuple[li
     for step in schedule.steps:
         made = []
         for call in step.calls:
-            found_at = matched.get(next(numbered))
-            made.append(MadeCall(call, None if found_at is None else launches[found_at]))
+            match = matched.get(next(numbered))
+            made.append(MadeCall(call, None if match is None else launches[match]))
         steps.append(MadeStep(step, tuple(made)))
     taken = {*matched.values()}
     return steps, [one.index for i, one in enumerate(launches) if i not in taken]

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 
 from tracing.analyze.memory.first_shapes import FirstShapes
 from tracing.analyze.memory.launch_memory import unseen_launch
-from tracing.model import Access, MemoryEvidence, OutOfBounds
+from tracing.digest.columns import Row
+from tracing.model import Access, LaunchLine, MemoryEvidence, OutOfBounds
 from tracing.store import Run, rank_of
 
 
@@ -27,7 +28,8 @@ def memory_evidence(run: Run, rank: int = 0, launch: int | None = None) -> list[
 
 @functools.lru_cache(4)
 def _all(run: Run, rank: int) -> list[MemoryEvidence]:
-    evidence = [one for process in run.processes() if rank_of(process) == rank for one in _of(run, process)]
+    processes = dict.fromkeys([*run.processes(), *run.processes(OutOfBounds)])
+    evidence = [one for process in processes if rank_of(process) == rank for one in _of(run, process)]
     return sorted(dict.fromkeys(evidence), key=lambda one: one.launch)
 
 
@@ -43,17 +45,19 @@ def _of(run: Run, process: str) -> Iterator[MemoryEvidence]:
     storages = {number: (one.address, one.nbytes) for number, one in run.storages(process).items()}
     joiner = run.joiner(process)
     sizes = FirstShapes()
-    for row in run.rows(process):
-        launch = joiner.launch(row)
-        yield from sizes.of(launch, accesses.get(launch.index))
-        if launch.index not in accesses:  # the interpreter did not see what it accessed
-            yield from unseen_launch(run, launch, storages)
+    clean: set[tuple[int, tuple[int, ...]]] = set()  # signatures and storages of launches without evidence
+    for line in run.view(process, LaunchLine, LaunchLine):
+        access, memory = accesses.get(line.index), (line.signature, line.storages)
+        if access is None and memory in clean:
+            continue
+        launch = joiner.launch(Row(line))  # no digest is evidence
+        seen = [*sizes.of(launch, access)]
+        if access is None:  # the interpreter did not see what it accessed
+            seen += unseen_launch(run, launch, storages)
+            if not seen:
+                clean.add(memory)
+        yield from seen
 
 
 def _outside(one: OutOfBounds) -> MemoryEvidence:
-    count = f"{one.count} addresses" if one.count > 1 else "1 address"
-    where = "within its storage" if one.inside else "outside of its storage"
-    what = f"{one.access}s {one.argument}[{one.element}] and in all {count} outside of it, {where}, first in "
-    return MemoryEvidence(
-        one.launch, "out of bounds", (one.argument,), f"{what}program {one.program}", one.where
-    )
+    return MemoryEvidence(one.launch, "out of bounds", (one.argument,), one.what, one.where)

@@ -209,11 +209,11 @@ def _changed(old: Sequence[str], new: Sequence[str], ordered: bool) -> set[int]:
 def _unambiguous(keys: Sequence[str], chosen: Collection[int]) -> set[int]:
     # FileCheck takes the first line that fits: those before the one that is meant are checked too
     kept = set(chosen)
-    behind = 0
+    start = 0
     for at in sorted(chosen):
         pattern = keys[at][len(results_of(keys[at])[0]) :]  # it is checked without them if no line uses them
-        kept |= {between for between in range(behind, at) if pattern in keys[between]}
-        behind = at + 1
+        kept |= {between for between in range(start, at) if pattern in keys[between]}
+        start = at + 1
     return kept
 
 

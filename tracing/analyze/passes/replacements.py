@@ -34,30 +34,30 @@ def replacements(
         removed = [name for name in step.before if step.after.get(name, 0) < step.before[name]]
         if record.after is None or not removed:
             continue
-        before, after = _by_place(run.text(record.before)), _by_place(run.text(record.after))
+        before, after = _by_stacks(run.text(record.before)), _by_stacks(run.text(record.after))
         for name in removed:
             by_origin[record.index, name] = _became(name, before, after)
     return by_origin
 
 
-_Places = Mapping[tuple[Stack, ...], Counter[str]]
+_NamesByStacks = Mapping[tuple[Stack, ...], Counter[str]]
 
 
-def _by_place(text: str) -> _Places:
+def _by_stacks(text: str) -> _NamesByStacks:
     # how often each operation names a location as its origin
-    places: dict[tuple[Stack, ...], Counter[str]] = {}
+    names_by_stacks: dict[tuple[Stack, ...], Counter[str]] = {}
     names = {one.line: one.name for one in operations(text)}
     one: Located
     for one in located("ttgir", text):
         if one.stacks:
-            places.setdefault(one.stacks, Counter())[names[one.line]] += 1
-    return places
+            names_by_stacks.setdefault(one.stacks, Counter())[names[one.line]] += 1
+    return names_by_stacks
 
 
-def _became(name: str, before: _Places, after: _Places) -> Counter[str]:
+def _became(name: str, before: _NamesByStacks, after: _NamesByStacks) -> Counter[str]:
     became: Counter[str] = Counter()
-    for place, there in before.items():
-        now = after.get(place, Counter())
+    for stacks, there in before.items():
+        now = after.get(stacks, Counter())
         if now[name] < there[name]:
             became += now - there  # those that there are more of
     return became

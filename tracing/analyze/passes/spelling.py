@@ -25,7 +25,7 @@ _FUNCTION = re.compile(r"^define .*?(?:^}\n|\Z)", re.MULTILINE | re.DOTALL)
 _DEFINED = re.compile(r'^[ \t]*(%(?:[\w$.-]+|"[^"]*")) = |^([\w$.-]+|"[^"]*"):', re.MULTILINE)
 _VALUE = re.compile(r'%(?:[\w$.-]+|"[^"]*")')
 _LABEL = re.compile(r'^([\w$.-]+|"[^"]*"):.*$', re.MULTILINE)
-_PHI = re.compile(r"( = phi [^\[\n]*)(\[.*\])(.*)$", re.MULTILINE)
+_PHI = " = phi "
 _INCOMING = re.compile(r"\[[^\]]*\]")
 _PTX_LOCATION = re.compile(r"^[ \t]*(?:\.loc|\.file)\b.*\n|^[ \t]*//.*\n|^\$L__tmp\d+:\n", re.MULTILINE)
 _PTX_SECTION = re.compile(
@@ -41,7 +41,7 @@ def same(a: str, b: str, stage: str) -> str:
     """
     if a == b:
         return ""
-    for what, plain in _WAYS.get(stage, _MLIR).items():
+    for what, plain in _SPELLINGS.get(stage, _MLIR).items():
         if plain(a, b):
             return what
     return ""
@@ -68,7 +68,7 @@ def _llvm_plain(text: str, names: bool) -> str:
     if names:
         text = _FUNCTION.sub(lambda match: _numbered(match[0]), text)
     text = re.sub(r"(?<![ \t])[ \t]*; preds = .*$", "", text, flags=re.MULTILINE)
-    return _PHI.sub(_sorted_phi, text)
+    return "\n".join(_sorted_phi(line) if _PHI in line else line for line in text.split("\n"))
 
 
 def _expanded(number: str, metadata: dict[str, str], depth: int, expanded: Callable[[str, int], str]) -> str:
@@ -90,8 +90,12 @@ def _numbered(function: str) -> str:
     return _LABEL.sub(lambda match: f"{names.get('%' + match[1], match[1])}:", text)
 
 
-def _sorted_phi(match: re.Match[str]) -> str:
-    return f"{match[1]}{', '.join(sorted(_INCOMING.findall(match[2])))}{match[3]}"
+def _sorted_phi(line: str) -> str:
+    # its incoming values are between brackets, and the line may go on after the last of them
+    start, stop = line.find("[", line.index(_PHI)), line.rfind("]") + 1
+    if not 0 <= start < stop:
+        return line
+    return f"{line[:start]}{', '.join(sorted(_INCOMING.findall(line[start:stop])))}{line[stop:]}"
 
 
 def _ptx(a: str, b: str) -> bool:
@@ -103,7 +107,7 @@ _MLIR: dict[str, Callable[[str, str], bool]] = {
     "locations": partial(_mlir, names=False),
     "names of values and locations": partial(_mlir, names=True),
 }
-_WAYS: dict[str, dict[str, Callable[[str, str], bool]]] = {
+_SPELLINGS: dict[str, dict[str, Callable[[str, str], bool]]] = {
     "llir": {
         "locations and the order of phis": partial(_llvm, names=False),
         "names of values, the order of phis and locations": partial(_llvm, names=True),

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TypeAlias
 
-from tracing.analyze.align.alignment import WINDOW, way_back
-from tracing.analyze.runs.endings import ending
+from tracing.analyze.align.alignment import WINDOW, fewest_skips
+from tracing.analyze.runs.outcomes import ending
 from tracing.digest.columns import Row
 from tracing.model import Kernel, Landmark, LandmarkDigests, LaunchLine, Signature
 from tracing.store import Run, rank_of
@@ -31,7 +31,7 @@ class RankEvent:
     launch: int  # its index; of a landmark how many launches came before
     ordinal: int  # of a landmark among those of its name, from 0
     row: Row | None = None
-    way: tuple[Kernel, Signature] | None = None  # in which a row was launched
+    launched: tuple[Kernel, Signature] | None = None  # with which a row was launched
     landmark: Landmark | None = None
     inputs: tuple[str, ...] | None = None  # bits at a landmark; None: not taken
     results: tuple[str, ...] | None = None
@@ -62,8 +62,8 @@ class RankEvents:
             while waiting is not None and waiting.launch <= index:
                 yield waiting
                 waiting = next(marks, None)
-            if way := known.get(row.line.signature):
-                yield RankEvent(way[0].name, index, 0, row, way, rank=self.rank)
+            if launched := known.get(row.line.signature):
+                yield RankEvent(launched[0].name, index, 0, row, launched, rank=self.rank)
         while waiting is not None:
             yield waiting
             waiting = next(marks, None)
@@ -151,7 +151,7 @@ def _out_of_step(ahead: dict[int, _Ahead]) -> Iterator[tuple[RankStep, Mapping[i
     for rank, one in here.items():
         if one.name() == name or one.instead:
             continue
-        lacking, more = way_back(leading.names(), one.names())
+        lacking, more = fewest_skips(leading.names(), one.names())
         if lacking == more:
             one.instead = lacking
             continue

@@ -10,7 +10,7 @@ Inputs differ between ranks on purpose, so unequal bits prove nothing. These do:
 - an update of parameters that were equal on all ranks before the first update;
 - a launch that read equal bits on all ranks and wrote other bits on some.
 
-A rank departed if it disagrees with most others: with two ranks, or two halves, this is undecidable.
+A rank left if it disagrees with most others: with two ranks, or two halves, this is undecidable.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from tracing.analyze.compare.signature_pair import SignaturePair, Slot, signature_pair
-from tracing.analyze.ranks.rank_departure import DepartureKind, Parting, groups_of, joined
 from tracing.analyze.ranks.rank_events import RankEvent, RankEvents, RankStep, ranks_of, side_by_side
+from tracing.analyze.ranks.rank_parting import RankParting, RankPartingKind, groups_of, joined
 from tracing.store import Run
 
 MEMORY = 3  # events that are reported before one that differs
@@ -49,9 +49,9 @@ class RankComparison:
     _equal: dict[object, set[int]] = field(default_factory=dict)  # parameters that are alike on all ranks
     _spoilt: set[str] = field(default_factory=set)  # collectives that once left ranks with other bits
     _members: dict[str, set[tuple[int, ...]]] = field(default_factory=lambda: defaultdict(set))
-    _ways: dict[object, SignaturePair] = field(default_factory=dict)
+    _pairs: dict[object, SignaturePair] = field(default_factory=dict)
 
-    def __iter__(self) -> Iterator[Parting]:
+    def __iter__(self) -> Iterator[RankParting]:
         processes, self.notes = ranks_of(self.run)
         self.ranks = tuple(one.rank for one in processes)
         done: dict[int, deque[str]] = {rank: deque(maxlen=MEMORY) for rank in self.ranks}
@@ -64,29 +64,29 @@ class RankComparison:
                 yield parting
         self.repeated = sum(known.values()) - len(known)
 
-    def _partings(self, ranks: list[RankEvents], done: Mapping[int, deque[str]]) -> Iterator[Parting]:
+    def _partings(self, ranks: list[RankEvents], done: Mapping[int, deque[str]]) -> Iterator[RankParting]:
         for step, absent in side_by_side(ranks):
             first = next(iter(step.values()))
-            for departure in self._at(step, absent):
-                before = {rank: tuple(done[rank]) for rank in departure.left}
-                yield Parting(
-                    departure.kind, first, departure.groups, departure.argument, before, departure.outputs
+            for parting in self._at(step, absent):
+                before = {rank: tuple(done[rank]) for rank in parting.left}
+                yield RankParting(
+                    parting.kind, first, parting.groups, parting.argument, before, parting.outputs
                 )
             for rank, event in step.items():
                 done[rank].append(str(event))
 
-    def _at(self, step: RankStep, absent: Mapping[int, str]) -> Iterator[Parting]:
+    def _at(self, step: RankStep, absent: Mapping[int, str]) -> Iterator[RankParting]:
         first = next(iter(step.values()))
         if absent:
             # what is lacking on most ranks is more on the others
-            kind: DepartureKind = "lacking" if len(step) >= len(absent) else "more"
-            told = {rank: event.name for rank, event in step.items()}
-            told |= {rank: name or "its end" for rank, name in absent.items()}
-            yield Parting(kind, first, groups_of(told))
+            kind: RankPartingKind = "lacking" if len(step) >= len(absent) else "more"
+            by_rank = {rank: event.name for rank, event in step.items()}
+            by_rank |= {rank: name or "its end" for rank, name in absent.items()}
+            yield RankParting(kind, first, groups_of(by_rank))
             if len(step) == 1:
                 return
         if len({event.name for event in step.values()}) > 1:
-            yield Parting("launch", first, groups_of({rank: event.name for rank, event in step.items()}))
+            yield RankParting("launch", first, groups_of({rank: event.name for rank, event in step.items()}))
         elif first.row is not None:
             self.launches += 1
             yield from self._launches(step)
@@ -97,45 +97,45 @@ class RankComparison:
 
     # ---- launches
 
-    def _launches(self, step: RankStep) -> Iterator[Parting]:
+    def _launches(self, step: RankStep) -> Iterator[RankParting]:
         first = next(iter(step.values()))
         lowest = next(iter(step))
-        ways = {rank: self._way((lowest, first), (rank, event)) for rank, event in step.items()}
-        texts = {rank: _changed(way, "b") for rank, way in ways.items()}
-        slots = min((way.slots for way in ways.values()), key=len)  # fewer where a rank has no digests
+        pairs = {rank: self._signature_pair((lowest, first), (rank, event)) for rank, event in step.items()}
+        texts = {rank: _changed(pair, "b") for rank, pair in pairs.items()}
+        slots = min((pair.slots for pair in pairs.values()), key=len)  # fewer where a rank has no digests
         inputs = [slot for slot in slots if slot.side == "before"]
-        unequal = [slot for slot in inputs if len(set(_bits(slot, step, ways).values())) > 1]
-        outputs = [] if unequal else _outputs(first, step, ways)
+        unequal = [slot for slot in inputs if len(set(_bits(slot, step, pairs).values())) > 1]
+        outputs = [] if unequal else _outputs(first, step, pairs)
         if len(set(texts.values())) > 1:
-            theirs = next(_changed(way, "a") for way in ways.values() if way.changes)
-            told = {rank: text or theirs for rank, text in texts.items()}
-            yield Parting(
-                "launch", first, groups_of(told), outputs=tuple(slot_name(first, s) for s in outputs)
+            theirs = next(_changed(pair, "a") for pair in pairs.values() if pair.changes)
+            by_rank = {rank: text or theirs for rank, text in texts.items()}
+            yield RankParting(
+                "launch", first, groups_of(by_rank), outputs=tuple(slot_name(first, s) for s in outputs)
             )
             return
-        yield from self._altered(step, ways, unequal)
+        yield from self._altered(step, pairs, unequal)
         if not unequal and slots:
             self.same_inputs += 1
             for slot in outputs:
-                if _held_other_bits(slot, step, ways):
+                if _held_other_bits(slot, step, pairs):
                     self.unproven += 1
                 else:
-                    groups = groups_of(_bits(slot, step, ways))
-                    yield Parting("output", first, groups, slot_name(first, slot))
+                    groups = groups_of(_bits(slot, step, pairs))
+                    yield RankParting("output", first, groups, slot_name(first, slot))
 
-    def _way(self, one: tuple[int, RankEvent], other: tuple[int, RankEvent]) -> SignaturePair:
+    def _signature_pair(self, one: tuple[int, RankEvent], other: tuple[int, RankEvent]) -> SignaturePair:
         (rank_a, a), (rank_b, b) = one, other
-        assert a.row and b.row and a.way and b.way
+        assert a.row and b.row and a.launched and b.launched
         patterns = (a.row.before, a.row.after, b.row.before, b.row.after)
         key = (rank_a, a.row.line.signature, rank_b, b.row.line.signature, *patterns)
-        way = self._ways.get(key)
-        if way is None:
-            way = self._ways[key] = signature_pair(a.row, b.row, a.way, b.way)
-        return way
+        pair = self._pairs.get(key)
+        if pair is None:
+            pair = self._pairs[key] = signature_pair(a.row, b.row, a.launched, b.launched)
+        return pair
 
     def _altered(
-        self, step: RankStep, ways: Mapping[int, SignaturePair], unequal: Sequence[Slot]
-    ) -> Iterator[Parting]:
+        self, step: RankStep, pairs: Mapping[int, SignaturePair], unequal: Sequence[Slot]
+    ) -> Iterator[RankParting]:
         # what a collective left alike on all ranks, and nothing should have written since
         first = next(iter(step.values()))
         for slot in unequal:
@@ -148,21 +148,23 @@ class RankComparison:
             if not self._keeps_alike(name):
                 continue
             if len(set(writers.values())) > 1:
-                told = {
+                by_rank = {
                     rank: f"last written by {one or 'a launch, or nobody'}" for rank, one in writers.items()
                 }
             elif _offsets(slot, step) > 1 or name in self._spoilt:
                 continue  # each rank reads its own part; or it follows
             else:
-                told = _bits(slot, step, ways)
-            yield Parting("altered", first, groups_of(told), f"{slot_name(first, slot)}, which {name} left")
+                by_rank = _bits(slot, step, pairs)
+            yield RankParting(
+                "altered", first, groups_of(by_rank), f"{slot_name(first, slot)}, which {name} left"
+            )
 
     def _keeps_alike(self, name: str) -> bool:
         return leaves_alike(name) and self._members[name] == {self.ranks}
 
     # ---- landmarks
 
-    def _collective(self, step: RankStep) -> Iterator[Parting]:
+    def _collective(self, step: RankStep) -> Iterator[RankParting]:
         first = next(iter(step.values()))
         if not leaves_alike(first.name):
             self.other_collectives += 1
@@ -177,11 +179,11 @@ class RankComparison:
             if any(event.results is None for event in events.values()):
                 self.undigested += 1
                 continue
-            for number, told in _unequal(events):
+            for number, by_rank in _unequal(events):
                 self._spoilt.add(first.name)
-                yield Parting("collective", first, groups_of(told), f"result {number}")
+                yield RankParting("collective", first, groups_of(by_rank), f"result {number}")
 
-    def _update(self, step: RankStep) -> Iterator[Parting]:
+    def _update(self, step: RankStep) -> Iterator[RankParting]:
         first = next(iter(step.values()))
         assert first.landmark is not None
         self.updates += 1
@@ -199,7 +201,7 @@ class RankComparison:
             return
         for number in sorted(unequal.keys() & self._equal.get(key, set())):
             self._equal[key].discard(number)
-            yield Parting("update", first, groups_of(unequal[number]), f"parameter {number}")
+            yield RankParting("update", first, groups_of(unequal[number]), f"parameter {number}")
 
 
 def _changed(pair: SignaturePair, side: Literal["a", "b"]) -> str:
@@ -214,48 +216,50 @@ def leaves_alike(name: str) -> bool:
 
 def slot_name(event: RankEvent, slot: Slot) -> str:
     """The name of a slot's argument."""
-    assert event.way is not None
-    return event.way[1].args[slot.position].name
+    assert event.launched is not None
+    return event.launched[1].args[slot.position].name
 
 
 def _unequal(step: RankStep) -> Iterator[tuple[int, dict[int, str]]]:
     # the results of a landmark that differ between ranks: which, and the bits of each
     for number in range(min(len(event.results or ()) for event in step.values())):
-        told = {rank: (event.results or ())[number] for rank, event in step.items()}
-        if len(set(told.values())) > 1:
-            yield number, told
+        by_rank = {rank: (event.results or ())[number] for rank, event in step.items()}
+        if len(set(by_rank.values())) > 1:
+            yield number, by_rank
 
 
-def _bits(slot: Slot, step: RankStep, ways: Mapping[int, SignaturePair]) -> dict[int, str]:
+def _bits(slot: Slot, step: RankStep, pairs: Mapping[int, SignaturePair]) -> dict[int, str]:
     # of one digest on every rank; its position may differ between them
-    told = {}
+    by_rank = {}
     for rank, event in step.items():
-        same = next((s for s in ways[rank].slots if (s.side, s.position) == (slot.side, slot.position)), None)
-        told[rank] = event.row.bits(same.b, same.b + 1) if same and event.row else ""
-    return told
+        same = next(
+            (s for s in pairs[rank].slots if (s.side, s.position) == (slot.side, slot.position)), None
+        )
+        by_rank[rank] = event.row.bits(same.b, same.b + 1) if same and event.row else ""
+    return by_rank
 
 
-def _outputs(first: RankEvent, step: RankStep, ways: Mapping[int, SignaturePair]) -> list[Slot]:
+def _outputs(first: RankEvent, step: RankStep, pairs: Mapping[int, SignaturePair]) -> list[Slot]:
     # what the launch left differently on some rank
     slots: dict[int, Slot] = {}
     for rank, event in step.items():
         assert first.row and event.row
-        for slot in ways[rank].differing(first.row, event.row):
+        for slot in pairs[rank].differing(first.row, event.row):
             if slot.side == "after" and slot.differs_by_writing(first.row, event.row):
                 slots.setdefault(slot.position, slot)
     return list(slots.values())
 
 
-def _held_other_bits(slot: Slot, step: RankStep, ways: Mapping[int, SignaturePair]) -> bool:
+def _held_other_bits(slot: Slot, step: RankStep, pairs: Mapping[int, SignaturePair]) -> bool:
     first = next(iter(step.values())).row
     return any(
         one.held_other_bits(first, event.row)
         for rank, event in step.items()
-        for one in ways[rank].slots
+        for one in pairs[rank].slots
         if first and event.row and (one.side, one.position) == ("after", slot.position)
     )
 
 
 def _offsets(slot: Slot, step: RankStep) -> int:
-    metas = [event.way[1].args[slot.position].tensor for event in step.values() if event.way]
+    metas = [event.launched[1].args[slot.position].tensor for event in step.values() if event.launched]
     return len({meta.offset for meta in metas if meta})

@@ -33,21 +33,21 @@ class RerunCache:
         self.known = 0
         self._asked: dict[Path, Rerun] = {}
 
-    def of(self, candidates: Sequence[Candidate], *, again: bool = False) -> Rerun:
+    def of(self, candidates: Sequence[Candidate], *, anew: bool = False) -> Rerun:
         """The results of the case with these replacements.
 
-        With `again`, it is run, whatever is known.
+        With `anew`, it is run, whatever is known.
 
         A failed one is not kept, because it may end differently the next time.
         """
         replaced = chosen(candidates)
         path = self._folder / f"{_digest(self._key, replaced)}.json"
-        if again or path not in self._asked:
-            self._asked[path] = self._rerun(path, replaced, again)
+        if anew or path not in self._asked:
+            self._asked[path] = self._rerun(path, replaced, anew)
         return self._asked[path]
 
-    def _rerun(self, path: Path, replaced: Replacing, again: bool) -> Rerun:
-        if not again and path.exists():
+    def _rerun(self, path: Path, replaced: Replacing, anew: bool) -> Rerun:
+        if not anew and path.exists():
             self.known += 1
             return msgspec.json.decode(path.read_bytes(), type=Rerun)
         result = self._make(replaced)

@@ -129,8 +129,8 @@ def search(
     if each_launch and len(launches) > len(blamed):
         blamed = yield from _minimal(goal, reruns, "launch", launches, seconds)
     yield Running(None)
-    if again := goal.differing(reruns.of(blamed, again=True)):
-        differing = ", ".join(again)
+    if unlike := goal.differing(reruns.of(blamed, anew=True)):
+        differing = ", ".join(unlike)
         raise Problem(
             f"the case contradicts itself: with these replaced a second time, {differing}", _NOT_DETERMINISTIC
         )
@@ -141,7 +141,7 @@ def search(
 def _nothing(goal: Goal, reruns: RerunCache) -> Generator[SwapEvent, None, float]:
     yield Running(0)
     started = time.perf_counter()
-    result = reruns.of([], again=True)
+    result = reruns.of([], anew=True)
     seconds = time.perf_counter() - started
     if result.outcome.status == "failed":
         raise Problem(f"the case of b, rerun here, fails: {result.outcome.detail}", _NOT_DETERMINISTIC)

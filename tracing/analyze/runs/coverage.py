@@ -31,8 +31,8 @@ class Coverage:
         a, b = (_options(one) for one in (self.a, self.b))
         if a == b:
             return f"both runs were recorded with {a}: the rest is not compared" if a else ""
-        told = [f"{name} was recorded with {text}" for name, text in (("a", a), ("b", b)) if text]
-        return f"{', '.join(told)}: what one of the runs left out is not compared"
+        texts = [f"{name} was recorded with {text}" for name, text in (("a", a), ("b", b)) if text]
+        return f"{', '.join(texts)}: what one of the runs left out is not compared"
 
 
 def coverage(a: RunInfo, b: RunInfo) -> Coverage:

@@ -30,11 +30,11 @@ def differing_elements(
     for start in range(0, min(len(a.tiles), len(b.tiles)), RANGE):
         if _differ((a, b), start) and not (before and _differ(before, start)):
             first = start // RANGE * step
-            behind = min(first + step, count)
+            stop = min(first + step, count)
             if ranges and ranges[-1][1] == first:
-                ranges[-1] = (ranges[-1][0], behind)
+                ranges[-1] = (ranges[-1][0], stop)
             else:
-                ranges.append((first, behind))
+                ranges.append((first, stop))
     return ranges
 
 

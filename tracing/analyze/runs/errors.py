@@ -33,8 +33,8 @@ def error_text(outcome: Outcome, other: Outcome) -> str:
     """The error of a run as text, without what differs from process to process."""
     if outcome.status != "failed":
         return outcome.status
-    told = f"failed: {outcome.detail}"
+    sentence = f"failed: {outcome.detail}"
     if plain(outcome.detail) == plain(other.detail):  # the difference is further below
         lines = zip_longest(outcome.message.splitlines(), other.message.splitlines(), fillvalue="")
-        told += next((f" … {one.strip()}" for one, two in lines if plain(one) != plain(two)), "")
-    return told
+        sentence += next((f" … {one.strip()}" for one, two in lines if plain(one) != plain(two)), "")
+    return sentence

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from tracing.analyze.runs.endings import ending, outcome_of
 from tracing.analyze.runs.errors import alike, error_text
+from tracing.analyze.runs.outcomes import ending, outcome_of
 from tracing.model import Container, Outcome, PlainValue, Result, Start, TensorValue, Uncomparable, Value
 from tracing.store import Run, rank_of
 
@@ -116,9 +116,9 @@ def value_text(value: Value) -> str:
 def _bits_text(value: TensorValue) -> str:
     digest = value.digest
     counts = {"nan": digest.nan, "inf": digest.inf, "-0": digest.negative_zero}
-    told = [digest.bits[:_DIGITS]]
-    told += [f"|x| sums to {digest.l1:.9g}"] if digest.l1 is not None else []
-    return ", ".join([*told, *(f"{name}={count}" for name, count in counts.items() if count)])
+    parts = [digest.bits[:_DIGITS]]
+    parts += [f"|x| sums to {digest.l1:.9g}"] if digest.l1 is not None else []
+    return ", ".join([*parts, *(f"{name}={count}" for name, count in counts.items() if count)])
 
 
 def _texts(a: Value, b: Value) -> tuple[str, str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -94,10 +95,8 @@ def symbol(address: int) -> str:
 
 def address_of(name: str, path: str) -> int:
     """The address of a symbol of a file, by its mangled name; 0 if the file lacks it."""
-    try:
+    with suppress(OSError):  # the process is not of this machine, so only gdb can read its file
         return elf_symbol.address_of(name, Path(path), gdb.selected_inferior().pid)
-    except OSError:  # the process is not of this machine
-        pass
     try:
         return int(gdb.parse_and_eval(f"(unsigned long)&{name}"))
     except gdb.error:

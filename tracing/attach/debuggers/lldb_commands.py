@@ -92,8 +92,8 @@ def _literal(process: Any, function: int) -> str:
     target = process.GetTarget()
     for instruction in target.ReadInstructions(target.ResolveLoadAddress(function), 12, "att"):
         if match := _LEA.search(instruction.GetOperands(target)):
-            behind = instruction.GetAddress().GetLoadAddress(target) + instruction.GetByteSize()
-            return str(process.ReadCStringFromMemory(behind + int(match[1], 16), 256, lldb.SBError()))
+            following = instruction.GetAddress().GetLoadAddress(target) + instruction.GetByteSize()
+            return str(process.ReadCStringFromMemory(following + int(match[1], 16), 256, lldb.SBError()))
     return ""
 
 

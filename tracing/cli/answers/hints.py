@@ -24,14 +24,16 @@ from tracing.analyze.compare.divergence_kinds import (
     WrittenElsewhere,
 )
 from tracing.analyze.passes.pass_table import compilations, passes_of, telling_pass
-from tracing.analyze.ranks.rank_departure import Parting
+from tracing.analyze.ranks.rank_parting import RankParting
 from tracing.analyze.replay import swap_plan
 from tracing.analyze.runs.rerecording import (
     DEFAULT_TARGET,
     case_of,
+    elsewhere,
     is_virtual,
     recording,
     target_of,
+    what_ran,
     with_variables,
 )
 from tracing.analyze.runs.results import differing_results
@@ -130,7 +132,7 @@ def _of_launch_difference(difference: LaunchDiffers, runs: RunPair) -> list[str]
     if difference.tuned:
         return [
             f"tracing winners {quote(str(runs[0].path))} --output winners.json",
-            _again(runs[1], "--winners", "winners.json"),
+            _record_anew(runs[1], "--winners", "winners.json"),
         ]
     if any(change.name == "kernel" for change in difference.changes):
         pairs = zip(runs, (difference.pair.a, difference.pair.b), strict=True)
@@ -145,10 +147,10 @@ def _of_launch_difference(difference: LaunchDiffers, runs: RunPair) -> list[str]
     return [_show(run, launch.index) for run, launch in pairs if launch is not None]
 
 
-def of_parting(run: store.Run, parting: Parting) -> list[str]:
+def of_parting(run: store.Run, parting: RankParting) -> list[str]:
     """The commands that lead from where ranks parted to the cause."""
     event = parting.event
-    if event.row is None or event.way is None:
+    if event.row is None or event.launched is None:
         return []
     process = next(one for one in run.processes() if store.rank_of(one) == event.rank)
     launch = run.joiner(process).launch(event.row)
@@ -173,7 +175,9 @@ def of_facts(a: store.Run, b: store.Run) -> str | None:
     """The command that records both runs completely and compares them; None: they are complete."""
     if all(_has_all(run.info) for run in (a, b)):
         return None
-    both = " ".join(f'"$({_again(run, "--operators", "digests")})"' for run in (a, b))
+    if b.info.kind != "case":  # standard output is the program's, and names no run
+        return "; ".join(_record_anew(run, "--operators", "digests") for run in (a, b))
+    both = " ".join(f'"$({_record_anew(run, "--operators", "digests")})"' for run in (a, b))
     return f"tracing compare {both}{_anyway(a, b)}"
 
 
@@ -185,7 +189,7 @@ def of_wrong_result(run: store.Run) -> list[str]:
     """How the launch and the part of the compiler are found that make a case differ from eager."""
     info = run.info
     judged = [f"tracing judge {quote(str(run.path))}"]
-    if info.world_size > 1:  # the case of one process is compiled repeatedly
+    if info.world_size > 1 or info.kind != "case":  # the case of one process is compiled repeatedly
         return judged
     words = [*with_variables(run), "tracing", "bisect", case_of(info)]
     words += ["--seed", str(info.seed)] if info.seed else []
@@ -210,9 +214,9 @@ def of_kernel(
         if kept:
             commands.append(f"tracing bisect {of_it} --launch {launch}")
         else:
-            again = _again(run, "--keep-inputs", "--launches", f"{launch}:{launch + 1}")
+            record_anew = _record_anew(run, "--keep-inputs", "--launches", f"{launch}:{launch + 1}")
             commands.append(
-                f"{again}; tracing bisect {_latest(run)} --kernel {quote(kernel)} --launch {launch}"
+                f"{record_anew}; tracing bisect {_latest(run)} --kernel {quote(kernel)} --launch {launch}"
             )
     named = None if run.underived() else telling_pass(passes_of(run, compilation))
     if named is not None:
@@ -235,7 +239,7 @@ def of_launch(run: store.Run, launch: KernelLaunch, rank: int = 0) -> list[str]:
     if compiled is not None:
         passes = of_kernel(run, short, compiled, launch.index, kept=kept)
     else:
-        passes = [f"{_again(run)}; tracing passes {_latest(run)} --kernel {short}"]
+        passes = [f"{_record_anew(run)}; tracing passes {_latest(run)} --kernel {short}"]
     return [*_repro(run, launch, rank, kept), *passes]
 
 
@@ -257,11 +261,13 @@ def _repro(run: store.Run, launch: KernelLaunch, rank: int, kept: bool) -> list[
     which = f"--launch {launch.index} --kernel {launch.kernel.hash[:12]}{whose}"
     if kept:
         return [f"tracing repro {quote(str(run.path))} {which}"]
-    again = _again(run, "--keep-inputs", "--launches", f"{launch.index}:{launch.index + 1}", "--no-passes")
-    return [f"{again}; tracing repro {_latest(run)} {which}"]
+    record_anew = _record_anew(
+        run, "--keep-inputs", "--launches", f"{launch.index}:{launch.index + 1}", "--no-passes"
+    )
+    return [f"{record_anew}; tracing repro {_latest(run)} {which}"]
 
 
-def _again(run: store.Run, *options: str) -> str:
+def _record_anew(run: store.Run, *options: str) -> str:
     return join(recording(run, *options, *_below(run)))
 
 
@@ -271,6 +277,8 @@ def _latest(run: store.Run) -> str:
 
 def _below(run: store.Run) -> list[str]:
     # where the command finds what it has recorded, if that is not where it looks by itself
+    if elsewhere(run.info):
+        return ["--runs", str(run.path.parent.absolute())]
     return [] if run.path.parent == RUNS else ["--runs", str(run.path.parent)]
 
 
@@ -293,7 +301,8 @@ def _anyway(a: store.Run, b: store.Run) -> str:
 
 def of_unwritten(run: store.Run) -> str:
     """The command that distinguishes uninitialised memory from a kernel that is not deterministic."""
-    words = [*with_variables(run), "tracing", "repeat", case_of(run.info), "--times", "3", "--perturb"]
+    what = what_ran(run.info, "--times", "3", "--perturb")
+    words = [*with_variables(run), *elsewhere(run.info), "tracing", "repeat", *what]
     return join(words)
 
 

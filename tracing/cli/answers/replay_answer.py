@@ -16,7 +16,7 @@ from tracing.analyze.replay.replay_plan import other_inputs, planned
 from tracing.analyze.replay.replay_verdict import ReplayVerdict, verdict
 from tracing.analyze.runs.rerecording import is_virtual
 from tracing.cli.app import spinner
-from tracing.cli.processes.rerecord import record_again
+from tracing.cli.processes.rerecord import rerecord
 from tracing.compiler.child import in_child
 from tracing.errors import Problem
 from tracing.model import Digest, ReplayResult, Side
@@ -63,10 +63,10 @@ def answered(launches: Mapping[Side, RecordedLaunch], first: Side, how: Replayin
         if kept := next((one for one in alike if not one.missing), None):
             given[side] = kept
             continue
-        again = record_again(launches[side], how.runs)
-        given[side] = again.launch
-        notes += _notes(launches[side], again.launch)
-        changed += again.other_inputs
+        rerecorded = rerecord(launches[side], how.runs)
+        given[side] = rerecorded.launch
+        notes += _notes(launches[side], rerecorded.launch)
+        changed += rerecorded.other_inputs
     result = _replayed(launches, given, first, how.times, fpsan=False)
     notes += _elsewhere(launches, result)
     payloads = _payloads(launches, given, first, how.times) if how.fpsan else None
@@ -83,10 +83,10 @@ def _elsewhere(launches: Mapping[Side, RecordedLaunch], result: ReplayResult) ->
             yield f"{one.run.path} was recorded on {environment.device}: its bits may be others"
 
 
-def _notes(launch: RecordedLaunch, again: RecordedLaunch) -> list[str]:
-    numbers = launch.launch.index, again.launch.index
+def _notes(launch: RecordedLaunch, rerecorded: RecordedLaunch) -> list[str]:
+    numbers = launch.launch.index, rerecorded.launch.index
     became = f", where it is launch {numbers[1]}" if numbers[0] != numbers[1] else ""
-    where = f"into {again.run.path}"
+    where = f"into {rerecorded.run.path}"
     return [f"its inputs were not kept; launch {numbers[0]} was recorded anew{became}, {where}"]
 
 

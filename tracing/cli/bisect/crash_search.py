@@ -94,10 +94,10 @@ class CrashSearch:
         yield from self._provoked(death, len(self.happened.passes))
 
     def _llvm(self, death: Death) -> Iterator[CrashEvent]:
-        place = self.happened.place(self.happened.passes[-1].step.index)
+        point = self.happened.resume_point(self.happened.passes[-1].step.index)
 
         def compile(stage_ended: Callable[[], None] = lambda: None) -> Any:
-            return resume(self.chosen, place, last=death.stage, observer=StageEnds(stage_ended))
+            return resume(self.chosen, point, last=death.stage, observer=StageEnds(stage_ended))
 
         yield Building("printing LLVM's passes as they run")
         seconds = PRINTING * self.seconds + LLVM_STARTS
@@ -110,10 +110,10 @@ class CrashSearch:
             facts = {"its input": f"tracing passes {self.where} --llvm --pass {which}"}
             step = Step(last.index or -1, last.name, last.unit)
             yield CompileCrash(layers.LLVM, step, death.stage, death.said, facts)
-        yield from self._provoked_in_llvm(death, place, ran, last.index if last else None)
+        yield from self._provoked_in_llvm(death, point, ran, last.index if last else None)
 
     def _provoked_in_llvm(
-        self, death: Death, place: ResumePoint, ran: Sequence[llvm.PrintedPass], number: int | None
+        self, death: Death, point: ResumePoint, ran: Sequence[llvm.PrintedPass], number: int | None
     ) -> Iterator[CrashEvent]:
         # number -- of the pass that dies; None: LLVM never leaves it out
         before = [one for one in ran if number is None or one.index < number]
@@ -127,7 +127,7 @@ class CrashSearch:
                 seen.extend(limited.passes)
                 return limited.ended
 
-            observed = self._attempt(place, death, run=run)
+            observed = self._attempt(point, death, run=run)
             if itself is not None and itself not in seen:
                 return "skip"  # without some passes LLVM runs others, and numbers differ
             return "good" if observed is None else "bad" if death.same(observed) else "skip"
@@ -163,22 +163,22 @@ class CrashSearch:
     def _death_without(self, death: Death) -> Callable[[Dropped, bool], Died | None]:
         def die(dropped: Dropped, from_source: bool) -> Died | None:
             begin = 0 if from_source else min(dropped, default=0)
-            place = self.happened.place(begin) if begin else self._start()
-            observed = self._attempt(place, death, dropped)
+            point = self.happened.resume_point(begin) if begin else self._start()
+            observed = self._attempt(point, death, dropped)
             return Died(death.same(observed), str(observed)) if observed else None
 
         return die
 
     def _attempt(
         self,
-        place: ResumePoint,
+        point: ResumePoint,
         death: Death,
         dropped: Dropped = frozenset(),
         run: Callable[[Callable[[], Any], float], Ended] = in_child,
     ) -> Death | None:
         return attempt(
             self.chosen,
-            place,
+            point,
             drop=dropped,
             until=death.index,
             last=death.stage,

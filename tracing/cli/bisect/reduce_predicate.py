@@ -185,9 +185,9 @@ class CompilesBad(Predicate):
     def _verdict(self, text: str, drop: Collection[int]) -> str:
         # "" where nothing comes of it
         record = self._record
-        place = ResumePoint(text, record.stage, record.index, entered=self._entered)
+        point = ResumePoint(text, record.stage, record.index, entered=self._entered)
         last = max(self._judge.stages, key=STAGES.index)
-        ended = in_child(lambda: resume(record.compilation, place, last=last, drop=drop), self._seconds)
+        ended = in_child(lambda: resume(record.compilation, point, last=last, drop=drop), self._seconds)
         if ended.failure:
             return ""
         with tempfile.TemporaryDirectory(prefix="tracing-") as folder:

@@ -42,10 +42,10 @@ def llvm_snapshots(chosen: Compilation, happened: History, seconds: float) -> li
     Raises Problem if LLVM fails, or does not end in time.
     """
     last = "ptx" if "ptx" in happened.stages else "amdgcn"
-    place = happened.place(happened.passes[-1].step.index)
+    point = happened.resume_point(happened.passes[-1].step.index)
 
     def compile(stage_ended: Callable[[], None]) -> Any:
-        return resume(chosen, place, last=last, observer=StageEnds(stage_ended))
+        return resume(chosen, point, last=last, observer=StageEnds(stage_ended))
 
     ended, passes = printed(compile, seconds=seconds)
     if ended.failure:

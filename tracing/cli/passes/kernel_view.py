@@ -104,7 +104,7 @@ def became_of(
         for step in steps
         if isinstance(step.record, PassRecord)
     ]
-    return {place: dict(became) for place, became in replacements(run, mlir, wanted).items()}
+    return {key: dict(became) for key, became in replacements(run, mlir, wanted).items()}
 
 
 def wanted_operations(steps: Sequence[PassStep[P]], grep: str | None, op: str | None) -> set[str] | None:

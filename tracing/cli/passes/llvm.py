@@ -40,11 +40,11 @@ def derived_llvm(run: store.Run, chosen: Compilation, seconds: float) -> LlvmPas
         err.print(Text(f"LLVM's passes are derived, some {expected:.0f} s; the run keeps them", "dim"))
     with spinner(f"printing LLVM's passes over {chosen.kernel_name} as they run"):
         # imports Triton, for which no other question needs to wait
-        from tracing.compiler.resume import place_before
+        from tracing.compiler.resume import resume_point_before
         from tracing.record.passes.llvm import derive_llvm
 
-        place = place_before(passes[-1], passes, run.text)
-        return derive_llvm(run, chosen, place, artefacts(run, chosen), seconds=seconds)
+        point = resume_point_before(passes[-1], passes, run.text)
+        return derive_llvm(run, chosen, point, artefacts(run, chosen), seconds=seconds)
 
 
 def _llvm_seconds(run: store.Run, chosen: Compilation, passes: list[PassRecord]) -> float:

@@ -106,12 +106,12 @@ def _dumped(line: re.Match[str], text: str) -> _Pass | None:
     if not line["when"]:
         return None
     function = _FUNCTION.match(text)
-    whole = _place(text) or (f"function ({function[1]})" if function else "module")
+    whole = _machine_function(text) or (f"function ({function[1]})" if function else "module")
     unit = f"{line['kind']} ({line['of']})" if line["kind"] else whole
     return _Pass(None, line["word"] or line["title"], unit, True, line["title"])
 
 
-def _place(text: str) -> str:
+def _machine_function(text: str) -> str:
     # whose text it is, if it is machine code: that is printed function by function
     match = _MACHINE_CODE.match(text)
     return f"function ({match[1]})" if match else ""
@@ -134,7 +134,7 @@ class _Reader:
 
     def begin(self, begun: _Pass, text: str = "") -> None:
         self._generator |= begun.generator
-        if not _place(text) or _BLOCK in text:  # before instruction selection there is none yet
+        if not _machine_function(text) or _BLOCK in text:  # before instruction selection there is none yet
             self._keep(text)
         if self._open and self._open[-1].alias == begun.name:
             return  # "Running pass" and "IR Dump Before" of one pass
@@ -159,7 +159,7 @@ class _Reader:
         yield from self.rest()
         if ended.generator and not self._generator:
             one = self._entered(one)
-        before = self._machine.get(_place(text), self._module)
+        before = self._machine.get(_machine_function(text), self._module)
         after = self._keep(text)
         yield Printed(one.index, one.name, one.unit, ended.generator, before, after)
         self._open = inside
@@ -182,8 +182,8 @@ class _Reader:
 
     def _keep(self, text: str) -> str | None:
         # the whole that the text is, or is a part of; None: of a region, LLVM prints some of its blocks
-        if place := _place(text):
-            self._machine[place] = text
+        if unit := _machine_function(text):
+            self._machine[unit] = text
             return text
         if text.startswith(_MODULE):
             self._module = text

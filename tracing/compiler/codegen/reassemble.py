@@ -39,8 +39,8 @@ def difference(
         reason = f"only {', '.join(parts)}: ptxas notes there when source files were changed"
         return CubinDifference(True, reason)
     arch = int(target.removeprefix("cuda:"))
-    again = [assemble(ptx, arch, options=options_of(options)) for _ in range(tries)]
-    cubins = {made, *again}
+    repeated = [assemble(ptx, arch, options=options_of(options)) for _ in range(tries)]
+    cubins = {made, *repeated}
     if len(cubins) > 1 or recorded in cubins:
         return CubinDifference(True, f"ptxas is not deterministic: {tries + 1} times, {len(cubins)} cubins")
     reason = f"ptxas gave this one {tries + 1} times, and never the recorded one: another version of ptxas?"

@@ -47,8 +47,8 @@ def diagnostics(stderr: str, name: str) -> list[Diagnostic]:
     for head, rest in _blocks(stderr):
         if head:
             file, line, _, kind, message = head.groups()
-            place = int(line) if file == name else None
-            parsed.append(Diagnostic(place, kind, "\n".join([message, *_around_quote(rest)[0]])))
+            position = int(line) if file == name else None
+            parsed.append(Diagnostic(position, kind, "\n".join([message, *_around_quote(rest)[0]])))
     return parsed
 
 
@@ -103,22 +103,22 @@ def _expected(text: str) -> Iterator[_Expected]:
     lines = text.splitlines()
     for number, line in enumerate(lines, 1):
         if match := _EXPECTED.search(line.rstrip()):
-            kind, regex, place, message = match.groups()
+            kind, regex, position, message = match.groups()
             pattern = _pattern(message) if regex else re.escape(message)
-            yield _Expected(number, _line(number, place, lines), kind, message, pattern)
+            yield _Expected(number, _line(number, position, lines), kind, message, pattern)
 
 
-def _line(at: int, place: str | None, lines: Sequence[str]) -> int | None:
+def _line(at: int, position: str | None, lines: Sequence[str]) -> int | None:
     # "above" and "below" skip lines that are nothing but expectations
-    if place == "unknown":
+    if position == "unknown":
         return None
-    if place in ("above", "below"):
-        step = 1 if place == "below" else -1
+    if position in ("above", "below"):
+        step = 1 if position == "below" else -1
         at += step
         while 0 < at <= len(lines) and _EXPECTED.search(lines[at - 1].rstrip()):
             at += step
         return at
-    return at + int(place or 0)
+    return at + int(position or 0)
 
 
 def _pattern(message: str) -> str:
@@ -128,9 +128,9 @@ def _pattern(message: str) -> str:
 
 
 def _meets(one: Diagnostic, expected: _Expected) -> bool:
-    same_place = expected.line in (None, one.line)
+    same_line = expected.line in (None, one.line)
     return (
-        same_place
+        same_line
         and one.kind == expected.kind
         and re.search(expected.pattern, one.message, re.DOTALL) is not None
     )

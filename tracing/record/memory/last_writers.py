@@ -33,12 +33,12 @@ class LastWriters:
         for storage in storages:
             self._writes.pop(storage, None)
 
-    def of(self, place: DigestSlots) -> dict[int, str]:
+    def of(self, slots: DigestSlots) -> dict[int, str]:
         """The operators that wrote last what a launch there reads, by argument position.
 
         What it writes is its own from now on. Of a tensor that several wrote, it is the last of them.
         """
-        plan, storages, writes = place.plan, place.storages, self._writes
+        plan, storages, writes = slots.plan, slots.storages, self._writes
         operators: dict[int, str] = {}
         for i in plan.reads:
             if storages[i] in writes:

@@ -58,10 +58,10 @@ class Rereads:
         return [
             Reread(launch, position, write.launch, write.position, digest)
             for position, tensor in tensors
-            for write, digest in self._again(tensor)
+            for write, digest in self._current_bits(tensor)
         ]
 
-    def _again(self, tensor: torch.Tensor) -> Iterator[tuple[_Write, str]]:
+    def _current_bits(self, tensor: torch.Tensor) -> Iterator[tuple[_Write, str]]:
         known = self._storages.get(storage_key(tensor.untyped_storage()))
         meta = tensor_meta(tensor) if known else None
         for write in known.writes if known else ():

@@ -47,7 +47,7 @@ class _Waiting:
         return Derivation(self.process, self.compilation.id, differs)
 
     @property
-    def died_behind(self) -> int | None:
+    def died_after(self) -> int | None:
         """The index of its last pass, if all of them ended and their stage did not."""
         last = self.starts[-1]
         return None if last.stage in self.artefacts or self.unfinished is not None else last.index
@@ -158,7 +158,7 @@ def _derive(how: _How, batch: Sequence[_Waiting]) -> None:
     # in a child, in this order
     run, writer = how.run(), how.writer()
     signal.signal(signal.SIGALRM, signal.SIG_DFL)  # ends this process, whatever it does
-    writer.known(place.blob for place in run.records(PackedBlob))
+    writer.known(packed.blob for packed in run.records(PackedBlob))
     for one in batch:
         signal.setitimer(signal.ITIMER_REAL, how.seconds)
         derivation = one.derivation(_differs(run, writer, one))
@@ -191,7 +191,7 @@ class _Following:
 
     def after(self, step: Pass, module: Any, wall_ms: float) -> None:
         self._ir.after(step, module, wall_ms)
-        self._stop_at(step, self._one.died_behind)
+        self._stop_at(step, self._one.died_after)
 
     def _stop_at(self, step: Pass, index: int | None) -> None:
         if step.index == index:
@@ -202,9 +202,9 @@ def _differs(run: Run, writer: RunWriter, one: _Waiting) -> str:
     # runs the passes, and returns the differences from the recording
     ir = _Following(one, PassIRWriter(writer, writer.pack(LEVEL), one.process, one.compilation.id))
     known = one.compilation
-    place = ResumePoint(run.text(known.source), known.first, 0, locations=known.block_locations)
+    point = ResumePoint(run.text(known.source), known.first, 0, locations=known.block_locations)
     try:
-        given = resume(known, place, last=one.starts[-1].stage, observer=ir)
+        given = resume(known, point, last=one.starts[-1].stage, observer=ir)
     except _Reached:
         return ""
     except Problem as problem:

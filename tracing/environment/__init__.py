@@ -7,7 +7,6 @@ import os
 import platform
 import shutil
 import socket
-import stat
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, MutableMapping
@@ -226,89 +225,7 @@ def _number(name: str, default: int, within: tuple[int, int | None]) -> int:
     raise Problem(f"{name} is {text!r}; it must be {needed}", f"unset {name}, or correct it")
 
 
-# ---- a compile that stops for a debugger ----
-
-STOP_PREFIX = "tracing-stop-"  # of the folders that the processes of one debugged program share
-
-
-@dataclass(frozen=True, slots=True)
-class StopSettings:
-    """The settings in TRACING_STOP and its companions for every Python process of a program."""
-
-    wanted: str  # "kernel:stage:pass"
-    folder: Path
-    owner: bool  # this process is the program's first, and made the folder
-    session: Path | None  # the debug configuration that VSCode is to start
-    seconds: float  # to wait for a debugger
-    tracer: int | None  # the process that may trace, with what it starts; None: any, while it is awaited
-
-
-def stop_settings() -> StopSettings | None:
-    """The stop settings of this process, None if there are none; the first process makes the shared folder.
-
-    Compiles are then forced: caches lie in that folder, and Triton and Inductor use no others. None of
-    it is in the key of a kernel. Inductor's wait for its workers has no end, as a debugger takes its time.
-    """
-    wanted = os.environ.get("TRACING_STOP")
-    if not wanted:
-        return None
-    owner = "TRACING_STOP_DIR" not in os.environ
-    folder = Path(os.environ.get("TRACING_STOP_DIR") or stop_folder())
-    os.environ.update(
-        TRACING_STOP_DIR=str(folder),
-        TRITON_ALWAYS_COMPILE="1",
-        TRITON_CACHE_DIR=str(folder / "triton"),
-        TORCHINDUCTOR_CACHE_DIR=str(folder / "inductor"),
-        TORCHINDUCTOR_FORCE_DISABLE_CACHES="1",
-        TORCHINDUCTOR_COMPILE_WORKER_WAIT_TIMEOUT="0",
-    )
-    session, tracer = os.environ.get("TRACING_STOP_SESSION"), os.environ.get("TRACING_STOP_TRACER")
-    return StopSettings(
-        wanted,
-        folder,
-        owner,
-        Path(session) if session else None,
-        float(os.environ.get("TRACING_STOP_SECONDS", "120")),
-        int(tracer) if tracer else None,
-    )
-
-
-def stop_folder() -> Path:
-    """A new folder for one debugged program; those of programs that were killed are removed."""
-    for folder in stop_folders():
-        if not Path("/proc", folder.name.split("-")[2]).exists():
-            shutil.rmtree(folder, ignore_errors=True)
-    return Path(tempfile.mkdtemp(prefix=f"{STOP_PREFIX}{os.getpid()}-"))
-
-
-def stop_folders() -> list[Path]:
-    """The folders of this user's debugged programs on this machine.
-
-    Anybody may make a folder of that name: one with another owner could name a process to attach to, or hold
-    files that never end.
-    """
-    folders = sorted(Path(tempfile.gettempdir()).glob(f"{STOP_PREFIX}[0-9]*-*"))
-    return [folder for folder in folders if _is_own_folder(folder)]
-
-
-def _is_own_folder(path: Path) -> bool:
-    try:
-        facts = path.lstat()
-    except OSError:  # gone meanwhile
-        return False
-    return stat.S_ISDIR(facts.st_mode) and facts.st_uid == os.geteuid() and not facts.st_mode & 0o022
-
-
-def stopping(wanted: str, folder: Path) -> dict[str, str]:
-    """The variables with which a child stops at `wanted`, for this process and what it starts to trace."""
-    launch = str(Path(__file__).parent / "attach" / "launch")
-    paths = [launch, *filter(None, [os.environ.get("PYTHONPATH")])]
-    return {
-        "PYTHONPATH": os.pathsep.join(paths),
-        "TRACING_STOP": wanted,
-        "TRACING_STOP_DIR": str(folder),
-        "TRACING_STOP_TRACER": str(os.getpid()),
-    }
+# ---- programs that this project starts ----
 
 
 def with_variables(own: Mapping[str, str | None]) -> dict[str, str]:
@@ -336,6 +253,6 @@ def gdb() -> str:
 
 def sources() -> tuple[Path, ...]:
     """The checkouts of Triton and of LLVM that `make` fetched, if they exist."""
-    root = Path(os.environ.get("TOOLCHAIN") or Path(__file__).parent.parent / "toolchain")
+    root = Path(os.environ.get("TOOLCHAIN") or Path(__file__).parents[2] / "toolchain")
     triton, llvm = root / "triton", root / "llvm-project"
     return (triton, *([llvm] if llvm.is_dir() else [])) if triton.is_dir() else ()

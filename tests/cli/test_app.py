@@ -1,0 +1,42 @@
+"""The application imports what the command that is executed needs, and knows every command."""
+
+from __future__ import annotations
+
+import pkgutil
+import subprocess
+import sys
+from importlib import import_module
+
+import tracing.cli
+from tracing.cli.app import COMMANDS, app
+
+LOADED = """
+import sys
+from tracing.cli.app import app
+app(["compare", "--help"], standalone_mode=False)
+print(*(name for name in sys.modules if name.startswith(("tracing.cli.", "triton", "torch"))))
+"""
+
+
+def test_a_command_imports_neither_triton_nor_the_modules_of_other_commands() -> None:
+    done = subprocess.run([sys.executable, "-c", LOADED], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.splitlines()[-1].split())
+
+    others = {f"tracing.cli.{module}" for module in COMMANDS.values()} - {"tracing.cli.compare"}
+    assert "tracing.cli.compare" in loaded
+    assert not loaded & {*others, "triton", "torch"}
+
+
+def test_the_table_of_commands_names_every_command_and_its_module() -> None:
+    modules = [f"tracing.cli.{module.name}" for module in pkgutil.iter_modules(tracing.cli.__path__)]
+    for module in modules:
+        import_module(module)
+
+    registered = {
+        command.name or command.callback.__name__: command.callback.__module__
+        for command in app.registered_commands
+        if command.callback
+    }
+    named = {name: f"tracing.cli.{module}" for name, module in COMMANDS.items()}
+    assert registered.keys() == named.keys()
+    assert all(registered[name].startswith(module) for name, module in named.items())

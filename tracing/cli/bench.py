@@ -1,0 +1,120 @@
+"""`tracing bench`: compile time and latency of cases with several backends."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from enum import Enum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tracing.cli.app import RECORD, Json, app, err, out, spinner
+from tracing.cli.options.backends import known_backends_of
+from tracing.errors import Problem, message
+from tracing.model import CaseBench
+from tracing.report.bench import bench_json, bench_text
+
+if TYPE_CHECKING:
+    from tracing.bench.case_bench import BenchSettings
+    from tracing.program.device import Device
+
+CASES = ["bert", "resnet18", "ssm"]
+
+
+class BenchDevice(str, Enum):
+    """Where a case is measured."""
+
+    auto = "auto"  # the GPU if there is one
+    cpu = "cpu"
+    cuda = "cuda"
+
+
+@app.command(rich_help_panel=RECORD)
+def bench(
+    cases: Annotated[
+        list[str] | None, typer.Argument(metavar="[CASE…]", help="Default: bert resnet18 ssm.")
+    ] = None,
+    backends: Annotated[
+        str, typer.Option(metavar="REFERENCE,BACKEND…", help="Of torch.compile, or eager.")
+    ] = "eager,inductor",
+    warmup: Annotated[int, typer.Option(min=0, help="Calls before those that are measured.")] = 3,
+    runs: Annotated[int, typer.Option(min=1, help="Calls that are measured.")] = 10,
+    device: Annotated[BenchDevice, typer.Option(help="auto: the GPU if there is one.")] = BenchDevice.auto,
+    atol: Annotated[float | None, typer.Option(min=0, help="Default: by dtype, then by float64.")] = None,
+    rtol: Annotated[float | None, typer.Option(min=0, help="Likewise.")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of torch's random generators.")] = 0,
+    as_json: Json = False,
+) -> None:
+    """Measure cases with several backends: compile time, latency, graphs, violations, agreement of results.
+
+    Each row is a case, each line of it a backend. Latency is taken with CUDA events on a GPU, and by the
+    clock on a CPU. After Ctrl-C, the cases that were finished are printed.
+
+    Example: tracing bench resnet18 ssm:small=true --runs 20
+
+    Exit status: 0 if all results agree with the first backend's, 1 if some differ, 2 if a case could not be
+    measured.
+    """
+    chosen = known_backends_of(backends)
+    done: list[CaseBench] = []
+    interrupted = False
+    with spinner("importing torch") as now:
+        measure = _measure(chosen, warmup, runs, (atol, rtol), device, seed)
+        try:
+            for number, name in enumerate(cases or CASES, 1):
+                started = time.perf_counter()
+                done.append(measure(name, _prefixed(now, f"{number} of {len(cases or CASES)}: {name}: ")))
+                err.print(f"{name}: {time.perf_counter() - started:.0f} s")
+        except KeyboardInterrupt:
+            interrupted = True
+    status = 2 if interrupted else max(one.status for one in done)
+    if as_json:
+        print(json.dumps(bench_json(done, interrupted=interrupted, status=status), indent=2))
+    else:
+        for line in bench_text(done):
+            out.print(line)
+    if interrupted:
+        err.print("interrupted: what is printed are the cases that were finished")
+    raise typer.Exit(status)
+
+
+def _prefixed(now: Callable[[str], None], prefix: str) -> Callable[[str], None]:
+    return lambda text: now(prefix + text)
+
+
+def _measure(
+    backends: Sequence[str],
+    warmup: int,
+    runs: int,
+    tolerances: tuple[float | None, float | None],
+    kind: BenchDevice,
+    seed: int,
+) -> Callable[[str, Callable[[str], None]], CaseBench]:
+    from tracing.bench.case_bench import BenchSettings, bench_case
+    from tracing.numerics.tensor_diff import ComparisonConfig
+    from tracing.program.experiment import Experiment
+
+    device = _device(kind)
+    settings: BenchSettings = BenchSettings(backends, warmup, runs, ComparisonConfig(*tolerances))
+
+    def measure(name: str, now: Callable[[str], None]) -> CaseBench:
+        try:
+            return bench_case(Experiment(device.load(name), device, seed), settings, now)
+        except Problem as problem:
+            return CaseBench(name, device.name, failure=problem.problem, remedy=problem.remedy)
+        except Exception as error:  # of the case; the others are measured
+            text = f"{type(error).__name__}: {message(error).strip().splitlines()[0]}"
+            return CaseBench(name, device.name, failure=text, remedy=f"the traceback: `tracing run {name}`")
+
+    return measure
+
+
+def _device(kind: BenchDevice) -> Device:
+    from tracing.program.device import Device
+
+    device = Device("sm_90")
+    if kind is BenchDevice.cuda and device.virtual:
+        raise Problem("--device is cuda, and torch sees no GPU", "measure on the CPU with --device cpu")
+    return device.host() if kind is BenchDevice.cpu or device.virtual else device

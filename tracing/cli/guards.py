@@ -1,0 +1,84 @@
+"""`tracing guards`: graph breaks, guards and recompilations."""
+
+from __future__ import annotations
+
+import json
+import sys
+from contextlib import closing, redirect_stdout
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tracing import store
+from tracing.analyze.runs.frame_compiles import GuardReport, guard_report
+from tracing.cli.app import RUNS, VALIDATE, Json, Runs, app, err, out, spinner
+from tracing.cli.processes.case_run import begin_case_run
+from tracing.errors import Problem
+from tracing.report.guards import frame_text, guards_json, guards_text
+from tracing.report.text import uncovered_text
+
+
+@app.command(rich_help_panel=VALIDATE)
+def guards(
+    case: Annotated[str, typer.Argument(metavar="CASE", help="A case, or a run that was recorded.")],
+    frame: Annotated[
+        str | None, typer.Option(metavar="ID", help="Also graph and bytecode of one compile: 0/0.")
+    ] = None,
+    backend: Annotated[str, typer.Option(help="What torch.compile compiles the case with.")] = "inductor",
+    target: Annotated[str, typer.Option(help="What kernels are compiled for without a GPU.")] = "sm_90",
+    seed: Annotated[int, typer.Option(help="Seed of torch's random generators.")] = 0,
+    as_json: Json = False,
+    runs: Runs = RUNS,
+) -> None:
+    """Show graph breaks, guards and recompilations of a case, or of a run of `tracing run`.
+
+    All of it is what Dynamo did in that run. Of each compile: the guards with what they look at and the line
+    that needs them, and which guard of earlier compiles failed. Equal graph breaks are printed once.
+
+    Example: tracing guards gated_mlp --frame 0/0
+
+    Exit status: 0 if each frame is compiled once to one graph, 1 with a graph break, a recompilation or a
+    limit of them, 2 if nothing was compiled or the case failed.
+    """
+    if store.is_run(case, runs):
+        run = store.open_run(case, runs)
+    else:
+        with redirect_stdout(sys.stderr if as_json else sys.stdout):  # the case may print
+            run = store.Run(_recorded(case, backend, target, seed, runs))
+    report = guard_report(run)
+    if not report.compiles:
+        raise Problem(
+            f"{run.path} has no compile of a frame", "name a case whose code torch.compile compiles"
+        )
+    status = report.status
+    if frame is not None:
+        report = _only(report, frame)
+    if as_json:
+        print(json.dumps(guards_json(report, str(run.path)) | {"status": status}, indent=2))
+    else:
+        lines = guards_text(report) if frame is None else frame_text(report.compiles[0])
+        for line in (*lines, *uncovered_text([run])):
+            out.print(line)
+        err.print(str(run.path))
+    raise typer.Exit(status)
+
+
+def _only(report: GuardReport, frame: str) -> GuardReport:
+    chosen = [one for one in report.compiles if one.facts.compile_id == frame]
+    if not chosen:
+        known = ", ".join(one.facts.compile_id for one in report.compiles)
+        raise Problem(f"there is no compile {frame!r}", f"these are known: {known}")
+    return GuardReport(chosen)
+
+
+def _recorded(case: str, backend: str, target: str, seed: int, runs: Path) -> Path:
+    with spinner("importing torch"):
+        from tracing.guards.guarded_case import record_guards
+
+        experiment, writer = begin_case_run(case, target, seed, runs)
+        with closing(writer):
+            outcome = record_guards(experiment, writer, backend)
+    if outcome.status == "failed":
+        raise Problem(f"the case failed: {outcome.detail}", f"the traceback: `tracing show {writer.path}`")
+    return writer.path

@@ -1,0 +1,23 @@
+"""Backends of torch.compile by name, as options give them."""
+
+from __future__ import annotations
+
+from tracing.cli.app import spinner
+from tracing.errors import Problem
+
+
+def known_backends_of(text: str) -> list[str]:
+    """The backends of a comma-separated list, the reference first; raises Problem if torch lacks one."""
+    names = [one.strip() for one in text.split(",") if one.strip()]
+    if len(names) < 2:
+        raise Problem(
+            f"--backends is {text!r}, one backend", "name a reference and another one: eager,inductor"
+        )
+    with spinner("importing torch"):
+        from tracing.numerics.kernel_diff import known_backends
+
+        known = known_backends()
+    unknown = [one for one in names if one not in known]
+    if unknown:
+        raise Problem(f"there is no backend {unknown[0]!r}", f"these are known: {', '.join(known)}")
+    return names

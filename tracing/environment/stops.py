@@ -1,0 +1,92 @@
+"""A compile that stops for a debugger: its settings, and the folders that processes of a program share."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+STOP_PREFIX = "tracing-stop-"  # of the folders that the processes of one debugged program share
+
+
+@dataclass(frozen=True, slots=True)
+class StopSettings:
+    """The settings in TRACING_STOP and its companions for every Python process of a program."""
+
+    wanted: str  # "kernel:stage:pass"
+    folder: Path
+    owner: bool  # this process is the program's first, and made the folder
+    session: Path | None  # the debug configuration that VSCode is to start
+    seconds: float  # to wait for a debugger
+    tracer: int | None  # the process that may trace, with what it starts; None: any, while it is awaited
+
+
+def stop_settings() -> StopSettings | None:
+    """The stop settings of this process, None if there are none; the first process makes the shared folder.
+
+    Compiles are then forced: caches lie in that folder, and Triton and Inductor use no others. None of
+    it is in the key of a kernel. Inductor's wait for its workers has no end, as a debugger takes its time.
+    """
+    wanted = os.environ.get("TRACING_STOP")
+    if not wanted:
+        return None
+    owner = "TRACING_STOP_DIR" not in os.environ
+    folder = Path(os.environ.get("TRACING_STOP_DIR") or stop_folder())
+    os.environ.update(
+        TRACING_STOP_DIR=str(folder),
+        TRITON_ALWAYS_COMPILE="1",
+        TRITON_CACHE_DIR=str(folder / "triton"),
+        TORCHINDUCTOR_CACHE_DIR=str(folder / "inductor"),
+        TORCHINDUCTOR_FORCE_DISABLE_CACHES="1",
+        TORCHINDUCTOR_COMPILE_WORKER_WAIT_TIMEOUT="0",
+    )
+    session, tracer = os.environ.get("TRACING_STOP_SESSION"), os.environ.get("TRACING_STOP_TRACER")
+    return StopSettings(
+        wanted,
+        folder,
+        owner,
+        Path(session) if session else None,
+        float(os.environ.get("TRACING_STOP_SECONDS", "120")),
+        int(tracer) if tracer else None,
+    )
+
+
+def stop_folder() -> Path:
+    """A new folder for one debugged program; those of programs that were killed are removed."""
+    for folder in stop_folders():
+        if not Path("/proc", folder.name.split("-")[2]).exists():
+            shutil.rmtree(folder, ignore_errors=True)
+    return Path(tempfile.mkdtemp(prefix=f"{STOP_PREFIX}{os.getpid()}-"))
+
+
+def stop_folders() -> list[Path]:
+    """The folders of this user's debugged programs on this machine.
+
+    Anybody may make a folder of that name: one with another owner could name a process to attach to, or hold
+    files that never end.
+    """
+    folders = sorted(Path(tempfile.gettempdir()).glob(f"{STOP_PREFIX}[0-9]*-*"))
+    return [folder for folder in folders if _is_own_folder(folder)]
+
+
+def _is_own_folder(path: Path) -> bool:
+    try:
+        facts = path.lstat()
+    except OSError:  # gone meanwhile
+        return False
+    return stat.S_ISDIR(facts.st_mode) and facts.st_uid == os.geteuid() and not facts.st_mode & 0o022
+
+
+def stopping(wanted: str, folder: Path) -> dict[str, str]:
+    """The variables with which a child stops at `wanted`, for this process and what it starts to trace."""
+    launch = str(Path(__file__).parents[1] / "attach" / "launch")
+    paths = [launch, *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {
+        "PYTHONPATH": os.pathsep.join(paths),
+        "TRACING_STOP": wanted,
+        "TRACING_STOP_DIR": str(folder),
+        "TRACING_STOP_TRACER": str(os.getpid()),
+    }

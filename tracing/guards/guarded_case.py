@@ -1,0 +1,34 @@
+"""Run a case, and record what Dynamo makes of its frames."""
+
+from __future__ import annotations
+
+import traceback
+
+import torch
+
+from tracing import store
+from tracing.model import Outcome
+from tracing.program.case import describe
+from tracing.program.experiment import Experiment
+from tracing.record.frame_compiles import frame_compiles_recorded
+
+
+def record_guards(experiment: Experiment, writer: store.RunWriter, backend: str) -> Outcome:
+    """Run a case once, compiled, its backward too if it asks for gradients; launches are not recorded.
+
+    backend -- of torch.compile
+
+    A case that raises leaves a readable run with status "failed".
+    """
+    with experiment.device.active():
+        try:
+            workload = experiment.workload()
+            with frame_compiles_recorded(writer):
+                experiment.results(workload, lambda fn: torch.compile(fn, backend=backend))
+        except Exception as error:
+            detail = describe(error, experiment.case.path)
+            outcome = Outcome("failed", detail, traceback.format_exc(), str(error))
+        else:
+            outcome = Outcome("compiled", "compiles were recorded; launches and results were not")
+    writer.append(outcome)
+    return outcome

@@ -1,0 +1,64 @@
+"""What Dynamo made of the frames of a program: graphs, guards, graph breaks, recompilations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tracing.model.record import Blob, Record
+
+
+class FrameGuard(Record, frozen=True):
+    """A condition that Dynamo checks before it calls compiled code."""
+
+    code: str  # "L['n'] == 2"
+    source: str = ""  # what is looked at: "L['n']", a local; "G['scale']", a global; empty: the process
+    kind: str = ""  # Dynamo's name: "EQUALS_MATCH"; empty: not known
+    python: str = ""  # the line of the user's code that needs it: "model.py:12"; empty: none does
+    line: str = ""  # its text
+
+
+class FailedGuard(Record, frozen=True):
+    """Why compiled code of a frame could not be called, so that the frame was compiled once more."""
+
+    compile_id: str  # of the compiled code
+    guard: FrameGuard
+
+
+class GraphBreak(Record, frozen=True):
+    """A line at which a graph ended, or for which a frame stays in eager."""
+
+    reason: str  # torch's words; empty: it gives none
+    python: str = ""  # the innermost line of the user's code: "model.py:12"; empty: not known
+    line: str = ""  # its text
+
+
+class FrameCompile(Record, frozen=True, file="guards"):
+    """One compile of one frame by Dynamo, also if nothing came of it."""
+
+    compile_id: str  # Dynamo's number of the frame, and of its compile: "0/0"
+    function: (
+        str  # "forward"; of the rest of a frame after a graph break "torch_dynamo_resume_in_forward_at_12"
+    )
+    python: str  # its first line: "model.py:10"
+    operators: int = 0  # of the graph
+    graph: Blob = ""  # for people; empty: there is none
+    bytecode: Blob = ""  # what replaces the function's, as `dis` prints it; empty: the frame stays in eager
+    guards: tuple[FrameGuard, ...] = ()
+    breaks: tuple[GraphBreak, ...] = ()
+    failed: tuple[FailedGuard, ...] = ()  # the latest compile first; empty: the frame's first compile
+    limit: str = ""  # that the frame is compiled no more, in torch's words
+    eager: str = ""  # why the frame stays in eager
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledFrame:
+    """A compile of a frame with its texts."""
+
+    facts: FrameCompile
+    graph: str  # empty: there is none
+    bytecode: str  # empty: the frame stays in eager
+
+    @property
+    def guards(self) -> tuple[FrameGuard, ...]:
+        """What is checked before the compiled code is called."""
+        return self.facts.guards

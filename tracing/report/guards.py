@@ -1,0 +1,130 @@
+"""Compiles of frames as text and JSON: graph breaks, guards, recompilations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+from rich.text import Text
+
+from tracing.analyze.runs.frame_compiles import BreakSite, GuardReport
+from tracing.model import CompiledFrame, FrameGuard
+from tracing.report.text import Line, plural
+
+_GUARDS = 12  # of a frame, unless the frame was asked for
+_OF_EVERY_TENSOR = "DIMENSION_DYNAMIC_MARKING_GUARD"
+_NO_REASON = "no reason given"
+
+
+def guards_text(report: GuardReport) -> Iterator[Line]:
+    """Frame by frame what is checked and why it was compiled; then the graph breaks, and sums."""
+    for frame in report.compiles:
+        yield from _frame_text(frame, _GUARDS)
+    for site in report.breaks:
+        yield from _break_text(site)
+    yield summary_text(report)
+
+
+def frame_text(frame: CompiledFrame) -> Iterator[Line]:
+    """One compile with all of its guards, its graph and its bytecode."""
+    yield from _frame_text(frame, None)
+    for title, text in (("graph", frame.graph), ("bytecode", frame.bytecode)):
+        if text:
+            yield Text(title, style="bold")
+            yield from (Text(f"    {line}") for line in text.strip("\n").splitlines())
+
+
+def summary_text(report: GuardReport) -> str:
+    """The sums in one line."""
+    sites = report.breaks
+    parts = [
+        plural(len({one.facts.compile_id.split("/")[0] for one in report.compiles}), "frame"),
+        plural(len(report.graphs), "graph"),
+        f"{sum(len(one.compile_ids) for one in sites)} graph breaks at {plural(len(sites), 'line')}",
+        plural(len(report.recompilations), "recompilation"),
+        f"{plural(len(report.limits), 'frame')} over a limit",
+    ]
+    return ", ".join(parts)
+
+
+def _frame_text(frame: CompiledFrame, most: int | None) -> Iterator[Line]:
+    facts = frame.facts
+    what = f"{plural(facts.operators, 'operator')}, {plural(len(facts.guards), 'guard')}"
+    if not facts.bytecode and not frame.bytecode:
+        what = "stays in eager"
+    yield Text.assemble((f"{facts.compile_id} {facts.function}", "bold"), f" ({facts.python}): {what}")
+    for failed in facts.failed[: most and 1]:
+        guard = failed.guard
+        yield Text.assemble("  ", ("↻", "yellow"), f" {failed.compile_id} failed: {guard.code}", _at(guard))
+    if facts.limit:
+        yield Text.assemble("  ", ("✗", "red"), f" {_first_lines(facts.limit)}")
+    if facts.eager:
+        yield Text.assemble("  ", (_first_lines(facts.eager), "dim"))
+    shown = facts.guards if most is None else _needed(facts.guards)[:most]
+    for guard in shown:
+        yield Text.assemble("    ", (guard.source or "the process", "cyan"), f"  {guard.code}", _at(guard))
+    if len(shown) < len(facts.guards):
+        left = len(facts.guards) - len(shown)
+        yield Text(f"    {left} more: --frame {facts.compile_id}", style="dim")
+
+
+def _needed(guards: Sequence[FrameGuard]) -> Sequence[FrameGuard]:
+    # those of lines of the program; torch adds others to every frame, and five to every tensor
+    return [one for one in guards if one.python and one.kind != _OF_EVERY_TENSOR]
+
+
+def _at(guard: FrameGuard) -> tuple[str, str]:
+    return (f"  {guard.python}: {guard.line}" if guard.python else "", "dim")
+
+
+def _break_text(site: BreakSite) -> Iterator[Line]:
+    at = site.graph_break
+    where = f"{at.python}: {at.line}" if at.python else "a line that torch does not name"
+    yield Text.assemble(
+        ("✗", "red"), (f" graph break at {where}", "bold"), f" ({', '.join(site.compile_ids)})"
+    )
+    yield Text(f"    {_first_lines(at.reason) or _NO_REASON}")
+
+
+def _first_lines(reason: str) -> str:
+    # torch's words: a title, "Explanation: ...", hints, and context for its developers
+    lines = [line.strip() for line in reason.splitlines() if line.strip()]
+    explained = next((line for line in lines if line.startswith("Explanation: ")), "")
+    return ". ".join(
+        one for one in (lines[0] if lines else "", explained.removeprefix("Explanation: ")) if one
+    )
+
+
+def guards_json(report: GuardReport, run: str = "") -> dict[str, Any]:
+    """The object of `tracing guards --json`."""
+    return {
+        "run": run,
+        "status": report.status,
+        "graphs": len(report.graphs),
+        "breaks": [
+            msgspec.structs.asdict(site.graph_break) | {"compile_ids": [*site.compile_ids]}
+            for site in report.breaks
+        ],
+        "recompilations": [one.facts.compile_id for one in report.recompilations],
+        "limits": [one.facts.compile_id for one in report.limits],
+        "compiles": [_frame_json(one) for one in report.compiles],
+    }
+
+
+def _frame_json(frame: CompiledFrame) -> dict[str, Any]:
+    facts = frame.facts
+    return {
+        "compile_id": facts.compile_id,
+        "function": facts.function,
+        "python": facts.python,
+        "operators": facts.operators,
+        "graph": frame.graph,
+        "bytecode": frame.bytecode,
+        "guards": [msgspec.structs.asdict(one) for one in facts.guards],
+        "failed": [
+            {"compile_id": one.compile_id, **msgspec.structs.asdict(one.guard)} for one in facts.failed
+        ],
+        "limit": facts.limit,
+        "eager": facts.eager,
+    }

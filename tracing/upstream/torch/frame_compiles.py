@@ -1,0 +1,270 @@
+"""What Dynamo makes of each frame: graph, bytecode, guards; why it compiled once more, or broke the graph.
+
+Nothing is traced a second time: `frame_compiles` reads what Dynamo itself returns and writes to its
+structured log, that of TORCH_TRACE, while the program runs; `cached_compiles` reads Dynamo's caches.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import logging
+import threading
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import CodeType, FunctionType
+from typing import Any, TypeAlias
+
+import torch
+from torch._C._dynamo.eval_frame import _debug_get_cache_entry_list
+from torch._dynamo import convert_frame
+from torch._dynamo.exc import FailOnRecompileLimitHit, SkipFrame
+from torch._dynamo.output_graph import GraphCompileReason
+
+from tracing.upstream.contract import require, require_parameters
+from tracing.upstream.patch import Method, patched
+
+UserStack: TypeAlias = Sequence[traceback.FrameSummary]  # the innermost frame is last
+
+_TRACE = logging.getLogger("torch.__trace")  # the log of TORCH_TRACE; Dynamo writes to it if it has a handler
+_LIMIT = "recompile limit"  # of the error's text if a frame was compiled too often
+_REASON, _AFTER_REASON = "Graph Break Reason: ", "\nUser code traceback:"
+
+
+@dataclass(slots=True)
+class Break:
+    """A line at which Dynamo ended a graph, or gave up a frame."""
+
+    reason: str  # may be empty
+    stack: UserStack
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedGuard:
+    """A leaf of the tree that Dynamo walks before it calls compiled code."""
+
+    source: str  # "L['x']"; empty: of the process
+    kind: str  # "TENSOR_MATCH"
+    text: str  # the condition, and a comment with the line that needs it
+
+
+@dataclass(slots=True)
+class DynamoCompile:
+    """One compile of one frame, also if nothing came of it."""
+
+    id: str  # Dynamo's number of the frame, and of its compile: "0/0"
+    code: CodeType  # of the program
+    graph: str = ""  # empty: no graph
+    operators: int = 0
+    bytecode: CodeType | None = None  # what replaces `code`; None: the frame stays in eager
+    guards: Sequence[CheckedGuard] = ()
+    breaks: list[Break] = field(default_factory=list)
+    failed_guards: Sequence[str] = ()  # "0/0: L['n'] == 2": of earlier compiles, in Dynamo's words
+    limit: str = ""  # that Dynamo compiles this frame no more, and which setting says so
+    failure: str = ""  # why the frame stays in eager
+
+
+class _Current(threading.local):
+    compiles: tuple[DynamoCompile, ...] = ()  # a compile may run code that is compiled
+
+
+_current = _Current()
+
+
+@contextmanager
+def frame_compiles(ended: Callable[[DynamoCompile], None]) -> Iterator[None]:
+    """While active, `ended` receives each compile of a frame, on the thread that compiles."""
+    handler = _StructuredLog()
+    with (
+        patched(convert_frame, "_compile", lambda original: _compiling(original, ended)),
+        patched(GraphCompileReason, "__post_init__", _breaking),
+    ):
+        _TRACE.addHandler(handler)
+        try:
+            yield
+        finally:
+            _TRACE.removeHandler(handler)
+
+
+def is_compiled(function: Callable[..., Any]) -> bool:
+    """True for what torch.compile returns."""
+    return hasattr(function, "_torchdynamo_orig_callable") or hasattr(function, "_orig_mod")
+
+
+def cached_compiles(function: Callable[..., Any]) -> Iterator[DynamoCompile]:
+    """What Dynamo's caches hold of a function and of its parts after graph breaks: no graph, no reasons.
+
+    function -- one that torch.compile compiled, before or after it was wrapped; other callables have nothing
+    """
+    function = getattr(function, "_torchdynamo_orig_callable", getattr(function, "_orig_mod", function))
+    if isinstance(function, torch.nn.Module):
+        function = type(function).forward
+    function = getattr(function, "__func__", function)
+    if isinstance(function, FunctionType):
+        yield from _cached(function)
+
+
+def _cached(function: FunctionType) -> Iterator[DynamoCompile]:
+    for entry in reversed(_debug_get_cache_entry_list(function.__code__)):  # the latest is first
+        yield DynamoCompile(
+            str(entry.compile_id),
+            function.__code__,
+            bytecode=entry.code,
+            guards=tuple(_guards(entry.guard_manager)),
+        )
+        rest = (function.__globals__.get(name) for name in entry.code.co_names if name.startswith("__resume"))
+        for one in rest:
+            if isinstance(one, FunctionType):
+                yield from _cached(one)
+
+
+def _compiling(original: Method, ended: Callable[[DynamoCompile], None]) -> Method:
+    signature = inspect.signature(original)
+
+    def compile_frame(*args: Any, **kwargs: Any) -> Any:
+        given = signature.bind(*args, **kwargs).arguments
+        one = DynamoCompile(str(given["compile_id"]), given["code"])
+        before = _current.compiles
+        _current.compiles = (*before, one)
+        try:
+            result = original(*args, **kwargs)
+            _note_result(one, result)
+            return result
+        except BaseException as error:
+            _note_error(one, error)
+            raise
+        finally:
+            _current.compiles = before
+            ended(one)
+
+    return compile_frame
+
+
+def _note_result(one: DynamoCompile, result: Any) -> None:
+    guarded = result.guarded_code
+    if guarded is None:
+        one.failure = getattr(result, "skip_reason", None) or "there is nothing to compile in it"
+    else:
+        one.bytecode = guarded.code
+        one.guards = tuple(_guards(guarded.guard_manager))
+
+
+def _note_error(one: DynamoCompile, error: BaseException) -> None:
+    if isinstance(error, FailOnRecompileLimitHit) and error.__cause__ is not None:
+        error = error.__cause__  # with fullgraph=True
+    text = str(error).strip() or type(error).__name__
+    if _LIMIT in text.split("\n")[0]:
+        one.limit = text
+        return
+    one.failure = text
+    if not isinstance(error, SkipFrame):
+        one.breaks.append(Break(text, tuple(getattr(error, "real_stack", None) or ())))
+
+
+def _breaking(original: Method) -> Method:
+    def post_init(self: Any) -> None:
+        original(self)
+        if self.graph_break and _current.compiles:
+            _current.compiles[-1].breaks.append(Break(str(self.reason or ""), tuple(self.user_stack)))
+
+    return post_init
+
+
+class _StructuredLog(logging.Handler):
+    """Adds what Dynamo logs of a compile to it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._logged: dict[str, str] = {}  # by compile: why its graph broke, in the log's words
+
+    def emit(self, record: logging.LogRecord) -> None:
+        metadata = getattr(record, "metadata", {})
+        if not _current.compiles:
+            return
+        one = _current.compiles[-1]
+        payload = getattr(record, "payload", None)
+        artifact = metadata.get("artifact", {}).get("name")
+        if "dynamo_output_graph" in metadata:
+            one.graph = str(payload)
+            self._name_jump(one)
+        elif "compilation_metrics" in metadata:
+            one.operators = metadata["compilation_metrics"].get("graph_op_count") or 0
+        elif artifact == "recompile_reasons":
+            one.failed_guards = _texts(str(payload))
+        elif artifact == "dynamo_graph_break_reason":
+            self._logged[one.id] = _logged_reason(str(payload))
+
+    def _name_jump(self, one: DynamoCompile) -> None:
+        # of a branch on a tensor, only the log has the explanation
+        logged = self._logged.pop(one.id, "")
+        if logged and one.breaks and one.breaks[-1].reason.startswith("generic_jump"):
+            one.breaks[-1].reason = logged
+
+
+def _logged_reason(payload: str) -> str:
+    _, title, rest = payload.partition(_REASON)
+    return rest.partition(_AFTER_REASON)[0].strip() if title else ""
+
+
+def _texts(payload: str) -> tuple[str, ...]:
+    # one reason is logged as it is, several as a JSON list
+    try:
+        several = json.loads(payload)
+    except ValueError:
+        return (payload,)
+    return tuple(map(str, several)) if isinstance(several, list) else (payload,)
+
+
+def _guards(wrapper: Any) -> Iterator[CheckedGuard]:
+    root = getattr(wrapper, "root", None)
+    if root is None:  # the entry was invalidated
+        return
+    seen: set[CheckedGuard] = set()  # a guard on several tensors is a leaf of each
+    managers = [root]
+    while managers:
+        manager = managers.pop(0)
+        managers[:0] = manager.get_child_managers()
+        source = "" if manager is root else manager.get_source()
+        for leaf in manager.get_leaf_guards():
+            for text in leaf.verbose_code_parts():
+                guard = CheckedGuard(source, type(leaf).__name__, text)
+                if guard not in seen:
+                    seen.add(guard)
+                    yield guard
+    for leaf in root.get_epilogue_lambda_guards():  # on symbolic sizes
+        for text in leaf.verbose_code_parts():
+            yield CheckedGuard("", "SHAPE_ENV", text)
+
+
+def contract() -> None:
+    """Raise Broken or another error if torch has changed what this file relies on."""
+    require_parameters(convert_frame._compile, "code", "compile_id")
+    compiles: list[DynamoCompile] = []
+
+    def program(x: torch.Tensor, n: int) -> torch.Tensor:
+        y = x * n
+        torch._dynamo.graph_break()
+        if y.sum() > 0:
+            y = y + 1
+        return y
+
+    with frame_compiles(compiles.append), torch._dynamo.config.patch(recompile_limit=2):
+        compiled = torch.compile(program, backend="eager", dynamic=False)
+        compiled(torch.ones(2), 2)
+        compiled(torch.ones(2), 3)
+        compiled(torch.ones(2), 4)
+    first, jump = compiles[0], compiles[1]
+    require(first.graph and first.operators == 1 and first.bytecode is not None, "the graph of a frame")
+    require(any(one.source == "L['n']" and one.text.startswith("L['n'] == 2") for one in first.guards),
+            "guards with their sources")  # fmt: skip
+    require(len(first.breaks) == 1 and first.breaks[0].stack, "a graph break with its line")
+    require(jump.breaks and "branching" in jump.breaks[0].reason, "why a branch on a tensor breaks a graph")
+    reasons = [text for one in compiles for text in one.failed_guards]
+    require(any("L['n']" in text or "n == 2" in text for text in reasons), "the guard that failed")
+    require([one for one in compiles if one.limit], "that a frame is compiled no more")
+    require(is_compiled(compiled) and not is_compiled(program), "functions that torch.compile returned")
+    cached = {one.id for one in cached_compiles(compiled)}
+    require(cached == {one.id for one in compiles if one.bytecode}, "the caches of Dynamo")
+    torch.compiler.reset()
