@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,6 +34,11 @@ class CapturedGraph:
         """The nodes that the graph returns and that call something, in order."""
         last = next(iter(reversed(self.module.graph.nodes)))
         return [node for node in last.all_input_nodes if node.op.startswith("call_")]
+
+    def inputs(self) -> list[StoredTensor]:
+        """The tensors among its inputs."""
+        given = [self.values.of[node.name] for node in self.module.graph.nodes if node.op == "placeholder"]
+        return [one for one in given if isinstance(one, StoredTensor)]
 
     def nodes(self) -> list[GraphNode]:
         """What a search has to know of the nodes."""
@@ -77,8 +82,3 @@ def captured_graphs(experiment: Experiment) -> list[CapturedGraph]:
 
 def _is_part(node: Node) -> bool:
     return node.op == "call_function" and getattr(node.target, "__name__", "") == "getitem"
-
-
-def tensors_in(values: Mapping[str, Any]) -> list[StoredTensor]:
-    """The tensors among recorded values that are no containers."""
-    return [one for one in values.values() if isinstance(one, StoredTensor)]

@@ -59,8 +59,9 @@ class GraphTrials:
         made = hashlib.blake2b(digest_size=16)
         for graph in self.graphs:
             made.update(graph.module.code.encode())
-            for one in graph.values.contents:
-                made.update(one[0][1].cpu().numpy().tobytes())
+            for one in graph.inputs():  # memory that is not initialised differs from process to process
+                made.update(repr(one).encode())
+                made.update(graph.values.content(one.storage, 0).cpu().numpy().tobytes())
         return made.hexdigest()
 
     def execute(self, edit: GraphEdit) -> dict[str, Any]:
@@ -97,6 +98,6 @@ def _described(small: SmallGraph) -> dict[str, Any]:
         "nodes": small.nodes,
         "code": small.module.code,
         "inputs": inputs,
-        "returned": list(small.internal),
+        "returned": list(small.droppable),
         "numbers": small.inputs.numbers,
     }

@@ -25,10 +25,13 @@ class KernelCall:
 
 
 def with_kernel_calls(module: GraphModule) -> GraphModule:
-    """A copy of a graph in which user's kernels are launched by functions of their tensors."""
+    """A copy of a graph and of those in it: user's kernels are launched by functions of their tensors."""
     graph = Graph()
     graph.output(graph.graph_copy(module.graph, {}))
     copy = GraphModule(module, graph)
+    for name, inner in list(copy.named_children()):
+        if isinstance(inner, GraphModule):
+            copy.add_module(name, with_kernel_calls(inner))
     for node in graph.nodes:
         launched = launched_kernel(node)
         if launched is not None:

@@ -165,9 +165,10 @@ def compiled_results(small: SmallGraph, settings: Mapping[str, object] = {}) -> 
 
 
 def said(error: BaseException) -> str:
-    """An exception in one line."""
+    """An exception in one line: up to the first one that does not announce another."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+    last = next((number for number, line in enumerate(lines) if not line.endswith(":")), 0)
+    return f"{type(error).__name__}: {' '.join(lines[: last + 1])}" if lines else type(error).__name__
 
 
 def _kernels(small: SmallGraph, settings: Mapping[str, object]) -> list[tuple[str, str]]:

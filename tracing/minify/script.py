@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import re
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -35,14 +36,14 @@ def write_script(
     trial       -- how the graph fails
     interpreted -- without a GPU, Inductor's Triton kernels are executed by Triton's interpreter
     """
-    source, data = SourceText(), dict[str, torch.Tensor]()
+    source, data = SourceText(interpreted=interpreted), dict[str, torch.Tensor]()
     classes = "\n\n\n".join(_classes(small.module, "Graph", source))
     check = _check(small, predicate, trial, data)
     inputs, weighted = _inputs(small, data), _weights(small, data)
     uses_triton = "triton" in source.imports
     device = next((one.device.type for one in small.inputs.contents.values()), _device_of(small))
     text = parts.HEAD.format(
-        title=f"A graph of torch.compile: {trial.text}",
+        title=f"A graph of torch.compile that fails.\n\n{textwrap.fill(_plain(trial.text), 100)}",
         file=path.name,
         what=f"It needs torch and safetensors{', and Triton' if uses_triton or interpreted else ''}.",
         torch=torch.__version__,
@@ -174,3 +175,8 @@ def _expected(small: SmallGraph, names: list[str], data: dict[str, torch.Tensor]
 def _device_of(small: SmallGraph) -> str:
     devices = {str(value) for node in small.module.graph.nodes for value in node.kwargs.values()}
     return "cuda" if any(one.startswith("cuda") for one in devices) else "cpu"
+
+
+def _plain(text: str) -> str:
+    # for a docstring
+    return text.replace("\\", "/").replace('"', "'")

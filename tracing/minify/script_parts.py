@@ -90,7 +90,29 @@ class Driver:
 
 
 triton.runtime.driver.set_active(Driver())
+import numpy
 import torch._inductor.config
+import triton.language as tl
+from torch._inductor.runtime.triton_helpers import libdevice
+from triton.runtime.interpreter import TensorHandle
+
+
+def by_torch(name):  # a function of libdevice, which the interpreter lacks
+    def function(*args):
+        args = [one if isinstance(one, tl.tensor) else tl.full((), one, tl.float32) for one in args]
+        values = [torch.from_numpy(numpy.array(one.handle.data)) for one in args]
+        result, dtype = getattr(torch, name)(*values), args[0].dtype.scalar
+        if result.dtype == torch.bool:
+            result, dtype = result.to(torch.int32), tl.int32
+        kind = tl.block_type(dtype, list(result.shape)) if result.dim() else dtype
+        return tl.tensor(TensorHandle(result.numpy(), dtype), kind)
+
+    return function
+
+
+for name in dir(libdevice):
+    if hasattr(torch, name) and callable(getattr(libdevice, name)) and not name.startswith("_"):
+        setattr(libdevice, name, by_torch(name))
 
 torch._inductor.config.cpu_backend = "triton"
 """

@@ -32,7 +32,7 @@ class SmallGraph:
     backward: bool
     dynamic: bool
     returned: tuple[str, ...]  # kept nodes that it returns in the order of its results
-    internal: tuple[str, ...]  # those of them that another kept node reads
+    droppable: tuple[str, ...]  # those of them without which the graph still has a result
     gradients: Mapping[str, torch.Tensor] = field(default_factory=dict)  # recorded, of returned nodes
 
     def arguments(self) -> list[Any]:
@@ -70,7 +70,7 @@ class _Builder:
             self._number_inputs(node)
         for node in kept:
             self._new[node] = self._copied(node)
-        returned, internal = self._returned(kept)
+        returned, droppable = self._returned(kept)
         self._graph.output(tuple(self._new[node] for node in returned))
         module = GraphModule(self._captured.module, self._graph)
         inputs = GraphInputs(
@@ -84,7 +84,7 @@ class _Builder:
             self._captured.backward,
             self._captured.dynamic,
             names,
-            tuple(node.name for node in internal),
+            tuple(node.name for node in droppable),
             {name: gradients[name] for name in names if name in gradients},
         )
 
@@ -141,10 +141,10 @@ class _Builder:
         effects = {node for node in self._captured.calls if not node.users}
         read = {one for node in kept if node not in effects for one in node.all_input_nodes}
         values = [node for node in kept if node not in effects and not _empty(of, node)]
-        internal = [node for node in values if node in read and node in whole]
-        left = [node for node in internal if node.name not in self._edit.internal]
-        sinks = [node for node in values if node not in read]
-        return sorted([*left, *sinks], key=self._order.__getitem__), left
+        candidates = [node for node in values if node in whole or node not in read]
+        returned = [node for node in candidates if node.name not in self._edit.dropped]
+        needed = len(candidates) == 1 and not effects & set(kept)
+        return returned, [] if needed else returned
 
 
 def _inner(node: Node, of: Mapping[str, Any]) -> bool:

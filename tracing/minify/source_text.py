@@ -23,7 +23,9 @@ _PLAIN = (bool, int, float, complex, str, bytes, type(None), torch.dtype, torch.
 class SourceText:
     """Source of several objects, each once, in an order in which it can be executed."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, interpreted: bool = False) -> None:
+        """interpreted -- kernels are executed by Triton's interpreter, which Dynamo must not trace"""
+        self._interpreted = interpreted
         self.imports: dict[str, str] = {}  # by name
         self.definitions: dict[str, str] = {}
         self.missing: list[str] = []
@@ -87,7 +89,8 @@ class SourceText:
             before, grid = f"{call.grid.rstrip()}\n\n\n", "grid"
             before = before.replace("\ngrid = ", f"\n{name}_grid = ")
             grid = f"{name}_grid"
-        text = f"def {name}(**tensors):\n    {called}[{grid}](**tensors{given})"
+        disabled = "@torch.compiler.disable\n" if self._interpreted else ""
+        text = f"{disabled}def {name}(**tensors):\n    {called}[{grid}](**tensors{given})"
         self.definitions[name] = before + text
 
     def _autotuner(self, kernel: str, tuner: Any) -> str:

@@ -24,7 +24,7 @@ class GraphEdit:
 
     graph: int  # of the case, in the order of capture
     kept: tuple[str, ...]  # names of nodes, in the order of the graph
-    internal: tuple[str, ...] = ()  # kept nodes that the whole graph returns, and that this one does not
+    dropped: tuple[str, ...] = ()  # kept nodes that the graph does not return, although it could
     changes: tuple[tuple[InputChange, str], ...] = ()  # of inputs, by name
     sizes: tuple[Size, ...] = ()
 

@@ -69,11 +69,10 @@ class GraphSearch:
             return
 
     def _fewer_results(self) -> Iterator[MinifyEvent]:
-        internal = self._known[self._best].returned
-        base = self._best
-        if internal and not (yield from self._fails(replace(base, internal=internal))):
-            for name in internal if len(internal) > 1 else ():
-                yield from self._fails(replace(self._best, internal=(*self._best.internal, name)))
+        names, base = self._known[self._best].returned, self._best
+        if names and not (yield from self._fails(replace(base, dropped=names))):
+            for name in names if len(names) > 1 else ():
+                yield from self._fails(replace(self._best, dropped=(*self._best.dropped, name)))
 
     def _simpler(self, changes: Sequence[InputChange]) -> Iterator[MinifyEvent]:
         for change in changes:
@@ -107,8 +106,11 @@ class GraphSearch:
     def _resized(self, size: int, smaller: int) -> Generator[MinifyEvent, None, bool]:
         for literals in (True, False):
             sizes = (*self._best.sizes, Size(size, smaller, literals))
-            if (yield from self._fails(replace(self._best, sizes=sizes))):
+            edit, code = replace(self._best, sizes=sizes), self._known[self._best].code
+            if (yield from self._fails(edit)):
                 return True
+            if self._known[edit].code == code:  # no argument has that value
+                return False
         return False
 
     def _fails(self, edit: GraphEdit) -> Generator[MinifyEvent, None, bool]:

@@ -40,7 +40,7 @@ class Trial:
     nodes: int = 0  # of the executed graph, with its inputs and its output
     code: str = ""  # of the executed graph
     inputs: tuple[TrialInput, ...] = ()
-    returned: tuple[str, ...] = ()  # nodes that it returns, although other kept nodes read them
+    returned: tuple[str, ...] = ()  # nodes that it returns, and need not
     numbers: Mapping[str, int] = field(default_factory=dict)  # inputs that are no tensors
 
 

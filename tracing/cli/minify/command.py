@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -70,12 +71,14 @@ def minify(
     trials = Trials(graphs, question, folder, seconds)
     if fresh:
         trials.forget()
-    if as_json:
-        with silent():
+    try:
+        with silent() if as_json else nullcontext():
             answer = _minified(trials, tries, folder, seconds)
+    except KeyboardInterrupt:
+        known = f"interrupted, after {trials.executed} executions"
+        raise Problem(known, f"the same command goes on from {trials.file}") from None
+    if as_json:
         print(json.dumps({"case": graphs.name, "status": 1, **answer}, indent=2))
-    else:
-        _minified(trials, tries, folder, seconds)
     raise typer.Exit(1)
 
 
@@ -132,21 +135,15 @@ def _failing(trials: Trials) -> tuple[int, Trial]:
 def _searched(search: GraphSearch, trials: Trials, wanted: Trial) -> Minimal:
     smallest, step = wanted, ""
     with spinner("") as now:
-        try:
-            for event in search.events():
-                if isinstance(event, Minimal):
-                    return event
-                if isinstance(event, SearchStep):
-                    step = event.what
-                elif isinstance(event, CandidateTried):
-                    smallest = event.trial if event.verdict == "fail" else smallest
-                    err.print(report.tried_text(event))
-                now(f"{step}: {smallest.nodes} nodes fail ({trials.executed} executed)")
-        except KeyboardInterrupt:
-            raise Problem(
-                f"interrupted; {smallest.nodes} nodes fail so far",
-                f"the same command goes on from {trials.file}",
-            ) from None
+        for event in search.events():
+            if isinstance(event, Minimal):
+                return event
+            if isinstance(event, SearchStep):
+                step = event.what
+            elif isinstance(event, CandidateTried):
+                smallest = event.trial if event.verdict == "fail" else smallest
+                err.print(report.tried_text(event))
+            now(f"{step}: {smallest.nodes} nodes fail ({trials.executed} executed)")
     raise AssertionError("a search ends with its smallest graph")
 
 
@@ -156,8 +153,9 @@ def _script(
     # without a GPU, Inductor's C++ is tried first, then its Triton kernels in Triton's interpreter
     folder.mkdir(parents=True, exist_ok=True)
     script = folder / "repro.py"
+    modes = (False, True) if trials.graphs.virtual else (False,)
     with spinner("running the script in a fresh process"):
-        for interpreted in (False, True) if trials.graphs.virtual else (False,):
+        for interpreted in (*modes, modes[0]):  # if no script fails, the plain one stays
             missing = trials.write(minimal.edit, minimal.trial, script, interpreted=interpreted)
             ran = fresh_run(script, minimal.trial, seconds)
             if ran.fails:

@@ -16,6 +16,7 @@ from tracing.analyze.minify.trial import Trial
 from tracing.environment import with_variables
 
 # The project is installed in this interpreter; the script must do without it.
+_PATIENCE = 5  # so many times as long as an execution, whose process has imported torch already
 _RUN = "import runpy, sys; sys.modules['tracing'] = None; runpy.run_path(sys.argv[1], run_name='__main__')"
 
 
@@ -31,8 +32,9 @@ def fresh_run(script: Path, trial: Trial, seconds: float) -> FreshRun:
     """Copy a script and its data into an empty folder, and run it there.
 
     trial   -- how its graph fails
-    seconds -- after which the script is killed
+    seconds -- that one execution of the graph may take
     """
+    limit = seconds if trial.error == "timeout" else _PATIENCE * seconds
     with tempfile.TemporaryDirectory(prefix="tracing-") as name:
         folder = Path(name)
         for file in (script, script.with_suffix(".safetensors")):
@@ -45,11 +47,11 @@ def fresh_run(script: Path, trial: Trial, seconds: float) -> FreshRun:
         try:
             done = subprocess.run(
                 [sys.executable, "-I", "-c", _RUN, str(folder / script.name)],
-                cwd=folder, capture_output=True, text=True, errors="replace", timeout=seconds, check=False,
+                cwd=folder, capture_output=True, text=True, errors="replace", timeout=limit, check=False,
                 env=with_variables(caches),
             )  # fmt: skip
         except subprocess.TimeoutExpired:
-            return FreshRun(trial.error == "timeout", f"it did not end within {seconds:g} s")
+            return FreshRun(trial.error == "timeout", f"it did not end within {limit:g} s")
     said = "\n".join((done.stdout + done.stderr).strip().splitlines()[-3:])
     return FreshRun(_fails(done, trial), said or f"exit status {done.returncode}")
 

@@ -1,0 +1,84 @@
+"""`tracing minify` on graphs of 30 and 200 nodes.
+
+    python -m pytest tests/soak/test_minify.py
+
+Some 15 minutes.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from commands import DATA, tracing
+
+AROUND = DATA / "surrounded.py"
+
+
+def minified(case: str, folder: Path, *options: str) -> dict[str, Any]:
+    done = tracing("minify", case, "--json", "-o", str(folder), *options, runs=folder)
+    assert done.returncode == 1, done.stderr
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer
+
+
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize(
+    ("name", "most"),
+    [
+        ("pytorch_197434", 4),
+        ("pytorch_175966", 4),
+        ("pytorch_198119", 4),
+        ("pytorch_198131", 6),
+        ("pytorch_198101,after=0", 7),
+        ("pytorch_198094,how=slice,after=0", 6),
+        ("pytorch_198094,how=diagonal,after=0", 6),
+    ],
+)
+def test_few_nodes_are_left_of_a_model_around_a_wrong_program(name: str, most: int, tmp_path: Path) -> None:
+    answer = minified(f"{AROUND}:name={name}", tmp_path)
+
+    assert answer["nodes"]["before"] >= 20
+    assert answer["nodes"]["after"] <= most
+    assert answer["reproduces"], answer["said"]
+
+
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("fault", ["wrong", "raises"])
+def test_one_fault_in_a_graph_of_200_nodes_is_cut_out_by_at_most_200_executions(
+    fault: str, tmp_path: Path
+) -> None:
+    answer = minified(f"{DATA / 'long_graph.py'}:fault={fault}", tmp_path)
+
+    assert answer["nodes"]["before"] >= 200
+    assert answer["nodes"]["after"] <= 5 and answer["executions"] <= 200
+    assert "erf" in answer["code"]
+    assert not answer["reproduces"]  # a fresh process has no fault
+
+
+@pytest.mark.timeout(600)
+def test_an_interrupted_search_goes_on_from_what_is_known(tmp_path: Path) -> None:
+    case = str(DATA / "upstream/pytorch_175966.py")
+    answer = minified(case, tmp_path)
+    trials = next(tmp_path.glob("trials-*.ndjson"))
+    whole = trials.read_bytes()
+    lines = whole.splitlines(keepends=True)
+    trials.write_bytes(b"".join(lines[:-1]) + lines[-1][:20])  # as an interruption leaves it
+    resumed = minified(case, tmp_path)
+
+    assert (resumed["executed"], resumed["known"]) == (1, len(lines) - 1)
+    assert (resumed["code"], resumed["executions"]) == (answer["code"], answer["executions"])
+
+
+@pytest.mark.timeout(600)
+def test_a_script_has_the_kernels_that_the_program_launches(tmp_path: Path) -> None:
+    whole = minified(str(DATA / "kernel_result.py"), tmp_path, "--tries", "1")
+
+    functions = {node.name for node in ast.walk(ast.parse(Path(whole["script"]).read_text()))
+                 if isinstance(node, ast.FunctionDef)}  # fmt: skip
+    assert {"scaled", "times"} <= functions
+    assert not whole["finished"]
+    assert whole["reproduces"], whole["said"]
