@@ -18,6 +18,7 @@ from tracing.cli import (  # noqa: F401  # each registers its commands with the 
     judge,
     lit,
     llvm_tools,
+    nan,
     opt,
     passes,
     ranks,

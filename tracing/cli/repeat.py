@@ -82,7 +82,7 @@ def repeat(
 
     Records it several times, each run in a process of its own, and compares each run with the first.
 
-    Example: tracing repeat silu --times 20 --perturb; tracing repeat --times 3 train.py --epochs 1
+    Example: tracing repeat silu --times 20 --perturb
 
     Exit status: 0 if all runs are equal, 1 if one differs or fails, or if they differ from eager, 2 if no
     run could be compared.

@@ -50,7 +50,7 @@ def run(
     A program runs as `python` runs it: standard output is its own, and our lines are on standard error.
     Options of ours come before it.
 
-    Example: tracing run silu --keep-inputs; tracing run --keep-inputs train.py --epochs 3
+    Example: tracing run silu --keep-inputs
 
     Exit status: of a program its own. Of a case 0 if the results agree with eager, 1 if they differ, 2 if it
     failed; with --judge also 1 if a launch is off, and 2 if none could be judged.
@@ -124,7 +124,7 @@ def _run_program(program: UserProgram, options: RecordOptions, show: bool, as_js
     info = RunInfo(
         SCHEMA, program.name, str(program.path), tuple(sys.argv), options.seed, store.now(),
         device.environment(), options.digests_of, size, options.selection(), options.operators.value,
-        "program", tuple(program.words), str(Path.cwd()),
+        kind="program", program=tuple(program.words), folder=str(Path.cwd()),
     )  # fmt: skip
     writer = store.create(runs, info, environment.rank(), job)
     session = Session(
