@@ -37,6 +37,7 @@ COMMANDS = {
     "repeat": "repeat",
     "diff": "diff",
     "ranks": "ranks",
+    "nan": "nan",
     "winners": "winners",
     "replay": "replay",
     "judge": "judge",

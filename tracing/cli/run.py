@@ -124,7 +124,7 @@ def _run_program(program: UserProgram, options: RecordOptions, show: bool, as_js
     info = RunInfo(
         SCHEMA, program.name, str(program.path), tuple(sys.argv), options.seed, store.now(),
         device.environment(), options.digests_of, size, options.selection(), options.operators.value,
-        "program", tuple(program.words), str(Path.cwd()),
+        kind="program", program=tuple(program.words), folder=str(Path.cwd()),
     )  # fmt: skip
     writer = store.create(runs, info, environment.rank(), job)
     session = Session(

@@ -101,7 +101,7 @@ def _recorded(options: RecordingOptions, file: str) -> Iterator[store.Run]:
     info = RunInfo(
         SCHEMA, options.name or path.stem, str(path), tuple(sys.argv), options.seed, store.now(),
         device.environment(), options.digests, size, options.selection, options.operators,
-        "code", folder=str(Path.cwd()),
+        kind="code", folder=str(Path.cwd()),
     )  # fmt: skip
     writer = store.create(Path(options.runs), info, environment.rank(), job)
     session = Session(

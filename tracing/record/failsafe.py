@@ -23,6 +23,7 @@ class Failsafe:
         strict   -- errors of the recorder are raised in the program
         """
         self.over = False
+        self._cut: Cut | None = None  # that could not be written yet
         self._writer, self._launches = writer, launches
         self._strict = strict
         if not strict:
@@ -36,12 +37,17 @@ class Failsafe:
             return
         self.over = True
         cut = Cut(_described(error), self._launches())
-        self._writer.last(cut)
+        self._cut = None if self._writer.last(cut) else cut
         with suppress(OSError, ValueError, AttributeError):  # the program may have closed the stream
             sys.stderr.write(
                 f"tracing: the recording ended after {cut.launches} launches: {cut.error}; "
                 f"the run up to there: tracing show {self._writer.path}\n"
             )
+
+    def close(self) -> None:
+        """Write what could not be written when the recording ended: the disk may have room now."""
+        if self._cut is not None:
+            self._writer.last(self._cut)
 
 
 def _described(error: Exception) -> str:

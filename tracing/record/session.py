@@ -82,6 +82,7 @@ class Session:
             self._exit.close()
         except Exception as error:
             self._recorder.failsafe.end(error)
+        self._recorder.failsafe.close()
         self.writer.last(outcome)
         with contextlib.suppress(OSError):
             self.writer.close()

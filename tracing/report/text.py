@@ -17,6 +17,7 @@ from rich.text import Text
 from tracing.analyze.memory.evidence import evidence_sentence, memory_evidence
 from tracing.analyze.runs.launch_counts import launch_counts, launches_between
 from tracing.model import (
+    Cut,
     KernelArg,
     KernelLaunch,
     LaunchLine,
@@ -196,6 +197,11 @@ def _ending(run: Run, *, whole: bool) -> Iterator[Line]:
     else:
         yield "wrong use of memory is listed with `--all` only"
     yield from uncovered_text([run])
+    for cut in run.records(Cut):
+        after = plural(cut.launches, "launch")
+        yield Text.assemble(
+            ("recorder failed", "yellow"), f": after {after}; the program went on: {cut.error}"
+        )
     outcomes = list(run.records(Outcome))
     for outcome in outcomes:
         yield f"{outcome.status}: {outcome.detail}"

@@ -68,12 +68,13 @@ class RunWriter:
             with self._lock, self.survived():
                 self._write(kind, lines)
 
-    def last(self, record: Record) -> None:
-        """Write a record even if an earlier write failed; a disk that has no room for it goes without."""
-        if not self.writes_here:
-            return
-        with self._lock, suppress(OSError):
-            self._write(file_of(type(record)), self._encoded(record) + b"\n")
+    def last(self, record: Record) -> bool:
+        """Write a record even if an earlier write failed; False: the disk has no room for it either."""
+        if self.writes_here:
+            with self._lock, suppress(OSError):
+                self._write(file_of(type(record)), self._encoded(record) + b"\n")
+                return True
+        return False
 
     @property
     def writes(self) -> bool:

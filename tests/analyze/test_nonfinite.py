@@ -1,0 +1,144 @@
+"""The first NaN or inf: who made it of finite values, who carries it on, and what a run cannot answer."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+import pytest
+from commands import tracing
+from documented_keys import require_documented
+from planted_runs import saved
+from records import META, arg, launch
+
+from tracing.analyze.runs.nonfinite import first_nonfinite
+from tracing.analyze.runs.nonfinite_elements import nonfinite_elements, ranges
+from tracing.model import (
+    Digest,
+    KernelArg,
+    KernelLaunch,
+    OperatorCall,
+    OperatorDigests,
+    OperatorSignature,
+    Record,
+    Values,
+)
+
+BITS = "0" * 32
+
+
+def value(
+    name: str, role: Literal["in", "out", "in_out"], storage: int, before: int = 0, after: int = 0
+) -> KernelArg:
+    """An argument with this many NaN before and after its launch."""
+    digests = {"before": Digest(BITS, nan=before), "after": Digest("1" * 32, nan=after)}
+    return msgspec.structs.replace(arg(name, role, "x", "y", storage=storage), **digests)
+
+
+def step(index: int, read: int, written: int, *, nan_in: int = 0, nan_out: int = 0) -> KernelLaunch:
+    """A launch that reads one storage and writes another one."""
+    return launch(
+        index,
+        value("x", "in", read, nan_in, nan_in),
+        value("y", "out", written, 0, nan_out),
+        name=f"k{index}",
+    )
+
+
+def operator(launches: int, reads: int, writes: int, nan: tuple[int, int] | None) -> list[Record]:
+    """`aten::mm` after so many launches, with the numbers of NaN that it read and wrote; None: no digests."""
+    records: list[Record] = [
+        OperatorSignature(0, "aten::mm", "", (META,), (META,)),
+        OperatorCall(0, launches, 0, (reads, writes)),
+    ]
+    if nan is not None:
+        records.append(OperatorDigests(0, (Digest(BITS, nan=nan[0]),), (Digest(BITS, nan=nan[1]),)))
+    return records
+
+
+def test_the_first_launch_that_makes_a_nan_of_finite_values_is_named_with_those_that_carry_it(
+    tmp_path: Path,
+) -> None:
+    launches = [
+        step(0, 1, 2),
+        step(1, 2, 3, nan_out=5),
+        step(2, 1, 9),
+        step(3, 3, 4, nan_in=5, nan_out=1),
+        step(4, 4, 5, nan_in=1, nan_out=1),
+        step(5, 3, 8, nan_in=5),
+    ]
+
+    answer = first_nonfinite(saved(tmp_path, launches))
+
+    assert answer.origin is not None
+    assert (answer.status, answer.origin.made, answer.origin.event.name) == (1, True, "k1")
+    assert [(one.name, one.digest and one.digest.nan) for one in answer.origin.tensors] == [("y", 5)]
+    assert [event.name for event in answer.origin.chain] == ["k3", "k4"]
+
+
+def test_an_operator_that_makes_it_is_named_if_its_digests_were_recorded(tmp_path: Path) -> None:
+    launches = [step(0, 1, 2), step(1, 3, 4, nan_in=2, nan_out=2)]
+
+    run = saved(tmp_path, launches, operator(1, 2, 3, (0, 2)), operators="digests")
+    answer = first_nonfinite(run)
+
+    assert answer.origin is not None
+    assert (answer.status, answer.origin.event.name) == (1, "aten::mm")
+    assert [event.name for event in answer.origin.chain] == ["k1"]
+
+
+def test_a_value_that_an_operator_without_digests_wrote_leaves_the_question_open(tmp_path: Path) -> None:
+    launches = [step(0, 1, 2), step(1, 3, 4, nan_in=2, nan_out=2)]
+
+    answer = first_nonfinite(saved(tmp_path, launches, operator(1, 2, 3, None)))
+
+    assert (answer.origin, answer.status, answer.record) == (None, 2, ["--operators digests"])
+    assert "k1 (#1) reads one in x, which aten::mm wrote" in answer.unknown[0]
+
+
+def test_a_value_that_nothing_wrote_is_the_programs_own(tmp_path: Path) -> None:
+    run = saved(tmp_path, [step(0, 1, 2, nan_in=1, nan_out=1)], operators="digests")
+
+    origin = first_nonfinite(run).origin
+
+    assert origin is not None
+    assert (origin.made, [one.name for one in origin.tensors]) == (False, ["x"])
+
+
+@pytest.mark.parametrize(
+    ("records", "info", "status"),
+    [
+        ([], {"operators": "digests"}, 0),
+        (operator(1, 2, 3, None), {}, 2),
+        ([], {"operators": "digests", "digests": "none"}, 2),
+        ([], {"operators": "none"}, 2),
+    ],
+)
+def test_all_is_finite_only_if_everything_was_looked_at(
+    records: list[Record], info: dict[str, str], status: int, tmp_path: Path
+) -> None:
+    assert first_nonfinite(saved(tmp_path, [step(0, 1, 2)], records, **info)).status == status
+
+
+def test_an_infinite_mask_is_passed_over_if_only_nan_is_asked_for(tmp_path: Path) -> None:
+    mask = msgspec.structs.replace(value("y", "out", 2), after=Digest(BITS, inf=3))
+    launches = [launch(0, value("x", "in", 1), mask, name="mask"), step(1, 2, 3, nan_out=1)]
+    run = saved(tmp_path, launches, operators="digests")
+
+    first = [first_nonfinite(run, kind).origin for kind in ("any", "nan")]
+
+    assert [one and one.event.name for one in first] == ["mask", "k1"]
+
+
+def test_elements_are_named_where_the_values_were_kept_and_json_is_as_documented(tmp_path: Path) -> None:
+    values = Values(0, 1, "after", (1.0, "nan", "-inf", 2.0))
+    run = saved(tmp_path, [step(0, 1, 2, nan_out=2), step(1, 2, 3, nan_in=2, nan_out=2)], [values])
+
+    said = tracing("nan", str(run.path), "--json", runs=tmp_path)
+
+    assert ranges(nonfinite_elements(run, 0, 0, 1) or []) == [(1, 3)]
+    assert said.returncode == 1
+    assert json.loads(said.stdout)["tensors"][0]["elements"] == [[1, 3]]
+    require_documented(said.stdout, "## `tracing nan`")

@@ -1,0 +1,230 @@
+"""Find the first launch or operator that makes a NaN or an inf of finite inputs, and where it goes.
+
+Launches and operators are taken in the order in which they were made. The counts of NaN and inf in their
+digests decide; a tensor without a digest decides nothing, and is reported with what would record it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from tracing.model import Digest, KernelLaunch, Operator, TensorMeta
+from tracing.store import Run, rank_of
+
+Kind: TypeAlias = Literal["nan", "inf", "any"]
+_DIGESTS = "--operators digests"
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """A tensor that an event read or wrote, and how many of its elements are NaN or infinite."""
+
+    name: str  # of the argument; of an operator "input 0", "output 0"
+    position: int  # among the arguments of a launch, or the tensors on that side of an operator
+    meta: TensorMeta
+    storage: int | None
+    digest: Digest | None
+    writer: str | None = None  # the operator that wrote it last
+
+    def bad(self, kind: Kind) -> bool:
+        """True if the tensor holds such a value; False also if that is not known."""
+        if self.digest is None:
+            return False
+        counts = {"nan": self.digest.nan, "inf": self.digest.inf, "any": self.digest.nan + self.digest.inf}
+        return counts[kind] > 0
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A launch or an operator, with what it read and wrote."""
+
+    source: KernelLaunch | Operator
+    rank: int
+    reads: tuple[Counted, ...]
+    writes: tuple[Counted, ...]
+
+    @property
+    def known(self) -> bool:
+        """True if the contents of all that it read and wrote were digested."""
+        return all(one.digest is not None for one in (*self.reads, *self.writes))
+
+    @property
+    def name(self) -> str:
+        """Of the kernel or the operator."""
+        return self.source.kernel_name if isinstance(self.source, KernelLaunch) else self.source.name
+
+    def bad_scalar(self, kind: Kind) -> bool:
+        """True if a number that a kernel was given is NaN or infinite."""
+        if not isinstance(self.source, KernelLaunch):
+            words = self.source.arguments.replace("=", " ").replace(",", " ").split()
+            return any(word in words for word in ("nan", "inf", "-inf"))
+        values = [arg.value for arg in self.source.args if isinstance(arg.value, float)]
+        nan, inf = any(one != one for one in values), any(abs(one) == float("inf") for one in values)
+        return (nan and kind != "inf") or (inf and kind != "nan")
+
+
+@dataclass(frozen=True, slots=True)
+class NonFiniteOrigin:
+    """Where the first NaN or inf of a run comes from."""
+
+    event: Event
+    made: bool  # False: nothing that was recorded wrote the values that the event reads
+    tensors: tuple[Counted, ...]  # written by the event; if not made, read by it
+    chain: tuple[Event, ...]  # those that carry it on, up to the last one
+
+
+@dataclass(slots=True)
+class NonFinite:
+    """The answer to `tracing nan`; `origin` None and no `unknown`: every value is finite."""
+
+    origin: NonFiniteOrigin | None = None
+    launches: int = 0
+    operators: int = 0
+    unknown: list[str] = field(default_factory=list)  # what could not be looked at
+    record: list[str] = field(default_factory=list)  # options of `tracing run` that would show it
+
+    @property
+    def status(self) -> int:
+        """The exit status: 1 if there is an origin, 2 if what is recorded cannot tell, 0 if all is finite."""
+        if self.origin is not None:
+            return 1
+        return 2 if self.unknown else 0
+
+
+def first_nonfinite(run: Run, kind: Kind = "any") -> NonFinite:
+    """Search a run; of a job's ranks the lowest that has one.
+
+    kind -- "nan": inf counts as finite; "inf": likewise NaN
+
+    Cost: a pass over the launches and operators, some 10 µs each.
+    """
+    answer = NonFinite()
+    for process in run.processes():
+        origin = _of_process(run, process, kind, answer)
+        if origin is not None:
+            answer.origin = origin
+            break
+    _unknown(run, answer)
+    return answer
+
+
+def _of_process(run: Run, process: str, kind: Kind, answer: NonFinite) -> NonFiniteOrigin | None:
+    origin: Event | None = None
+    made, last = True, 0
+    carried: dict[int, int] = {}  # by storage: the carrier that wrote it last
+    carriers: list[tuple[Event, int]] = []  # with the number of the one before it in its chain
+    undigested: dict[int, str] = {}  # storages that an operator without digests wrote last
+    for event in _events(run, process, answer):
+        written = {one.storage for one in event.writes if one.storage is not None}
+        if not event.known and isinstance(event.source, Operator):
+            undigested |= dict.fromkeys(written, event.name)
+        read = [one for one in event.reads if one.bad(kind)]
+        wrote = [one for one in event.writes if one.bad(kind)]
+        parents = [carried[one.storage] for one in event.reads if one.storage in carried]
+        if origin is None and (read or wrote):
+            if read and any(one.storage in undigested for one in read):
+                _blame(read, undigested, event, answer)
+                return None
+            origin, made = event, not read and not event.bad_scalar(kind)
+            carriers.append((event, -1))
+            carried |= dict.fromkeys((one.storage for one in (wrote or read) if one.storage is not None), 0)
+        elif origin is not None and parents and (wrote or not event.known):
+            carriers.append((event, max(parents)))
+            carried |= dict.fromkeys(written, len(carriers) - 1)
+            last = len(carriers) - 1 if wrote else last
+        else:
+            for storage in written:
+                carried.pop(storage, None)
+        if event.known:
+            for storage in written:
+                undigested.pop(storage, None)
+    if origin is None:
+        return None
+    tensors = tuple(one for one in (origin.writes if made else origin.reads) if one.bad(kind))
+    return NonFiniteOrigin(origin, made, tensors or origin.writes, tuple(_chain(carriers, last)))
+
+
+def _chain(carriers: list[tuple[Event, int]], last: int) -> list[Event]:
+    chain: list[Event] = []
+    while last > 0:
+        event, last = carriers[last]
+        chain.append(event)
+    return chain[::-1]
+
+
+def _blame(read: list[Counted], undigested: dict[int, str], event: Event, answer: NonFinite) -> None:
+    for one in read:
+        if one.storage in undigested:
+            answer.unknown.append(
+                f"{event.name} (#{event.source.index}) reads one in {one.name}, which "
+                f"{undigested[one.storage]} wrote: what that read is not known"
+            )
+    answer.record.append(_DIGESTS)
+
+
+def _unknown(run: Run, answer: NonFinite) -> None:
+    info = run.info
+    if info.digests == "none":
+        answer.unknown.append("the launches have no digests")
+        answer.record.append("--digests all")
+    if answer.operators and info.operators != "digests":
+        answer.unknown.append(
+            f"{answer.operators} calls of operators outside of Triton have no digests: one of them may have "
+            "made a NaN or an inf before"
+        )
+        answer.record.append(_DIGESTS)
+    if info.operators == "none":
+        answer.unknown.append("operators outside of Triton were not recorded")
+        answer.record.append(_DIGESTS)
+    selection = info.selection
+    if selection.kernels or selection.phases or selection.launches or selection.ranks:
+        answer.unknown.append("only some launches were recorded")
+        answer.record.append("all launches")
+    if not run.processes():
+        answer.unknown.append("the run has no launches")
+    answer.record[:] = dict.fromkeys(answer.record)
+
+
+def _events(run: Run, process: str, answer: NonFinite) -> Iterator[Event]:
+    # an operator that says "launch 3" ran when three launches had been made
+    rank, join = rank_of(process), run.joiner(process)
+    operators = run.operators(process)
+    waiting = next(operators, None)
+    for row in run.rows(process):
+        while waiting is not None and waiting.launch <= row.line.index:
+            yield from _operator(waiting, rank, answer)
+            waiting = next(operators, None)
+        answer.launches += 1
+        yield _launch(join.launch(row), rank)
+    while waiting is not None:
+        yield from _operator(waiting, rank, answer)
+        waiting = next(operators, None)
+
+
+def _operator(one: Operator, rank: int, answer: NonFinite) -> Iterable[Event]:
+    if one.allocates:  # what it "writes" is not initialised
+        return ()
+    answer.operators += 1
+    sides = [
+        tuple(
+            Counted(f"{side} {n}", n, tensor.tensor, tensor.storage, tensor.digest)
+            for n, tensor in enumerate(tensors)
+        )
+        for side, tensors in (("input", one.reads), ("output", one.writes))
+    ]
+    return (Event(one, rank, sides[0], sides[1]),)
+
+
+def _launch(launch: KernelLaunch, rank: int) -> Event:
+    reads, writes = [], []
+    for position, arg in enumerate(launch.args):
+        if arg.tensor is None:
+            continue
+        of_it = (arg.name, position, arg.tensor, arg.storage)
+        if arg.reads:
+            reads.append(Counted(*of_it, arg.before, arg.writer))
+        if arg.writes:
+            writes.append(Counted(*of_it, arg.after))
+    return Event(launch, rank, tuple(reads), tuple(writes))

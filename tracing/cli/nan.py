@@ -1,0 +1,83 @@
+"""`tracing nan`: the first NaN or inf of a run."""
+
+from __future__ import annotations
+
+import json
+from enum import Enum
+from shlex import join, quote
+from typing import Annotated
+
+import typer
+
+from tracing import store
+from tracing.analyze.runs.nonfinite import NonFinite, first_nonfinite
+from tracing.analyze.runs.nonfinite_elements import nonfinite_elements
+from tracing.analyze.runs.rerecording import recording
+from tracing.cli.answers import hints
+from tracing.cli.app import COMPARE, RUNS, Json, Runs, app, out
+from tracing.model import KernelLaunch
+from tracing.report.nonfinite import nonfinite_json, nonfinite_text
+
+
+class KindOption(str, Enum):
+    """The values that are looked for."""
+
+    any = "any"
+    nan = "nan"
+    inf = "inf"
+
+
+@app.command(rich_help_panel=COMPARE)
+def nan(
+    name: Annotated[str, typer.Argument(metavar="RUN", help='A run by path or name, or "latest".')],
+    kind: Annotated[
+        KindOption, typer.Option(help="nan: inf counts as finite, as in masks. inf: likewise NaN.")
+    ] = KindOption.any,
+    as_json: Json = False,
+    runs: Runs = RUNS,
+) -> None:
+    """Find the first launch or operator that makes a NaN or an inf of finite inputs, and where it goes.
+
+    Needs one run, and no reference. Operators outside of Triton are looked at if their digests were
+    recorded: `tracing run --operators digests`.
+
+    Example: tracing nan latest
+
+    Exit status: 0 if every value is finite, 1 if one is not, 2 if what was recorded cannot tell.
+    """
+    run = store.open_run(name, runs)
+    answer = first_nonfinite(run, kind.value)
+    elements, commands = _elements(run, answer), _next(run, answer)
+    if as_json:
+        print(json.dumps(nonfinite_json(str(run.path), answer, elements, commands), indent=2))
+    else:
+        for line in nonfinite_text(answer, elements, commands):
+            out.print(line)
+    raise typer.Exit(answer.status)
+
+
+def _elements(run: store.Run, answer: NonFinite) -> dict[str, list[int]]:
+    origin = answer.origin
+    if origin is None or not origin.made or not isinstance(origin.event.source, KernelLaunch):
+        return {}
+    rank, launch = origin.event.rank, origin.event.source.index
+    known = {one.name: nonfinite_elements(run, rank, launch, one.position) for one in origin.tensors}
+    return {name: indices for name, indices in known.items() if indices}
+
+
+def _next(run: store.Run, answer: NonFinite) -> list[str]:
+    origin = answer.origin
+    recorded_anew = []
+    if "--operators digests" in answer.record and run.info.kind != "code":
+        recorded_anew = [join(recording(run, "--operators", "digests"))]
+    if origin is None:
+        return recorded_anew
+    if not isinstance(origin.event.source, KernelLaunch):
+        return []
+    launch, of_run = origin.event.source, quote(str(run.path))
+    shown = f"tracing show {of_run} --launch {launch.index}"
+    if not origin.made or launch.kernel.kind != "triton":
+        return [shown, *recorded_anew]
+    replay = f"tracing replay {of_run} --launch {launch.index}"  # records what it reads, if it was not kept
+    own = [] if run.info.kind == "code" else hints.of_launch(run, launch, origin.event.rank)
+    return [shown, replay, *own, *recorded_anew]

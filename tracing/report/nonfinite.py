@@ -1,0 +1,131 @@
+"""The first NaN or inf of a run, for a terminal and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from rich.text import Text
+
+from tracing.analyze.runs.nonfinite import Counted, Event, NonFinite, NonFiniteOrigin
+from tracing.analyze.runs.nonfinite_elements import ranges
+from tracing.model import KernelLaunch
+from tracing.report.text import plural, step_text, tensor_text
+
+_SHOWN = 8  # events of a chain, ranges of elements
+
+
+def nonfinite_text(
+    answer: NonFinite, elements: dict[str, list[int]], commands: Sequence[str]
+) -> Iterator[Text]:
+    """The answer, line by line.
+
+    elements -- by argument: which of its elements are not finite, where that is known
+    commands -- to type next
+    """
+    if answer.origin is not None:
+        yield from _origin(answer.origin, elements)
+    elif not answer.unknown:
+        counts = f"{plural(answer.launches, 'launch')}, {plural(answer.operators, 'operator call')}"
+        yield Text.assemble(("✓", "green"), f" no NaN and no inf: {counts}")
+    for line in answer.unknown:
+        yield Text.assemble(("not known", "yellow"), f": {line}")
+    for command in commands:
+        yield Text(f"    next      {command}")
+
+
+def _origin(origin: NonFiniteOrigin, elements: dict[str, list[int]]) -> Iterator[Text]:
+    event = origin.event
+    what = "makes the first NaN or inf" if origin.made else "reads the first NaN or inf"
+    yield Text.assemble((f"✗ {title(event)}", "bold red"), f" {what}")
+    if event.source.site is not None:
+        yield Text(f"    at        {event.source.site}")
+    for one in origin.tensors:
+        yield Text(f"    {'output' if origin.made else 'input':<9} {_counted(one)}")
+        if one.name in elements:
+            yield Text(f"    elements  {_elements(elements[one.name])}")
+    if origin.made:
+        yield Text("    → every value that it reads is finite")
+    else:
+        yield Text("    → nothing that was recorded made it: the program's own data, or a number it passes")
+    for after in origin.chain[: _SHOWN - 1]:
+        yield Text(f"    then      {title(after)}{_line(after)}")
+    if more := len(origin.chain) - _SHOWN:
+        yield from [Text(f"    ...       {more} more")] if more > 0 else []
+    if len(origin.chain) >= _SHOWN:
+        yield Text(f"    last      {title(origin.chain[-1])}{_line(origin.chain[-1])}")
+
+
+def title(event: Event) -> str:
+    """`launch #3 (step 0, launch 3 of it) triton_poi_fused_log_0`, `operator #7 aten::log`."""
+    if isinstance(event.source, KernelLaunch):
+        step = "".join(f" ({one})" for one in step_text(event.source))
+        return f"launch #{event.source.index}{step} {event.name}" + (
+            f" on rank {event.rank}" if event.rank else ""
+        )
+    after = f"after {plural(event.source.launch, 'launch')}"
+    return f"operator #{event.source.index} {event.name} ({after})"
+
+
+def _line(event: Event) -> str:
+    return f"  # {event.source.site}" if event.source.site is not None else ""
+
+
+def _counted(one: Counted) -> str:
+    if one.digest is None:
+        return f"{one.name}={tensor_text(one.meta)}"
+    counts = {"nan": one.digest.nan, "inf": one.digest.inf}
+    counted = " ".join(f"{name}={count}" for name, count in counts.items() if count)
+    return f"{one.name}={tensor_text(one.meta)}  {counted}"
+
+
+def _elements(indices: list[int]) -> str:
+    shown = [f"{a}:{b}" if b - a > 1 else str(a) for a, b in ranges(indices)]
+    more = f", and {len(shown) - _SHOWN} more ranges" if len(shown) > _SHOWN else ""
+    return ", ".join(shown[:_SHOWN]) + more
+
+
+def nonfinite_json(
+    run: str, answer: NonFinite, elements: dict[str, list[int]], commands: Sequence[str]
+) -> dict[str, Any]:
+    """The same as data."""
+    origin = answer.origin
+    return {
+        "run": run,
+        "status": answer.status,
+        "origin": _event_json(origin.event) if origin else None,
+        "made": origin.made if origin else None,
+        "tensors": [_tensor_json(one, elements) for one in origin.tensors] if origin else [],
+        "chain": [_event_json(one) for one in origin.chain] if origin else [],
+        "launches": answer.launches,
+        "operators": answer.operators,
+        "unknown": answer.unknown,
+        "record": answer.record,
+        "next": list(commands),
+    }
+
+
+def _event_json(event: Event) -> dict[str, Any]:
+    site = event.source.site
+    launch = event.source if isinstance(event.source, KernelLaunch) else None
+    return {
+        "kind": "launch" if launch else "operator",
+        "index": event.source.index,
+        "name": event.name,
+        "rank": event.rank,
+        "step": list(launch.step) if launch and launch.step else None,
+        "site": f"{site.file}:{site.line}" if site else None,
+    }
+
+
+def _tensor_json(one: Counted, elements: dict[str, list[int]]) -> dict[str, Any]:
+    known = elements.get(one.name)
+    return {
+        "name": one.name,
+        "position": one.position,
+        "dtype": one.meta.dtype,
+        "shape": list(one.meta.shape),
+        "nan": one.digest.nan if one.digest else None,
+        "inf": one.digest.inf if one.digest else None,
+        "elements": [list(pair) for pair in ranges(known)] if known is not None else None,
+    }
