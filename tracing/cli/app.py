@@ -57,6 +57,7 @@ COMMANDS = {
     "attach": "attach",
     "sql": "sql",
     "export": "export",
+    "clean": "clean",
     "execute": "execute",
 }
 
