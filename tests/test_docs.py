@@ -54,6 +54,17 @@ def test_every_command_has_a_page_or_is_named_on_the_page_of_opt() -> None:
     assert {name for name in commands() - pages if f"`tracing {name}`" not in opt} == set()
 
 
+@pytest.mark.parametrize("name", sorted(commands()))
+def test_the_page_of_a_command_names_each_of_its_options(name: str) -> None:
+    group: Any = typer.main.get_command(app)
+    page = ROOT / f"docs/commands/{name}.md"
+    text = (page if page.exists() else ROOT / "docs/commands/opt.md").read_text()
+    options = [one.opts + one.secondary_opts for one in group.get_command(None, name).params]
+    flags = [names for names in options if names[0].startswith("-")]
+
+    assert [names for names in flags if not any(re.search(rf"`{name}\b", text) for name in names)] == []
+
+
 def test_the_page_of_json_has_a_section_for_every_command() -> None:
     headings = re.findall(r"^## (.+)$", (ROOT / "docs/json.md").read_text(), re.MULTILINE)
     documented = {name for heading in headings for name in re.findall(r"`tracing ([\w-]+)", heading)}

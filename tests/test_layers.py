@@ -61,7 +61,7 @@ LAYERS |= {
         "cli",
     },
     "__main__": {"cli"},
-    "__init__": {"model", "backend", "guards", "numerics"},
+    "__init__": {"model", "backend", "guards", "numerics", "record"},
 }
 TORCH = {
     "upstream",

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from tracing.numerics.kernel_diff import KernelDiffHarness as KernelDiffHarness
     from tracing.numerics.tensor_diff import ComparisonConfig as ComparisonConfig
     from tracing.numerics.tensor_diff import compare_tensors as compare_tensors
+    from tracing.record.code_recording import recording as recording
+    from tracing.record.steps import step as step
 
 __all__ = [
     "ComparisonConfig",
@@ -22,6 +24,8 @@ __all__ = [
     "aot_mock_backend",
     "compare_tensors",
     "mock_backend",
+    "recording",
+    "step",
 ]
 
 _MODULES = {
@@ -34,6 +38,8 @@ _MODULES = {
     "aot_mock_backend": "tracing.backend.aot_mock",
     "compare_tensors": "tracing.numerics.tensor_diff",
     "mock_backend": "tracing.backend.mock",
+    "recording": "tracing.record.code_recording",
+    "step": "tracing.record.steps",
 }
 
 

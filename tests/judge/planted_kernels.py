@@ -158,12 +158,18 @@ def left(run: store.Run) -> dict[int, dict[int, torch.Tensor]]:
 
 def first_change(right: store.Run, wrong: store.Run) -> tuple[int, float] | None:
     """The first launch that left something else, and by how much, relative to the largest value."""
+    return next(((launch, size) for launch, size in changes(right, wrong).items() if size), None)
+
+
+def changes(right: store.Run, wrong: store.Run) -> dict[int, float]:
+    """By how much each launch left something else, relative to the largest value."""
     a, b = left(right), left(wrong)
-    for launch in sorted(a.keys() & b.keys()):
-        sizes = [_apart(a[launch][i], b[launch][i]) for i in a[launch].keys() & b[launch].keys()]
-        if any(sizes):
-            return launch, max(sizes)
-    return None
+    return {
+        launch: max(
+            (_apart(a[launch][i], b[launch][i]) for i in a[launch].keys() & b[launch].keys()), default=0.0
+        )
+        for launch in sorted(a.keys() & b.keys())
+    }
 
 
 def _apart(a: torch.Tensor, b: torch.Tensor) -> float:

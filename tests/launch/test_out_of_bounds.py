@@ -360,7 +360,7 @@ def test_show_prints_a_line_for_each_source_location_in_a_kernel(gpu: None, tmp_
     run = recorded(tmp_path, lambda: double_compiled[(4,)](memory[:100], memory[100:200], 156, BLOCK=64))
     lines = list(out_of_bounds_text(run))
 
-    said = "#0 double: 56 stores outside of out, within its storage (first out[100], program (1, 0, 0)"
+    said = "#0 double: 56 stores outside of out, within its storage, first out[100] in program (1, 0, 0)"
 
-    assert lines == [f"{said}, {STORE})"]
+    assert lines == [f"{said} ({STORE})"]
     assert any("out of bounds" in line and "56 stores" in line for line in run_text(run))

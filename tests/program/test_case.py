@@ -48,7 +48,7 @@ def test_an_unknown_case_is_refused_with_similar_ones_or_all(name: str, near: st
     ("text", "message"),
     [
         ("x = 1", r"has no build\(device\)"),
-        ("1 / 0", r"cannot be imported: ZeroDivisionError: division by zero \(mine\.py:1\)"),
+        ("build = 1 / 0", r"cannot be imported: ZeroDivisionError: division by zero \(mine\.py:1\)"),
         ("def build(:", "cannot be imported: SyntaxError"),
     ],
 )

@@ -70,7 +70,7 @@ def test_an_access_outside_of_an_argument_is_evidence_with_its_line(run: store.R
     [outside] = memory_check(recorded_launch(run, READS_TOO_FAR))
 
     assert (outside.kind, outside.arguments) == ("out of bounds", ("x",))
-    assert outside.what.startswith("loads x[100] of 100 elements, 28 addresses outside of it in all")
+    assert outside.what.startswith("28 loads outside of x, within its storage, first x[100] in program")
     assert outside.where == f"{Path(__file__).name}:{reads_too_far.fn.__code__.co_firstlineno + 3}"
 
 

@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "numerics"))
 
 import graphs
 from judged_programs import PROGRAMS
-from planted_kernels import Program, edits, first_change, judgement, launches, recorded, virtual_gpu
+from planted_kernels import Program, changes, edits, judgement, launches, recorded, virtual_gpu
 
 from tracing.analyze.judge.judgement import RunJudgement
 
@@ -65,16 +65,20 @@ def judged(seed: int, folder: Path) -> tuple[str, str]:
             return possible[done[-1]]
 
         wrong = recorded(program(seed), folder, device, plant)
-        change = first_change(right, wrong)
-    if not done or change is None:
+        sizes = changes(right, wrong)
+    if not done or not any(sizes.values()):
         return "right", "the fault changes no bit"
-    return "right", said_of(judgement(wrong), *change, SMALL[DTYPES[seed % 3]])
+    return "right", said_of(judgement(wrong), sizes, SMALL[DTYPES[seed % 3]])
 
 
-def said_of(said: RunJudgement, launch: int, size: float, small: float) -> str:
-    one = said.accused
+def said_of(said: RunJudgement, sizes: dict[int, float], small: float) -> str:
+    one, launch = said.accused, next(launch for launch, size in sizes.items() if size)
     if one is None:
-        assert size < small, f"launch {launch} differs by {size:.2g}, and nothing is accused"
+        together = next((launch, *each.others) for each in said.launches if each.launch == launch)
+        size = sizes[
+            max(together)
+        ]  # what one leaves to the next is no value of the graph: their result is judged
+        assert size < small, f"launches {together} differ by {size:.2g}, and nothing is accused"
         return "explained by rounding"
     together: Sequence[int] = (one.launch, *one.others)
     assert launch in together, f"launch {launch} has a fault, accused is {one}"

@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
-from tracing.cli.answers.terminal import make_streams_safe
+import sys
+from collections.abc import Callable
+
+from tracing.cli.answers.failures import GoesOn
+from tracing.cli.answers.terminal import safe_streams
 from tracing.cli.app import app
 
 
 def main() -> None:
     """Entry point; `tracing.cli.answers.failures` gives the exit status of a command that fails."""
-    make_streams_safe()
-    app()
+    go_on = _command()
+    if go_on is not None:
+        go_on()
+
+
+def _command() -> Callable[[], None] | None:
+    hook = sys.excepthook  # typer installs its own
+    try:
+        with safe_streams():
+            app()
+    except GoesOn as left:
+        sys.excepthook = hook
+        return left.go_on
+    return None

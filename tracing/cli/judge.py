@@ -111,13 +111,13 @@ _NOTHING = RunJudgement((), (), ("this run: it launched no kernel",))
 
 
 def _next(run: store.Run, judgement: RunJudgement) -> list[str]:
-    bisect = _bisect(run)
+    bisect = [_bisect(run)] if run.info.kind == "case" else []
     accused = judgement.accused
     if accused is not None:
         _, launch = find_launch(run, accused.launch)
         # the interpreter executes the source: what wrote that is guilty, no pass of Triton's compiler
-        return [*hints.of_launch(run, launch), *([bisect] if is_virtual(run.info.environment) else [])]
-    return [bisect] if judgement.findings or judgement.differs else []
+        return [*hints.of_launch(run, launch), *(bisect if is_virtual(run.info.environment) else [])]
+    return bisect if judgement.findings or judgement.differs else []
 
 
 def _bisect(run: store.Run) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -118,8 +118,10 @@ def _triple(text: str) -> str:
 
 
 def _call(arguments: Sequence[str], known: Collection[str]) -> _Call:
+    from tracing.compiler.opt.command_line import flag_words  # imports Triton
+
     files, flags = [], {}
-    for name, value in _words(arguments):
+    for name, value in flag_words(arguments, _WITH_VALUE):
         if not name:
             files.append(value)
         elif name not in known:
@@ -133,13 +135,3 @@ def _call(arguments: Sequence[str], known: Collection[str]) -> _Call:
     if file == "-":
         return _Call("<stdin>", sys.stdin.read(), flags)
     return _Call(file, Path(file).read_text(), flags)
-
-
-def _words(arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
-    rest = iter(arguments)
-    for word in rest:
-        if word == "-" or not word.startswith("-"):
-            yield "", word
-            continue
-        name, equals, value = word.lstrip("-").partition("=")
-        yield name, value if equals or name not in _WITH_VALUE else next(rest, "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -23,6 +24,7 @@ from tracing.cli.answers import hints
 from tracing.cli.answers.divergence_answer import as_json as divergence_as_json
 from tracing.cli.answers.divergence_answer import print_divergence
 from tracing.cli.app import COMPARE, RUNS, Json, Runs, app, err, out, silent, spinner
+from tracing.cli.options.program_words import ProgramCommand, Words, program_of
 from tracing.errors import Problem
 from tracing.model import Outcome, Perturbed
 from tracing.report import comparison as report
@@ -37,7 +39,7 @@ class Settings:
     """The settings for repeating a case, and for comparing its runs."""
 
     count: int
-    seed: int
+    seed: int | None
     target: str
     fresh_caches: bool
     deterministic: bool
@@ -45,9 +47,9 @@ class Settings:
     limit: int
 
 
-@app.command(rich_help_panel=COMPARE)
+@app.command(rich_help_panel=COMPARE, cls=ProgramCommand)
 def repeat(
-    case: Annotated[str, typer.Argument(metavar="CASE", help="A case, with its options: NAME:key=value,...")],
+    words: Words,
     times: Annotated[int, typer.Option(min=2, help="How many runs to record.")] = 10,
     perturb: Annotated[
         bool,
@@ -67,41 +69,47 @@ def repeat(
             "--deterministic", help="If runs differ, repeat under Inductor's deterministic settings."
         ),
     ] = False,
-    seed: Annotated[int, typer.Option(help="Seed of torch's random generators.")] = 0,
+    seed: Annotated[
+        int | None,
+        typer.Option(help="Seed of torch's random generators: 0 for a case. A program seeds them itself."),
+    ] = None,
     target: Annotated[str, typer.Option(help="Without a GPU: the target to compile for.")] = "sm_90",
     limit: Annotated[int, typer.Option(min=1, help="Show at most this many divergences of a run.")] = 10,
     as_json: Json = False,
     runs: Runs = RUNS,
 ) -> None:
-    """Find out whether a case is deterministic, and if not, which kernel is to blame.
+    """Find out whether a case or a program is deterministic, and if not, which kernel is to blame.
 
-    Records the case several times, each run in a process of its own, and compares each run with the first.
+    Records it several times, each run in a process of its own, and compares each run with the first.
 
-    Example: tracing repeat silu --times 20 --perturb
+    Example: tracing repeat silu --times 20 --perturb; tracing repeat --times 3 train.py --epochs 1
 
     Exit status: 0 if all runs are equal, 1 if one differs or fails, or if they differ from eager, 2 if no
     run could be compared.
     """
+    program = program_of(words)
+    case = words[0] if program is None else shlex.join(words)
+    words = [] if program is None else words
     settings = Settings(times, seed, target, fresh_caches, deterministic, perturb, limit)
     if not as_json:
-        raise typer.Exit(_repeated(case, runs, settings)[0])
+        raise typer.Exit(_repeated(case, words, runs, settings)[0])
     with silent():
-        status, series = _repeated(case, runs, settings)
+        status, series = _repeated(case, words, runs, settings)
     print(json.dumps(_as_json(case, status, series), indent=2))
     raise typer.Exit(status)
 
 
-def _repeated(case: str, runs: Path, settings: Settings) -> tuple[int, list[_Series]]:
+def _repeated(case: str, program: Sequence[str], runs: Path, settings: Settings) -> tuple[int, list[_Series]]:
     # the exit status; a second series is that under the deterministic settings
     environment.require_compiler()
     every = [series := _Series(settings)]
-    series.record(case, runs, deterministic=False)
+    series.record(case, program, runs, deterministic=False)
     if settings.deterministic and not series.differing:
         out.print("the deterministic settings were not tried: no run differed")
     elif settings.deterministic:
         out.print("\nunder Inductor's deterministic settings:")
         every.append(deterministic := _Series(settings))
-        deterministic.record(case, runs, deterministic=True)
+        deterministic.record(case, program, runs, deterministic=True)
         _cured(deterministic.differing, rate(series.repeats).interval()[0], len(deterministic.repeats))
     return int(series.differing or bool(series.unlike_eager)), every
 
@@ -168,7 +176,7 @@ class _Series:
         """The commands to type next where a run differs from eager."""
         return hints.of_wrong_result(self.runs[min(self.unlike_eager)]) if self.unlike_eager else []
 
-    def record(self, case: str, runs: Path, *, deterministic: bool) -> None:
+    def record(self, case: str, program: Sequence[str], runs: Path, *, deterministic: bool) -> None:
         """Record and compare every run; raises Problem if no run can be compared, or where interrupted."""
         with spinner("importing torch"):
             from tracing.compiler.child import opened_gpu
@@ -182,6 +190,7 @@ class _Series:
         series = Series(
             case, asked.target, asked.seed, asked.count, str(runs), tuple(sys.argv),
             fresh_caches=asked.fresh_caches, deterministic=deterministic, perturb=asked.perturb,
+            program=tuple(program),
         )  # fmt: skip
         with _bar() as bar:
             task = bar.add_task(case, total=asked.count, stage="")

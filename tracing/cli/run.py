@@ -7,16 +7,19 @@ import time
 from collections.abc import Callable
 from contextlib import closing, nullcontext
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.text import Text
 
 from tracing import environment, store
+from tracing.cli.answers.failures import GoesOn
 from tracing.cli.answers.run_answer import RunAnswer, report_killed
 from tracing.cli.app import RECORD, RUNS, Json, Runs, app, err, spinner
 from tracing.cli.judge import judgement_of
 from tracing.cli.options.option_record import with_option_records
+from tracing.cli.options.program_words import ProgramCommand, Words, program_of
 from tracing.cli.options.record_options import RecordOptions
 from tracing.cli.processes.guard import guarded
 from tracing.cli.winners import print_taken
@@ -26,33 +29,41 @@ from tracing.store.winners import read_winners
 
 if TYPE_CHECKING:
     from tracing.program.experiment import Experiment
+    from tracing.program.user_program import UserProgram
     from tracing.program.variables import Reads
     from tracing.record.launches import LaunchRecorder
     from tracing.record.winners import Winners
 
-CaseName = Annotated[
-    str,
-    typer.Argument(help="A case by name, or the path of a file with build(device); CASE:option=value,..."),
-]
 Show = Annotated[bool, typer.Option("--show", help="Show the run when it has ended.")]
 
 
-@app.command(rich_help_panel=RECORD)
+@app.command(rich_help_panel=RECORD, cls=ProgramCommand)
 @with_option_records
 def run(
-    case: CaseName, options: RecordOptions, show: Show = False, as_json: Json = False, runs: Runs = RUNS
+    words: Words, options: RecordOptions, show: Show = False, as_json: Json = False, runs: Runs = RUNS
 ) -> None:
-    """Run a program and record every kernel launch; check its results against eager.
+    """Run a case or any program and record every kernel launch; check a case's results against eager.
 
     The run is a folder: launches with arguments and digests, kernels, compiler passes with their IR,
     results. With --compile-only nothing is executed, and nothing is checked.
 
-    Example: tracing run silu --keep-inputs
+    A program runs as `python` runs it: standard output is its own, and our lines are on standard error.
+    Options of ours come before it.
 
-    Exit status: 0 if the results agree with eager, 1 if they differ, 2 if the case failed. With --judge also
-    1 if a launch is off, and 2 if none could be judged.
+    Example: tracing run silu --keep-inputs; tracing run --keep-inputs train.py --epochs 3
+
+    Exit status: of a program its own. Of a case 0 if the results agree with eager, 1 if they differ, 2 if it
+    failed; with --judge also 1 if a launch is off, and 2 if none could be judged.
     """
     environment.require_compiler()
+    program = program_of(words)
+    if program is None:
+        _run_case(words[0], options, show, as_json, runs)
+    else:
+        _run_program(program, options, show, as_json, runs)
+
+
+def _run_case(case: str, options: RecordOptions, show: bool, as_json: bool, runs: Path) -> None:
     announce = guarded(lambda killed: report_killed(killed, as_json=as_json))
     options.require_values()
     job = environment.job() if options.rank_aware else None
@@ -68,7 +79,9 @@ def run(
         device = Device(options.target, execute=not options.compile_only)
         with Reads() as reads:
             loaded = device.load(case)
-        experiment = Experiment(loaded, device, options.seed, referee=not options.no_referee)
+        experiment = Experiment(
+            loaded, device, options.seed or 0, mode=options.mode, referee=not options.no_referee
+        )
         info = _info(experiment, options)
         writer = store.create(runs, info, environment.rank(), job)
         announce(writer.path)
@@ -85,7 +98,46 @@ def run(
     raise typer.Exit(answer.print(show=show, as_json=as_json))
 
 
-def _recorder_of(options: RecordOptions) -> Callable[[store.RunWriter], LaunchRecorder]:
+def _run_program(program: UserProgram, options: RecordOptions, show: bool, as_json: bool, runs: Path) -> None:
+    # never returns: the program runs when the command line has been left
+    given = {"--show": show, "--json": as_json, "--judge": options.judge, "--no-referee": options.no_referee}
+    given["--mode"] = bool(options.mode)
+    for option in (option for option, is_given in given.items() if is_given):
+        raise Problem(
+            f"{option} is for a case, and {program.words[0]} is a program",
+            "record it, then ask: `tracing show latest`, `tracing judge latest`",
+        )
+    options.require_values()
+    job = environment.job() if options.rank_aware else None
+    frozen = read_winners(options.winners) if options.winners else None
+    # no spinner: it is a thread, and the program numbers its own
+    from tracing.program.device import Device
+    from tracing.record.graph_passes import graph_passes_recorded
+    from tracing.record.recorded_program import RecordedProgram
+    from tracing.record.session import Session
+    from tracing.record.winners import Winners
+
+    recorder_of = _recorder_of(options)
+    virtual = not options.no_virtual_gpu
+    device = Device(options.target, execute=not options.compile_only, select=False, virtual=virtual)
+    size = environment.world_size() if options.rank_aware else 1
+    info = RunInfo(
+        SCHEMA, program.name, str(program.path), tuple(sys.argv), options.seed, store.now(),
+        device.environment(), options.digests_of, size, options.selection(), options.operators.value,
+        "program", tuple(program.words), str(Path.cwd()),
+    )  # fmt: skip
+    writer = store.create(runs, info, environment.rank(), job)
+    session = Session(
+        device,
+        recorder_of(writer, strict=options.strict),
+        passes=options.ir_recorded,
+        winners=Winners(writer, frozen.winners if frozen else ()),
+        around=[graph_passes_recorded(writer)] if options.graph_passes else [],
+    )
+    raise GoesOn(RecordedProgram(program, session, options.seed).run)
+
+
+def _recorder_of(options: RecordOptions) -> Callable[..., LaunchRecorder]:
     # reads the options before a run is created: a malformed one leaves no run
     from tracing.record.launches import LaunchRecorder
     from tracing.record.selection import of_rank
@@ -109,6 +161,7 @@ def _info(experiment: Experiment, options: RecordOptions) -> RunInfo:
     return RunInfo(
         SCHEMA, case.name, str(case.path), tuple(sys.argv), experiment.seed, store.now(),
         device.environment(), options.digests_of, size, options.selection(), options.operators.value,
+        mode=options.mode,
     )  # fmt: skip
 
 

@@ -170,7 +170,7 @@ def _program(b: store.Run, version: VersionOption | None, close: bool) -> Swappe
             "`--with source`, `--with configuration`, or neither",
         )
     case = device.load(case_of(info))
-    return SwappedCase(case, device, info.seed, eager=close, winners=list(b.records(Winner)))
+    return SwappedCase(case, device, info.seed or 0, eager=close, winners=list(b.records(Winner)))
 
 
 def _cache(b: store.Run, program: SwappedCase, close: bool) -> RerunCache:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tracing.interpreter.gates import AccessKind
+from tracing.model import OutOfBounds
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +22,13 @@ class Outside:
     accesses: int  # addresses, over all programs
     inside: bool  # within the argument's storage
     where: str  # "file.py:12" of the kernel; empty if unknown
+
+    def record(self, launch: int) -> OutOfBounds:
+        """What a run keeps of them."""
+        return OutOfBounds(
+            launch, self.argument, self.kind, self.element, self.program,
+            self.start, self.stop, self.accesses, self.inside, self.where,
+        )  # fmt: skip
 
 
 class OutOfBoundsError(Exception):

@@ -23,6 +23,7 @@ from tracing.model.launches import (
     Phase,
     Role,
     Signature,
+    Step,
     UserHash,
     may_read,
     may_write,
@@ -70,6 +71,7 @@ from tracing.model.replays import (
 )
 from tracing.model.results import (
     Container,
+    Cut,
     Failure,
     Outcome,
     PlainValue,
@@ -119,6 +121,7 @@ __all__ = [
     "CompiledGraph",
     "Container",
     "CopiedFunction",
+    "Cut",
     "Derivation",
     "DifferingElements",
     "Digest",
@@ -184,6 +187,7 @@ __all__ = [
     "Signature",
     "StageArtefact",
     "Start",
+    "Step",
     "Storage",
     "TensorMeta",
     "TensorValue",

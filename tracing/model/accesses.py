@@ -71,6 +71,14 @@ class OutOfBounds(Record, frozen=True, file="outofbounds"):
     inside: bool  # within the storage of the argument, as where a slice is overrun
     where: str  # "file.py:12" of the kernel; empty if unknown
 
+    @property
+    def what(self) -> str:
+        """`56 stores outside of out, within its storage, first out[100] in program (1, 0, 0)`."""
+        counted = f"{self.count} {self.access}{'' if self.count == 1 else 's'}"
+        storage = ", within its storage" if self.inside else ""
+        first = f"first {self.argument}[{self.element}] in program {self.program}"
+        return f"{counted} outside of {self.argument or 'any tensor'}{storage}, {first}"
+
 
 class Reread(Record, frozen=True, file="rereads", compressed=True):
     """What a writer's view held just before a launch that reads the same memory through another view."""

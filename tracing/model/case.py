@@ -16,6 +16,19 @@ class Workload:
     args: Sequence[Any] = ()
     kwargs: Mapping[str, Any] = field(default_factory=dict)
     backward: bool = False
+    mode: str | None = None  # as torch.compile takes it, like what follows
+    dynamic: bool | None = None
+    fullgraph: bool = False
+    options: Mapping[str, Any] | None = None
+    backend: str | Callable[..., Any] = "inductor"
+
+    @property
+    def compiling(self) -> dict[str, Any]:
+        """The keyword arguments of torch.compile for `fn`, but for those that are its defaults."""
+        given: dict[str, Any] = {"mode": self.mode, "dynamic": self.dynamic, "options": self.options}
+        given["fullgraph"] = self.fullgraph or None
+        given["backend"] = None if self.backend == "inductor" else self.backend
+        return {name: value for name, value in given.items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)

@@ -125,6 +125,13 @@ class LaunchLine(Record, frozen=True, file="launches", compressed=True):
     thread: int = 0  # threads are numbered in the order of their first launch or operator
 
 
+class Step(Record, frozen=True, file="steps"):
+    """The end of one step of a program: an iteration of its training loop."""
+
+    index: int  # in this process, from 0
+    launches: int  # that this process had made when the step ended
+
+
 class CallSite(Record, frozen=True, file="sites"):
     """A line of the program's own Python code, outside of torch, Triton and generated code."""
 
@@ -196,6 +203,7 @@ class KernelLaunch(Record, frozen=True):
     hashes: UserHash | None = None  # by a user's own hash_fn
     site: CallSite | None = None  # None: unknown
     thread: int = 0
+    step: tuple[int, int] | None = None  # and its number among the launches of that step; None: no steps
 
     @property
     def kernel_name(self) -> str:

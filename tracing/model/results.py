@@ -12,11 +12,18 @@ class Outcome(Record, frozen=True, file="outcomes"):
     """The ending of the case; a run without one was killed, or is still being recorded."""
 
     status: Literal[
-        "passed", "differs", "failed", "interrupted", "compiled"
-    ]  # compiled: nothing was executed
+        "passed", "differs", "failed", "interrupted", "compiled", "ended"
+    ]  # compiled: nothing was executed; ended: a program, which is not compared with eager
     detail: str  # the comparison with eager, or the error with the line of the case that it came from
     traceback: str = ""
     message: str = ""  # all that the error said; `detail` has its first line
+
+
+class Cut(Record, frozen=True, file="cuts"):
+    """An error of the recorder's own that ended the recording before the program ended."""
+
+    error: str  # "OSError: No space left on device (tracing/store/run_files.py:88)"
+    launches: int  # seen until then
 
 
 class Failure(Record, frozen=True, file="failures"):

@@ -109,10 +109,14 @@ class RunInfo(Record, frozen=True):
     case: str
     path: str
     argv: tuple[str, ...]
-    seed: int
+    seed: int | None  # of torch's generators; None: a program, which seeds them itself
     started: str  # ISO 8601, UTC
     environment: Environment
     digests: Literal["all", "declared", "none"] = "all"  # of which tensors they were taken
     world_size: int = 1  # ranks of the job
     selection: Selection = Selection()  # which launches were recorded
     operators: Literal["digests", "writers", "none"] = "writers"  # what was recorded of them
+    kind: Literal["case", "program", "code"] = "case"  # code: what `tracing.recording()` surrounds
+    program: tuple[str, ...] = ()  # the words after `python`: "train.py", "--epochs", "3"
+    mode: str = ""  # of torch.compile, by --mode; empty: as the case has it
+    folder: str = ""  # the working directory of a program or of code

@@ -49,6 +49,8 @@ class Operators(OperatorMode):
                    Operators that it calls itself are not passed on
     collectives -- issues collectives and waits for them; None: they are operators like others
 
+    failed      -- receives an error of the listener, which then receives no more; None: it is raised
+
     Autograd carries the mode to the threads of a backward pass, and `carried` to those that the program
     starts. torch.compile still compiles. Operators on a tensor subclass are not passed on; those on the plain
     tensors inside of it are. Operators under `hooks.hidden()`, as of an autotuner that restores what its
@@ -59,10 +61,16 @@ class Operators(OperatorMode):
     control flow operators that run in eager mode, and CUDA graph replays.
     """
 
-    def __init__(self, listener: OperatorListener, collectives: CollectiveRecorder | None = None) -> None:
+    def __init__(
+        self,
+        listener: OperatorListener,
+        collectives: CollectiveRecorder | None = None,
+        failed: Callable[[Exception], None] | None = None,
+    ) -> None:
         super().__init__()  # type: ignore[no-untyped-call, unused-ignore]
         self._listener = listener
         self._collectives = collectives
+        self._failed = failed
         self._effects: dict[Any, Effect | None] = {}
         self._closed = False
 
@@ -79,15 +87,26 @@ class Operators(OperatorMode):
         if effect is None or self._closed or not hooks.shown():
             return func(*args, **kwargs)
         with Unseen():
-            before = self._listener.before(effect, args, kwargs)
+            before = self._notified(self._listener.before, effect, args, kwargs)
         if effect.collective and self._collectives is not None and all(map(has_memory, tensors_in(args))):
             issue = functools.partial(func, *args, **kwargs)
             result = self._collectives.around(effect.name, issue, args, kwargs)
         else:
             result = func(*args, **kwargs)
-        with Unseen():
-            self._listener.after(effect, args, kwargs, result, before)
+        if not self._closed:
+            with Unseen():
+                self._notified(self._listener.after, effect, args, kwargs, result, before)
         return result
+
+    def _notified(self, listener: Callable[..., Any], *facts: Any) -> Any:
+        try:
+            return listener(*facts)
+        except Exception as error:
+            if self._failed is None:
+                raise
+            self._failed(error)
+            self._closed = True
+            return None
 
     def active(self) -> bool:
         """True if this thread is in the mode; False inside of an operator that is written in Python."""

@@ -7,10 +7,13 @@ case's options: `NAME:option=value,option=value`, converted to the type of the d
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import inspect
 import re
+import symtable
 import sys
+import tokenize
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
@@ -62,12 +65,13 @@ def load_case(name: str) -> Case:
     """
     name, chosen = split_options(name)
     path = find_case(name).resolve()
+    with suppress(SyntaxError, ValueError):  # the import reports it
+        if not _binds_build(path):
+            raise _not_a_case(path)  # a program, which an import would run
     module = import_file(path)
     build = getattr(module, "build", None)
     if not callable(build):
-        raise Problem(
-            f"{path} is not a case: it has no build(device)", "add `def build(device: str) -> Workload`"
-        )
+        raise _not_a_case(path)
     options = _options(path, build, chosen)
     full = "+".join(
         [path.stem, *([",".join(chosen)] if chosen else [])]
@@ -75,10 +79,34 @@ def load_case(name: str) -> Case:
     return Case(full, path, (module.__doc__ or "").strip(), partial(build, **options) if options else build)
 
 
+def _not_a_case(path: Path) -> Problem:
+    return Problem(
+        f"{path} is not a case: it has no build(device)", "add `def build(device: str) -> Workload`"
+    )
+
+
+def _binds_build(path: Path) -> bool:
+    with tokenize.open(path) as file:
+        top = symtable.symtable(file.read(), str(path), "exec")
+    return any(
+        one.get_name() == "build" and (one.is_assigned() or one.is_imported()) for one in top.get_symbols()
+    )
+
+
 def is_case(name: str) -> bool:
     """True if a name, with or without options, is that of a case or of a Python file."""
     name, _ = split_options(name)
     return name in known_cases() or name.endswith(".py") or Path(name).is_file()
+
+
+def defines_build(path: Path) -> bool:
+    """True if a file defines `build(device)` at top level, so it is a case; the file is not executed."""
+    try:
+        top = ast.parse(path.read_bytes()).body
+    except (SyntaxError, ValueError):  # Python says what is wrong when it runs the program
+        return False
+    functions = [one.args for one in top if isinstance(one, ast.FunctionDef) and one.name == "build"]
+    return any([one.arg for one in (*own.posonlyargs, *own.args)][:1] == ["device"] for own in functions)
 
 
 def split_options(name: str) -> tuple[str, list[str]]:

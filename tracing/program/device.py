@@ -21,23 +21,30 @@ from tracing.virtual_gpu.chips import parse_target
 class Device:
     """The device of a case: `type` is the device of its tensors, `environment` describes it."""
 
-    def __init__(self, target: str, *, execute: bool = True) -> None:
+    def __init__(
+        self, target: str, *, execute: bool = True, select: bool = True, virtual: bool = True
+    ) -> None:
         """Choose the GPU if there is one, else a virtual GPU that compiles for `target`.
 
         execute -- False: kernels are compiled for `target`, and not launched, whatever GPU there is
+        select  -- make the GPU of this rank torch's current one; False: the program does so
+        virtual -- False: without a GPU there is none, and Inductor writes C++ for tensors on the CPU
         """
         self.target = target
         self.execute = execute
-        self.virtual = not execute or not torch.cuda.is_available()
-        if not self.virtual:
+        there = torch.cuda.is_available()
+        self.virtual = not execute or (virtual and not there)
+        if there and execute and select:
             torch.cuda.set_device(local_rank() % torch.cuda.device_count())  # ranks may share a GPU
-        self.type = "cpu" if self.virtual else "cuda"
+        self.type = "cpu" if self.virtual or not there else "cuda"
         self.caches: Callable[[], contextlib.AbstractContextManager[object]] = (
             fresh_caches  # what surrounds the work: empty caches, and no trace of them later
         )
         wanted = parse_target(target)
         if self.virtual:
             self.name, self.compiled_for = "virtual GPU", f"{wanted.backend}:{wanted.arch}"
+        elif not there:
+            self.name, self.compiled_for = "CPU", "cpu"
         else:
             self.name = torch.cuda.get_device_name()
             self.compiled_for = _gpu_target()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -23,13 +23,15 @@ class Experiment:
     case: Case
     device: Device
     seed: int  # of torch's random generators
+    mode: str = ""  # of torch.compile, instead of the workload's; empty: the workload's
     referee: bool = True  # results that differ from eager's are judged by what exact arithmetic gives
 
     @forks_end_here()
     def workload(self) -> Workload:
         """The workload of the case, built anew."""
         torch.manual_seed(self.seed)
-        return build(self.case, self.device.type)
+        workload = build(self.case, self.device.type)
+        return replace(workload, mode=self.mode, options=None) if self.mode else workload
 
     @forks_end_here()
     def start(self, workload: Workload) -> Facts:
@@ -43,15 +45,16 @@ class Experiment:
         return results_of(workload, compiler, self.seed)
 
 
-def results_of(workload: Workload, compiler: Callable[[Any], Any], seed: int) -> Facts:
+def results_of(workload: Workload, compiler: Callable[..., Any], seed: int) -> Facts:
     """Run a workload: its return value, aliases, gradients, parameters, buffers and optimizers' state.
 
-    compiler -- torch.compile; for eager the identity function
+    compiler -- torch.compile, which compiles as the workload asks; for eager the identity function
     seed     -- of torch's random generators
     """
     torch.manual_seed(seed)
     with stepped() as optimizers:
-        given = facts_of(compiler(workload.fn)(*workload.args, **workload.kwargs), "output")
+        asked = workload.compiling if compiler is torch.compile else {}
+        given = facts_of(compiler(workload.fn, **asked)(*workload.args, **workload.kwargs), "output")
         if workload.backward:
             outputs = [one for one in given.values() if isinstance(one, torch.Tensor)]
             torch.autograd.backward([one.sum() for one in outputs if one.requires_grad])

@@ -18,6 +18,7 @@ def execute(case: Case, device: Device, seed: int) -> None:
     with device.active():
         torch.manual_seed(seed)
         workload = build(case, device.type)
-        outputs = tree_leaves(torch.compile(workload.fn)(*workload.args, **workload.kwargs))
+        compiled = torch.compile(workload.fn, **workload.compiling)
+        outputs = tree_leaves(compiled(*workload.args, **workload.kwargs))
         if workload.backward:
             torch.autograd.backward([one.sum() for one in outputs if getattr(one, "requires_grad", False)])

@@ -17,12 +17,14 @@ import torch
 from tracing.launch import coverage, hooks
 from tracing.launch import cpp_kernels as cpp
 from tracing.launch.launch_site import Grid, LaunchSite
+from tracing.launch.out_of_bounds import OutOfBoundsError
 from tracing.launch.reused_buffers import ReusedBuffers
 from tracing.launch.storages import TouchedMemory, memory_of
 from tracing.launch.threads import CurrentThread
 from tracing.model import MemoryEvidence, Selection
 from tracing.operators import allocators
 from tracing.operators.dispatch import Operators
+from tracing.record.failsafe import Failsafe
 from tracing.record.graphs import GraphRecorder
 from tracing.record.host_launches import HostLaunches
 from tracing.record.landmarks import Landmarks
@@ -61,6 +63,7 @@ class LaunchRecorder:
         keep: Keep | None = None,
         time: bool = False,
         hash_fn: HashFn | None = None,
+        strict: bool = True,
     ) -> None:
         """Record into `writer`.
 
@@ -76,9 +79,12 @@ class LaunchRecorder:
         time      -- how long each launch takes, on the host and on a GPU
         hash_fn   -- tensor -> number, string, bool or None; called where digests are taken, or would be, and
                      recorded next to them. Should it fail, the program goes on, and `hash_failure` says so
+        strict    -- an error of the recorder's own is raised; False: it ends the recording, and the program
+                     goes on
         """
         self.recorded = 0  # launches
         self.writer = writer
+        self.failsafe = Failsafe(writer, lambda: self.count, strict=strict)
         self._recording = Recording.of(writer)
         self._catalogue = self._recording.catalogue
         self._lines = LaunchLines(writer)
@@ -137,7 +143,7 @@ class LaunchRecorder:
     def _enter_operators(self, stack: ExitStack) -> None:
         landmarks = Landmarks(self.writer, self._catalogue, lambda: self.count, self._digests is not None)
         stack.enter_context(landmarks.installed())
-        self._mode = Operators(self._calls, landmarks)
+        self._mode = Operators(self._calls, landmarks, failed=self.failsafe.end)
         stack.enter_context(self._mode)
         stack.enter_context(self._mode.carried())
         stack.enter_context(allocators.watched(self._calls))
@@ -147,17 +153,35 @@ class LaunchRecorder:
 
     def _finish(self) -> None:
         with self._lock, hooks.hidden():
-            if self._digests is not None:
+            if self._digests is not None and not self.failsafe.over:
                 self._digests.drain()
             self._lines.close()
             self._calls.flush()
             for part in self._extras:
                 part.close()
 
+    def flush(self) -> None:
+        """Write what is held back: the process is about to end without leaving this context."""
+        if not self.failsafe.over:
+            self._finish()
+
     def before(
         self, site: LaunchSite, values: Sequence[Any], stream: int, grid: Grid | None
     ) -> LaunchInFlight | None:
         """Note a launch and take the digests of what it finds."""
+        if self.failsafe.over:
+            return None
+        try:
+            return self._before(site, values, stream, grid)
+        except OutOfBoundsError:  # the program's own
+            raise
+        except Exception as error:
+            self.failsafe.end(error)
+            return None
+
+    def _before(
+        self, site: LaunchSite, values: Sequence[Any], stream: int, grid: Grid | None
+    ) -> LaunchInFlight | None:
         flat = site.flat
         if flat is not None:
             site, values = flat, flat.values(values)
@@ -179,7 +203,7 @@ class LaunchRecorder:
             thread = recording.thread
             if thread.seen is None:
                 self._look_at(thread)
-            called = recording.sites.of(sys._getframe(2))
+            called = recording.sites.of(sys._getframe(3))
             self._lines.hold(index, plan, stream, slots, writers, called, thread.number)
             if self._digests is not None:
                 self._lines.expect(index)
@@ -220,10 +244,18 @@ class LaunchRecorder:
 
     def after(self, launch: LaunchInFlight | None) -> None:
         """Compute the digests after the launch."""
-        if launch is None:
+        if launch is None or self.failsafe.over:
             return
         if self._times is not None:
             self._times.stop(launch.index)
+        try:
+            self._after(launch)
+        except OutOfBoundsError:
+            raise
+        except Exception as error:
+            self.failsafe.end(error)
+
+    def _after(self, launch: LaunchInFlight) -> None:
         with self._lock:
             plan = launch.plan
             if plan.signature is None:  # by now an autotuner has chosen, an interpreted kernel has run

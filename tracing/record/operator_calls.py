@@ -85,7 +85,7 @@ class OperatorCalls:
         before: _Before | None,
     ) -> None:
         """Write down an operator that has run."""
-        frame = sys._getframe(2)  # what called the operator: between lies the dispatch mode
+        frame = sys._getframe(3)  # what called the operator: between lies the dispatch mode
         if effect.resizes:
             if before is not None:
                 self._resized(effect, args, kwargs, before, frame)

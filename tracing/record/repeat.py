@@ -26,9 +26,13 @@ from tracing.model import SCHEMA, Outcome, RunInfo
 from tracing.perturb.perturbation import Perturbation
 from tracing.program.device import Device
 from tracing.program.experiment import Experiment
+from tracing.program.user_program import UserProgram
 from tracing.program.variables import Reads
 from tracing.record.launches import LaunchRecorder
-from tracing.record.run import PassIRWhen, record
+from tracing.record.passes.recording import PassIRWhen
+from tracing.record.recorded_program import RecordedProgram
+from tracing.record.run import record
+from tracing.record.session import Session
 from tracing.upstream.inductor.config import settings_changed
 
 # what Inductor has against results that depend on timing: no choice by benchmarks
@@ -42,7 +46,7 @@ class Series(msgspec.Struct, frozen=True):
 
     case: str  # by name or path, with its options
     target: str
-    seed: int
+    seed: int | None  # None: 0 for a case; a program seeds its generators itself
     count: int
     runs: str  # the folder in which runs are written
     argv: tuple[str, ...]
@@ -51,6 +55,7 @@ class Series(msgspec.Struct, frozen=True):
     perturb: bool = (
         False  # change what no program may rely on, differently in each run; compiles anew for each
     )
+    program: tuple[str, ...] = ()  # the words after `python`; empty: a case
 
 
 class Interrupted(Exception):
@@ -142,7 +147,9 @@ def _record(series: Series, index: int, streams: int) -> dict[str, Any]:
 
 def _recorded(series: Series, index: int, streams: int) -> int:
     np.random.seed()  # a fork has its parent's; Python's own generator is seeded at a fork
-    device = Device(series.target)
+    device = Device(series.target, select=not series.program)
+    if series.program:
+        return _recorded_program(series, index, streams, device)
     with Reads() as reads:
         case = device.load(series.case)
     with contextlib.ExitStack() as stack:
@@ -151,13 +158,35 @@ def _recorded(series: Series, index: int, streams: int) -> int:
         if series.deterministic:
             stack.enter_context(settings_changed(DETERMINISTIC))
         info = RunInfo(
-            SCHEMA, case.name, str(case.path), series.argv, series.seed, store.now(), device.environment()
-        )
+            SCHEMA, case.name, str(case.path), series.argv, series.seed or 0, store.now(),
+            device.environment(),
+        )  # fmt: skip
         writer = stack.enter_context(contextlib.closing(store.create(Path(series.runs), info)))
         tell(str(writer.path))
         perturbation = Perturbation(index, device.virtual, streams, writer) if series.perturb else None
         around = stack.enter_context(perturbation) if perturbation else contextlib.nullcontext()
         passes: PassIRWhen | None = None if index else "after"
-        experiment = Experiment(case, device, series.seed)
+        experiment = Experiment(case, device, series.seed or 0)
         record(experiment, LaunchRecorder(writer), tell, passes=passes, reads=reads, around=around)
+    return perturbation.streams if perturbation else 0
+
+
+def _recorded_program(series: Series, index: int, streams: int, device: Device) -> int:
+    program = UserProgram(series.program)
+    info = RunInfo(
+        SCHEMA, program.name, str(program.path), series.argv, series.seed, store.now(), device.environment(),
+        kind="program", program=series.program, folder=str(Path.cwd()),
+    )  # fmt: skip
+    with contextlib.ExitStack() as stack:
+        if not (series.fresh_caches or series.perturb):
+            device.caches = contextlib.nullcontext
+        if series.deterministic:
+            stack.enter_context(settings_changed(DETERMINISTIC))
+        writer = store.create(Path(series.runs), info)
+        tell(str(writer.path))
+        perturbation = Perturbation(index, device.virtual, streams, writer) if series.perturb else None
+        around = [stack.enter_context(perturbation)] if perturbation else []
+        recorder = LaunchRecorder(writer, strict=False)
+        session = Session(device, recorder, passes=None if index else "after", around=around)
+        RecordedProgram(program, session, series.seed).run_to_end()
     return perturbation.streams if perturbation else 0

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import contextlib
 import traceback
-from collections.abc import Callable, Iterator
-from typing import Literal, TypeAlias
+from collections.abc import Callable
 
 import torch
 
 from tracing.errors import Problem, message
 from tracing.launch.out_of_bounds import OutOfBoundsError
-from tracing.model import Compilation, Kernel, NotCovered, Outcome, Result, Start
+from tracing.model import NotCovered, Outcome, Result, Start
 from tracing.numerics.agreement import judged
 from tracing.numerics.referee import Referee
 from tracing.program.experiment import Experiment
@@ -27,11 +26,10 @@ from tracing.record.failures.diagnosis import Diagnosis
 from tracing.record.frame_compiles import frame_compiles_recorded
 from tracing.record.launches import LaunchRecorder
 from tracing.record.passes.derivation import derive
-from tracing.record.passes.recorder import PassRecorder
-from tracing.record.passes.workers import recorded_in_workers
+from tracing.record.passes.recording import PassIRWhen, passes_recorded
 from tracing.record.results import values
 from tracing.record.winners import Winners
-from tracing.store import Run, RunWriter
+from tracing.store import RunWriter
 from tracing.upstream.inductor.config import settings_changed
 from tracing.upstream.torch.dynamo import forget_compiled
 from tracing.virtual_gpu.self_test import self_test
@@ -41,7 +39,6 @@ _NOTHING = contextlib.nullcontext()
 _COMPILED = Outcome(
     "compiled", "every kernel was compiled, none was executed; nothing was compared with eager"
 )
-PassIRWhen: TypeAlias = Literal["after", "during"]
 
 
 def record(
@@ -75,7 +72,8 @@ def record(
         progress(stage)
 
     try:
-        with winners or Winners(writer), _passes(writer, passes) if passes else contextlib.nullcontext():
+        recorded = passes_recorded(writer, passes) if passes else contextlib.nullcontext()
+        with winners or Winners(writer), recorded:
             results = _results(experiment, recorder, reads or Reads(), diagnosis, around, reached)
         outcome = _judged(experiment, results, progress) if results is not None else _COMPILED
     except Problem as problem:
@@ -172,16 +170,3 @@ def _test_virtual_gpu(writer: RunWriter) -> None:
     for line in self_test():
         what = f"this case: the virtual GPU is off ({line})"
         writer.append(NotCovered(what, "versions of torch and Triton in scripts/pins.toml"))
-
-
-@contextlib.contextmanager
-def _passes(writer: RunWriter, when: PassIRWhen) -> Iterator[None]:
-    during = when == "during"
-    with PassRecorder(writer, print_ir=during), recorded_in_workers(writer, print_ir=during):
-        yield
-    run = Run(writer.path)
-    compiled = {compilation.hash for compilation in run.records(Compilation)}
-    for kernel in run.records(Kernel):
-        if kernel.kind == "triton" and kernel.hash not in compiled:
-            what = f"the compiler passes of {kernel.name}: it was compiled before the run"
-            writer.append(NotCovered(what, "a process that has not launched it yet"))

@@ -57,8 +57,4 @@ def _recorded_line(launch: RecordedLaunch, where: str | None) -> str | None:
 
 
 def _outside(launch: int, one: Outside) -> MemoryEvidence:
-    what = (
-        f"{one.kind}s {one.argument}[{one.element}] of {one.count} elements, {one.accesses} addresses "
-        f"outside of it in all, first in program {one.program}"
-    )
-    return MemoryEvidence(launch, "out of bounds", (one.argument,), what, one.where)
+    return MemoryEvidence(launch, "out of bounds", (one.argument,), one.record(launch).what, one.where)

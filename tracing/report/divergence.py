@@ -34,7 +34,7 @@ from tracing.analyze.compare.signature_pair import configuration_of
 from tracing.analyze.runs.call_sites import Visit
 from tracing.analyze.runs.digest_ranges import differing_elements
 from tracing.model import Digest
-from tracing.report.text import plural
+from tracing.report.text import plural, step_text
 
 Names = tuple[str, str]
 _OTHER = "another divergence, independent of those above"
@@ -75,7 +75,9 @@ def _title(divergence: Divergence, names: Names, first: bool) -> Text:
     if pair.a is not None and pair.b is not None and pair.a.index != pair.b.index:
         moved = f" (#{pair.b.index} in {names[1]})"
     title = ("first divergence" if first else _OTHER) + at
-    return Text.assemble((f"✗ {title}", "bold red"), f": launch #{launch.index} {launch.kernel_name}{moved}")
+    step = "".join(f" ({one})" for one in step_text(launch))
+    named = f": launch #{launch.index}{step} {launch.kernel_name}{moved}"
+    return Text.assemble((f"✗ {title}", "bold red"), named)
 
 
 def _field(name: str, value: str) -> Text:

@@ -9,7 +9,7 @@ from rich.text import Text
 from tracing.analyze.passes.pass_table import KernelPasses
 from tracing.analyze.runs.call_sites import Visit
 from tracing.model import Digest, KernelArg, KernelLaunch
-from tracing.report.text import Line, plural, tensor_text, times, user_hashes
+from tracing.report.text import Line, plural, step_text, tensor_text, times, user_hashes
 
 
 def launch_in_full(launch: KernelLaunch, visit: Visit | None) -> Iterator[Line]:
@@ -31,6 +31,8 @@ def launch_in_full(launch: KernelLaunch, visit: Visit | None) -> Iterator[Line]:
         "constants": " ".join(f"{name}={value}" for name, value in kernel.constants.items()) or "none",
         "stages": ", ".join(kernel.stages) or "none kept",
     }
+    if step := ", ".join(step_text(launch)):
+        facts["step"] = step
     if time := ", ".join(times(launch)):
         facts["time"] = time
     yield from (Text(f"    {name:<9} {value}") for name, value in facts.items())

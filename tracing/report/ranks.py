@@ -1,4 +1,4 @@
-"""The event at which ranks of one job depart, for a terminal."""
+"""The event at which ranks of one job part, for a terminal."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.text import Text
 
-from tracing.analyze.ranks.rank_departure import Parting
+from tracing.analyze.ranks.rank_parting import RankParting
 from tracing.analyze.ranks.ranks import RankComparison
 from tracing.report.text import DIGITS, Line, plural
 from tracing.report.winners import ranks_text
@@ -23,8 +23,8 @@ _WHAT = {
 }
 
 
-def parting_text(parting: Parting, first: bool) -> Iterator[Line]:
-    """A departure: the departing ranks, the event of each, and their previous events."""
+def parting_text(parting: RankParting, first: bool) -> Iterator[Line]:
+    """A parting: the ranks that left, the event of each, and their previous events."""
     title = "first parting" if first else "another parting, which may follow from those above"
     who = f"{ranks_text(parting.left)} left" if parting.left else "who left is not known"
     yield Text.assemble((f"✗ {title}", "bold red"), f": {who}, at {_position(parting)}")
@@ -38,7 +38,7 @@ def parting_text(parting: Parting, first: bool) -> Iterator[Line]:
             yield f"    rank {rank} before that: {'; '.join(before)}"
 
 
-def _position(parting: Parting) -> str:
+def _position(parting: RankParting) -> str:
     more = f" and {parting.count - 1} after it" if parting.count > 1 else ""
     return f"{parting.event}{more}{f', {parting.argument}' if parting.argument else ''}"
 
@@ -81,7 +81,7 @@ def _uncovered(comparison: RankComparison) -> Iterator[str]:
 def ranks_json(
     comparison: RankComparison,
     status: int,
-    partings: Sequence[Parting],
+    partings: Sequence[RankParting],
     commands: Sequence[str],
     winners: Sequence[str],
 ) -> dict[str, Any]:
@@ -104,7 +104,7 @@ def ranks_json(
     }
 
 
-def _parting_json(one: Parting) -> dict[str, Any]:
+def _parting_json(one: RankParting) -> dict[str, Any]:
     return {
         "kind": one.kind,
         "name": one.event.name,

@@ -84,6 +84,8 @@ def _launch(rank: int, one: KernelLaunch) -> dict[str, Any]:
         "phase": one.phase,
         "stream": one.stream,
         "finished": one.finished,
+        "step": one.step[0] if one.step else None,
+        "launch_in_step": one.step[1] if one.step else None,
         "site": f"{one.site.file}:{one.site.line}" if one.site else None,
         "arguments": [_argument(arg) for arg in one.args],
     }

@@ -7,6 +7,7 @@ the first digits of its digest, or of both digests if the launch changed it.
 from __future__ import annotations
 
 import os.path
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeAlias
@@ -73,12 +74,18 @@ def _digests(arg: KernelArg) -> str:
 def launch_text(launch: KernelLaunch) -> Iterator[str]:
     """One launch, one line per argument."""
     site = [str(launch.site)] if launch.site else []
-    remarks = [*site, *times(launch), *([] if launch.finished else ["did not finish"])]
+    remarks = [*site, *step_text(launch), *times(launch), *([] if launch.finished else ["did not finish"])]
     suffix = f"  # {', '.join(remarks)}" if remarks else ""
     yield f"#{launch.index} [Triton] {launch.kernel_name}[grid={launch.grid}]({suffix}"
     for position, arg in enumerate(launch.args):
         yield f"    {argument_text(arg)}{user_hashes(launch, position)},"
     yield ")"
+
+
+def step_text(launch: KernelLaunch) -> Iterator[str]:
+    """`step 3, launch 7 of it`, both from 0, if the program has steps."""
+    if launch.step is not None:
+        yield f"step {launch.step[0]}, launch {launch.step[1]} of it"
 
 
 def times(launch: KernelLaunch) -> Iterator[str]:
@@ -146,8 +153,7 @@ def _paged(run: Run, page: int, counts: Mapping[str, Counter[str]], total: int) 
 def _heading(run: Run) -> Iterator[Line]:
     info, env = run.info, run.info.environment
     yield Text(run.name, "bold")
-    path = os.path.relpath(info.path or os.curdir)
-    yield f"case      {info.case} ({path}), seed {info.seed}, {info.started}"
+    yield _what(info)
     yield f"device    {env.device}, kernels compiled for {env.target}, on {env.host}"
     yield f"versions  torch {env.torch}, triton {env.triton}, Python {env.python}"
     if env.knobs:
@@ -155,6 +161,14 @@ def _heading(run: Run) -> Iterator[Line]:
     if read := list(run.records(ReadVariable)):
         yield "read      " + ", ".join(map(_variable, read))
     yield from cut_text([run])
+
+
+def _what(info: RunInfo) -> str:
+    seed = "" if info.seed is None else f", seed {info.seed}"
+    if info.kind == "program":
+        return f"program   {shlex.join(info.program)} in {info.folder}{seed}, {info.started}"
+    path = os.path.relpath(info.path or os.curdir)
+    return f"{info.kind:<9} {info.case} ({path}){seed}, {info.started}"
 
 
 def _variable(one: ReadVariable) -> str:
@@ -201,12 +215,8 @@ def out_of_bounds_text(run: Run) -> Iterator[str]:
             if line.signature in signatures
         }
         for one in run.out_of_bounds(process):
-            first = f"first {one.argument}[{one.element}], program {one.program}"
-            source = f", {one.where}" if one.where else ""
-            storage = ", within its storage" if one.inside else ""
-            counted = f"{plural(one.count, one.access)} outside of {one.argument or 'any tensor'}"
             kernel = kernels.get(one.launch, "a launch that is not recorded")
-            yield f"#{one.launch} {kernel}: {counted}{storage} ({first}{source})"
+            yield f"#{one.launch} {kernel}: {one.what}" + (f" ({one.where})" if one.where else "")
 
 
 def memory_text(run: Run, but: tuple[str, ...] = ()) -> Iterator[Text]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -22,6 +23,7 @@ from tracing.model import (
     OperatorSignature,
     OperatorTensor,
     Signature,
+    Step,
     TensorMeta,
     UserHash,
 )
@@ -46,13 +48,16 @@ class LaunchJoiner:
         times: Callable[[], Iterator[LaunchTime]],
         hashes: Callable[[], Iterator[UserHash]],
         digested: bool,
+        steps: Sequence[Step] = (),
     ) -> None:
         """Join launches of one process of the run at `path`.
 
         times, hashes -- read these records of the process from the beginning, in launch order
         digested      -- whether the run has digests: a launch that lacks them did not finish
+        steps         -- the steps of the program in this process, in order
         """
         self._path, self._signatures, self._sites, self._digested = path, signatures, sites, digested
+        self._ends = [one.launches for one in steps]
         self._times, self._hashes = _ByLaunch(times), _ByLaunch(hashes)
 
     def launch(self, row: Row) -> KernelLaunch:
@@ -78,7 +83,14 @@ class LaunchJoiner:
             self._hashes(line.index),
             self._sites.get(line.site),
             line.thread,
+            self._step(line.index),
         )
+
+    def _step(self, launch: int) -> tuple[int, int] | None:
+        if not self._ends:
+            return None
+        step = bisect_right(self._ends, launch)
+        return step, launch - (self._ends[step - 1] if step else 0)
 
 
 def _arguments(signature: Signature, line: LaunchLine, digests: DigestLine | None) -> tuple[KernelArg, ...]:

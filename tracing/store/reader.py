@@ -37,6 +37,7 @@ from tracing.model import (
     RunInfo,
     Signature,
     StageArtefact,
+    Step,
     Storage,
     UserHash,
     file_of,
@@ -169,6 +170,7 @@ class Run:
             lambda: self._written(process, LaunchTime),
             lambda: self._written(process, UserHash),
             self.info.digests != "none",
+            list(self._written(process, Step)),
         )
 
     def sites(self, process: str) -> dict[int, CallSite]:

@@ -9,7 +9,8 @@ import re
 import shutil
 import socket
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -52,6 +53,8 @@ class RunWriter:
         self._packed_blobs: set[Blob] = set()
         self._packs = 0
         self._sealer = sealer(path)
+        self.failed: Callable[[OSError], None] | None = None  # receives the error of a write; None: it raises
+        self._broken = False  # a write failed: what follows would not fit what is on disk
 
     def append(self, record: Record) -> None:
         """Write one record as one line; it is in the operating system's hands on return."""
@@ -62,13 +65,36 @@ class RunWriter:
         if records and self.writes:
             kind = file_of(type(records[0]))
             lines = b"".join(self._encoded(record) + b"\n" for record in records)
-            with self._lock:
+            with self._lock, self.survived():
                 self._write(kind, lines)
+
+    def last(self, record: Record) -> None:
+        """Write a record even if an earlier write failed; a disk that has no room for it goes without."""
+        if not self.writes_here:
+            return
+        with self._lock, suppress(OSError):
+            self._write(file_of(type(record)), self._encoded(record) + b"\n")
 
     @property
     def writes(self) -> bool:
+        """False in a process that was forked from the one that made this writer, and once a write failed."""
+        return self.writes_here and not self._broken
+
+    @property
+    def writes_here(self) -> bool:
         """False in a process that was forked from the one that made this writer."""
         return os.getpid() == self._pid
+
+    @contextmanager
+    def survived(self) -> Iterator[None]:
+        """An error of a write inside goes to `failed`, if there is one; nothing is written from then on."""
+        try:
+            yield
+        except OSError as error:
+            if self.failed is None:
+                raise
+            self._broken = True
+            self.failed(error)
 
     def seal(self, name: str, data: bytes) -> None:
         """Note that this user appends `data` to a file of the run."""
@@ -86,8 +112,9 @@ class RunWriter:
         data = content.encode(errors="replace") if isinstance(content, str) else content
         name = blob_name(data)
         target = self.path / "blobs" / f"{name}.zst"
-        if not self.holds(name) and not target.exists():
-            write(target, zstandard.compress(data))
+        if not self.holds(name) and self.writes and not target.exists():
+            with self.survived():
+                write(target, zstandard.compress(data))
         return name
 
     def pack(self, level: int = 1) -> Pack:
@@ -168,10 +195,9 @@ class Pack:
         data = content.encode(errors="replace") if isinstance(content, str) else content
         name = blob_name(data)
         if not self._writer.holds(name) and self._writer.writes:
-            if self._file is None:
-                self._file = private(self._writer.path / "blobs" / f"{self._name}.zst", "xb")
             packed = self._packer.compress(data) + self._packer.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK)
-            append(self._file, packed)
+            with self._writer.survived():
+                self._append(packed)
             self._writer.packed(PackedBlob(name, self._name, self._size, len(data)))
             self._size += len(data)
         return name
@@ -180,9 +206,15 @@ class Pack:
         """End the frame; what was added is on disk already."""
         if self._file is not None:
             if self._writer.writes:
-                append(self._file, self._packer.flush())
+                with self._writer.survived():
+                    append(self._file, self._packer.flush())
             self._file.close()
             self._file = None
+
+    def _append(self, packed: bytes) -> None:
+        if self._file is None:
+            self._file = private(self._writer.path / "blobs" / f"{self._name}.zst", "xb")
+        append(self._file, packed)
 
 
 def create(runs: Path, info: RunInfo, rank: int = 0, job: str | None = None) -> RunWriter:
@@ -222,6 +254,7 @@ def _redacted(info: RunInfo) -> RunInfo:
         info,
         case=redacted_text(info.case),
         argv=redacted_arguments(info.argv),
+        program=redacted_arguments(info.program),
         environment=msgspec.structs.replace(info.environment, knobs=knobs),
     )
 

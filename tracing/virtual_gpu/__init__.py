@@ -22,6 +22,7 @@ from tracing.upstream.torch.dynamo import frames_skipped
 from tracing.upstream.triton.backends import GPUTarget
 from tracing.virtual_gpu import blas, driver, half, inductor, placement, queries
 from tracing.virtual_gpu.chips import DEFAULT_TARGET, parse_target
+from tracing.virtual_gpu.driver import is_active as is_active
 from tracing.virtual_gpu.unexecuted import results_not_judged
 
 # What Dynamo must not compile: what runs in the middle of torch's and Triton's calls. It asks `queries`.

@@ -21,13 +21,18 @@ from tracing.virtual_gpu.placement import DEVICE
 from tracing.virtual_gpu.streams import Stream
 
 
+def is_active() -> bool:
+    """True if a virtual GPU is installed."""
+    return isinstance(active_driver(), _Driver)
+
+
 @contextmanager
 def installed(name: str, target: GPUTarget, *, execute: bool) -> Iterator[None]:
     """Inside, Triton compiles for a target and, if asked, executes launches.
 
     Raises Problem if it does so already.
     """
-    if isinstance(active_driver(), _Driver):
+    if is_active():
         problem = f"a virtual GPU ({active_driver().name}) is active already"
         raise Problem(problem, "leave it before entering another")
     with ExitStack() as stack:

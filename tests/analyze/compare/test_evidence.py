@@ -142,7 +142,8 @@ def test_accesses_outside_of_an_argument_are_reported_with_index_program_and_lin
     reported = planted.reported(OutputDiffers(pair, 1, ReadOutside("in_ptr")))
 
     assert reported.splitlines() == [
-        f"in {run} it stores out of bounds: out_ptr[64], 4 addresses, first in program (1, 0, 0), k.py:12"
+        f"in {run}: out of bounds: 4 stores outside of out_ptr, within its storage, first out_ptr[64] "
+        "in program (1, 0, 0) (k.py:12)"
         for run in "ab"
     ]
 

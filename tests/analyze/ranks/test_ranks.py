@@ -15,12 +15,12 @@ from jobs import ALL_REDUCE, REDUCE_SCATTER, job
 from records import arg, launch
 
 from tracing import store
-from tracing.analyze.ranks.rank_departure import Parting
+from tracing.analyze.ranks.rank_parting import RankParting
 from tracing.analyze.ranks.ranks import RankComparison
 from tracing.model import KernelLaunch
 
 
-def partings(run: store.Run) -> list[Parting]:
+def partings(run: store.Run) -> list[RankParting]:
     return list(RankComparison(run))
 
 

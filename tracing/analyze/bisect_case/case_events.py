@@ -7,16 +7,10 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from tracing.analyze.bisect.search import Judgement
+from tracing.analyze.bisect.search_events import Building
 from tracing.analyze.bisect_case.evaluation import CompileStep, WrittenKernel
 from tracing.analyze.bisect_case.stages import AOT, EAGER, GRAPHS, CompileStage
 from tracing.analyze.bisect_case.symptom import Symptom
-
-
-@dataclass(frozen=True, slots=True)
-class Trying:
-    """A build begins that takes a while."""
-
-    what: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +118,7 @@ class CaseAnswer:
 
 
 CaseEvent: TypeAlias = (
-    Trying
+    Building
     | CaseTried
     | StageTried
     | StageBlamed

@@ -16,6 +16,7 @@ from dataclasses import replace
 from statistics import median
 
 from tracing.analyze.bisect.delta_debugging import minimal
+from tracing.analyze.bisect.search_events import Building
 from tracing.analyze.bisect_case.case_events import (
     CaseAnswer,
     CaseEvent,
@@ -27,7 +28,6 @@ from tracing.analyze.bisect_case.case_events import (
     StageBlamed,
     StageTried,
     TogetherBlamed,
-    Trying,
 )
 from tracing.analyze.bisect_case.evaluation import Evaluate, Evaluation, Variation, WrittenKernel
 from tracing.analyze.bisect_case.part_search import search_part
@@ -76,7 +76,7 @@ class CaseSearch:
 
         Raises Problem if the case fails in eager, or in so many manners that none can be followed.
         """
-        yield Trying(f"compiling and running the case, {self._times} times")
+        yield Building(f"compiling and running the case, {self._times} times")
         whole = [self._timed(Variation(), number) for number in range(self._times)]
         wrong = [one.symptom for one in whole if one.symptom.kind not in ("right", "eager is off")]
         if not wrong:
@@ -119,7 +119,7 @@ class CaseSearch:
         triton = bool(prober.evaluation(base).kernels)
         lowered = any(isinstance(one, Culprit) and one.part in _WRITTEN for one in culprits)
         if self._cpp and triton and lowered:
-            yield Trying("compiling to C++ instead of Triton")
+            yield Building("compiling to C++ instead of Triton")
             yield OtherCode(prober.judge(replace(base, stage=CPP)))
         kernels = _kernels(prober.evaluation(base), culprits) if blamed.name == INDUCTOR else ()
         yield CaseAnswer(prober.symptom, blamed, culprits, kernels, triton)
@@ -137,7 +137,7 @@ def _stage(prober: Prober) -> Generator[CaseEvent, None, StageBlamed]:
     blamed = stage(INDUCTOR)
     unknown: list[CompileStage] = []
     for lower in reversed(STAGES[:-1]):
-        yield Trying(f"executing {lower.executes}")
+        yield Building(f"executing {lower.executes}")
         judgement = prober.judge(Variation(lower.name))
         yield StageTried(lower, judgement)
         if judgement.verdict == "good":
@@ -179,7 +179,7 @@ def _together(
 
     if len(known) < 2:
         return None
-    yield Trying("leaving out several parts together")
+    yield Building("leaving out several parts together")
     if prober.judge(without(known)).verdict != "good":
         return None
     chosen = minimal(known, lambda some: prober.judge(without(some)).verdict == "good")

@@ -6,7 +6,8 @@ from collections.abc import Generator, Sequence
 from typing import TypeAlias
 
 from tracing.analyze.bisect.search import Judgement, border
-from tracing.analyze.bisect_case.case_events import CaseEvent, Culprit, PartTried, PartUndecided, Trying
+from tracing.analyze.bisect.search_events import Building
+from tracing.analyze.bisect_case.case_events import CaseEvent, Culprit, PartTried, PartUndecided
 from tracing.analyze.bisect_case.evaluation import CompileStep, Variation
 from tracing.analyze.bisect_case.prober import Prober
 from tracing.analyze.bisect_case.stages import WITHOUT
@@ -30,12 +31,12 @@ def search_part(prober: Prober, base: Variation, part: str) -> PartSearch:
     steps = prober.evaluation(base).steps.get(part, ())
     if not steps:
         return None
-    yield Trying(f"{part}: {WITHOUT[part]}")
+    yield Building(f"{part}: {WITHOUT[part]}")
     without = prober.judge(base.up_to(part, 0))
     yield PartTried(part, len(steps), without)
     if without.verdict == "bad":
         return None
-    yield Trying(f"{part}: searching {len(steps)} steps")
+    yield Building(f"{part}: searching {len(steps)} steps")
     search = _culprit if without.verdict == "good" else _single
     answer = search(prober, base, part, steps)
     if answer is not None:

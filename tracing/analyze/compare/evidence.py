@@ -22,8 +22,8 @@ from tracing.analyze.compare.divergence_kinds import (
 from tracing.analyze.memory.evidence import evidence_sentence, memory_evidence
 from tracing.analyze.passes.operations import PrintedOperation, operations
 from tracing.analyze.runs.call_sites import only_in
-from tracing.model import KernelLaunch, OutOfBounds
-from tracing.store import Run, rank_of
+from tracing.model import KernelLaunch
+from tracing.store import Run
 
 _LINES = 3  # of the program that are named
 _FLOAT_ADD = re.compile(r"atomic_rmw fadd\b")
@@ -84,30 +84,8 @@ def _of_input(run: Run, divergence: InputDiffers) -> Iterator[str]:
 def _outside(runs: tuple[Run, Run], pair: LaunchPair) -> Iterator[str]:
     # accesses outside of an argument, that the interpreter saw this launch make
     for name, run, launch in zip("ab", runs, (pair.a, pair.b), strict=True):
-        for one in out_of_bounds(run, pair.rank, launch.index) if launch else ():
-            yield f"in {name} it {overrun_text(one)}"
-        for other in memory_evidence(run, pair.rank, launch.index) if launch else ():
-            if other.kind != "out of bounds":
-                yield f"in {name}: {evidence_sentence(other)}"
-
-
-def out_of_bounds(run: Run, rank: int, launch: int) -> list[OutOfBounds]:
-    """The recorded accesses of a launch outside of its arguments."""
-    return [
-        one
-        for process in run.processes(OutOfBounds)
-        if rank_of(process) == rank
-        for one in run.view(process, OutOfBounds, OutOfBounds)
-        if one.launch == launch
-    ]
-
-
-def overrun_text(one: OutOfBounds) -> str:
-    """`stores out of bounds: out_ptr[64], 4 addresses, first in program (1, 0, 0), kernel.py:12`."""
-    where = f", {one.where}" if one.where else ""
-    count = f"{one.count} addresses" if one.count > 1 else "1 address"
-    first = f"first in program {one.program}"
-    return f"{one.access}s out of bounds: {one.argument}[{one.element}], {count}, {first}{where}"
+        for one in memory_evidence(run, pair.rank, launch.index) if launch else ():
+            yield f"in {name}: {evidence_sentence(one)}"
 
 
 def float_atomics(run: Run, launch: KernelLaunch) -> int:

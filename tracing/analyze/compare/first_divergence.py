@@ -32,7 +32,7 @@ from tracing.analyze.compare.comparison_notes import Notes
 from tracing.analyze.compare.divergence_kinds import Cause, Divergence, Key, key_of
 from tracing.analyze.compare.kernel_code import KernelCodes
 from tracing.analyze.compare.process_pair import ProcessPair
-from tracing.analyze.runs.endings import ending
+from tracing.analyze.runs.outcomes import ending
 from tracing.analyze.runs.results import ResultDiffers, differing_results, results
 from tracing.model import LaunchLine, OperatorCall, Outcome, TensorValue
 from tracing.store import Run, rank_of

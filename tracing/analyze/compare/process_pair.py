@@ -20,7 +20,7 @@ from tracing.analyze.compare.one_sided_launches import OneSidedLaunches, RunInde
 from tracing.analyze.compare.pairing import Pairing
 from tracing.analyze.compare.timeline.timeline import Timeline
 from tracing.analyze.compare.timeline.timeline_step import Position, TimelineStep
-from tracing.analyze.runs.endings import cut_short, ending
+from tracing.analyze.runs.outcomes import cut_short, ending
 from tracing.errors import Problem
 from tracing.model import TensorValue
 

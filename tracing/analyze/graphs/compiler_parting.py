@@ -19,7 +19,7 @@ from tracing.analyze.passes.compilation_pairs import paired
 from tracing.analyze.passes.pass_pairs import PassPairs
 from tracing.analyze.passes.pass_table import compilations, passes_of
 from tracing.analyze.passes.renaming import renamed
-from tracing.analyze.runs.endings import outcome_of
+from tracing.analyze.runs.outcomes import outcome_of
 from tracing.model import Compilation, Kernel, Outcome
 from tracing.store import Run
 

@@ -28,7 +28,8 @@ def memory_evidence(run: Run, rank: int = 0, launch: int | None = None) -> list[
 
 @functools.lru_cache(4)
 def _all(run: Run, rank: int) -> list[MemoryEvidence]:
-    evidence = [one for process in run.processes() if rank_of(process) == rank for one in _of(run, process)]
+    processes = dict.fromkeys([*run.processes(), *run.processes(OutOfBounds)])
+    evidence = [one for process in processes if rank_of(process) == rank for one in _of(run, process)]
     return sorted(dict.fromkeys(evidence), key=lambda one: one.launch)
 
 
@@ -59,9 +60,4 @@ def _of(run: Run, process: str) -> Iterator[MemoryEvidence]:
 
 
 def _outside(one: OutOfBounds) -> MemoryEvidence:
-    count = f"{one.count} addresses" if one.count > 1 else "1 address"
-    where = "within its storage" if one.inside else "outside of its storage"
-    what = f"{one.access}s {one.argument}[{one.element}] and in all {count} outside of it, {where}, first in "
-    return MemoryEvidence(
-        one.launch, "out of bounds", (one.argument,), f"{what}program {one.program}", one.where
-    )
+    return MemoryEvidence(one.launch, "out of bounds", (one.argument,), one.what, one.where)

@@ -17,7 +17,7 @@ from itertools import islice
 from typing import TypeAlias
 
 from tracing.analyze.align.alignment import WINDOW, fewest_skips
-from tracing.analyze.runs.endings import ending
+from tracing.analyze.runs.outcomes import ending
 from tracing.digest.columns import Row
 from tracing.model import Kernel, Landmark, LandmarkDigests, LaunchLine, Signature
 from tracing.store import Run, rank_of

@@ -10,7 +10,7 @@ Inputs differ between ranks on purpose, so unequal bits prove nothing. These do:
 - an update of parameters that were equal on all ranks before the first update;
 - a launch that read equal bits on all ranks and wrote other bits on some.
 
-A rank departed if it disagrees with most others: with two ranks, or two halves, this is undecidable.
+A rank left if it disagrees with most others: with two ranks, or two halves, this is undecidable.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from tracing.analyze.compare.signature_pair import SignaturePair, Slot, signature_pair
-from tracing.analyze.ranks.rank_departure import DepartureKind, Parting, groups_of, joined
 from tracing.analyze.ranks.rank_events import RankEvent, RankEvents, RankStep, ranks_of, side_by_side
+from tracing.analyze.ranks.rank_parting import PartingKind, RankParting, groups_of, joined
 from tracing.store import Run
 
 MEMORY = 3  # events that are reported before one that differs
@@ -51,7 +51,7 @@ class RankComparison:
     _members: dict[str, set[tuple[int, ...]]] = field(default_factory=lambda: defaultdict(set))
     _pairs: dict[object, SignaturePair] = field(default_factory=dict)
 
-    def __iter__(self) -> Iterator[Parting]:
+    def __iter__(self) -> Iterator[RankParting]:
         processes, self.notes = ranks_of(self.run)
         self.ranks = tuple(one.rank for one in processes)
         done: dict[int, deque[str]] = {rank: deque(maxlen=MEMORY) for rank in self.ranks}
@@ -64,29 +64,29 @@ class RankComparison:
                 yield parting
         self.repeated = sum(known.values()) - len(known)
 
-    def _partings(self, ranks: list[RankEvents], done: Mapping[int, deque[str]]) -> Iterator[Parting]:
+    def _partings(self, ranks: list[RankEvents], done: Mapping[int, deque[str]]) -> Iterator[RankParting]:
         for step, absent in side_by_side(ranks):
             first = next(iter(step.values()))
-            for departure in self._at(step, absent):
-                before = {rank: tuple(done[rank]) for rank in departure.left}
-                yield Parting(
-                    departure.kind, first, departure.groups, departure.argument, before, departure.outputs
+            for parting in self._at(step, absent):
+                before = {rank: tuple(done[rank]) for rank in parting.left}
+                yield RankParting(
+                    parting.kind, first, parting.groups, parting.argument, before, parting.outputs
                 )
             for rank, event in step.items():
                 done[rank].append(str(event))
 
-    def _at(self, step: RankStep, absent: Mapping[int, str]) -> Iterator[Parting]:
+    def _at(self, step: RankStep, absent: Mapping[int, str]) -> Iterator[RankParting]:
         first = next(iter(step.values()))
         if absent:
             # what is lacking on most ranks is more on the others
-            kind: DepartureKind = "lacking" if len(step) >= len(absent) else "more"
+            kind: PartingKind = "lacking" if len(step) >= len(absent) else "more"
             by_rank = {rank: event.name for rank, event in step.items()}
             by_rank |= {rank: name or "its end" for rank, name in absent.items()}
-            yield Parting(kind, first, groups_of(by_rank))
+            yield RankParting(kind, first, groups_of(by_rank))
             if len(step) == 1:
                 return
         if len({event.name for event in step.values()}) > 1:
-            yield Parting("launch", first, groups_of({rank: event.name for rank, event in step.items()}))
+            yield RankParting("launch", first, groups_of({rank: event.name for rank, event in step.items()}))
         elif first.row is not None:
             self.launches += 1
             yield from self._launches(step)
@@ -97,7 +97,7 @@ class RankComparison:
 
     # ---- launches
 
-    def _launches(self, step: RankStep) -> Iterator[Parting]:
+    def _launches(self, step: RankStep) -> Iterator[RankParting]:
         first = next(iter(step.values()))
         lowest = next(iter(step))
         pairs = {rank: self._signature_pair((lowest, first), (rank, event)) for rank, event in step.items()}
@@ -109,7 +109,7 @@ class RankComparison:
         if len(set(texts.values())) > 1:
             theirs = next(_changed(pair, "a") for pair in pairs.values() if pair.changes)
             by_rank = {rank: text or theirs for rank, text in texts.items()}
-            yield Parting(
+            yield RankParting(
                 "launch", first, groups_of(by_rank), outputs=tuple(slot_name(first, s) for s in outputs)
             )
             return
@@ -121,7 +121,7 @@ class RankComparison:
                     self.unproven += 1
                 else:
                     groups = groups_of(_bits(slot, step, pairs))
-                    yield Parting("output", first, groups, slot_name(first, slot))
+                    yield RankParting("output", first, groups, slot_name(first, slot))
 
     def _signature_pair(self, one: tuple[int, RankEvent], other: tuple[int, RankEvent]) -> SignaturePair:
         (rank_a, a), (rank_b, b) = one, other
@@ -135,7 +135,7 @@ class RankComparison:
 
     def _altered(
         self, step: RankStep, pairs: Mapping[int, SignaturePair], unequal: Sequence[Slot]
-    ) -> Iterator[Parting]:
+    ) -> Iterator[RankParting]:
         # what a collective left alike on all ranks, and nothing should have written since
         first = next(iter(step.values()))
         for slot in unequal:
@@ -155,7 +155,7 @@ class RankComparison:
                 continue  # each rank reads its own part; or it follows
             else:
                 by_rank = _bits(slot, step, pairs)
-            yield Parting(
+            yield RankParting(
                 "altered", first, groups_of(by_rank), f"{slot_name(first, slot)}, which {name} left"
             )
 
@@ -164,7 +164,7 @@ class RankComparison:
 
     # ---- landmarks
 
-    def _collective(self, step: RankStep) -> Iterator[Parting]:
+    def _collective(self, step: RankStep) -> Iterator[RankParting]:
         first = next(iter(step.values()))
         if not leaves_alike(first.name):
             self.other_collectives += 1
@@ -181,9 +181,9 @@ class RankComparison:
                 continue
             for number, by_rank in _unequal(events):
                 self._spoilt.add(first.name)
-                yield Parting("collective", first, groups_of(by_rank), f"result {number}")
+                yield RankParting("collective", first, groups_of(by_rank), f"result {number}")
 
-    def _update(self, step: RankStep) -> Iterator[Parting]:
+    def _update(self, step: RankStep) -> Iterator[RankParting]:
         first = next(iter(step.values()))
         assert first.landmark is not None
         self.updates += 1
@@ -201,7 +201,7 @@ class RankComparison:
             return
         for number in sorted(unequal.keys() & self._equal.get(key, set())):
             self._equal[key].discard(number)
-            yield Parting("update", first, groups_of(unequal[number]), f"parameter {number}")
+            yield RankParting("update", first, groups_of(unequal[number]), f"parameter {number}")
 
 
 def _changed(pair: SignaturePair, side: Literal["a", "b"]) -> str:

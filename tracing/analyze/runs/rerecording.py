@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tracing.errors import Problem
 from tracing.model import Environment, ReadVariable, RunInfo
+from tracing.model.redaction import REDACTED
 from tracing.store import Run
 
 DEFAULT_TARGET = "sm_90"  # of commands that take `--target`
@@ -27,20 +29,51 @@ def recording(run: Run, *options: str) -> list[str]:
 
     options -- what is to be different: "--keep-inputs", ...
     """
-    return [*with_variables(run), *command(run.info, *options)]
+    return [*with_variables(run), *elsewhere(run.info), *command(run.info, *options)]
 
 
 def command(info: RunInfo, *options: str) -> list[str]:
     """The words of a `tracing run` that repeats a recording, under torchrun if it was a job's."""
-    words = ["tracing", "run", case_of(info), *options]
-    if info.seed:
-        words += ["--seed", str(info.seed)]
+    words = ["tracing", "run", *what_ran(info, *options, *_settings(info))]
+    job = ["torchrun", f"--nproc-per-node={info.world_size}", "-m"] if info.world_size > 1 else []
+    return [*job, *words]
+
+
+def elsewhere(info: RunInfo) -> list[str]:
+    """The `env` prefix that runs a program in its working directory; empty if this is that one."""
+    there = info.kind == "program" and info.folder != str(Path.cwd())
+    return ["env", "-C", info.folder] if there else []
+
+
+def what_ran(info: RunInfo, *options: str) -> list[str]:
+    """The words after the name of a command: a case, then options, or options, then a program."""
+    if info.kind == "program":
+        return [*options, *info.program]
+    return [case_of(info), *options]
+
+
+def _settings(info: RunInfo) -> list[str]:
+    words = ["--seed", str(info.seed)] if info.seed else []
+    words += ["--mode", info.mode] if info.mode else []
     if is_virtual(info.environment):
         words += ["--target", target_of(info.environment)]
-    if info.world_size > 1:
-        job = ["torchrun", f"--nproc-per-node={info.world_size}", "-m"]
-        return [*job, *words, "--rank-aware"]
-    return words
+    elif info.environment.device == "CPU":
+        words += ["--no-virtual-gpu"]
+    return [*words, "--rank-aware"] if info.world_size > 1 else words
+
+
+def require_rerecordable(info: RunInfo) -> None:
+    """Raise Problem for a run that no command can record once more."""
+    if info.kind == "code":
+        raise Problem(
+            f"what `tracing.recording()` surrounds in {info.path} cannot be recorded by a command",
+            "record it there with `tracing.recording(keep_inputs=True)`",
+        )
+    if REDACTED in info.program:
+        raise Problem(
+            f"an argument of {info.program[0]} was not recorded: its name says that it is secret",
+            "record the program yourself with `--keep-inputs`",
+        )
 
 
 def with_variables(run: Run) -> list[str]:
@@ -71,7 +104,15 @@ def _is_of_a_job(name: str) -> bool:
 
 
 def case_of(info: RunInfo) -> str:
-    """A recorded case as `tracing run` takes it: the path of its file, and its options after a colon."""
+    """A recorded case as `tracing run` takes it: the path of its file, and its options after a colon.
+
+    Raises Problem for the run of a program.
+    """
+    if info.kind != "case":
+        raise Problem(
+            f"the run of {info.case} is of a program: no part of it can be executed by itself",
+            "for this question it must be a case, a file with build(device): docs/case.md",
+        )
     name = Path(info.path).stem + "+"
     return f"{info.path}:{info.case.removeprefix(name)}" if info.case.startswith(name) else info.path
 

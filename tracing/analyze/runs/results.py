@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from tracing.analyze.runs.endings import ending, outcome_of
 from tracing.analyze.runs.errors import alike, error_text
+from tracing.analyze.runs.outcomes import ending, outcome_of
 from tracing.model import Container, Outcome, PlainValue, Result, Start, TensorValue, Uncomparable, Value
 from tracing.store import Run, rank_of
 

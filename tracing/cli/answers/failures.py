@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -20,6 +20,14 @@ from tracing.cli.answers.terminal import SafeConsole
 from tracing.errors import Problem, message
 
 _PACKAGE = Path(__file__).parents[2]
+
+
+class GoesOn(BaseException):
+    """Leaves the command line, so that `go_on` runs in a process that typer has left."""
+
+    def __init__(self, go_on: Callable[[], None]) -> None:
+        super().__init__()
+        self.go_on = go_on
 
 
 @contextmanager
@@ -33,6 +41,8 @@ def reported(err: SafeConsole) -> Iterator[None]:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is left in buffers goes nowhere
         raise typer.Exit(2) from None
+    except GoesOn:
+        raise
     except SystemExit as error:
         _fail(
             err, f"the program ended itself: sys.exit({error.code!r})", "a command ends when it has answered"

@@ -24,14 +24,16 @@ from tracing.analyze.compare.divergence_kinds import (
     WrittenElsewhere,
 )
 from tracing.analyze.passes.pass_table import compilations, passes_of, telling_pass
-from tracing.analyze.ranks.rank_departure import Parting
+from tracing.analyze.ranks.rank_parting import RankParting
 from tracing.analyze.replay import swap_plan
 from tracing.analyze.runs.rerecording import (
     DEFAULT_TARGET,
     case_of,
+    elsewhere,
     is_virtual,
     recording,
     target_of,
+    what_ran,
     with_variables,
 )
 from tracing.analyze.runs.results import differing_results
@@ -145,7 +147,7 @@ def _of_launch_difference(difference: LaunchDiffers, runs: RunPair) -> list[str]
     return [_show(run, launch.index) for run, launch in pairs if launch is not None]
 
 
-def of_parting(run: store.Run, parting: Parting) -> list[str]:
+def of_parting(run: store.Run, parting: RankParting) -> list[str]:
     """The commands that lead from where ranks parted to the cause."""
     event = parting.event
     if event.row is None or event.launched is None:
@@ -173,6 +175,8 @@ def of_facts(a: store.Run, b: store.Run) -> str | None:
     """The command that records both runs completely and compares them; None: they are complete."""
     if all(_has_all(run.info) for run in (a, b)):
         return None
+    if b.info.kind != "case":  # standard output is the program's, and names no run
+        return "; ".join(_record_anew(run, "--operators", "digests") for run in (a, b))
     both = " ".join(f'"$({_record_anew(run, "--operators", "digests")})"' for run in (a, b))
     return f"tracing compare {both}{_anyway(a, b)}"
 
@@ -185,7 +189,7 @@ def of_wrong_result(run: store.Run) -> list[str]:
     """How the launch and the part of the compiler are found that make a case differ from eager."""
     info = run.info
     judged = [f"tracing judge {quote(str(run.path))}"]
-    if info.world_size > 1:  # the case of one process is compiled repeatedly
+    if info.world_size > 1 or info.kind != "case":  # the case of one process is compiled repeatedly
         return judged
     words = [*with_variables(run), "tracing", "bisect", case_of(info)]
     words += ["--seed", str(info.seed)] if info.seed else []
@@ -273,6 +277,8 @@ def _latest(run: store.Run) -> str:
 
 def _below(run: store.Run) -> list[str]:
     # where the command finds what it has recorded, if that is not where it looks by itself
+    if elsewhere(run.info):
+        return ["--runs", str(run.path.parent.absolute())]
     return [] if run.path.parent == RUNS else ["--runs", str(run.path.parent)]
 
 
@@ -295,7 +301,8 @@ def _anyway(a: store.Run, b: store.Run) -> str:
 
 def of_unwritten(run: store.Run) -> str:
     """The command that distinguishes uninitialised memory from a kernel that is not deterministic."""
-    words = [*with_variables(run), "tracing", "repeat", case_of(run.info), "--times", "3", "--perturb"]
+    what = what_ran(run.info, "--times", "3", "--perturb")
+    words = [*with_variables(run), *elsewhere(run.info), "tracing", "repeat", *what]
     return join(words)
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import io
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, TextIO
 
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -59,9 +60,19 @@ class SafeStream(io.TextIOBase):
         return getattr(self.rich_proxied_file, name)  # buffer, encoding, ...
 
 
-def make_streams_safe() -> None:
-    """From now on, whatever this process prints has no control characters of a run."""
-    for stream in (sys.stdout, sys.stderr):
+@contextmanager
+def safe_streams() -> Iterator[None]:
+    """While active, whatever this process prints has no control characters of a run."""
+    streams = sys.stdout, sys.stderr
+    errors = [stream.errors if isinstance(stream, io.TextIOWrapper) else None for stream in streams]
+    for stream in streams:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a locale that lacks a character is no failure
     sys.stdout, sys.stderr = SafeStream(sys.stdout), SafeStream(sys.stderr)
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = streams
+        for stream, before in zip(streams, errors, strict=True):
+            if isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(errors=before)

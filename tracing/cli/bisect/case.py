@@ -9,6 +9,7 @@ from pathlib import Path
 
 from rich.text import Text
 
+from tracing.analyze.bisect.search_events import Building
 from tracing.analyze.bisect_case.case_events import (
     CaseAnswer,
     CaseEvent,
@@ -21,7 +22,6 @@ from tracing.analyze.bisect_case.case_events import (
     StageBlamed,
     StageTried,
     TogetherBlamed,
-    Trying,
 )
 from tracing.analyze.bisect_case.case_search import CaseSearch
 from tracing.analyze.bisect_case.evaluation import WrittenKernel
@@ -87,7 +87,7 @@ class _CaseSearch:
             self.events.append(event)
             with ExitStack() as stack:
                 self._status.stop()
-                if isinstance(event, Trying):
+                if isinstance(event, Building):
                     self._trying = event.what
                     self._show()
                     continue

@@ -14,7 +14,7 @@ from tracing.model import KEPT_IN_MEMORY, KEPT_ON_DISK, Selection
 
 if TYPE_CHECKING:
     from tracing.record.outputs import Keep
-    from tracing.record.run import PassIRWhen
+    from tracing.record.passes.recording import PassIRWhen
 
 
 class DigestsOption(str, Enum):
@@ -61,7 +61,27 @@ class RecordOptions:
     target: Annotated[str, typer.Option(help="What kernels are compiled for where there is no GPU.")] = (
         "sm_90"
     )
-    seed: Annotated[int, typer.Option(help="Seed of torch's random generators.")] = 0
+    seed: Annotated[
+        int | None,
+        typer.Option(help="Seed of torch's random generators: 0 for a case. A program seeds them itself."),
+    ] = None
+    mode: Annotated[
+        str, typer.Option(help="Compile a case in this mode of torch.compile: max-autotune, reduce-overhead.")
+    ] = ""
+    no_virtual_gpu: Annotated[
+        bool,
+        typer.Option(
+            "--no-virtual-gpu",
+            help="Without a GPU: a program sees this machine as it is, and Inductor writes C++ for it.",
+        ),
+    ] = False
+    strict: Annotated[
+        bool,
+        typer.Option(
+            "--strict",
+            help="An error of the recorder is an error of the program; else the program goes on unrecorded.",
+        ),
+    ] = False
     digests: Annotated[
         DigestsOption,
         typer.Option(

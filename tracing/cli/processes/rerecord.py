@@ -11,7 +11,7 @@ from shlex import join
 
 from tracing import store
 from tracing.analyze.replay.rerecorded_launch import Rerecorded, rerecord_launch
-from tracing.analyze.runs.rerecording import command, recording, variables
+from tracing.analyze.runs.rerecording import command, recording, require_rerecordable, variables
 from tracing.analyze.runs.winners import choices
 from tracing.cli.app import spinner
 from tracing.environment import with_variables
@@ -28,6 +28,7 @@ def rerecord(recorded: RecordedLaunch, runs: Path) -> Rerecorded:
     Raises Problem, with the command that records the whole run, if the launch cannot be recorded anew.
     """
     run = recorded.run
+    require_rerecordable(run.info)
     typed = f"record the run with them: `{join(recording(run, '--keep-inputs'))}`"
     why = f"the inputs of launch {recorded.launch.index} were not kept"
     if run.info.world_size > 1 or len(run.processes()) > 1:
@@ -48,6 +49,7 @@ def record_all(run: store.Run, runs: Path) -> store.Run:
 
     Raises Problem, with the command that records it, if that cannot be done.
     """
+    require_rerecordable(run.info)
     typed = f"record the run with them: `{join(recording(run, '--keep-inputs'))}`"
     why = "what its launches read and wrote was not kept"
     if run.info.world_size > 1 or len(run.processes()) > 1:
@@ -88,14 +90,31 @@ class _Commands:
         return self._recorded(self._folder, options, f"the launches of {kernel}")
 
     def _recorded(self, runs: Path, options: Sequence[str], what: str) -> store.Run:
-        words = command(self._run.info, *options, *self._winners, "--no-passes", "--runs", str(runs))
+        own = (*options, *self._winners, "--no-passes", "--runs", str(runs.absolute()))
+        words = command(self._run.info, *own)
         # a graph that another program compiled has nothing with it
-        own = with_variables({**variables(self._run), "TORCHINDUCTOR_FORCE_DISABLE_CACHES": "1"})
+        settings = with_variables({**variables(self._run), "TORCHINDUCTOR_FORCE_DISABLE_CACHES": "1"})
+        is_program = self._run.info.kind == "program"
         with spinner(f"recording {what}"):
-            done = subprocess.run(
-                [sys.executable, "-m", *words], capture_output=True, text=True, env=own, check=False
+            process = subprocess.Popen(
+                [sys.executable, "-m", *words],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                env=settings,
+                cwd=self._run.info.folder or None,
             )
-        lines = done.stdout.splitlines()
-        if done.returncode not in (0, 1) or not lines:  # 1: the results differ from eager's
-            raise subprocess.CalledProcessError(done.returncode, words, stderr=done.stderr)
-        return store.Run(Path(lines[-1]))
+            printed, said = process.communicate()
+        lines = printed.splitlines()
+        if is_program:  # its output and its exit status are its own
+            run = _written_by(process.pid, runs)
+        else:  # 1: the results differ from eager's
+            run = Path(lines[-1]) if process.returncode in (0, 1) and lines else None
+        if run is None:
+            raise subprocess.CalledProcessError(process.returncode, words, stderr=said)
+        return store.Run(run)
+
+
+def _written_by(pid: int, runs: Path) -> Path | None:
+    written = [path for path in store.recorded(runs) if any(path.glob(f"outcomes-*-{pid}.ndjson"))]
+    return max(written, key=lambda path: path.stat().st_mtime, default=None)

@@ -5,7 +5,7 @@ Accepts one dash or two, and flags and passes in any order; an option that is no
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tracing.compiler.opt.pipeline_text import PassText, options_in, passes_in
@@ -72,7 +72,7 @@ def command(arguments: Sequence[str]) -> OptCommand:
     values: dict[str, str] = {}  # of every flag that was given
     printer: list[str] = []
     passes: list[PassText] = []
-    for name, value in _words(arguments):
+    for name, value in flag_words(arguments, _WITH_VALUE):
         if name == "":
             files.append(value)
         elif name in _WITH_VALUE:
@@ -119,15 +119,20 @@ def _names(values: Mapping[str, str], flag: str) -> tuple[str, ...]:
     return tuple(filter(None, values.get(flag, "").split(",")))
 
 
-def _words(arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
-    # (name, value) of each flag; ("", word) of what is none
+def flag_words(arguments: Sequence[str], with_value: Collection[str]) -> Iterator[tuple[str, str]]:
+    """The (name, value) of each flag, and ("", word) of what is none.
+
+    with_value -- flags whose value may be the next word
+
+    Raises Problem if there is none.
+    """
     rest = iter(arguments)
     for word in rest:
         if word == "-" or not word.startswith("-"):
             yield "", word
             continue
         name, equals, value = word.lstrip("-").partition("=")
-        if name in _WITH_VALUE and not equals:
+        if name in with_value and not equals:
             value = next(rest, "")
             if not value:
                 raise Problem(f"-{name} needs a value", f"write -{name}=VALUE")

@@ -14,7 +14,7 @@ from tracing.launch.accesses import Accesses
 from tracing.launch.memory_block import AccessedArgument, Bytes, MemoryBlock, logical
 from tracing.launch.out_of_bounds import Outside
 from tracing.launch.storages import Reach
-from tracing.model import Access, Digest, MemoryEvidence, OutOfBounds
+from tracing.model import Access, Digest, MemoryEvidence
 from tracing.record.memory.fresh_memory import Fresh, FreshMemory
 from tracing.record.recording import Recording
 from tracing.views import occupied, row_major
@@ -116,10 +116,7 @@ class ExactAccesses:
         for number, one in enumerate(watched.accesses.outside):
             if watched.reported.get(number) != one.accesses:
                 watched.reported[number] = one.accesses
-                seen_at = (one.program, one.start, one.stop, one.accesses, one.inside, one.where)
-                self._recording.writer.append(
-                    OutOfBounds(watched.launch, one.argument, one.kind, one.element, *seen_at)
-                )
+                self._recording.writer.append(one.record(watched.launch))
 
 
 def race_of(launch: int, accesses: Accesses) -> MemoryEvidence | None:

@@ -1,4 +1,4 @@
-"""The event at which some ranks of a job depart from the others, and those ranks."""
+"""The event at which some ranks of a job part from the others, and those ranks."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Literal, TypeAlias
 
 from tracing.analyze.ranks.rank_events import RankEvent
 
-DepartureKind: TypeAlias = Literal["launch", "lacking", "more", "collective", "altered", "update", "output"]
+PartingKind: TypeAlias = Literal["launch", "lacking", "more", "collective", "altered", "update", "output"]
 Groups: TypeAlias = tuple[tuple[tuple[int, ...], str], ...]  # ranks and what they have, the most ranks first
 
 
 @dataclass(frozen=True, slots=True)
-class Parting:
+class RankParting:
     """The event at which ranks that did the same no longer do."""
 
-    kind: DepartureKind
+    kind: PartingKind
     event: RankEvent  # of the first rank that has it
     groups: Groups
     argument: str = ""  # of a launch; which tensor, of a landmark
@@ -27,7 +27,7 @@ class Parting:
 
     @property
     def left(self) -> tuple[int, ...]:
-        """The ranks that departed; none if two groups are the largest."""
+        """The ranks that left; none if two groups are the largest."""
         sizes = [len(ranks) for ranks, _ in self.groups]
         if len(sizes) > 1 and sizes[0] == sizes[1]:
             return ()
@@ -50,9 +50,9 @@ def groups_of(by_rank: Mapping[int, str]) -> Groups:
     )
 
 
-def joined(partings: Iterator[Parting]) -> Iterator[Parting]:
+def joined(partings: Iterator[RankParting]) -> Iterator[RankParting]:
     """Merges consecutive partings at which the same ranks lack events, or have extra ones."""
-    held: Parting | None = None
+    held: RankParting | None = None
     for one in partings:
         if held is not None and one.kind == held.kind in ("lacking", "more") and _who(one) == _who(held):
             held = replace(held, count=held.count + 1)
@@ -64,5 +64,5 @@ def joined(partings: Iterator[Parting]) -> Iterator[Parting]:
         yield held
 
 
-def _who(parting: Parting) -> set[tuple[int, ...]]:
+def _who(parting: RankParting) -> set[tuple[int, ...]]:
     return {ranks for ranks, _ in parting.groups}

@@ -1,0 +1,3 @@
+"""A module that `arguments` imports relatively."""
+
+FIRST = 7

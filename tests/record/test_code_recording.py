@@ -1,0 +1,71 @@
+"""`with tracing.recording() as run:` around code of a test."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+import torch
+from torch._inductor.runtime.triton_heuristics import CachingAutotuner
+from torch.optim import optimizer
+
+import tracing
+from tracing.model import Outcome, Workload
+from tracing.program.experiment import results_of
+
+
+def hooked() -> tuple[object, ...]:
+    handles = (optimizer._global_optimizer_pre_hooks, optimizer._global_optimizer_post_hooks)
+    return CachingAutotuner.run, threading.Thread.start, torch.ones(1).device, *map(len, handles)
+
+
+def test_a_nested_recording_and_the_one_around_it_are_complete_and_hooks_are_restored(tmp_path: Path) -> None:
+    total = torch.compile(lambda x: x.relu().sum() * 2)
+    wave = torch.compile(lambda x: x.sin() * 2)
+    x = torch.ones(64)
+    before = hooked()
+
+    with tracing.recording(runs=tmp_path, name="outer") as outer:
+        total(x)
+        tracing.step()
+        with tracing.recording(runs=tmp_path, keep_inputs=True) as inner:
+            wave(x)
+            tracing.step()
+            wave(x)
+        total(x)
+
+    assert hooked() == before
+    assert [one.step for one in outer.launches()] == [(0, 0), (1, 0), (2, 0), (2, 1)]
+    assert [one.step for one in inner.launches()] == [(0, 0), (1, 0)]
+    assert [one.kernel_name for one in inner.launches()] == [one.kernel_name for one in outer.launches()][1:3]
+    assert (outer.info.case, inner.info.case) == ("outer", "test_code_recording")
+    assert [one.status for run in (outer, inner) for one in run.records(Outcome)] == ["ended", "ended"]
+
+
+def test_an_exception_inside_is_raised_and_written_down(tmp_path: Path) -> None:
+    with pytest.raises(KeyError), tracing.recording(runs=tmp_path) as run:
+        raise KeyError("missing")
+
+    assert [(one.status, one.detail) for one in run.records(Outcome)] == [("failed", "KeyError: 'missing'")]
+
+
+def test_an_unknown_option_is_refused_before_anything_is_recorded(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match="keep_input"):
+        tracing.recording(runs=tmp_path, keep_input=True)
+
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_workload_is_compiled_as_it_asks() -> None:
+    graphs = []
+
+    def backend(graph: torch.fx.GraphModule, inputs: list[torch.Tensor]) -> torch.fx.GraphModule:
+        graphs.append(graph)
+        return graph
+
+    workload = Workload(lambda x: x + 1, (torch.ones(2),), fullgraph=True, backend=backend)
+    results_of(workload, torch.compile, 0)
+
+    assert len(graphs) == 1
+    assert workload.compiling == {"fullgraph": True, "backend": backend}

@@ -1,0 +1,41 @@
+"""Runs a program as Python does and as `tracing run` does, and takes our lines out of standard error."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a program ended, and what it printed."""
+
+    status: int
+    stdout: str
+    stderr: str
+
+
+def bare(words: Sequence[str], folder: Path, stdin: str = "") -> Ended:
+    """A program as Python runs it in a folder."""
+    return _ended([sys.executable, *words], folder, stdin)
+
+
+def as_recorded(words: Sequence[str], folder: Path, runs: Path, stdin: str = "", *options: str) -> Ended:
+    """The same while it is recorded; standard error without our lines."""
+    command = [sys.executable, "-m", "tracing", "run", "--runs", str(runs), *options, *words]
+    ended = _ended(command, folder, stdin)
+    lines = ended.stderr.splitlines(keepends=True)
+    return Ended(
+        ended.status, ended.stdout, "".join(line for line in lines if not line.startswith("tracing: "))
+    )
+
+
+def _ended(command: list[str], folder: Path, stdin: str) -> Ended:
+    done = subprocess.run(
+        command, cwd=folder, input=stdin, capture_output=True, text=True, env=dict(os.environ), check=False
+    )
+    return Ended(done.returncode, done.stdout, done.stderr)

@@ -1,0 +1,99 @@
+"""Splits a command line between our options and a program with its own, as `python` does.
+
+Options of ours come before the program, and every word after it is the program's. A case has no words of its
+own: our options may also follow it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand
+
+from tracing.errors import Problem
+from tracing.program.case import defines_build, find_case, split_options
+from tracing.program.user_program import UserProgram
+
+Words = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="CASE | FILE.py [ARG]... | -m MODULE [ARG]...",
+        help="A case: a name, or a file that defines build(device), and options CASE:option=value,... "
+        "A program: any other Python file, or a module, with its own arguments.",
+    ),
+]
+
+
+class ProgramCommand(TyperCommand):
+    """A command whose arguments are a case, or a program and the program's arguments."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the words before a program; those from the program on are passed on as they are."""
+        start = _start(args, self._with_value(ctx))
+        words = args[start:]
+        if words and "--" not in args[:start] and is_program(words):
+            return list(super().parse_args(ctx, [*args[:start], "--", *words]))
+        return list(super().parse_args(ctx, args))
+
+    def _with_value(self, ctx: Any) -> set[str]:
+        options = [one for one in self.get_params(ctx) if one.param_type_name == "option"]
+        return {
+            name
+            for one in options
+            if not getattr(one, "is_flag", False) and not getattr(one, "count", False)
+            for name in one.opts
+        }
+
+
+def is_program(words: Sequence[str]) -> bool:
+    """True if words name a program; False: a case, or nothing that exists."""
+    if words[0] == "-m":
+        return len(words) > 1
+    name, options = split_options(words[0])
+    path = Path(name)
+    if options or not path.exists():
+        return False
+    return (path / "__main__.py").is_file() if path.is_dir() else not defines_build(path)
+
+
+def program_of(words: Sequence[str]) -> UserProgram | None:
+    """The program that words name; None if they name a case.
+
+    Raises Problem for a case with further words, and for what is neither.
+    """
+    if is_program(words):
+        return UserProgram(tuple(words))
+    if words[0] == "-m":
+        raise Problem("-m names no module", "give one: `tracing run -m package.module`")
+    if len(words) > 1:
+        raise Problem(
+            f"{words[0]} is a case, and takes no further words: {' '.join(words[1:])}",
+            "options of a case follow a colon: CASE:option=value",
+        )
+    find_case(split_options(words[0])[0])
+    return None
+
+
+def case_name(words: Sequence[str]) -> str:
+    """The case that words name; raises Problem where they name a program."""
+    program = program_of(words)
+    if program is not None:
+        raise Problem(
+            f"{program.name} is a program, not a case: it defines no build(device)",
+            "record it with `tracing run`, or add `def build(device: str) -> Workload`",
+        )
+    return words[0]
+
+
+def _start(args: Sequence[str], with_value: set[str]) -> int:
+    # the first word that is neither an option of ours nor the value of one
+    index = 0
+    while index < len(args):
+        word = args[index]
+        if word == "-m" or not word.startswith("-") or word in ("-", "--"):
+            return index
+        index += 2 if word in with_value else 1
+    return index

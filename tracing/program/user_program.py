@@ -1,0 +1,148 @@
+"""Run a program as `python` runs it, in this process: a script, a folder with `__main__.py`, a module by -m.
+
+The program finds what it finds without us: `__main__`, `sys.argv`, `sys.path[0]`, the standard streams. What
+it raises leaves this process as it leaves Python's own: `shown_as_by_python` takes our frames out of it.
+"""
+
+from __future__ import annotations
+
+import importlib.machinery
+import os
+import sys
+import threading
+import types
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+# what `python -m` itself calls; runpy.run_module gives a program other globals and another traceback
+from runpy import _run_module_as_main  # type: ignore[attr-defined]
+from typing import Any
+
+_PACKAGE = f"{Path(__file__).parents[1]}{os.sep}"
+# of torch, where it calls a mode of ours and is called by one
+_AROUND_MODES = ("torch/_compile.py", "torch/_dynamo/eval_frame.py", "torch/_ops.py")
+
+
+@dataclass(frozen=True, slots=True)
+class UserProgram:
+    """The words after `python`: "train.py", "--epochs", "3", or "-m", "package.module", "--epochs", "3"."""
+
+    words: Sequence[str]
+
+    @property
+    def is_module(self) -> bool:
+        """True if it is named by -m."""
+        return self.words[0] == "-m"
+
+    @property
+    def name(self) -> str:
+        """What its runs are named after."""
+        return self.words[1] if self.is_module else Path(self.words[0]).resolve().stem
+
+    @property
+    def path(self) -> Path:
+        """Its file as far as that is known: of a module only once it runs."""
+        named = getattr(sys.modules.get("__main__"), "__file__", None) if self.is_module else self.words[0]
+        return Path(named or os.curdir).absolute()
+
+    def execute(self) -> None:
+        """Run it as `__main__`; raises what it raises, SystemExit included."""
+        main = types.ModuleType("__main__")
+        main.__dict__.update(__annotations__={}, __builtins__=sys.modules["builtins"])
+        sys.modules["__main__"] = main
+        if "__mp_main__" in sys.modules:  # of multiprocessing, which torch has imported
+            sys.modules["__mp_main__"] = main
+        sys.orig_argv[1:] = self.words
+        if self.is_module:
+            sys.argv = ["-m", *self.words[2:]]  # until the module is found, as Python has it
+            _first_on_path(str(Path.cwd()))
+            _run_module_as_main(self.words[1], True)
+        elif Path(self.words[0]).is_dir() or _is_archive(self.words[0]):
+            sys.argv = list(self.words)
+            _first_on_path(self.words[0])
+            _run_module_as_main("__main__", False)
+        else:
+            sys.argv = list(self.words)
+            _first_on_path(str(Path(self.words[0]).resolve().parent))
+            _run_script(main, _absolute(self.words[0]))
+
+
+def _run_script(main: types.ModuleType, path: str) -> None:
+    main.__file__ = path
+    main.__dict__["__cached__"] = None
+    main.__loader__ = importlib.machinery.SourceFileLoader("__main__", path)
+    source = Path(path).read_bytes()
+    exec(compile(source, path, "exec", dont_inherit=True), main.__dict__)  # the user's own
+
+
+def _absolute(path: str) -> str:
+    # as Python makes it: "./" goes, and nothing else is normalised
+    return path if path.startswith(os.sep) else f"{Path.cwd()}{os.sep}{path.removeprefix('./')}"
+
+
+def _is_archive(path: str) -> bool:
+    with Path(path).open("rb") as file:
+        return file.read(4) == b"PK\x03\x04"
+
+
+def _first_on_path(folder: str) -> None:
+    # replaces ours: the folder of `tracing`, or the working directory of `python -m tracing`
+    if not getattr(sys.flags, "safe_path", False):
+        sys.path[0] = folder
+
+
+def shown_as_by_python(error: BaseException) -> None:
+    """From now on Python's report of an uncaught exception has no frame of ours."""
+    hook = sys.excepthook
+    _clean(error)
+    trace = error.__traceback__  # before it goes through those who called the program
+
+    def report(kind: type[BaseException], value: BaseException, _: Any) -> None:
+        sys.excepthook = hook
+        hook(kind, value.with_traceback(trace), trace)
+
+    sys.excepthook = report
+
+
+def threads_shown_as_by_python() -> None:
+    """The same for the threads that the program starts."""
+    hook: Callable[[Any], Any] = threading.excepthook
+
+    def report(raised: Any) -> None:
+        _clean(raised.exc_value)
+        hook(threading.ExceptHookArgs((raised.exc_type, raised.exc_value, _trace(raised), raised.thread)))
+
+    threading.excepthook = report
+
+
+def _trace(raised: Any) -> Any:
+    return raised.exc_value.__traceback__ if raised.exc_value is not None else raised.exc_traceback
+
+
+def _clean(error: BaseException | None) -> None:
+    seen: set[int] = set()
+    waiting = [error]
+    while waiting:
+        one = waiting.pop()
+        if one is not None and id(one) not in seen:
+            seen.add(id(one))
+            one.__traceback__ = _without_ours(one.__traceback__)
+            waiting += [one.__cause__, one.__context__]
+
+
+def _without_ours(trace: types.TracebackType | None) -> types.TracebackType | None:
+    steps: list[types.TracebackType] = []
+    ours = False  # the frame before
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        ours = code.co_filename.startswith(_PACKAGE) or (ours and code.co_filename.endswith(_AROUND_MODES))
+        if code is UserProgram.execute.__code__:
+            steps.clear()  # so is what called it
+        elif not ours:
+            steps.append(trace)
+        trace = trace.tb_next
+    made: types.TracebackType | None = None
+    for step in reversed(steps):
+        made = types.TracebackType(made, step.tb_frame, step.tb_lasti, step.tb_lineno)
+    return made

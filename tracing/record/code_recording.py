@@ -1,0 +1,127 @@
+"""`with tracing.recording() as run:` records any code: in a script, a test or a notebook."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import traceback
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+
+from tracing import environment, store
+from tracing.errors import message
+from tracing.model import KEPT_IN_MEMORY, KEPT_ON_DISK, SCHEMA, Outcome, RunInfo, Selection
+from tracing.program.device import Device
+from tracing.record.graph_passes import graph_passes_recorded
+from tracing.record.launches import LaunchRecorder
+from tracing.record.outputs import Keep
+from tracing.record.passes.recording import PassIRWhen
+from tracing.record.selection import of_rank, selection_of
+from tracing.record.session import Session
+from tracing.record.user_hash import HashFn, load_hash_fn
+from tracing.record.winners import Winners
+from tracing.store.winners import read_winners
+
+
+@dataclass(frozen=True)
+class RecordingOptions:
+    """What `tracing.recording()` records: the options of `tracing run` under the same names."""
+
+    name: str = ""  # of the run; empty: that of the file
+    runs: str | Path = "runs"
+    target: str = "sm_90"
+    seed: int | None = None  # of torch's generators; None: they are left as they are
+    digests: Literal["all", "declared", "none"] = "all"
+    operators: Literal["writers", "digests", "none"] = "writers"
+    kernel: Sequence[str] = ()
+    launches: str = ":"
+    phase: Sequence[Literal["forward", "backward"]] = ()
+    rank: Sequence[int] = ()
+    rank_aware: bool = False
+    winners: str | Path | None = None
+    keep_outputs: bool = False
+    keep_inputs: bool = False
+    keep_memory: int = KEPT_IN_MEMORY  # bytes
+    keep_disk: int = KEPT_ON_DISK  # bytes
+    keep_spill: Literal["oldest", "largest"] = "oldest"
+    time: bool = False
+    hash_fn: HashFn | str | None = None  # a function, or "FILE.py:NAME"
+    passes: bool = True
+    ir: PassIRWhen = "after"
+    graph_passes: bool = False
+    allow_out_of_bounds: bool = False
+    no_virtual_gpu: bool = False
+    strict: bool = False
+
+    @property
+    def selection(self) -> Selection:
+        """The launches that are recorded; raises Problem for a malformed range."""
+        kernels, phases = _sequence(self.kernel), _sequence(self.phase)
+        return selection_of(kernels, self.launches, phases, list(self.rank))
+
+    def recorder(self, writer: store.RunWriter) -> LaunchRecorder:
+        """Records launches into a run."""
+        keeps = self.keep_inputs or self.keep_outputs
+        keep = Keep(self.keep_inputs, self.keep_memory, self.keep_disk, self.keep_spill)
+        return LaunchRecorder(
+            writer,
+            self.digests,
+            operators=self.operators,
+            allow_out_of_bounds=self.allow_out_of_bounds,
+            selection=of_rank(self.selection, environment.rank()),
+            keep=keep if keeps else None,
+            time=self.time,
+            hash_fn=load_hash_fn(self.hash_fn) if isinstance(self.hash_fn, str) else self.hash_fn,
+            strict=self.strict,
+        )
+
+
+def recording(**options: Any) -> contextlib.AbstractContextManager[store.Run]:
+    """Record what this process does inside; gives the run, which can be read at once and later.
+
+    options -- the fields of `RecordingOptions`: keep_inputs=True, operators="digests", runs="folder", ...
+
+    A recording inside of another one has a run of its own; both are complete. What is compiled is compiled
+    anew inside and afterwards. Raises TypeError for an unknown option, and Problem as `tracing run` does.
+    """
+    return _recorded(RecordingOptions(**options), sys._getframe(1).f_code.co_filename)
+
+
+@contextlib.contextmanager
+def _recorded(options: RecordingOptions, file: str) -> Iterator[store.Run]:
+    device = Device(options.target, select=False, virtual=not options.no_virtual_gpu)
+    frozen = read_winners(Path(options.winners)).winners if options.winners else ()
+    job = environment.job() if options.rank_aware else None
+    path = Path(file).absolute() if not file.startswith("<") else Path.cwd()
+    size = environment.world_size() if options.rank_aware else 1
+    info = RunInfo(
+        SCHEMA, options.name or path.stem, str(path), tuple(sys.argv), options.seed, store.now(),
+        device.environment(), options.digests, size, options.selection, options.operators,
+        "code", folder=str(Path.cwd()),
+    )  # fmt: skip
+    writer = store.create(Path(options.runs), info, environment.rank(), job)
+    session = Session(
+        device,
+        options.recorder(writer),
+        passes=options.ir if options.passes else None,
+        winners=Winners(writer, frozen),
+        around=[graph_passes_recorded(writer)] if options.graph_passes else [],
+    )
+    session.start()
+    try:
+        if options.seed is not None:
+            torch.manual_seed(options.seed)
+        yield store.Run(writer.path)
+    except BaseException as error:
+        trace = "".join(traceback.format_exception(error))
+        session.end(Outcome("failed", f"{type(error).__name__}: {message(error)}", trace, message(error)))
+        raise
+    session.end(Outcome("ended", "the code ended; it is not compared with eager"))
+
+
+def _sequence(names: Sequence[str]) -> list[str]:
+    return [names] if isinstance(names, str) else list(names)

@@ -1,0 +1,96 @@
+"""Runs a program in this process while it is recorded, as `python` would run it."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+import threading
+from contextlib import ExitStack, suppress
+from typing import Any
+
+import torch
+
+from tracing.program.user_program import (
+    UserProgram,
+    shown_as_by_python,
+    threads_shown_as_by_python,
+)
+from tracing.record.program_outcome import ended_by, ended_with
+from tracing.record.session import Session
+from tracing.upstream.patch import patched
+
+
+class RecordedProgram:
+    """A program, and the session that records it."""
+
+    def __init__(self, program: UserProgram, session: Session, seed: int | None) -> None:
+        """seed -- of torch's generators when the program starts; None: it seeds them itself"""
+        self._program, self._session, self._seed = program, session, seed
+        self._pid = os.getpid()
+        self._outcome = ended_with("exit status 0")
+        self._exit = ExitStack()
+
+    def run(self) -> None:
+        """Run it to its end; raises what it raises. The recording ends after its last exit handler."""
+        self._start()
+        try:
+            self._program.execute()
+        except BaseException as error:
+            shown_as_by_python(error)
+            self._outcome = ended_by(error, self._program, self._session.writer)
+            raise
+
+    def run_to_end(self) -> None:
+        """Run it in a process that does not end with it: raises nothing but an interruption.
+
+        Its threads are awaited; its exit handlers do not run.
+        """
+        self._start(quiet=True)
+        try:
+            self._program.execute()
+        except BaseException as error:
+            self._outcome = ended_by(error, self._program, self._session.writer)
+            if isinstance(error, KeyboardInterrupt):
+                raise
+        finally:
+            for thread in threading.enumerate():
+                if thread is not threading.current_thread() and not thread.daemon:
+                    thread.join()
+            self._end(quiet=True)
+
+    def _start(self, *, quiet: bool = False) -> None:
+        if self._seed is not None:
+            torch.manual_seed(self._seed)
+        if not quiet:
+            atexit.register(self._end)  # handlers run in reverse: those of the program, then this one
+        threads_shown_as_by_python()
+        self._exit.enter_context(patched(os, "_exit", self._around_exit))
+        self._session.start()
+        if not quiet:
+            _say(f"recording into {self._session.writer.path}")
+
+    def _around_exit(self, original: Any) -> Any:
+        def exit_now(status: int) -> None:
+            if os.getpid() == self._pid:
+                with suppress(Exception):
+                    self._session.flush()
+                self._session.writer.last(ended_with(f"os._exit({status})"))
+            original(status)
+
+        return exit_now
+
+    def _end(self, *, quiet: bool = False) -> None:
+        if os.getpid() != self._pid:
+            return
+        self._exit.close()
+        self._session.end(self._outcome)
+        seen = self._session.launches
+        if not quiet:
+            _say(f"{seen} launch{'' if seen == 1 else 'es'} seen: tracing show {self._session.writer.path}")
+
+
+def _say(line: str) -> None:
+    with suppress(OSError, ValueError, AttributeError):  # the program may have closed the stream
+        sys.stderr.write(f"tracing: {line}\n")
+        sys.stderr.flush()

@@ -1,0 +1,87 @@
+"""A recording of whatever this process does between its start and its end: a program, or a block of code.
+
+Nothing is compared with eager, and no generator is seeded. An error of the recorder's own ends the recording,
+not the program: see `tracing.record.failsafe`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Sequence
+
+from tracing.model import Outcome
+from tracing.program.device import Device
+from tracing.record.launches import LaunchRecorder
+from tracing.record.passes.recording import PassIRWhen, passes_recorded
+from tracing.record.steps import Steps
+from tracing.record.winners import Winners
+from tracing.store import RunWriter
+from tracing.virtual_gpu import is_active
+
+_active: list[Session] = []
+_Context = contextlib.AbstractContextManager[object]
+
+
+class Session:
+    """Records into a run from `start` to `end`, in the process that starts it; its forks record nothing."""
+
+    def __init__(
+        self,
+        device: Device,
+        recorder: LaunchRecorder,
+        *,
+        passes: PassIRWhen | None = "after",
+        winners: Winners | None = None,
+        around: Sequence[_Context] = (),
+    ) -> None:
+        """passes  -- as for `tracing.record.run.record`; their IR is derived when somebody asks for it
+        winners -- what autotuners are to take; None: what they find
+        around  -- entered around the recorder, in this order
+        """
+        self.writer: RunWriter = recorder.writer
+        self._device, self._recorder = device, recorder
+        self._passes, self._winners, self._around = passes, winners or Winners(self.writer), around
+        self._exit = contextlib.ExitStack()
+        self._pid = 0
+        self._outcome: Outcome | None = None
+
+    def start(self) -> None:
+        """Record from now on."""
+        self._pid = os.getpid()
+        with contextlib.ExitStack() as stack:
+            nested = _active or (self._device.virtual and is_active())  # the device is active already
+            stack.enter_context(contextlib.nullcontext() if nested else self._device.active())
+            _active.append(self)
+            stack.callback(_active.remove, self)
+            stack.enter_context(self._winners)
+            if self._passes is not None:
+                stack.enter_context(passes_recorded(self.writer, self._passes))
+            for context in self._around:
+                stack.enter_context(context)
+            stack.enter_context(self._recorder)
+            stack.enter_context(Steps(self.writer, lambda: self._recorder.count).installed())
+            self._exit = stack.pop_all()
+
+    @property
+    def launches(self) -> int:
+        """How many launches were seen so far."""
+        return self._recorder.count
+
+    def flush(self) -> None:
+        """Write what is held back: this process may end without `end`."""
+        if self._pid == os.getpid():
+            self._recorder.flush()
+
+    def end(self, outcome: Outcome) -> None:
+        """Restore what was hooked, and write down how it ended; once, and not in a fork."""
+        if self._pid != os.getpid() or self._outcome is not None:
+            return
+        self._outcome = outcome
+        try:
+            self._exit.close()
+        except Exception as error:
+            self._recorder.failsafe.end(error)
+        self.writer.last(outcome)
+        with contextlib.suppress(OSError):
+            self.writer.close()

@@ -1,0 +1,82 @@
+"""Writes down where the steps of a program end: at `tracing.step()`, or where an optimizer steps.
+
+Steps that the program marks itself replace those that are found from its first mark on. A step that is found
+ends with a step of one optimizer, the first of the program; another one takes its turn if it steps twice
+between two steps of that one. An optimizer whose step torch.compile compiled calls no hook, so it ends none.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+from weakref import ref
+
+import torch
+from torch.optim.optimizer import register_optimizer_step_post_hook
+
+from tracing.model import Step
+from tracing.store import RunWriter
+
+_active: list[Steps] = []
+
+
+class Steps:
+    """Numbers the steps of one recording."""
+
+    def __init__(self, writer: RunWriter, launches: Callable[[], int]) -> None:
+        """launches -- how many launches there have been"""
+        self._writer, self._launches = writer, launches
+        self._count = 0
+        self._marked = False  # by the program
+        self._leader: ref[Any] | None = None  # the optimizer whose steps end steps
+        self._others: set[int] = set()  # other optimizers that stepped since
+
+    @contextmanager
+    def installed(self) -> Iterator[None]:
+        """While active, steps are written down."""
+        handle = register_optimizer_step_post_hook(self._stepped)
+        _active.append(self)
+        try:
+            yield
+        finally:
+            _active.remove(self)
+            handle.remove()
+
+    def mark(self) -> None:
+        """A step ends here, as the program says."""
+        self._marked = True
+        self._end()
+
+    def _stepped(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+        if self._marked or torch.compiler.is_compiling():
+            return
+        leader = self._leader() if self._leader is not None else None
+        if leader is not None and leader is not optimizer and id(optimizer) not in self._others:
+            self._others.add(id(optimizer))
+            return
+        if leader is not optimizer:
+            self._leader = ref(optimizer)
+        self._end()
+
+    def _end(self) -> None:
+        self._others.clear()
+        self._writer.append(Step(self._count, self._launches()))
+        self._count += 1
+
+
+def step() -> None:
+    """End a step here: an iteration of a loop, whose launches are then numbered within it.
+
+    Does nothing where nothing is recorded.
+    """
+    for steps in tuple(_active):
+        steps.mark()
+
+
+def _forget() -> None:
+    _active.clear()  # the files are the parent's
+
+
+os.register_at_fork(after_in_child=_forget)
