@@ -19,7 +19,7 @@ from scripts.pins import Problem
 from scripts.script import run
 
 ROOT = Path(__file__).resolve().parent.parent
-_LINES = 24  # of a command's output that are printed
+_LINES = 60  # of a command's output that are printed
 
 
 @dataclass(frozen=True)

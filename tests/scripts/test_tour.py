@@ -20,14 +20,14 @@ def test_steps_run_in_order_with_their_variables_and_long_output_is_cut(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     first = python("import os; print(os.environ['WHAT'])", WHAT="a value")
-    second = python("print('line\\n' * 30); raise SystemExit(1)", status=1)
+    second = python("print('line\\n' * 66); raise SystemExit(1)", status=1)
 
     tour(tmp_path, (first, second))
 
     text = capsys.readouterr().out
     assert text.index("1 of 2: Title") < text.index("a value\n") < text.index("2 of 2: Title")
     assert "$ WHAT='a value'" not in text and "$ WHAT=a value" in text
-    assert text.count("line\n") == 24 and "... 6 more lines" in text
+    assert text.count("line\n") == 60 and "... 6 more lines" in text
 
 
 def test_a_step_that_ends_otherwise_ends_the_tour_with_its_error(tmp_path: Path) -> None:
