@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Sequence
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,7 @@ LAYERS |= {
     "backend": {*BASE, *EXECUTION, "record", "backend"},
     "guards": {*BASE, *EXECUTION, "record", "analyze", "report", "guards"},
     "bench": {*BASE, *EXECUTION, "record", "numerics", "backend", "analyze", "bench"},
+    "minify": {*BASE, *EXECUTION, "numerics", "backend", "analyze", "minify"},
     "attach": {"errors", "elf", "model", "store", "upstream", "environment", "compiler", "attach"},
     "cli": {
         *BASE,
@@ -55,6 +57,7 @@ LAYERS |= {
         "bench",
         "replay",
         "judge",
+        "minify",
         "analyze",
         "report",
         "attach",
@@ -75,9 +78,11 @@ TORCH = {
     "debug_mode",
     "replay",
     "judge",
+    "minify",
 }
 TORCH -= {"store", "compiler"}
 TRITON = {*TORCH, "compiler", "attach"} - {"program", "numerics", "judge", "backend", "guards", "bench"}
+TRITON -= {"minify"}
 MODULES = sorted(path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py"))
 
 
@@ -114,6 +119,23 @@ def test_torch_triton_and_cases_are_imported_only_where_they_may_be(module: Path
     assert "torch" not in roots or layer(module) in TORCH
     assert "triton" not in roots or layer(module) in TRITON
     assert "cases" not in roots
+
+
+def dotted(module: Path) -> str:
+    return ".".join(["tracing", *module.with_suffix("").parts]).removesuffix(".__init__")
+
+
+def test_no_import_closes_a_cycle_wherever_in_its_module_it_stands() -> None:
+    modules = {
+        dotted(module): module for module in MODULES if module.name != "__init__.py" or module.parts[1:]
+    }
+    imported = {name: {one if one in modules else one.rpartition(".")[0] for one in imports(module)}
+                for name, module in modules.items()}  # fmt: skip
+
+    graph = {name: (of & modules.keys()) - {name} for name, of in imported.items()}
+    order = [*TopologicalSorter(graph).static_order()]  # raises CycleError
+
+    assert set(order) == set(modules)
 
 
 def names(module: Path) -> set[str]:

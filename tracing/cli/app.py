@@ -42,6 +42,7 @@ COMMANDS = {
     "judge": "judge",
     "swap": "swap",
     "bisect": "bisect",
+    "minify": "minify",
     "reduce": "reduce",
     "repro": "repro",
     "resume": "resume",

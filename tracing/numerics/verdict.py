@@ -118,11 +118,16 @@ def _roundings(actual: torch.Tensor, expected: Expected) -> torch.Tensor:
         wrong = (actual != exact) & (expected.spread == 0)
         return wrong.to(torch.float64) * (2 * FARTHEST)
     values = actual.to(exact.dtype)
-    noise = expected.spread + units(exact.abs().to(torch.float64), real(actual.dtype))
+    apart = (values - exact).abs().to(torch.float64) / rounding(expected, actual.dtype)
+    return torch.where(_alike(values, exact, actual.dtype), 0.0, apart).nan_to_num(nan=torch.inf)
+
+
+def rounding(expected: Expected, dtype: torch.dtype) -> torch.Tensor:
+    """What one rounding may change of each element of a result of that dtype: [*] float64, as `exact`."""
+    noise = expected.spread + units(expected.exact.abs().to(torch.float64), real(dtype))
     finite = noise[torch.isfinite(noise)]
     common = float((finite * finite).mean().sqrt()) if finite.numel() else 0.0
-    apart = (values - exact).abs().to(torch.float64) / (noise + _SHARE * common)
-    return torch.where(_alike(values, exact, actual.dtype), 0.0, apart).nan_to_num(nan=torch.inf)
+    return noise + _SHARE * common
 
 
 def _alike(values: torch.Tensor, exact: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:

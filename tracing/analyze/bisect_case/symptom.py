@@ -43,7 +43,7 @@ def judged_as(build: Symptom, wanted: Symptom) -> Judgement:
         return Judgement("skip", f"it goes wrong in another manner: {build.text}")
     if build.kind == "differs":
         return _by_results(build, wanted)
-    same = (build.error, _core(build.text)) == (wanted.error, _core(wanted.text))
+    same = (build.error, error_core(build.text)) == (wanted.error, error_core(wanted.text))
     return Judgement("bad", build.text) if same else Judgement("skip", f"another error: {build.text}")
 
 
@@ -60,5 +60,6 @@ def _by_results(build: Symptom, wanted: Symptom) -> Judgement:
     return Judgement("skip", f"other results are wrong, or the same in another manner: {build.text}")
 
 
-def _core(text: str) -> str:
+def error_core(text: str) -> str:
+    """A message without what varies from program to program: numbers, addresses, paths."""
     return " ".join(_VARYING.sub("…", text).split())

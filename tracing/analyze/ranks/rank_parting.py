@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 
 from tracing.analyze.ranks.rank_events import RankEvent
 
-PartingKind: TypeAlias = Literal["launch", "lacking", "more", "collective", "altered", "update", "output"]
+RankPartingKind: TypeAlias = Literal["launch", "lacking", "more", "collective", "altered", "update", "output"]
 Groups: TypeAlias = tuple[tuple[tuple[int, ...], str], ...]  # ranks and what they have, the most ranks first
 
 
@@ -17,7 +17,7 @@ Groups: TypeAlias = tuple[tuple[tuple[int, ...], str], ...]  # ranks and what th
 class RankParting:
     """The event at which ranks that did the same no longer do."""
 
-    kind: PartingKind
+    kind: RankPartingKind
     event: RankEvent  # of the first rank that has it
     groups: Groups
     argument: str = ""  # of a launch; which tensor, of a landmark

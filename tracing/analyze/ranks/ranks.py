@@ -22,7 +22,7 @@ from typing import Literal
 
 from tracing.analyze.compare.signature_pair import SignaturePair, Slot, signature_pair
 from tracing.analyze.ranks.rank_events import RankEvent, RankEvents, RankStep, ranks_of, side_by_side
-from tracing.analyze.ranks.rank_parting import PartingKind, RankParting, groups_of, joined
+from tracing.analyze.ranks.rank_parting import RankParting, RankPartingKind, groups_of, joined
 from tracing.store import Run
 
 MEMORY = 3  # events that are reported before one that differs
@@ -79,7 +79,7 @@ class RankComparison:
         first = next(iter(step.values()))
         if absent:
             # what is lacking on most ranks is more on the others
-            kind: PartingKind = "lacking" if len(step) >= len(absent) else "more"
+            kind: RankPartingKind = "lacking" if len(step) >= len(absent) else "more"
             by_rank = {rank: event.name for rank, event in step.items()}
             by_rank |= {rank: name or "its end" for rank, name in absent.items()}
             yield RankParting(kind, first, groups_of(by_rank))

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from torch._higher_order_ops.triton_kernel_wrap import kernel_side_table
+from torch._higher_order_ops.triton_kernel_wrap import kernel_side_table, triton_kernel_wrapper_mutation
+from torch._inductor.codegen.wrapper import user_defined_kernel_grid_fn_code
 
 from tracing.upstream.contract import require
 from tracing.upstream.triton.jit import JITFunction
@@ -35,6 +36,25 @@ def copied_functions(function: Any) -> list[tuple[FunctionLines, FunctionLines]]
     helpers = ((one, users.get(name)) for name, one in function.fn.__globals__.items() if one is not function)
     pairs += [(one, helper) for one, helper in helpers if _is_copy(one, helper)]
     return [(_lines(copy), _lines(user)) for copy, user in pairs]
+
+
+def launched_kernel(node: Any) -> tuple[Any, tuple[int, ...] | str, dict[str, Any], dict[str, Any]] | None:
+    """The kernel that a node of Dynamo's graph launches, its grid, its constants, and its other arguments.
+
+    A grid that depends on the chosen configuration is the code of a function `grid`. None: the node launches
+    nothing, or with descriptors of TMA or with a grid that the graph computes.
+    """
+    if node.target is not triton_kernel_wrapper_mutation or node.kwargs["tma_descriptor_metadata"]:
+        return None
+    kernel: Any = kernel_side_table.get_kernel(node.kwargs["kernel_idx"])
+    constants = dict(kernel_side_table.get_constant_args(node.kwargs["constant_args_idx"]))
+    grids: list[Any] = [tuple(one) for one in node.kwargs["grid"]]
+    if not all(isinstance(size, int) for one in grids for size in one):
+        return None
+    if len(grids) == 1:
+        return kernel, grids[0], constants, dict(node.kwargs["kwargs"])
+    name, code = user_defined_kernel_grid_fn_code("kernel", kernel.configs, grids)
+    return kernel, f"{code}\ngrid = {name}\n", constants, dict(node.kwargs["kwargs"])
 
 
 def _met() -> Iterator[Any]:

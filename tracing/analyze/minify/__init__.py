@@ -1,0 +1,1 @@
+"""Delta debugging of an FX graph that is executed: to few nodes, then to simple inputs."""

@@ -1,0 +1,57 @@
+"""How one execution of a candidate ended, and whether it fails as the whole graph does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from tracing.analyze.bisect_case.symptom import error_core
+
+TrialKind: TypeAlias = Literal[
+    "right", "differs", "raises", "dies", "unstable", "violates", "other kernels", "no answer"
+]
+TrialVerdict: TypeAlias = Literal["pass", "fail", "unresolved"]
+FAILURES = ("differs", "raises", "dies", "unstable", "violates", "other kernels")
+
+
+@dataclass(frozen=True, slots=True)
+class TrialInput:
+    """An input of an executed graph."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    stride: tuple[int, ...]
+    grad: bool = False
+    shares: bool = False  # its storage with another input
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """How one execution ended."""
+
+    kind: TrialKind
+    text: str  # for people, one line
+    how: tuple[str, ...] = ()  # "value", "layout", ...: in which respects it fails; violated constraints
+    results: tuple[str, ...] = ()  # names of the results that fail
+    error: str = ""  # the type of the exception, or the signal
+    seconds: float = 0.0
+    nodes: int = 0  # of the executed graph, with its inputs and its output
+    code: str = ""  # of the executed graph
+    inputs: tuple[TrialInput, ...] = ()
+    returned: tuple[str, ...] = ()  # nodes that it returns, although other kept nodes read them
+    numbers: Mapping[str, int] = field(default_factory=dict)  # inputs that are no tensors
+
+
+def verdict(trial: Trial, wanted: Trial) -> TrialVerdict:
+    """Whether a candidate fails as the whole does; unresolved if it fails otherwise, or in eager."""
+    if trial.kind == "right":
+        return "pass"
+    if trial.kind != wanted.kind:
+        return "unresolved"
+    if trial.kind in ("raises", "dies"):
+        same = (trial.error, error_core(trial.text)) == (wanted.error, error_core(wanted.text))
+    else:
+        same = bool(set(trial.how) & set(wanted.how))
+    return "fail" if same else "unresolved"

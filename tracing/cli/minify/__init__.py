@@ -1,0 +1,3 @@
+"""`tracing minify`: its question, its trials, and the script that it writes."""
+
+from tracing.cli.minify import command  # noqa: F401  # registers it

@@ -1,0 +1,66 @@
+"""Run a written script in a fresh process, from an empty folder, where this project cannot be imported."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from tracing.analyze.bisect_case.symptom import error_core
+from tracing.analyze.minify.trial import Trial
+from tracing.environment import with_variables
+
+# The project is installed in this interpreter; the script must do without it.
+_RUN = "import runpy, sys; sys.modules['tracing'] = None; runpy.run_path(sys.argv[1], run_name='__main__')"
+
+
+@dataclass(frozen=True, slots=True)
+class FreshRun:
+    """How a script ended."""
+
+    fails: bool  # as the graph does
+    said: str  # its last words
+
+
+def fresh_run(script: Path, trial: Trial, seconds: float) -> FreshRun:
+    """Copy a script and its data into an empty folder, and run it there.
+
+    trial   -- how its graph fails
+    seconds -- after which the script is killed
+    """
+    with tempfile.TemporaryDirectory(prefix="tracing-") as name:
+        folder = Path(name)
+        for file in (script, script.with_suffix(".safetensors")):
+            if file.exists():
+                shutil.copy(file, folder)
+        caches = {
+            "TORCHINDUCTOR_CACHE_DIR": str(folder / "inductor"),
+            "TRITON_CACHE_DIR": str(folder / "triton"),
+        }
+        try:
+            done = subprocess.run(
+                [sys.executable, "-I", "-c", _RUN, str(folder / script.name)],
+                cwd=folder, capture_output=True, text=True, errors="replace", timeout=seconds, check=False,
+                env=with_variables(caches),
+            )  # fmt: skip
+        except subprocess.TimeoutExpired:
+            return FreshRun(trial.error == "timeout", f"it did not end within {seconds:g} s")
+    said = "\n".join((done.stdout + done.stderr).strip().splitlines()[-3:])
+    return FreshRun(_fails(done, trial), said or f"exit status {done.returncode}")
+
+
+def _fails(done: subprocess.CompletedProcess[str], trial: Trial) -> bool:
+    if trial.kind == "dies":
+        return done.returncode < 0 and signal.Signals(-done.returncode).name == trial.error
+    if trial.kind == "raises":
+        return done.returncode == 1 and _core(trial.text) in _core(done.stderr)
+    return done.returncode == 1 and "Traceback (most recent call last)" not in done.stderr
+
+
+def _core(text: str) -> str:
+    return re.sub(r"\s+", " ", error_core(text))

@@ -1,0 +1,72 @@
+"""What is asked of a case: with it a process of its own can make the same trials."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from tracing.cli.options.check_options import CheckOptions
+from tracing.errors import Problem
+
+if TYPE_CHECKING:
+    from tracing.minify.graph_trials import GraphTrials
+    from tracing.minify.predicate import GraphPredicate
+
+PredicateName: TypeAlias = Literal["fails", "unstable", "kernels", "constraint"]
+
+
+@dataclass(frozen=True)
+class Question:
+    """A case, and in which respect its graphs fail."""
+
+    case: str
+    target: str
+    seed: int
+    predicate: PredicateName
+    times: int = 3  # executions of which one is unstable
+    settings: Mapping[str, bool | int | str] = field(default_factory=dict)  # of Inductor, for other kernels
+    constraints: CheckOptions = field(default_factory=CheckOptions)
+
+    def asked(self) -> GraphPredicate:
+        """The predicate; raises Problem for a constraint that is none. Imports torch."""
+        from tracing.minify.predicate import Fails, OtherKernels, Unstable, Violates
+
+        if self.predicate == "unstable":
+            return Unstable(self.times)
+        if self.predicate == "kernels":
+            return OtherKernels(self.settings)
+        if self.predicate == "constraint":
+            constraints = self.constraints.constraints()
+            if not constraints:
+                raise Problem("no constraint is given", "give one, such as --alignment 8")
+            return Violates(constraints)
+        return Fails()
+
+    def graphs(self) -> GraphTrials:
+        """The captured graphs of the case. Raises Problem if the case fails in eager."""
+        from tracing.minify.graph_trials import GraphTrials
+        from tracing.program.device import Device
+        from tracing.program.experiment import Experiment
+        from tracing.program.warm_compiler import warm_up
+
+        device = Device(self.target)
+        if device.virtual:  # trials are forks of this process
+            warm_up(device)
+        predicate = self.asked()
+        experiment = Experiment(device.load(self.case), device, self.seed)
+        return GraphTrials(experiment, predicate)
+
+
+def settings(texts: list[str]) -> dict[str, bool | int | str]:
+    """Settings of Inductor out of KEY=VALUE; raises Problem for a text without `=`."""
+    known: dict[str, bool | int | str] = {}
+    for text in texts:
+        key, equal, value = text.partition("=")
+        if not equal or not key:
+            raise Problem(f"{text!r} is no setting", "give it as --setting max_fusion_size=1")
+        if value.lower() in ("true", "false"):
+            known[key] = value.lower() == "true"
+        else:
+            known[key] = int(value) if value.lstrip("-").isdecimal() else value
+    return known

@@ -1,0 +1,21 @@
+"""One trial of `tracing minify` in a program of its own, for a machine with a GPU."""
+
+from __future__ import annotations
+
+import sys
+
+import msgspec
+
+from tracing.cli.minify.question import Question
+from tracing.cli.minify.trials import Job, done
+from tracing.compiler.child import respond
+
+
+def main() -> None:
+    """Execute the candidate that the first argument describes, and send its answer through the pipe."""
+    question, job = msgspec.json.decode(sys.argv[1], type=tuple[Question, Job])
+    respond(lambda: done(question.graphs(), job), int(sys.argv[2]))
+
+
+if __name__ == "__main__":
+    main()

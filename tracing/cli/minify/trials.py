@@ -1,0 +1,127 @@
+"""Trials of `tracing minify`: each in a process of its own, and its answer kept in the output folder.
+
+    FOLDER/trials-<digest>.ndjson       a line for each: the edit and its trial
+
+The digest is made of the graphs, their inputs, the predicate and the compiler, so an answer is never taken
+for that of another one. An interrupted search finds its answers there and goes on.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from tracing.analyze.minify.graph_edit import GraphEdit
+from tracing.analyze.minify.trial import Trial
+from tracing.cli.minify.question import Question
+from tracing.compiler.child import Ended, in_child
+from tracing.compiler.death import death_of
+from tracing.compiler.identity import identity
+from tracing.errors import Problem
+
+if TYPE_CHECKING:
+    from tracing.minify.graph_trials import GraphTrials
+
+
+class _Answer(msgspec.Struct, frozen=True):
+    edit: GraphEdit
+    trial: Trial
+
+
+class Job(msgspec.Struct, frozen=True):
+    """What a child does with a candidate: execute it, or write its script."""
+
+    edit: GraphEdit
+    trial: Trial | None = None  # how it fails, for a script
+    script: str = ""
+    interpreted: bool = False
+
+
+class Trials:
+    """Executes candidates of one case; what is known is not executed a second time."""
+
+    def __init__(self, graphs: GraphTrials, question: Question, folder: Path, seconds: float) -> None:
+        """Execute candidates.
+
+        folder  -- of the output
+        seconds -- that one execution may take
+        """
+        self.graphs, self._question, self._seconds = graphs, question, seconds
+        self._forks = graphs.virtual  # a fork cannot use a GPU that this process has used
+        key = "\0".join([graphs.identity(), graphs.predicate.key, identity(), question.case])
+        digest = hashlib.blake2b(key.encode(), digest_size=6).hexdigest()
+        self.file = folder / f"trials-{digest}.ndjson"
+        self.executed = 0
+        self._known = dict(self._kept())
+        self.known = len(self._known)
+
+    def forget(self) -> None:
+        """Remove what is known."""
+        self.file.unlink(missing_ok=True)
+        self._known, self.known = {}, 0
+
+    def __call__(self, edit: GraphEdit) -> Trial:
+        """How the execution of a candidate ended."""
+        if edit not in self._known:
+            self.executed += 1
+            ended = self._in_child(Job(edit))
+            self._known[edit] = trial = _trial(ended)
+            if not (ended.timed_out or ended.accident):  # the next one may end otherwise
+                self._keep(_Answer(edit, trial))
+        return self._known[edit]
+
+    def write(self, edit: GraphEdit, trial: Trial, script: Path, *, interpreted: bool) -> list[str]:
+        """Write a script of a candidate that fails so; gives what it lacks. Raises Problem on failure."""
+        ended = self._in_child(Job(edit, trial, str(script), interpreted))
+        if ended.failure:
+            raise Problem(f"the script cannot be written: {ended.failure}")
+        return list(ended.result)
+
+    def _in_child(self, job: Job) -> Ended:
+        if self._forks:
+            return in_child(lambda: done(self.graphs, job), self._seconds)
+        spec = msgspec.json.encode([self._question, job]).decode()
+        program = [sys.executable, "-m", "tracing.cli.minify.trial_child", spec]
+        return in_child(lambda: None, self._seconds, program=program)
+
+    def _kept(self) -> list[tuple[GraphEdit, Trial]]:
+        if not self.file.exists():
+            return []
+        lines = self.file.read_bytes().splitlines(keepends=True)
+        whole = [line for line in lines if line.endswith(b"\n")]  # the last one may have been interrupted
+        answers: list[tuple[GraphEdit, Trial]] = []
+        for line in whole:
+            with suppress(msgspec.DecodeError):
+                one = msgspec.json.decode(line, type=_Answer)
+                answers.append((one.edit, one.trial))
+        return answers
+
+    def _keep(self, one: _Answer) -> None:
+        self.file.parent.mkdir(parents=True, exist_ok=True)
+        if self.file.exists() and not self.file.read_bytes().endswith(b"\n"):
+            with self.file.open("ab") as file:
+                file.write(b"\n")
+        with self.file.open("ab") as file:
+            file.write(msgspec.json.encode(one) + b"\n")
+
+
+def done(graphs: GraphTrials, job: Job) -> Any:
+    """Do what a child is asked for: gives the fields of a Trial, or what a written script lacks."""
+    if job.trial is None:
+        return graphs.execute(job.edit)
+    return graphs.write(job.edit, job.trial, Path(job.script), interpreted=job.interpreted)
+
+
+def _trial(ended: Ended) -> Trial:
+    if ended.result is not None:
+        return msgspec.convert(ended.result, type=Trial)
+    if ended.timed_out:
+        return Trial("dies", f"{ended.failure}; `--seconds` gives it more", error="timeout")
+    if ended.signal and not ended.accident:
+        return Trial("dies", f"{ended.signal}: {death_of(ended, '').said}", error=ended.signal)
+    return Trial("no answer", ended.failure)

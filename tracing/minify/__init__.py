@@ -1,0 +1,1 @@
+"""Graphs that Dynamo captured, cut down, executed, and written as scripts."""

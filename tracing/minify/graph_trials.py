@@ -1,0 +1,102 @@
+"""Execute one candidate of a search in this process; its answer is made of what JSON has."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tracing.analyze.minify.graph_edit import GraphEdit, GraphNode
+from tracing.analyze.minify.trial import Trial
+from tracing.backend.node_values import user_line
+from tracing.minify.captured_graph import CapturedGraph, captured_graphs
+from tracing.minify.predicate import GraphPredicate, said
+from tracing.minify.script import write_script
+from tracing.minify.small_graph import SmallGraph, small_graph
+from tracing.program.experiment import Experiment
+
+
+class GraphTrials:
+    """The captured graphs of one case, and what is asked of them."""
+
+    def __init__(self, experiment: Experiment, predicate: GraphPredicate) -> None:
+        """Capture the graphs: the case runs once, in eager. Raises what it raises."""
+        self._experiment, self.predicate = experiment, predicate
+        with experiment.device.active():
+            self.graphs: Sequence[CapturedGraph] = captured_graphs(experiment)
+
+    def whole(self, graph: int) -> GraphEdit:
+        """The edit that leaves a graph as it is."""
+        return GraphEdit(graph, tuple(node.name for node in self.graphs[graph].calls))
+
+    def nodes(self, graph: int) -> list[GraphNode]:
+        """The nodes of a graph that may be left out."""
+        return self.graphs[graph].nodes()
+
+    def small(self, edit: GraphEdit) -> SmallGraph:
+        """The graph of an edit."""
+        return small_graph(self.graphs[edit.graph], edit)
+
+    @property
+    def name(self) -> str:
+        """The name of the case, as a folder's."""
+        return self._experiment.case.name
+
+    def lines(self, graph: int) -> dict[str, str]:
+        """The user's line of each node that has one: "model.py:12: return x.sin()"."""
+        lines = {node.name: ": ".join(filter(None, user_line(node))) for node in self.graphs[graph].calls}
+        return {name: line for name, line in lines.items() if line}
+
+    @property
+    def virtual(self) -> bool:
+        """True without a GPU."""
+        return self._experiment.device.virtual
+
+    def identity(self) -> str:
+        """A digest of the graphs and of the values of their inputs."""
+        made = hashlib.blake2b(digest_size=16)
+        for graph in self.graphs:
+            made.update(graph.module.code.encode())
+            for one in graph.values.contents:
+                made.update(one[0][1].cpu().numpy().tobytes())
+        return made.hexdigest()
+
+    def execute(self, edit: GraphEdit) -> dict[str, Any]:
+        """The fields of a Trial."""
+        started = time.perf_counter()
+        small = self.small(edit)
+        with self._experiment.device.active():
+            try:
+                answer = self.predicate.ask(small)
+            except (Exception, SystemExit) as error:
+                answer = {"kind": "no answer", "text": f"it cannot be executed: {said(error)}"}
+        return {**_described(small), **answer, "seconds": time.perf_counter() - started}
+
+    def write(self, edit: GraphEdit, trial: Trial, path: Path, *, interpreted: bool) -> list[str]:
+        """Write a script of a candidate that fails so, and its data; gives what the script lacks."""
+        small = self.small(edit)
+        with self._experiment.device.active():
+            return write_script(small, self.predicate, trial, path, interpreted=interpreted)
+
+
+def _described(small: SmallGraph) -> dict[str, Any]:
+    inputs = [
+        {
+            "name": name,
+            "dtype": str(one.dtype).removeprefix("torch."),
+            "shape": list(one.shape),
+            "stride": list(one.stride),
+            "grad": one.grad,
+            "shares": small.inputs.shared(name),
+        }
+        for name, one in small.inputs.stored.items()
+    ]
+    return {
+        "nodes": small.nodes,
+        "code": small.module.code,
+        "inputs": inputs,
+        "returned": list(small.internal),
+        "numbers": small.inputs.numbers,
+    }

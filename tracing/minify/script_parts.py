@@ -1,0 +1,195 @@
+"""The texts that scripts of small graphs are made of."""
+
+from __future__ import annotations
+
+HEAD = '''"""{title}
+
+    python {file}
+
+{what}
+Exit status 1: it fails as described. Exit status 0: it does not.
+Reduced with torch {torch}{triton} for {device}.
+"""
+
+{interpreted}import sys
+from pathlib import Path
+
+import torch
+{imports}
+torch._inductor.config.compile_threads = 1
+torch._inductor.config.fallback_random = True  # the random numbers of eager
+DEVICE = {device_type!r}
+{functions}
+
+{classes}
+
+{data}
+
+
+def tensor(storage, dtype, shape, stride, offset, grad=False):
+    """A tensor in a storage, which others may share."""
+    return storage.view(torch.uint8).view(dtype).as_strided(shape, stride, offset).requires_grad_(grad)
+
+
+def inputs():
+    """New inputs, in the order of the arguments of forward."""
+{inputs}
+
+
+def flat(value):
+    if isinstance(value, torch.Tensor):
+        return [value]
+    return [one for part in value for one in flat(part)] if isinstance(value, (tuple, list)) else []
+
+
+def results(function):
+    """Outputs, shared storages, gradients, and inputs afterwards, by name."""
+    torch.manual_seed(0)
+    given = inputs()
+    named = dict(zip({names!r}, given))
+    tensors = {{name: one for name, one in named.items() if isinstance(one, torch.Tensor)}}
+    outputs = flat(function(*given))
+    found = {{f"output {{i}}": one.detach() for i, one in enumerate(outputs)}}
+    owners = {{}}
+    for name, one in [*((f"input {{name}}", one) for name, one in tensors.items()),
+                      *((f"output {{i}}", one) for i, one in enumerate(outputs))]:
+        owner = owners.setdefault(one.untyped_storage().data_ptr(), name) if one.numel() else name
+        if owner != name and name.startswith("output"):
+            found[f"storage of {{name}}"] = f"that of {{owner}}"
+{backward}    found |= {{f"input {{name}} afterwards": one.detach() for name, one in tensors.items()}}
+    return found
+
+'''
+BACKWARD = """    weights = {weights}
+    roots = {{i: one for i, one in enumerate(outputs) if one.requires_grad}}
+    if roots:
+        gradients = [weights.get(i, torch.ones_like(one)) for i, one in roots.items()]
+        torch.autograd.backward(list(roots.values()), gradients)
+    found |= {{f"grad of {{name}}": one.grad for name, one in tensors.items() if one.grad is not None}}
+"""
+INTERPRETED = """import os
+
+os.environ["TRITON_INTERPRET"] = "1"  # no GPU: Triton's interpreter executes what Inductor writes
+import torch
+import triton
+from triton.backends.compiler import GPUTarget
+
+
+class Driver:
+    def get_current_target(self):
+        return GPUTarget("cuda", 90, 32)
+
+    def get_active_torch_device(self):
+        return torch.device("cpu")
+
+    def get_current_device(self):
+        return 0
+
+    def get_current_stream(self, device=None):
+        return 0
+
+
+triton.runtime.driver.set_active(Driver())
+import torch._inductor.config
+
+torch._inductor.config.cpu_backend = "triton"
+"""
+DIFFERS = '''
+def wrong(name, actual, expected):
+    """How a result is wrong; None: it is not."""
+    if not (isinstance(actual, torch.Tensor) and isinstance(expected, torch.Tensor)):
+        return None if actual == expected else f"compiled: {{actual}}, eager: {{expected}}"
+    if (actual.shape, actual.dtype) != (expected.shape, expected.dtype):
+        return f"compiled: {{actual.dtype}} {{actual.shape}}, eager: {{expected.dtype}} {{expected.shape}}"
+    strides = [[s for s, n in zip(one.stride(), one.shape) if n > 1] for one in (actual, expected)]
+    if name.startswith("output") and actual.numel() and strides[0] != strides[1]:
+        return f"strides: compiled {{actual.stride()}}, eager {{expected.stride()}}"
+    if f"exact {{name}}" not in DATA:
+        try:
+            torch.testing.assert_close(actual, expected, equal_nan=True)
+        except AssertionError as error:
+            return str(error)
+        return None
+    # `exact` is computed in float64, `rounding` is what rounding may change of each element
+    exact, rounding = DATA[f"exact {{name}}"].to(DEVICE), DATA[f"rounding {{name}}"].to(DEVICE)
+    if not (exact.is_floating_point() or exact.is_complex()):
+        apart = ((actual != exact) & (rounding == 0)).double() * 2 * {farthest}
+    else:
+        values = actual.to(exact.dtype)
+        apart = (values - exact).abs().double() / rounding
+        largest = torch.finfo(actual.dtype).max
+        equal = (values == exact) | (values.isnan() & exact.isnan())
+        if not exact.is_complex():
+            equal |= values.isinf() & (exact.abs() > largest) & (values.sign() == exact.sign())
+        apart = torch.where(equal, 0.0, apart).nan_to_num(nan=torch.inf)
+    if apart.numel() and (apart.max() > {farthest} or apart.mean() > {typical}):
+        at = int(apart.argmax())
+        compiled, eager, right = (one.flatten()[at].item() for one in (actual, expected, exact))
+        return f"element {{at}} is {{compiled}}, in eager {{eager}}, exact {{right}}"
+    return None
+
+
+expected = results(Graph())
+actual = results(torch.compile(Graph(), dynamic={dynamic}))
+found = {{name: wrong(name, actual.get(name), expected.get(name)) for name in {results!r}}}
+for name, how in found.items():
+    print(f"{{name}}: {{how or 'as in eager'}}")
+sys.exit(1 if any(found.values()) else 0)
+'''
+RAISES = """
+results(Graph())  # eager
+results(torch.compile(Graph(), dynamic={dynamic}))
+print("compiled without an error")
+"""
+UNSTABLE = """
+
+def bits(one):
+    return one.contiguous().flatten().view(torch.uint8).tolist() if isinstance(one, torch.Tensor) else one
+
+
+function = torch.compile(Graph(), dynamic={dynamic})
+first, *others = [{{name: bits(one) for name, one in results(function).items()}} for _ in range({times})]
+found = sorted({{name for one in others for name in first if one.get(name) != first[name]}})
+print(f"different bits: {{', '.join(found)}}" if found else "equal bits")
+sys.exit(1 if found else 0)
+"""
+KERNELS = '''
+
+def kernels(settings):
+    """The sources of the kernels that Inductor writes."""
+    import re
+
+    from torch._inductor.utils import run_and_get_code
+
+    torch._dynamo.reset()
+    with torch._inductor.config.patch({{"force_disable_caches": True, **settings}}):
+        _, code = run_and_get_code(lambda: results(torch.compile(Graph(), dynamic={dynamic})))
+    return [kernel for text in code for kernel in re.findall("\'\'\'(.*?)\'\'\'", text, re.DOTALL)]
+
+
+a, b = kernels({{}}), kernels({settings!r})
+print("the same kernels" if a == b else "\\n".join(["other kernels:", *a, "instead of:", *b]))
+sys.exit(1 if a != b else 0)
+'''
+VIOLATES = """
+from functorch.compile import make_boxed_func
+from torch._dynamo.backends.common import aot_autograd
+
+# operator, and dtype, shape and strides of each tensor that it gives
+VIOLATION = {violation!r}
+seen = []
+
+
+def compiler(aten, _):
+    for node in aten.graph.nodes:
+        tensors = [one for one in flat(node.meta.get("val"))]
+        layouts = [(str(one.dtype), str(tuple(one.shape)), str(tuple(one.stride()))) for one in tensors]
+        seen.append((str(node.target), layouts))
+    return make_boxed_func(aten.forward)
+
+
+results(torch.compile(Graph(), backend=aot_autograd(fw_compiler=compiler), dynamic={dynamic}))
+found = VIOLATION in seen
+print(f"{{VIOLATION}}: {{{requires!r}}}" if found else "no graph has this operator")
+sys.exit(1 if found else 0)
+"""

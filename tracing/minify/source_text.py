@@ -1,0 +1,145 @@
+"""The Python source of functions and Triton kernels, with all that they read of their modules.
+
+What cannot be written as source, such as an object of a class of the program, is `missing`.
+"""
+
+from __future__ import annotations
+
+import inspect
+import textwrap
+import types
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import torch
+
+from tracing.minify.kernel_call import KernelCall, kernel_call, kernel_name
+from tracing.upstream.triton.jit import JITFunction
+
+_IMPORTED = ("torch", "triton", "math", "operator", "builtins", "numpy", "functools", "itertools", "typing")
+_PLAIN = (bool, int, float, complex, str, bytes, type(None), torch.dtype, torch.device, torch.layout)
+
+
+class SourceText:
+    """Source of several objects, each once, in an order in which it can be executed."""
+
+    def __init__(self) -> None:
+        self.imports: dict[str, str] = {}  # by name
+        self.definitions: dict[str, str] = {}
+        self.missing: list[str] = []
+
+    def add(self, name: str, value: Any) -> None:
+        """Add an object that other source calls by a name, and what it reads."""
+        if name in self.imports or name in self.definitions or name in self.missing:
+            return
+        call = kernel_call(value)
+        if call is not None:
+            self._launch(name, call)
+        elif isinstance(value, types.ModuleType):
+            self._module(name, value)
+        elif isinstance(value, JITFunction):
+            self._function(name, value.fn, f"@triton.jit\n{value.src}")
+        elif isinstance(value, _PLAIN):
+            self.definitions[name] = f"{name} = {_text(value)}"
+        elif type(value).__name__ == "constexpr":
+            self.imports["triton"] = "import triton.language"
+            self.definitions[name] = f"{name} = triton.language.constexpr({value.value!r})"
+        elif _package(value) in _IMPORTED and hasattr(value, "__name__"):
+            self.imports[name] = f"from {value.__module__} import {value.__name__} as {name}"
+        elif inspect.isfunction(value):
+            self._function(name, value, _source(value))
+        else:
+            self.missing.append(name)
+
+    def _module(self, name: str, module: types.ModuleType) -> None:
+        if _package(module) not in _IMPORTED:
+            self.missing.append(name)
+        else:
+            self.imports[name] = f"import {module.__name__} as {name}"
+
+    def _function(self, name: str, function: Any, source: str) -> None:
+        if "triton." in source:
+            self.imports.setdefault("triton", "import triton")
+        if not source or function.__name__ != name:
+            self.missing.append(name)
+            return
+        self.definitions[name] = ""  # a function may call itself
+        for read, value in _read(function):
+            self.add(read, value)
+        del self.definitions[name]  # after what it reads
+        self.definitions[name] = source.rstrip()
+
+    def _launch(self, name: str, call: KernelCall) -> None:
+        kernel, called = call.kernel, kernel_name(call)
+        constants = {key: _text(value) for key, value in call.constants.items()}
+        if isinstance(kernel, JITFunction):
+            self.add(called, kernel)
+        elif isinstance(getattr(kernel, "fn", None), JITFunction) and hasattr(kernel, "configs"):
+            self.add(called, kernel.fn)
+            called = self._autotuner(called, kernel)
+        else:
+            self.missing.append(called)
+        if not all(constants.values()):
+            self.missing += [key for key, text in constants.items() if not text]
+        given = "".join(f", {key}={text}" for key, text in constants.items())
+        grid, before = str(call.grid), ""
+        if isinstance(call.grid, str):
+            before, grid = f"{call.grid.rstrip()}\n\n\n", "grid"
+            before = before.replace("\ngrid = ", f"\n{name}_grid = ")
+            grid = f"{name}_grid"
+        text = f"def {name}(**tensors):\n    {called}[{grid}](**tensors{given})"
+        self.definitions[name] = before + text
+
+    def _autotuner(self, kernel: str, tuner: Any) -> str:
+        # the name of the kernel with its configurations
+        name = f"tuned_{kernel}"
+        configurations = "".join(
+            f"    triton.Config({one.kwargs!r}, num_warps={one.num_warps}, num_stages={one.num_stages}),\n"
+            for one in tuner.configs
+        )
+        keys = list(getattr(tuner, "keys", []))
+        text = f"triton.autotune(configs=[\n{configurations}], key={keys!r})({kernel})"
+        self.definitions[name] = f"{name} = {text}"
+        return name
+
+
+def _package(value: Any) -> str:
+    name = value.__name__ if isinstance(value, types.ModuleType) else getattr(value, "__module__", None)
+    return str(name or "").partition(".")[0]
+
+
+def _source(function: Any) -> str:
+    try:
+        lines = textwrap.dedent(inspect.getsource(function)).splitlines()
+    except (OSError, TypeError):
+        return ""
+    start = next((i for i, line in enumerate(lines) if line.startswith("def ")), None)
+    return "\n".join(lines[start:]) if start is not None else ""
+
+
+def _text(value: Any) -> str:
+    # "" where there is none that makes it
+    if isinstance(value, float) and value != value:
+        return 'float("nan")'
+    if isinstance(value, float) and value in (float("inf"), float("-inf")):
+        return f'float("{value}")'
+    if isinstance(value, torch.device):
+        return f"torch.{value!r}"
+    return repr(value) if isinstance(value, _PLAIN) else ""
+
+
+def _read(function: Any) -> Iterator[tuple[str, Any]]:
+    free = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=False))
+    known: Mapping[str, Any] = function.__globals__
+    for name in _names(function.__code__):
+        if name in known:
+            yield name, known[name]
+    for name, cell in free.items():
+        yield name, cell.cell_contents
+
+
+def _names(code: types.CodeType) -> Iterator[str]:
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _names(constant)
