@@ -53,6 +53,12 @@ STEPS = (
     ),
     Step("Captured graphs", "What that backend has recorded.", "tracing check latest"),
     Step(
+        "Minifier",
+        "The smallest graph that an accelerator without a sigmoid refuses, as a script.",
+        "tracing minify gated_mlp --predicate constraint --unsupported sigmoid --fresh",
+        status=1,
+    ),
+    Step(
         "Benchmark",
         "Compile time, latency, graphs and agreement of a small state-space model.",
         "tracing bench ssm:small=true --backends eager,aot_eager --device cpu --runs 5",
