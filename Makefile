@@ -57,8 +57,8 @@ vscode: $(STAMP) ## write VSCode's files for this machine: F5 from a Python line
 run: $(STAMP) ## record CASE and show its launches
 	@$(VENV)/bin/tracing run $(CASE) --show
 
-demo: $(STAMP) ## plant a fault in a compiler pass; `compare` finds the launch, `bisect` the pass
-	@$(VENV)/bin/python -m scripts.demo
+demo: $(STAMP) ## a tour of the commands on small cases; at its end `compare` and `bisect` find a planted fault
+	@$(VENV)/bin/python -m scripts.tour
 
 test: lint ## lint, then run every test that needs no GPU, on up to eight cores
 	@$(VENV)/bin/python -m pytest -n logical --maxprocesses 8 --dist loadfile

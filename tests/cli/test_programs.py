@@ -86,6 +86,14 @@ def test_a_step_ends_where_the_optimizer_steps_and_launches_are_numbered_in_it(t
     assert "ended: exit status 0" in text
 
 
+def test_the_compiles_of_a_programs_own_run_are_recorded(trained: Path) -> None:
+    done = tracing("guards", "latest", "--json", runs=trained)
+    answer = json.loads(done.stdout)
+
+    assert (done.returncode, answer["graphs"], answer["breaks"]) == (0, 1, [])
+    assert "linear" in answer["compiles"][0]["graph"]
+
+
 def test_the_first_difference_from_a_program_that_says_cuda_is_named_by_step_and_launch(
     trained: Path,
 ) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ from commands import ROOT
 from doc_blocks import record_demo, run_block
 
 from docs import Block, blocks
+from scripts.tour import STEPS
 
 LONG = [block for block in blocks() if block.needs in ("time", "gdb")]
 BUILD = re.compile(r"\b[0-9a-f]{16}\b")  # a build's digest
@@ -31,6 +34,17 @@ def test_a_long_shell_block_runs_with_the_exit_status_that_it_promises(
         pytest.skip("needs gdb")
 
     run_block(block, demo[0], tmp_path)
+
+
+@pytest.mark.timeout(1800)
+def test_the_tour_of_make_demo_ends_as_it_should(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "scripts.tour", str(tmp_path)]
+    done = subprocess.run(
+        command, cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("\n── ") == len(STEPS)
 
 
 def test_the_transcript_of_readme_is_what_make_demo_prints(demo: tuple[Path, str]) -> None:

@@ -59,6 +59,7 @@ COMMANDS = {
     "attach": "attach",
     "sql": "sql",
     "export": "export",
+    "clean": "clean",
     "execute": "execute",
 }
 

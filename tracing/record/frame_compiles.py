@@ -7,7 +7,7 @@ import re
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from tracing.model import CompiledFrame, FailedGuard, FrameCompile, FrameGuard, GraphBreak
+from tracing.model import CompiledFrame, FailedGuard, FrameCompile, FrameGuard, GraphBreak, NotCovered
 from tracing.model.record import with_fields
 from tracing.program.user_code import is_users
 from tracing.store import RunWriter
@@ -41,6 +41,9 @@ def frame_compiles_recorded(writer: RunWriter) -> AbstractContextManager[None]:
     """While active, each compile of a frame is written to a run."""
 
     def ended(one: upstream.DynamoCompile) -> None:
+        if one.unread:
+            writer.append(NotCovered(f"the compile {one.id} of a frame: {one.unread}", ""))
+            return
         frame = described(one)
         graph = writer.blob(frame.graph) if frame.graph else ""
         bytecode = writer.blob(frame.bytecode) if frame.bytecode else ""

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from tracing.model import Outcome
 from tracing.program.device import Device
+from tracing.record.frame_compiles import frame_compiles_recorded
 from tracing.record.launches import LaunchRecorder
 from tracing.record.passes.recording import PassIRWhen, passes_recorded
 from tracing.record.steps import StepRecorder
@@ -57,6 +58,7 @@ class Session:
             stack.enter_context(self._winners)
             if self._passes is not None:
                 stack.enter_context(passes_recorded(self.writer, self._passes))
+            stack.enter_context(frame_compiles_recorded(self.writer))
             for context in self._around:
                 stack.enter_context(context)
             stack.enter_context(self._recorder)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
 from tracing.upstream.contract import Broken
 from tracing.upstream.torch import frame_compiles
@@ -17,3 +18,16 @@ def test_a_compile_without_its_number_breaks_the_contract(monkeypatch: pytest.Mo
 
     with pytest.raises(Broken, match="compile_id"):
         frame_compiles.contract()
+
+
+def test_a_guard_tree_that_cannot_be_read_does_not_stop_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unreadable(wrapper: object) -> None:
+        raise AttributeError("no get_leaf_guards")
+
+    monkeypatch.setattr(frame_compiles, "_guards", unreadable)
+    compiles: list[frame_compiles.DynamoCompile] = []
+    with frame_compiles.frame_compiles(compiles.append):
+        result = torch.compile(lambda x: x + 1, backend="eager")(torch.ones(2))
+
+    assert result.tolist() == [2, 2]
+    assert [one.unread for one in compiles] == ["AttributeError: no get_leaf_guards"]

@@ -11,7 +11,7 @@ import json
 import logging
 import threading
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import CodeType, FunctionType
@@ -64,6 +64,7 @@ class DynamoCompile:
     failed_guards: Sequence[str] = ()  # "0/0: L['n'] == 2": of earlier compiles, in Dynamo's words
     limit: str = ""  # that Dynamo compiles this frame no more, and which setting says so
     failure: str = ""  # why the frame stays in eager
+    unread: str = ""  # what of it is not as this file knows it; the program goes on
 
 
 class _Current(threading.local):
@@ -130,16 +131,28 @@ def _compiling(original: Method, ended: Callable[[DynamoCompile], None]) -> Meth
         _current.compiles = (*before, one)
         try:
             result = original(*args, **kwargs)
-            _note_result(one, result)
-            return result
         except BaseException as error:
-            _note_error(one, error)
+            with _reading(one):
+                _note_error(one, error)
             raise
+        else:
+            with _reading(one):
+                _note_result(one, result)
+            return result
         finally:
             _current.compiles = before
             ended(one)
 
     return compile_frame
+
+
+@contextmanager
+def _reading(one: DynamoCompile) -> Iterator[None]:
+    # the program must not fail at what only a recorder reads
+    try:
+        yield
+    except Exception as error:
+        one.unread = f"{type(error).__name__}: {error}"
 
 
 def _note_result(one: DynamoCompile, result: Any) -> None:
@@ -181,9 +194,13 @@ class _StructuredLog(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         metadata = getattr(record, "metadata", {})
-        if not _current.compiles:
+        if not _current.compiles or not isinstance(metadata, dict):
             return
         one = _current.compiles[-1]
+        with _reading(one):
+            self._read(one, metadata, record)
+
+    def _read(self, one: DynamoCompile, metadata: Mapping[str, Any], record: logging.LogRecord) -> None:
         payload = getattr(record, "payload", None)
         artifact = metadata.get("artifact", {}).get("name")
         if "dynamo_output_graph" in metadata:

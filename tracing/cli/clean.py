@@ -1,0 +1,68 @@
+"""`tracing clean`: recorded runs, deleted."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tracing import store
+from tracing.cli.app import RUNS, SHARE, Json, Runs, app, err, out
+from tracing.errors import Problem
+
+
+@app.command(rich_help_panel=SHARE)
+def clean(
+    names: Annotated[list[str] | None, typer.Argument(metavar="[RUN…]", help="Runs by name or path.")] = None,
+    every: Annotated[bool, typer.Option("--all", help="All runs of the folder.")] = False,
+    as_json: Json = False,
+    runs: Runs = RUNS,
+) -> None:
+    """Delete recorded runs.
+
+    A folder that is no run stays, and so does a run that a process still records.
+
+    Example: tracing clean latest
+
+    Exit status: 0 if each run is deleted, 2 if one is not.
+    """
+    if bool(names) == every:
+        raise Problem("no run is named" if not names else "runs are named, and --all is given",
+                      "name runs, or give --all; list runs with `tracing list`")  # fmt: skip
+    paths = store.recorded(runs) if every else [_path(one, runs) for one in names or ()]
+    deleted: list[Path] = []
+    kept: dict[str, str] = {}
+    for path in paths:
+        try:
+            _delete(path)
+        except (Problem, OSError) as problem:
+            kept[str(path)] = str(problem)
+            err.print(f"kept {path}: {problem}")
+        else:
+            deleted.append(path)
+            if not as_json:
+                out.print(f"deleted {path}")
+    if as_json:
+        print(json.dumps({"deleted": [str(one) for one in deleted], "kept": kept}, indent=2))
+    raise typer.Exit(2 if kept else 0)
+
+
+def _path(name: str, runs: Path) -> Path:
+    known = store.recorded(runs)
+    if name == "latest" and known:
+        return known[-1]
+    path = next((one for one in (runs / name, Path(name)) if (one / "run.json").is_file()), None)
+    if path is None:
+        raise Problem(f"{name} is no run, neither here nor below {runs}", "list runs with `tracing list`")
+    return path
+
+
+def _delete(path: Path) -> None:
+    if path.is_symlink():
+        raise Problem("it is a link", "delete it yourself")
+    if store.being_recorded(path):
+        raise Problem("a process still records it", "wait for its end")
+    shutil.rmtree(path)
