@@ -152,4 +152,4 @@ def test_a_wrong_number_of_names_is_refused(args: tuple[str, ...], tmp_path: Pat
     done = tracing(*args, runs=tmp_path)
 
     assert done.returncode == 2
-    assert "Missing argument 'B'" in done.stderr or "unexpected extra argument" in done.stderr
+    assert "Missing argument 'B'" in done.stderr or "takes no further words: b" in done.stderr

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from tracing import store
-from tracing.analyze.runs.nonfinite import NonFinite, first_nonfinite
+from tracing.analyze.runs.nonfinite import NonFiniteAnswer, first_nonfinite
 from tracing.analyze.runs.nonfinite_elements import nonfinite_elements
 from tracing.analyze.runs.rerecording import recording
 from tracing.cli.answers import hints
@@ -56,7 +56,7 @@ def nan(
     raise typer.Exit(answer.status)
 
 
-def _elements(run: store.Run, answer: NonFinite) -> dict[str, list[int]]:
+def _elements(run: store.Run, answer: NonFiniteAnswer) -> dict[str, list[int]]:
     origin = answer.origin
     if origin is None or not origin.made or not isinstance(origin.event.source, KernelLaunch):
         return {}
@@ -65,7 +65,7 @@ def _elements(run: store.Run, answer: NonFinite) -> dict[str, list[int]]:
     return {name: indices for name, indices in known.items() if indices}
 
 
-def _next(run: store.Run, answer: NonFinite) -> list[str]:
+def _next(run: store.Run, answer: NonFiniteAnswer) -> list[str]:
     origin = answer.origin
     recorded_anew = []
     if "--operators digests" in answer.record and run.info.kind != "code":

@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.text import Text
 
-from tracing.analyze.runs.nonfinite import Counted, Event, NonFinite, NonFiniteOrigin
+from tracing.analyze.runs.nonfinite import Counted, DataEvent, NonFiniteAnswer, NonFiniteOrigin
 from tracing.analyze.runs.nonfinite_elements import ranges
 from tracing.model import KernelLaunch
 from tracing.report.text import plural, step_text, tensor_text
@@ -16,7 +16,7 @@ _SHOWN = 8  # events of a chain, ranges of elements
 
 
 def nonfinite_text(
-    answer: NonFinite, elements: dict[str, list[int]], commands: Sequence[str]
+    answer: NonFiniteAnswer, elements: dict[str, list[int]], commands: Sequence[str]
 ) -> Iterator[Text]:
     """The answer, line by line.
 
@@ -56,7 +56,7 @@ def _origin(origin: NonFiniteOrigin, elements: dict[str, list[int]]) -> Iterator
         yield Text(f"    last      {title(origin.chain[-1])}{_line(origin.chain[-1])}")
 
 
-def title(event: Event) -> str:
+def title(event: DataEvent) -> str:
     """`launch #3 (step 0, launch 3 of it) triton_poi_fused_log_0`, `operator #7 aten::log`."""
     if isinstance(event.source, KernelLaunch):
         step = "".join(f" ({one})" for one in step_text(event.source))
@@ -67,7 +67,7 @@ def title(event: Event) -> str:
     return f"operator #{event.source.index} {event.name} ({after})"
 
 
-def _line(event: Event) -> str:
+def _line(event: DataEvent) -> str:
     return f"  # {event.source.site}" if event.source.site is not None else ""
 
 
@@ -86,7 +86,7 @@ def _elements(indices: list[int]) -> str:
 
 
 def nonfinite_json(
-    run: str, answer: NonFinite, elements: dict[str, list[int]], commands: Sequence[str]
+    run: str, answer: NonFiniteAnswer, elements: dict[str, list[int]], commands: Sequence[str]
 ) -> dict[str, Any]:
     """The same as data."""
     origin = answer.origin
@@ -105,7 +105,7 @@ def nonfinite_json(
     }
 
 
-def _event_json(event: Event) -> dict[str, Any]:
+def _event_json(event: DataEvent) -> dict[str, Any]:
     site = event.source.site
     launch = event.source if isinstance(event.source, KernelLaunch) else None
     return {

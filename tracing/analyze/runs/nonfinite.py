@@ -37,7 +37,7 @@ class Counted:
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class DataEvent:
     """A launch or an operator, with what it read and wrote."""
 
     source: KernelLaunch | Operator
@@ -69,14 +69,14 @@ class Event:
 class NonFiniteOrigin:
     """Where the first NaN or inf of a run comes from."""
 
-    event: Event
+    event: DataEvent
     made: bool  # False: nothing that was recorded wrote the values that the event reads
     tensors: tuple[Counted, ...]  # written by the event; if not made, read by it
-    chain: tuple[Event, ...]  # those that carry it on, up to the last one
+    chain: tuple[DataEvent, ...]  # those that carry it on, up to the last one
 
 
 @dataclass(slots=True)
-class NonFinite:
+class NonFiniteAnswer:
     """The answer to `tracing nan`; `origin` None and no `unknown`: every value is finite."""
 
     origin: NonFiniteOrigin | None = None
@@ -93,14 +93,14 @@ class NonFinite:
         return 2 if self.unknown else 0
 
 
-def first_nonfinite(run: Run, kind: Kind = "any") -> NonFinite:
+def first_nonfinite(run: Run, kind: Kind = "any") -> NonFiniteAnswer:
     """Search a run; of a job's ranks the lowest that has one.
 
     kind -- "nan": inf counts as finite; "inf": likewise NaN
 
     Cost: a pass over the launches and operators, some 10 µs each.
     """
-    answer = NonFinite()
+    answer = NonFiniteAnswer()
     for process in run.processes():
         origin = _of_process(run, process, kind, answer)
         if origin is not None:
@@ -110,11 +110,11 @@ def first_nonfinite(run: Run, kind: Kind = "any") -> NonFinite:
     return answer
 
 
-def _of_process(run: Run, process: str, kind: Kind, answer: NonFinite) -> NonFiniteOrigin | None:
-    origin: Event | None = None
+def _of_process(run: Run, process: str, kind: Kind, answer: NonFiniteAnswer) -> NonFiniteOrigin | None:
+    origin: DataEvent | None = None
     made, last = True, 0
     carried: dict[int, int] = {}  # by storage: the carrier that wrote it last
-    carriers: list[tuple[Event, int]] = []  # with the number of the one before it in its chain
+    carriers: list[tuple[DataEvent, int]] = []  # with the number of the one before it in its chain
     undigested: dict[int, str] = {}  # storages that an operator without digests wrote last
     for event in _events(run, process, answer):
         written = {one.storage for one in event.writes if one.storage is not None}
@@ -146,15 +146,15 @@ def _of_process(run: Run, process: str, kind: Kind, answer: NonFinite) -> NonFin
     return NonFiniteOrigin(origin, made, tensors or origin.writes, tuple(_chain(carriers, last)))
 
 
-def _chain(carriers: list[tuple[Event, int]], last: int) -> list[Event]:
-    chain: list[Event] = []
+def _chain(carriers: list[tuple[DataEvent, int]], last: int) -> list[DataEvent]:
+    chain: list[DataEvent] = []
     while last > 0:
         event, last = carriers[last]
         chain.append(event)
     return chain[::-1]
 
 
-def _blame(read: list[Counted], undigested: dict[int, str], event: Event, answer: NonFinite) -> None:
+def _blame(read: list[Counted], undigested: dict[int, str], event: DataEvent, answer: NonFiniteAnswer) -> None:
     for one in read:
         if one.storage in undigested:
             answer.unknown.append(
@@ -164,7 +164,7 @@ def _blame(read: list[Counted], undigested: dict[int, str], event: Event, answer
     answer.record.append(_DIGESTS)
 
 
-def _unknown(run: Run, answer: NonFinite) -> None:
+def _unknown(run: Run, answer: NonFiniteAnswer) -> None:
     info = run.info
     if info.digests == "none":
         answer.unknown.append("the launches have no digests")
@@ -187,7 +187,7 @@ def _unknown(run: Run, answer: NonFinite) -> None:
     answer.record[:] = dict.fromkeys(answer.record)
 
 
-def _events(run: Run, process: str, answer: NonFinite) -> Iterator[Event]:
+def _events(run: Run, process: str, answer: NonFiniteAnswer) -> Iterator[DataEvent]:
     # an operator that says "launch 3" ran when three launches had been made
     rank, join = rank_of(process), run.joiner(process)
     operators = run.operators(process)
@@ -203,7 +203,7 @@ def _events(run: Run, process: str, answer: NonFinite) -> Iterator[Event]:
         waiting = next(operators, None)
 
 
-def _operator(one: Operator, rank: int, answer: NonFinite) -> Iterable[Event]:
+def _operator(one: Operator, rank: int, answer: NonFiniteAnswer) -> Iterable[DataEvent]:
     if one.allocates:  # what it "writes" is not initialised
         return ()
     answer.operators += 1
@@ -214,10 +214,10 @@ def _operator(one: Operator, rank: int, answer: NonFinite) -> Iterable[Event]:
         )
         for side, tensors in (("input", one.reads), ("output", one.writes))
     ]
-    return (Event(one, rank, sides[0], sides[1]),)
+    return (DataEvent(one, rank, sides[0], sides[1]),)
 
 
-def _launch(launch: KernelLaunch, rank: int) -> Event:
+def _launch(launch: KernelLaunch, rank: int) -> DataEvent:
     reads, writes = [], []
     for position, arg in enumerate(launch.args):
         if arg.tensor is None:
@@ -227,4 +227,4 @@ def _launch(launch: KernelLaunch, rank: int) -> Event:
             reads.append(Counted(*of_it, arg.before, arg.writer))
         if arg.writes:
             writes.append(Counted(*of_it, arg.after))
-    return Event(launch, rank, tuple(reads), tuple(writes))
+    return DataEvent(launch, rank, tuple(reads), tuple(writes))
