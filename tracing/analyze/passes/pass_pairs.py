@@ -16,7 +16,7 @@ from tracing.analyze.passes.ir_text import PlainModule, canonical, plain, unorde
 from tracing.analyze.passes.renaming import renamed
 from tracing.model import Blob, PassRecord
 
-State: TypeAlias = Literal["equal", "reordered", "parts", "differs", "reconverged", "unknown"]
+State: TypeAlias = Literal["equal", "reordered", "diverges", "differs", "reconverged", "unknown"]
 Likeness: TypeAlias = Literal["equal", "reordered", "different"]  # reordered: of operations without effects
 Text: TypeAlias = Callable[[Blob], str]
 
@@ -72,15 +72,15 @@ class PassPairs:
         self.entry_equal = self.same(a[0].before, b[0].before)
         self.pairs = list(self._pairs(a, b))
 
-    def parting(self) -> PassPair | None:
+    def first_divergence(self) -> PassPair | None:
         """The first pass after which the IR differs; None: it is equal after each."""
-        return next((one for one in self.pairs if one.state == "parts"), None)
+        return next((one for one in self.pairs if one.state == "diverges"), None)
 
-    def last_parting(self) -> PassPair | None:
+    def last_divergence(self) -> PassPair | None:
         """The pass from which on the IR differs to the end; None: it is equal at the end."""
         if not self.pairs or self.same(*self.pairs[-1].texts):
             return None
-        return next((one for one in reversed(self.pairs) if one.state == "parts"), None)
+        return next((one for one in reversed(self.pairs) if one.state == "diverges"), None)
 
     def attributes(self) -> Iterator[AttributeDifference]:
         """The attributes that differ after some pass, each with the first such pass."""
@@ -124,7 +124,7 @@ class PassPairs:
 
 def _state(before: bool, now: Likeness) -> State:
     if now == "different":
-        return "parts" if before else "differs"
+        return "diverges" if before else "differs"
     return now if before else "reconverged"
 
 

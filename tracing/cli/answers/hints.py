@@ -24,7 +24,7 @@ from tracing.analyze.compare.divergence_kinds import (
     WrittenElsewhere,
 )
 from tracing.analyze.passes.pass_table import compilations, passes_of, telling_pass
-from tracing.analyze.ranks.rank_parting import RankParting
+from tracing.analyze.ranks.rank_divergence import RankDivergence
 from tracing.analyze.replay import swap_plan
 from tracing.analyze.runs.rerecording import (
     DEFAULT_TARGET,
@@ -147,16 +147,16 @@ def _of_launch_difference(difference: LaunchDiffers, runs: RunPair) -> list[str]
     return [_show(run, launch.index) for run, launch in pairs if launch is not None]
 
 
-def of_parting(run: store.Run, parting: RankParting) -> list[str]:
-    """The commands that lead from where ranks parted to the cause."""
-    event = parting.event
+def of_rank_divergence(run: store.Run, divergence: RankDivergence) -> list[str]:
+    """The commands that lead from a divergence of ranks to its cause."""
+    event = divergence.event
     if event.row is None or event.launched is None:
         return []
     process = next(one for one in run.processes() if store.rank_of(one) == event.rank)
     launch = run.joiner(process).launch(event.row)
-    if parting.kind == "output":
+    if divergence.kind == "output":
         return of_launch(run, launch, event.rank)
-    if parting.kind != "launch":  # what it reads differs, or not every rank launches it
+    if divergence.kind != "launch":  # what it reads differs, or not every rank launches it
         return [_show(run, launch.index)]
     tuned = any(one.first.kernel == launch.kernel_name and not one.agreed for one in choices(run))
     winners = [f"tracing winners {quote(str(run.path))}"] if tuned else []

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tracing import store
-from tracing.analyze.graphs.compiler_parting import TwoCompilers, two_compilers
+from tracing.analyze.graphs.compiler_divergence import TwoCompilers, two_compilers
 from tracing.cli.app import out, spinner
 from tracing.environment import installed, with_variables
 from tracing.errors import Problem
@@ -51,7 +51,7 @@ def exit_status(answer: TwoCompilers) -> int:
     a, b = (outcome.status if outcome else "interrupted" for outcome in answer.outcomes)
     if a == b == "passed":
         return 0
-    return 1 if b == "passed" and answer.partings() else 2
+    return 1 if b == "passed" and answer.divergences() else 2
 
 
 def python_of(good: str) -> Path:

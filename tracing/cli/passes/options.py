@@ -9,7 +9,7 @@ import typer
 
 FirstRun = Annotated[str, typer.Argument(metavar="RUN", help='A run by path or name, or "latest".')]
 SecondRun = Annotated[
-    str | None, typer.Argument(metavar="[RUN]", help="A second run: where the IR of its kernels parts.")
+    str | None, typer.Argument(metavar="[RUN]", help="A second run, whose passes are compared.")
 ]
 Kernels = Annotated[
     list[str] | None,

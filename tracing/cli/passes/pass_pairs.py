@@ -30,7 +30,7 @@ _BINARY = ("cubin", "hsaco")
 
 
 def print_pairs(a: str, b: str, runs: Path, asked: PassQuestion) -> int:
-    """Print where the IR of the kernels of two runs parts; the exit status is 1 if it does."""
+    """Print the passes after which the IR of two runs differs; the exit status is 1 if it does."""
     run_a, run_b = _opened(a, runs), _opened(b, runs)
     pairs = _kernel_pairs(run_a, run_b, asked)
     if len(pairs) > 1:
@@ -123,7 +123,7 @@ def _print_all(run_a: store.Run, run_b: store.Run, pairs: Sequence[tuple[Compila
 
 
 def _differs(pairs: PassPairs) -> bool:
-    return not pairs.entry_equal or pairs.parting() is not None
+    return not pairs.entry_equal or pairs.first_divergence() is not None
 
 
 def _print_one(
@@ -140,7 +140,7 @@ def _print_one(
         lines += report.verdict_text(pairs)
         lines += report.attributes_text(pairs)
         lines += report.artefacts_text(_equal_artefacts(run_a, run_b, a, b))
-        if (first := pairs.parting()) is not None:
+        if (first := pairs.first_divergence()) is not None:
             lines += report.pair_diff_text(pairs, first)
     for line in lines:
         out.print(line)
