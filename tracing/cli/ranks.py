@@ -26,7 +26,7 @@ def ranks(
 ) -> None:
     """Find the rank of a distributed job that diverged first from the others.
 
-    Names the launch, the collective or the optimizer step at which it did, and the autotuners that chose
+    Names the launch, collective or optimizer step at which it diverged, and the autotuners that chose
     different configurations.
 
     Example: tracing ranks latest

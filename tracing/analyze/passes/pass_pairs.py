@@ -23,7 +23,7 @@ Text: TypeAlias = Callable[[Blob], str]
 
 @dataclass(frozen=True, slots=True)
 class PassPair:
-    """A pass that both compilations have, or that only one has; and how their IR compares after it."""
+    """A pass of both compilations, or of only one, and the comparison of the IR after it."""
 
     a: PassRecord | None
     b: PassRecord | None
@@ -148,9 +148,9 @@ def aligned(
 ) -> list[tuple[PassRecord | None, PassRecord | None]]:
     """Pair the passes of two compilations by stage and name, in order.
 
-    same -- whether two texts say the same; asked for passes of one name only
+    same -- whether two texts are equivalent; called for passes of equal names only
 
-    A pass without a partner is a row of its own. Among the longest alignments the one with the most equal IR
+    A pass without a partner is a separate row. Among the longest alignments the one with the most equal IR
     wins. Cost: one step for each pair of passes.
     """
     best: dict[tuple[int, int], tuple[int, int]] = {}  # from here on: passes paired, of them with equal IR

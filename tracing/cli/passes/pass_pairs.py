@@ -1,4 +1,4 @@
-"""`tracing passes RUN RUN`: the passes of two compilers, or of two option sets, over the same kernels."""
+"""`tracing passes RUN RUN`: compare the passes of two compilers, or option sets, over equal kernels."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def print_pairs(a: str, b: str, runs: Path, asked: PassQuestion) -> int:
 
 
 def print_pairs_json(name_a: str, name_b: str, runs: Path, asked: PassQuestion) -> int:
-    """Print as JSON where the IR of the kernels of two runs first differs; the exit status."""
+    """Print as JSON the first pass after which the IR of two runs differs; returns the exit status."""
     run_a, run_b = _opened(name_a, runs), _opened(name_b, runs)
     kernels = _kernel_pairs(run_a, run_b, asked)
     rows = [(a, b, _pairs(run_a, run_b, a, b)) for a, b in kernels]
