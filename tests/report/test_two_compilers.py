@@ -1,16 +1,16 @@
-"""Where two compilers part, as text."""
+"""The first stage at which two compilers differ, as text."""
 
 from __future__ import annotations
 
 import pytest
 from records import INFO
 
-from tracing.analyze.graphs.compiler_parting import ComparedStage, CompilerParting, TwoCompilers
+from tracing.analyze.graphs.compiler_divergence import ComparedStage, CompilerDivergence, TwoCompilers
 from tracing.model import Outcome
 from tracing.report.two_compilers import two_compilers_text
 
 RIGHT, WRONG = Outcome("passed", "agrees"), Outcome("differs", "output")
-PARTING = CompilerParting("graph", "graph 0/0 forward", "joint pass fold", ("one\n", "two\n"), "b")
+DIVERGENCE = CompilerDivergence("graph", "graph 0/0 forward", "joint pass fold", ("one\n", "two\n"), "b")
 
 
 def lines(a: Outcome, b: Outcome, *compared: ComparedStage) -> str:
@@ -18,10 +18,10 @@ def lines(a: Outcome, b: Outcome, *compared: ComparedStage) -> str:
     return "\n".join(map(str, two_compilers_text(answer, INFO.environment, INFO.environment)))
 
 
-def test_the_first_parting_is_printed_with_its_diff_and_its_owner() -> None:
-    text = lines(WRONG, RIGHT, ComparedStage("graph 0/0 forward", 3, PARTING))
+def test_the_first_divergence_is_printed_with_its_diff_and_its_owner() -> None:
+    text = lines(WRONG, RIGHT, ComparedStage("graph 0/0 forward", 3, DIVERGENCE))
 
-    assert "the compilers part: graph 0/0 forward, joint pass fold, which only b has" in text
+    assert "the compilers diverge: graph 0/0 forward, joint pass fold, which only b has" in text
     assert text.endswith("-one\n+two")
 
 

@@ -1,4 +1,4 @@
-"""What a node of an ATen graph stands for: its tensors, its operator, and the user's line."""
+"""Properties of a node of an ATen graph: its tensors, its operator, and the user's line."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _NAMES = {"placeholder": "input", "get_attr": "constant", "output": "output"}
 
 
 def tensors_of(node: Node) -> Iterator[tuple[int | None, torch.Tensor]]:
-    """The tensors that a node gives, with their positions; None: it gives one.
+    """The output tensors of a node, with their positions; None: it has one output.
 
-    A node that takes one tensor out of several gives none: the node that computes them does.
+    A `getitem` node has none: they belong to the node that computes them.
     """
     if node.op == "output" or is_getitem(node):
         return
@@ -31,7 +31,7 @@ def tensors_of(node: Node) -> Iterator[tuple[int | None, torch.Tensor]]:
 
 
 def is_getitem(node: Node) -> bool:
-    """True for a node that takes one value out of several."""
+    """True for a node that selects one of several values."""
     return node.op == "call_function" and node.target is operator.getitem
 
 

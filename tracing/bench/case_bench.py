@@ -31,7 +31,7 @@ from tracing.upstream.torch.tensor_subclasses import tree_leaves
 
 @dataclass(frozen=True, slots=True)
 class BenchSettings:
-    """What is measured, and how often."""
+    """The settings of a measurement."""
 
     backends: Sequence[str]  # the first is the reference
     warmup: int  # calls before those that are measured
@@ -42,10 +42,10 @@ class BenchSettings:
 def bench_case(experiment: Experiment, settings: BenchSettings, now: Callable[[str], None]) -> CaseBench:
     """Measure a case with each backend; its gradients too if it asks for them.
 
-    now -- called with what is being done
+    now -- called with a description of the current step
 
-    Caches are empty at the beginning, and kept from a backend's cold compile to its warm one. What Inductor
-    and its compile workers need only once in a process is loaded before. Raises what the case raises.
+    Caches are empty at the beginning, and kept from a backend's cold compile to its warm one. Modules that
+    Inductor and its compile workers load once per process are loaded before. Raises what the case raises.
     """
     measured: list[BackendBench] = []
     reference: Facts = {}

@@ -24,9 +24,7 @@ from tracing.report.comparison_json import result_json, without_launch_json
 from tracing.report.divergence import cause_text
 
 Limit = Annotated[int, typer.Option(min=1, help="Show at most this many divergences.")]
-Window = Annotated[
-    int, typer.Option(min=8, help="How many launches ahead to look for a launch that only one run has.")
-]
+Window = Annotated[int, typer.Option(min=8, help="Launches to look ahead for one that only one run has.")]
 
 
 @app.command(rich_help_panel=COMPARE)

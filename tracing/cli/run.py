@@ -1,4 +1,4 @@
-"""`tracing run`: a case under recording hooks."""
+"""`tracing run`: record a case or a program."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from tracing.record.launches import LaunchRecorder
     from tracing.record.winners import Winners
 
-Show = Annotated[bool, typer.Option("--show", help="Show the run when it has ended.")]
+Show = Annotated[bool, typer.Option("--show", help="Show the run afterwards.")]
 
 
 @app.command(rich_help_panel=RECORD, cls=ProgramCommand)
@@ -44,15 +44,15 @@ def run(
 ) -> None:
     """Run a case or any program and record every kernel launch; check a case's results against eager.
 
-    The run is a folder: launches with arguments and digests, kernels, compiler passes with their IR,
-    results. With --compile-only nothing is executed, and nothing is checked.
+    A run is a folder with the launches, their arguments and digests, the kernels, the compiler passes with
+    their IR, and the results. With --compile-only nothing is executed or checked.
 
-    A program runs as `python` runs it: standard output is its own, and our lines are on standard error.
-    Options of ours come before it.
+    A program runs as under `python`: its standard output is unchanged, and messages of `tracing` go to
+    standard error. Options of `tracing` come before the program.
 
     Example: tracing run silu --keep-inputs
 
-    Exit status: of a program its own. Of a case 0 if the results agree with eager, 1 if they differ, 2 if it
+    Exit status: that of a program. Of a case 0 if the results agree with eager, 1 if they differ, 2 if it
     failed; with --judge also 1 if a launch is off, and 2 if none could be judged.
     """
     environment.require_compiler()

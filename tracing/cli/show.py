@@ -1,4 +1,4 @@
-"""`tracing show` and `tracing list`: the recorded runs."""
+"""`tracing show` and `tracing list`: print recorded runs."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ def show(
     page: Annotated[
         int, typer.Option(min=1, help=f"Of a run with more than {text.PAGE} launches: this page of them.")
     ] = 1,
-    whole: Annotated[bool, typer.Option("--all", help="Every launch, however many there are.")] = False,
+    whole: Annotated[bool, typer.Option("--all", help="Show every launch.")] = False,
     as_json: Json = False,
     runs: Runs = RUNS,
 ) -> None:
     """Show what a run holds: versions, kernels, and launches with their arguments and digests.
 
-    A run with more than 1000 launches is shown page by page: --page 2, or --all. With --json all are printed.
+    A run with more than 1000 launches is shown in pages: --page 2, or --all. --json prints all launches.
 
     Example: tracing show latest --launch 7
 
@@ -78,7 +78,7 @@ def print_run(opened: store.Run, page: int | None = 1) -> None:
 
 
 def print_wrong_result(run: store.Run, console: Console = out) -> None:
-    """The commands to type next where the results of a case differ from eager."""
+    """Print the commands to type next if the results of a case differ from eager."""
     if any(outcome.status == "differs" for outcome in run.records(Outcome)):
         for command in hints.of_wrong_result(run):
             console.print(f"    next      {command}")

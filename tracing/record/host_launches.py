@@ -15,7 +15,7 @@ from tracing.launch.storages import Reach
 from tracing.launch.tensors import has_memory
 from tracing.operators.effects import Effect
 from tracing.record.launch_digests import LaunchInFlight
-from tracing.record.launch_plans import LaunchPlan, plain_tensor
+from tracing.record.launch_template import LaunchTemplate, plain_tensor
 from tracing.record.memory.exact_accesses import ExactAccesses, Watched
 from tracing.record.memory.fresh_memory import FreshMemory
 from tracing.record.memory.rereads import Rereads
@@ -31,7 +31,7 @@ def _interprets() -> bool:
 
 
 def _on_host(launch: LaunchInFlight) -> bool:
-    return launch.watched is not None or launch.plan.site.kind == "cpp"
+    return launch.watched is not None or launch.template.site.kind == "cpp"
 
 
 class HostLaunches:
@@ -83,11 +83,11 @@ class HostLaunches:
         plain = tensor.is_cpu and tensor.layout is torch.strided and has_memory(tensor)
         return self._fresh.elements(tensor) if plain and self._follows_memory else None
 
-    def pass_over(self, index: int, plan: LaunchPlan, values: Sequence[Any]) -> None:
+    def pass_over(self, index: int, template: LaunchTemplate, values: Sequence[Any]) -> None:
         """A launch is about to be made that is not recorded: what it does to memory counts all the same."""
-        watched = self._watch(index, plan, values, lambda: None)
+        watched = self._watch(index, template, values, lambda: None)
         if watched is None:
-            self._rereads.overwritten([plain_tensor(values[i]) for i in plan.positions])
+            self._rereads.overwritten([plain_tensor(values[i]) for i in template.positions])
         else:
             ended = functools.partial(self._left_unrecorded, watched)
             watched.accesses.ended.append(ended)
@@ -97,11 +97,11 @@ class HostLaunches:
 
         failing -- called when it is about to access memory outside of every storage
         """
-        plan = launch.plan
-        launch.watched = self._watch(launch.index, plan, launch.values, failing)
+        template = launch.template
+        launch.watched = self._watch(launch.index, template, launch.values, failing)
         if self._digests and _on_host(launch):
-            known = plan.signature is not None  # else what it reads is known when it has run
-            read = launch.tensors(plan.reads if known else range(len(plan.positions)))
+            known = template.signature is not None  # else what it reads is known when it has run
+            read = launch.tensors(template.reads if known else range(len(template.positions)))
             with hooks.hidden(), dispatch_disabled():
                 if self._follows_memory:
                     launch.rereads = self._rereads.read(launch.index, read)
@@ -116,12 +116,12 @@ class HostLaunches:
         """Called after the launch has run."""
         if not (self._digests and _on_host(launch)):
             return
-        watched, plan = launch.watched, launch.plan
+        watched, template = launch.watched, launch.template
         if watched is not None and watched.ran:
             self._exact.write(watched, launch.found, launch.left)
             read, written = watched.touched("load"), watched.touched("store")
         else:
-            read, written = launch.tensors(plan.reads), launch.tensors(plan.writes)
+            read, written = launch.tensors(template.reads), launch.tensors(template.writes)
             self._rereads.wrote(launch.index, written)
         positions = {position for position, _ in read}
         with hooks.hidden(), dispatch_disabled():
@@ -131,31 +131,31 @@ class HostLaunches:
         self._recording.writer.extend(before + small)
 
     def _watch(
-        self, index: int, plan: LaunchPlan, values: Sequence[Any], failing: Callable[[], None]
+        self, index: int, template: LaunchTemplate, values: Sequence[Any], failing: Callable[[], None]
     ) -> Watched | None:
-        site = plan.site
-        tensors = {site.names[i]: plain_tensor(values[i]) for i in plan.positions}
+        site = template.site
+        tensors = {site.names[i]: plain_tensor(values[i]) for i in template.positions}
         if not all(tensor.is_cpu for tensor in tensors.values()):
             if site.kind == "interpreted":
                 what = f"what {site.name} touches exactly: TRITON_INTERPRET works on copies of its tensors"
                 self._recording.catalogue.not_covered(what, "tensors on the CPU")
             return None
         if site.kind == "cpp":
-            self._fresh.wrote([plain_tensor(values[plan.positions[i]]) for i in plan.writes])
+            self._fresh.wrote([plain_tensor(values[template.positions[i]]) for i in template.writes])
             return None
         accesses = site.accesses
         if accesses is None:
             accesses = Accesses(site.name, tensors)
             watching.watch(accesses)
-        positions = dict(zip(tensors, plan.positions, strict=True))
+        positions = dict(zip(tensors, template.positions, strict=True))
         watched = Watched(index, accesses, tensors, positions)
-        self._exact.watch(watched, self._reach(plan, values), failing)
+        self._exact.watch(watched, self._reach(template, values), failing)
         return watched
 
-    def _reach(self, plan: LaunchPlan, values: Sequence[Any]) -> Reach | None:
+    def _reach(self, template: LaunchTemplate, values: Sequence[Any]) -> Reach | None:
         catalogue, storages = self._recording.catalogue, self._recording.storages
-        interpreted = plan.site.kind == "interpreted"
-        follows = any(map(catalogue.points, values)) if interpreted else plan.addresses
+        interpreted = template.site.kind == "interpreted"
+        follows = any(map(catalogue.points, values)) if interpreted else template.addresses
         return storages.reach() if follows else None
 
     def _left(self, watched: Watched) -> None:

@@ -17,7 +17,7 @@ from tracing.launch import coverage, hooks
 from tracing.launch.storages import TouchedMemory
 from tracing.model import Digest, Reread, Values
 from tracing.record.catalogue import Catalogue
-from tracing.record.launch_plans import DigestSlots, LaunchPlan, PlanSide, plain_tensor
+from tracing.record.launch_template import DigestedTensors, DigestSlots, LaunchTemplate, plain_tensor
 from tracing.record.memory.exact_accesses import Watched
 from tracing.upstream.torch.cuda_graphs import is_capturing
 from tracing.upstream.torch.dispatch_modes import dispatch_disabled
@@ -28,12 +28,12 @@ class LaunchInFlight:
     """A launch between its two hooks."""
 
     index: int
-    plan: LaunchPlan
+    template: LaunchTemplate
     values: Sequence[Any]
     memory: TouchedMemory
     slots: DigestSlots
     stream: int
-    before: PlanSide
+    before: DigestedTensors
     writers: dict[int, str]
     found: Mapping[int, Digest] = field(default_factory=dict)  # before it, on the host
     left: Mapping[int, Digest] = field(default_factory=dict)  # after it, likewise
@@ -44,8 +44,8 @@ class LaunchInFlight:
     slot: int = 0  # first of the launch in the batch
 
     def tensors(self, chosen: Iterable[int]) -> list[tuple[int, torch.Tensor]]:
-        """Some of the plan's tensors, with their argument positions."""
-        positions = [self.plan.positions[i] for i in chosen]
+        """Some of the template's tensors, with their argument positions."""
+        positions = [self.template.positions[i] for i in chosen]
         return [(position, plain_tensor(self.values[position])) for position in positions]
 
 
@@ -60,14 +60,14 @@ class LaunchDigests:
 
     def before(self, launch: LaunchInFlight) -> None:
         """Take the digests of what a launch finds."""
-        if launch.plan.device is None:
+        if launch.template.device is None:
             launch.found = self._on_host(launch, launch.before)
         else:
             self._gpu_before(launch)
 
     def after(self, launch: LaunchInFlight) -> None:
         """Compute the digests after the launch."""
-        if launch.plan.device is None:
+        if launch.template.device is None:
             self._host_after(launch)
         else:
             self._gpu_after(launch)
@@ -80,11 +80,11 @@ class LaunchDigests:
     # ---- on the host
 
     def _host_after(self, launch: LaunchInFlight) -> None:
-        launch.left = self._on_host(launch, launch.plan.after)
+        launch.left = self._on_host(launch, launch.template.after)
         columns = Columns.of([*launch.found.values(), *launch.left.values()])
         self._arrived([Digested(launch.index, columns, 0, list(launch.found), list(launch.left))])
 
-    def _on_host(self, launch: LaunchInFlight, side: PlanSide) -> dict[int, Digest]:
+    def _on_host(self, launch: LaunchInFlight, side: DigestedTensors) -> dict[int, Digest]:
         digests = {}
         for position in side.positions:
             tensor = plain_tensor(launch.values[position])
@@ -102,25 +102,27 @@ class LaunchDigests:
         if is_capturing():
             self._catalogue.not_covered("digests of launches captured into a CUDA graph", coverage.NO_GRAPHS)
             return
-        plan = launch.plan
-        stream = plan.streams.get(launch.stream) or self._stream(launch)
+        template = launch.template
+        stream = template.streams.get(launch.stream) or self._stream(launch)
         # the first launch of an autotuner may turn out to write less than is reserved
-        launch.batch, launch.slot = stream.reserve(len(launch.before.positions) + len(plan.after.positions))
+        launch.batch, launch.slot = stream.reserve(
+            len(launch.before.positions) + len(template.after.positions)
+        )
         ready = launch.slots.before or self._copied(stream, launch, launch.before)
         stream.add(launch.batch, launch.slot, ready)
 
     def _gpu_after(self, launch: LaunchInFlight) -> None:
-        before, after = launch.before, launch.plan.after
+        before, after = launch.before, launch.template.after
         if launch.batch is None:
             self._arrived([Digested(launch.index, Columns.of([]), 0, (), ())])
             return
-        stream = launch.plan.streams[launch.stream]
+        stream = launch.template.streams[launch.stream]
         first_after = launch.slot + len(before.positions)
         stream.add(launch.batch, first_after, launch.slots.after or self._copied(stream, launch, after))
         facts = (before.facts, after.facts)
         stream.ended(launch.batch, Rows(launch.index, launch.slot, before.positions, after.positions, facts))
 
-    def _copied(self, stream: StreamDigests, launch: LaunchInFlight, side: PlanSide) -> Sequence[Call]:
+    def _copied(self, stream: StreamDigests, launch: LaunchInFlight, side: DigestedTensors) -> Sequence[Call]:
         # what cannot be read where it lies is copied; freed in the order of its stream, so after the digests
         with dispatch_disabled(), stream.current():
             tensors = [plain_tensor(launch.values[position]) for position in side.positions]
@@ -134,12 +136,12 @@ class LaunchDigests:
             return calls(made, [tensor.data_ptr() for tensor in tensors])
 
     def _stream(self, launch: LaunchInFlight) -> StreamDigests:
-        device = launch.plan.device
+        device = launch.template.device
         assert device is not None
         known = self._streams.get((device, launch.stream))
         if known is None:
             with hooks.hidden(), dispatch_disabled():
                 known = StreamDigests(device, launch.stream, self._arrived)
             self._streams[device, launch.stream] = known
-        launch.plan.streams[launch.stream] = known
+        launch.template.streams[launch.stream] = known
         return known

@@ -9,13 +9,13 @@ from typing import TypeAlias
 
 from tracing.digest.columns import Digested, packed
 from tracing.model import LaunchLine
-from tracing.record.launch_plans import DigestSlots, LaunchPlan
+from tracing.record.launch_template import DigestSlots, LaunchTemplate
 from tracing.store import RunWriter
 
 _FAILED = 1 << 16  # launches that wait for the digests of one before them: that one failed
 _LINES = 256  # launches on a GPU whose lines are held back at most
 
-_Held: TypeAlias = tuple[int, LaunchPlan, int, DigestSlots, Mapping[int, str], int, int]
+_Held: TypeAlias = tuple[int, LaunchTemplate, int, DigestSlots, Mapping[int, str], int, int]
 
 
 class LaunchLines:
@@ -30,7 +30,7 @@ class LaunchLines:
     def hold(
         self,
         index: int,
-        plan: LaunchPlan,
+        template: LaunchTemplate,
         stream: int,
         slots: DigestSlots,
         writers: Mapping[int, str],
@@ -40,7 +40,7 @@ class LaunchLines:
         """Take the next launch."""
         if len(self._held) >= _LINES:
             self.flush()
-        self._held.append((index, plan, stream, slots, writers, site, thread))
+        self._held.append((index, template, stream, slots, writers, site, thread))
 
     def expect(self, index: int) -> None:
         """The digests of this launch will come, and stand before those of launches after it."""
@@ -81,11 +81,11 @@ class LaunchLines:
 
 def _line(
     index: int,
-    plan: LaunchPlan,
+    template: LaunchTemplate,
     stream: int,
     slots: DigestSlots,
     writers: Mapping[int, str],
     site: int,
     thread: int,
 ) -> LaunchLine:
-    return LaunchLine(index, plan.signature or 0, stream, slots.storages, writers, site, thread)
+    return LaunchLine(index, template.signature or 0, stream, slots.storages, writers, site, thread)

@@ -30,11 +30,11 @@ from tracing.record.host_launches import HostLaunches
 from tracing.record.landmarks import Landmarks
 from tracing.record.launch_digests import LaunchDigests, LaunchInFlight
 from tracing.record.launch_lines import LaunchLines
-from tracing.record.launch_plans import (
+from tracing.record.launch_template import (
     DigestedArguments,
     DigestSlots,
-    LaunchPlan,
-    Planner,
+    LaunchTemplate,
+    LaunchTemplates,
     plain_tensor,
 )
 from tracing.record.memory.last_writers import LastWriters
@@ -96,7 +96,7 @@ class LaunchRecorder:
         self._times = LaunchTimes(writer) if time else None
         self._hashes = UserHashes(writer, hash_fn, self._catalogue.not_covered) if hash_fn else None
         self._lock = self._recording.lock
-        self._planner = Planner(self._catalogue, self._recording.storages, digests)
+        self._templates = LaunchTemplates(self._catalogue, self._recording.storages, digests)
         self._writers = LastWriters()
         values, called = digests != "none", operators != "none"
         self._host = HostLaunches(
@@ -186,38 +186,42 @@ class LaunchRecorder:
         if flat is not None:
             site, values = flat, flat.values(values)
         with self._lock:
-            recording, plan = self._recording, self._planner.plan(site, values, grid)
-            if plan.wrapped:
-                memory = memory_of([plain_tensor(values[i]) for i in plan.positions])
+            recording, template = self._recording, self._templates.get(site, values, grid)
+            if template.wrapped:
+                memory = memory_of([plain_tensor(values[i]) for i in template.positions])
             else:
-                memory = memory_of([values[i] for i in plan.positions])
-            slots = plan.slots_of.get(memory) or self._new_slots(plan, memory, values)
-            plan, index = slots.plan, recording.launches
+                memory = memory_of([values[i] for i in template.positions])
+            slots = template.slots_of.get(memory) or self._new_slots(template, memory, values)
+            template, index = slots.template, recording.launches
             recording.launches += 1
             writers = self._writers.of(slots)
-            if self._selection is not EVERYTHING and not self._selection.wants(index, site.name, plan.phase):
-                if _followed(plan):
-                    self._host.pass_over(index, plan, values)
+            if self._selection is not EVERYTHING and not self._selection.wants(
+                index, site.name, template.phase
+            ):
+                if _followed(template):
+                    self._host.pass_over(index, template, values)
                 return None
             self.recorded += 1
             thread = recording.thread
             if thread.seen is None:
                 self._look_at(thread)
             called = recording.sites.of(sys._getframe(3))
-            self._lines.hold(index, plan, stream, slots, writers, called, thread.number)
+            self._lines.hold(index, template, stream, slots, writers, called, thread.number)
             if self._digests is not None:
                 self._lines.expect(index)
-            elif plan.device is not None and plan.signature is not None and not self._extras:
+            elif template.device is not None and template.signature is not None and not self._extras:
                 return None
-            launch = LaunchInFlight(index, plan, values, memory, slots, stream, plan.before, writers)
+            launch = LaunchInFlight(index, template, values, memory, slots, stream, template.before, writers)
             self._look_before(launch)
             return launch
 
-    def _new_slots(self, plan: LaunchPlan, memory: TouchedMemory, values: Sequence[Any]) -> DigestSlots:
+    def _new_slots(
+        self, template: LaunchTemplate, memory: TouchedMemory, values: Sequence[Any]
+    ) -> DigestSlots:
         if self._mode is not None and self._recording.thread.seen and not self._mode.active():
             what = "operators inside of a custom operator that launches kernels: they count as that one"
             self._catalogue.not_covered(what, "a plain function instead of it")
-        return self._planner.slots(plan, memory, values)
+        return self._templates.slots(template, memory, values)
 
     def _look_at(self, thread: CurrentThread) -> None:
         thread.seen = self._mode is None or self._mode.active()
@@ -226,21 +230,21 @@ class LaunchRecorder:
             self._catalogue.not_covered(what, "a thread that the case starts, by Python's threading")
 
     def _look_before(self, launch: LaunchInFlight) -> None:
-        plan = launch.plan
+        template = launch.template
         if self._hashes is not None:
-            self._hashes.before(launch.index, plan.before.positions, launch.values, launch.stream)
+            self._hashes.before(launch.index, template.before.positions, launch.values, launch.stream)
         if self._keep is not None and self._keep.inputs:
             # of a first launch all: what it reads is not known
-            chosen = plan.reads if plan.signature is not None else range(len(plan.positions))
+            chosen = template.reads if template.signature is not None else range(len(template.positions))
             self._kept(launch, "before", chosen)
-        if plan.device is None and plan.signature is not None:
+        if template.device is None and template.signature is not None:
             self._flush()  # on disk before the kernel runs
-        if _followed(plan):
+        if _followed(template):
             self._host.before(launch, functools.partial(self._sign, launch))
         if self._digests is not None:
             self._digests.before(launch)
         if self._times is not None:
-            self._times.start(launch.index, plan.device, launch.stream)
+            self._times.start(launch.index, template.device, launch.stream)
 
     def after(self, launch: LaunchInFlight | None) -> None:
         """Compute the digests after the launch."""
@@ -257,31 +261,31 @@ class LaunchRecorder:
 
     def _after(self, launch: LaunchInFlight) -> None:
         with self._lock:
-            plan = launch.plan
-            if plan.signature is None:  # by now an autotuner has chosen, an interpreted kernel has run
+            template = launch.template
+            if template.signature is None:  # by now an autotuner has chosen, an interpreted kernel has run
                 self._settle(launch)
             if self._hashes is not None:
-                self._hashes.after(launch.index, plan.after.positions, launch.values)
+                self._hashes.after(launch.index, template.after.positions, launch.values)
             self._look_at_reuse(launch)
-            self._kept(launch, "after", plan.writes)
-            if plan.device is None:
+            self._kept(launch, "after", template.writes)
+            if template.device is None:
                 self._flush()
             if self._digests is not None:
                 self._digests.after(launch)
-            if _followed(plan):
+            if _followed(template):
                 self._host.after(launch)
 
     def _look_at_reuse(self, launch: LaunchInFlight) -> None:
         generated = hooks.caller()
-        if generated is None or launch.plan.site.kind != "triton" or self._reused.seen(generated):
+        if generated is None or launch.template.site.kind != "triton" or self._reused.seen(generated):
             return
         if generated[0].co_name not in GENERATED:
             return
         frame = sys._getframe(2)
         while frame is not None and frame.f_code is not generated[0]:
             frame = frame.f_back  # type: ignore[assignment]
-        names = launch.plan.site.names
-        written = [(names[i], tensor) for i, tensor in launch.tensors(launch.plan.writes)]
+        names = launch.template.site.names
+        written = [(names[i], tensor) for i, tensor in launch.tensors(launch.template.writes)]
         for one in self._reused.overwritten(frame, written) if frame is not None else ():
             what = (
                 f"overwrites {one.name}, which line {one.line} of the generated code reads: "
@@ -291,15 +295,15 @@ class LaunchRecorder:
             self.writer.append(evidence)
 
     def _settle(self, launch: LaunchInFlight) -> None:
-        self._planner.settle(launch.plan, launch.values)
-        launch.slots = self._planner.slots(launch.plan, launch.memory, launch.values)
+        self._templates.settle(launch.template, launch.values)
+        launch.slots = self._templates.slots(launch.template, launch.memory, launch.values)
         launch.writers.update(self._writers.of(launch.slots))  # the held line's own
 
     def _sign(self, launch: LaunchInFlight) -> None:
         # it may not return: its line is written while that can be done
-        if launch.plan.signature is None:
-            if launch.plan.site.accesses is not None:
-                launch.plan.site.accesses.interrupted = True
+        if launch.template.signature is None:
+            if launch.template.site.accesses is not None:
+                launch.template.site.accesses.interrupted = True
             self._settle(launch)
         self._flush()
 
@@ -309,10 +313,10 @@ class LaunchRecorder:
 
     def _kept(self, launch: LaunchInFlight, side: Literal["before", "after"], chosen: Sequence[int]) -> None:
         if self._keeper is not None:
-            for position in (launch.plan.positions[i] for i in chosen):
+            for position in (launch.template.positions[i] for i in chosen):
                 self._keeper.keep(launch.index, position, side, plain_tensor(launch.values[position]))
 
 
-def _followed(plan: LaunchPlan) -> bool:
+def _followed(template: LaunchTemplate) -> bool:
     # on the host, or said not to be
-    return plan.device is None or plan.site.kind == "interpreted"
+    return template.device is None or template.site.kind == "interpreted"

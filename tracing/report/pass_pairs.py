@@ -68,7 +68,7 @@ def _state(pair: PassPair) -> str:
 
 
 def _more(pairs: PassPairs, pair: PassPair) -> str:
-    return more(pairs, pair) if pair.state == "parts" else ""
+    return more(pairs, pair) if pair.state == "diverges" else ""
 
 
 def more(pairs: PassPairs, pair: PassPair) -> str:
@@ -89,26 +89,26 @@ def pass_text(pair: PassPair) -> str:
 
 
 def verdict_text(pairs: PassPairs) -> Iterator[Line]:
-    """The passes after which the IR differs, becomes equal, and differs for good."""
+    """The passes after which the IR differs, becomes equal, and differs to the end."""
     if not pairs.entry_equal:
         rejoined = next((one for one in pairs.pairs if one.state == "reconverged"), None)
         until = f"; it becomes equal after {pass_text(rejoined)}" if rejoined else ""
         yield Text(f"the IR that enters the first pass differs: the front ends or the sources do{until}")
-    first, last, moved = pairs.parting(), pairs.last_parting(), pairs.reordered()
+    first, last, moved = pairs.first_divergence(), pairs.last_divergence(), pairs.reordered()
     if moved is not None:
         yield Text(f"operations without effects stand in another order after {pass_text(moved)}")
     if first is None:
-        equal = "is equal after every pass" if pairs.entry_equal else "parts after no pass"
+        equal = "is equal after every pass" if pairs.entry_equal else "differs after no pass"
         yield Text(f"the IR {equal}, but for locations and the names of values", style="bold")
         return
-    yield Text(f"the IR first parts after {pass_text(first)}: b has {more(pairs, first)}", style="bold")
+    yield Text(f"the IR first differs after {pass_text(first)}: b has {more(pairs, first)}", style="bold")
     yield from _before(pairs, first)
     later = pairs.pairs[pairs.pairs.index(first) :]
     rejoined = next((one for one in later if one.state == "reconverged"), None)
     if rejoined is not None:
         yield Text(f"it becomes equal after {pass_text(rejoined)}")
     if last is not None and last is not first:
-        yield Text(f"it parts for good after {pass_text(last)}: b has {more(pairs, last)}", style="bold")
+        yield Text(f"it differs to the end from {pass_text(last)}: b has {more(pairs, last)}", style="bold")
         yield from _before(pairs, last)
 
 
@@ -154,9 +154,9 @@ def pair_diff_text(pairs: PassPairs, pair: PassPair) -> Iterator[Line]:
 
 def kernels_table(rows: Sequence[tuple[str, Compilation, Compilation, PassPairs]]) -> Iterator[Line]:
     """The pass after which the IR of each kernel differs, one line each."""
-    table = [("kernel", "a", "b", "the IR first parts after", "for good after")]
+    table = [("kernel", "a", "b", "the IR first differs after", "to the end from")]
     for name, a, b, pairs in rows:
-        first, last = pairs.parting(), pairs.last_parting()
+        first, last = pairs.first_divergence(), pairs.last_divergence()
         table.append((
             name, f"{a.hash[:DIGITS]} {a.target}", f"{b.hash[:DIGITS]} {b.target}",
             pass_text(first) if first else "no pass", pass_text(last) if last else "no pass",

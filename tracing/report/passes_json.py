@@ -112,7 +112,7 @@ def _kernel(a: Compilation, b: Compilation, pairs: PassPairs) -> dict[str, Any]:
         "kernel": a.kernel_name,
         "hash": {"a": a.hash, "b": b.hash},
         "entry_equal": pairs.entry_equal,
-        "first_difference": pair_json(first) if (first := pairs.parting()) else None,
+        "first_difference": pair_json(first) if (first := pairs.first_divergence()) else None,
     }
 
 

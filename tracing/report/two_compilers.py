@@ -1,4 +1,4 @@
-"""Where two compilers part on one case, as a person reads it in a terminal and as JSON."""
+"""The first stage at which two compilers differ on one case, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from rich.text import Text
 
-from tracing.analyze.graphs.compiler_parting import ComparedStage, CompilerParting, TwoCompilers
+from tracing.analyze.graphs.compiler_divergence import ComparedStage, CompilerDivergence, TwoCompilers
 from tracing.model import Environment, Outcome
 from tracing.report.passes import DIFF_STYLES, columns
 from tracing.report.text import Line, plural
@@ -22,20 +22,20 @@ def versions(environment: Environment) -> str:
 
 
 def two_compilers_text(answer: TwoCompilers, a: Environment, b: Environment) -> Iterator[Line]:
-    """The outcomes, the graphs and kernels, the first parting with its diff, and the names of the others."""
+    """The outcomes, the graphs and kernels, the first divergence with its diff, and the other divergences."""
     for side, environment, outcome in zip("ab", (a, b), answer.outcomes, strict=True):
         yield Text.assemble((f"{side}  ", "bold"), f"{versions(environment)}: {_outcome(outcome)}")
     yield from columns([("", "stages", "a and b"), *map(_row, answer.compared)], "lrl")
-    partings = answer.partings()
-    if not partings:
+    divergences = answer.divergences()
+    if not divergences:
         yield Text("no stage differs, down to the last pass of Triton")
     yield from _verdict(answer, versions(b))
-    if not partings:
+    if not divergences:
         return
-    yield Text.assemble(("✗ ", "red"), ("the compilers part: ", "bold"), sentence(partings[0]))
-    yield from _diff(partings[0])
-    for one in partings[1:]:
-        yield Text(f"also parts: {sentence(one)}")
+    yield Text.assemble(("✗ ", "red"), ("the compilers diverge: ", "bold"), sentence(divergences[0]))
+    yield from _diff(divergences[0])
+    for one in divergences[1:]:
+        yield Text(f"also diverges: {sentence(one)}")
 
 
 def _outcome(outcome: Outcome | None) -> str:
@@ -49,22 +49,22 @@ def _verdict(answer: TwoCompilers, b: str) -> Iterator[Line]:
     elif right[0]:
         yield Text("only b is wrong: run this command with the torch of b, and that of a as --good-torch")
     elif not right[1]:
-        yield Text(f"{b} is not right either, so where they part says nothing of what is wrong in a")
-    elif not answer.partings():
+        yield Text(f"{b} is not right either, so their first difference does not show what is wrong in a")
+    elif not answer.divergences():
         yield Text("what differs is not recorded: code that calls the kernels, libraries, ptxas")
 
 
 def _row(one: ComparedStage) -> tuple[str, str, str]:
-    if one.parting is not None:
-        return one.where, str(one.stages), f"part: {one.parting.stage}"
+    if one.divergence is not None:
+        return one.where, str(one.stages), f"diverge: {one.divergence.stage}"
     return (
         one.where,
         str(one.stages),
-        f"equal; differed for a while since {one.passing}" if one.passing else "equal",
+        f"equal; differed for a while from {one.transient} on" if one.transient else "equal",
     )
 
 
-def sentence(one: CompilerParting) -> str:
+def sentence(one: CompilerDivergence) -> str:
     """`graph 0/0 forward, joint pass remove_noop_ops`."""
     if one.kind == "stopped":
         return f"{one.where}, {one.stage}: a does not finish it, b does"
@@ -72,7 +72,7 @@ def sentence(one: CompilerParting) -> str:
     return f"{one.where}, {one.stage}{only}"
 
 
-def _diff(one: CompilerParting) -> Iterator[Line]:
+def _diff(one: CompilerDivergence) -> Iterator[Line]:
     lines = diff_lines(one)
     for line in lines[:MOST]:
         yield Text(line, style=DIFF_STYLES.get(line[:1], ""))
@@ -80,7 +80,7 @@ def _diff(one: CompilerParting) -> Iterator[Line]:
         yield Text(f"... {plural(len(lines) - MOST, 'line')} more: --json prints all", style="dim")
 
 
-def diff_lines(one: CompilerParting) -> list[str]:
+def diff_lines(one: CompilerDivergence) -> list[str]:
     """A unified diff from a to b; what entered the pass where a did not finish it."""
     a, b = (text.splitlines() for text in one.texts)
     return a if one.kind == "stopped" else list(unified_diff(a, b, "a", "b", lineterm=""))
@@ -99,11 +99,11 @@ def two_compilers_json(
         }
         for path, env, outcome in zip(paths, environments, answer.outcomes, strict=True)
     ]
-    partings = [
+    divergences = [
         {"where": one.where, "stage": one.stage, "kind": one.kind, "only": one.only, "diff": diff_lines(one)}
-        for one in answer.partings()
+        for one in answer.divergences()
     ]
     compared = [
-        {"where": one.where, "stages": one.stages, "equal": one.parting is None} for one in answer.compared
+        {"where": one.where, "stages": one.stages, "equal": one.divergence is None} for one in answer.compared
     ]
-    return {"a": sides[0], "b": sides[1], "compared": compared, "partings": partings}
+    return {"a": sides[0], "b": sides[1], "compared": compared, "divergences": divergences}

@@ -45,7 +45,7 @@ class Trial:
 
 
 def verdict(trial: Trial, wanted: Trial) -> TrialVerdict:
-    """Whether a candidate fails as the whole does; unresolved if it fails otherwise, or in eager."""
+    """Whether a candidate fails as the whole does; unresolved if it fails differently, or in eager."""
     if trial.kind == "right":
         return "pass"
     if trial.kind != wanted.kind:

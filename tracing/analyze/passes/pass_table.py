@@ -41,7 +41,7 @@ class AnyPass(Protocol):
 
 
 def compilations(run: Run) -> list[Compilation]:
-    """The compilations of a run, process by process, in order; what has one hash is listed once."""
+    """The compilations of a run, process by process, in order; each hash is listed once."""
     first: dict[str, Compilation] = {}
     for compilation in run.records(Compilation):
         first.setdefault(compilation.hash, compilation)
@@ -54,7 +54,8 @@ def compilation(run: Run, kernel: str | None = None) -> Compilation:
     kernel -- the kernel's name, the first digits of its hash, or `NAME#n` for the n-th of a name, from 1;
               None: the only one of the run
 
-    Raises Problem if there is none, with near names, or if there are several, with what tells them apart.
+    Raises Problem if there is none, with near names, or if there are several, with the differences between
+    them.
     """
     known = compilations(run)
     if not known:
@@ -101,7 +102,7 @@ def label(known: Sequence[Compilation], one: Compilation) -> str:
 
 
 def passes_of(run: Run, compilation: Compilation) -> list[PassRecord]:
-    """The passes of one compilation, in order; of a kernel that several processes compiled, the first's."""
+    """The passes of one compilation, in order; if several processes compiled it, those of the first."""
     by_index: dict[int, PassRecord] = {}
     for record in run.passes():
         if record.compilation.hash == compilation.hash:
@@ -110,7 +111,7 @@ def passes_of(run: Run, compilation: Compilation) -> list[PassRecord]:
 
 
 def telling_pass(passes: Sequence[PassRecord]) -> str | None:
-    """The unique name of an instructive pass: the last of Triton's own that changed TTGIR, else any.
+    """The unique name of a pass for an example: the last of Triton's own that changed TTGIR, else any.
 
     passes -- those of one compilation
     """

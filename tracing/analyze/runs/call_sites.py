@@ -55,7 +55,7 @@ def visit(run: Run, rank: int, launch: KernelLaunch) -> Visit | None:
 
 
 def only_in(run: Run, other: Run, rank: int, kernel_name: str) -> tuple[CallSite, ...]:
-    """The lines from which only `run` launches a kernel, where all lines of the other run are its lines, too.
+    """The lines from which only `run` launches a kernel, if it also has all lines of the other run.
 
     Cost: a pass over the launches of a process of each run, about 1 µs each.
     """

@@ -24,7 +24,7 @@ def print_divergence(
 ) -> list[str]:
     """Print one divergence and its evidence; after the first, print and return the commands to type next.
 
-    commands -- False: they were printed before
+    commands -- False: the commands were already printed
     """
     site, values = _context(divergence, runs)
     for line in divergence_text(divergence, names, first=first, site=site, values=values):

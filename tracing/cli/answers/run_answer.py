@@ -26,7 +26,7 @@ _LINES = 16  # of an error's message that are shown
 
 @dataclass(frozen=True, slots=True)
 class RunAnswer:
-    """A run that has ended, and what was asked of it."""
+    """A run that has ended, and the options of the command."""
 
     run: store.Run
     outcome: Outcome
@@ -83,7 +83,7 @@ class RunAnswer:
 
 
 def report_killed(killed: Killed, *, as_json: bool) -> int:
-    """Answer for a process that a signal ended: what it wrote names the pass. Returns the exit status."""
+    """Report a process that a signal ended; its run names the pass. Returns the exit status."""
     if killed.run is None:
         err.print(f"tracing: {killed.signal} ended the process before it had a run")
         return 2

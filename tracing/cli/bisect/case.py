@@ -1,4 +1,4 @@
-"""`tracing bisect CASE`: search the compiler from the model down, and print what is tried."""
+"""`tracing bisect CASE`: search the compiler from the model down to a kernel, and print each build."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def search_case(
 ) -> int:
     """Search, print, and give the exit status: 0 if the case is right, 1 if a step is accused, or else 2.
 
-    times   -- compiles that tell how often the case goes wrong
-    seconds -- that one build may take
+    times   -- compiles, to measure how often the case goes wrong
+    seconds -- time limit of one build
     """
     with err.status("importing torch"):
         from tracing.program.device import Device

@@ -1,4 +1,4 @@
-"""Open the two runs that a command compares; refuse two runs whose comparison means nothing."""
+"""Open the two runs that a command compares; refuse runs that are not comparable."""
 
 from __future__ import annotations
 

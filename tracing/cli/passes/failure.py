@@ -11,7 +11,7 @@ from tracing.store import Run
 def unfinished(run: Run) -> list[tuple[PassRecord, str]]:
     """The passes of a run that did not end, each with the compiler's message.
 
-    Cost: some seconds where there is one, none where there is none.
+    Cost: some seconds for each such pass.
     """
     recorded, here = run.info.environment.triton, installed("triton")
     other = "" if recorded == here else f"by Triton {here}, where {recorded} recorded it: "
@@ -19,7 +19,7 @@ def unfinished(run: Run) -> list[tuple[PassRecord, str]]:
 
 
 def diagnosed(run: Run, record: PassRecord) -> str:
-    """How a pass ends when it is rerun on the IR that it was given."""
+    """How a pass ends when it is rerun on its recorded input."""
     from tracing.compiler.failed_pass import reported
 
     failure, reasons = reported(record, analysis.passes_of(run, record.compilation), run.text)

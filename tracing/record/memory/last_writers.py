@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from tracing.model import TensorMeta
-from tracing.record.launch_plans import DigestSlots
+from tracing.record.launch_template import DigestSlots
 from tracing.views import Relation, element_bytes, relation
 
 _WRITES = 32  # of one storage that are remembered, the last ones
@@ -38,18 +38,18 @@ class LastWriters:
 
         What it writes is its own from now on. Of a tensor that several wrote, it is the last of them.
         """
-        plan, storages, writes = slots.plan, slots.storages, self._writes
+        template, storages, writes = slots.template, slots.storages, self._writes
         operators: dict[int, str] = {}
-        for i in plan.reads:
+        for i in template.reads:
             if storages[i] in writes:
-                operator = _last(writes[storages[i]], plan.metas[i])
+                operator = _last(writes[storages[i]], template.metas[i])
                 if operator is not None:
-                    operators[plan.positions[i]] = operator
-        for i in plan.writes:
+                    operators[template.positions[i]] = operator
+        for i in template.writes:
             if storages[i] in writes:
-                left = _left(writes.pop(storages[i]), plan.metas[i])
+                left = _left(writes.pop(storages[i]), template.metas[i])
                 if any(operator is not None for _, operator in left):
-                    writes[storages[i]] = [*left, (plan.metas[i], None)]
+                    writes[storages[i]] = [*left, (template.metas[i], None)]
         return operators
 
 

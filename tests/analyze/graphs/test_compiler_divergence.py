@@ -1,4 +1,4 @@
-"""Where two compilers part, in runs made by hand."""
+"""The stage at which two compilers diverge, in runs that are built by hand."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from records import compiled, kernel, new_run
 
 from tracing import store
-from tracing.analyze.graphs.compiler_parting import CompilerParting, TwoCompilers, two_compilers
+from tracing.analyze.graphs.compiler_divergence import CompilerDivergence, TwoCompilers, two_compilers
 from tracing.model import GraphText, Kernel, Outcome
 
 A = "%x = placeholder : f32[4]\n%add = aten.add.Tensor(%x, 1) : f32[4]\noutput((%add,))\n"
@@ -41,13 +41,13 @@ def a_run(
 
 
 def stages(answer: TwoCompilers) -> list[str]:
-    return [one.stage for one in answer.partings()]
+    return [one.stage for one in answer.divergences()]
 
 
-def test_equal_graphs_under_other_names_do_not_part(tmp_path: Path) -> None:
+def test_equal_graphs_under_other_names_do_not_diverge(tmp_path: Path) -> None:
     a, b = a_run(tmp_path, [A] * 8), a_run(tmp_path, [RENAMED] * 8)
 
-    assert two_compilers(a, b).partings() == []
+    assert two_compilers(a, b).divergences() == []
 
 
 @pytest.mark.parametrize(
@@ -63,21 +63,21 @@ def test_the_step_from_which_on_graphs_differ_is_named(since: int, stage: str, t
     assert stages(two_compilers(a, b)) == [stage]
 
 
-def test_graphs_that_differ_for_a_while_do_not_part(tmp_path: Path) -> None:
+def test_graphs_that_differ_for_a_while_do_not_diverge(tmp_path: Path) -> None:
     a, b = a_run(tmp_path, [A] * 8), a_run(tmp_path, [A, A, B, B, A, A, A, A])
 
     (compared,) = two_compilers(a, b).compared
 
-    assert (compared.parting, compared.passing) == (None, "AOTAutograd")
+    assert (compared.divergence, compared.transient) == (None, "AOTAutograd")
 
 
 def test_a_pass_that_only_one_compiler_has_is_named_with_its_owner(tmp_path: Path) -> None:
     passes = [*PASSES[:7], ("post-grad", "new"), PASSES[7]]
     a, b = a_run(tmp_path, [A] * 8), a_run(tmp_path, [A] * 7 + [B] * 2, passes=passes)
 
-    (parting,) = two_compilers(a, b).partings()
+    (divergence,) = two_compilers(a, b).divergences()
 
-    assert (parting.stage, parting.only) == ("post-grad pass new", "b")
+    assert (divergence.stage, divergence.only) == ("post-grad pass new", "b")
 
 
 def test_a_pass_that_raises_is_named_with_the_function_of_the_traceback(tmp_path: Path) -> None:
@@ -86,9 +86,9 @@ def test_a_pass_that_raises_is_named_with_the_function_of_the_traceback(tmp_path
     a = a_run(tmp_path, [A] * 6, Outcome("failed", "TypeError", trace, "TypeError"))
     b = a_run(tmp_path, [A] * 8)
 
-    (parting,) = two_compilers(a, b).partings()
+    (divergence,) = two_compilers(a, b).divergences()
 
-    assert parting == CompilerParting(
+    assert divergence == CompilerDivergence(
         "stopped", "graph 0/0 forward", "post-grad pass noop, in no_cumsum (post_grad.py:983)", (A, A)
     )
 

@@ -1,7 +1,8 @@
-"""Plans what to record of a launch: computed once per call site and layout, then looked up.
+"""What is equal in all launches of one call site on tensors of one layout: computed once, then looked up.
 
-A launch is made thousands of times. Its layouts, its signature and the inputs of its digests on a GPU are one
-plan. `DigestSlots` is that plan for one set of addresses, which an allocator reuses in every step.
+A program repeats most of its launches thousands of times. A `LaunchTemplate` holds what does not change:
+layouts, signature, arguments of the digest kernels. `DigestSlots` is a template at one set of addresses,
+which an allocator reuses in every step.
 """
 
 from __future__ import annotations
@@ -29,81 +30,81 @@ from tracing.upstream.torch.cuda_graphs import is_capturing
 
 DigestedArguments: TypeAlias = Literal["all", "declared", "none"]
 
-_REMEMBERED = 256  # of one plan that are remembered
+_REMEMBERED = 256  # sets of addresses of one template
 
 
 @dataclass(slots=True)
-class PlanSide:
+class DigestedTensors:
     """The tensors that are digested before or after a launch."""
 
     positions: Sequence[int]
-    chosen: Sequence[int]  # which of the plan's tensors these are
+    chosen: Sequence[int]  # indices into the template's positions
     tables: Sequence[Table]  # for the GPU
-    facts: npt.NDArray[np.int64]  # of the tensors, likewise
-    copied: frozenset[int]  # positions of those that must be copied first
-    misaligned: Sequence[int]  # the bits of each address that must be zero, else it is copied, too
+    facts: npt.NDArray[np.int64]  # of the tensors, for the GPU
+    copied: frozenset[int]  # positions of tensors that must be copied first
+    misaligned: Sequence[int]  # mask for each address: a tensor with one of these bits set is copied first
 
 
 @dataclass(slots=True)
-class LaunchPlan:
-    """The known facts of the launches made at one call site on tensors of one layout."""
+class LaunchTemplate:
+    """The common facts of all launches of one call site on tensors of one layout."""
 
     site: LaunchSite
     phase: Phase
     grid: Grid | None  # None: the site knows
     positions: Sequence[int]  # of the tensors among the values
-    wrapped: bool  # some of them in a descriptor or reinterpretation
+    wrapped: bool  # some tensors are inside of a descriptor or a reinterpretation
     offsets: tuple[int, ...]  # bytes from the start of their storages
     device: torch.device | None  # the GPU, None on the host
-    before: PlanSide
-    after: PlanSide
-    reads: Sequence[int] = ()  # which of the plan's tensors
+    before: DigestedTensors
+    after: DigestedTensors
+    reads: Sequence[int] = ()  # indices into `positions`
     writes: Sequence[int] = ()
     metas: Sequence[TensorMeta] = ()
-    addresses: bool = True  # some arguments are used as addresses, or may be
+    addresses: bool = True  # some arguments are, or may be, used as addresses
     signature: int | None = None
     slots_of: dict[TouchedMemory, DigestSlots] = field(default_factory=dict)
     streams: dict[int, StreamDigests] = field(default_factory=dict)
-    shifted: dict[tuple[int, ...], LaunchPlan] = field(default_factory=dict)  # the same at other offsets
+    shifted: dict[tuple[int, ...], LaunchTemplate] = field(default_factory=dict)  # by offsets in the storages
 
 
 @dataclass(slots=True)
 class DigestSlots:
-    """A plan on certain memory."""
+    """A template at one set of addresses."""
 
-    plan: LaunchPlan
+    template: LaunchTemplate
     storages: tuple[int, ...]
     before: Sequence[Call] | None  # None: some tensors must be copied first
     after: Sequence[Call] | None
 
 
-class Planner:
-    """Finds the plan of a launch."""
+class LaunchTemplates:
+    """Makes the template of each launch once, and finds it afterwards."""
 
     def __init__(self, catalogue: Catalogue, storages: Storages, digests: DigestedArguments) -> None:
         self._catalogue = catalogue
         self._storages = storages
         self._digests = digests
-        self._plans: dict[tuple[Any, ...], LaunchPlan] = {}
+        self._templates: dict[tuple[Any, ...], LaunchTemplate] = {}
 
-    def plan(self, site: LaunchSite, values: Sequence[Any], grid: Grid | None) -> LaunchPlan:
-        """The plan of a launch; without a signature while an autotuner has not chosen."""
+    def get(self, site: LaunchSite, values: Sequence[Any], grid: Grid | None) -> LaunchTemplate:
+        """The template of a launch; without a signature until an autotuner has chosen."""
         key = _key(site, values, grid)
-        plan = self._plans.get(key)
-        if plan is None:
-            plan = self._new_plan(site, values, grid)
+        template = self._templates.get(key)
+        if template is None:
+            template = self._new_template(site, values, grid)
             if site.settled:
-                self.settle(plan, values)
-            if site.kind != "interpreted" and not _capturing(plan.device):
-                self._plans[key] = plan
-        return plan
+                self.settle(template, values)
+            if site.kind != "interpreted" and not _capturing(template.device):
+                self._templates[key] = template
+        return template
 
-    def _new_plan(self, site: LaunchSite, values: Sequence[Any], grid: Grid | None) -> LaunchPlan:
+    def _new_template(self, site: LaunchSite, values: Sequence[Any], grid: Grid | None) -> LaunchTemplate:
         positions = [i for i, value in enumerate(values) if tensor_of(value) is not None]
         tensors = [plain_tensor(values[i]) for i in positions]
         device = next((tensor.device for tensor in tensors if tensor.is_cuda), None)
         side = self._side(positions, positions, values, device)
-        return LaunchPlan(
+        return LaunchTemplate(
             site=site,
             phase="backward" if backward_pass() != NO_BACKWARD else "forward",
             grid=grid,
@@ -115,22 +116,25 @@ class Planner:
             after=side,
         )
 
-    def settle(self, plan: LaunchPlan, values: Sequence[Any]) -> None:
-        """Give a plan its signature, and choose what is digested by what the kernel reads and writes."""
-        grid = plan.grid or plan.site.grid(values)
-        positions = plan.positions
-        plan.signature, args = self._catalogue.signature(plan.site, values, grid, plan.phase)
+    def settle(self, template: LaunchTemplate, values: Sequence[Any]) -> None:
+        """Set the signature of a template, and digest only what the kernel reads and writes."""
+        grid = template.grid or template.site.grid(values)
+        positions = template.positions
+        template.signature, args = self._catalogue.signature(template.site, values, grid, template.phase)
         read = [i for i in positions if args[i].reads]
         written = [i for i in positions if args[i].writes]
-        plan.reads, plan.writes = [positions.index(i) for i in read], [positions.index(i) for i in written]
-        plan.metas = [meta for argument in args if (meta := argument.tensor)]
-        plan.addresses = any(argument.addresses for argument in args)
+        template.reads, template.writes = (
+            [positions.index(i) for i in read],
+            [positions.index(i) for i in written],
+        )
+        template.metas = [meta for argument in args if (meta := argument.tensor)]
+        template.addresses = any(argument.addresses for argument in args)
         storages = {plain_tensor(values[i]).untyped_storage().data_ptr() for i in positions}
         if len(storages) == len(positions):
-            # a kernel does not change what its IR only reads, unless that memory has a second name
-            plan.after = self._side(written, positions, values, plan.device)
+            # a kernel does not change what its IR only reads, unless another argument aliases that memory
+            template.after = self._side(written, positions, values, template.device)
         if self._digests == "declared":
-            plan.before = self._side(read, positions, values, plan.device)
+            template.before = self._side(read, positions, values, template.device)
 
     def _side(
         self,
@@ -138,7 +142,7 @@ class Planner:
         among: Sequence[int],
         values: Sequence[Any],
         device: torch.device | None,
-    ) -> PlanSide:
+    ) -> DigestedTensors:
         if device is not None:
             positions = sorted(positions, key=lambda i: variant(plain_tensor(values[i])))
         tensors = [plain_tensor(values[i]) for i in positions]
@@ -147,35 +151,39 @@ class Planner:
         layouts = [layout(tensor) for tensor in tensors]
         copied = frozenset(i for i, one in zip(positions, layouts, strict=True) if one is None)
         bits = [one.misaligned if one else 15 for one in layouts]
-        return PlanSide(positions, [among.index(i) for i in positions], made, facts(tensors), copied, bits)
+        return DigestedTensors(
+            positions, [among.index(i) for i in positions], made, facts(tensors), copied, bits
+        )
 
-    def slots(self, plan: LaunchPlan, memory: TouchedMemory, values: Sequence[Any]) -> DigestSlots:
-        """The plan on this memory; a variant of the plan if the offsets in the storages differ."""
+    def slots(self, template: LaunchTemplate, memory: TouchedMemory, values: Sequence[Any]) -> DigestSlots:
+        """The template at these addresses; a variant of it if the offsets in the storages differ."""
         addresses = memory[::3]
         slots = DigestSlots(
-            self._shifted(plan, memory, values),
+            self._shifted(template, memory, values),
             self._storages.numbers(memory),
-            _calls(plan.before, addresses),
-            _calls(plan.after, addresses),
+            _calls(template.before, addresses),
+            _calls(template.after, addresses),
         )
-        if slots.plan.signature is not None:  # before that, what is written is not known
-            if len(plan.slots_of) >= _REMEMBERED:
-                plan.slots_of.clear()
-            plan.slots_of[memory] = slots
+        if slots.template.signature is not None:  # before that, what is written is not known
+            if len(template.slots_of) >= _REMEMBERED:
+                template.slots_of.clear()
+            template.slots_of[memory] = slots
         return slots
 
-    def _shifted(self, plan: LaunchPlan, memory: TouchedMemory, values: Sequence[Any]) -> LaunchPlan:
-        # generated code is made for the layouts of its inputs, and not for where in their storages they begin
+    def _shifted(
+        self, template: LaunchTemplate, memory: TouchedMemory, values: Sequence[Any]
+    ) -> LaunchTemplate:
+        # generated code depends on the layouts of its inputs, but not on their offsets in their storages
         offsets = tuple(address - start for address, start in zip(memory[::3], memory[1::3], strict=True))
-        if offsets == plan.offsets:
-            return plan
-        shifted = plan.shifted.get(offsets)
+        if offsets == template.offsets:
+            return template
+        shifted = template.shifted.get(offsets)
         if shifted is None:
-            shifted = self._new_plan(plan.site, values, plan.grid)
-            if plan.signature is not None:
+            shifted = self._new_template(template.site, values, template.grid)
+            if template.signature is not None:
                 self.settle(shifted, values)
-            if not _capturing(plan.device):
-                plan.shifted[offsets] = shifted
+            if not _capturing(template.device):
+                template.shifted[offsets] = shifted
         return shifted
 
 
@@ -195,7 +203,7 @@ def _key(site: LaunchSite, values: Sequence[Any], grid: Grid | None) -> tuple[An
 
 
 def _layout(value: Any) -> Any:
-    # True, 1 and 1.0 are equal and are not the same
+    # True, 1 and 1.0 compare equal, so the type is part of the key
     if isinstance(value, torch.Tensor):
         return value.shape, value.stride(), value.storage_offset(), value.dtype
     tensor = tensor_of(value)
@@ -203,7 +211,7 @@ def _layout(value: Any) -> Any:
     return _layout(tensor) if tensor is not None else (type(value), value if plain else repr(value))
 
 
-def _calls(side: PlanSide, addresses: Sequence[int]) -> Sequence[Call] | None:
+def _calls(side: DigestedTensors, addresses: Sequence[int]) -> Sequence[Call] | None:
     chosen = [addresses[i] for i in side.chosen]
     readable = not side.copied and not any(map(and_, chosen, side.misaligned))
     return calls(side.tables, chosen) if readable and side.tables else None

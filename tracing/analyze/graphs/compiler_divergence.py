@@ -1,9 +1,9 @@
-"""Find the first stage at which two compilers part on one case, from Dynamo's graph to the IR of a kernel.
+"""Find the first stage at which two compilers diverge on one case, from Dynamo's graph to the IR of a kernel.
 
 The stages are compared in the order in which a compiler runs them: the graphs with each of their passes, then
 which kernels are generated from them, then the source of each kernel, then its IR after each pass of Triton.
-A stage is named if what it leaves differs, and the texts differ from there on to the end. Values are not
-compared, so it is of no importance whether the program is deterministic.
+A stage is reported if its output differs and the texts stay different up to the last stage. Values are not
+compared, so the program need not be deterministic.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from tracing.store import Run
 
 # a frame of a traceback that lies in Inductor's graph passes: file, line, function
 _GRAPH_PASS = re.compile(r'fx_passes/(?:\w+/)*(\w+\.py)", line (\d+), in (\w+)')
-PartingKind: TypeAlias = Literal["stopped", "graph", "graphs", "kernels", "source", "ir"]
+CompilerDivergenceKind: TypeAlias = Literal["stopped", "graph", "graphs", "kernels", "source", "ir"]
 
 
 @dataclass(frozen=True, slots=True)
-class CompilerParting:
-    """A stage that leaves something else in b than in a."""
+class CompilerDivergence:
+    """A stage whose output in b differs from that in a."""
 
-    kind: PartingKind
+    kind: CompilerDivergenceKind
     where: str  # "graph 0/0 forward", "kernel triton_poi_fused_add_0"
     stage: str  # "joint pass remove_noop_ops", "ttgir pass tritongpu-coalesce"
     texts: tuple[str, str]  # what a and b have after it, b's values called as a's; "stopped": what entered it
@@ -45,20 +45,20 @@ class ComparedStage:
 
     where: str
     stages: int
-    parting: CompilerParting | None
-    passing: str = ""  # the first stage after which the two differed for a while
+    divergence: CompilerDivergence | None
+    transient: str = ""  # the first stage after which the two differed for a while
 
 
 @dataclass(frozen=True, slots=True)
 class TwoCompilers:
-    """What the two runs have in common and where they part, in the order of the compilers' stages."""
+    """The compared stages of two runs, in the order of the compilers, with the divergence of each."""
 
     outcomes: tuple[Outcome | None, Outcome | None]
     compared: Sequence[ComparedStage]
 
-    def partings(self) -> list[CompilerParting]:
-        """Every parting, the first one first."""
-        return [one.parting for one in self.compared if one.parting is not None]
+    def divergences(self) -> list[CompilerDivergence]:
+        """Every divergence, the first one first."""
+        return [one.divergence for one in self.compared if one.divergence is not None]
 
 
 def two_compilers(a: Run, b: Run) -> TwoCompilers:
@@ -78,7 +78,7 @@ def _graphs(a: Run, b: Run) -> Iterator[ComparedStage]:
     traced = tuple("\n".join(_traced(side)) + "\n" for side in (of_a, of_b))
     if traced[0] != traced[1]:
         yield ComparedStage(
-            "the graphs", 1, CompilerParting("graphs", "the case", "Dynamo", (traced[0], traced[1]))
+            "the graphs", 1, CompilerDivergence("graphs", "the case", "Dynamo", (traced[0], traced[1]))
         )
     others = {one.label: one for one in of_b}
     for one in of_a:
@@ -92,24 +92,24 @@ def _traced(side: Sequence[Chain]) -> dict[str, None]:
 
 def _graph(a: Run, b: Run, one: Chain, other: Chain) -> ComparedStage:
     pair = chain_pair(one, other, a.text, b.text)
-    passing = pair.passing()
+    transient = pair.transient()
     return ComparedStage(
-        one.label, len(pair.pairs), _graph_parting(a, b, pair), passing.label if passing else ""
+        one.label, len(pair.pairs), _graph_divergence(a, b, pair), transient.label if transient else ""
     )
 
 
-def _graph_parting(a: Run, b: Run, pair: ChainPair) -> CompilerParting | None:
+def _graph_divergence(a: Run, b: Run, pair: ChainPair) -> CompilerDivergence | None:
     step = pair.stopped()
     if step is not None:
         entered = a.text(step.texts[0])
-        return CompilerParting(
+        return CompilerDivergence(
             "stopped", pair.a.label, step.label + _raised_in(_outcome(a)), (entered, entered)
         )
-    step = pair.parting()
+    step = pair.divergence()
     if step is None:
         return None
     texts = alike(a.text(step.texts[0]), b.text(step.texts[1]))
-    return CompilerParting(
+    return CompilerDivergence(
         "graph", pair.a.label, step.label, texts, None if step.a and step.b else _side(step.a)
     )
 
@@ -129,7 +129,7 @@ def _kernels(a: Run, b: Run) -> Iterator[ComparedStage]:
     if list(of_a) != list(of_b):
         texts = ("\n".join(of_a) + "\n", "\n".join(of_b) + "\n")
         yield ComparedStage(
-            "the kernels", 1, CompilerParting("kernels", "the case", "lowering and fusion", texts)
+            "the kernels", 1, CompilerDivergence("kernels", "the case", "lowering and fusion", texts)
         )
     compiled = {id(one): pair for pair in paired(compilations(a), compilations(b)).pairs for one in pair[:1]}
     by_name = {pair[0].kernel_name: pair for pair in compiled.values()}
@@ -144,30 +144,32 @@ def _kernel(
     where = f"kernel {one.name}"
     bodies = (_body(a, one), _body(b, other))
     if bodies[0] != bodies[1]:
-        return ComparedStage(where, 1, CompilerParting("source", where, "generated source", bodies))
+        return ComparedStage(where, 1, CompilerDivergence("source", where, "generated source", bodies))
     passes = [passes_of(run, one) for run, one in zip((a, b), pair, strict=True)] if pair else []
     if not all(passes) or not passes:
         return ComparedStage(where, 1, None)
     pairs = PassPairs(passes[0], passes[1], a.text, b.text)
-    return ComparedStage(where, 1 + len(pairs.pairs), _ir_parting(where, pairs), _passing(pairs))
+    return ComparedStage(where, 1 + len(pairs.pairs), _ir_divergence(where, pairs), _transient(pairs))
 
 
 def _body(run: Run, kernel: Kernel) -> str:
     return kernel_body(run.text(kernel.source)) if kernel.source else ""
 
 
-def _ir_parting(where: str, pairs: PassPairs) -> CompilerParting | None:
-    parting = pairs.last_parting()
-    if parting is None:
+def _ir_divergence(where: str, pairs: PassPairs) -> CompilerDivergence | None:
+    divergence = pairs.last_divergence()
+    if divergence is None:
         return None
-    if parting is pairs.pairs[0] and not pairs.entry_equal:
-        a, b = pairs.plain_a(parting.entered[0]).text, pairs.plain_b(parting.entered[1]).text
-        return CompilerParting("ir", where, "Triton's frontend", (a, renamed(a, b)))
-    a, b = pairs.plain_a(parting.texts[0]).text, pairs.plain_b(parting.texts[1]).text
-    only = None if parting.a and parting.b else _side(parting.a)
-    return CompilerParting("ir", where, f"{parting.stage} pass {parting.name}", (a, renamed(a, b)), only)
+    if divergence is pairs.pairs[0] and not pairs.entry_equal:
+        a, b = pairs.plain_a(divergence.entered[0]).text, pairs.plain_b(divergence.entered[1]).text
+        return CompilerDivergence("ir", where, "Triton's frontend", (a, renamed(a, b)))
+    a, b = pairs.plain_a(divergence.texts[0]).text, pairs.plain_b(divergence.texts[1]).text
+    only = None if divergence.a and divergence.b else _side(divergence.a)
+    return CompilerDivergence(
+        "ir", where, f"{divergence.stage} pass {divergence.name}", (a, renamed(a, b)), only
+    )
 
 
-def _passing(pairs: PassPairs) -> str:
-    first, last = pairs.parting(), pairs.last_parting()
+def _transient(pairs: PassPairs) -> str:
+    first, last = pairs.first_divergence(), pairs.last_divergence()
     return f"{first.stage} pass {first.name}" if first is not None and first is not last else ""

@@ -1,4 +1,4 @@
-"""The event at which some ranks of a job part from the others, and those ranks."""
+"""The event at which some ranks of a job diverge from the others, and those ranks."""
 
 from __future__ import annotations
 
@@ -9,25 +9,29 @@ from typing import Literal, TypeAlias
 
 from tracing.analyze.ranks.rank_events import RankEvent
 
-RankPartingKind: TypeAlias = Literal["launch", "lacking", "more", "collective", "altered", "update", "output"]
+RankDivergenceKind: TypeAlias = Literal[
+    "launch", "missing", "extra", "collective", "altered", "update", "output"
+]
 Groups: TypeAlias = tuple[tuple[tuple[int, ...], str], ...]  # ranks and what they have, the most ranks first
 
 
 @dataclass(frozen=True, slots=True)
-class RankParting:
-    """The event at which ranks that did the same no longer do."""
+class RankDivergence:
+    """The first event that is not the same on all ranks."""
 
-    kind: RankPartingKind
+    kind: RankDivergenceKind
     event: RankEvent  # of the first rank that has it
     groups: Groups
     argument: str = ""  # of a launch; which tensor, of a landmark
-    before: Mapping[int, tuple[str, ...]] = field(default_factory=dict)  # what those that left did, in order
-    outputs: tuple[str, ...] = ()  # of a launch that is another one: what it left differently
-    count: int = 1  # launches and landmarks in a row, that are lacking or more
+    before: Mapping[int, tuple[str, ...]] = field(
+        default_factory=dict
+    )  # latest events of each rank that diverged
+    outputs: tuple[str, ...] = ()  # of a launch that differs: what it wrote differently
+    count: int = 1  # consecutive launches and landmarks that are missing or extra
 
     @property
-    def left(self) -> tuple[int, ...]:
-        """The ranks that left; none if two groups are the largest."""
+    def diverged(self) -> tuple[int, ...]:
+        """The ranks outside of the largest group; none if two groups are the largest."""
         sizes = [len(ranks) for ranks, _ in self.groups]
         if len(sizes) > 1 and sizes[0] == sizes[1]:
             return ()
@@ -35,9 +39,9 @@ class RankParting:
 
     @property
     def key(self) -> tuple[object, ...]:
-        """Equal for partings that repeat one another."""
+        """Equal if one divergence repeats another."""
         groups = self.groups if self.kind == "launch" else ()
-        return (self.kind, self.event.name, self.argument, self.left, groups)
+        return (self.kind, self.event.name, self.argument, self.diverged, groups)
 
 
 def groups_of(by_rank: Mapping[int, str]) -> Groups:
@@ -50,11 +54,11 @@ def groups_of(by_rank: Mapping[int, str]) -> Groups:
     )
 
 
-def joined(partings: Iterator[RankParting]) -> Iterator[RankParting]:
-    """Merges consecutive partings at which the same ranks lack events, or have extra ones."""
-    held: RankParting | None = None
-    for one in partings:
-        if held is not None and one.kind == held.kind in ("lacking", "more") and _who(one) == _who(held):
+def joined(divergences: Iterator[RankDivergence]) -> Iterator[RankDivergence]:
+    """Merges consecutive divergences at which the same ranks lack events, or have extra ones."""
+    held: RankDivergence | None = None
+    for one in divergences:
+        if held is not None and one.kind == held.kind in ("missing", "extra") and _who(one) == _who(held):
             held = replace(held, count=held.count + 1)
             continue
         if held is not None:
@@ -64,5 +68,5 @@ def joined(partings: Iterator[RankParting]) -> Iterator[RankParting]:
         yield held
 
 
-def _who(parting: RankParting) -> set[tuple[int, ...]]:
-    return {ranks for ranks, _ in parting.groups}
+def _who(divergence: RankDivergence) -> set[tuple[int, ...]]:
+    return {ranks for ranks, _ in divergence.groups}
