@@ -25,7 +25,9 @@ aten = torch.ops.aten
 
 def outcome(runs: Path, what: str, *, referee: bool = True) -> Outcome:
     device = Device("sm_90")
-    experiment = Experiment(device.load(f"{DATA / 'refereed.py'}:what={what}"), device, seed=0, referee=referee)
+    experiment = Experiment(
+        device.load(f"{DATA / 'refereed.py'}:what={what}"), device, seed=0, referee=referee
+    )
     writer = store.create(runs, INFO)
     return record(experiment, LaunchRecorder(writer), lambda stage: None, passes=None)
 

@@ -90,6 +90,9 @@ def equality_text(comparison: Comparison, alike: int, differing: Sequence[Result
         parts.append("every digest")
     if alike:
         parts.append(plural(alike, "result"))
+    if not (notes.complete or notes.pairs or alike):
+        yield Text("nothing was compared: no launch and no result")
+        return
     equal = "equal" if notes.complete and not differing else "equal as far as they go"
     yield Text(f"{equal}: {', '.join([plural(notes.pairs, 'launch'), *parts])}")
 

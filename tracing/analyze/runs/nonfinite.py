@@ -154,7 +154,9 @@ def _chain(carriers: list[tuple[DataEvent, int]], last: int) -> list[DataEvent]:
     return chain[::-1]
 
 
-def _blame(read: list[Counted], undigested: dict[int, str], event: DataEvent, answer: NonFiniteAnswer) -> None:
+def _blame(
+    read: list[Counted], undigested: dict[int, str], event: DataEvent, answer: NonFiniteAnswer
+) -> None:
     for one in read:
         if one.storage in undigested:
             answer.unknown.append(
