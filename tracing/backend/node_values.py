@@ -17,10 +17,6 @@ from tracing.upstream.inductor.user_kernels import launched_name
 _NAMES = {"placeholder": "input", "get_attr": "constant", "output": "output"}
 
 
-<<<<<<< HEAD
-def tensors_of(node: Node) -> Iterator[tuple[int | None, torch.Tensor]]:
-    """The output tensors of a node, with their positions; None: it has one output.
-=======
 def nodes_of(graph: Graph, prefix: str = "") -> Iterator[tuple[str, Node]]:
     """The nodes of a graph and of the graphs that it calls, as branches of cond are, with unique names.
 
@@ -42,8 +38,7 @@ def called_graph(node: Node) -> Graph | None:
 
 
 def tensors_of(node: Node) -> Iterator[tuple[int | str | None, torch.Tensor]]:
-    """The tensors that a node gives, with their positions, or the parameters of a kernel; None: it gives one.
->>>>>>> validate
+    """The output tensors of a node, with their positions or the parameters of a kernel; None: it has one.
 
     A `getitem` node has none: they belong to the node that computes them.
     """
