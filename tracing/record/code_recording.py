@@ -81,12 +81,12 @@ class RecordingOptions:
 
 
 def recording(**options: Any) -> contextlib.AbstractContextManager[store.Run]:
-    """Record what this process does inside; gives the run, which can be read at once and later.
+    """Record the block in this process; yields the run, which is readable at any time.
 
     options -- the fields of `RecordingOptions`: keep_inputs=True, operators="digests", runs="folder", ...
 
-    A recording inside of another one has a run of its own; both are complete. What is compiled is compiled
-    anew inside and afterwards. Raises TypeError for an unknown option, and Problem as `tracing run` does.
+    A nested recording has a separate run; both are complete. Functions are recompiled inside of the block
+    and afterwards. Raises TypeError for an unknown option, and Problem as `tracing run` does.
     """
     return _recorded(RecordingOptions(**options), sys._getframe(1).f_code.co_filename)
 

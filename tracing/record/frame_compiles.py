@@ -1,4 +1,4 @@
-"""Records what Dynamo makes of the frames of a program, while the program runs."""
+"""Records how Dynamo compiles the frames of a program, while the program runs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ID = re.compile(r"^(?P<id>\[?[\w/!]+\]?): (?P<rest>.*)$", re.DOTALL)
 
 
 def described(one: upstream.DynamoCompile) -> CompiledFrame:
-    """What Dynamo made of a frame, in words."""
+    """The compile of a frame as text."""
     facts = FrameCompile(
         one.id,
         one.code.co_name,
@@ -53,7 +53,7 @@ def frame_compiles_recorded(writer: RunWriter) -> AbstractContextManager[None]:
 
 
 def guard_of(checked: upstream.CheckedGuard) -> FrameGuard:
-    """A guard, with what needs it taken from the comment that torch prints after it."""
+    """A guard, with its origin from the comment that torch prints after it."""
     return _guard(checked.text, checked.source, checked.kind)
 
 

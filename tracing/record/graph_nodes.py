@@ -1,7 +1,7 @@
-"""Write an FX graph as JSON of our own: nodes with operator, arguments, tensors, and lines of Python.
+"""Write an FX graph as JSON: nodes with operator, arguments, tensors, and lines of Python.
 
-A reference to a node is {"node": NAME}; what JSON lacks has a key for its kind: {"dtype": "float32"},
-{"float": "inf"}, {"slice": [...]}. An argument that is none of these is {"other": text}.
+A reference to a node is {"node": NAME}; values that JSON lacks have a key for their kind: {"dtype":
+"float32"}, {"float": "inf"}, {"slice": [...]}. Any other argument is {"other": text}.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
     output((%add,))
 
 Nodes are named as torch names them. Stack traces and other metadata are left out: they differ between
-versions of torch and say nothing about what is computed.
+versions of torch and do not affect the computation.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Records the graphs that Inductor compiles, and which launches each call of one made.
+"""Records the graphs that Inductor compiles, and the launches of each call of a graph.
 
-What is known of a graph is stored with it, also in Inductor's caches, and written to the run when the graph
-is called first. A graph from a cache that another program filled has nothing with it: not covered.
+The records of a graph are attached to it, also in Inductor's caches, and written to the run at its first
+call. A graph from a cache that another program filled lacks them: it is not covered.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ class _Compiling(threading.local):
 
 
 class GraphRecorder:
-    """While installed, graphs are recorded when they are called first, and each of their calls."""
+    """While installed, records graphs at their first call, and each of their calls."""
 
     def __init__(self, recording: Recording, keeper: OutputKeeper | None) -> None:
-        """keeper -- keeps what each call is given and what it gives; None: nothing does"""
+        """keeper -- keeps the inputs and outputs of each call; None: they are not kept"""
         self._recording = recording
         self._keeper = keeper
         self._compiling = _Compiling()

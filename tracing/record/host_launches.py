@@ -35,7 +35,7 @@ def _on_host(launch: LaunchInFlight) -> bool:
 
 
 class HostLaunches:
-    """Follows launches on the host, and what operators do to the memory that they use.
+    """Tracks launches on the host, and the effects of operators on the memory that they use.
 
     Every call is made under the recording's lock.
     """
@@ -43,8 +43,8 @@ class HostLaunches:
     def __init__(
         self, recording: Recording, *, digests: bool, operators: bool, allow_out_of_bounds: bool
     ) -> None:
-        """digests   -- write down what launches touched; False: only keep them from leaving their tensors
-        operators -- those outside of Triton are seen; False: nothing is said of what lies between launches
+        """digests   -- record the accesses of launches; False: only prevent accesses out of bounds
+        operators -- operators outside of Triton are observed; False: writes between launches are unknown
         """
         self._recording = recording
         self._digests = digests
@@ -55,7 +55,7 @@ class HostLaunches:
 
     @contextmanager
     def installed(self) -> Iterator[None]:
-        """While active, memory that leaves torch is noticed."""
+        """While active, memory that is shared with code outside of torch is noticed."""
         with self._fresh.shared() if self._follows_memory else nullcontext():
             yield
 
@@ -84,7 +84,7 @@ class HostLaunches:
         return self._fresh.elements(tensor) if plain and self._follows_memory else None
 
     def pass_over(self, index: int, template: LaunchTemplate, values: Sequence[Any]) -> None:
-        """A launch is about to be made that is not recorded: what it does to memory counts all the same."""
+        """A launch is about to be made that is not recorded; its effects on memory are tracked."""
         watched = self._watch(index, template, values, lambda: None)
         if watched is None:
             self._rereads.overwritten([plain_tensor(values[i]) for i in template.positions])

@@ -53,13 +53,13 @@ class LaunchDigests:
     """Takes the digests of launches; never waits for a device before `drain`."""
 
     def __init__(self, catalogue: Catalogue, arrived: Callable[[Sequence[Digested]], None]) -> None:
-        """arrived -- called with the digests of launches, in any order"""
+        """arrived -- receives the digests of launches, in any order"""
         self._catalogue = catalogue
         self._arrived = arrived
         self._streams: dict[tuple[torch.device, int], StreamDigests] = {}
 
     def before(self, launch: LaunchInFlight) -> None:
-        """Take the digests of what a launch finds."""
+        """Take the digests before a launch."""
         if launch.template.device is None:
             launch.found = self._on_host(launch, launch.before)
         else:

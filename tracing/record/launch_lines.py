@@ -1,4 +1,4 @@
-"""Writes the lines of launches in launch order, in whatever order their data arrives."""
+"""Writes the lines of launches in launch order, although their data arrives in any order."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _Held: TypeAlias = tuple[int, LaunchTemplate, int, DigestSlots, Mapping[int, str
 
 
 class LaunchLines:
-    """Holds a launch back until its signature is known, and its digests until those before it are."""
+    """Holds a launch back until its signature is known, and its digests until all earlier ones are."""
 
     def __init__(self, writer: RunWriter) -> None:
         self._writer = writer
@@ -37,13 +37,13 @@ class LaunchLines:
         site: int,
         thread: int,
     ) -> None:
-        """Take the next launch."""
+        """Add the next launch."""
         if len(self._held) >= _LINES:
             self.flush()
         self._held.append((index, template, stream, slots, writers, site, thread))
 
     def expect(self, index: int) -> None:
-        """The digests of this launch will come, and stand before those of launches after it."""
+        """Announce the digests of this launch, which precede those of later launches."""
         self._waiting.append(index)
 
     def flush(self) -> None:
@@ -57,7 +57,7 @@ class LaunchLines:
         del self._held[: len(ready)]
 
     def digested(self, launches: Sequence[Digested]) -> None:
-        """Take digests, and write those that nothing before them is waited for."""
+        """Add digests, and write all that do not wait for earlier ones."""
         self._ready.update({one.launch: one for one in launches})
         failed = len(self._ready) >= _FAILED
         lines = []
@@ -69,7 +69,7 @@ class LaunchLines:
         self._writer.extend(list(packed(lines)))
 
     def close(self) -> None:
-        """Write all that came; a launch that failed has no digests, and later ones stop waiting for it."""
+        """Write everything; a launch that failed has no digests, and later ones no longer wait for it."""
         self._drop_unsigned()
         self.flush()
         self._writer.extend(list(packed([self._ready[index] for index in sorted(self._ready)])))

@@ -49,7 +49,7 @@ from tracing.upstream.inductor.code import GENERATED
 
 
 class LaunchRecorder:
-    """While entered, every launch in this process that can be seen is written to a run."""
+    """While entered, every launch of this process is recorded into a run, except for those not covered."""
 
     def __init__(
         self,
@@ -67,20 +67,22 @@ class LaunchRecorder:
     ) -> None:
         """Record into `writer`.
 
-        digests   -- "all": every tensor argument before a launch, and what it may write after it; "declared":
-                     what the kernel's IR reads before and writes after; "none": no work on the device at all
-        operators -- "writers": what each operator outside of Triton read, wrote and allocated, 10 to 13 µs an
-                     operator; "digests": the bits of it, too, which waits for the device; "none": nothing
-        graphs    -- the graphs that Inductor compiles, and which launches each call of one made
-        allow_out_of_bounds -- without a GPU a kernel fails that accesses memory outside of its arguments'
-                     storages, before it does; True: it does, and goes on
+        digests   -- "all": every tensor argument before a launch, and possible outputs after it; "declared":
+                     the kernel's inputs before and its outputs after, by its IR; "none": no work on the
+                     device
+        operators -- "writers": the memory that each operator outside of Triton read, wrote and allocated, 10
+                     to 13 µs an operator; "digests": also digests, which synchronise the device; "none":
+                     nothing
+        graphs    -- record the graphs that Inductor compiles, and the launches of each call
+        allow_out_of_bounds -- without a GPU: False stops a kernel before it accesses memory outside of its
+                     arguments' storages; True permits the access
         selection -- which launches
         keep      -- keep what each launch wrote, under a budget; None: nothing
         time      -- how long each launch takes, on the host and on a GPU
         hash_fn   -- tensor -> number, string, bool or None; called where digests are taken, or would be, and
                      recorded next to them. Should it fail, the program goes on, and `hash_failure` says so
-        strict    -- an error of the recorder's own is raised; False: it ends the recording, and the program
-                     goes on
+        strict    -- raise errors of the recorder; False: an error ends the recording, and the program
+                     continues
         """
         self.recorded = 0  # launches
         self.writer = writer
@@ -161,14 +163,14 @@ class LaunchRecorder:
                 part.close()
 
     def flush(self) -> None:
-        """Write what is held back: the process is about to end without leaving this context."""
+        """Write buffered records: the process is about to end without leaving this context."""
         if not self.failsafe.over:
             self._finish()
 
     def before(
         self, site: LaunchSite, values: Sequence[Any], stream: int, grid: Grid | None
     ) -> LaunchInFlight | None:
-        """Note a launch and take the digests of what it finds."""
+        """Record a launch and take the digests before it."""
         if self.failsafe.over:
             return None
         try:

@@ -1,8 +1,8 @@
 """Measures how long each launch takes, on the host and on a GPU.
 
 On a GPU two events are recorded around each launch on its own stream. They are read when the device has
-passed them; nothing waits for it before the end. If the device has caught up with the host, it passes the
-first event immediately, and waits for the launch: then the time is that of launching, not of the kernel.
+passed them; nothing waits for it before the end. If the device is idle, it passes the first event
+immediately and waits for the launch: then the time includes launch overhead.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class LaunchTimes:
         timer.began = time.perf_counter_ns()
 
     def stop(self, launch: int) -> None:
-        """The launch has returned; a GPU may still be at it."""
+        """The launch has returned; a GPU may still execute it."""
         ended = time.perf_counter_ns()
         timer = self._running.pop(launch)
         if timer.clock is not None:

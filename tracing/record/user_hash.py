@@ -39,7 +39,7 @@ class _Hashed:
 class UserHashes:
     """Calls a user's function on the tensors of every launch, while the program runs.
 
-    The function may fail at any launch, in the middle of a model: the model goes on without further hashes,
+    The function may fail at any launch, in the middle of a model: the model continues without further hashes,
     and `failure` holds the error.
     """
 
@@ -54,7 +54,7 @@ class UserHashes:
         self._running: deque[_Hashed] = deque()  # in launch order
 
     def before(self, launch: int, positions: Sequence[int], values: Sequence[Any], stream: int) -> None:
-        """Hash what a launch finds; waits for the device if the function does."""
+        """Hash the tensors before the launch; synchronises the device if the function does."""
         if not self.failure:
             hashed = _Hashed(launch, stream)
             self._running.append(hashed)
@@ -74,7 +74,7 @@ class UserHashes:
         self._writer.extend(lines)
 
     def close(self) -> None:
-        """Write what waited for a launch that failed."""
+        """Write the values of launches that failed."""
         done = [one for one in self._running if one.after is not None]
         self._writer.extend([UserHash(one.launch, one.before, one.after or {}) for one in done])
         self._running.clear()

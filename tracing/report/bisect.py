@@ -56,8 +56,8 @@ def undecided_text(answer: Undecided) -> Iterator[Line]:
 def first_bad_text(answer: FirstBad, facts: Mapping[str, str], *, believed: bool = True) -> Iterator[Line]:
     """The step that turns the result bad.
 
-    facts    -- what else is known of it, "arguments", "pipeline"
-    believed -- whether it is the answer; otherwise it is what leaving out says
+    facts    -- further facts about it, "arguments", "pipeline"
+    believed -- whether it is the answer; otherwise it is only the result of leaving passes out
     """
     which = ": first bad with " if believed else ": leaving out points to "
     style = "bold red" if believed else "bold"
@@ -89,7 +89,7 @@ def first_seen_text(answer: FirstSeen) -> Iterator[Line]:
 
 
 def changed_text(answer: Changed) -> Iterator[Line]:
-    """A pass that is seen to change what the IR computes."""
+    """A pass that changes the meaning of the executed IR."""
     yield Text.assemble(
         (answer.layer, "bold"), ": first bad with ", (answer.step.name, "bold red"), _number(answer.step)
     )
@@ -122,7 +122,7 @@ def not_asked(layer: str, stages: Sequence[str]) -> Line:
 
 
 def difference(before: str, after: str, where: str = "") -> Iterator[Line]:
-    """The beginning of what the step did.
+    """The beginning of the diff that shows the step's effect.
 
     where -- the artefact that is shown; "": the IR before and after the step
     """
@@ -151,7 +151,7 @@ def built_texts(answer: FirstBad) -> tuple[str, str, str]:
 def suspects_text(suspects: Sequence[Suspect], rest: Sequence[str]) -> Iterator[Line]:
     """The suspects, if it cannot be decided.
 
-    rest -- the parts of which nothing was left out
+    rest -- the parts that were not searched
     """
     yield Text("What leaving out and looking cannot tell apart:")
     for one in suspects:
@@ -160,7 +160,7 @@ def suspects_text(suspects: Sequence[Suspect], rest: Sequence[str]) -> Iterator[
 
 
 def looking_text() -> Line:
-    """What decides where passes cannot be left out."""
+    """The judge that would decide between passes that cannot be left out."""
     return Text(
         "A COMMAND that reads {ir}, in the language {stage}, is shown what each pass leaves, also those that "
         "cannot be left out."
@@ -168,7 +168,7 @@ def looking_text() -> Line:
 
 
 def never_text(verdict: str, asked: int) -> Line:
-    """That a judge has one word for everything it was asked of."""
+    """The warning that a judge gave the same answer for every build."""
     other = {"good": "bad", "bad": "good"}[verdict]
     return Text(
         f"The judge has never said {other} ({plural(asked, 'answer')}). If that is not what you expect, try "
@@ -185,7 +185,7 @@ def confidence_text(confidence: Confidence) -> Line:
 
 
 def reproduction(commands: Mapping[str, str]) -> Iterator[Line]:
-    """Facts, or what to type to see it anew, a line each."""
+    """Facts, or commands that reproduce the answer, a line each."""
     for what, command in commands.items():
         yield Text(f"    {what:<14} {command}")
 

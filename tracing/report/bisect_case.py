@@ -1,4 +1,4 @@
-"""What the search of a case found, event by event, and its answer."""
+"""The events of the search of a case, and its answer, as text."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _WORDS: Mapping[str, str] = {"good": "right", "bad": "wrong", "skip": "cannot te
 
 
 def case_tried_text(event: CaseTried) -> Iterator[Line]:
-    """Whether the case goes wrong, and how often."""
+    """How often the case goes wrong."""
     if not event.bad:
         whole = "the compiled case is right" if event.symptom.kind == "right" else "eager itself is off"
         yield Text.assemble((whole, "bold"), f" in {event.of} of {event.of} compiles: {event.symptom.text}")
@@ -45,7 +45,7 @@ def case_tried_text(event: CaseTried) -> Iterator[Line]:
 
 
 def stage_tried_text(event: StageTried) -> Line:
-    """What executing the graph of a stage gave."""
+    """The result of executing the graph of a stage."""
     return _tried(event.stage.name, f"executing {event.stage.executes}", event.judgement)
 
 
@@ -60,7 +60,7 @@ def stage_blamed_text(event: StageBlamed) -> Iterator[Line]:
 
 
 def planned_text(event: Planned) -> Line:
-    """What the rest of the search costs."""
+    """The cost of the rest of the search."""
     return Text(
         f"    {plural(event.builds, 'build')} to go at most for one culprit, some {event.seconds:.0f} s",
         "dim",
@@ -68,12 +68,12 @@ def planned_text(event: Planned) -> Line:
 
 
 def part_tried_text(event: PartTried) -> Line:
-    """What a build without a part gave."""
+    """The result of a build without a part."""
     return _tried(event.part, f"{WITHOUT[event.part]} ({plural(event.count, 'step')})", event.judgement)
 
 
 def culprit_text(event: Culprit) -> Iterator[Line]:
-    """The steps that make the case wrong, and how sure that is."""
+    """The steps that make the case wrong, with the confidence."""
     yield Text.assemble((f"{event.part}: ", "bold"), (_labels(event.steps), "bold red"), f" of {event.of}")
     for step in event.steps[:_SHOWN]:
         if step.detail:
@@ -88,7 +88,7 @@ def culprit_text(event: Culprit) -> Iterator[Line]:
 
 
 def undecided_text(event: PartUndecided) -> Iterator[Line]:
-    """A part that is accused, without a step of it."""
+    """An accused part, without an accused step."""
     yield Text.assemble((f"{event.part}: ", "bold"), f"no step can be named, because {event.because}")
     yield Text(f"    {'among':<14} {_labels(event.among)}")
 
@@ -102,7 +102,7 @@ def together_text(event: TogetherBlamed) -> Iterator[Line]:
 
 
 def other_code_text(event: OtherCode) -> Iterator[Line]:
-    """What Inductor's other code generator makes of the same graphs."""
+    """The result of Inductor's other code generator on the same graphs."""
     yield _tried("C++ instead of Triton", "executing Inductor's C++ code of the same graphs", event.judgement)
     meaning = {
         "good": "what writes Triton code, or is done for Triton only, is to blame; the lowering is right",
@@ -113,7 +113,7 @@ def other_code_text(event: OtherCode) -> Iterator[Line]:
 
 
 def answer_text(event: CaseAnswer, sources: Mapping[str, str]) -> Iterator[Line]:
-    """The answer in one line, the kernels, and what it is worth.
+    """The answer in one line, the kernels, and the caveats.
 
     sources -- path of the source of each kernel, by name
     """
@@ -128,7 +128,7 @@ def answer_text(event: CaseAnswer, sources: Mapping[str, str]) -> Iterator[Line]
 
 
 def accused(event: CaseAnswer) -> str:
-    """Whom the search accuses: "inductor > lowerings > gelu"."""
+    """The accused component: "inductor > lowerings > gelu"."""
     names = [event.stage.name if event.culprits else event.stage.blamed]
     for one in event.culprits:
         if isinstance(one, TogetherBlamed):
@@ -141,7 +141,7 @@ def accused(event: CaseAnswer) -> str:
 
 
 def no_pass_text(case: str, *, triton: bool) -> Iterator[Line]:
-    """Why no pass of a kernel's compiler is searched on the virtual GPU, and what to do instead.
+    """The reason why no compiler pass is searched on the virtual GPU, and the alternative.
 
     triton -- Inductor wrote Triton kernels, and not C++
     """
@@ -158,7 +158,7 @@ def no_pass_text(case: str, *, triton: bool) -> Iterator[Line]:
 
 
 def passes_text(kernel: str, commands: Sequence[str], accused_pass: str, because: str) -> Iterator[Line]:
-    """What the search of the passes of a kernel gave.
+    """The result of searching the passes of a kernel.
 
     accused_pass -- empty: none
     because      -- why there is no answer; empty: there is one

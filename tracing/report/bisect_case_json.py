@@ -1,4 +1,4 @@
-"""The search of a case as JSON has it."""
+"""The search of a case as JSON."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tracing.report.bisect_case import accused
 
 
 def case_search_json(events: Sequence[CaseEvent], sources: Mapping[str, str]) -> dict[str, Any]:
-    """What was tried and what came of it; docs/json.md has the keys.
+    """The builds of the search, and its answer; keys as in docs/json.md.
 
     sources -- path of the source of each kernel, by name
     """

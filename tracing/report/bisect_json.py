@@ -11,7 +11,7 @@ from tracing.analyze.bisect.snapshots import FirstSeen
 
 
 def bisection_json(events: Sequence[SearchEvent]) -> dict[str, Any]:
-    """The verdict on the full pipeline, the answer of each layer, and the pass that is accused."""
+    """The verdict on the full pipeline, the answer of each layer, and the accused pass."""
     full = next(one.judgement for one in events if isinstance(one, FullPipeline))
     answers = [_answer(one.weighed) for one in events if isinstance(one, Answered)]
     end = next((one for one in events if isinstance(one, NoAnswer)), None)

@@ -1,4 +1,4 @@
-"""A comparison for a terminal, except its divergences: what was compared, and what is equal."""
+"""A comparison as text, except for its divergences: the compared launches, and the equal parts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tracing.report.text import plural
 def summary_text(comparison: Comparison, advice: str = "") -> Iterator[Text]:
     """The launches that were compared, the consequences, and what was left out.
 
-    advice -- the command that tells unwritten memory from kernels that are not deterministic
+    advice -- the command that distinguishes unwritten memory from nondeterministic kernels
     """
     notes = comparison.notes
     repeats = sum(comparison.repeated.values()) - notes.reported
@@ -66,7 +66,7 @@ def _warning(what: str, text: str) -> Text:
 def why_text(why: ResultCause, decides: str | None) -> Iterator[Text]:
     """The cause of different results although no launch differs.
 
-    decides -- the command that tells where that is not certain
+    decides -- the command that decides an uncertain cause
     """
     if why.cause is None:
         yield Text("the results differ all the same: by operators, by the host, or by what was not covered")
@@ -80,8 +80,8 @@ def why_text(why: ResultCause, decides: str | None) -> Iterator[Text]:
 def equality_text(comparison: Comparison, alike: int, differing: Sequence[ResultDiffers]) -> Iterator[Text]:
     """The equal parts of two runs without a different launch, and what was not recorded.
 
-    alike     -- results that both have, and that are equal
-    differing -- the results that differ all the same
+    alike     -- number of equal results
+    differing -- the results that differ
     """
     notes = comparison.notes
     without = [run.name for run in (notes.a, notes.b) if run.info.digests == "none"]
@@ -98,9 +98,9 @@ def equality_text(comparison: Comparison, alike: int, differing: Sequence[Result
 
 
 def table_text(table: DifferenceTable, width: int = 110) -> Iterator[Text]:
-    """Kernel × run: what differed first in each kernel, `·`: nothing; results; what was perturbed, and how.
+    """Kernel × run: the first difference in each kernel, `·`: none; then results and perturbations.
 
-    width -- of a line; the runs that do not fit stand below
+    width -- of a line; runs that do not fit follow in a second table
     """
     sections = {"kernels": table.kernels, "results": table.results, "perturbed": table.perturbed}
     rows = [row for section in sections.values() for row in section.items()]

@@ -15,7 +15,7 @@ from tracing.report.text import Line, plural
 
 
 def hangs_text(event: Hangs, kernel: str) -> Text:
-    """What the search costs from now on."""
+    """The cost of the rest of the search."""
     total = f"about {plural(event.most, 'compile')} to come, {event.seconds * event.most:.0f} s if each hangs"
     return Text(f"{kernel} hangs. A compile that hangs takes {event.seconds:g} s from now on; {total}")
 
@@ -37,7 +37,7 @@ def _where(event: CompileCrash) -> str:
 
 
 def provoked_text(event: Provoked, facts: Mapping[str, str]) -> Iterator[Line]:
-    """The earlier pass without which it does not crash, or that none is known.
+    """The earlier pass without which it does not crash, or the reason why none is named.
 
     facts -- of the pass: commands that show more
     """

@@ -1,4 +1,4 @@
-"""One divergence for a terminal: its launch, both sides, what is accused, and why.
+"""One divergence as text: its launch, both sides, the accused, and the evidence.
 
 "a" and "b" are the two runs, in the order of the command line.
 """
@@ -51,7 +51,7 @@ def divergence_text(
 ) -> Iterator[Text]:
     """A divergence, line by line.
 
-    names  -- what the two runs are called
+    names  -- names of the two runs
     first  -- whether it is the first one
     site   -- the call site of its launch
     values -- index and both values of elements that differ
@@ -116,7 +116,7 @@ def _changed(divergence: LaunchDiffers, names: Names) -> Iterator[Text]:
 
 
 def value_text(digest: Digest) -> str:
-    """`  |x| sums to 45123.89, nan=1`; nothing where a dtype has no magnitude."""
+    """`  |x| sums to 45123.89, nan=1`; empty for a dtype without magnitude."""
     counts = {"nan": digest.nan, "inf": digest.inf, "-0": digest.negative_zero}
     parts = [f"|x| sums to {digest.l1:.9g}"] if digest.l1 is not None else []
     parts += [f"{name}={count}" for name, count in counts.items() if count]

@@ -25,7 +25,7 @@ def death_text(llvm: LlvmPasses) -> Iterator[Line]:
 
 
 def warning_text(llvm: LlvmPasses) -> Iterator[Line]:
-    """That these are not quite the recorded passes, if they are not."""
+    """A warning if the passes differ from the recorded compilation."""
     if llvm.differs:
         yield Text(
             f"warning: {' and '.join(llvm.differs)} came out otherwise than recorded: another libtriton, or "
@@ -34,7 +34,7 @@ def warning_text(llvm: LlvmPasses) -> Iterator[Line]:
 
 
 def llvm_text(llvm: LlvmPasses, steps: Sequence[PassStep[LlvmPass]]) -> Iterator[Line]:
-    """Some passes of LLVM, a line each, and their sum; such as cannot be left out only if they did something.
+    """Some passes of LLVM, a line each, and their sum; mandatory passes only if they changed the IR.
 
     steps -- of passes in `llvm`
     """
@@ -75,7 +75,7 @@ def llvm_pass_heading(compilation: Compilation, step: PassStep[LlvmPass]) -> Ite
 
 
 def unprinted_text(heading: Iterable[Text], before: str, *, died: bool) -> Iterator[Line]:
-    """A pass after which there is no IR: what it was given, as a file that LLVM reads; else comments."""
+    """A pass without IR after it: its input, as a file that LLVM reads, with comments."""
     why = "LLVM prints no IR after this pass: what it changed is in what the next one shows"
     reason = "it did not end" if died else why
     for line in [*heading, Text(f"    {reason}; this is the IR that it was given")]:

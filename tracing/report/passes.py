@@ -84,7 +84,7 @@ def _pass_row(step: PassStep[PassRecord]) -> tuple[str, ...]:
 def failed_pass_text(record: PassRecord, said: str) -> str:
     """A pass that did not end, in one line: kernel, pass, stage, diagnostic and source of the kernel.
 
-    said -- what the compiler says of it, the signal first if one ended it
+    said -- the compiler's message, the signal first if one ended it
     """
     kernel, lines = record.compilation, said.splitlines()
     reason = next((line for line in lines if "ended by SIG" not in line), (lines or [""])[0])
@@ -163,9 +163,9 @@ def diff_text(
 def history_text(
     steps: Sequence[PassStep[P]], wanted: Collection[str], became: Mapping[tuple[int, str], Mapping[str, int]]
 ) -> Iterator[Line]:
-    """The passes that change how often the wanted operations occur, and how often they do at both ends.
+    """The passes that change the number of the wanted operations, and that number at both ends.
 
-    became -- what replaces an operation that a pass removed, by the pass's index and its name
+    became -- the replacements of removed operations, by the pass's index and the operation's name
     """
     rows: list[tuple[str, ...]] = [("index", "stage", "pass", "operation", "before", "after", "")]
     rows += [row for step in history(steps, wanted) for row in _history_rows(step, became)]

@@ -33,7 +33,7 @@ def _kernel_json(one: Compilation) -> dict[str, Any]:
 
 
 def record_json(record: AnyPass) -> dict[str, Any]:
-    """One pass: of MLIR with its time, of LLVM with what it worked on."""
+    """One pass: of MLIR with its time, of LLVM with its unit."""
     own: dict[str, Any] = {"unit": record.unit} if isinstance(record, LlvmPass) else {}
     own |= {"wall_ms": record.wall_ms} if isinstance(record, PassRecord) else {}
     return {
@@ -47,7 +47,7 @@ def record_json(record: AnyPass) -> dict[str, Any]:
 
 
 def pass_json(step: PassStep[P], *, ir: str | None, diff: str | None) -> dict[str, Any]:
-    """What one pass did to the number of operations, and its IR or its diff."""
+    """The effect of one pass on the number of operations, and its IR or its diff."""
     operations = {"before": dict(step.before), "after": dict(step.after)}
     return {"pass": record_json(step.record), "operations": operations, "diff": diff, "ir": ir}
 
@@ -58,7 +58,7 @@ def history_json(
     """The passes that change how often some operations occur.
 
     steps  -- with only those operations
-    became -- what replaces an operation that a pass removed, by the pass's index and its name
+    became -- the replacements of removed operations, by the pass's index and the operation's name
     """
     history = []
     for step in steps:
