@@ -72,7 +72,7 @@ def triton_opt(triton: Path, python: Path) -> list[str]:
 
 
 def facts(root: Path, folder: Path, venv: Path, toolchain: Path) -> tuple[Machine, dict[str, Any]]:
-    """The facts about this machine, and the values for the templates. Raises Problem without an environment."""
+    """The facts about this machine, and values for the templates. Raises Problem without an environment."""
     python = venv.absolute() / "bin/python"  # not resolved: a venv is known by its own path
     there = installed(venv)
     if not there["triton"]:

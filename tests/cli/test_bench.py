@@ -77,13 +77,13 @@ def test_bert_without_transformers_names_the_extra_to_install(monkeypatch: pytes
 
     with pytest.raises(Problem, match="needs the package transformers") as error:
         load_case("bert").build("cpu")
-    assert error.value.remedy == "pip install 'debug-triton[bench]'"
+    assert error.value.remedy == "pip install transformers"
 
 
 @pytest.mark.parametrize(("case", "millions"), [("bert", 177.9), ("resnet18", 11.7), ("ssm", 26.9)])
 def test_a_case_has_the_size_of_its_model(case: str, millions: float) -> None:
     if case == "bert":
-        pytest.importorskip("transformers", reason="pip install 'debug-triton[bench]'")
+        pytest.importorskip("transformers", reason="`make test` installs transformers")
     with torch.device("meta"):
         model = load_case(case).build("meta").fn
 
@@ -94,7 +94,7 @@ def test_a_case_has_the_size_of_its_model(case: str, millions: float) -> None:
 @pytest.mark.parametrize("case", ["bert", "resnet18", "ssm"])
 def test_a_small_variant_runs_with_gradients(case: str) -> None:
     if case == "bert":
-        pytest.importorskip("transformers", reason="pip install 'debug-triton[bench]'")
+        pytest.importorskip("transformers", reason="`make test` installs transformers")
     workload = load_case(f"{case}:small=true,backward=true").build("cpu")
     result = workload.fn(*workload.args, **workload.kwargs)
     tensor = result if isinstance(result, torch.Tensor) else result.last_hidden_state

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 
 import pytest
 import typer
@@ -70,3 +71,10 @@ def test_the_traceback_of_an_unforeseen_exception_is_printed_on_request(
 def test_an_exception_whose_message_raises_has_one_all_the_same() -> None:
     assert message(Unspeakable()) == "its message cannot be had: RuntimeError"
     assert message(ValueError("\ud800")) == r"\ud800"
+
+
+def test_a_pipe_that_nobody_reads_is_left_to_the_command() -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    with pytest.raises(BrokenPipeError), os.fdopen(writer, "w") as closed:
+        SafeConsole(file=closed).print("one line")

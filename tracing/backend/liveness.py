@@ -73,5 +73,7 @@ def _lifetimes(nodes: list[Node]) -> list[_Lifetime]:
 def _values(node: Node) -> list[torch.Tensor]:
     # with memory; also of a node that takes one of several, which may live longer than the others
     value = node.meta.get("val")
-    values = value if isinstance(value, (list, tuple)) else [value]
+    values = (
+        value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else [value]
+    )
     return [one for one in values if isinstance(one, torch.Tensor) and one.layout is torch.strided]

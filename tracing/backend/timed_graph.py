@@ -9,6 +9,7 @@ import torch
 from torch.fx import GraphModule, Interpreter, Node
 
 from tracing.backend.node_values import is_operator_call
+from tracing.upstream.inductor.user_kernels import launched_name
 from tracing.upstream.torch.operator_schemas import is_operator, schema_of
 
 
@@ -43,6 +44,8 @@ class TimedGraph(Interpreter):
 
 def _is_repeatable(node: Node) -> bool:
     operator: Any = node.target
+    if launched_name(node) is not None:
+        return is_operator_call(node)  # an ATen graph gives the kernel copies of what it writes
     if not is_operator(operator) or torch.Tag.nondeterministic_seeded in operator.tags:
         return False
     return not any(one.alias_info and one.alias_info.is_write for one in schema_of(operator).arguments)

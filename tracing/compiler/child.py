@@ -10,15 +10,19 @@ from __future__ import annotations
 import ctypes
 import faulthandler
 import functools
+import io
+import logging
 import os
 import resource
 import select
 import signal
 import struct
 import subprocess
+import sys
 import tempfile
 import threading
 import time
+from _frozen_importlib import _module_locks  # type: ignore[attr-defined]
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -32,6 +36,7 @@ from tracing.errors import Problem, message
 # Held from before anything that takes a lock until after the fork: a lock that another thread holds at a fork
 # is never released in the child. Packages that look after their locks refuse two forks at a time: filelock
 _forking = threading.Lock()
+_IMPORTS = 10.0  # seconds that a fork waits for imports of other threads: a program may run inside of one
 _libc = ctypes.CDLL(None)
 _popen = subprocess.Popen.__init__
 _PR_SET_PDEATHSIG = 1  # Source: prctl(2)
@@ -97,7 +102,7 @@ def in_child(
     with _forking:
         stderr = _stderr()
         reader, writer = os.pipe()  # another thread's child must not have its ends, or it would keep it open
-        parent, child = os.getpid(), os.fork()
+        parent, child = os.getpid(), _fork()
         if child == 0:
             _forking.release()  # the child may have children
             os.close(reader)
@@ -122,6 +127,35 @@ def in_child(
     result, failure, accident = _answer(answer, died, seconds or 0)
     timed_out, took = answer is None, time.perf_counter() - started
     return Ended(result, failure, timed_out, said, took, "" if timed_out else died, accident)
+
+
+def _fork() -> int:
+    # The lock of a module that another thread imports at the fork is never released in the child, which may
+    # import the same one. So such a child ends at once. Nothing keeps other threads from an import: os.fork
+    # takes the lock of all imports after locks of packages, and who has it before may wait for ever
+    deadline = time.perf_counter() + _IMPORTS
+    while True:
+        while (late := time.perf_counter() > deadline) is False and _others_import():
+            time.sleep(0.001)
+        reader, writer = os.pipe()
+        child = os.fork()
+        if child == 0:
+            usable = late or not _others_import()
+            os.write(writer, b"y" if usable else b"n")
+            if not usable:
+                os._exit(0)
+        try:
+            if child == 0 or os.read(reader, 1) != b"n":
+                return child
+        finally:
+            os.close(reader)
+            os.close(writer)
+        os.waitpid(child, 0)
+
+
+def _others_import() -> bool:
+    locks = [lock for lock in (reference() for reference in list(_module_locks.values())) if lock is not None]
+    return any(lock.owner != threading.get_ident() for lock in locks)
 
 
 def _stderr() -> IO[bytes]:
@@ -152,6 +186,7 @@ def _run(call: Callable[[], Any], writer: int, stderr: int, parent: int, program
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a stack or a core
         os.dup2(stderr, 2)
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        _renew_streams()
         dying = functools.partial(die_with, os.getpid())
         subprocess.Popen.__init__ = functools.partialmethod(_popen, preexec_fn=dying)  # type: ignore[assignment]
         if program:
@@ -160,6 +195,20 @@ def _run(call: Callable[[], Any], writer: int, stderr: int, parent: int, program
         respond(call, writer)
     finally:
         os._exit(0)
+
+
+def _renew_streams() -> None:
+    # another thread may have printed or logged at the fork, and so hold the lock of a stream's buffer
+    sys.stdout, sys.stderr = _unbuffered(1), _unbuffered(2)
+    for handler in filter(None, (reference() for reference in list(logging._handlerList))):  # type: ignore[attr-defined]
+        if isinstance(handler, logging.StreamHandler):
+            with suppress(AttributeError, OSError, ValueError):  # of another kind, or closed
+                handler.stream = _unbuffered(handler.stream.fileno())
+
+
+def _unbuffered(number: int) -> io.TextIOWrapper:
+    raw = io.FileIO(number, "w", closefd=False)
+    return io.TextIOWrapper(raw, "utf-8", "backslashreplace", write_through=True)
 
 
 def die_with(parent: int) -> None:

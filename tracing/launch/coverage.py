@@ -8,6 +8,8 @@ that was bound before the recording started. Nothing in torch or Triton does tha
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any, TypeAlias
@@ -24,10 +26,15 @@ NO_CPP_WRAPPER = "torch._inductor.config.cpp_wrapper = False"
 
 _NotCovered: TypeAlias = Callable[[str, str], None]
 
+# forks, if a preexec_fn is given; the fork executes another program
+_STARTS_A_PROGRAM = subprocess.Popen._execute_child.__code__  # type: ignore[attr-defined]
+
 _watching: list[_NotCovered] = []
 
 
 def _forked() -> None:
+    if sys._getframe(1).f_code is _STARTS_A_PROGRAM:
+        return
     for not_covered in tuple(_watching):
         not_covered("launches and operators of processes that the program forks", NO_PROCESSES)
 

@@ -15,6 +15,7 @@ import torch
 
 from tracing.backend.constraints.constraint import Constraint
 from tracing.backend.graph_check import check_graph
+from tracing.backend.node_values import nodes_of
 from tracing.digest.host import digest
 from tracing.minify.graph_results import graph_results
 from tracing.minify.small_graph import SmallGraph
@@ -144,7 +145,7 @@ class Violates(GraphPredicate):
         violated: list[tuple[Violation, torch.fx.Node]] = []
 
         def compiler(aten: torch.fx.GraphModule, part: str) -> Callable[..., Any]:
-            nodes = {node.name: node for node in aten.graph.nodes}
+            nodes = dict(nodes_of(aten.graph))
             violations = check_graph(aten.graph, self.constraints).violations
             violated.extend((one, nodes[one.node]) for one in violations if one.decided)
             return lambda inputs: aten(*inputs)

@@ -203,7 +203,8 @@ seen = []
 
 
 def compiler(aten, _):
-    for node in aten.graph.nodes:
+    graphs = [one.graph for one in aten.modules() if isinstance(one, torch.fx.GraphModule)]
+    for node in (node for graph in graphs for node in graph.nodes):
         tensors = [one for one in flat(node.meta.get("val"))]
         layouts = [(str(one.dtype), str(tuple(one.shape)), str(tuple(one.stride()))) for one in tensors]
         seen.append((str(node.target), layouts))

@@ -36,7 +36,7 @@ class KernelDiffHarness:
     model_name        -- None: the name of its class
     reference_backend -- "eager", or a `backend` of torch.compile
     test_backend      -- "eager", or a `backend` of torch.compile
-    config            -- tolerances
+    comparison_config -- tolerances
     backward          -- the sum of all outputs is differentiated, and gradients are compared
     """
 
@@ -46,7 +46,7 @@ class KernelDiffHarness:
     model_name: str | None = None
     reference_backend: Backend = "eager"
     test_backend: Backend = "inductor"
-    config: ComparisonConfig = field(default_factory=ComparisonConfig)
+    comparison_config: ComparisonConfig = field(default_factory=ComparisonConfig)
     backward: bool = True
     seed: int = 0
 
@@ -63,7 +63,7 @@ class KernelDiffHarness:
         """
         reference, test = (self._results(one) for one in (self.reference_backend, self.test_backend))
         names = _backend_name(self.reference_backend), _backend_name(self.test_backend)
-        report = _report(self.model_name or _name(self.model), names, reference, test, self.config)
+        report = _report(self.model_name or _name(self.model), names, reference, test, self.comparison_config)
         if not generate_visualizations:
             return report
         plots = plot_failed(report.results, folder or Path("kernel_diff"), report.model_name)

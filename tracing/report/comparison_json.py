@@ -40,6 +40,7 @@ def divergence_json(
         "argument": argument_of(divergence),
         "site": f"{site.site.file}:{site.site.line}" if site else None,
         "iteration": site.iteration if site else None,
+        "computes": [f"{one.file}:{one.line}" for one in site.computes] if site else [],
         "step": list(pair.launch.step) if pair.launch.step else None,
         "accused": _accused(accused(divergence), decides),
         "evidence": [*explanation(divergence), *evidence],
@@ -92,6 +93,6 @@ def without_launch_json(
     """A difference that no launch shows: of the start, the outcome, or a result."""
     return {
         "kind": kind, "rank": rank, "launch": {"a": None, "b": None}, "kernel": None, "argument": None,
-        "site": None, "iteration": None, "step": None, "accused": _accused(who, decides),
+        "site": None, "iteration": None, "computes": [], "step": None, "accused": _accused(who, decides),
         "evidence": evidence or [], "next": [], "a": None, "b": None, "elements": "", "values": [],
     }  # fmt: skip

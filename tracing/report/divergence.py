@@ -34,10 +34,11 @@ from tracing.analyze.compare.signature_pair import configuration_of
 from tracing.analyze.runs.call_sites import Visit
 from tracing.analyze.runs.digest_ranges import differing_elements
 from tracing.model import Digest
-from tracing.report.text import plural, step_text
+from tracing.report.text import line_text, plural, step_text
 
 Names = tuple[str, str]
 _OTHER = "another divergence, independent of those above"
+_LINES = 4  # lines of Python that one launch computes
 _VALUES = 6  # elements that are shown
 
 
@@ -59,6 +60,7 @@ def divergence_text(
     yield _title(divergence, names, first)
     if site is not None:
         yield _field("at", str(site))
+        yield from (_field("computes", line_text(line)) for line in site.computes[:_LINES])
     yield from _fields(divergence, names)
     if values:
         shown = ", ".join(f"[{index}]: {a} | {b}" for index, a, b in values[:_VALUES])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from os.path import relpath
 from typing import Any
 
 import msgspec
@@ -20,7 +19,7 @@ from tracing.analyze.judge.judgement import (
     WrongElements,
 )
 from tracing.model.numbers import number_text
-from tracing.report.text import plural
+from tracing.report.text import line_text, plural
 from tracing.store.graph_file import PythonLine
 
 _NODES = 8  # nodes and lines that are named, of many
@@ -89,9 +88,7 @@ def _finding(finding: Finding) -> Iterator[str]:
 
 def _lines(lines: Sequence[PythonLine]) -> Iterator[str]:
     for line in lines[:_NODES]:
-        path = relpath(line.file)
-        near = line.file if path.startswith("..") else path
-        yield f"    at        {near}:{line.line} in {line.function}: {line.code}"
+        yield f"    at        {line_text(line)}"
 
 
 def _elements(wrong: WrongElements) -> Iterator[str]:

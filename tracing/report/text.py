@@ -30,6 +30,7 @@ from tracing.model import (
 )
 from tracing.store import Run, rank_of
 from tracing.store.cut_files import cut_files
+from tracing.store.graph_file import PythonLine
 
 Line: TypeAlias = str | Text  # of a console without markup: both are printed unchanged, a Text in its styles
 SHORT = {
@@ -51,6 +52,12 @@ def plural(count: int, noun: str) -> str:
 def tensor_text(meta: TensorMeta) -> str:
     """`t: f32[32, 1, 896]`, the form in which torch's DebugMode writes a tensor."""
     return f"t: {SHORT.get(meta.dtype, meta.dtype)}[{', '.join(map(str, meta.shape))}]"
+
+
+def line_text(line: PythonLine) -> str:
+    """`cases/silu.py:9 in forward: return x * y`, relative to the working directory if it is inside of it."""
+    near = os.path.relpath(line.file)
+    return f"{line.file if near.startswith('..') else near}:{line.line} in {line.function}: {line.code}"
 
 
 def argument_text(arg: KernelArg) -> str:

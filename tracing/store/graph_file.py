@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -13,6 +14,7 @@ from tracing.store.lines import REFUSED
 from tracing.store.reader import Run
 
 T = TypeVar("T")
+_OF_TORCH = re.compile(r"[/\\](site|dist)-packages[/\\]torch[/\\]")
 
 
 class PythonLine(msgspec.Struct, frozen=True, array_like=True):
@@ -44,9 +46,10 @@ class FxGraph(msgspec.Struct, frozen=True):
     lines: Sequence[Sequence[PythonLine]] = ()
 
     def line_of(self, node: FxNode) -> PythonLine | None:
-        """The innermost line of Python that a node comes from."""
+        """The innermost line of Python that a node comes from, outside of torch if there is one."""
         frames = self.lines[node.line] if 0 <= node.line < len(self.lines) else ()
-        return frames[-1] if frames else None
+        outside = [one for one in frames if not _OF_TORCH.search(one.file)]
+        return [*frames, *outside][-1] if frames else None
 
 
 class ScheduledCall(msgspec.Struct, frozen=True):

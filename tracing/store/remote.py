@@ -33,7 +33,7 @@ def filesystem(address: str) -> FileSystem:
     except ImportError as error:
         raise Problem(
             f"{kind}:// cannot be read: {error}",
-            "install what reads it: `pip install 'debug-triton[remote]'`",
+            "install what reads it: `pip install s3fs` for s3://, `gcsfs` for gs://, `aiohttp` for https://",
         ) from None
     except ValueError:
         raise Problem(

@@ -137,5 +137,5 @@ def _duckdb() -> Any:
         return importlib.import_module("duckdb")
     except ImportError:
         raise Problem(
-            "duckdb is not installed, and tables need it", "install it: `pip install 'debug-triton[sql]'`"
+            "duckdb is not installed, and tables need it", "install it: `pip install duckdb`"
         ) from None
