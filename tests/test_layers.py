@@ -290,6 +290,7 @@ def test_private_objects_of_torch_and_triton_are_named_in_upstream_only() -> Non
 
 
 # Private by their name, and documented by Python: named tuples, frames, the end of a process.
+PYTHONS = {"_execute_child"}  # of subprocess.Popen, whose frame shows that a fork starts another program
 DOCUMENTED = {"_replace", "_fields", "_getframe", "_current_frames", "_exit", "_asdict"}
 
 
@@ -310,4 +311,4 @@ def test_private_attributes_of_torch_and_triton_are_read_in_upstream_only() -> N
                 defined.add(node.name)
 
     private = {name for name in read if re.match("_[^_]", name)}
-    assert private <= defined | DOCUMENTED
+    assert private <= defined | DOCUMENTED | PYTHONS

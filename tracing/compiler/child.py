@@ -200,7 +200,8 @@ def _run(call: Callable[[], Any], writer: int, stderr: int, parent: int, program
 def _renew_streams() -> None:
     # another thread may have printed or logged at the fork, and so hold the lock of a stream's buffer
     sys.stdout, sys.stderr = _unbuffered(1), _unbuffered(2)
-    for handler in filter(None, (reference() for reference in list(logging._handlerList))):  # type: ignore[attr-defined]
+    loggers = [logging.getLogger(), *logging.getLogger().manager.loggerDict.values()]
+    for handler in [one for logger in loggers for one in getattr(logger, "handlers", ())]:
         if isinstance(handler, logging.StreamHandler):
             with suppress(AttributeError, OSError, ValueError):  # of another kind, or closed
                 handler.stream = _unbuffered(handler.stream.fileno())
