@@ -16,7 +16,7 @@ from tracing.analyze.runs.call_sites import visit
 from tracing.cli.answers import hints
 from tracing.cli.app import LOOK, RUNS, Json, Runs, app, err, out
 from tracing.cli.passes.derived import open_derived
-from tracing.cli.passes.failure import unfinished
+from tracing.cli.passes.failure import unassembled_text, unfinished
 from tracing.errors import Problem
 from tracing.model import Failure, KernelLaunch, Outcome
 from tracing.report import text
@@ -75,6 +75,8 @@ def print_run(opened: store.Run, page: int | None = 1) -> None:
     for record, said in unfinished(derived):
         for part in unfinished_text(record, said):
             out.print(part)
+    for line in unassembled_text(derived):
+        out.print(line)
 
 
 def print_wrong_result(run: store.Run, console: Console = out) -> None:

@@ -103,6 +103,12 @@ def unfinished_text(record: PassRecord, said: str) -> Iterator[Line]:
     yield Text(f"    caller    {record.caller}")
 
 
+def no_binary_text(kernel: str, binary: str) -> Text:
+    """A kernel whose passes of MLIR ended, and that has no binary."""
+    what = "LLVM or the assembler failed, or the process ended before"
+    return Text.assemble((f"{kernel} has no {binary}", "bold red"), f": its passes of MLIR ended; {what}")
+
+
 def reproducer_text(heading: Iterable[Text], before: str) -> Iterator[Text]:
     """The input of a pass that did not end, as a file for triton-opt; the heading is a comment."""
     for line in [*heading, Text("    did not end; this is the IR that it was given")]:

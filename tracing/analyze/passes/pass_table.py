@@ -20,6 +20,7 @@ from tracing.store import Run
 T = TypeVar("T")
 P = TypeVar("P", bound="AnyPass")
 DIGITS = 12  # of a hash: what tells the kernels of one run apart
+BINARIES = {"cuda": "cubin", "hip": "hsaco"}  # by backend: the last stage
 SHOWN = 12  # kernels in a message: a run can have thousands
 
 
@@ -156,6 +157,22 @@ def _in_numbers(compilation: Compilation, passes: Sequence[PassRecord], launched
 def unfinished(run: Run) -> list[PassRecord]:
     """The passes that started and did not end: each failed, or took its process down, or still runs."""
     return [record for record in run.passes() if record.after is None]
+
+
+def unassembled(run: Run) -> list[tuple[Compilation, str]]:
+    """The compilations whose passes of MLIR all ended, and that have no binary; with the binary's name.
+
+    LLVM or the assembler failed or took the process down, or still runs.
+    """
+    stages = {(one.hash, artefact.stage) for one, artefact in run.artefacts()}
+    passed = {record.compilation.hash for record in run.passes()}
+    passed -= {record.compilation.hash for record in unfinished(run)}
+    among = [(one, BINARIES.get(one.target.partition(":")[0], "")) for one in compilations(run)]
+    return [
+        (one, binary)
+        for one, binary in among
+        if binary and one.hash in passed and (one.hash, binary) not in stages
+    ]
 
 
 def find_pass(passes: Sequence[P], which: str, stage: str | None = None) -> P:

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from shlex import quote
+
+from rich.text import Text
+
 from tracing.analyze.passes import pass_table as analysis
 from tracing.environment import installed
 from tracing.model import PassRecord
+from tracing.report.passes import no_binary_text
 from tracing.store import Run
 
 
@@ -16,6 +22,15 @@ def unfinished(run: Run) -> list[tuple[PassRecord, str]]:
     recorded, here = run.info.environment.triton, installed("triton")
     other = "" if recorded == here else f"by Triton {here}, where {recorded} recorded it: "
     return [(one, other + diagnosed(run, one)) for one in analysis.unfinished(run)]
+
+
+def unassembled_text(run: Run) -> Iterator[Text]:
+    """The kernels without a binary whose passes of MLIR ended, each with the command that finds the cause."""
+    known = analysis.compilations(run)
+    for one, binary in analysis.unassembled(run):
+        kernel = analysis.label(known, one)
+        yield no_binary_text(kernel, binary)
+        yield Text(f"    next      tracing bisect {quote(str(run.path))} --kernel {quote(kernel)} --crash")
 
 
 def diagnosed(run: Run, record: PassRecord) -> str:
