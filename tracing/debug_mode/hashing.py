@@ -12,7 +12,7 @@ import torch
 
 from tracing.digest import host as digest
 from tracing.program.case import describe
-from tracing.record.user_hash import HashFn, source_file
+from tracing.record.launches.user_hash import HashFn, source_file
 from tracing.upstream.torch.torch_debug_mode import hash_tensor_fn, norm_hash_fn
 
 

@@ -26,7 +26,7 @@ from tracing.launch import hooks
 from tracing.launch.launch_site import Grid, LaunchSite
 from tracing.launch.on_stream import unrecorded
 from tracing.model import Role, may_read, may_write
-from tracing.record.user_hash import HashFn
+from tracing.record.launches.user_hash import HashFn
 from tracing.upstream.torch.dynamo import untraced
 from tracing.upstream.torch.torch_debug_mode import DebugMode as TorchDebugMode
 from tracing.upstream.torch.torch_debug_mode import tensor_memo

@@ -10,7 +10,7 @@ from tracing import store
 from tracing.model import Outcome
 from tracing.program.case import describe
 from tracing.program.experiment import Experiment
-from tracing.record.frame_compiles import frame_compiles_recorded
+from tracing.record.graphs.frame_compiles import frame_compiles_recorded
 
 
 def record_guards(experiment: Experiment, writer: store.RunWriter, backend: str) -> Outcome:

@@ -11,7 +11,7 @@ import torch
 
 from tracing.analyze.runs.frame_compiles import GuardReport
 from tracing.model import CompiledFrame
-from tracing.record.frame_compiles import described
+from tracing.record.graphs.frame_compiles import described
 from tracing.report.guards import guards_json, guards_text
 from tracing.upstream.torch.frame_compiles import cached_compiles, frame_compiles, is_compiled
 

@@ -16,13 +16,13 @@ from tracing import environment, store
 from tracing.errors import message
 from tracing.model import KEPT_IN_MEMORY, KEPT_ON_DISK, SCHEMA, Outcome, RunInfo, Selection
 from tracing.program.device import Device
-from tracing.record.graph_passes import graph_passes_recorded
-from tracing.record.launches import LaunchRecorder
+from tracing.record.graphs.graph_passes import graph_passes_recorded
+from tracing.record.launches.launch_recorder import LaunchRecorder
+from tracing.record.launches.selection import of_rank, selection_of
+from tracing.record.launches.user_hash import HashFn, load_hash_fn
 from tracing.record.outputs import Keep
 from tracing.record.passes.recording import PassIRWhen
-from tracing.record.selection import of_rank, selection_of
 from tracing.record.session import Session
-from tracing.record.user_hash import HashFn, load_hash_fn
 from tracing.record.winners import Winners
 from tracing.store.winners import read_winners
 

@@ -18,7 +18,7 @@ from tracing.launch.tensors import has_memory
 from tracing.model import Digest, OperatorCall, OperatorDigests, OperatorSignature, TensorMeta
 from tracing.operators.effects import Effect
 from tracing.operators.text import arguments_text, structure
-from tracing.record.host_launches import HostLaunches
+from tracing.record.launches.host_launches import HostLaunches
 from tracing.record.memory.last_writers import LastWriters
 from tracing.record.recording import Recording
 from tracing.upstream.torch.cuda_graphs import is_capturing

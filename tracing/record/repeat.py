@@ -28,7 +28,7 @@ from tracing.program.device import Device
 from tracing.program.experiment import Experiment
 from tracing.program.user_program import UserProgram
 from tracing.program.variables import Reads
-from tracing.record.launches import LaunchRecorder
+from tracing.record.launches.launch_recorder import LaunchRecorder
 from tracing.record.passes.recording import PassIRWhen
 from tracing.record.recorded_program import RecordedProgram
 from tracing.record.run import record

@@ -23,8 +23,8 @@ from tracing.program.state import STEPPED
 from tracing.program.structure import Facts
 from tracing.program.variables import Reads
 from tracing.record.failures.diagnosis import Diagnosis
-from tracing.record.frame_compiles import frame_compiles_recorded
-from tracing.record.launches import LaunchRecorder
+from tracing.record.graphs.frame_compiles import frame_compiles_recorded
+from tracing.record.launches.launch_recorder import LaunchRecorder
 from tracing.record.passes.derivation import derive
 from tracing.record.passes.recording import PassIRWhen, passes_recorded
 from tracing.record.results import values

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 
 from tracing.model import Outcome
 from tracing.program.device import Device
-from tracing.record.frame_compiles import frame_compiles_recorded
-from tracing.record.launches import LaunchRecorder
+from tracing.record.graphs.frame_compiles import frame_compiles_recorded
+from tracing.record.launches.launch_recorder import LaunchRecorder
 from tracing.record.passes.recording import PassIRWhen, passes_recorded
 from tracing.record.steps import StepRecorder
 from tracing.record.winners import Winners

@@ -22,7 +22,7 @@ from tracing.program.experiment import Experiment
 from tracing.program.partial_compile import partly_compiled
 from tracing.program.structure import Fact, Facts
 from tracing.record.failures.diagnosis import Diagnosis
-from tracing.record.launches import LaunchRecorder
+from tracing.record.launches.launch_recorder import LaunchRecorder
 from tracing.store import RunWriter
 from tracing.upstream.inductor.config import settings_changed
 from tracing.upstream.inductor.graph_stages import INDUCTOR

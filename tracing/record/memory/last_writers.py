@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from tracing.model import TensorMeta
-from tracing.record.launch_template import DigestSlots
+from tracing.record.launches.launch_template import DigestSlots
 from tracing.views import Relation, element_bytes, relation
 
 _WRITES = 32  # of one storage that are remembered, the last ones

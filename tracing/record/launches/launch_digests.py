@@ -17,7 +17,7 @@ from tracing.launch import coverage, hooks
 from tracing.launch.storages import TouchedMemory
 from tracing.model import Digest, Reread, Values
 from tracing.record.catalogue import Catalogue
-from tracing.record.launch_template import DigestedTensors, DigestSlots, LaunchTemplate, plain_tensor
+from tracing.record.launches.launch_template import DigestedTensors, DigestSlots, LaunchTemplate, plain_tensor
 from tracing.record.memory.exact_accesses import Watched
 from tracing.upstream.torch.cuda_graphs import is_capturing
 from tracing.upstream.torch.dispatch_modes import dispatch_disabled

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from tracing.digest.columns import Digested, packed
 from tracing.model import LaunchLine
-from tracing.record.launch_template import DigestSlots, LaunchTemplate
+from tracing.record.launches.launch_template import DigestSlots, LaunchTemplate
 from tracing.store import RunWriter
 
 _FAILED = 1 << 16  # launches that wait for the digests of one before them: that one failed

@@ -19,8 +19,8 @@ from records import INFO
 from tracing import store
 from tracing.errors import Problem
 from tracing.model import NotCovered, Scalar, UserHash, exact
-from tracing.record.launches import LaunchRecorder
-from tracing.record.user_hash import load_hash_fn
+from tracing.record.launches.launch_recorder import LaunchRecorder
+from tracing.record.launches.user_hash import load_hash_fn
 from tracing.virtual_gpu import virtual_gpu
 
 HASHES = DATA / "hashes.py"

@@ -25,25 +25,25 @@ from tracing.model import MemoryEvidence, Selection
 from tracing.operators import allocators
 from tracing.operators.dispatch import Operators
 from tracing.record.failsafe import Failsafe
-from tracing.record.graphs import GraphRecorder
-from tracing.record.host_launches import HostLaunches
+from tracing.record.graphs.graph_recorder import GraphRecorder
 from tracing.record.landmarks import Landmarks
-from tracing.record.launch_digests import LaunchDigests, LaunchInFlight
-from tracing.record.launch_lines import LaunchLines
-from tracing.record.launch_template import (
+from tracing.record.launches.host_launches import HostLaunches
+from tracing.record.launches.launch_digests import LaunchDigests, LaunchInFlight
+from tracing.record.launches.launch_lines import LaunchLines
+from tracing.record.launches.launch_template import (
     DigestedArguments,
     DigestSlots,
     LaunchTemplate,
     LaunchTemplates,
     plain_tensor,
 )
+from tracing.record.launches.selection import EVERYTHING
+from tracing.record.launches.timing import LaunchTimes
+from tracing.record.launches.user_hash import HashFn, UserHashes
 from tracing.record.memory.last_writers import LastWriters
 from tracing.record.operator_calls import OperatorCalls, OperatorFacts
 from tracing.record.outputs import Keep, keeper_of
 from tracing.record.recording import Recording
-from tracing.record.selection import EVERYTHING
-from tracing.record.timing import LaunchTimes
-from tracing.record.user_hash import HashFn, UserHashes
 from tracing.store import RunWriter
 from tracing.upstream.inductor.code import GENERATED
 

@@ -7,7 +7,7 @@ from records import INFO
 
 from tracing.analyze.graphs.compiler_divergence import ComparedStage, CompilerDivergence, TwoCompilers
 from tracing.model import Outcome
-from tracing.report.two_compilers import two_compilers_text
+from tracing.report.bisect.two_compilers import two_compilers_text
 
 RIGHT, WRONG = Outcome("passed", "agrees"), Outcome("differs", "output")
 DIVERGENCE = CompilerDivergence("graph", "graph 0/0 forward", "joint pass fold", ("one\n", "two\n"), "b")

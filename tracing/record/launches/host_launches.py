@@ -14,8 +14,8 @@ from tracing.launch.accesses import Accesses
 from tracing.launch.storages import Reach
 from tracing.launch.tensors import has_memory
 from tracing.operators.effects import Effect
-from tracing.record.launch_digests import LaunchInFlight
-from tracing.record.launch_template import LaunchTemplate, plain_tensor
+from tracing.record.launches.launch_digests import LaunchInFlight
+from tracing.record.launches.launch_template import LaunchTemplate, plain_tensor
 from tracing.record.memory.exact_accesses import ExactAccesses, Watched
 from tracing.record.memory.fresh_memory import FreshMemory
 from tracing.record.memory.rereads import Rereads

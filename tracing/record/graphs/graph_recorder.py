@@ -17,7 +17,7 @@ import msgspec
 import torch
 
 from tracing.model import CompiledGraph, GraphCall, GraphTensor, TracedGraph
-from tracing.record.graph_nodes import graph_json, graph_text
+from tracing.record.graphs.graph_nodes import graph_json, graph_text
 from tracing.record.outputs import OutputKeeper
 from tracing.record.recording import Recording
 from tracing.store.graph_file import GraphFile, Schedule

@@ -14,7 +14,7 @@ from tracing.analyze.passes.pass_pairs import PassPair, PassPairs
 from tracing.analyze.passes.pass_table import DIGITS
 from tracing.analyze.passes.renaming import renamed
 from tracing.model import Compilation, PassRecord
-from tracing.report.passes import DIFF_STYLES, columns
+from tracing.report.passes.passes import DIFF_STYLES, columns
 from tracing.report.text import Line, plural
 
 SHOWN = 4  # operations in a row of the table

@@ -9,8 +9,8 @@ from rich.text import Text
 
 from tracing.analyze.bisect.crash import CompileCrash, Hangs, Provoked
 from tracing.analyze.bisect.layers import LLVM, MLIR
-from tracing.report.bisect import reproduction
-from tracing.report.bisect_json import step_json, suspect_json
+from tracing.report.bisect.bisect import reproduction
+from tracing.report.bisect.bisect_json import step_json, suspect_json
 from tracing.report.text import Line, plural
 
 

@@ -17,7 +17,7 @@ from tracing.environment import nvdisasm
 from tracing.model import Argument, Kernel, LaunchLine, Signature, TensorMeta
 from tracing.record.passes.derivation import derive
 from tracing.record.passes.recorder import PassRecorder
-from tracing.report.passes import diff_text
+from tracing.report.passes.passes import diff_text
 from tracing.store import Run
 
 KERNELS = DATA / "kernels.py"

@@ -13,7 +13,7 @@ from commands import DATA, recorded, tracing
 from tracing import store
 from tracing.errors import Problem
 from tracing.model import Selection
-from tracing.record.selection import EVERYTHING, NOTHING, of_rank, parse_range, selection_of
+from tracing.record.launches.selection import EVERYTHING, NOTHING, of_rank, parse_range, selection_of
 
 
 @pytest.mark.parametrize(

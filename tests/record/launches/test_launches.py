@@ -21,7 +21,7 @@ from triton.runtime.interpreter import InterpretedFunction
 from tracing import DebugMode, TritonKernelCall, store
 from tracing.digest.host import digest
 from tracing.model import KeptTensor, KernelArg, KernelLaunch
-from tracing.record.launches import LaunchRecorder
+from tracing.record.launches.launch_recorder import LaunchRecorder
 from tracing.record.outputs import Keep, load
 from tracing.virtual_gpu import virtual_gpu
 

@@ -14,7 +14,7 @@ from tracing.analyze.bisect.layers import MLIR
 from tracing.analyze.bisect.repeated_judge import Confidence
 from tracing.analyze.bisect.search import Changed, FirstBad, Judgement, Step, Suspect, Undecided, said
 from tracing.analyze.bisect.snapshots import FirstSeen, Seen
-from tracing.report.passes import diff_text
+from tracing.report.passes.passes import diff_text
 from tracing.report.text import Line, plural
 
 DIFF_LINES = 16

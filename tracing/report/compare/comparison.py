@@ -13,7 +13,7 @@ from tracing.analyze.compare.verdict import ResultCause
 from tracing.analyze.runs.determinism import DifferenceTable, Repeat, rate
 from tracing.analyze.runs.results import ResultDiffers
 from tracing.model import RunInfo
-from tracing.report.divergence import cause_text
+from tracing.report.compare.divergence import cause_text
 from tracing.report.text import plural
 
 

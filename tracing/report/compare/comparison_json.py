@@ -18,7 +18,7 @@ from tracing.analyze.compare.divergence_kinds import (
 )
 from tracing.analyze.runs.call_sites import Visit
 from tracing.analyze.runs.results import ResultDiffers
-from tracing.report.divergence import divergence_text, elements_text
+from tracing.report.compare.divergence import divergence_text, elements_text
 
 
 def divergence_json(

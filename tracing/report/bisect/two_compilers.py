@@ -10,7 +10,7 @@ from rich.text import Text
 
 from tracing.analyze.graphs.compiler_divergence import ComparedStage, CompilerDivergence, TwoCompilers
 from tracing.model import Environment, Outcome
-from tracing.report.passes import DIFF_STYLES, columns
+from tracing.report.passes.passes import DIFF_STYLES, columns
 from tracing.report.text import Line, plural
 
 MOST = 60  # lines of a diff

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from tracing.analyze.passes.pass_table import PassStep
 from tracing.model import Compilation, LlvmPass, LlvmPasses
-from tracing.report.passes import changes, columns
+from tracing.report.passes.passes import changes, columns
 from tracing.report.text import Line, plural
 
 

@@ -16,8 +16,8 @@ from records import INFO
 
 from tracing import store
 from tracing.model import LaunchTime
-from tracing.record.launches import LaunchRecorder
-from tracing.record.timing import LaunchTimes
+from tracing.record.launches.launch_recorder import LaunchRecorder
+from tracing.record.launches.timing import LaunchTimes
 from tracing.virtual_gpu import virtual_gpu
 
 

@@ -18,7 +18,7 @@ from tracing.analyze.bisect_case.case_events import (
     TogetherBlamed,
 )
 from tracing.analyze.bisect_case.evaluation import CompileStep
-from tracing.report.bisect_case import accused
+from tracing.report.bisect.bisect_case import accused
 
 
 def case_search_json(events: Sequence[CaseEvent], sources: Mapping[str, str]) -> dict[str, Any]:

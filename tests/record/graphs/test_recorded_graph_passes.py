@@ -9,7 +9,7 @@ from records import new_run
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from tracing.model import GraphText
-from tracing.record.graph_passes import graph_passes_recorded, graph_text
+from tracing.record.graphs.graph_passes import graph_passes_recorded, graph_text
 from tracing.store import Run
 from tracing.upstream.inductor import graph_pass_observer
 

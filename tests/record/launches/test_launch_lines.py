@@ -11,7 +11,7 @@ from records import INFO
 
 from tracing import store
 from tracing.analyze.graphs.launch_lines import launch_lines
-from tracing.record.launches import LaunchRecorder
+from tracing.record.launches.launch_recorder import LaunchRecorder
 from tracing.virtual_gpu import virtual_gpu
 
 
