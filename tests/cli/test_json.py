@@ -23,7 +23,7 @@ from tracing.analyze.passes.source_map import stage_lines
 from tracing.cli.app import app
 from tracing.cli.judge import JudgedRun
 from tracing.record.outputs import Keep
-from tracing.report.two_compilers import two_compilers_json
+from tracing.report.bisect.two_compilers import two_compilers_json
 from tracing.store.graph_file import PythonLine
 
 IR = "module {\n  tt.func public @kernel() {\n    tt.return\n  }\n}\n"

@@ -22,7 +22,7 @@ from tracing.backend.constraints.constraint import Constraint
 from tracing.backend.graph_check import GraphCheck, check_graph, coverage
 from tracing.environment import environment, rank
 from tracing.model import SCHEMA, CheckedGraph, GraphKind, NotCovered, Outcome, RunInfo
-from tracing.record.graph_nodes import graph_json, graph_text
+from tracing.record.graphs.graph_nodes import graph_json, graph_text
 from tracing.store.graph_file import encoded
 from tracing.upstream.inductor.backend_compile import compile_id, real_tensors
 

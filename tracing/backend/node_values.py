@@ -11,7 +11,7 @@ import torch
 from torch.fx import Graph, GraphModule, Node
 
 from tracing.program.user_code import is_users
-from tracing.record.graph_nodes import python_frames
+from tracing.record.graphs.graph_nodes import python_frames
 from tracing.upstream.inductor.user_kernels import launched_name
 
 _NAMES = {"placeholder": "input", "get_attr": "constant", "output": "output"}

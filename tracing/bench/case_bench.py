@@ -21,7 +21,7 @@ from tracing.numerics.referee import Referee
 from tracing.numerics.tensor_diff import ComparisonConfig
 from tracing.program.experiment import Experiment
 from tracing.program.structure import Facts
-from tracing.record.frame_compiles import described
+from tracing.record.graphs.frame_compiles import described
 from tracing.upstream.inductor.backend_compile import aot_compiled
 from tracing.upstream.inductor.config import settings_changed
 from tracing.upstream.torch.dynamo import forget_compiled

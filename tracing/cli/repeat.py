@@ -27,7 +27,7 @@ from tracing.cli.app import COMPARE, RUNS, Json, Runs, app, err, out, silent, sp
 from tracing.cli.options.program_words import ProgramCommand, Words, program_of
 from tracing.errors import Problem
 from tracing.model import Outcome, Perturbed
-from tracing.report import comparison as report
+from tracing.report.compare import comparison as report
 from tracing.report.text import plural, uncovered_text
 
 _WARNING = ("⚠", "yellow")

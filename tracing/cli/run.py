@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from tracing.program.experiment import Experiment
     from tracing.program.user_program import UserProgram
     from tracing.program.variables import Reads
-    from tracing.record.launches import LaunchRecorder
+    from tracing.record.launches.launch_recorder import LaunchRecorder
     from tracing.record.winners import Winners
 
 Show = Annotated[bool, typer.Option("--show", help="Show the run afterwards.")]
@@ -112,7 +112,7 @@ def _run_program(program: UserProgram, options: RecordOptions, show: bool, as_js
     frozen = read_winners(options.winners) if options.winners else None
     # no spinner: it is a thread, and the program numbers its own
     from tracing.program.device import Device
-    from tracing.record.graph_passes import graph_passes_recorded
+    from tracing.record.graphs.graph_passes import graph_passes_recorded
     from tracing.record.recorded_program import RecordedProgram
     from tracing.record.session import Session
     from tracing.record.winners import Winners
@@ -139,9 +139,9 @@ def _run_program(program: UserProgram, options: RecordOptions, show: bool, as_js
 
 def _recorder_of(options: RecordOptions) -> Callable[..., LaunchRecorder]:
     # reads the options before a run is created: a malformed one leaves no run
-    from tracing.record.launches import LaunchRecorder
-    from tracing.record.selection import of_rank
-    from tracing.record.user_hash import load_hash_fn
+    from tracing.record.launches.launch_recorder import LaunchRecorder
+    from tracing.record.launches.selection import of_rank
+    from tracing.record.launches.user_hash import load_hash_fn
 
     return partial(
         LaunchRecorder,
@@ -173,7 +173,7 @@ def _recorded(
     winners: Winners,
     reads: Reads,
 ) -> Outcome:
-    from tracing.record.graph_passes import graph_passes_recorded
+    from tracing.record.graphs.graph_passes import graph_passes_recorded
     from tracing.record.run import record
 
     writer = recorder.writer

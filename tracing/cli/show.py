@@ -22,7 +22,7 @@ from tracing.model import Failure, KernelLaunch, Outcome
 from tracing.report import text
 from tracing.report.failure import failure_text
 from tracing.report.launch import compiled_text, launch_in_full
-from tracing.report.passes import unfinished_text
+from tracing.report.passes.passes import unfinished_text
 from tracing.report.run_json import run_json, summary_json
 
 

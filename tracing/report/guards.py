@@ -18,7 +18,7 @@ _NO_REASON = "no reason given"
 
 
 def guards_text(report: GuardReport) -> Iterator[Line]:
-    """Frame by frame what is checked and why it was compiled; then the graph breaks, and sums."""
+    """Guards and reasons of each compile, frame by frame; then the graph breaks, and sums."""
     for frame in report.compiles:
         yield from _frame_text(frame, _GUARDS)
     for site in report.breaks:

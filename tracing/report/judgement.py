@@ -1,4 +1,4 @@
-"""What a judgement of a run says: as lines of plain text, or as what JSON has."""
+"""The judgement of a run, as lines of plain text and as JSON."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LAUNCHES = 5  # launches that are listed for one reason
 
 
 def judgement_text(judgement: RunJudgement, next_commands: Sequence[str]) -> Iterator[str]:
-    """What was found, what was judged, what was not, and the next commands."""
+    """The findings, the judged and unjudged launches, and the next commands."""
     accused = judgement.accused
     if accused is not None:
         yield from _accused(accused)
@@ -131,7 +131,7 @@ def _counts(judgement: RunJudgement) -> Iterator[str]:
 
 
 def judgement_json(judgement: RunJudgement) -> dict[str, Any]:
-    """The judgement as JSON has it; see docs/json.md."""
+    """The judgement as JSON; keys as in docs/json.md."""
     launches = [_plain(one) for one in judgement.launches]
     findings = [{"kind": _KINDS[type(one)], **_plain(one)} for one in judgement.findings]
     accused = judgement.accused

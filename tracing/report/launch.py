@@ -1,4 +1,4 @@
-"""One launch in full for a terminal: nothing is shortened, digests, strides and storages included."""
+"""One launch in full as text, with complete digests, strides and storages."""
 
 from __future__ import annotations
 

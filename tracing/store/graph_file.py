@@ -1,4 +1,4 @@
-"""A compiled graph as a run has it: FX nodes before and after Inductor's passes, the schedule of its code."""
+"""The format of compiled graphs in a run: FX nodes before and after Inductor's passes, and the schedule."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class FxGraph(msgspec.Struct, frozen=True):
 
 
 class ScheduledCall(msgspec.Struct, frozen=True):
-    """A call of a kernel in generated code; the arguments as it has them: "buf0"."""
+    """A call of a kernel in generated code, with its arguments: "buf0"."""
 
     kernel: str
     arguments: Sequence[str]
@@ -81,7 +81,7 @@ class ScheduledBuffer(msgspec.Struct, frozen=True):
 
 
 class Schedule(msgspec.Struct, frozen=True):
-    """What the generated code of a graph computes, step by step."""
+    """The steps of a graph's generated code."""
 
     inputs: Sequence[str]
     outputs: Sequence[str]
@@ -97,7 +97,7 @@ class Schedule(msgspec.Struct, frozen=True):
 
 
 class GraphFile(msgspec.Struct, frozen=True):
-    """What is stored with a compiled graph, also in Inductor's caches."""
+    """The data attached to a compiled graph, also in Inductor's caches."""
 
     compile_id: str
     backward: bool

@@ -14,7 +14,7 @@ _VALUE = re.compile(r"%[\w.]+")
 
 
 def same_graph(a: str, b: str) -> bool:
-    """True if two texts of `tracing.record.graph_passes` hold one graph under other names."""
+    """True if two texts of `tracing.record.graphs.graph_passes` hold one graph under other names."""
     a, b = numbered_symbols(a), numbered_symbols(b)
     return a == b or numbered_nodes(a) == numbered_nodes(b)
 

@@ -42,7 +42,7 @@ from tracing.cli.app import RUNS
 from tracing.cli.options.run_pair import RunPair
 from tracing.errors import Problem
 from tracing.model import Compilation, KeptTensor, KernelLaunch, PassRecord, RunInfo, Selection
-from tracing.report.comparison import incomparable
+from tracing.report.compare.comparison import incomparable
 from tracing.store.recorded_launch import find_launch
 
 

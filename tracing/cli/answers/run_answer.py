@@ -17,7 +17,7 @@ from tracing.cli.processes.guard import Killed
 from tracing.cli.show import print_run, print_wrong_result
 from tracing.errors import Problem
 from tracing.model import Outcome
-from tracing.report.passes import failed_pass_text
+from tracing.report.passes.passes import failed_pass_text
 from tracing.report.run_json import memory_evidence_json
 from tracing.report.text import memory_text
 

@@ -29,8 +29,8 @@ from tracing.analyze.bisect_case.stages import INDUCTOR
 from tracing.cli.app import err, out, silent
 from tracing.cli.bisect.case_builds import CaseBuilds
 from tracing.cli.bisect.case_passes import PassesOfKernel, passes_of_kernel
-from tracing.report import bisect_case as report
-from tracing.report.bisect_case_json import case_search_json
+from tracing.report.bisect import bisect_case as report
+from tracing.report.bisect.bisect_case_json import case_search_json
 from tracing.report.text import Line
 
 

@@ -13,7 +13,7 @@ from tracing.analyze.graphs.compiler_divergence import TwoCompilers, two_compile
 from tracing.cli.app import out, spinner
 from tracing.environment import installed, with_variables
 from tracing.errors import Problem
-from tracing.report import two_compilers as report
+from tracing.report.bisect import two_compilers as report
 
 ROOT = Path(__file__).resolve().parents[3]
 

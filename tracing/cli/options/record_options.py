@@ -201,7 +201,7 @@ class RecordOptions:
 
     def selection(self) -> Selection:
         """The launches that are recorded; raises Problem for a malformed range."""
-        from tracing.record.selection import selection_of
+        from tracing.record.launches.selection import selection_of
 
         return selection_of(self.kernel, self.launches, [p.value for p in self.phase or ()], self.rank)
 

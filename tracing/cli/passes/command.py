@@ -36,7 +36,7 @@ from tracing.cli.passes.options import (
 )
 from tracing.cli.passes.pass_pairs import print_pairs, print_pairs_json
 from tracing.cli.passes.question import PassQuestion, side_asked_for
-from tracing.report import passes as report
+from tracing.report.passes import passes as report
 from tracing.report.text import Line
 
 

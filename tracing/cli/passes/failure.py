@@ -10,7 +10,7 @@ from rich.text import Text
 from tracing.analyze.passes import pass_table as analysis
 from tracing.environment import installed
 from tracing.model import PassRecord
-from tracing.report.passes import no_binary_text
+from tracing.report.passes.passes import no_binary_text
 from tracing.store import Run
 
 

@@ -18,8 +18,8 @@ from tracing.cli.passes.llvm import derived_llvm
 from tracing.cli.passes.question import PassQuestion, PassSide
 from tracing.errors import Problem
 from tracing.model import Compilation, PassRecord
-from tracing.report import passes as report
-from tracing.report import passes_json as data
+from tracing.report.passes import passes as report
+from tracing.report.passes import passes_json as data
 
 
 def kernels_json(run: store.Run, asked: PassQuestion) -> dict[str, Any]:

@@ -23,8 +23,8 @@ from tracing.cli.passes.question import PassQuestion
 from tracing.environment import installed
 from tracing.errors import Problem
 from tracing.model import Compilation
-from tracing.report import pass_pairs as report
-from tracing.report.passes_json import pair_json, pass_pairs_json
+from tracing.report.passes import pass_pairs as report
+from tracing.report.passes.passes_json import pair_json, pass_pairs_json
 
 _BINARY = ("cubin", "hsaco")
 

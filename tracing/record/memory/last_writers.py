@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from tracing.model import TensorMeta
-from tracing.record.launch_template import DigestSlots
+from tracing.record.launches.launch_template import DigestSlots
 from tracing.views import Relation, element_bytes, relation
 
 _WRITES = 32  # of one storage that are remembered, the last ones
@@ -14,7 +14,7 @@ _Write: TypeAlias = tuple[TensorMeta, str | None]  # what was written, and by wh
 
 
 class LastWriters:
-    """By bytes of a storage, the operator that wrote them after any launch."""
+    """The operator that wrote each byte range of a storage after the last launch that wrote it."""
 
     def __init__(self) -> None:
         self._writes: dict[int, list[_Write]] = {}  # by number of the storage, in their order
@@ -29,14 +29,15 @@ class LastWriters:
                 self._writes[storage] = [*_left(earlier, meta), (meta, operator)]
 
     def allocated(self, storages: Sequence[int]) -> None:
-        """Note that these are new: what was written at their addresses was in another block."""
+        """Note that these tensors are new: earlier writes to their addresses were to another block."""
         for storage in storages:
             self._writes.pop(storage, None)
 
     def of(self, slots: DigestSlots) -> dict[int, str]:
-        """The operators that wrote last what a launch there reads, by argument position.
+        """The operators that last wrote the inputs of a launch, by argument position.
 
-        What it writes is its own from now on. Of a tensor that several wrote, it is the last of them.
+        The launch becomes the writer of its outputs. If several operators wrote a tensor, the last one is
+        returned.
         """
         template, storages, writes = slots.template, slots.storages, self._writes
         operators: dict[int, str] = {}
