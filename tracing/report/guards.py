@@ -41,7 +41,7 @@ def summary_text(report: GuardReport) -> str:
     parts = [
         plural(len({one.facts.compile_id.split("/")[0] for one in report.compiles}), "frame"),
         plural(len(report.graphs), "graph"),
-        f"{sum(len(one.compile_ids) for one in sites)} graph breaks at {plural(len(sites), 'line')}",
+        f"{plural(sum(len(one.compile_ids) for one in sites), 'graph break')} at {plural(len(sites), 'line')}",
         plural(len(report.recompilations), "recompilation"),
         f"{plural(len(report.limits), 'frame')} over a limit",
     ]
