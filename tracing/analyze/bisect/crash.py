@@ -10,13 +10,13 @@ from tracing.analyze.bisect.layers import LLVM, MLIR
 from tracing.analyze.bisect.leave_out import Dropped, Instance, LeaveOut
 from tracing.analyze.bisect.search import (
     BuildTried,
+    BuildVerdict,
     Contradiction,
     FirstBad,
     Judgement,
     Step,
     Suspect,
     Undecided,
-    Verdict,
     narrowed,
 )
 from tracing.analyze.bisect.search_events import Building, Searching
@@ -132,7 +132,7 @@ def _provoked(answer: FirstBad | Undecided) -> Provoked:
 
 
 def provoking_in_llvm(
-    steps: Sequence[Step], verdict: Callable[[int], Verdict]
+    steps: Sequence[Step], verdict: Callable[[int], BuildVerdict]
 ) -> Iterator[BuildTried | Provoked]:
     """Search for the LLVM pass that provokes a crash; ends with Provoked.
 

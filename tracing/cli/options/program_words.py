@@ -17,7 +17,7 @@ from tracing.errors import Problem
 from tracing.program.case import defines_build, find_case, split_options
 from tracing.program.user_program import UserProgram
 
-Words = Annotated[
+ProgramArgument = Annotated[
     list[str],
     typer.Argument(
         metavar="CASE | FILE.py [ARG]... | -m MODULE [ARG]...",
