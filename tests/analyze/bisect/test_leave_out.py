@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from tracing.analyze.bisect.leave_out import Instance, LeaveOut, droppable
 from tracing.analyze.bisect.search import (
-    BuildVerdict,
     Contradiction,
     FirstBad,
+    JudgeAnswer,
     Judgement,
     Undecided,
     answer_of,
@@ -210,7 +210,7 @@ class Flaky(Compiler):
             )
         return self.known[dropped]
 
-    def _said(self, verdict: str) -> BuildVerdict:
+    def _said(self, verdict: str) -> JudgeAnswer:
         if verdict == "skip" or self.random.random() > 1 / 8:
             return verdict  # type: ignore[return-value]
         return "bad" if verdict == "good" else "good"

@@ -10,9 +10,9 @@ from tracing.analyze.bisect.layers import LLVM, MLIR
 from tracing.analyze.bisect.leave_out import Dropped, Instance, LeaveOut
 from tracing.analyze.bisect.search import (
     BuildTried,
-    BuildVerdict,
     Contradiction,
     FirstBad,
+    JudgeAnswer,
     Judgement,
     Step,
     Suspect,
@@ -132,7 +132,7 @@ def _provoked(answer: FirstBad | Undecided) -> Provoked:
 
 
 def provoking_in_llvm(
-    steps: Sequence[Step], verdict: Callable[[int], BuildVerdict]
+    steps: Sequence[Step], verdict: Callable[[int], JudgeAnswer]
 ) -> Iterator[BuildTried | Provoked]:
     """Search for the LLVM pass that provokes a crash; ends with Provoked.
 

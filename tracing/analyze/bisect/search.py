@@ -14,7 +14,7 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias, TypeVar
 
-BuildVerdict: TypeAlias = Literal["good", "bad", "skip"]
+JudgeAnswer: TypeAlias = Literal["good", "bad", "skip"]
 _Result = TypeVar("_Result")
 
 
@@ -23,7 +23,7 @@ class Judgement:
     """A judge's answer about one build."""
 
     verdict: (
-        BuildVerdict  # skip: it cannot be judged, because it could not be built or because the judge says so
+        JudgeAnswer  # skip: it cannot be judged, because it could not be built or because the judge says so
     )
     detail: str = ""
     where: str = ""  # the folder of the build
@@ -151,13 +151,13 @@ def first_bad(layer: Layer) -> Generator[BuildTried, None, FirstBad | Undecided]
     return (yield from _confirmed(layer, good))
 
 
-def border(count: int, verdict: Callable[[int], BuildVerdict]) -> tuple[int, int]:
+def border(count: int, verdict: Callable[[int], JudgeAnswer]) -> tuple[int, int]:
     """Exhaust `narrowed` and return its result."""
     return answer_of(narrowed(count, verdict))
 
 
 def narrowed(
-    count: int, verdict: Callable[[int], BuildVerdict]
+    count: int, verdict: Callable[[int], JudgeAnswer]
 ) -> Generator[BuildTried, None, tuple[int, int]]:
     """Search for the last good and first bad number of steps; 0 is known to be good and `count` bad.
 
