@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import statistics
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -104,3 +106,25 @@ def test_a_small_variant_runs_with_gradients(case: str) -> None:
     assert torch.isfinite(tensor).all()
     module: torch.nn.Module = workload.fn  # type: ignore[assignment]
     assert any(one.grad is not None and one.grad.abs().sum() > 0 for one in module.parameters())
+
+
+def test_each_backend_begins_with_empty_caches_and_its_warm_compile_finds_them_filled() -> None:
+    filled: dict[str, list[bool]] = {}
+
+    def noting(name: str) -> Callable[..., Any]:
+        def backend(graph: torch.fx.GraphModule, inputs: Any) -> Any:
+            kept = Path(os.environ["TORCHINDUCTOR_CACHE_DIR"], str(len(graph.graph.nodes)))
+            filled.setdefault(name, []).append(kept.exists())
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            kept.touch()
+            return graph.forward
+
+        return backend
+
+    for name in ("noting_a", "noting_b"):
+        torch._dynamo.register_backend(noting(name), name=name)
+    status, text = benched("silu", "--runs", "1", "--warmup", "0", backends="eager,noting_a,noting_b")
+
+    assert status == 0, text
+    # what loads the backend is compiled first; the last compile is that of the results
+    assert filled == {"noting_a": [False, False, True, True], "noting_b": [False, False, True, True]}

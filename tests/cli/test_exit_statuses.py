@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import os
+import subprocess
+import sys
 
 import pytest
 import typer
@@ -73,8 +75,12 @@ def test_an_exception_whose_message_raises_has_one_all_the_same() -> None:
     assert message(ValueError("\ud800")) == r"\ud800"
 
 
-def test_a_pipe_that_nobody_reads_is_left_to_the_command() -> None:
+@pytest.mark.parametrize("words", [("mlir-translate", "--help"), ("list", "--json")])
+def test_a_pipe_that_nobody_reads_ends_a_command_without_a_message(words: tuple[str, ...]) -> None:
     reader, writer = os.pipe()
     os.close(reader)
-    with pytest.raises(BrokenPipeError), os.fdopen(writer, "w") as closed:
-        SafeConsole(file=closed).print("one line")
+    with os.fdopen(writer, "w") as closed:
+        command = [sys.executable, "-m", "tracing", *words]
+        done = subprocess.run(command, stdout=closed, stderr=subprocess.PIPE, text=True, check=False)
+
+    assert (done.returncode, done.stderr) == (2, "")

@@ -12,7 +12,7 @@ from tracing.analyze.runs.frame_compiles import GuardReport
 from tracing.backend.graph_check import check_graph
 from tracing.backend.mock import default_constraints
 from tracing.bench.latency import latencies, seconds
-from tracing.environment import mock_settings
+from tracing.environment import fresh_caches, mock_settings
 from tracing.model import BackendBench, CaseBench, CompiledFrame, GraphKind, Workload
 from tracing.model.record import with_fields
 from tracing.numerics.agreement import judged
@@ -44,7 +44,7 @@ def bench_case(experiment: Experiment, settings: BenchSettings, now: Callable[[s
 
     now -- called with a description of the current step
 
-    Caches are empty at the beginning, and kept from a backend's cold compile to its warm one. Modules that
+    Caches are empty before a backend's cold compile, and kept from it to the warm one. Modules that
     Inductor and its compile workers load once per process are loaded before. Raises what the case raises.
     """
     measured: list[BackendBench] = []
@@ -52,9 +52,10 @@ def bench_case(experiment: Experiment, settings: BenchSettings, now: Callable[[s
     with experiment.device.active():
         for backend in settings.backends:
             one = _Measured(experiment, backend, settings, lambda text, b=backend: now(f"{b}: {text}"))  # type: ignore[misc]
-            bench = one.bench()
-            now(f"{backend}: comparing results")
-            facts = one.results()
+            with fresh_caches():
+                bench = one.bench()
+                now(f"{backend}: comparing results")
+                facts = one.results()
             if not measured:
                 reference = facts
             else:

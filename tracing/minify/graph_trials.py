@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tracing.analyze.minify.graph_edit import GraphEdit, GraphNode
-from tracing.analyze.minify.trial import Trial
+from tracing.analyze.minify.trial import ScriptForm, Trial
 from tracing.backend.node_values import user_line
 from tracing.minify.captured_graph import CapturedGraph, captured_graphs
 from tracing.minify.predicate import GraphPredicate, said
@@ -64,6 +64,10 @@ class GraphTrials:
                 made.update(graph.values.content(one.storage, 0).cpu().numpy().tobytes())
         return made.hexdigest()
 
+    def described(self, edit: GraphEdit) -> dict[str, Any]:
+        """The fields of a Trial that say which graph is executed."""
+        return _described(self.small(edit))
+
     def execute(self, edit: GraphEdit) -> dict[str, Any]:
         """The fields of a Trial."""
         started = time.perf_counter()
@@ -75,11 +79,11 @@ class GraphTrials:
                 answer = {"kind": "no answer", "text": f"it cannot be executed: {said(error)}"}
         return {**_described(small), **answer, "seconds": time.perf_counter() - started}
 
-    def write(self, edit: GraphEdit, trial: Trial, path: Path, *, interpreted: bool) -> list[str]:
+    def write(self, edit: GraphEdit, trial: Trial, path: Path, form: ScriptForm) -> list[str]:
         """Write the script of a failing candidate, and its data; returns the names that the script lacks."""
         small = self.small(edit)
         with self._experiment.device.active():
-            return write_script(small, self.predicate, trial, path, interpreted=interpreted)
+            return write_script(small, self.predicate, trial, path, form)
 
 
 def _described(small: SmallGraph) -> dict[str, Any]:

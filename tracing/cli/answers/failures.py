@@ -44,6 +44,8 @@ def reported(err: SafeConsole) -> Iterator[None]:
     except GoesOn:
         raise
     except SystemExit as error:
+        if isinstance(error.__context__, BrokenPipeError):  # how rich ends where nobody reads
+            raise typer.Exit(2) from None
         _fail(
             err, f"the program ended itself: sys.exit({error.code!r})", "a command ends when it has answered"
         )

@@ -36,10 +36,6 @@ class SafeConsole(Console):
             else:
                 yield Segment(printable(text), style.update_link(None) if style and style.link else style)
 
-    def on_broken_pipe(self) -> None:
-        """Leave a pipe that nobody reads to the command: rich would exit with 1, which says "differs"."""
-        raise BrokenPipeError
-
 
 class SafeStream(io.TextIOBase):
     """A standard stream that escapes control characters; consoles bypass it for their own styles."""

@@ -11,7 +11,7 @@ import typer
 
 from tracing.analyze.minify.graph_search import GraphSearch
 from tracing.analyze.minify.minify_events import CandidateTried, Minimal, SearchStep
-from tracing.analyze.minify.trial import FAILURES, Trial
+from tracing.analyze.minify.trial import FAILURES, Trial, script_forms
 from tracing.cli.app import NARROW, RUNS, Json, Runs, app, err, out, silent, spinner
 from tracing.cli.minify.fresh_process import FreshRun, fresh_run
 from tracing.cli.minify.question import PredicateName, Question, settings
@@ -150,13 +150,13 @@ def _searched(search: GraphSearch, trials: Trials, wanted: Trial) -> Minimal:
 def _script(
     trials: Trials, minimal: Minimal, folder: Path, seconds: float
 ) -> tuple[Path, FreshRun, list[str]]:
-    # without a GPU, Inductor's C++ is tried first, then its Triton kernels in Triton's interpreter
+    # the simplest form that fails so; without a GPU, Inductor's C++ before Triton kernels in the interpreter
     folder.mkdir(parents=True, exist_ok=True)
     script = folder / "repro.py"
-    modes = (False, True) if trials.graphs.virtual else (False,)
+    forms = script_forms(minimal.trial, virtual=trials.graphs.virtual)
     with spinner("running the script in a fresh process"):
-        for interpreted in (*modes, modes[0]):  # if no script fails, the plain one stays
-            missing = trials.write(minimal.edit, minimal.trial, script, interpreted=interpreted)
+        for form in (*forms, forms[0]):  # if no script fails, the simplest one stays
+            missing = trials.write(minimal.edit, minimal.trial, script, form)
             ran = fresh_run(script, minimal.trial, seconds)
             if ran.fails:
                 break

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import sys
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from tracing.analyze.minify.graph_edit import GraphEdit
-from tracing.analyze.minify.trial import Trial
+from tracing.analyze.minify.trial import ScriptForm, Trial
 from tracing.cli.minify.question import Question
 from tracing.compiler.child import Ended, in_child
 from tracing.compiler.death import death_of
@@ -39,7 +40,7 @@ class Job(msgspec.Struct, frozen=True):
     edit: GraphEdit
     trial: Trial | None = None  # how it fails, for a script
     script: str = ""
-    interpreted: bool = False
+    form: ScriptForm = ScriptForm()
 
 
 class Trials:
@@ -69,15 +70,20 @@ class Trials:
         """How the execution of a candidate ended."""
         if edit not in self._known:
             self.executed += 1
+            started = time.perf_counter()
             ended = self._in_child(Job(edit))
-            self._known[edit] = trial = _trial(ended)
+            trial = _trial(ended)
+            if trial.kind == "dies":  # the child said nothing of its graph
+                graph = {**self.graphs.described(edit), "seconds": time.perf_counter() - started}
+                trial = msgspec.convert({**msgspec.to_builtins(trial), **graph}, type=Trial)
+            self._known[edit] = trial
             if not (ended.timed_out or ended.accident):  # the next one may end otherwise
                 self._keep(_Answer(edit, trial))
         return self._known[edit]
 
-    def write(self, edit: GraphEdit, trial: Trial, script: Path, *, interpreted: bool) -> list[str]:
+    def write(self, edit: GraphEdit, trial: Trial, script: Path, form: ScriptForm) -> list[str]:
         """Write the script of a failing candidate; returns the names that it lacks. Raises Problem."""
-        ended = self._in_child(Job(edit, trial, str(script), interpreted))
+        ended = self._in_child(Job(edit, trial, str(script), form))
         if ended.failure:
             raise Problem(f"the script cannot be written: {ended.failure}")
         return list(ended.result)
@@ -114,7 +120,7 @@ def done(graphs: GraphTrials, job: Job) -> Any:
     """Do the task of a child; returns the fields of a Trial, or the names that a script lacks."""
     if job.trial is None:
         return graphs.execute(job.edit)
-    return graphs.write(job.edit, job.trial, Path(job.script), interpreted=job.interpreted)
+    return graphs.write(job.edit, job.trial, Path(job.script), job.form)
 
 
 def _trial(ended: Ended) -> Trial:
@@ -123,5 +129,7 @@ def _trial(ended: Ended) -> Trial:
     if ended.timed_out:
         return Trial("dies", f"{ended.failure}; `--seconds` gives it more", error="timeout")
     if ended.signal and not ended.accident:
-        return Trial("dies", f"{ended.signal}: {death_of(ended, '').said}", error=ended.signal)
+        said = death_of(ended, "").said
+        text = said if said.startswith(ended.signal) else f"{ended.signal}: {said}"
+        return Trial("dies", text, error=ended.signal)
     return Trial("no answer", ended.failure)
