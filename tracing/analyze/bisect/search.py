@@ -65,8 +65,8 @@ class FirstBad:
     layer: str
     step: Step
     of: int  # steps among which it was searched
-    bad: Judgement  # with it and what is before it, built and judged anew
-    good: Judgement  # the same without it, likewise
+    bad: Judgement  # with it and all earlier steps, built and judged anew
+    good: Judgement  # without it, built and judged anew
     all_out: Judgement | None  # everything but the steps of its name; None: the layer cannot do that
     alike: tuple[
         Step, ...
