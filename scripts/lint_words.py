@@ -35,7 +35,7 @@ READ_NAMES = ("cases/", "scripts/", "tracing/", "vscode/")
 NAMED = {**BANNED, "found": "the name of the value that it holds"}  # in names of code and of files
 ALLOWED = {  # text that may hold a banned word -> why
     "in place": "torch's and MLIR's term for an operation that overwrites its operand",
-    "in-place": "likewise",
+    "in-place": "the same, as an adjective",
     "in the last place": "IEEE 754's unit, the ULP",
     "set-associative way": "a term of caches",
     "-way bank conflict": "a term of shared memory",

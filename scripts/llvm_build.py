@@ -68,7 +68,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--pins", type=Path, default=pins.PINS, help="another list of versions")
     parser.add_argument("--torch", default="", help="another version than the default of pins.toml")
-    parser.add_argument("--triton", default="", help="likewise")
+    parser.add_argument("--triton", default="", help="version of Triton; default: the one that fits torch")
     parser.add_argument(
         "--triton-src", default="", help="a folder or an archive of Triton instead of its tag"
     )

@@ -235,7 +235,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--venv", type=Path, default=Path(".venv"), help="where the environment will be")
     parser.add_argument("--torch", default="", help="another version than the default of pins.toml")
-    parser.add_argument("--triton", default="", help="likewise")
+    parser.add_argument("--triton", default="", help="version of Triton; default: the one that fits torch")
     parser.add_argument("--test", action="store_true", help="what the tests need, too")
     parser.add_argument("--site", action="store_true", help="use the system's torch and Triton, install none")
     options = parser.parse_args()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,12 +12,18 @@ from commands import ROOT
 
 
 def types(module: Path) -> Iterator[str]:
-    """The public classes and type aliases of a module."""
-    for node in ast.parse(module.read_text()).body:
-        if isinstance(node, ast.ClassDef):
-            yield node.name
-        elif isinstance(node, ast.AnnAssign) and ast.unparse(node.annotation) == "TypeAlias":
+    """The public classes, type aliases and types of options of a module; of classes also the nested ones."""
+    tree = ast.parse(module.read_text())
+    yield from (node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+    for node in tree.body:
+        if isinstance(node, ast.AnnAssign) and ast.unparse(node.annotation) == "TypeAlias":
             yield ast.unparse(node.target)
+        elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Subscript):  # X = Mapping[str, Any]
+            yield from (name.id for name in node.targets if isinstance(name, ast.Name) and _is_type(name.id))
+
+
+def _is_type(name: str) -> bool:
+    return re.fullmatch("[A-Z][a-z]\\w*", name) is not None
 
 
 def test_a_public_type_has_a_name_of_its_own() -> None:

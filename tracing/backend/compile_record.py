@@ -14,7 +14,7 @@ from tracing.record.passes.recorder import PassRecorder
 from tracing.record.passes.workers import recorded_in_workers
 from tracing.store import RunWriter
 from tracing.store.graph_file import encoded
-from tracing.upstream.inductor.graphs import Facts, compiles_followed
+from tracing.upstream.inductor.graphs import GraphFacts, compiles_followed
 
 
 class CompileRecorder:
@@ -51,7 +51,7 @@ class CompileRecorder:
             "nodes": blob(encoded(graph_json(graph))),
         }
 
-    def lowered(self, graph: torch.fx.GraphModule, code: str, schedule: Facts) -> None:
+    def lowered(self, graph: torch.fx.GraphModule, code: str, schedule: GraphFacts) -> None:
         blob = self._writer.blob
         self._writer.append(
             CompiledGraph(

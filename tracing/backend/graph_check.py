@@ -23,7 +23,7 @@ class GraphCheck:
 
     violations: Sequence[Violation]  # in the order of its nodes, then those of the whole graph
     unsupported: frozenset[str]  # names of operators' nodes that are refused, or read a tensor that is
-    undecided: frozenset[str]  # likewise, for some sizes only
+    undecided: frozenset[str]  # operators that are supported for some sizes only
 
     def of_graph(self, number: int) -> GraphCheck:
         """The same with violations that name their graph, by `CheckedGraph.id`."""

@@ -23,8 +23,8 @@ from tracing.report.compare import comparison as report
 from tracing.report.compare.comparison_json import result_json, without_launch_json
 from tracing.report.compare.divergence import cause_text
 
-Limit = Annotated[int, typer.Option(min=1, help="Show at most this many divergences.")]
-Window = Annotated[int, typer.Option(min=8, help="Launches to look ahead for one that only one run has.")]
+LimitOption = Annotated[int, typer.Option(min=1, help="Show at most this many divergences.")]
+WindowOption = Annotated[int, typer.Option(min=8, help="Launches to look ahead for one of only one run.")]
 
 
 @app.command(rich_help_panel=COMPARE)
@@ -32,8 +32,8 @@ def compare(
     a: First,
     b: Second,
     anyway: Anyway = False,
-    limit: Limit = 10,
-    window: Window = WINDOW,
+    limit: LimitOption = 10,
+    window: WindowOption = WINDOW,
     as_json: Json = False,
     runs: Runs = RUNS,
 ) -> None:

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from tracing.numerics.diff_report import KernelDiffReport
     from tracing.numerics.tensor_diff import ComparisonConfig
 
-Tolerance = Annotated[
+ToleranceOption = Annotated[
     float | None, typer.Option(min=0, help="Tolerance. Default: by dtype, as torch.testing.assert_close.")
 ]
-Backends = Annotated[
+BackendsOption = Annotated[
     str | None,
     typer.Option(
         metavar="REFERENCE,BACKEND…", help="Backends of torch.compile, or eager. Default: eager,inductor."
@@ -31,9 +31,9 @@ Backends = Annotated[
 @app.command(rich_help_panel=COMPARE)
 def diff(
     names: Annotated[list[str], typer.Argument(metavar="CASE | A B", help="A case, or two runs.")],
-    backends: Backends = None,
-    atol: Tolerance = None,
-    rtol: Tolerance = None,
+    backends: BackendsOption = None,
+    atol: ToleranceOption = None,
+    rtol: ToleranceOption = None,
     ulp: Annotated[
         float | None, typer.Option(min=0, help="Allowed distance in units in the last place.")
     ] = None,

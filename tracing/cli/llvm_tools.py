@@ -16,7 +16,7 @@ from tracing.cli.answers.tool_errors import as_a_tool
 from tracing.cli.app import NARROW, Json, app
 from tracing.errors import Problem
 
-Arguments = Annotated[list[str], typer.Argument(metavar="[FILE|-] [FLAG]...")]
+ToolArguments = Annotated[list[str], typer.Argument(metavar="[FILE|-] [FLAG]...")]
 _RAW = {"ignore_unknown_options": True, "help_option_names": ["--help"]}
 _WITH_VALUE = ("o", "mtriple", "mcpu", "mattr", "filetype", "passes")  # after "=" or a space
 _LEVEL = re.compile(r"default<(O[0-3])>")
@@ -46,7 +46,7 @@ class _Call:
 
 
 @app.command("mlir-translate", context_settings=_RAW, rich_help_panel=NARROW)
-def mlir_translate(arguments: Arguments = [], as_json: Json = False) -> None:  # noqa: B006  (typer's form of "none")
+def mlir_translate(arguments: ToolArguments = [], as_json: Json = False) -> None:  # noqa: B006  (typer's form of "none")
     """Translate MLIR's LLVM dialect to LLVM IR, as `mlir-translate --mlir-to-llvmir` does.
 
     Example: tracing mlir-translate --mlir-to-llvmir kernel.mlir -o kernel.ll
@@ -63,7 +63,7 @@ def mlir_translate(arguments: Arguments = [], as_json: Json = False) -> None:  #
 
 
 @app.command("llvm-opt", context_settings=_RAW, rich_help_panel=NARROW)
-def llvm_opt(arguments: Arguments = [], as_json: Json = False) -> None:  # noqa: B006
+def llvm_opt(arguments: ToolArguments = [], as_json: Json = False) -> None:  # noqa: B006
     """Run a default pipeline of LLVM over LLVM IR, as opt does: -O0 to -O3, or -passes='default<O1>'.
 
     Example: tracing llvm-opt -S -O3 kernel.ll -o optimised.ll
@@ -78,7 +78,7 @@ def llvm_opt(arguments: Arguments = [], as_json: Json = False) -> None:  # noqa:
 
 
 @app.command("llc", context_settings=_RAW, rich_help_panel=NARROW)
-def llc(arguments: Arguments = [], as_json: Json = False) -> None:  # noqa: B006
+def llc(arguments: ToolArguments = [], as_json: Json = False) -> None:  # noqa: B006
     """Compile LLVM IR, as llc does: -mtriple, -mcpu, -mattr, -filetype=asm or obj.
 
     Example: tracing llc -mcpu=sm_90 kernel.ll -o kernel.ptx

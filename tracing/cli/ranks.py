@@ -58,7 +58,7 @@ def _ranks_compared(run: store.Run, limit: int) -> int:
     if count:
         return 1
     whole = "" if not comparison.notes else " as far as they go"
-    out.print(f"the ranks went together{whole}")
+    out.print(f"the ranks agree{whole}")
     return 2 if comparison.notes else 0
 
 

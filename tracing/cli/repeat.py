@@ -24,7 +24,7 @@ from tracing.cli.answers import hints
 from tracing.cli.answers.divergence_answer import as_json as divergence_as_json
 from tracing.cli.answers.divergence_answer import print_divergence
 from tracing.cli.app import COMPARE, RUNS, Json, Runs, app, err, out, silent, spinner
-from tracing.cli.options.program_words import ProgramCommand, Words, program_of
+from tracing.cli.options.program_words import ProgramArgument, ProgramCommand, program_of
 from tracing.errors import Problem
 from tracing.model import Outcome, Perturbed
 from tracing.report.compare import comparison as report
@@ -49,7 +49,7 @@ class Settings:
 
 @app.command(rich_help_panel=COMPARE, cls=ProgramCommand)
 def repeat(
-    words: Words,
+    words: ProgramArgument,
     times: Annotated[int, typer.Option(min=2, help="Number of runs.")] = 10,
     perturb: Annotated[
         bool,

@@ -17,14 +17,14 @@ from tracing.cli.answers.divergence_answer import print_divergence
 from tracing.cli.answers.memory_answer import print_memory_check
 from tracing.cli.answers.replay_answer import ReplayAnswer, Replaying, answered
 from tracing.cli.app import NARROW, RUNS, Json, Runs, app, out
-from tracing.cli.options.launch_options import Kernel, Rank, chosen_launch, first_launch
+from tracing.cli.options.launch_options import ExpectedKernelOption, RankOption, chosen_launch, first_launch
 from tracing.cli.options.trust import Trust, consenting
 from tracing.errors import Problem
 from tracing.model import Side
 from tracing.report import replay as report
 from tracing.store.recorded_launch import RecordedLaunch, recorded_launch, same_call
 
-Launches = dict[Side, RecordedLaunch]
+LaunchOfSide = dict[Side, RecordedLaunch]
 _EXAMPLE = "`tracing replay RUN --launch 7`, or `tracing replay RUN --against RUN`"
 
 
@@ -32,8 +32,8 @@ _EXAMPLE = "`tracing replay RUN --launch 7`, or `tracing replay RUN --against RU
 def replay(
     name: Annotated[str, typer.Argument(metavar="RUN", help='A run by path or name, or "latest".')],
     launch: Annotated[int | None, typer.Option(help="The launch, by its number in the run.")] = None,
-    kernel: Kernel = None,
-    rank: Rank = None,
+    kernel: ExpectedKernelOption = None,
+    rank: RankOption = None,
     against: Annotated[
         str | None,
         typer.Option(metavar="RUN", help="Replay the same call of this run, too, and compare the two."),
@@ -85,7 +85,7 @@ def replay(
     raise typer.Exit(_replayed(launches, Replaying(times, fpsan, runs), as_json=as_json))
 
 
-def _replayed(launches: Launches, how: Replaying, *, as_json: bool) -> int:
+def _replayed(launches: LaunchOfSide, how: Replaying, *, as_json: bool) -> int:
     answer = answered(launches, "a", how)
     if as_json:
         print(msgspec.json.encode(_json(answer)).decode())
@@ -111,7 +111,7 @@ def _require_one_case(run: store.Run, other: store.Run | None, against_launch: i
         )
 
 
-def _named(run: store.Run, launch: int | None, kernel: str | None, rank: int | None) -> Launches:
+def _named(run: store.Run, launch: int | None, kernel: str | None, rank: int | None) -> LaunchOfSide:
     if launch is None:
         assert kernel is not None
         launch = first_launch(run, kernel, rank)
@@ -125,7 +125,7 @@ def _same_call(
     return recorded_launch(other, index, rank, first.launch.kernel_name)
 
 
-def _accused(run: store.Run, other: store.Run | None, *, quiet: bool) -> Launches:
+def _accused(run: store.Run, other: store.Run | None, *, quiet: bool) -> LaunchOfSide:
     # of the first divergence; none if the runs do not differ
     if other is None:
         raise Problem("which launch to replay is not said", _EXAMPLE)
@@ -142,7 +142,7 @@ def _accused(run: store.Run, other: store.Run | None, *, quiet: bool) -> Launche
     try:
         launches = suspect(first, pair)
         rank = first.pair.rank
-        recorded: Launches = {
+        recorded: LaunchOfSide = {
             "a": recorded_launch(run, launches[0], rank),
             "b": recorded_launch(other, launches[1], rank),
         }
@@ -152,7 +152,7 @@ def _accused(run: store.Run, other: store.Run | None, *, quiet: bool) -> Launche
     return recorded
 
 
-def _require_one_kernel(launches: Launches) -> None:
+def _require_one_kernel(launches: LaunchOfSide) -> None:
     names = {one.launch.kernel_name for one in launches.values()}
     if len(names) > 1:
         raise Problem(f"the two runs launch different kernels here: {' and '.join(sorted(names))}")

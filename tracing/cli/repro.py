@@ -15,7 +15,12 @@ from rich.text import Text
 from tracing import store
 from tracing.analyze.runs.rerecording import recording
 from tracing.cli.app import NARROW, RUNS, Json, Runs, app, err, out, spinner
-from tracing.cli.options.launch_options import Kernel, LaunchNumber, Rank, chosen_launch
+from tracing.cli.options.launch_options import (
+    ExpectedKernelOption,
+    LaunchNumberOption,
+    RankOption,
+    chosen_launch,
+)
 from tracing.cli.options.trust import Trust, consenting
 from tracing.errors import Problem
 from tracing.store.recorded_launch import RecordedLaunch
@@ -24,9 +29,9 @@ from tracing.store.recorded_launch import RecordedLaunch
 @app.command(rich_help_panel=NARROW)
 def repro(
     name: Annotated[str, typer.Argument(metavar="RUN", help='A run by path or name, or "latest".')],
-    launch: LaunchNumber,
-    kernel: Kernel = None,
-    rank: Rank = None,
+    launch: LaunchNumberOption,
+    kernel: ExpectedKernelOption = None,
+    rank: RankOption = None,
     to: Annotated[Path | None, typer.Option(metavar="DIR", help="Folder of the script.")] = None,
     times: Annotated[int, typer.Option(min=1, help="Number of executions.")] = 1,
     seconds: Annotated[float, typer.Option(help="Time limit of the executions.")] = 300.0,

@@ -12,6 +12,7 @@ import typer
 from rich.text import Text
 
 from tracing import store
+from tracing.analyze.bisect.probes import Artefacts
 from tracing.analyze.passes.pass_table import compilation, find_pass, passes_of
 from tracing.analyze.passes.spelling import same as same_but
 from tracing.cli.app import NARROW, RUNS, Json, Runs, app, out, spinner
@@ -23,7 +24,6 @@ from tracing.model import Compilation, PassRecord
 from tracing.store.run_files import file_name
 
 _OTHER_PTXAS = "torch brings a ptxas of its own: name it in TRITON_PTXAS_PATH, or end with `--to ptx`"
-Artefacts = Mapping[str, bytes | str]
 
 
 @app.command(rich_help_panel=NARROW)

@@ -19,7 +19,7 @@ from tracing.cli.answers.run_answer import RunAnswer, report_killed
 from tracing.cli.app import RECORD, RUNS, Json, Runs, app, err, spinner
 from tracing.cli.judge import judgement_of
 from tracing.cli.options.option_record import with_option_records
-from tracing.cli.options.program_words import ProgramCommand, Words, program_of
+from tracing.cli.options.program_words import ProgramArgument, ProgramCommand, program_of
 from tracing.cli.options.record_options import RecordOptions
 from tracing.cli.processes.guard import guarded
 from tracing.cli.winners import print_taken
@@ -34,13 +34,17 @@ if TYPE_CHECKING:
     from tracing.record.launches.launch_recorder import LaunchRecorder
     from tracing.record.winners import Winners
 
-Show = Annotated[bool, typer.Option("--show", help="Show the run afterwards.")]
+ShowOption = Annotated[bool, typer.Option("--show", help="Show the run afterwards.")]
 
 
 @app.command(rich_help_panel=RECORD, cls=ProgramCommand)
 @with_option_records
 def run(
-    words: Words, options: RecordOptions, show: Show = False, as_json: Json = False, runs: Runs = RUNS
+    words: ProgramArgument,
+    options: RecordOptions,
+    show: ShowOption = False,
+    as_json: Json = False,
+    runs: Runs = RUNS,
 ) -> None:
     """Run a case or any program and record every kernel launch; check a case's results against eager.
 

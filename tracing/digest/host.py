@@ -39,7 +39,7 @@ _THREE = np.array([f"{i:03x}" for i in range(1 << 12)], "S3")
 _NATIVE = {torch.float16: np.float16, torch.float32: np.float32, torch.float64: np.float64}
 _NO_VALUES = {torch.float4_e2m1fn_x2, torch.float8_e8m0fnu}  # packed pairs, and bare exponents
 _CHUNK = 32  # tiles at a time: the intermediate products stay in the second-level cache
-_FLOATS = 1 << 15  # elements at a time, likewise
+_FLOATS = 1 << 15  # elements at a time
 
 
 def mix32(x: Words) -> Words:

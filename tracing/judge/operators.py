@@ -13,7 +13,7 @@ from tracing.store.graph_file import FxNode
 from tracing.upstream.torch.operator_schemas import is_operator, schema_of
 
 _MODULES: Mapping[str, Any] = {"_operator": operator, "operator": operator, "math": math, "torch": torch}
-_REFUSED = ("aten::from_file",)  # a graph is data from a stranger
+_REFUSED = ("aten::from_file",)  # a graph may come from an untrusted run
 _CALLERS = ("attrgetter", "call", "__call__", "itemgetter", "methodcaller")  # they reach any function
 _RANDOM = tuple(f"prims::inductor_{name}" for name in ("seed", "seeds", "random", "randint"))
 _EMPTY = ("aten::empty", "aten::new_empty", "prims::empty")

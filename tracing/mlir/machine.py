@@ -21,7 +21,7 @@ STEPS = 100_000  # operations that one evaluation may take
 NOTHING = object()  # the value of a token
 _ENDS = ("scf.yield", "tt.reduce.return", "tt.scan.return", "tt.return", "scf.condition")
 _UNFORESEEN = (ArithmeticError, AttributeError, IndexError, KeyError, TypeError, ValueError)
-Evaluate = Callable[["Machine", Operation, list[Any]], Any]
+OperationFunction = Callable[["Machine", Operation, list[Any]], Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,9 @@ class MachineLaunch:
 class Machine:
     """One evaluation of a module."""
 
-    def __init__(self, module: Module, launch: MachineLaunch, operations: Mapping[str, Evaluate]) -> None:
+    def __init__(
+        self, module: Module, launch: MachineLaunch, operations: Mapping[str, OperationFunction]
+    ) -> None:
         """Evaluate a module whose values have unique names."""
         self.launch = launch
         self.memory = ByteMemory()

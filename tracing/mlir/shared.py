@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tracing.mlir.generic import Operation
-from tracing.mlir.machine import NOTHING, Evaluate, Machine, attribute, segments
+from tracing.mlir.machine import NOTHING, Machine, OperationFunction, attribute, segments
 from tracing.mlir.memory import size_of
 from tracing.mlir.tensors import TENSORS, dot, store, transposed
 from tracing.mlir.types import Unknown, integers, type_of
@@ -125,7 +125,7 @@ def _nothing(machine: Machine, one: Operation, operands: list[Any]) -> Any:
     return [NOTHING] * len(one.results)
 
 
-OPERATIONS: Mapping[str, Evaluate] = {
+OPERATIONS: Mapping[str, OperationFunction] = {
     **TENSORS,
     "ttg.convert_layout": _same,
     "amdg.in_thread_transpose": _same,

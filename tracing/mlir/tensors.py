@@ -9,7 +9,7 @@ import numpy as np
 
 from tracing.mlir.arithmetic import computed, library
 from tracing.mlir.generic import Operation
-from tracing.mlir.machine import NOTHING, Evaluate, Machine, attribute, segments
+from tracing.mlir.machine import NOTHING, Machine, OperationFunction, attribute, segments
 from tracing.mlir.memory import size_of
 from tracing.mlir.types import Unknown, constant, integers, rounded, type_of
 
@@ -197,7 +197,7 @@ def _scanned(machine: Machine, one: Operation, operands: list[Any]) -> Any:
     return [np.moveaxis(column, 0, axis) for column in stacked]
 
 
-TENSORS: Mapping[str, Evaluate] = {
+TENSORS: Mapping[str, OperationFunction] = {
     "arith": _elementwise,
     "math": _elementwise,
     "arith.constant": _constant,

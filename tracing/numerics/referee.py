@@ -8,14 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
 
 import torch
 
-from tracing.numerics.reference import SAMPLES, UNREPEATABLE, Expected, reference, repeats
+from tracing.numerics.reference import SAMPLES, UNREPEATABLE, Expected, Results, reference, repeats
 from tracing.numerics.verdict import Judged, judge
-
-Results = Mapping[str, Any]
 
 
 class Referee:

@@ -19,7 +19,7 @@ Verdict = Literal["within rounding", "compiled is off", "eager is off", "both ar
 
 FARTHEST = 64.0  # roundings that one element of a right result may be away; of 16 bits and less:
 FARTHEST_NARROW = 24.0
-TYPICAL = 8.0  # likewise the mean over a tensor
+TYPICAL = 8.0  # limit for the mean over a tensor
 _SHARE = 1 / 16  # of the root mean square of a tensor's noise, which each element may have
 _LIBRARY = 16.0  # functions such as erf are that imprecise where they are nearly constant
 _ALIKE = 4.0  # so many times as far as eager is no farther: of a noise that is not known, as of TF32

@@ -9,7 +9,7 @@ import pytest
 from tracing.analyze.bisect.crash import CrashBuilds, Died, Provoked, provoking, provoking_in_llvm
 from tracing.analyze.bisect.layers import LLVM
 from tracing.analyze.bisect.leave_out import Instance
-from tracing.analyze.bisect.search import BuildTried, Step, Verdict
+from tracing.analyze.bisect.search import BuildTried, JudgeAnswer, Step
 from tracing.analyze.bisect.search_events import Searching
 
 PASSES = [Instance(index, name, changed=True) for index, name in enumerate(("inline", "coalesce", "cse"))]
@@ -59,7 +59,7 @@ def test_a_death_that_does_not_come_each_time_is_not_decided() -> None:
     ],
 )
 def test_of_llvms_passes_the_one_at_the_border_is_named_or_the_reason(
-    verdicts: list[Verdict], answer: int | str
+    verdicts: list[JudgeAnswer], answer: int | str
 ) -> None:
     steps = [Step(number, "licm") for number in (10, 11, 12)]
 

@@ -11,7 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tracing.analyze.bisect.leave_out import Instance, LeaveOut, droppable
-from tracing.analyze.bisect.search import Contradiction, FirstBad, Judgement, Undecided, Verdict, answer_of
+from tracing.analyze.bisect.search import (
+    Contradiction,
+    FirstBad,
+    JudgeAnswer,
+    Judgement,
+    Undecided,
+    answer_of,
+)
 
 NAMES = ("inline", "canonicalize", "cse", "coalesce", "pipeline", "convert", "lower")
 
@@ -203,7 +210,7 @@ class Flaky(Compiler):
             )
         return self.known[dropped]
 
-    def _said(self, verdict: str) -> Verdict:
+    def _said(self, verdict: str) -> JudgeAnswer:
         if verdict == "skip" or self.random.random() > 1 / 8:
             return verdict  # type: ignore[return-value]
         return "bad" if verdict == "good" else "good"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tracing.analyze.bisect.repeated_judge import Repeated, Votes, confidence
-from tracing.analyze.bisect.search import Judgement, Verdict
+from tracing.analyze.bisect.search import JudgeAnswer, Judgement
 
 
 class Says:
@@ -17,7 +17,7 @@ class Says:
     key: Sequence[str] = ("says",)
     stages: Sequence[str] = ("ptx",)
 
-    def __init__(self, verdicts: Sequence[Verdict]) -> None:
+    def __init__(self, verdicts: Sequence[JudgeAnswer]) -> None:
         self._verdicts = iter(verdicts)
 
     def __call__(self, folder: Path) -> Judgement:

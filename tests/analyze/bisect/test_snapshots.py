@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tracing.analyze.bisect.search import Judgement, Step, Verdict, answer_of
+from tracing.analyze.bisect.search import JudgeAnswer, Judgement, Step, answer_of
 from tracing.analyze.bisect.snapshots import FirstSeen, NotSeen, Seen, Snapshot, first_seen, looked_at
 
-VERDICTS: dict[str, Verdict] = {"g": "good", "b": "bad", "?": "skip"}
+VERDICTS: dict[str, JudgeAnswer] = {"g": "good", "b": "bad", "?": "skip"}
 
 
 def seen(verdicts: str) -> list[Seen]:

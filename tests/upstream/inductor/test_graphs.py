@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from tracing.upstream.inductor import graphs as inductor_graphs
-from tracing.upstream.inductor.graphs import Facts, compiles_followed
+from tracing.upstream.inductor.graphs import GraphFacts, compiles_followed
 
 
 class Enough(Exception):
@@ -19,7 +19,7 @@ class Enough(Exception):
 class Listening:
     def __init__(self) -> None:
         self.traced_graphs = 0
-        self.schedules: list[Facts] = []
+        self.schedules: list[GraphFacts] = []
         self.codes: list[str] = []
 
     def traced(self, graph: torch.fx.GraphModule, compile_id: str) -> None:
@@ -28,7 +28,7 @@ class Listening:
     def began(self, graph: torch.fx.GraphModule, compile_id: str, backward: bool) -> None:
         pass
 
-    def lowered(self, graph: Any, code: str, schedule: Facts) -> None:
+    def lowered(self, graph: Any, code: str, schedule: GraphFacts) -> None:
         self.schedules.append(schedule)
         self.codes.append(code)
         raise Enough

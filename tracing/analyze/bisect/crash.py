@@ -12,11 +12,11 @@ from tracing.analyze.bisect.search import (
     BuildTried,
     Contradiction,
     FirstBad,
+    JudgeAnswer,
     Judgement,
     Step,
     Suspect,
     Undecided,
-    Verdict,
     narrowed,
 )
 from tracing.analyze.bisect.search_events import Building, Searching
@@ -132,7 +132,7 @@ def _provoked(answer: FirstBad | Undecided) -> Provoked:
 
 
 def provoking_in_llvm(
-    steps: Sequence[Step], verdict: Callable[[int], Verdict]
+    steps: Sequence[Step], verdict: Callable[[int], JudgeAnswer]
 ) -> Iterator[BuildTried | Provoked]:
     """Search for the LLVM pass that provokes a crash; ends with Provoked.
 

@@ -22,11 +22,11 @@ from typing import Protocol, TypeAlias
 from tracing.analyze.bisect.search import (
     BuildTried,
     FirstBad,
+    JudgeAnswer,
     Judgement,
     Step,
     Suspect,
     Undecided,
-    Verdict,
     border,
     require_pair,
     said,
@@ -129,12 +129,12 @@ class LeaveOut:
                 return run, left_out
             start, family = run.index, others
 
-    def _verdict(self, family: Sequence[Dropped], points: Sequence[int], at: int) -> Verdict:
+    def _verdict(self, family: Sequence[Dropped], points: Sequence[int], at: int) -> JudgeAnswer:
         return self._best(family, points[at])[0]
 
-    def _best(self, family: Sequence[Dropped], index: int) -> tuple[Verdict, Dropped]:
+    def _best(self, family: Sequence[Dropped], index: int) -> tuple[JudgeAnswer, Dropped]:
         # the best that the rest of the pipeline makes of the IR after the run of this index
-        verdicts: list[Verdict] = []
+        verdicts: list[JudgeAnswer] = []
         for left_out in family:
             dropped = frozenset(one for one in left_out if one > index)
             judgement = self.builds.judged(dropped) if dropped else self.full
@@ -210,7 +210,7 @@ class LeaveOut:
             faulty.append(runs[good])
         return faulty
 
-    def _without_too(self, gone: Dropped, left_out: Dropped, points: Sequence[int], at: int) -> Verdict:
+    def _without_too(self, gone: Dropped, left_out: Dropped, points: Sequence[int], at: int) -> JudgeAnswer:
         later = frozenset(one for one in left_out if one > points[at])
         return self.builds.judged(gone | later).verdict
 

@@ -21,7 +21,7 @@ from typing import Protocol
 import msgspec
 
 from tracing.analyze.bisect.judge import artefact
-from tracing.analyze.bisect.search import Judgement, Verdict
+from tracing.analyze.bisect.search import JudgeAnswer, Judgement
 
 Artefacts = Mapping[str, str | bytes]  # by stage
 CONFIRMATIONS = 3  # calls of a judge to confirm a judgement: a flaky judge is right by chance less often
@@ -73,7 +73,7 @@ class Probes:
         self.built = 0
         self.judged = 0
         self.known = 0  # builds and judgements that were taken from disk
-        self.verdicts: Counter[Verdict] = Counter()
+        self.verdicts: Counter[JudgeAnswer] = Counter()
 
     def forget(self) -> None:
         """Clear the cache."""

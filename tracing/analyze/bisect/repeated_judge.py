@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tracing.analyze.bisect.probes import Judge
-from tracing.analyze.bisect.search import Judgement, Verdict
+from tracing.analyze.bisect.search import JudgeAnswer, Judgement
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,5 +76,5 @@ def confidence(votes: Sequence[Votes]) -> Confidence:
     return Confidence(calls, against, error, min(1.0, wrong))
 
 
-def _said(counts: Counter[Verdict]) -> str:
+def _said(counts: Counter[JudgeAnswer]) -> str:
     return " and ".join(f"{verdict} {times} times" for verdict, times in counts.items())

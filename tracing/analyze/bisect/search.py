@@ -14,7 +14,7 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias, TypeVar
 
-Verdict: TypeAlias = Literal["good", "bad", "skip"]
+JudgeAnswer: TypeAlias = Literal["good", "bad", "skip"]
 _Result = TypeVar("_Result")
 
 
@@ -22,7 +22,9 @@ _Result = TypeVar("_Result")
 class Judgement:
     """A judge's answer about one build."""
 
-    verdict: Verdict  # skip: it cannot be judged, because it could not be built or because the judge says so
+    verdict: (
+        JudgeAnswer  # skip: it cannot be judged, because it could not be built or because the judge says so
+    )
     detail: str = ""
     where: str = ""  # the folder of the build
     final: bool = True  # False: it may be another one the next time, so it is not kept
@@ -63,8 +65,8 @@ class FirstBad:
     layer: str
     step: Step
     of: int  # steps among which it was searched
-    bad: Judgement  # with it and what is before it, built and judged anew
-    good: Judgement  # the same without it, likewise
+    bad: Judgement  # with it and all earlier steps, built and judged anew
+    good: Judgement  # without it, built and judged anew
     all_out: Judgement | None  # everything but the steps of its name; None: the layer cannot do that
     alike: tuple[
         Step, ...
@@ -149,12 +151,14 @@ def first_bad(layer: Layer) -> Generator[BuildTried, None, FirstBad | Undecided]
     return (yield from _confirmed(layer, good))
 
 
-def border(count: int, verdict: Callable[[int], Verdict]) -> tuple[int, int]:
+def border(count: int, verdict: Callable[[int], JudgeAnswer]) -> tuple[int, int]:
     """Exhaust `narrowed` and return its result."""
     return answer_of(narrowed(count, verdict))
 
 
-def narrowed(count: int, verdict: Callable[[int], Verdict]) -> Generator[BuildTried, None, tuple[int, int]]:
+def narrowed(
+    count: int, verdict: Callable[[int], JudgeAnswer]
+) -> Generator[BuildTried, None, tuple[int, int]]:
     """Search for the last good and first bad number of steps; 0 is known to be good and `count` bad.
 
     They are not adjacent if no step between them could be judged.

@@ -18,9 +18,9 @@ from tracing.analyze.compare.divergence_kinds import (
     OtherTensor,
     Overrun,
     ReadOutside,
-    Runs,
     StreamCause,
     Uninitialised,
+    WhichRuns,
     Writer,
     WrittenElsewhere,
     argument_of,
@@ -41,7 +41,7 @@ class Accused:
     argument: str | None = None
     a: int | None = None  # index of the launch in run a
     b: int | None = None
-    runs: Runs = "ab"  # in which something else was done
+    runs: WhichRuns = "ab"  # in which something else was done
     certain: bool = True
     through: tuple[str, ...] = ()  # operators that passed it on
 
@@ -93,7 +93,7 @@ def accused_of(cause: Cause | None, reader: Accused) -> Accused:
     return replace(reader, kind="unknown", certain=False)
 
 
-def _of_writer(kind: AccusedKind, writer: Writer, runs: Runs, through: tuple[str, ...]) -> Accused:
+def _of_writer(kind: AccusedKind, writer: Writer, runs: WhichRuns, through: tuple[str, ...]) -> Accused:
     return Accused(kind, writer.kernel_name, writer.argument, writer.a, writer.b, runs, through=through)
 
 

@@ -9,7 +9,7 @@ from tracing.analyze.compare.kernel_code import CodeDifference
 from tracing.analyze.compare.signature_pair import SettingChange
 from tracing.model import Digest, KernelLaunch
 
-Runs: TypeAlias = Literal["", "a", "b", "ab"]
+WhichRuns: TypeAlias = Literal["", "a", "b", "ab"]
 Key: TypeAlias = tuple[object, ...]
 
 
@@ -48,7 +48,7 @@ class OperatorCause:
 
     names: tuple[str, str]  # in run a and in run b; empty: none wrote it there
     arguments: tuple[str, str]  # those that are no tensors
-    runs: Runs  # in which it did something that the other run did not
+    runs: WhichRuns  # in which it did something that the other run did not
     proven: bool  # False: both runs called it alike, so it caused the difference or propagated it
     not_deterministic: bool = False  # its digests show equal inputs and other results
     through: tuple[str, ...] = ()  # operators that passed the value on, the last one first
@@ -60,7 +60,7 @@ class OperatorCause:
 class Host:
     """Memory changed without a launch or an operator: through numpy, a C library, another process."""
 
-    runs: Runs  # in which it changed; empty: in at least one, it is not known in which
+    runs: WhichRuns  # in which it changed; empty: in at least one, it is not known in which
     writer: Writer | None  # that wrote it before; None: no launch did
     proven: bool = True  # False: no writer was recorded, or it may have changed alike in both runs
     through: tuple[str, ...] = ()
@@ -79,7 +79,7 @@ class WrittenElsewhere:
     """A launch of both runs wrote the memory that was read in one run, and another tensor in the other."""
 
     writer: Writer
-    runs: Runs  # in which it wrote this tensor
+    runs: WhichRuns  # in which it wrote this tensor
     through: tuple[str, ...] = ()
 
 
@@ -104,7 +104,7 @@ class Overrun:
     """A launch wrote out of bounds of its argument into the memory that was read."""
 
     writer: Writer
-    runs: Runs
+    runs: WhichRuns
     through: tuple[str, ...] = ()
 
 

@@ -15,7 +15,7 @@ class Size:
 
     size: int
     smaller: int
-    literals: bool  # likewise every number of that value among the arguments of nodes
+    literals: bool  # also replace numbers of that value among the arguments of nodes
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,7 +63,7 @@ def lit_test(
     """A test that a pass turns `before` into IR with the essential lines of `after`.
 
     before -- the module, as printed, with or without locations
-    after  -- likewise
+    after  -- the module after the pass, in the same form
     flag   -- the pass on triton-opt's command line
     title  -- where it comes from, one line
     limit  -- functions with more changed lines are checked by the first line of each kind; None: never

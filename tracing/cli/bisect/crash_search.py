@@ -18,7 +18,7 @@ from tracing.analyze.bisect.crash import (
     provoking_in_llvm,
 )
 from tracing.analyze.bisect.leave_out import Dropped, Instance
-from tracing.analyze.bisect.search import Step, Verdict
+from tracing.analyze.bisect.search import JudgeAnswer, Step
 from tracing.analyze.bisect.search_events import Building
 from tracing.compiler.child import Ended, in_child
 from tracing.compiler.codegen import llvm, ptxas
@@ -119,7 +119,7 @@ class CrashSearch:
         before = [one for one in ran if number is None or one.index < number]
         itself = next((one for one in ran if one.index == number), None)
 
-        def verdict(on: int) -> Verdict:
+        def verdict(on: int) -> JudgeAnswer:
             seen: list[llvm.PrintedPass] = []
 
             def run(call: Callable[[], Any], seconds: float) -> Ended:

@@ -11,12 +11,12 @@ from tracing.analyze.passes.pass_table import compilation
 from tracing.errors import Problem
 from tracing.store.recorded_launch import RecordedLaunch, recorded_launch
 
-LaunchNumber = Annotated[int, typer.Option("--launch", help="The launch, by its number in the run.")]
-Kernel = Annotated[
+LaunchNumberOption = Annotated[int, typer.Option("--launch", help="The launch, by its number in the run.")]
+ExpectedKernelOption = Annotated[
     str | None,
     typer.Option(help="The expected kernel: a name, the first digits of a hash, or NAME#2."),
 ]
-Rank = Annotated[int | None, typer.Option(help="In the run of a job: the rank of the launch.")]
+RankOption = Annotated[int | None, typer.Option(help="In the run of a job: the rank of the launch.")]
 
 
 def chosen_launch(run: store.Run, launch: int, rank: int | None, kernel: str | None) -> RecordedLaunch:

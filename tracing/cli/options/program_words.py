@@ -17,7 +17,7 @@ from tracing.errors import Problem
 from tracing.program.case import defines_build, find_case, split_options
 from tracing.program.user_program import UserProgram
 
-Words = Annotated[
+ProgramArgument = Annotated[
     list[str],
     typer.Argument(
         metavar="CASE | FILE.py [ARG]... | -m MODULE [ARG]...",
@@ -89,7 +89,7 @@ def case_name(words: Sequence[str]) -> str:
 
 
 def _start(args: Sequence[str], with_value: set[str]) -> int:
-    # the first word that is neither an option of ours nor the value of one
+    # the first argument that is neither an option of `tracing` nor the value of one
     index = 0
     while index < len(args):
         word = args[index]

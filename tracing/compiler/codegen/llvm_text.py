@@ -187,7 +187,7 @@ class _Reader:
             return text
         if text.startswith(_MODULE):
             self._module = text
-        elif function := _FUNCTION.match(text):  # an LLVM that does not have our options, AMD's from 3.9 on
+        elif function := _FUNCTION.match(text):  # an LLVM without these options, AMD's from 3.9 on
             self._module = _with(self._module, function)
         else:
             return None

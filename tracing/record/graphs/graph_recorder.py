@@ -21,7 +21,7 @@ from tracing.record.graphs.graph_nodes import graph_json, graph_text
 from tracing.record.outputs import OutputKeeper
 from tracing.record.recording import Recording
 from tracing.store.graph_file import GraphFile, Schedule
-from tracing.upstream.inductor.graphs import Facts, around_graphs, attached, compiles_followed
+from tracing.upstream.inductor.graphs import GraphFacts, around_graphs, attached, compiles_followed
 from tracing.upstream.patch import Method
 
 _UNCACHED = "TORCHINDUCTOR_FORCE_DISABLE_CACHES=1"
@@ -65,7 +65,7 @@ class GraphRecorder:
             "nodes": graph_json(graph),
         }
 
-    def lowered(self, graph: torch.fx.GraphModule, code: str, schedule: Facts) -> None:
+    def lowered(self, graph: torch.fx.GraphModule, code: str, schedule: GraphFacts) -> None:
         if self._compiling.facts is not None:
             more = {"post_grad_text": graph_text(graph), "post_grad": graph_json(graph)}
             self._compiling.facts |= {**more, "code": code, "schedule": schedule}

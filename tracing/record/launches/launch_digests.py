@@ -36,7 +36,7 @@ class LaunchInFlight:
     before: DigestedTensors
     writers: dict[int, str]
     found: Mapping[int, Digest] = field(default_factory=dict)  # before it, on the host
-    left: Mapping[int, Digest] = field(default_factory=dict)  # after it, likewise
+    left: Mapping[int, Digest] = field(default_factory=dict)  # by position, after it
     watched: Watched | None = None  # executed by the interpreter
     rereads: Sequence[Reread] = ()  # of what it may have read
     small: Sequence[Values] = ()  # the elements of small tensors before it

@@ -29,7 +29,6 @@ from tracing.record.graphs.graph_recorder import GraphRecorder
 from tracing.record.landmarks import Landmarks
 from tracing.record.launches.host_launches import HostLaunches
 from tracing.record.launches.launch_digests import LaunchDigests, LaunchInFlight
-from tracing.record.launches.launch_lines import LaunchLines
 from tracing.record.launches.launch_template import (
     DigestedArguments,
     DigestSlots,
@@ -37,6 +36,7 @@ from tracing.record.launches.launch_template import (
     LaunchTemplates,
     plain_tensor,
 )
+from tracing.record.launches.launch_writer import LaunchWriter
 from tracing.record.launches.selection import EVERYTHING
 from tracing.record.launches.timing import LaunchTimes
 from tracing.record.launches.user_hash import HashFn, UserHashes
@@ -89,7 +89,7 @@ class LaunchRecorder:
         self.failsafe = Failsafe(writer, lambda: self.count, strict=strict)
         self._recording = Recording.of(writer)
         self._catalogue = self._recording.catalogue
-        self._lines = LaunchLines(writer)
+        self._lines = LaunchWriter(writer)
         self._digests = LaunchDigests(self._catalogue, self._lines.digested) if digests != "none" else None
         self._operators = operators
         self._mode: Operators | None = None

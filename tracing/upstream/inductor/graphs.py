@@ -30,7 +30,7 @@ __all__ = ["GraphListener", "around_graphs", "attach", "attached", "compiles_fol
 
 _UNKNOWN = (AttributeError, KeyError, TypeError, IndexError, NotImplementedError, ValueError)
 _ATTACHED = "tracing_graph"  # of a CompiledFxGraph, which Inductor's caches store with all its attributes
-Facts = Mapping[str, Any]
+GraphFacts = Mapping[str, Any]
 
 
 class GraphListener(Protocol):
@@ -42,7 +42,7 @@ class GraphListener(Protocol):
     def began(self, graph: torch.fx.GraphModule, compile_id: str, backward: bool) -> None:
         """Inductor begins to compile a graph of operators."""
 
-    def lowered(self, graph: Any, code: str, schedule: Facts) -> None:
+    def lowered(self, graph: Any, code: str, schedule: GraphFacts) -> None:
         """Its passes have transformed the graph, and its code is generated."""
 
     def failed(self, why: str) -> None:
@@ -231,7 +231,7 @@ def _text(argument: Any) -> str:
     return argument if isinstance(argument, str) else str(argument)
 
 
-def _schedule(graph: GraphLowering, steps: list[dict[str, Any]]) -> Facts:
+def _schedule(graph: GraphLowering, steps: list[dict[str, Any]]) -> GraphFacts:
     scheduler = graph.scheduler
     return {
         "inputs": [*graph.graph_input_names],

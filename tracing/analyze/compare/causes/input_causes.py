@@ -32,10 +32,10 @@ from tracing.analyze.compare.divergence_kinds import (
     OperatorCause,
     OtherTensor,
     Overrun,
-    Runs,
     StreamCause,
     Uninitialised,
     UnknownCause,
+    WhichRuns,
     WrittenElsewhere,
 )
 from tracing.analyze.compare.pairing import Pairing
@@ -171,7 +171,7 @@ class Causes:
             changed_since(write, read) if was_last else None
             for write, read, was_last in zip((a, b), reads, last, strict=True)
         ]
-        runs: Runs = "".join(run for run, one in zip("ab", changed, strict=True) if one)  # type: ignore[assignment]
+        runs: WhichRuns = "".join(run for run, one in zip("ab", changed, strict=True) if one)  # type: ignore[assignment]
         if not runs and (False in changed or not all(last) or reads[0].passed):
             return None
         if a.kind == "start" and a.left.bits != b.left.bits and not runs:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tracing.analyze.compare.divergence_kinds import OperatorCause, Runs, Writer
+from tracing.analyze.compare.divergence_kinds import OperatorCause, WhichRuns, Writer
 from tracing.analyze.compare.timeline.memory import Write
 
 
@@ -20,7 +20,7 @@ def write_text(write: Write) -> str:
     return write.name if write.kind == "start" else f"call {write.call + 1} of {write.name}"
 
 
-def operator_cause(a: Write | None, b: Write | None, runs: Runs) -> OperatorCause:
+def operator_cause(a: Write | None, b: Write | None, runs: WhichRuns) -> OperatorCause:
     """An operator of one run or of both as a proven cause."""
     names = a.name if a else "", b.name if b else ""
     arguments = a.argument if a else "", b.argument if b else ""

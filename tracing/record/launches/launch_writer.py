@@ -18,7 +18,7 @@ _LINES = 256  # launches on a GPU whose lines are held back at most
 _Held: TypeAlias = tuple[int, LaunchTemplate, int, DigestSlots, Mapping[int, str], int, int]
 
 
-class LaunchLines:
+class LaunchWriter:
     """Holds a launch back until its signature is known, and its digests until all earlier ones are."""
 
     def __init__(self, writer: RunWriter) -> None:
