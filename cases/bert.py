@@ -16,7 +16,7 @@ def build(
         from transformers import BertConfig, BertModel
     except ImportError as error:
         raise Problem(
-            f"the case bert needs the package transformers: {error}", "pip install 'debug-triton[bench]'"
+            f"the case bert needs the package transformers: {error}", "pip install transformers"
         ) from None
     sizes = {"vocab_size": 119_547}  # of bert-base-multilingual-cased; the rest is BERT-base's
     if small:

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from commands import ROOT
+from typer.testing import CliRunner
 
 import tracing
-from tracing import aot_mock_backend, mock_backend, store
+from tracing import KernelDiffHarness, aot_mock_backend, compare_tensors, mock_backend, store
 from tracing.backend import ConstraintsViolated, default_constraints
 from tracing.backend.constraints import DtypeConstraint, ShapeConstraint
+from tracing.cli.app import app
 from tracing.environment import mock_settings
 from tracing.model import CheckedGraph, Violation
+from tracing.numerics.tensor_diff import ComparisonConfig
+from tracing.program.case import load_case
 
 
 class Attention(torch.nn.Module):
@@ -33,7 +38,7 @@ class Training(torch.nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.net = torch.nn.Sequential(torch.nn.Linear(16, 32), torch.nn.ReLU(), torch.nn.Linear(32, 8))
+        self.net = torch.nn.Linear(16, 8)
 
     def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         return torch.nn.functional.mse_loss(self.net(x), y)
@@ -88,6 +93,8 @@ def test_a_cast_to_float64_is_an_error_before_anything_is_executed(
     if not wrong:
         assert {one.found for one in raised.value.violations} == {"float64"}
         assert "x.double()" in str(raised.value)
+        printed = CliRunner().invoke(app, ["check", str(run.path)])
+        assert printed.exit_code == 1 and "float64; needed: " in printed.output
 
 
 def test_a_batch_that_is_not_aligned_is_an_error_of_that_batch(
@@ -111,6 +118,46 @@ def test_lu_and_float64_are_refused_without_any_settings(run: store.Run) -> None
                      "UnsupportedOpsConstraint"]  # fmt: skip
 
 
+def test_a_model_agrees_with_the_mock_backend_and_is_summarised(run: store.Run, tmp_path: Path) -> None:
+    model = torch.nn.Sequential(torch.nn.Linear(128, 256), torch.nn.ReLU(), torch.nn.Linear(256, 128))
+    harness = KernelDiffHarness(
+        model,
+        (torch.randn(16, 128),),
+        model_name="tiny_mlp",
+        reference_backend="eager",
+        test_backend=mock_backend,
+    )
+
+    report = harness.compare(generate_visualizations=True, folder=tmp_path)
+
+    assert report.passed and report.plots == ()
+    assert report.summary().startswith("tiny_mlp: mock_backend against eager: all results agree\n")
+    assert {"output", "grad of 0.weight"} <= {one.name for one in report.results}
+
+
+def test_a_tensor_of_inductor_agrees_with_eager_and_so_does_the_whole_model() -> None:
+    model, x = torch.nn.Linear(8, 8), torch.rand(4, 8)
+    result = compare_tensors(torch.compile(model)(x), model(x))
+
+    assert f"Match: {result.passed}" == "Match: True"
+    assert float(f"{result.max_absolute_error:.2e}") < 1e-5
+    assert KernelDiffHarness(model, (x,)).compare().passed
+
+
+def test_a_model_output_is_compared_field_by_field(run: store.Run) -> None:
+    pytest.importorskip("transformers", reason="`make test` installs transformers")
+    bert = load_case("bert:small=true").build("cpu")
+    config = ComparisonConfig(flatten_lists=True)
+    harness = KernelDiffHarness(
+        bert.fn, bert.args, bert.kwargs, test_backend=mock_backend, comparison_config=config
+    )
+
+    report = harness.compare()
+
+    assert report.passed
+    assert {"output.last_hidden_state", "output.pooler_output"} <= {one.name for one in report.results}
+
+
 def test_the_first_program_of_the_page_runs(run: store.Run) -> None:
     (program, *_) = re.findall(r"```python\n(.*?)```", (ROOT / "docs/backend.md").read_text(), re.DOTALL)
     names: dict[str, Any] = {"model": torch.nn.Linear(8, 8)}
@@ -121,6 +168,17 @@ def test_the_first_program_of_the_page_runs(run: store.Run) -> None:
     torch.compiler.reset()
     torch.testing.assert_close(names["compiled"](x), names["model"](x))
     assert {one.backend for one in run.records(CheckedGraph)} == {"mock_backend", "aot_mock_backend"}
+
+
+def test_every_import_and_command_of_the_page_for_users_of_inductor_debug_exists() -> None:
+    page = (ROOT / "docs/validating.md").read_text().partition("## Coming from inductor-debug")[2]
+    here = [row.split("|")[2] for row in page.splitlines() if row.startswith("| `")]
+    for line in re.findall(r"`(from tracing[^`]*)`", "".join(here)):
+        exec(line, {})
+
+    commands = set(re.findall(r"`tracing (\w+)", "".join(here)))
+    known = {one.name or one.callback.__name__ for one in app.registered_commands if one.callback}
+    assert {"list", "guards", "check", "bench", "clean", "minify"} <= commands <= known
 
 
 def test_every_exported_name_can_be_imported() -> None:

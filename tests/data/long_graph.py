@@ -1,8 +1,13 @@
-"""A graph of 200 nodes with one fault, planted into Inductor: `long_graph.py:fault=wrong`.
+"""A graph of 200 nodes with one fault, most of them planted into Inductor: `long_graph.py:fault=wrong`.
 
-wrong   the lowering of erf gives 1 % too much
-raises  the lowering of erf raises; that of cosh raises something else
+wrong     the lowering of erf gives 1 % too much
+raises    the lowering of erf raises; that of cosh raises something else
+dies      the lowering of erf ends the process
+unstable  an operator gives other numbers each time
+narrow    one node is in float16: other kernels with Inductor's `emulate_precision_casts`
 """
+
+import os
 
 import torch
 from torch._inductor import lowering
@@ -11,6 +16,14 @@ from tracing import Workload
 
 aten = torch.ops.aten
 _PLANTED: set[str] = set()
+
+
+@torch.library.custom_op("longgraph::noisy", mutates_args=())
+def noisy(x: torch.Tensor) -> torch.Tensor:
+    return x + int.from_bytes(os.urandom(2)) / 2**16
+
+
+noisy.register_fake(torch.empty_like)
 
 
 def _wrong() -> None:
@@ -29,16 +42,24 @@ def _raises() -> None:
     lowering.lowerings[aten.cosh.default] = raising(AssertionError("no cosh either"))
 
 
+def _dies() -> None:
+    lowering.lowerings[aten.erf.default] = lambda x: os.abort()
+
+
+FAULTS = {"wrong": _wrong, "raises": _raises, "dies": _dies}
+NODES = {"unstable": noisy, "narrow": lambda x: (x.half() * 1.5).float()}
+
+
 def build(device: str, fault: str = "wrong", nodes: int = 200) -> Workload:
     if fault not in _PLANTED:
         _PLANTED.add(fault)
-        {"wrong": _wrong, "raises": _raises}[fault]()
+        FAULTS.get(fault, lambda: None)()
 
     def fn(x: torch.Tensor) -> torch.Tensor:
         for step in range(nodes // 2):
             x = torch.sin(x) * 0.9
             if step == nodes // 3:
-                x = torch.erf(x)
+                x = NODES.get(fault, torch.erf)(x)
             if fault == "raises" and step == nodes // 3 + 2:
                 x = torch.cosh(x)
         return x

@@ -21,7 +21,7 @@ from torch._inductor.runtime.triton_heuristics import CachingAutotuner
 from tracing import store
 from tracing.launch.coverage import watched
 from tracing.model import NotCovered
-from tracing.record.launches import LaunchRecorder
+from tracing.record.launches.launch_recorder import LaunchRecorder
 from tracing.virtual_gpu import virtual_gpu
 
 needs_a_cpp_compiler = pytest.mark.skipif(

@@ -150,7 +150,7 @@ def test_the_types_of_containers_count_unless_they_are_flattened() -> None:
         return [x + 1] if torch.compiler.is_compiling() else (x + 1,)
 
     options: dict[str, Any] = {"test_backend": "aot_eager", "backward": False}
-    exact = compared(fn, torch.rand(4), config=ComparisonConfig(flatten_lists=False), **options)
+    exact = compared(fn, torch.rand(4), comparison_config=ComparisonConfig(flatten_lists=False), **options)
 
     assert compared(fn, torch.rand(4), **options).passed
     assert [(one.name, one.problem) for one in exact.failed] == [

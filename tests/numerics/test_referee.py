@@ -17,7 +17,7 @@ from tracing.model import Outcome
 from tracing.numerics.referee import Referee
 from tracing.program.device import Device
 from tracing.program.experiment import Experiment
-from tracing.record.launches import LaunchRecorder
+from tracing.record.launches.launch_recorder import LaunchRecorder
 from tracing.record.run import record
 
 aten = torch.ops.aten

@@ -59,6 +59,30 @@ def test_one_fault_in_a_graph_of_200_nodes_is_cut_out_by_at_most_200_executions(
     assert not answer["reproduces"]  # a fresh process has no fault
 
 
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(
+    ("fault", "options", "kind", "node"),
+    [
+        ("dies", (), "dies", "erf"),
+        ("unstable", ("--predicate", "unstable"), "unstable", "noisy"),
+        (
+            "narrow",
+            ("--predicate", "kernels", "--setting", "emulate_precision_casts=True"),
+            "other kernels",
+            "half",
+        ),
+    ],
+)
+def test_each_predicate_leaves_the_node_that_it_is_about(
+    fault: str, options: tuple[str, ...], kind: str, node: str, tmp_path: Path
+) -> None:
+    answer = minified(f"{DATA / 'long_graph.py'}:fault={fault},nodes=40", tmp_path, *options)
+
+    assert answer["symptom"]["kind"] == kind
+    assert answer["nodes"]["before"] >= 40 and answer["nodes"]["after"] <= 5
+    assert node in answer["code"]
+
+
 @pytest.mark.timeout(600)
 def test_an_interrupted_search_goes_on_from_what_is_known(tmp_path: Path) -> None:
     case = str(DATA / "upstream/pytorch_175966.py")

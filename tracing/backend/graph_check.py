@@ -1,4 +1,4 @@
-"""Check one graph against constraints, and say which of its operators they allow."""
+"""Check one graph against constraints, and determine which of its operators are supported."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
 from torch.fx.passes.operator_support import create_op_support
 
 from tracing.backend.constraints.constraint import Constraint, GraphConstraint, TensorConstraint
-from tracing.backend.node_values import is_getitem, is_operator_call, operator_name
+from tracing.backend.node_values import is_getitem, is_operator_call, nodes_of, operator_name
 from tracing.model import GraphCoverage, Violation
 
 
 @dataclass(frozen=True, slots=True)
 class GraphCheck:
-    """What the constraints say of one graph."""
+    """The result of checking one graph."""
 
     violations: Sequence[Violation]  # in the order of its nodes, then those of the whole graph
     unsupported: frozenset[str]  # names of operators' nodes that are refused, or read a tensor that is
@@ -32,23 +32,30 @@ class GraphCheck:
 
 
 def check_graph(graph: Graph, constraints: Iterable[Constraint]) -> GraphCheck:
-    """Ask each constraint about each node, and about the graph.
+    """Check each node, and the graph as a whole, against each constraint.
 
     graph -- after AOTAutograd: `meta["val"]` of its nodes holds fake tensors
 
-    A node may violate several constraints; each is a violation of its own. An operator that reads a tensor
-    which a constraint on tensors refuses is unsupported, without a violation of its own.
+    A node may violate several constraints; each is a separate violation. An operator that reads a tensor
+    which a constraint on tensors refuses is unsupported, without a violation of its own; and so is one that
+    calls a graph, as cond does, of which a node violates a constraint.
     """
     constraints = list(constraints)
     violations: list[Violation] = []
     refused: dict[bool, set[Node]] = {True: set(), False: set()}  # by whether it is decided
-    for node in graph.nodes:
+    holder: Node | None = None  # the node of this graph that holds the called graph of `node`
+    for name, node in nodes_of(graph):
+        holder = node if node.graph is graph else holder
         for constraint in constraints:
             violation = None if isinstance(constraint, GraphConstraint) else constraint.check(node)
-            if violation is not None:
-                violations.append(violation)
-                readers = _readers(node) if isinstance(constraint, TensorConstraint) else set()
-                refused[violation.decided] |= {node, *readers}
+            if violation is None:
+                continue
+            violations.append(replace(violation, node=name))
+            if holder is not node and holder is not None:
+                refused[violation.decided] |= set(holder.users)
+                continue
+            readers = _readers(node) if isinstance(constraint, TensorConstraint) else set()
+            refused[violation.decided] |= {node, *readers}
     whole = [one.check_graph(graph) for one in constraints if isinstance(one, GraphConstraint)]
     names = {
         decided: frozenset(node.name for node in nodes if is_operator_call(node))

@@ -1,4 +1,4 @@
-"""What a node of an ATen graph stands for: its tensors, its operator, and the user's line."""
+"""Properties of a node of an ATen graph: its tensors, its operator, and the user's line."""
 
 from __future__ import annotations
 
@@ -8,18 +8,39 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch.fx import Node
+from torch.fx import Graph, GraphModule, Node
 
 from tracing.program.user_code import is_users
-from tracing.record.graph_nodes import python_frames
+from tracing.record.graphs.graph_nodes import python_frames
+from tracing.upstream.inductor.user_kernels import launched_name
 
 _NAMES = {"placeholder": "input", "get_attr": "constant", "output": "output"}
 
 
-def tensors_of(node: Node) -> Iterator[tuple[int | None, torch.Tensor]]:
-    """The tensors that a node gives, with their positions; None: it gives one.
+def nodes_of(graph: Graph, prefix: str = "") -> Iterator[tuple[str, Node]]:
+    """The nodes of a graph and of the graphs that it calls, as branches of cond are, with unique names.
 
-    A node that takes one tensor out of several gives none: the node that computes them does.
+    A node of a called graph follows the node that holds the graph: "true_graph_0.add".
+    """
+    for node in graph.nodes:
+        yield prefix + node.name, node
+        if (called := called_graph(node)) is not None:
+            yield from nodes_of(called, f"{prefix}{node.name}.")
+
+
+def called_graph(node: Node) -> Graph | None:
+    """The graph that a node holds for the operators that use the node: a branch, a body, a score function."""
+    owner = node.graph.owning_module
+    if node.op != "get_attr" or owner is None:
+        return None
+    held = getattr(owner, str(node.target), None)
+    return held.graph if isinstance(held, GraphModule) else None
+
+
+def tensors_of(node: Node) -> Iterator[tuple[int | str | None, torch.Tensor]]:
+    """The output tensors of a node, with their positions or the parameters of a kernel; None: it has one.
+
+    A `getitem` node has none: they belong to the node that computes them.
     """
     if node.op == "output" or is_getitem(node):
         return
@@ -28,10 +49,12 @@ def tensors_of(node: Node) -> Iterator[tuple[int | None, torch.Tensor]]:
         yield None, value
     elif isinstance(value, (list, tuple)):
         yield from ((i, one) for i, one in enumerate(value) if isinstance(one, torch.Tensor))
+    elif isinstance(value, dict):
+        yield from ((name, one) for name, one in value.items() if isinstance(one, torch.Tensor))
 
 
 def is_getitem(node: Node) -> bool:
-    """True for a node that takes one value out of several."""
+    """True for a node that selects one of several values."""
     return node.op == "call_function" and node.target is operator.getitem
 
 
@@ -46,9 +69,11 @@ def is_view(node: Node) -> bool:
 
 
 def operator_name(node: Node) -> str:
-    """The operator of a node, "aten.addmm.default"; "input" or "constant" of a graph."""
+    """The operator of a node, "aten.addmm.default", "triton.my_kernel"; "input" or "constant" of a graph."""
     if node.op in _NAMES:
         return _NAMES[node.op]
+    if (kernel := launched_name(node)) is not None:
+        return f"triton.{kernel}"
     target: Any = node.target
     if isinstance(target, str):
         return target

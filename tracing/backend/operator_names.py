@@ -1,9 +1,10 @@
-"""By which names an operator is known: of Dynamo's functions, of ATen, of prims, of modules.
+"""Map the names of an operator in Dynamo's graphs, ATen, prims and modules to one key.
 
 `torch.linalg.lu`, `aten.linalg_lu.default` and `linalg_lu` are one operator, and so are `x + y`, `torch.add`,
 `aten.add_` and `prims.add`. A key is what they have in common, "linalg_lu" or "add"; an overload has a key of
 its own in addition, "add.Tensor", and so has a class of modules, "torch.nn.modules.conv.Conv2d". Operators of
-other namespaces than aten and prims have keys with the namespace, "mylib::add".
+other namespaces than aten and prims have keys with the namespace, "mylib::add". A Triton kernel has the keys
+"triton" and "triton.my_kernel".
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ from typing import Any, TypeAlias
 import torch
 from torch.fx import Node
 
+from tracing.upstream.inductor.user_kernels import jit_function, launched_name
+from tracing.upstream.triton.jit import JITFunction
+
 OperatorName: TypeAlias = str | Callable[..., Any] | type[torch.nn.Module]
 
 _TORCH = ("aten", "prims")
@@ -28,13 +32,17 @@ _COUNTER = re.compile(r"_\d+$")  # Dynamo calls its second convolution conv2d_1
 def keys_of(node: Node) -> Iterator[str]:
     """The keys of the operator of a node, of the function and of the modules in the program that called it.
 
-    Of a backward node those of its own operator only.
+    Of a backward node those of its own operator only; likewise of detach, by which AOTAutograd saves tensors.
     """
     target: Any = node.target
+    if (kernel := launched_name(node)) is not None:
+        yield from ("triton", f"triton.{kernel}")
     if node.op == "call_method":
         yield _base(target)
     elif node.op == "call_function":
         yield from _keys_of_object(target)
+        if target is torch.ops.aten.detach.default:
+            return
     if (original := node.meta.get("original_aten")) is not None:
         yield from _keys_of_object(original)
     for name, function in (node.meta.get("source_fn_stack") or [])[-1:]:
@@ -48,14 +56,17 @@ def key_of(name: OperatorName) -> str:
     """The key of an operator that a user names.
 
     name -- a function ("linalg.lu", torch.linalg.lu), an operator ("prims.add", "aten.add.Tensor",
-            torch.ops.aten.add), a class of modules ("nn.Conv2d"), or a name without a namespace ("add")
+            torch.ops.aten.add), a class of modules ("nn.Conv2d"), a name without a namespace ("add"), a
+            Triton kernel ("triton.my_kernel", or the function), or "triton" for every Triton kernel
 
-    Raises ValueError, with near names, for what torch does not have: it would never match.
+    Raises ValueError, with similar names, if torch has no such operator: the name would never match.
     """
     if not isinstance(name, str):
         return [*_keys_of_object(name)][-1]
     text = name.removeprefix("torch.ops.").replace("::", ".")
     namespace, _, rest = text.partition(".")
+    if namespace == "triton":
+        return text
     if namespace in _TORCH and rest:
         if _resolved(getattr(torch.ops, namespace), rest) is not None:
             return _operator_key(namespace, rest)
@@ -81,6 +92,8 @@ def _keys_of_object(value: Any) -> Iterator[str]:
         yield _operator_key(namespace, name)
         if overload:
             yield _operator_key(namespace, f"{name}.{overload[0]}")
+    elif isinstance(kernel := jit_function(value), JITFunction):
+        yield f"triton.{kernel.__name__}"
     elif name := getattr(value, "__name__", ""):
         yield _base(name)
 

@@ -12,7 +12,7 @@ from tracing.analyze.runs.frame_compiles import GuardReport
 from tracing.backend.graph_check import check_graph
 from tracing.backend.mock import default_constraints
 from tracing.bench.latency import latencies, seconds
-from tracing.environment import mock_settings
+from tracing.environment import fresh_caches, mock_settings
 from tracing.model import BackendBench, CaseBench, CompiledFrame, GraphKind, Workload
 from tracing.model.record import with_fields
 from tracing.numerics.agreement import judged
@@ -21,7 +21,7 @@ from tracing.numerics.referee import Referee
 from tracing.numerics.tensor_diff import ComparisonConfig
 from tracing.program.experiment import Experiment
 from tracing.program.structure import Facts
-from tracing.record.frame_compiles import described
+from tracing.record.graphs.frame_compiles import described
 from tracing.upstream.inductor.backend_compile import aot_compiled
 from tracing.upstream.inductor.config import settings_changed
 from tracing.upstream.torch.dynamo import forget_compiled
@@ -31,7 +31,7 @@ from tracing.upstream.torch.tensor_subclasses import tree_leaves
 
 @dataclass(frozen=True, slots=True)
 class BenchSettings:
-    """What is measured, and how often."""
+    """The settings of a measurement."""
 
     backends: Sequence[str]  # the first is the reference
     warmup: int  # calls before those that are measured
@@ -42,19 +42,20 @@ class BenchSettings:
 def bench_case(experiment: Experiment, settings: BenchSettings, now: Callable[[str], None]) -> CaseBench:
     """Measure a case with each backend; its gradients too if it asks for them.
 
-    now -- called with what is being done
+    now -- called with a description of the current step
 
-    Caches are empty at the beginning, and kept from a backend's cold compile to its warm one. What Inductor
-    and its compile workers need only once in a process is loaded before. Raises what the case raises.
+    Caches are empty before a backend's cold compile, and kept from it to the warm one. Modules that
+    Inductor and its compile workers load once per process are loaded before. Raises what the case raises.
     """
     measured: list[BackendBench] = []
     reference: Facts = {}
     with experiment.device.active():
         for backend in settings.backends:
             one = _Measured(experiment, backend, settings, lambda text, b=backend: now(f"{b}: {text}"))  # type: ignore[misc]
-            bench = one.bench()
-            now(f"{backend}: comparing results")
-            facts = one.results()
+            with fresh_caches():
+                bench = one.bench()
+                now(f"{backend}: comparing results")
+                facts = one.results()
             if not measured:
                 reference = facts
             else:

@@ -1,4 +1,4 @@
-"""Call a function in a child process, because the compiler may abort, hang, or change settings for good.
+"""Call a function in a child process, because the compiler may abort, hang, or change process-wide settings.
 
 The child is a fork, so imports are warm, and nothing that it does stays in this process: no LLVM options, no
 counters, no corrupted heap. A process that has opened a GPU cannot fork a child that uses it: then the child
@@ -72,7 +72,7 @@ def opened_gpu() -> bool:
 
 
 def tell(text: str) -> None:
-    """Send words to the process that waits for this child; does nothing outside of a child."""
+    """Send a message to the parent of this child; does nothing outside of a child."""
     for pipe in _parent:
         _send(pipe, _SAID, text.encode())
 
@@ -87,15 +87,15 @@ def in_child(
 ) -> Ended:
     """Call a function in a forked child.
 
-    call     -- its result must be made of what JSON has, and bytes; it must not touch a GPU that this process
-                has used already
-    seconds  -- after which the child, and what it started, is killed; None: never
-    heard    -- what the child tells with `tell`, as it does
+    call     -- its result must consist of JSON values and bytes; it must not use a GPU that this process
+                has opened
+    seconds  -- time limit, after which the child and its descendants are killed; None: no limit
+    heard    -- receives each message that the child sends with `tell`
     patience -- seconds that an interrupted child has to end by itself
-    program  -- a command that makes the call instead, with `respond`; the number of a pipe is added to it
+    program  -- a command that makes the call instead, with `respond`; a pipe's number is appended to it
 
-    Cost: some 10 ms beyond the call. An interruption of this process ends the child first, and so does the
-    end of this process, whatever ends it; what the child started with subprocess dies with it.
+    Cost: some 10 ms beyond the call. The child ends if this process is interrupted or ends for any
+    reason, and so do processes that the child started with subprocess.
     """
     started = time.perf_counter()
     deadline = None if seconds is None else started + seconds
@@ -165,7 +165,7 @@ def _stderr() -> IO[bytes]:
 
 
 def respond(call: Callable[[], Any], pipe: int) -> None:
-    """Make a call, and send its result, or what it raised, through a pipe to the process that waits."""
+    """Make a call, and send its result or exception through a pipe to the parent."""
     _parent[:] = [pipe]
     try:
         outcome: dict[str, Any] = {"result": call()}
@@ -200,7 +200,8 @@ def _run(call: Callable[[], Any], writer: int, stderr: int, parent: int, program
 def _renew_streams() -> None:
     # another thread may have printed or logged at the fork, and so hold the lock of a stream's buffer
     sys.stdout, sys.stderr = _unbuffered(1), _unbuffered(2)
-    for handler in filter(None, (reference() for reference in list(logging._handlerList))):  # type: ignore[attr-defined]
+    loggers = [logging.getLogger(), *logging.getLogger().manager.loggerDict.values()]
+    for handler in [one for logger in loggers for one in getattr(logger, "handlers", ())]:
         if isinstance(handler, logging.StreamHandler):
             with suppress(AttributeError, OSError, ValueError):  # of another kind, or closed
                 handler.stream = _unbuffered(handler.stream.fileno())

@@ -1,8 +1,8 @@
 """Report launches that the hooks cannot see, because no Python code makes them.
 
-Each is reported when it happens, whenever it was compiled. Not reported is a program that keeps the innermost
-launcher of a kernel and calls it: `CompiledKernel.run`, or, with Inductor's static launcher, a
-`CachingAutotuner.run` that was bound before the recording started. Nothing in torch or Triton does that.
+Each is reported when it happens, whenever it was compiled. Not reported are calls of an innermost launcher
+that the program keeps: `CompiledKernel.run`, or, with Inductor's static launcher, a `CachingAutotuner.run`
+that was bound before the recording started. Nothing in torch or Triton does that.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ os.register_at_fork(after_in_parent=_forked)
 
 @contextmanager
 def watched(not_covered: _NotCovered) -> Iterator[None]:
-    """While active, `not_covered(what, setting)` is called when launches happen that the hooks do not see.
+    """While active, `not_covered(what, setting)` is called for launches that the hooks do not intercept.
 
-    CUDA-graph replays, AOTInductor packages and code with Inductor's C++ wrapper are seen to run, not what
-    they launch.
+    Only the execution of CUDA-graph replays, AOTInductor packages and code with Inductor's C++ wrapper is
+    observed, not their launches.
     """
 
     def replayed(graph: Any) -> None:

@@ -1,4 +1,4 @@
-"""Execute one candidate of a search in this process; its answer is made of what JSON has."""
+"""Execute one candidate of a search in this process; the result consists of JSON values."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tracing.analyze.minify.graph_edit import GraphEdit, GraphNode
-from tracing.analyze.minify.trial import Trial
+from tracing.analyze.minify.trial import ScriptForm, Trial
 from tracing.backend.node_values import user_line
 from tracing.minify.captured_graph import CapturedGraph, captured_graphs
 from tracing.minify.predicate import GraphPredicate, said
@@ -19,7 +19,7 @@ from tracing.program.experiment import Experiment
 
 
 class GraphTrials:
-    """The captured graphs of one case, and what is asked of them."""
+    """The captured graphs of one case, and the predicate."""
 
     def __init__(self, experiment: Experiment, predicate: GraphPredicate) -> None:
         """Capture the graphs: the case runs once, in eager. Raises what it raises."""
@@ -64,6 +64,10 @@ class GraphTrials:
                 made.update(graph.values.content(one.storage, 0).cpu().numpy().tobytes())
         return made.hexdigest()
 
+    def described(self, edit: GraphEdit) -> dict[str, Any]:
+        """The fields of a Trial that say which graph is executed."""
+        return _described(self.small(edit))
+
     def execute(self, edit: GraphEdit) -> dict[str, Any]:
         """The fields of a Trial."""
         started = time.perf_counter()
@@ -75,11 +79,11 @@ class GraphTrials:
                 answer = {"kind": "no answer", "text": f"it cannot be executed: {said(error)}"}
         return {**_described(small), **answer, "seconds": time.perf_counter() - started}
 
-    def write(self, edit: GraphEdit, trial: Trial, path: Path, *, interpreted: bool) -> list[str]:
-        """Write a script of a candidate that fails so, and its data; gives what the script lacks."""
+    def write(self, edit: GraphEdit, trial: Trial, path: Path, form: ScriptForm) -> list[str]:
+        """Write the script of a failing candidate, and its data; returns the names that the script lacks."""
         small = self.small(edit)
         with self._experiment.device.active():
-            return write_script(small, self.predicate, trial, path, interpreted=interpreted)
+            return write_script(small, self.predicate, trial, path, form)
 
 
 def _described(small: SmallGraph) -> dict[str, Any]:

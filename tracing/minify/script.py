@@ -1,7 +1,7 @@
 """Write a small graph as a script that needs torch, safetensors and, for kernels, Triton; nothing else.
 
 repro.py             the graph as Python, its inputs, and the check that fails
-repro.safetensors    what the inputs hold, and what exact arithmetic gives
+repro.safetensors    the inputs, and the results in exact arithmetic
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import torch
 from safetensors.torch import save_file
 from torch.fx import GraphModule
 
-from tracing.analyze.minify.trial import Trial
+from tracing.analyze.minify.trial import ScriptForm, Trial
 from tracing.minify import script_parts as parts
 from tracing.minify.graph_results import flat, graph_results, weights
 from tracing.minify.predicate import Fails, GraphPredicate, OtherKernels, Unstable, Violates
@@ -29,35 +29,36 @@ _BUILT_IN = ("torch", "device", "inf", "nan", "NoneType")  # names of every FX g
 
 
 def write_script(
-    small: SmallGraph, predicate: GraphPredicate, trial: Trial, path: Path, *, interpreted: bool
+    small: SmallGraph, predicate: GraphPredicate, trial: Trial, path: Path, form: ScriptForm
 ) -> list[str]:
-    """Write the script and its data; gives names of objects that the graph uses and that no source makes.
+    """Write the script and its data; returns the names of objects that the graph uses but have no source.
 
-    trial       -- how the graph fails
-    interpreted -- without a GPU, Inductor's Triton kernels are executed by Triton's interpreter
+    trial -- how the graph fails
     """
-    source, data = SourceText(interpreted=interpreted), dict[str, torch.Tensor]()
+    source, data = SourceText(interpreted=form.interpreted), dict[str, torch.Tensor]()
     classes = "\n\n\n".join(_classes(small.module, "Graph", source))
-    check = _check(small, predicate, trial, data)
-    inputs, weighted = _inputs(small, data), _weights(small, data)
-    uses_triton = "triton" in source.imports
+    check = _check(small, predicate, trial, data, exact=form.exact)
+    inputs, more = _inputs(small, data), _more(small, trial, data)
+    uses_triton = form.interpreted or "triton" in source.imports
     device = next((one.device.type for one in small.inputs.contents.values()), _device_of(small))
     text = parts.HEAD.format(
         title=f"A graph of torch.compile that fails.\n\n{textwrap.fill(_plain(trial.text), 100)}",
         file=path.name,
-        what=f"It needs torch and safetensors{', and Triton' if uses_triton or interpreted else ''}.",
+        what=f"It needs torch and safetensors{', and Triton' if uses_triton else ''}.",
         torch=torch.__version__,
-        triton=f" and Triton {importlib.metadata.version('triton')}" if uses_triton or interpreted else "",
-        device="Triton's interpreter" if interpreted else device,
-        interpreted=parts.INTERPRETED if interpreted else "",
-        imports="\n".join(_imports(source, with_data=bool(data))),
-        device_type=device,
+        triton=f" and Triton {importlib.metadata.version('triton')}" if uses_triton else "",
+        device="Triton's interpreter" if form.interpreted else device,
+        interpreted=parts.INTERPRETED if form.interpreted else "",
+        path="from pathlib import Path\n" if data else "",
+        imports="\n".join(_imports(source, classes, with_data=bool(data))),
+        device_line=f"DEVICE = {device!r}\n" if "DEVICE" in inputs + more + check else "",
         functions="\n\n\n".join(["", "", *filter(None, source.definitions.values())]).rstrip(),
         classes=classes,
-        data=f'DATA = load_file(Path(__file__).parent / "{path.stem}.safetensors")' if data else "DATA = {}",
+        data=(parts.DATA.format(stem=path.stem) if data else "DATA = {}\n\n\n" if "DATA" in check else "")
+        + (parts.TENSOR if small.inputs.stored else ""),
         inputs=inputs,
-        names=[node.name for node in small.module.graph.nodes if node.op == "placeholder"],
-        backward=parts.BACKWARD.format(weights=weighted) if small.backward else "",
+        named=parts.NAMED.format(names=_placeholders(small)) if more else "",
+        more=more,
     )
     path.write_text("\n".join(line.rstrip() for line in (text + check).splitlines()) + "\n")
     if data:
@@ -84,10 +85,28 @@ def _classes(module: GraphModule, name: str, source: SourceText) -> Iterator[str
     yield "\n".join([f"class {name}(torch.nn.Module):", *(made if attributes else []), *body])
 
 
-def _imports(source: SourceText, *, with_data: bool) -> Iterator[str]:
+def _placeholders(small: SmallGraph) -> list[str]:
+    return [node.name for node in small.module.graph.nodes if node.op == "placeholder"]
+
+
+def _more(small: SmallGraph, trial: Trial, data: dict[str, torch.Tensor]) -> str:
+    # what results the script needs, in addition to outputs
+    text = ""
+    if any(name.startswith("storage of ") for name in trial.results):
+        text += parts.STORAGES
+    if small.backward:
+        text += parts.BACKWARD.format(weights=_weights(small, data))
+    if any(name.endswith(" afterwards") for name in trial.results):
+        text += parts.AFTERWARDS
+    return text
+
+
+def _imports(source: SourceText, classes: str, *, with_data: bool) -> Iterator[str]:
     if with_data:
         yield "from safetensors.torch import load_file"
-    yield "from torch import device, inf, nan  # names that code of FX graphs uses"
+    used = [name for name in ("device", "inf", "nan") if re.search(rf"(?<![.\w]){name}\b", classes)]
+    if used:
+        yield f"from torch import {', '.join(used)}  # as code of FX graphs writes them"
     yield from (line for name, line in source.imports.items() if name not in _BUILT_IN)
 
 
@@ -106,7 +125,7 @@ def _inputs(small: SmallGraph, data: dict[str, torch.Tensor]) -> str:
             grad = ", grad=True" if one.grad else ""
             layout = f"{one.shape}, {one.stride}, {one.offset}{grad}"
             lines.append(f"        tensor(storage_{one.storage}, {one.dtype}, {layout}),  # {node.name}")
-    return "\n".join([*lines, "    ]"])
+    return "\n".join([*lines, "    ]"]) if _placeholders(small) else "    return []"
 
 
 def _typed(content: torch.Tensor, dtypes: set[torch.dtype]) -> torch.Tensor:
@@ -128,8 +147,10 @@ def _weights(small: SmallGraph, data: dict[str, torch.Tensor]) -> str:
     return f"{{{', '.join(lines)}}}"
 
 
-def _check(small: SmallGraph, predicate: GraphPredicate, trial: Trial, data: dict[str, torch.Tensor]) -> str:
-    dynamic = small.dynamic or None
+def _check(
+    small: SmallGraph, predicate: GraphPredicate, trial: Trial, data: dict[str, torch.Tensor], *, exact: bool
+) -> str:
+    dynamic = ", dynamic=True" if small.dynamic else ""
     if isinstance(predicate, Unstable):
         return parts.UNSTABLE.format(times=predicate.times, dynamic=dynamic)
     if isinstance(predicate, OtherKernels):
@@ -145,6 +166,8 @@ def _check(small: SmallGraph, predicate: GraphPredicate, trial: Trial, data: dic
     if isinstance(predicate, Fails) and trial.kind != "differs":
         return parts.RAISES.format(dynamic=dynamic)
     names = list(trial.results)
+    if not exact:
+        return parts.FAR.format(results=names, dynamic=dynamic)
     farthest = _expected(small, names, data)
     return parts.DIFFERS.format(results=names, farthest=farthest, typical=TYPICAL, dynamic=dynamic)
 

@@ -25,7 +25,7 @@ def _plot(result: ResultDiff, path: Path) -> Path:
         from matplotlib.colors import LogNorm
         from matplotlib.figure import Figure
     except ImportError as error:
-        advice = "install it with `pip install 'debug-triton[visualization]'`"
+        advice = "install it with `pip install matplotlib`"
         raise Problem(f"heat maps need matplotlib: {error}", advice) from error
     assert result.tensor is not None
     figure = Figure(layout="constrained")

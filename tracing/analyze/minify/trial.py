@@ -44,8 +44,26 @@ class Trial:
     numbers: Mapping[str, int] = field(default_factory=dict)  # inputs that are no tensors
 
 
+@dataclass(frozen=True, slots=True)
+class ScriptForm:
+    """How a script of a graph is written."""
+
+    interpreted: bool = False  # Triton's interpreter executes the Triton kernels that Inductor writes
+    exact: bool = True  # results are compared with those of exact arithmetic; False: with eager's
+
+
+def script_forms(trial: Trial, *, virtual: bool) -> list[ScriptForm]:
+    """The forms of a script of a graph that fails so, the simplest first.
+
+    virtual -- there is no GPU: a failure of Inductor's Triton kernels needs the interpreter
+    """
+    exact = (False, True) if (trial.kind, trial.how) == ("differs", ("value",)) else (True,)
+    modes = (False, True) if virtual else (False,)
+    return [ScriptForm(interpreted, one) for one in exact for interpreted in modes]
+
+
 def verdict(trial: Trial, wanted: Trial) -> TrialVerdict:
-    """Whether a candidate fails as the whole does; unresolved if it fails otherwise, or in eager."""
+    """Whether a candidate fails as the whole does; unresolved if it fails differently, or in eager."""
     if trial.kind == "right":
         return "pass"
     if trial.kind != wanted.kind:

@@ -1,4 +1,4 @@
-"""Operators that an accelerator has, or lacks."""
+"""Constraints on operators: those that an accelerator supports, or lacks."""
 
 from __future__ import annotations
 
@@ -35,8 +35,9 @@ class UnsupportedOpsConstraint(NodeConstraint):
             return None
         for key in keys_of(node):
             if key in self._names:
-                text = f"{operator_name(node)} of {self._names[key]}"
-                return Objection(text, f"no {self._names[key]}").at(node, self)
+                name, asked = operator_name(node), self._names[key]
+                text = name if name == asked else f"{name} of {asked}"
+                return Objection(text, f"no {asked}").at(node, self)
         return None
 
 
@@ -72,4 +73,5 @@ def _written(name: OperatorName) -> str:
         return name
     if isinstance(name, type):
         return f"{name.__module__}.{name.__qualname__}"
-    return str(name) if "<" not in str(name) else str(getattr(name, "__name__", name))
+    key = key_of(name)
+    return key if key.startswith("triton.") or "<" in str(name) else str(name)

@@ -1,4 +1,4 @@
-"""`tracing minify`: the smallest graph of a case that still fails, and a script of it."""
+"""`tracing minify`: find the smallest graph of a case that still fails, and write it as a script."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import typer
 
 from tracing.analyze.minify.graph_search import GraphSearch
 from tracing.analyze.minify.minify_events import CandidateTried, Minimal, SearchStep
-from tracing.analyze.minify.trial import FAILURES, Trial
+from tracing.analyze.minify.trial import FAILURES, Trial, script_forms
 from tracing.cli.app import NARROW, RUNS, Json, Runs, app, err, out, silent, spinner
 from tracing.cli.minify.fresh_process import FreshRun, fresh_run
 from tracing.cli.minify.question import PredicateName, Question, settings
@@ -35,30 +35,30 @@ def minify(
         typer.Option(help="fails: wrong results or a crash; unstable: other bits each time; kernels: other "
                           "code; constraint: a violation."),
     ] = "fails",
-    times: Annotated[int, typer.Option(min=2, help="Executions of which one is unstable.")] = 3,
+    times: Annotated[int, typer.Option(min=2, help="Executions that test stability.")] = 3,
     setting: Annotated[
         list[str] | None,
-        typer.Option(metavar="KEY=VALUE", help="Of Inductor, for other kernels. Repeat for more."),
+        typer.Option(metavar="KEY=VALUE", help="Setting of Inductor that gives other kernels. Repeatable."),
     ] = None,
-    tries: Annotated[int, typer.Option(min=1, help="The search ends after so many executions.")] = 200,
-    seconds: Annotated[float, typer.Option(help="What one execution may take.")] = 120.0,
+    tries: Annotated[int, typer.Option(min=1, help="Maximum number of executions.")] = 200,
+    seconds: Annotated[float, typer.Option(help="Time limit of one execution.")] = 120.0,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Folder of the script and of the state.")
+        Path | None, typer.Option("--output", "-o", help="Folder of the script and of cached executions.")
     ] = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Forget earlier executions.")] = False,
-    target: Annotated[str, typer.Option(help="What kernels are compiled for without a GPU.")] = "sm_90",
+    fresh: Annotated[bool, typer.Option("--fresh", help="Ignore cached executions.")] = False,
+    target: Annotated[str, typer.Option(help="Target of kernels without a GPU.")] = "sm_90",
     seed: Annotated[int, typer.Option(help="Seed of torch's random generators.")] = 0,
     as_json: Json = False,
     runs: Runs = RUNS,
 ) -> None:  # fmt: skip
     """Find the smallest graph of a case that fails as the whole graph does, and write it as a script.
 
-    Dynamo's graph is executed, eager against compiled, with fewer and fewer nodes, then with simpler inputs.
-    What a node reads of a node that is left out becomes an input, with its recorded value. Each execution is
-    a process of its own. A candidate that fails in another manner does not count.
+    Executes Dynamo's graph, eager against compiled, with fewer and fewer nodes, then with simpler inputs. A
+    value of a removed node becomes an input with its recorded value. Each execution is a separate process. A
+    candidate that fails differently is rejected.
 
-    The script needs torch, safetensors and Triton, neither this project nor pickle. It is a repro if it
-    fails in a fresh process, which is tried. Interrupted, the same command goes on.
+    The script needs torch, safetensors and Triton, but neither this project nor pickle. It is executed once
+    in a fresh process, to verify that it fails. After an interruption, the same command continues.
 
     Example: tracing minify wrong.py -o small
 
@@ -150,13 +150,13 @@ def _searched(search: GraphSearch, trials: Trials, wanted: Trial) -> Minimal:
 def _script(
     trials: Trials, minimal: Minimal, folder: Path, seconds: float
 ) -> tuple[Path, FreshRun, list[str]]:
-    # without a GPU, Inductor's C++ is tried first, then its Triton kernels in Triton's interpreter
+    # the simplest form that fails so; without a GPU, Inductor's C++ before Triton kernels in the interpreter
     folder.mkdir(parents=True, exist_ok=True)
     script = folder / "repro.py"
-    modes = (False, True) if trials.graphs.virtual else (False,)
+    forms = script_forms(minimal.trial, virtual=trials.graphs.virtual)
     with spinner("running the script in a fresh process"):
-        for interpreted in (*modes, modes[0]):  # if no script fails, the plain one stays
-            missing = trials.write(minimal.edit, minimal.trial, script, interpreted=interpreted)
+        for form in (*forms, forms[0]):  # if no script fails, the simplest one stays
+            missing = trials.write(minimal.edit, minimal.trial, script, form)
             ran = fresh_run(script, minimal.trial, seconds)
             if ran.fails:
                 break

@@ -1,15 +1,16 @@
-"""Trials of `tracing minify`: each in a process of its own, and its answer kept in the output folder.
+"""Trials of `tracing minify`: each runs in a separate process, and its result is cached in the output folder.
 
     FOLDER/trials-<digest>.ndjson       a line for each: the edit and its trial
 
-The digest is made of the graphs, their inputs, the predicate and the compiler, so an answer is never taken
-for that of another one. An interrupted search finds its answers there and goes on.
+The digest covers the graphs, their inputs, the predicate and the compiler, so a cached result is never used
+for a different case. An interrupted search continues from the cache.
 """
 
 from __future__ import annotations
 
 import hashlib
 import sys
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from tracing.analyze.minify.graph_edit import GraphEdit
-from tracing.analyze.minify.trial import Trial
+from tracing.analyze.minify.trial import ScriptForm, Trial
 from tracing.cli.minify.question import Question
 from tracing.compiler.child import Ended, in_child
 from tracing.compiler.death import death_of
@@ -34,22 +35,22 @@ class _Answer(msgspec.Struct, frozen=True):
 
 
 class Job(msgspec.Struct, frozen=True):
-    """What a child does with a candidate: execute it, or write its script."""
+    """The task of a child: execute a candidate, or write its script."""
 
     edit: GraphEdit
     trial: Trial | None = None  # how it fails, for a script
     script: str = ""
-    interpreted: bool = False
+    form: ScriptForm = ScriptForm()
 
 
 class Trials:
-    """Executes candidates of one case; what is known is not executed a second time."""
+    """Executes candidates of one case; cached ones are not executed a second time."""
 
     def __init__(self, graphs: GraphTrials, question: Question, folder: Path, seconds: float) -> None:
         """Execute candidates.
 
         folder  -- of the output
-        seconds -- that one execution may take
+        seconds -- time limit of one execution
         """
         self.graphs, self._question, self._seconds = graphs, question, seconds
         self._forks = graphs.virtual  # a fork cannot use a GPU that this process has used
@@ -61,7 +62,7 @@ class Trials:
         self.known = len(self._known)
 
     def forget(self) -> None:
-        """Remove what is known."""
+        """Clear the cache."""
         self.file.unlink(missing_ok=True)
         self._known, self.known = {}, 0
 
@@ -69,15 +70,20 @@ class Trials:
         """How the execution of a candidate ended."""
         if edit not in self._known:
             self.executed += 1
+            started = time.perf_counter()
             ended = self._in_child(Job(edit))
-            self._known[edit] = trial = _trial(ended)
+            trial = _trial(ended)
+            if trial.kind == "dies":  # the child said nothing of its graph
+                graph = {**self.graphs.described(edit), "seconds": time.perf_counter() - started}
+                trial = msgspec.convert({**msgspec.to_builtins(trial), **graph}, type=Trial)
+            self._known[edit] = trial
             if not (ended.timed_out or ended.accident):  # the next one may end otherwise
                 self._keep(_Answer(edit, trial))
         return self._known[edit]
 
-    def write(self, edit: GraphEdit, trial: Trial, script: Path, *, interpreted: bool) -> list[str]:
-        """Write a script of a candidate that fails so; gives what it lacks. Raises Problem on failure."""
-        ended = self._in_child(Job(edit, trial, str(script), interpreted))
+    def write(self, edit: GraphEdit, trial: Trial, script: Path, form: ScriptForm) -> list[str]:
+        """Write the script of a failing candidate; returns the names that it lacks. Raises Problem."""
+        ended = self._in_child(Job(edit, trial, str(script), form))
         if ended.failure:
             raise Problem(f"the script cannot be written: {ended.failure}")
         return list(ended.result)
@@ -111,10 +117,10 @@ class Trials:
 
 
 def done(graphs: GraphTrials, job: Job) -> Any:
-    """Do what a child is asked for: gives the fields of a Trial, or what a written script lacks."""
+    """Do the task of a child; returns the fields of a Trial, or the names that a script lacks."""
     if job.trial is None:
         return graphs.execute(job.edit)
-    return graphs.write(job.edit, job.trial, Path(job.script), interpreted=job.interpreted)
+    return graphs.write(job.edit, job.trial, Path(job.script), job.form)
 
 
 def _trial(ended: Ended) -> Trial:
@@ -123,5 +129,7 @@ def _trial(ended: Ended) -> Trial:
     if ended.timed_out:
         return Trial("dies", f"{ended.failure}; `--seconds` gives it more", error="timeout")
     if ended.signal and not ended.accident:
-        return Trial("dies", f"{ended.signal}: {death_of(ended, '').said}", error=ended.signal)
+        said = death_of(ended, "").said
+        text = said if said.startswith(ended.signal) else f"{ended.signal}: {said}"
+        return Trial("dies", text, error=ended.signal)
     return Trial("no answer", ended.failure)

@@ -7,7 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from torch._higher_order_ops.triton_kernel_wrap import kernel_side_table, triton_kernel_wrapper_mutation
+from torch._higher_order_ops.triton_kernel_wrap import (
+    kernel_side_table,
+    triton_kernel_wrapper_functional,
+    triton_kernel_wrapper_mutation,
+)
 from torch._inductor.codegen.wrapper import user_defined_kernel_grid_fn_code
 
 from tracing.upstream.contract import require
@@ -57,12 +61,23 @@ def launched_kernel(node: Any) -> tuple[Any, tuple[int, ...] | str, dict[str, An
     return kernel, f"{code}\ngrid = {name}\n", constants, dict(node.kwargs["kwargs"])
 
 
+def launched_name(node: Any) -> str | None:
+    """The name of the kernel that a node of Dynamo's or of an ATen graph launches; None: it launches none."""
+    if node.target not in (triton_kernel_wrapper_mutation, triton_kernel_wrapper_functional):
+        return None
+    return str(jit_function(kernel_side_table.get_kernel(node.kwargs["kernel_idx"])).__name__)
+
+
+def jit_function(kernel: Any) -> Any:
+    """The function that Triton compiles: a kernel without its autotuner and heuristics."""
+    while not isinstance(kernel, JITFunction) and hasattr(kernel, "fn"):
+        kernel = kernel.fn
+    return kernel
+
+
 def _met() -> Iterator[Any]:
     kernels: list[Any] = list(kernel_side_table.id_to_kernel.values())
-    for kernel in kernels:
-        while not isinstance(kernel, JITFunction) and hasattr(kernel, "fn"):  # autotuner, heuristics
-            kernel = kernel.fn
-        yield kernel
+    return map(jit_function, kernels)
 
 
 def _is_copy(copy: Any, user: Any) -> bool:
