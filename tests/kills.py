@@ -18,8 +18,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from tracing import model, store
-from tracing.model import Derivation, LaunchLine, PassRecord, Record, file_of
+from run_readers import KINDS
+
+from tracing import store
+from tracing.model import Derivation, LaunchLine, PassRecord
 from tracing.report import text
 
 SETTLED = 60.0  # seconds within which all processes of a killed command must be gone
@@ -165,18 +167,10 @@ def opened(runs: Path) -> list[store.Run]:
     """Every run in a folder, after all of its records were read and it was shown."""
     readable = [store.Run(path) for path in store.recorded(runs)]
     for run in readable:
-        counts = {kind.__name__: sum(1 for _ in run.records(kind)) for kind in _kinds()}
+        counts = {kind.__name__: sum(1 for _ in run.records(kind)) for kind in KINDS}
         assert sum(1 for _ in run.launches()) == counts[LaunchLine.__name__], counts
         list(text.run_text(run))
     return readable
-
-
-def _kinds() -> Iterator[type[Record]]:
-    for kind in vars(model).values():
-        with suppress(KeyError, TypeError):
-            if issubclass(kind, Record):
-                file_of(kind)
-                yield kind
 
 
 def passes(run: store.Run) -> list[tuple[str, str, str, str | None]]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 
 import pytest
+import zstandard
 from commands import tracing
 from planted_runs import saved
 from records import arg, launch
@@ -54,3 +56,17 @@ def test_show_and_compare_say_which_file_ends_early(run: Run, tmp_path: Path) ->
 
     for done in (shown, compared):
         assert f"ends early: {run.name}/{path.name}: its last " in done.stdout + done.stderr
+
+
+def test_the_cut_of_a_long_file_is_found(tmp_path: Path) -> None:
+    run = saved(tmp_path / "run", [launch(0, arg("x", "in", "0"))])
+    path = _path(run, "launches")
+    packer = zstandard.ZstdCompressor(level=-5).compressobj()
+    content = b"".join(packer.compress(random.randbytes(1 << 20)) for _ in range(40)) + packer.flush()
+    path.write_bytes(content)
+    assert cut_files(run.path) == []
+
+    path.write_bytes(content[:-1000])
+
+    (cut,) = cut_files(run.path)
+    assert 0 < cut.lost < 1 << 18

@@ -18,6 +18,7 @@ _MAGIC = b"\x28\xb5\x2f\xfd"
 _SIZE_BYTES = (0, 2, 4, 8)  # of the content size, by the first two bits of the descriptor
 _DICTIONARY_BYTES = (0, 1, 2, 4)
 _RLE = 1  # a block of one byte, repeated
+_WINDOW = 16 << 20  # bytes of a file that are held in memory at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,8 @@ class CutFile:
 def cut_files(run: Path) -> list[CutFile]:
     """The files of records that end early; none while the run is being recorded.
 
-    Cost: reads the end of each file; for a compressed one, a pass over its blocks, 0.3 µs each.
+    Cost: reads the end of each file; for a compressed one, a pass over its blocks, 0.3 µs each, in
+    constant memory.
     """
     if being_recorded(run):
         return []
@@ -49,7 +51,7 @@ def _lost(path: Path) -> int:
 
 def _block_ends(content: mmap.mmap) -> Iterator[int]:
     # where each whole block ends; a writer hands whole lines to a block, or to several at once
-    position, size = 0, len(content)
+    position, size, released = 0, len(content), 0
     while content[position : position + 4] == _MAGIC and position + 5 < size:
         descriptor = content[position + 4]
         single = descriptor >> 5 & 1
@@ -63,4 +65,7 @@ def _block_ends(content: mmap.mmap) -> Iterator[int]:
             if position > size:
                 return
             yield position
+            if position - released > _WINDOW:
+                content.madvise(mmap.MADV_DONTNEED, released, _WINDOW)
+                released += _WINDOW
         position += 4 if last and descriptor >> 2 & 1 else 0  # a checksum

@@ -12,9 +12,9 @@ import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from difflib import unified_diff
 
 from tracing.analyze.compare.signature_pair import constants_of
+from tracing.analyze.line_matching import unified_diff
 from tracing.analyze.passes.operations import without_locations
 from tracing.errors import Problem
 from tracing.model import Kernel
@@ -172,6 +172,6 @@ def _mlir(text: str) -> Iterator[str]:
 
 
 def _diff(a: tuple[str, ...], b: tuple[str, ...]) -> tuple[str, ...]:
-    lines = list(unified_diff(a, b, "a", "b", lineterm="", n=1))[2:]
+    lines = list(unified_diff(a, b, ("a", "b"), 1))[2:]
     rest = len(lines) - DIFF_LINES
     return tuple(lines if rest <= 0 else [*lines[:DIFF_LINES], f"... {rest} lines more"])

@@ -12,8 +12,8 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 
+from tracing.analyze.line_matching import LineMatcher
 from tracing.analyze.passes.filecheck import TOKEN, ValueNames, defined, general, results_of
 from tracing.analyze.passes.lit_keywords import (
     check_without_keywords,
@@ -198,7 +198,7 @@ def _choice(source: _Module, result: _Module, part: _Part, limit: int | None, on
 def _changed(old: Sequence[str], new: Sequence[str], ordered: bool) -> set[int]:
     # lines that were not there, and both neighbours of those that are gone
     changed: set[int] = set()
-    for kind, _, _, start, end in SequenceMatcher(None, old, new).get_opcodes():
+    for kind, _, _, start, end in LineMatcher(old, new).get_opcodes():
         if kind == "delete" and ordered and 0 < start < len(new):
             changed |= {start - 1, start}
         elif kind != "equal":

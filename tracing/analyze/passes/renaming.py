@@ -14,8 +14,8 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from difflib import SequenceMatcher
 
+from tracing.analyze.line_matching import LineMatcher
 from tracing.analyze.passes.operations import STRING
 
 _VALUE = re.compile(rf"{STRING}|(?P<name>%[\w$.-]*[\w$])")
@@ -60,7 +60,7 @@ def _aligned(old: Sequence[str], new: Sequence[str]) -> dict[int, int]:
     forms = [[_VALUE.sub(_form, line).strip() for line in lines] for lines in (old, new)]
     named = [["".join(line.split()[:3]) for line in lines] for lines in (old, new)]
     unnamed = [["".join(form.split()[:3]) for form in lines] for lines in forms]
-    blocks = SequenceMatcher(None, forms[0], forms[1]).get_matching_blocks()
+    blocks = LineMatcher(forms[0], forms[1]).get_matching_blocks()
     partners = {block.b + i: block.a + i for block in blocks for i in range(block.size)}
     for keys in (forms, named, unnamed):
         _pair(partners, keys[0], keys[1])

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from difflib import unified_diff
 from typing import Any
 
 from rich.text import Text
 
 from tracing.analyze.graphs.compiler_divergence import ComparedStage, CompilerDivergence, TwoCompilers
+from tracing.analyze.line_matching import unified_diff
 from tracing.model import Environment, Outcome
 from tracing.report.passes.passes import DIFF_STYLES, columns
 from tracing.report.text import Line, plural
@@ -83,7 +83,7 @@ def _diff(one: CompilerDivergence) -> Iterator[Line]:
 def diff_lines(one: CompilerDivergence) -> list[str]:
     """A unified diff from a to b; what entered the pass where a did not finish it."""
     a, b = (text.splitlines() for text in one.texts)
-    return a if one.kind == "stopped" else list(unified_diff(a, b, "a", "b", lineterm=""))
+    return a if one.kind == "stopped" else list(unified_diff(a, b, ("a", "b")))
 
 
 def two_compilers_json(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from difflib import unified_diff
 
 from rich.text import Text
 
+from tracing.analyze.line_matching import unified_diff
 from tracing.analyze.passes.compilation_pairs import differing
 from tracing.analyze.passes.operations import counts
 from tracing.analyze.passes.pass_pairs import PassPair, PassPairs
@@ -148,7 +148,7 @@ def pair_diff_text(pairs: PassPairs, pair: PassPair) -> Iterator[Line]:
         f"a: after {_index(pair.a) or '-'} {pair.name}",
         f"b: after {_index(pair.b) or '-'} {pair.name}",
     )
-    for line in unified_diff(a.splitlines(), b.splitlines(), *titles, lineterm=""):
+    for line in unified_diff(a.splitlines(), b.splitlines(), titles):
         yield Text(line, style=DIFF_STYLES.get(line[:1], ""))
 
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from difflib import unified_diff
 from itertools import zip_longest
 from textwrap import wrap
 
 from rich.text import Text
 
+from tracing.analyze.line_matching import unified_diff
 from tracing.analyze.passes.locations import Stack
 from tracing.analyze.passes.operations import without_locations
 from tracing.analyze.passes.pass_table import DIGITS, KernelPasses, P, PassStep, history, label
@@ -162,7 +162,7 @@ def diff_text(
     if before == after:
         yield Text("only locations or the names of values changed: `--locations` shows them")
         return
-    for line in unified_diff(before.splitlines(), after.splitlines(), "before", "after", lineterm=""):
+    for line in unified_diff(before.splitlines(), after.splitlines(), ("before", "after")):
         yield Text(line, style=DIFF_STYLES.get(line[:1], ""))
 
 
