@@ -66,10 +66,10 @@ def test_one_fault_in_a_graph_of_200_nodes_is_cut_out_by_at_most_200_executions(
         ("dies", (), "dies", "erf"),
         ("unstable", ("--predicate", "unstable"), "unstable", "noisy"),
         (
-            "narrow",
-            ("--predicate", "kernels", "--setting", "emulate_precision_casts=True"),
+            "reduced",
+            ("--predicate", "kernels", "--setting", "triton.persistent_reductions=False"),
             "other kernels",
-            "half",
+            "sum",
         ),
     ],
 )
