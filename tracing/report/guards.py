@@ -38,10 +38,11 @@ def frame_text(frame: CompiledFrame) -> Iterator[Line]:
 def summary_text(report: GuardReport) -> str:
     """The sums in one line."""
     sites = report.breaks
+    breaks = sum(len(one.compile_ids) for one in sites)
     parts = [
         plural(len({one.facts.compile_id.split("/")[0] for one in report.compiles}), "frame"),
         plural(len(report.graphs), "graph"),
-        f"{plural(sum(len(one.compile_ids) for one in sites), 'graph break')} at {plural(len(sites), 'line')}",
+        f"{plural(breaks, 'graph break')} at {plural(len(sites), 'line')}",
         plural(len(report.recompilations), "recompilation"),
         f"{plural(len(report.limits), 'frame')} over a limit",
     ]
