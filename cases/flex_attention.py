@@ -1,7 +1,7 @@
-"""Attention with a score and a mask of one's own, forward and backward.
+"""Attention with a user-defined score function and mask, forward and backward.
 
 Options: mask = full, causal, window or document; score = none or alibi; dtype; batch, heads, tokens, width;
-window, the tokens that one sees of those before it; documents, of equal length; backward.
+window, the number of preceding tokens that a token attends to; documents, of equal length; backward.
 
 On a GPU this is torch's FlexAttention, whose kernels are Triton templates. FlexAttention has no Triton kernel
 on a CPU, so without a GPU the same function is written out in operators, which Inductor fuses into other
@@ -55,14 +55,14 @@ def build(
 
 
 def chosen(option: str, name: str, known: dict[str, Callable[..., T]]) -> Callable[..., T]:
-    """What an option names; raises ValueError if it names none."""
+    """The value that an option names; raises ValueError for an unknown name."""
     if name not in known:
         raise ValueError(f"{option}={name} is not known; needed: {', '.join(known)}")
     return known[name]
 
 
 def masks(tokens: int, window: int, documents: int, device: str) -> dict[str, Mask]:
-    """Which keys a query sees: functions of batch, head, query and key."""
+    """Masks: functions of batch, head, query and key; True if the query attends to the key."""
     document = torch.arange(tokens, device=device) * documents // tokens
     return {
         "full": lambda b, h, q, k: k >= 0,
@@ -73,7 +73,7 @@ def masks(tokens: int, window: int, documents: int, device: str) -> dict[str, Ma
 
 
 def scores(heads: int, device: str) -> dict[str, Score]:
-    """What becomes of a score: functions of it and of batch, head, query and key."""
+    """Score functions: of the score, and of batch, head, query and key."""
     slope = torch.exp2(-8.0 * torch.arange(1, heads + 1, device=device) / heads)
     return {
         "none": lambda score, b, h, q, k: score,
@@ -82,7 +82,7 @@ def scores(heads: int, device: str) -> dict[str, Score]:
 
 
 def written_out(q: T, k: T, v: T, score_mod: Score, mask_mod: Mask) -> T:
-    """The same function in operators; every query must see a key."""
+    """The same function in operators; every query must attend to at least one key."""
     sizes = (q.shape[0], q.shape[1], q.shape[2], k.shape[2])
     index = [torch.arange(n, device=q.device).view(-1, *[1] * (3 - i)) for i, n in enumerate(sizes)]
     score = score_mod(q @ k.mT * q.shape[-1] ** -0.5, *index)

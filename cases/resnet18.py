@@ -10,7 +10,7 @@ from tracing import Workload
 
 
 class Block(nn.Module):
-    """Two convolutions and what skips them."""
+    """Two convolutions and the residual connection around them."""
 
     def __init__(self, inputs: int, outputs: int, stride: int) -> None:
         super().__init__()
@@ -32,7 +32,7 @@ class Block(nn.Module):
 class ResNet(nn.Module):
     """A stem, four stages that halve the image, and a classifier.
 
-    width  -- channels of the first stage; each of the others has twice those of the one before
+    width  -- channels of the first stage; each further stage doubles them
     blocks -- of each stage
     """
 

@@ -27,7 +27,7 @@ def scan(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 
 class Mixer(nn.Module):
-    """Mixes tokens: what a channel keeps and forgets depends on its input."""
+    """Mixes tokens; the decay of each channel depends on its input."""
 
     def __init__(self, width: int) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Download archives: resume after an interruption, verify the sha256, unpack completely or not at all."""
+"""Download archives: resume after an interruption, verify the SHA-256, unpack completely or not at all."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def sha256(path: Path) -> str:
 
 
 def download(url: str, path: Path, expected: str) -> str:
-    """Fetch url to path, going on from what an earlier try left, and return the file's sha256.
+    """Download `url` to `path`, resuming a partial download, and return the file's SHA-256.
 
-    expected -- the sha256 that it must have; empty: whatever it has
+    expected -- the required SHA-256; empty: any
 
-    Raises Problem where the server is not reached, or the file is not the expected one (it is deleted).
+    Raises Problem if the server cannot be reached, or if the file has another hash (then it is deleted).
     """
     part = path.with_name(path.name + ".part")
     if not path.exists():
@@ -73,7 +73,7 @@ def unreachable(url: str, error: OSError) -> Problem:
 def unpack(archive: Path, folder: Path) -> str:
     """Unpack an archive of one top folder as `folder`; returns the commit that git wrote into it, or "".
 
-    Nothing is left in place of `folder` unless all of it arrived. Raises Problem if it is no archive.
+    `folder` exists afterwards only if the archive was complete. Raises Problem if it is no archive.
     """
     part = folder.with_name(folder.name + ".part")
     shutil.rmtree(part, ignore_errors=True)

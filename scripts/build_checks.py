@@ -95,7 +95,7 @@ def check_cache(_venv: Path) -> Check:
 
 
 def check_build(venv: Path) -> Check:
-    """Compare what building LLVM would take with what this machine has."""
+    """Compare the resources that building LLVM needs with those of this machine."""
     try:
         compiler = recipe.compiler()
     except Problem as problem:

@@ -26,7 +26,7 @@ UNREACHED = re.compile(
 
 
 class GitError(Problem):
-    """A git that failed, with what it wrote."""
+    """A git command failed; holds its output."""
 
     def __init__(self, wrote: str) -> None:
         super().__init__(f"git failed: {last(wrote)}", OFFLINE)
@@ -93,7 +93,7 @@ def tagged(url: str, tag: str) -> str:
 def bring_to_commit(
     folder: Path, commit: str, urls: Sequence[str], parts: Sequence[str], say: Callable[[str], None]
 ) -> None:
-    """Bring a folder to a commit, or keep it if it is there, also with local changes.
+    """Check out a commit in a folder; keep the folder, local changes included, if it is at this commit.
 
     urls  -- repositories to ask, in this order
     parts -- directories to write, in addition to the files at the top; none: all
@@ -183,7 +183,7 @@ def has(folder: Path, commit: str) -> bool:
 
 
 def check_out(folder: Path, commit: str, parts: Sequence[str], url: str, *, force: bool) -> None:
-    """Write a commit's files; force: over what an interrupted try has written."""
+    """Write a commit's files; force: overwrite the files of an interrupted checkout."""
     how = ("--quiet", "--detach", *(("--force",) if force else ()))
     try:
         if parts:

@@ -1,4 +1,4 @@
-"""Record one case with a sound and with a faulty compiler, find the difference, and name the faulty pass.
+"""Record one case with a correct and with a faulty compiler, find the difference, and name the faulty pass.
 
 The fault is planted below the tool, by tests/data/faulty_compiler: after every run of `triton-combine` it
 replaces each `math.exp` by `math.sqrt` in the IR. Neither `compare` nor `bisect` reads the variables that

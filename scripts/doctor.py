@@ -1,8 +1,8 @@
-"""List what this machine lacks for debugging Triton, what that costs, and the command that supplies it.
+"""List what this machine lacks for debugging Triton, the effect, and the command that installs it.
 
-One function per check; CHECKS lists them. This module holds the checks of what every command needs. Standard
+One function per check; CHECKS lists them. This module checks the requirements of every command. Standard
 library only, because it runs before anything is installed.
-Exit status: 0 nothing is missing, 1 something is missing that most work can do without, 2 a blocker.
+Exit status: 0 nothing is missing, 1 something optional is missing, 2 something required is missing.
 """
 
 from __future__ import annotations

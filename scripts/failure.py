@@ -18,7 +18,7 @@ SHOWN = 12  # lines
 def diagnose(wrote: list[str], log: Path) -> Problem:
     """The cause of a failure.
 
-    wrote -- from the first failed step on, or the last lines where no step failed
+    wrote -- the output from the first failed step on, or the last lines if no step failed
     log   -- where all of it is
     """
     failed = FAILED.match(wrote[0]) if wrote else None

@@ -1,7 +1,7 @@
 """Shrink the index of names that the linker writes for gdb, so that a debugger reads it sooner.
 
 The linker lists a type once for each file that defines it, although one entry is enough for a debugger. gdb
-16 skips the others; gdb 18 makes an entry of each before it does anything else. If a name has another meaning
+16 skips the others; gdb 18 creates an entry for each of them at start-up. If a name has another meaning
 in one file, gdb still finds that meaning in the frames of this file, because it looks there first. gdb's
 manual describes the format in "Index Section Format".
 """
@@ -20,7 +20,7 @@ TYPE = 1  # the kind of a name
 
 
 def name_types_once(path: Path) -> int:
-    """Leave one file for each type in the index of a library or program, in place; returns how many go.
+    """Keep one entry for each type in the index of a library, in place; returns how many are removed.
 
     All functions and variables stay. Without such an index nothing changes.
     """
@@ -40,7 +40,7 @@ def name_types_once(path: Path) -> int:
 
 
 def lists(data: mmap.mmap, start: int) -> Iterator[int]:
-    """Where the list of files of each name lies, in an index that begins at an offset."""
+    """The position of each name's list of files, in an index that begins at an offset."""
     version, *tables = struct.unpack_from("<6I", data, start)
     if version not in VERSIONS:
         return
@@ -51,7 +51,7 @@ def lists(data: mmap.mmap, start: int) -> Iterator[int]:
 
 
 def once(entries: tuple[int, ...]) -> list[int]:
-    """The entries of a name: of those that say it is a type, the first."""
+    """The entries of a name, with only the first of its type entries."""
     types = [entry for entry in entries if kind(entry) == TYPE]
     return [entry for entry in entries if kind(entry) != TYPE or entry == types[0]]
 

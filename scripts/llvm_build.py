@@ -1,8 +1,8 @@
-"""Build LLVM, MLIR and lld with debug symbols, at Triton's commit and no more than Triton links.
+"""Build the parts of LLVM, MLIR and lld that Triton links, with debug symbols, at Triton's commit.
 
 `LLVM=source` builds it (hours on a laptop, minutes on a large machine), `LLVM=prebuilt` takes Triton's own
 archive and `LLVM=system` the distribution's. The same command resumes an interrupted build.
-Standard library only. Exit status: 0 the LLVM is there, 2 it is not, with the reason.
+Standard library only. Exit status: 0 the LLVM is available, 2 it is not, with the reason.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def read(tools: Toolchain) -> Llvm:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """The options that say what is built of which sources, for LLVM as for Triton."""
+    """The options that LLVM's and Triton's build share: sources, folders, compilers."""
     parser.add_argument(
         "--toolchain", type=Path, default=Path("toolchain"), help="where sources and builds lie"
     )
@@ -121,7 +121,7 @@ def ready(options: argparse.Namespace) -> Llvm:
 
 
 def require_machine() -> None:
-    """Raise Problem at the first thing without which no LLVM is built here."""
+    """Raise Problem for the first requirement of a build of LLVM that this machine lacks."""
     require_memory(memory())
     for program in ("cmake", "ninja"):
         if not shutil.which(program):
@@ -154,7 +154,7 @@ def from_source(
 def launcher(source: Path, build: Path, compiler: Compiler) -> str:
     """The compiler launcher for C++: the user's or a cache, else with clang this project's (see pch.py).
 
-    It is one word: LLVM's CMake files hand it on to the build of TableGen through a shell, unquoted.
+    One word, because LLVM's CMake files pass it unquoted through a shell to the build of TableGen.
     """
     words = compiler.launcher.split()
     if not words and compiler.clang:
@@ -193,7 +193,7 @@ def folder_name(source: Source, compiler: Compiler, profile: str) -> str:
 
 
 def revision(source: Source, build: Path) -> str:
-    """The revision that the libraries report: the source's commit, or if it has none a mark of this folder.
+    """The revision that the libraries report: the source's commit, or a hash of this folder if there is none.
 
     It distinguishes libtriton.so from one that links another LLVM.
     """
@@ -201,7 +201,7 @@ def revision(source: Source, build: Path) -> str:
 
 
 def configure(source: Source, build: Path, arguments: list[str]) -> None:
-    """Run CMake, unless it was run with these arguments. Raises Problem with its first error."""
+    """Run CMake, unless the last run had the same arguments. Raises Problem with its first error."""
     require_room(build, 1e9, "configuring LLVM")
     done = build / "configured.json"
     if done.exists() and json.loads(done.read_text(encoding="utf-8")) == arguments:

@@ -68,11 +68,11 @@ def version_of(prefix: Path) -> str:
 def of_distribution(major: str, given: str, say: Say, prefixes: tuple[str, ...] = ()) -> Installed:
     """The system's LLVM of a major version, complete.
 
-    major    -- the one that Triton is written against; empty: not known, so the newest is taken
-    given    -- a folder that the user names instead, of any version
-    prefixes -- where to look instead of in search_patterns()
+    major    -- the one that Triton requires; empty: unknown, the newest is used
+    given    -- a folder that the user names instead, with any version
+    prefixes -- folders to search instead of search_patterns()
 
-    Raises Problem where there is none or a part is missing, with the packages that have it.
+    Raises Problem if none is installed or a part is missing, with the packages that provide it.
     """
     there = look(prefixes or search_patterns(given))
     fitting = [one for one in there if given or one.major == (major or one.major)]
@@ -103,9 +103,9 @@ def packages(parts: list[str], major: str) -> str:
 
 
 def of_triton(tools: Toolchain, triton: Path, pin: LlvmPin, say: Say) -> Path:
-    """The LLVM that Triton publishes for its pin: fetched, its sha256 compared, unpacked, tried.
+    """Download the LLVM that Triton publishes for its pin, verify its SHA-256, unpack and test it.
 
-    Raises Problem where this Triton publishes none for this system, or none that could be checked.
+    Raises Problem if this Triton publishes none for this system, or none with a known hash.
     """
     system = system_name()
     digest = dict(pin.sha256s).get(system, "")

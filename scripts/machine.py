@@ -95,7 +95,7 @@ print(json.dumps({
 
 
 def installed(venv: Path) -> dict[str, str]:
-    """Versions of torch and Triton that an environment sees, Triton's directory, and the tree that it was
+    """Versions of torch and Triton in an environment, Triton's directory, and the tree that it was
     built from; empty: not there, or from a wheel."""
     answer = output(str(venv / "bin/python"), "-c", PROBE)
     nothing = dict.fromkeys(("torch", "triton", "triton_path", "triton_source"), "")
@@ -110,7 +110,7 @@ def cores() -> int:
 
 
 def memory() -> int:
-    """Bytes of memory that this process may use: what the machine has, or the limit of a container."""
+    """Bytes of memory that this process may use: the machine's, or the limit of a container."""
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     limit = text("/sys/fs/cgroup/memory.max")
     return min(total, int(limit)) if limit.isdigit() else total

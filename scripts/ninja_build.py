@@ -61,7 +61,7 @@ def known_targets(build: Path) -> set[str]:
 
 
 def outstanding(build: Path, targets: Sequence[str]) -> list[str]:
-    """Descriptions of the steps that are still to be done, by a dry run."""
+    """Descriptions of the steps that remain, by a dry run."""
     command = ("ninja", "-C", str(build), "-n", *targets)
     done = subprocess.run(command, env=status_line(), capture_output=True, text=True)
     if done.returncode:
@@ -77,9 +77,9 @@ def status_line() -> dict[str, str]:
 
 
 def run(build: Path, targets: Sequence[str], jobs: int, say: Callable[[str], None]) -> Figures:
-    """Build targets, or the rest of them; return the figures, including earlier interrupted runs.
+    """Build targets, resuming an interrupted build; return the figures of all its runs together.
 
-    Raises Problem with the first failed file's own message, KeyboardInterrupt after ninja has cleaned up.
+    Raises Problem with the message of the first failed file, KeyboardInterrupt after ninja has ended.
     """
     expected = len(outstanding(build, targets))
     command = ("ninja", "-C", str(build), f"-j{jobs}", *targets)
@@ -89,7 +89,7 @@ def run(build: Path, targets: Sequence[str], jobs: int, say: Callable[[str], Non
 def watch(
     command: Sequence[str], log: Path, expected: int, say: Callable[[str], None], environment: dict[str, str]
 ) -> Figures:
-    """Run a command that runs ninja, its output into a log, and show its progress."""
+    """Run a command that runs ninja: log its output and show its progress."""
     start, before = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
     progress = Progress(expected, say)
     with log.open("a", encoding="utf-8", buffering=1) as file:
@@ -122,7 +122,7 @@ def watch(
 def follow(
     process: subprocess.Popen[str], keep: Callable[[str], object], progress: Progress
 ) -> tuple[list[str], list[str]]:
-    """The lines a process writes from its first failed step on, and the last it writes; all are kept."""
+    """The output of a process from its first failed step on, and its last lines; all of it is logged."""
     failed: list[str] = []
     last: deque[str] = deque(maxlen=SHOWN)
     assert process.stdout
@@ -203,14 +203,14 @@ def used(root: int) -> Used:
 
 
 def end_below(root: int) -> None:
-    """End the descendants of a process, which then ends by itself."""
+    """Terminate the descendants of a process, which then ends by itself."""
     for pid in family(root).keys() - {root}:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGTERM)
 
 
 def family(root: int) -> dict[int, Used]:
-    """A process and all below it, each with what it uses itself; none where it is gone."""
+    """A process and its descendants, each with its own memory and CPU time; empty if it has ended."""
     page, tick = os.sysconf("SC_PAGE_SIZE"), os.sysconf("SC_CLK_TCK")
     parents, uses = {}, {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
@@ -227,7 +227,7 @@ def family(root: int) -> dict[int, Used]:
 
 
 def keep(log: Path, figures: Figures, *, whole: bool) -> Figures:
-    """Write next to a log what its build took so far, and return that; after a whole one it starts anew."""
+    """Save the figures of a build next to its log, and return them; a complete build resets them."""
     path = log.with_suffix(".json")
     earlier = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"whole": True}
     total = figures if earlier.pop("whole") else figures + Figures(**earlier)

@@ -1,7 +1,7 @@
-"""Launch clang++ so that headers which many files include are compiled once.
+"""Run clang++ with a precompiled header of the headers that many files include.
 
 `pch.py FOLDER clang++ …` compiles FOLDER/prefix.h for the command's own language options, once, and then the
-command with it. A file that does not compile so is compiled as it was asked for: only time is at stake.
+command with it. A file that fails to compile with the header is compiled without it.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ def of_triton(triton: Path, include: Path) -> list[str]:
 
 
 def of_llvm(source: Path) -> list[str]:
-    """Headers that many files of an LLVM tree include, of those that are there before it is built."""
+    """Headers that many files of an LLVM tree include, except for generated ones."""
     folders = [source / "llvm/lib", source / "mlir/lib"]
     return [name for name in common(folders, source / "llvm/include", 0.04) if PLAIN.match(name)]
 
 
 def common(folders: Iterable[Path], include: Path, share: float) -> list[str]:
-    """Headers in a folder that at least so large a share of the files below others include."""
+    """Headers in a folder that at least `share` of the source files include."""
     files = [file for folder in folders for file in folder.rglob("*.c[cp]*")]
     counts = Counter(
         header for file in files for header in set(INCLUDE.findall(file.read_text(errors="replace")))
@@ -53,7 +53,7 @@ def launcher(folder: Path, headers: Iterable[str]) -> list[str]:
 
 
 def options(command: list[str]) -> tuple[list[str], list[str]]:
-    """A command's options without those of its one file: of the language, and where headers are."""
+    """The options of a command that do not depend on its file: language and include directories."""
     language, paths = [], []
     rest = iter(command[1:])
     for word in rest:

@@ -1,4 +1,4 @@
-"""Read which Triton belongs to which torch and Python, and the addresses of their sources.
+"""Read the supported pairs of torch and Triton, their Python versions, and the URLs of their sources.
 
 pins.toml lists the pairs. One is chosen by the versions that the user names and by whether this machine has a
 GPU; an unlisted pair is refused with the list.
@@ -15,7 +15,7 @@ PINS = Path(__file__).with_name("pins.toml")
 
 
 class Problem(Exception):
-    """The problem, as found and needed, and the remedy."""
+    """What was found and what is needed, and the remedy."""
 
     def __init__(self, statement: str, remedy: str) -> None:
         super().__init__(statement)
@@ -56,7 +56,7 @@ class Pins:
         return "".join(f"\n    {pair}" for pair in self.pairs)
 
     def known(self, torch: str, triton: str) -> bool:
-        """True if the two belong together; what follows a "+" (cpu, cu130, git…) is not compared."""
+        """True if this pair is listed; the local version after a "+" (cpu, cu130, git…) is ignored."""
         versions = (torch.partition("+")[0], triton.partition("+")[0])
         return any((pair.torch, pair.triton) == versions for pair in self.pairs)
 
@@ -104,8 +104,8 @@ def read(path: Path = PINS) -> Pins:
 def pick(pins: Pins, *, torch: str = "", triton: str = "", gpu: bool, python: tuple[int, int]) -> Pair:
     """The pair to install.
 
-    torch, triton -- versions asked for; empty for whatever fits the other, the default torch if it can be
-    gpu           -- whether a torch that can use a GPU is going to be installed
+    torch, triton -- requested versions; empty: the one that fits the other, preferably the default torch
+    gpu           -- whether the torch to install uses a GPU
     python        -- major and minor version of the environment
 
     Raises Problem if no such pair is listed, or if it has no wheels for this Python.

@@ -1,6 +1,6 @@
-"""Prove that the Triton that Python imports is the built one, with the built LLVM.
+"""Verify that the Triton that Python imports is the built one, with the built LLVM.
 
-Each proof checks the result, not the request; the first that fails raises Problem.
+Each function checks the result of the build; the first that fails raises Problem.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def imported(venv: Path, triton: Path) -> str:
 
 
 def same_llvm(triton: Path, llvm: Llvm) -> str:
-    """The LLVM in libtriton.so has the commit of the one that was made ready."""
+    """The LLVM in libtriton.so has the requested commit."""
     library = Library(triton / "python/triton/_C/libtriton.so")
     if not llvm.commit:
         shared = [name for name in library.needed() if name.startswith("libLLVM")]
@@ -81,7 +81,7 @@ def compiles(venv: Path) -> str:
 
 
 def stops(venv: Path, triton: Path) -> str:
-    """gdb stops in a pass of Triton, and knows the file and the line."""
+    """gdb stops in a pass of Triton, and shows its file and line."""
     if not output("gdb", "--version"):
         return "not tried: no gdb is installed, so whether one stops in a pass is open"
     _, line = lines_of_pass(triton / COALESCE)
@@ -106,7 +106,7 @@ def lines_of_pass(source: Path) -> tuple[int, int]:
 
 
 def lit(venv: Path, triton: Path, build: Path, llvm: Llvm) -> str:
-    """Triton's own lit tests pass, those that this LLVM can run."""
+    """Those of Triton's lit tests that this LLVM can run pass."""
     left_out = [] if asserts(llvm) else printing(triton / "test")
     lit_main = "from lit.main import main; main()"  # the package cannot be run by -m
     command = [python(venv), "-c", lit_main, "-s", "--no-progress-bar", str(build / "test")]

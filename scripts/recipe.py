@@ -41,9 +41,9 @@ class Compiler:
 def compiler(launcher: str = "") -> Compiler:
     """The compiler to build with: CC and CXX where they are set, else the newest clang, else gcc.
 
-    launcher -- what compiles are run through; empty: ccache or sccache where one is installed
+    launcher -- the compiler launcher; empty: ccache or sccache if one is installed
 
-    Raises Problem where there is none, or where the launcher asked for is not there.
+    Raises Problem if there is no compiler, or if the requested launcher is missing.
     """
     if launcher and not shutil.which(launcher.split()[0]):
         raise Problem(
@@ -94,7 +94,7 @@ class Jobs:
 def jobs(compiler: Compiler, *, asked: int = 0, cpus: int = 0, bytes_held: int = 0) -> Jobs:
     """The numbers of compiles and links that fit into memory and cores at once.
 
-    asked            -- compiles that the user wants instead: a farm of machines takes more than this one
+    asked            -- parallel compiles that the user requests, for example of a distributed build
     cpus, bytes_held -- cores and memory to share out; 0: this machine's
     """
     cpus, bytes_held = cpus or cores(), bytes_held or memory()
@@ -150,9 +150,9 @@ def arguments(
 ) -> list[str]:
     """CMake's arguments for an LLVM whose frames can be read in a debugger.
 
-    launcher -- the program that compiles of C++ are run through; "": none
+    launcher -- the launcher of C++ compiles; "": none
     clang    -- whether Triton needs a clang++ that this machine does not have
-    commit   -- written into the libraries, so that libtriton.so can say which LLVM is in it
+    commit   -- embedded in the libraries, so that libtriton.so reports its LLVM
     """
     options = {
         "LLVM_ENABLE_PROJECTS": "mlir;lld;clang" if clang else "mlir;lld",
@@ -199,7 +199,7 @@ HEADERS = ("mlir-headers", "mlir-tblgen", "FileCheck")  # which Triton's own bui
 
 
 def linked(triton: Path) -> set[str]:
-    """Words in Triton's CMake files that may be libraries of LLVM."""
+    """Identifiers in Triton's CMake files that may be libraries of LLVM."""
     folders = [triton / name for name in ("CMakeLists.txt", "bin", "lib", "test", "third_party", "python")]
     files = [
         file

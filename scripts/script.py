@@ -16,7 +16,7 @@ def speaker(name: str) -> Callable[[str], None]:
 
 
 def run(name: str, work: Callable[[], object]) -> int:
-    """Do a script's work and return its exit status: 0 done, 2 not, with the reason printed."""
+    """Run a script's main function; its exit status is 0, or 2 with the reason of a failure printed."""
     try:
         work()
     except Problem as problem:

@@ -36,7 +36,7 @@ class LlvmPin:
 
 
 def llvm_pin(triton: Path) -> LlvmPin:
-    """The LLVM that a Triton tree is written against. Raises Problem where the tree names none."""
+    """The LLVM commit that a Triton tree requires. Raises Problem if the tree names none."""
     info, plain = triton / "cmake/llvm-info.json", triton / "cmake/llvm-hash.txt"
     try:
         if info.exists():  # from March 2026
@@ -59,7 +59,7 @@ def llvm_pin(triton: Path) -> LlvmPin:
 def triton(tools: Toolchain, known: Pins, version: str, given: str, say: Say) -> Source:
     """Triton's tree for a version, or the one that the user gave.
 
-    Raises Problem where the version's tag is missing or has moved, and where nothing was reached.
+    Raises Problem if the version's tag is missing or has moved, or if no server can be reached.
     """
     if given:
         source = take(tools, given, "triton", say)
@@ -100,7 +100,7 @@ def llvm(tools: Toolchain, known: Pins, pin: LlvmPin, given: str, say: Say, *, c
 
     clang -- whether clang is to be built, too
 
-    Raises Problem where no repository has the commit, or what was given is no LLVM or another one.
+    Raises Problem if no repository has the commit, or if the given sources are not this LLVM.
     """
     parts = (*LLVM_PARTS, "clang") if clang else LLVM_PARTS
     if not given:

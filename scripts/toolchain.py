@@ -30,7 +30,7 @@ class Toolchain:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Make the folder and hold it; raises Problem where that cannot be, or while another command does."""
+        """Create and lock the folder; raises Problem if that fails, or if another command holds the lock."""
         try:
             self.root.mkdir(parents=True, exist_ok=True)
             (self.root / ".gitignore").write_text("*\n", encoding="utf-8")
@@ -48,7 +48,7 @@ class Toolchain:
 
 
 def require_room(folder: Path, needed: float, what: str) -> None:
-    """Raise Problem where a folder's disk has fewer bytes free than needed."""
+    """Raise Problem if a folder's disk has fewer bytes free than needed."""
     room = free(folder)
     if room < needed:
         remedy = "free some, or build elsewhere: make TOOLCHAIN=/elsewhere …"

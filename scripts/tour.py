@@ -1,7 +1,8 @@
 """A guided tour: one command after the other on small cases, each with a sentence that says what it shows.
 
-On a terminal, Enter goes on to the next step, and Ctrl-C ends the tour. Runs go into the folder `runs`, or
-into that of the folder which the first argument names. Exit status 0 if each command ends as it should.
+On a terminal, Enter continues with the next step, and Ctrl-C ends the tour. Runs are written to the folder
+`runs`, or to `runs` in the folder of the first argument. Exit status 0 if each command has the expected
+status.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ STEPS = (
 
 
 def tour(folder: Path, steps: Sequence[Step] = STEPS, *, wait: bool = False) -> None:
-    """Print and execute the steps in `folder`; raises Problem at the first with another exit status.
+    """Print and execute the steps in `folder`; raises Problem at the first unexpected exit status.
 
     wait -- for Enter before each step but the first
     """

@@ -1,9 +1,9 @@
 """Build Triton in Debug from source, against the LLVM of `make llvm`, into the environment.
 
 It is an editable install: Python imports the tree, and the same command rebuilds an edited pass. The NVIDIA
-tools and headers come from the wheel of the same version. At the end it proves, line by line, that Python
-loads this build.
-Standard library only. Exit status: 0 built and proved, 2 not, with the reason.
+tools and headers come from the wheel of the same version. At the end it verifies that Python loads
+this build.
+Standard library only. Exit status: 0 built and verified, 2 failed, with the reason.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ ROOM = 12e9  # bytes: a Debug build with gcc, its objects and libtriton.so
 
 
 def build(options: argparse.Namespace) -> None:
-    """Build Triton and prove it. Raises Problem with the reason if that fails."""
+    """Build Triton and verify the result. Raises Problem with the reason if that fails."""
     tools, known = Toolchain(options.toolchain.resolve()), pins.read(options.pins)
     require_venv(options.venv)
     with tools.locked():
@@ -161,7 +161,7 @@ def install(
 
 
 def build_folder(triton: Path) -> Path:
-    """The folder in which setup.py ran CMake last. Raises Problem if it never did."""
+    """The folder in which setup.py last ran CMake. Raises Problem if there is none."""
     caches = sorted(triton.glob("build/cmake*/CMakeCache.txt"), key=lambda file: file.stat().st_mtime)
     if not caches:
         raise Problem(f"{triton} was not built: build/cmake… is missing", "make triton")

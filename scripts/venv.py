@@ -1,6 +1,6 @@
 """Create the Python environment: torch, the Triton that belongs to it, and this project.
 
-Existing parts are kept: a second run does nothing, and a run after an interruption does the rest.
+Existing parts are kept: a second run does nothing, and a run after an interruption completes the environment.
 Standard library only. Exit status: 0 the environment is complete, 2 it is not, with the reason.
 """
 
@@ -136,7 +136,7 @@ def diagnose(wrote: str) -> Problem | None:
 
 
 def require_machine(venv: Path) -> None:
-    """Raise Problem at the first thing without which no environment would work."""
+    """Raise Problem for the first requirement of an environment that this machine lacks."""
     for check in (doctor.check_system, doctor.check_python, doctor.check_venv, doctor.check_compiler):
         result = check(venv)
         if result.level == "blocker":
@@ -144,7 +144,7 @@ def require_machine(venv: Path) -> None:
 
 
 def create(venv: Path, *, site: bool) -> None:
-    """Make the venv, or keep it if it is of this Python and sees the system's packages if it has to."""
+    """Create the venv, or keep it if its Python and its access to the system's packages are as requested."""
     config = venv / "pyvenv.cfg"
     if venv.exists() and any(venv.iterdir()) and not config.exists():
         raise Problem(f"{venv} exists and is no Python environment", "choose another: make VENV=…")
@@ -163,7 +163,7 @@ def create(venv: Path, *, site: bool) -> None:
 
 
 def system_path(path: list[str]) -> str:
-    """A .pth file that shows the packages of this Python in another environment, after its own.
+    """Write a .pth file that appends the packages of this Python to the path of another environment.
 
     --system-site-packages would not do: where this Python is itself of a venv (as in many images with
     torch), it shows the packages below that one. addsitedir also reads the .pth files there.
@@ -195,7 +195,7 @@ def require_system_pair(venv: Path, known: Pins) -> None:
 
 
 class Receipt:
-    """What was installed last for this project, kept in the environment; its own code is editable."""
+    """What was last installed for this project, recorded in the environment; its own code is editable."""
 
     def __init__(self, venv: Path) -> None:
         self.path = venv / ".debug-triton"

@@ -1,4 +1,4 @@
-"""Extract the parts that Triton's wheel has and its source lacks: NVIDIA's tools and headers, device code."""
+"""Extract the parts of Triton's wheel that its source lacks: NVIDIA's tools and headers, device code."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def kept(tools: Toolchain, version: str) -> Path:
 
 
 def has_device_code(tools: Toolchain, venv: Path, version: str) -> bool:
-    """True if a wheel that is at hand brings what clang++ would compile."""
+    """True if an available wheel has the device code that clang++ would compile."""
     path = installed(venv)["triton_path"]
     folders = [kept(tools, version), *([Path(path, "backends/nvidia")] if path else [])]
     return any((folder / DEVICE_CODE).exists() for folder in folders)
@@ -33,7 +33,7 @@ def has_device_code(tools: Toolchain, venv: Path, version: str) -> bool:
 def nvidia(tools: Toolchain, venv: Path, version: str, say: Say) -> Path:
     """A folder with the NVIDIA tools, headers and libraries of a version's wheel, kept for the next time.
 
-    Raises Problem where the wheel is neither installed nor to be had.
+    Raises Problem if the wheel is neither installed nor downloadable.
     """
     folder = kept(tools, version)
     if folder.exists():
@@ -88,9 +88,9 @@ def put(nvidia: Path, triton: Path) -> None:
 
 
 def supply_clang(llvm: Path, triton: Path, nvidia: Path, say: Say) -> None:
-    """Put a clang++ where Triton looks for one, if LLVM's folder has none.
+    """Install a stand-in for clang++ in LLVM's folder if it has none.
 
-    It only compiles Triton's device code for GPUs, and the wheel has the result: the stand-in copies that.
+    Triton's build calls clang++ only for its GPU device code; the stand-in copies the wheel's result.
     """
     path = llvm / "bin/clang++"
     if path.exists() or not recipe.wants_clang(triton):

@@ -1,7 +1,7 @@
 """Fetch the source from which the installed Triton wheel was built, so that gdb can show it.
 
 The wheel has line tables: with the source tree of its exact tag, gdb shows lines in a pass without a build.
-The script verifies that tree and wheel fit by a line that both must contain.
+The script verifies by a line of the line tables that tree and wheel match.
 Standard library only. Exit status: 0 the source is there and fits, 2 not, with the reason.
 """
 
@@ -23,7 +23,7 @@ LINE = re.compile(r'Line \d+ of "(\S+)" starts at address \S+ <[^>+]*CoalescePas
 
 
 def bring(venv: Path, root: Path, known: pins.Pins) -> None:
-    """Fetch the tree of the installed wheel's tag and check that it fits. Raises Problem if it does not."""
+    """Fetch the tree of the installed wheel's tag. Raises Problem if it does not match the wheel."""
     there, tools = installed(venv), Toolchain(root.resolve())
     if not there["triton"]:
         raise Problem(f"no Triton is installed in {venv}", "make venv")
@@ -37,7 +37,7 @@ def bring(venv: Path, root: Path, known: pins.Pins) -> None:
 
 
 def built_in(library: Path, triton: Path) -> str:
-    """The folder that a library's line tables name in place of a tree; Problem where they do not fit."""
+    """The folder in which a library was built, by its line tables; raises Problem if the tree differs."""
     line, _ = proofs.lines_of_pass(triton / proofs.COALESCE)
     if not output("gdb", "--version"):
         raise Problem(

@@ -14,7 +14,7 @@ from tracing.compiler.child import in_child
 from tracing.program.device import Device
 from tracing.program.experiment import Experiment
 from tracing.program.warm_compiler import warm_up
-from tracing.report.bisect_case import accused
+from tracing.report.bisect.bisect_case import accused
 
 CASE = Path(__file__).parent / "data" / "bisected.py"
 

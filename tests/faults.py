@@ -13,7 +13,7 @@ from tracing.cli import app
 from tracing.program.case import load_case
 from tracing.program.device import Device
 from tracing.program.experiment import Experiment
-from tracing.record.launches import LaunchRecorder
+from tracing.record.launches.launch_recorder import LaunchRecorder
 from tracing.record.run import record
 
 SAID = {

@@ -14,9 +14,9 @@ from tracing.model import SCHEMA, Case, Outcome, RunInfo
 from tracing.program.case import load_case
 from tracing.program.device import Device
 from tracing.program.experiment import Experiment
-from tracing.record.launches import LaunchRecorder
+from tracing.record.launches.launch_recorder import LaunchRecorder
+from tracing.record.launches.selection import of_rank, selection_of
 from tracing.record.run import record
-from tracing.record.selection import of_rank, selection_of
 
 
 class Recordings:

@@ -13,7 +13,7 @@ from records import INFO
 
 from tracing import store
 from tracing.model import KernelLaunch
-from tracing.record.launches import LaunchRecorder
+from tracing.record.launches.launch_recorder import LaunchRecorder
 
 
 def recorded(runs: Path, call: Callable[[], object], *options: Any, **named: Any) -> list[KernelLaunch]:

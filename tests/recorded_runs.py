@@ -17,7 +17,7 @@ from tracing.model import SCHEMA, RunInfo, Winner
 from tracing.program.case import load_case
 from tracing.program.device import Device
 from tracing.program.experiment import Experiment
-from tracing.record.launches import LaunchRecorder
+from tracing.record.launches.launch_recorder import LaunchRecorder
 from tracing.record.passes.derivation import derive
 from tracing.record.passes.recorder import PassRecorder
 from tracing.record.run import record

@@ -1,11 +1,11 @@
-"""The one exception that a user sees, the problem and the remedy; and what any other exception says."""
+"""The exception for user errors, with a problem and a remedy; and the message of any other exception."""
 
 
 class Problem(Exception):
-    """Bad input or a machine that lacks something; printed without a traceback, exit status 2.
+    """Invalid input or a missing requirement; printed without a traceback, exit status 2.
 
     problem -- what was found and what was needed, lower case, with the file or launch
-    remedy  -- what most often helps, a command where there is one
+    remedy  -- the most frequent solution, a command if possible
     """
 
     def __init__(self, problem: str, remedy: str = "") -> None:

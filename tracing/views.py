@@ -47,7 +47,7 @@ def dense(meta: TensorMeta) -> bool:
 
 @functools.lru_cache(1 << 14)
 def row_major(meta: TensorMeta) -> bool:
-    """True if the elements lie one after the other in logical order, as torch's contiguous tensors do."""
+    """True if the elements are adjacent, in logical order, as torch's contiguous tensors do."""
     expected = 1
     for n, stride in zip(reversed(meta.shape), reversed(meta.stride), strict=True):
         if n != 1 and stride != expected:
@@ -67,7 +67,7 @@ def same_digest(a: TensorMeta, b: TensorMeta) -> bool:
 
 @functools.lru_cache(1 << 14)
 def relation(of: TensorMeta, to: TensorMeta, distance: int) -> Relation:
-    """How the bytes of one tensor lie to those of another.
+    """The relation between the bytes of two tensors.
 
     distance -- bytes from the first element of `to` to the first element of `of`
 

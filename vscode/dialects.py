@@ -5,7 +5,7 @@
 - lldb-dap: LLVM's own adapter, with LLVM's extension;
 - triton-gdb: gdb's own debug adapter (gdb 14 and later), through the small extension in `extension/`.
 
-All load the commands of tracing/attach/debuggers: `break-pass` in LLDB, more of them in gdb.
+All load the commands of tracing/attach/debuggers: all of them in gdb, only `break-pass` in LLDB.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Write what F5 needs into .vscode and a workspace file, for this machine and its environment.
+"""Write VSCode's configuration for F5 into .vscode and a workspace file, for this machine and environment.
 
 It names only existing sources, builds and debuggers. A user's own entries and comments stay; a second run
 changes nothing. Standard library only. Exit status: 0 written, 2 not, with the reason.
@@ -27,7 +27,7 @@ PICKER = "${command:pickProcess}"
 
 
 def words(value: Any, known: dict[str, Any]) -> Any:
-    """A template with its @WORDS@ filled in; a list's word may become several items."""
+    """A template with its @WORDS@ filled in; a placeholder in a list may become several items."""
     if isinstance(value, dict):
         return {key: words(item, known) for key, item in value.items()}
     if isinstance(value, list):
@@ -47,7 +47,7 @@ def template(name: str, known: dict[str, Any]) -> dict[str, Any]:
 
 
 def configurations(entries: list[Any], machine: Machine, kind: str, cases: list[str]) -> list[dict[str, Any]]:
-    """The template's entries: one for each case where they say so, native ones in the debugger's words."""
+    """The template's entries: one for each case if requested, native ones in the debugger's dialect."""
     expanded: list[dict[str, Any]] = []
     for entry in entries:
         if entry.pop("needs", "it"):

@@ -53,7 +53,7 @@ def lldb_dap() -> str:
 
 
 def llvm_opt(toolchain: Path, system: Path = Path("/usr/lib")) -> str:
-    """LLVM's opt: that of the LLVM which Triton was built against, else the system's newest; "": none."""
+    """LLVM's opt: that of the LLVM with which Triton was built, else the system's newest; "": none."""
     record = toolchain / "llvm.json"
     built = [Path(json.loads(record.read_text(encoding="utf-8"))["folder"])] if record.exists() else []
     numbered = [folder for folder in system.glob("llvm-*") if folder.name[5:].isdigit()]
@@ -63,7 +63,7 @@ def llvm_opt(toolchain: Path, system: Path = Path("/usr/lib")) -> str:
 
 
 def triton_opt(triton: Path, python: Path) -> list[str]:
-    """The command of triton-opt: the one that was built with Triton, else this project's on the wheel.
+    """The command of triton-opt: the one that was built with Triton, else this project's stand-in.
 
     The latter compiles in a fork of itself, which is why gdb follows forks.
     """
@@ -72,7 +72,7 @@ def triton_opt(triton: Path, python: Path) -> list[str]:
 
 
 def facts(root: Path, folder: Path, venv: Path, toolchain: Path) -> tuple[Machine, dict[str, Any]]:
-    """The facts of this machine, and the words of the templates. Raises Problem without an environment."""
+    """The facts about this machine, and values for the templates. Raises Problem without an environment."""
     python = venv.absolute() / "bin/python"  # not resolved: a venv is known by its own path
     there = installed(venv)
     if not there["triton"]:

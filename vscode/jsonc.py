@@ -18,7 +18,7 @@ INDENT = 4
 
 
 class Malformed(Exception):
-    """Text that is no JSON; the message names the line and what is wrong there."""
+    """Text that is not JSON; the message names the line and the error."""
 
 
 @dataclass

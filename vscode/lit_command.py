@@ -1,7 +1,7 @@
-"""Replace this process by the triton-opt of a lit test's RUN line, so that a debugger is in it.
+"""Replace this process by the triton-opt of a lit test's RUN line, so that a debugger debugs it.
 
-It uses the first RUN line with a triton-opt, without the shell's part: pipes, redirections, `not`. Exit
-status 2, with the reason, if that cannot be run by itself.
+It uses the first RUN line with a triton-opt, without shell syntax: pipes, redirections, `not`. Exit status 2,
+with the reason, if the command cannot run separately.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def commands(text: str) -> Iterator[str]:
 
 
 def words(command: str, path: str) -> list[str]:
-    """The words of the command before the first pipe, with %s filled in and without redirections."""
+    """The arguments of the command before the first pipe, with %s filled in and without redirections."""
     lines: list[str] = []
     there = iter(shlex.split(command))
     for word in there:

@@ -1,6 +1,6 @@
 """Problem matchers for VSCode, which recognise problems in the output of a task.
 
-A command of this project puts a finding with a location into one line, as compilers do:
+Commands of this project print a finding with a location on one line, as compilers do:
 
     path:line: kind: message        path:line:column: kind: message
 

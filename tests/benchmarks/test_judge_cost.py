@@ -21,7 +21,7 @@ from tracing import store
 from tracing.judge.run_referee import judge_run
 from tracing.model import SCHEMA, RunInfo
 from tracing.program.device import Device
-from tracing.record.launches import LaunchRecorder
+from tracing.record.launches.launch_recorder import LaunchRecorder
 from tracing.record.outputs import Keep
 
 Step = Callable[[], None]

@@ -21,8 +21,8 @@ from gpt2 import training_step
 from tracing import store
 from tracing.environment import environment
 from tracing.model import SCHEMA, RunInfo
-from tracing.record.launch_plans import DigestedArguments
-from tracing.record.launches import LaunchRecorder
+from tracing.record.launches.launch_recorder import LaunchRecorder
+from tracing.record.launches.launch_template import DigestedArguments
 from tracing.record.operator_calls import OperatorFacts
 from tracing.record.outputs import Keep
 

@@ -37,7 +37,7 @@ def test_time_of_run_and_the_share_of_our_own_code(tmp_path: Path) -> None:
     total = stats.total_tt  # type: ignore[attr-defined]
     rows = stats.stats  # type: ignore[attr-defined]
     own = sum(row[2] for (file, _, _), row in rows.items() if file.startswith(OWN))
-    hooks = cumulative(rows, "record/launches.py", ("before", "after", "_finish"))
+    hooks = cumulative(rows, "record/launches/launch_recorder.py", ("before", "after", "_finish"))
     hooks += cumulative(rows, "record/operator_calls.py", ("before", "after"))
     interpreted = cumulative(rows, "interpreter/__init__.py", ("execute",))
     print(f"\ntracing run silu: {wall:.1f} s; under the profiler {total:.1f} s, of which")

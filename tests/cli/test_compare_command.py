@@ -189,3 +189,11 @@ def test_different_results_of_equal_launches_are_attributed_outside_of_the_kerne
     assert "output differs" in text
     assert "the results differ all the same" in text
     assert '    decides   tracing compare "$(tracing run /case.py --operators digests ' in text
+
+
+def test_runs_that_failed_alike_before_their_first_launch_are_not_called_equal(tmp_path: Path) -> None:
+    status, text = compared(*(failed(tmp_path / name, "", "no memory") for name in "ab"))
+
+    assert status == 2
+    assert "nothing was compared: no launch and no result" in text
+    assert "equal" not in text

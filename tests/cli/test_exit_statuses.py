@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import io
+import os
+import subprocess
+import sys
 
 import pytest
 import typer
@@ -70,3 +73,14 @@ def test_the_traceback_of_an_unforeseen_exception_is_printed_on_request(
 def test_an_exception_whose_message_raises_has_one_all_the_same() -> None:
     assert message(Unspeakable()) == "its message cannot be had: RuntimeError"
     assert message(ValueError("\ud800")) == r"\ud800"
+
+
+@pytest.mark.parametrize("words", [("mlir-translate", "--help"), ("list", "--json")])
+def test_a_pipe_that_nobody_reads_ends_a_command_without_a_message(words: tuple[str, ...]) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "w") as closed:
+        command = [sys.executable, "-m", "tracing", *words]
+        done = subprocess.run(command, stdout=closed, stderr=subprocess.PIPE, text=True, check=False)
+
+    assert (done.returncode, done.stderr) == (2, "")

@@ -16,14 +16,14 @@ from records import arg, compiled, kernel, launch, new_run
 from typer.testing import CliRunner
 
 from tracing import store
-from tracing.analyze.graphs.compiler_parting import two_compilers
+from tracing.analyze.graphs.compiler_divergence import two_compilers
 from tracing.analyze.judge.judgement import JudgedLaunch, LibraryOff, RunJudgement, WrongElements
 from tracing.analyze.passes.pass_table import compilations
 from tracing.analyze.passes.source_map import stage_lines
 from tracing.cli.app import app
 from tracing.cli.judge import JudgedRun
 from tracing.record.outputs import Keep
-from tracing.report.two_compilers import two_compilers_json
+from tracing.report.bisect.two_compilers import two_compilers_json
 from tracing.store.graph_file import PythonLine
 
 IR = "module {\n  tt.func public @kernel() {\n    tt.return\n  }\n}\n"
@@ -123,7 +123,7 @@ def test_ranks(tmp_path: Path) -> None:
     done = tracing("ranks", str(job(tmp_path, *ones).path), "--json", runs=tmp_path)
 
     require_documented(done.stdout, "## `tracing ranks`")
-    assert json.loads(done.stdout)["partings"][0]["left"] == [2]
+    assert json.loads(done.stdout)["divergences"][0]["diverged"] == [2]
 
 
 def test_replay(pair: tuple[store.Run, store.Run]) -> None:

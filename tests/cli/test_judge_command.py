@@ -13,7 +13,7 @@ from tracing.cli.answers.run_answer import RunAnswer
 from tracing.cli.judge import JudgedRun, judge
 from tracing.errors import Problem
 from tracing.model import Outcome
-from tracing.report.bisect_case import no_pass_text
+from tracing.report.bisect.bisect_case import no_pass_text
 from tracing.store import Run
 
 

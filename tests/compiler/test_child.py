@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import importlib
+import logging
 import os
+import re
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -143,6 +148,76 @@ def test_no_child_waits_for_a_lock_that_a_thread_held_when_it_was_forked() -> No
     ended = in_child(_first_files_of_a_process, 60)  # a child, whose tempfile has not made a file yet
 
     assert ended.result == [""] * 8, ended
+
+
+SLOW = "import time\ntime.sleep(0.3)\nVALUE = 3\n"  # a module
+
+
+def _imported_meanwhile(name: str) -> tuple[int, str]:
+    """A child imports the module that another thread imports when the child is forked."""
+
+    def value() -> int:
+        return int(importlib.import_module(name).VALUE)
+
+    with ThreadPoolExecutor(1) as pool:
+        other = pool.submit(value)
+        while name not in sys.modules:
+            time.sleep(0.001)
+        ended = in_child(value, 5)
+        assert other.result() == 3
+    return ended.result, ended.failure
+
+
+def test_a_child_is_forked_while_no_other_thread_imports(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "slow_to_import.py").write_text(SLOW)
+    monkeypatch.syspath_prepend(tmp_path)
+
+    ended = in_child(lambda: _imported_meanwhile("slow_to_import"), 60)
+
+    assert ended.result == [3, ""], ended
+
+
+def _under_locks(folder: str) -> list[str]:
+    """What went wrong in children that do what other threads do all the time: they take every common lock."""
+    over = threading.Event()
+    for number in range(4):
+        Path(folder, f"of_{number}.py").write_text("import time\ntime.sleep(0)\n")
+
+    def work(number: int) -> None:
+        name = f"of_{number}"
+        sys.modules.pop(name, None)
+        importlib.import_module(name)
+        logging.getLogger(name).error("said")
+        warnings.warn(name, stacklevel=1)
+        print(name, flush=True)
+        with tempfile.NamedTemporaryFile() as file:
+            file.write(b"text")
+        re.compile(name)
+
+    def until_over(number: int) -> None:
+        while not over.is_set():
+            work(number)
+
+    with ThreadPoolExecutor(3) as pool:
+        others = [pool.submit(until_over, number) for number in range(3)]
+        try:
+            return [in_child(lambda: work(3), 20).failure for _ in range(20)]
+        finally:
+            over.set()
+            for other in others:
+                other.result()
+
+
+def test_no_child_waits_for_a_lock_of_the_standard_library(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+
+    ended = in_child(lambda: _under_locks(str(tmp_path)), 250)
+
+    assert ended.result == [""] * 20, ended
 
 
 def test_a_child_ends_although_other_children_still_run() -> None:

@@ -12,7 +12,7 @@ from tracing import store
 from tracing.cli.judge import judgement_of
 from tracing.model import SCHEMA, RunInfo
 from tracing.program.device import Device
-from tracing.record.launches import LaunchRecorder
+from tracing.record.launches.launch_recorder import LaunchRecorder
 from tracing.record.outputs import Keep
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")

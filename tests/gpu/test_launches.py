@@ -17,7 +17,7 @@ from torch.profiler import ProfilerActivity, profile
 
 from tracing import store
 from tracing.model import KernelLaunch
-from tracing.record.launches import LaunchRecorder
+from tracing.record.launches.launch_recorder import LaunchRecorder
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 OURS = "digest_kernel"

@@ -43,5 +43,5 @@ def test_a_rank_with_another_configuration_is_reported_over_nccl(tmp_path: Path)
     done = tracing("ranks", str(run.path), runs=tmp_path)
 
     assert done.returncode == 1
-    assert "who left is not known, at launch #0 scale" in done.stdout
+    assert "which rank diverged cannot be decided, at launch #0 scale" in done.stdout
     assert "BLOCK=16" in done.stdout and "BLOCK=32" in done.stdout

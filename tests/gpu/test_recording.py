@@ -17,7 +17,7 @@ from test_launches import added
 
 from tracing import store
 from tracing.model import KeptTensor, KernelLaunch, NotCovered
-from tracing.record.launches import LaunchRecorder
+from tracing.record.launches.launch_recorder import LaunchRecorder
 from tracing.record.outputs import Keep, load
 from tracing.upstream.torch.streams import stream_of
 
@@ -132,7 +132,7 @@ import triton.profiler as proton
 from test_launches import added
 from records import INFO
 from tracing import store
-from tracing.record.launches import LaunchRecorder
+from tracing.record.launches.launch_recorder import LaunchRecorder
 
 x = torch.rand(1000, device="cuda")
 writer = store.create(Path(sys.argv[1]), INFO)

@@ -18,7 +18,7 @@ from records import INFO
 from tracing import store
 from tracing.analyze.replay.replay_verdict import left_as, rate
 from tracing.model import ReplayResult
-from tracing.record.launches import LaunchRecorder
+from tracing.record.launches.launch_recorder import LaunchRecorder
 from tracing.record.outputs import Keep
 from tracing.replay import fpsan
 from tracing.replay.kernel_replay import ReplayRequest, replay

@@ -20,7 +20,7 @@ from tracing.analyze.judge.judgement import RunJudgement
 from tracing.judge.run_referee import judge_run
 from tracing.model import SCHEMA, KeptTensor, KernelLaunch, RunInfo
 from tracing.program.device import Device
-from tracing.record.launches import LaunchRecorder
+from tracing.record.launches.launch_recorder import LaunchRecorder
 from tracing.record.outputs import Keep, load
 from tracing.upstream.patch import Method, patched
 from tracing.upstream.torch.dynamo import forget_compiled

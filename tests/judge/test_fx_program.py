@@ -11,7 +11,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 from tracing.judge.fx_program import FxProgram, FxValue
 from tracing.judge.operators import NoReference, resolved
-from tracing.record.graph_nodes import graph_json
+from tracing.record.graphs.graph_nodes import graph_json
 from tracing.store.graph_file import FxGraph, FxNode
 
 X = torch.arange(12.0).reshape(3, 4)

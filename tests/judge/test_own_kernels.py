@@ -15,7 +15,7 @@ from tracing.analyze.judge.judgement import RunJudgement
 from tracing.errors import Problem
 from tracing.judge.run_referee import judge_run
 from tracing.model import KernelLaunch
-from tracing.record.launches import LaunchRecorder
+from tracing.record.launches.launch_recorder import LaunchRecorder
 from tracing.record.outputs import Keep
 from tracing.replay.reference import reference
 from tracing.report.judgement import judgement_text

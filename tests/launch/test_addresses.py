@@ -14,7 +14,7 @@ from triton.runtime.interpreter import InterpretedFunction
 
 from tracing import store
 from tracing.model import NotCovered
-from tracing.record.launches import LaunchRecorder
+from tracing.record.launches.launch_recorder import LaunchRecorder
 from tracing.virtual_gpu import virtual_gpu
 
 

@@ -16,7 +16,7 @@ from recorded_launches import added, read
 from records import INFO
 
 from tracing import store
-from tracing.record.launches import LaunchRecorder
+from tracing.record.launches.launch_recorder import LaunchRecorder
 from tracing.virtual_gpu import virtual_gpu
 
 Seen: TypeAlias = Callable[[], list[str]]  # the kernels that a tool saw, in order

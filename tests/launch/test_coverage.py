@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,8 +19,9 @@ from torch._inductor.runtime.benchmarking import benchmarker
 from torch._inductor.runtime.triton_heuristics import CachingAutotuner
 
 from tracing import store
+from tracing.launch.coverage import watched
 from tracing.model import NotCovered
-from tracing.record.launches import LaunchRecorder
+from tracing.record.launches.launch_recorder import LaunchRecorder
 from tracing.virtual_gpu import virtual_gpu
 
 needs_a_cpp_compiler = pytest.mark.skipif(
@@ -155,3 +159,16 @@ def test_patched_functions_are_restored(tmp_path: Path) -> None:
         assert [dict(vars(owner)) for owner in classes] != before
 
     assert [dict(vars(owner)) for owner in classes] == before
+
+
+def test_a_fork_is_reported_and_the_start_of_another_program_is_not() -> None:
+    reported: list[str] = []
+    with watched(lambda what, setting: reported.append(what)):
+        subprocess.run([sys.executable, "-c", ""], check=True, preexec_fn=os.getpid)
+        assert reported == []
+
+        if (child := os.fork()) == 0:
+            os._exit(0)
+        os.waitpid(child, 0)
+
+    assert reported == ["launches and operators of processes that the program forks"]

@@ -16,7 +16,7 @@ from triton.runtime.interpreter import InterpretedFunction
 from tracing import store
 from tracing.digest.host import digest
 from tracing.model import KernelArg, KernelLaunch
-from tracing.record.launches import LaunchRecorder
+from tracing.record.launches.launch_recorder import LaunchRecorder
 from tracing.virtual_gpu import virtual_gpu
 
 

@@ -20,8 +20,8 @@ from records import new_run
 from tracing import interpreter, store
 from tracing.launch import hooks
 from tracing.program.device import Device
-from tracing.record.graph_passes import graph_passes_recorded
-from tracing.record.launches import LaunchRecorder
+from tracing.record.graphs.graph_passes import graph_passes_recorded
+from tracing.record.launches.launch_recorder import LaunchRecorder
 from tracing.record.passes.recorder import PassRecorder
 from tracing.record.winners import Winners
 

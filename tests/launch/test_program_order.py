@@ -15,7 +15,7 @@ from records import INFO
 from tracing import store
 from tracing.launch.program_order import Conflict, ProgramOrder
 from tracing.model import MemoryEvidence
-from tracing.record.launches import LaunchRecorder
+from tracing.record.launches.launch_recorder import LaunchRecorder
 from tracing.virtual_gpu import virtual_gpu
 
 

@@ -17,7 +17,7 @@ from tracing import store
 from tracing.environment import fresh_caches
 from tracing.model import Compilation, KernelLaunch
 from tracing.program.case import import_file
-from tracing.record.launches import LaunchRecorder
+from tracing.record.launches.launch_recorder import LaunchRecorder
 from tracing.record.outputs import Keep
 from tracing.record.passes.recorder import PassRecorder
 from tracing.virtual_gpu import virtual_gpu

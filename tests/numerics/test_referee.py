@@ -17,7 +17,7 @@ from tracing.model import Outcome
 from tracing.numerics.referee import Referee
 from tracing.program.device import Device
 from tracing.program.experiment import Experiment
-from tracing.record.launches import LaunchRecorder
+from tracing.record.launches.launch_recorder import LaunchRecorder
 from tracing.record.run import record
 
 aten = torch.ops.aten
@@ -25,7 +25,9 @@ aten = torch.ops.aten
 
 def outcome(runs: Path, what: str, *, referee: bool = True) -> Outcome:
     device = Device("sm_90")
-    experiment = Experiment(device.load(f"{DATA / 'refereed.py'}:what={what}"), device, seed=0, referee=referee)
+    experiment = Experiment(
+        device.load(f"{DATA / 'refereed.py'}:what={what}"), device, seed=0, referee=referee
+    )
     writer = store.create(runs, INFO)
     return record(experiment, LaunchRecorder(writer), lambda stage: None, passes=None)
 

@@ -13,7 +13,7 @@ from records import INFO
 
 from tracing import store
 from tracing.model import Access, OutOfBounds, TensorMeta
-from tracing.record.launches import LaunchRecorder
+from tracing.record.launches.launch_recorder import LaunchRecorder
 from tracing.views import element_bytes, relation
 from tracing.virtual_gpu import virtual_gpu
 

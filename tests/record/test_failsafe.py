@@ -12,7 +12,7 @@ from recorded_programs import as_recorded, bare
 from tracing import recording, store
 from tracing.launch import hooks
 from tracing.model import Cut, Outcome
-from tracing.record.launch_digests import LaunchDigests
+from tracing.record.launches.launch_digests import LaunchDigests
 
 
 def test_a_full_disk_ends_the_recording_and_the_program_goes_on(tmp_path: Path) -> None:

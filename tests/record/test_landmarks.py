@@ -17,7 +17,7 @@ from tracing.analyze.ranks.rank_events import ranks_of
 from tracing.digest.host import digest
 from tracing.model import Landmark, LandmarkDigests, NotCovered
 from tracing.operators.collectives import is_collective
-from tracing.record.launches import LaunchRecorder
+from tracing.record.launches.launch_recorder import LaunchRecorder
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -20,7 +20,7 @@ from tracing import store
 from tracing.digest.host import digest
 from tracing.launch import hooks
 from tracing.model import NotCovered, Operator, OperatorSignature
-from tracing.record.launches import LaunchRecorder
+from tracing.record.launches.launch_recorder import LaunchRecorder
 from tracing.virtual_gpu import virtual_gpu
 
 

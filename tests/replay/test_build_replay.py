@@ -14,7 +14,7 @@ from records import INFO
 from tracing import store
 from tracing.errors import Problem
 from tracing.model import KeptTensor
-from tracing.record.launches import LaunchRecorder
+from tracing.record.launches.launch_recorder import LaunchRecorder
 from tracing.record.outputs import Keep, load
 from tracing.replay import cuda_binary
 from tracing.replay.arguments import ReplayInputs, Tensors, layout_of, memory_of, tensors_in

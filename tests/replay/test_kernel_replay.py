@@ -21,7 +21,7 @@ from tracing import store
 from tracing.analyze.replay.replay_verdict import left_as, rate, varies
 from tracing.errors import Problem
 from tracing.model import ReplayResult
-from tracing.record.launches import LaunchRecorder
+from tracing.record.launches.launch_recorder import LaunchRecorder
 from tracing.record.outputs import Keep
 from tracing.record.passes.recorder import PassRecorder
 from tracing.replay import fpsan

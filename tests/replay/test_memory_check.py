@@ -14,7 +14,7 @@ from records import INFO
 
 from tracing import store
 from tracing.cli.answers.memory_answer import print_memory_check
-from tracing.record.launches import LaunchRecorder
+from tracing.record.launches.launch_recorder import LaunchRecorder
 from tracing.record.outputs import Keep
 from tracing.replay.memory_check import memory_check
 from tracing.store.recorded_launch import recorded_launch

@@ -22,7 +22,7 @@ from triton.language.extra import libdevice
 
 from tracing import store
 from tracing.errors import Problem
-from tracing.record.launches import LaunchRecorder
+from tracing.record.launches.launch_recorder import LaunchRecorder
 from tracing.record.outputs import Keep
 from tracing.replay.repro import write_repro
 from tracing.store import Run

@@ -59,7 +59,7 @@ class Compiling(msgspec.Struct, frozen=True):
 
 
 def wanted_of(text: str) -> Wanted:
-    """Read `kernel:stage:pass`; what is left out or empty means any. Raises Problem for more than three."""
+    """Parse `kernel:stage:pass`; an empty part matches anything. Raises Problem for more than three."""
     parts = text.split(":")
     if len(parts) > 3:
         raise Problem(f"{text!r} has {len(parts)} parts", "write kernel:stage:pass, as in softmax*:ttgir:cse")

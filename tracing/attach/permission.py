@@ -1,4 +1,4 @@
-"""Check whether this process may trace another one; name what forbids it and what allows it."""
+"""Check whether this process may trace another one; report what forbids it and how to allow it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class PtraceFacts:
 
 
 def require(pid: int) -> None:
-    """Raise Problem, with what forbids it and the remedy, if this process may not trace `pid`.
+    """Raise Problem, with the reason and the remedy, if this process may not trace `pid`.
 
     A child process tries it and detaches immediately; the traced process does not stop. Cost: some 10 ms.
     """

@@ -27,11 +27,11 @@ class Gdb:
     script: tuple[str, ...] | None = None  # what it does at the stop before it goes; None: a person does
 
     def attach(self, pid: int, wanted: Wanted) -> list[str]:
-        """The command that attaches, and goes on to the pass."""
+        """The command that attaches, and continues to the pass."""
         return [*self._start(wanted), *self._commands_after_start(f"attach-to {pid}", "continue")]
 
     def launch(self, command: Sequence[str], variables: Mapping[str, str], wanted: Wanted) -> list[str]:
-        """The command that starts a program, and goes on to the pass.
+        """The command that starts a program, and continues to the pass.
 
         variables -- only of the program: gdb has a Python too, which would read PYTHONPATH
         """

@@ -1,4 +1,4 @@
-"""Backends of torch.compile that check graphs against what an accelerator requires."""
+"""Backends of torch.compile that check graphs against the constraints of an accelerator."""
 
 from tracing.backend.adapter import AcceleratorAdapter, Capabilities, accelerator
 from tracing.backend.aot_mock import aot_mock_backend

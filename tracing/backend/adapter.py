@@ -1,4 +1,4 @@
-"""An accelerator as torch.compile and `tracing check` see it: what it can do, and how it compiles a graph.
+"""Describe an accelerator for torch.compile and `tracing check`: its capabilities and its compiler.
 
 An adapter is looked up by the name under which a package registers its class in the group
 `tracing_accelerators` of entry points.
@@ -39,7 +39,7 @@ GROUP = "tracing_accelerators"
 
 @dataclass(frozen=True)
 class Capabilities:
-    """What an accelerator can do; None, and empty, limit nothing."""
+    """The capabilities of an accelerator; None and empty values limit nothing."""
 
     dtypes: Collection[torch.dtype | str] | None = None
     operators: Collection[OperatorName] | None = None  # all that it has
@@ -51,7 +51,7 @@ class Capabilities:
     layout: MemoryLayout | None = None
 
     def constraints(self) -> tuple[Constraint, ...]:
-        """What graphs have to meet to run on it."""
+        """The constraints that a graph must meet to run on it."""
         chosen: list[Constraint] = []
         if self.alignment > 1:
             chosen.append(ShapeConstraint(self.alignment, self.aligned_dimensions))
@@ -71,20 +71,20 @@ class Capabilities:
 
 
 class AcceleratorAdapter(ABC):
-    """One accelerator; a subclass states `name` and what it can do, and compiles graphs."""
+    """One accelerator; a subclass states its `name` and capabilities, and compiles graphs."""
 
     name: str
 
     @abstractmethod
     def capabilities(self) -> Capabilities:
-        """What the accelerator can do."""
+        """The capabilities of the accelerator."""
 
     def compile(self, graph: torch.fx.GraphModule, kind: GraphKind) -> Callable[..., Any]:
-        """A function of the inputs of an ATen graph that returns what it returns; by default eager's."""
+        """Compile an ATen graph to a function of its inputs; by default the graph is executed in eager."""
         return graph
 
     def backend(self, *, strict: bool = True) -> Backend:
-        """A backend of torch.compile: checks each ATen graph, records it, and has it compiled.
+        """A backend of torch.compile that checks and records each ATen graph, and compiles it.
 
         strict -- True: violations raise ConstraintsViolated before anything is executed; False: a graph that
                   violates a constraint is executed in eager, with warnings

@@ -1,4 +1,4 @@
-"""A backend of torch.compile that checks what AOTAutograd gives to Inductor, and lets Inductor compile it."""
+"""A backend of torch.compile that checks the graphs of AOTAutograd and compiles them with Inductor."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NAME = "aot_mock_backend"
 
 
 def aot_mock_backend(strict: bool | None = None, constraints: Sequence[Constraint] | None = None) -> Backend:
-    """A backend that checks each ATen graph by itself and compiles it with Inductor.
+    """A backend that checks each ATen graph separately and compiles it with Inductor.
 
     strict      -- True: a graph with violations raises ConstraintsViolated before it is compiled, a backward
                    at its first call; False: violations are logged as warnings; None: as MOCK_STRICT says

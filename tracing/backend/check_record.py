@@ -22,7 +22,7 @@ from tracing.backend.constraints.constraint import Constraint
 from tracing.backend.graph_check import GraphCheck, check_graph, coverage
 from tracing.environment import environment, rank
 from tracing.model import SCHEMA, CheckedGraph, GraphKind, NotCovered, Outcome, RunInfo
-from tracing.record.graph_nodes import graph_json, graph_text
+from tracing.record.graphs.graph_nodes import graph_json, graph_text
 from tracing.store.graph_file import encoded
 from tracing.upstream.inductor.backend_compile import compile_id, real_tensors
 
@@ -33,7 +33,7 @@ class CheckRecord:
     """The checks of this process, in one run."""
 
     def __init__(self, writer: store.RunWriter, compiles: CompileRecorder | None = None) -> None:
-        """compiles -- records what Inductor makes of checked graphs; None: the caller records it"""
+        """compiles -- records how Inductor compiles checked graphs; None: the caller records it"""
         self.writer = writer
         self.violations = 0
         self._compiles = compiles
@@ -43,7 +43,7 @@ class CheckRecord:
     def checked(
         self, module: torch.fx.GraphModule, kind: GraphKind, backend: str, constraints: Sequence[Constraint]
     ) -> tuple[int, GraphCheck]:
-        """Check an ATen graph and record it; returns its number with what the constraints say of it."""
+        """Check an ATen graph and record it; returns its number and the result of the check."""
         check = check_graph(module.graph, constraints)
         with self._lock, real_tensors():
             number = next(self._numbers)
@@ -80,7 +80,7 @@ _lock = threading.Lock()
 
 @contextmanager
 def checks_recorded(writer: store.RunWriter) -> Iterator[CheckRecord]:
-    """While active, backends of this process record what they check into a run."""
+    """While active, backends of this process record their checks into a run."""
     record = CheckRecord(writer)
     _current.append(record)
     try:
@@ -90,7 +90,7 @@ def checks_recorded(writer: store.RunWriter) -> Iterator[CheckRecord]:
 
 
 def current_record() -> CheckRecord:
-    """Where backends record; creates a run below `runs` if no command records one."""
+    """The record to which backends write; creates a run below `runs` if no command records one."""
     with _lock:
         if not _current:
             _current.append(_own_record())

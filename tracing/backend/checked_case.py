@@ -1,4 +1,4 @@
-"""Check the graphs of a case, and take the time of their operators."""
+"""Check the graphs of a case, and measure the time of their operators."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _NAME = "tracing check"
 def check_case(experiment: Experiment, writer: store.RunWriter, constraints: Sequence[Constraint]) -> Outcome:
     """Run a case once, with each of its ATen graphs checked, recorded, and executed operator by operator.
 
-    The backward is executed if the case asks for gradients. If it does not, a backward graph is checked all
-    the same, and has no time. A case that raises leaves a readable run with status "failed".
+    The backward is executed if the case asks for gradients. If it does not, a backward graph is checked too,
+    but has no times. A case that raises leaves a readable run with status "failed".
     """
     timed: list[tuple[int, GraphCheck, TimedGraph]] = []
     with checks_recorded(writer) as record, experiment.device.active():

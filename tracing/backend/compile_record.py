@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from tracing.model import CompiledGraph, NotCovered
-from tracing.record.graph_nodes import graph_json, graph_text
+from tracing.record.graphs.graph_nodes import graph_json, graph_text
 from tracing.record.passes.recorder import PassRecorder
 from tracing.record.passes.workers import recorded_in_workers
 from tracing.store import RunWriter

@@ -1,4 +1,4 @@
-"""Check one graph against constraints, and say which of its operators they allow."""
+"""Check one graph against constraints, and determine which of its operators are supported."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tracing.model import GraphCoverage, Violation
 
 @dataclass(frozen=True, slots=True)
 class GraphCheck:
-    """What the constraints say of one graph."""
+    """The result of checking one graph."""
 
     violations: Sequence[Violation]  # in the order of its nodes, then those of the whole graph
     unsupported: frozenset[str]  # names of operators' nodes that are refused, or read a tensor that is
@@ -32,11 +32,11 @@ class GraphCheck:
 
 
 def check_graph(graph: Graph, constraints: Iterable[Constraint]) -> GraphCheck:
-    """Ask each constraint about each node, and about the graph.
+    """Check each node, and the graph as a whole, against each constraint.
 
     graph -- after AOTAutograd: `meta["val"]` of its nodes holds fake tensors
 
-    A node may violate several constraints; each is a violation of its own. An operator that reads a tensor
+    A node may violate several constraints; each is a separate violation. An operator that reads a tensor
     which a constraint on tensors refuses is unsupported, without a violation of its own; and so is one that
     calls a graph, as cond does, of which a node violates a constraint.
     """

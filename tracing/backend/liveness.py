@@ -1,9 +1,9 @@
-"""How many bytes of tensors are alive at each operator of a graph.
+"""Compute how many bytes of tensors are alive at each operator of a graph.
 
-The graph is executed in its order. An input, a constant and what the graph returns are alive to its end: the
-caller holds them. Any other memory is alive from the operator that allocates it to the last that reads it,
-also through a view. What an operator allocates for itself (workspaces, copies) is not counted, nor what an
-allocator rounds up.
+The graph is assumed to execute in its order. An input, a constant and what the graph returns are alive to its
+end: the caller holds them. Any other memory is alive from the operator that allocates it to the last that
+reads it, also through a view. Internal allocations of an operator (workspaces, copies) and the rounding of
+the allocator are not counted.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tracing.upstream.torch.tensor_subclasses import storage_key
 
 @dataclass(frozen=True, slots=True)
 class MemoryUse:
-    """What is alive while one operator runs."""
+    """The bytes that are alive while one operator runs."""
 
     node: Node
     total: int | torch.SymInt  # bytes
@@ -51,7 +51,7 @@ def memory_use(graph: Graph) -> Iterator[MemoryUse]:
 
 
 def peak(graph: Graph) -> MemoryUse | None:
-    """Where most bytes are alive, in a graph without symbolic sizes; None: it has no operator."""
+    """The operator at which most bytes are alive; None: a graph without operators. Sizes are concrete."""
     return max(memory_use(graph), key=lambda use: int(use.total), default=None)
 
 

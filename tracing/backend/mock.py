@@ -31,7 +31,7 @@ _OPERATORS = ("linalg.lu", "linalg.lu_factor", "linalg.lu_factor_ex", "conv_tran
 
 
 def default_constraints(settings: MockSettings) -> tuple[Constraint, ...]:
-    """What the mocked accelerator requires: no float64, contiguous tensors, no LU decomposition."""
+    """The constraints of the mocked accelerator: no float64, contiguous tensors, no LU decomposition."""
     return (
         ShapeConstraint(settings.alignment),
         DtypeConstraint(_DTYPES),
@@ -59,7 +59,7 @@ def eager_backend(strict: bool | None = None, constraints: Sequence[Constraint] 
     constraints -- None: `default_constraints` of the environment's settings
 
     The graphs are recorded (`tracing.backend.check_record`). Results are eager's, bit by bit: Dynamo's graph
-    is executed, and the ATen graphs are only looked at.
+    is executed, and the ATen graphs are only checked.
     """
 
     def mock(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Any:

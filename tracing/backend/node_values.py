@@ -1,4 +1,4 @@
-"""What a node of an ATen graph stands for: its tensors, its operator, and the user's line."""
+"""Properties of a node of an ATen graph: its tensors, its operator, and the user's line."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import torch
 from torch.fx import Graph, GraphModule, Node
 
 from tracing.program.user_code import is_users
-from tracing.record.graph_nodes import python_frames
+from tracing.record.graphs.graph_nodes import python_frames
 from tracing.upstream.inductor.user_kernels import launched_name
 
 _NAMES = {"placeholder": "input", "get_attr": "constant", "output": "output"}
@@ -38,9 +38,9 @@ def called_graph(node: Node) -> Graph | None:
 
 
 def tensors_of(node: Node) -> Iterator[tuple[int | str | None, torch.Tensor]]:
-    """The tensors that a node gives, with their positions, or the parameters of a kernel; None: it gives one.
+    """The output tensors of a node, with their positions or the parameters of a kernel; None: it has one.
 
-    A node that takes one tensor out of several gives none: the node that computes them does.
+    A `getitem` node has none: they belong to the node that computes them.
     """
     if node.op == "output" or is_getitem(node):
         return
@@ -54,7 +54,7 @@ def tensors_of(node: Node) -> Iterator[tuple[int | str | None, torch.Tensor]]:
 
 
 def is_getitem(node: Node) -> bool:
-    """True for a node that takes one value out of several."""
+    """True for a node that selects one of several values."""
     return node.op == "call_function" and node.target is operator.getitem
 
 

@@ -1,4 +1,4 @@
-"""By which names an operator is known: of Dynamo's functions, of ATen, of prims, of modules.
+"""Map the names of an operator in Dynamo's graphs, ATen, prims and modules to one key.
 
 `torch.linalg.lu`, `aten.linalg_lu.default` and `linalg_lu` are one operator, and so are `x + y`, `torch.add`,
 `aten.add_` and `prims.add`. A key is what they have in common, "linalg_lu" or "add"; an overload has a key of
@@ -59,7 +59,7 @@ def key_of(name: OperatorName) -> str:
             torch.ops.aten.add), a class of modules ("nn.Conv2d"), a name without a namespace ("add"), a
             Triton kernel ("triton.my_kernel", or the function), or "triton" for every Triton kernel
 
-    Raises ValueError, with near names, for what torch does not have: it would never match.
+    Raises ValueError, with similar names, if torch has no such operator: the name would never match.
     """
     if not isinstance(name, str):
         return [*_keys_of_object(name)][-1]

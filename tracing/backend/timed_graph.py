@@ -1,4 +1,4 @@
-"""Execute an ATen graph operator by operator, and take the time of each."""
+"""Execute an ATen graph operator by operator, and measure the time of each."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from tracing.upstream.torch.operator_schemas import is_operator, schema_of
 
 
 class TimedGraph(Interpreter):
-    """A graph as a function of a list of inputs, which it clears; `seconds` has what its last call took.
+    """A graph as a function of a list of inputs, which it clears; `seconds` holds the times of the last call.
 
-    An operator that neither writes its arguments nor draws random numbers runs twice, and the second run
-    counts: the first one initialises libraries. On a GPU each operator is waited for.
+    An operator that neither writes its arguments nor draws random numbers runs twice, and only the second run
+    is measured: the first one initialises libraries. On a GPU the device is synchronised after each operator.
     """
 
     def __init__(self, module: GraphModule) -> None:

@@ -32,7 +32,7 @@ class ConstraintsViolated(BackendError):
 
 
 def warn(backend: str, kind: GraphKind, violations: Sequence[Violation]) -> None:
-    """Log the violations of one ATen graph as warnings; of undecided ones one of each constraint."""
+    """Log the violations of one ATen graph as warnings; of undecided ones, one for each constraint."""
     undecided: dict[str, list[Violation]] = {}
     for one in violations:
         if one.decided:
@@ -45,7 +45,7 @@ def warn(backend: str, kind: GraphKind, violations: Sequence[Violation]) -> None
 
 
 def decided(violations: Mapping[GraphKind, Sequence[Violation]]) -> dict[GraphKind, list[Violation]]:
-    """Those that are decided; parts without one are left out."""
+    """The decided violations; graphs without one are omitted."""
     parts = {kind: [one for one in part if one.decided] for kind, part in violations.items()}
     return {kind: part for kind, part in parts.items() if part}
 

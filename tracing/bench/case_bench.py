@@ -21,7 +21,7 @@ from tracing.numerics.referee import Referee
 from tracing.numerics.tensor_diff import ComparisonConfig
 from tracing.program.experiment import Experiment
 from tracing.program.structure import Facts
-from tracing.record.frame_compiles import described
+from tracing.record.graphs.frame_compiles import described
 from tracing.upstream.inductor.backend_compile import aot_compiled
 from tracing.upstream.inductor.config import settings_changed
 from tracing.upstream.torch.dynamo import forget_compiled
@@ -31,7 +31,7 @@ from tracing.upstream.torch.tensor_subclasses import tree_leaves
 
 @dataclass(frozen=True, slots=True)
 class BenchSettings:
-    """What is measured, and how often."""
+    """The settings of a measurement."""
 
     backends: Sequence[str]  # the first is the reference
     warmup: int  # calls before those that are measured
@@ -42,10 +42,10 @@ class BenchSettings:
 def bench_case(experiment: Experiment, settings: BenchSettings, now: Callable[[str], None]) -> CaseBench:
     """Measure a case with each backend; its gradients too if it asks for them.
 
-    now -- called with what is being done
+    now -- called with a description of the current step
 
-    Caches are empty before a backend's cold compile, and kept from it to the warm one. What Inductor
-    and its compile workers need only once in a process is loaded before. Raises what the case raises.
+    Caches are empty before a backend's cold compile, and kept from it to the warm one. Modules that
+    Inductor and its compile workers load once per process are loaded before. Raises what the case raises.
     """
     measured: list[BackendBench] = []
     reference: Facts = {}

@@ -1,4 +1,4 @@
-"""Take the time of repeated calls: by CUDA events on a GPU, by the clock on a CPU."""
+"""Measure repeated calls: with CUDA events on a GPU, with the clock on a CPU."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def latencies(call: Callable[[], object], cuda: bool, runs: int, now: Callable[[
     """The milliseconds of each of `runs` calls.
 
     cuda -- the call computes on a GPU: events are recorded before and after each call, and read after the
-            last one, so that no call waits for the one before
+            last one, so that calls are not synchronised
     now  -- called with the number of each call before it
 
     Source of the method on a GPU: `torch.cuda.Event`, as triton.testing.do_bench uses it.

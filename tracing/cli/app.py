@@ -102,7 +102,7 @@ app = typer.Typer(
 
 @app.callback()
 def _tracing() -> None:
-    """Record what torch.compile and Triton do, and find where it goes wrong.
+    """Record what torch.compile and Triton do, and find where a program goes wrong.
 
     Exit status as diff(1): 0 nothing found, 1 a difference, 2 no answer.
     """
@@ -112,14 +112,14 @@ def _tracing() -> None:
 out = SafeConsole(soft_wrap=True, highlight=False, markup=False)
 err = SafeConsole(stderr=True, soft_wrap=True, highlight=False, markup=False)
 
-Runs = Annotated[Path, typer.Option("--runs", help="Folder that holds the runs.")]
+Runs = Annotated[Path, typer.Option("--runs", help="Folder of the runs.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the answer as one JSON object: docs/json.md.")]
 RUNS = Path("runs")
 
 
 @contextmanager
 def silent() -> Iterator[None]:
-    """Inside, `out` prints nothing: standard output is for one JSON object."""
+    """While active, `out` prints nothing: standard output is reserved for one JSON object."""
     out.quiet = True
     try:
         yield
@@ -129,14 +129,14 @@ def silent() -> Iterator[None]:
 
 @contextmanager
 def spinner(what: str) -> Iterator[Callable[[str], None]]:
-    """A spinner on a terminal's standard error; what is given replaces its text."""
+    """A spinner on standard error, if it is a terminal; yields a function that replaces its text."""
     with err.status(Text(what)) as status:
         yield lambda text: status.update(Text(text))
 
 
 @contextmanager
 def progress(what: str, total: int) -> Iterator[Callable[[], None]]:
-    """A bar on a terminal's standard error; what is given advances it by one."""
+    """A progress bar on standard error, if it is a terminal; yields a function that advances it by one."""
     columns = (
         TextColumn("{task.description}", markup=False),
         BarColumn(),

@@ -21,11 +21,11 @@ _START = "start one with `tracing debug CASE --pass NAME`, or with TRACING_STOP=
 
 @app.command(rich_help_panel=DEBUG)
 def attach(
-    pid: Annotated[int | None, typer.Argument(help="The process; without one, the one that waits.")] = None,
-    which: Annotated[str, typer.Option("--pass", help="Go on to this pass; a glob.")] = "",
+    pid: Annotated[int | None, typer.Argument(help="The process; default: the one that waits.")] = None,
+    which: Annotated[str, typer.Option("--pass", help="Continue to this pass; a glob.")] = "",
     ex: Annotated[
         list[str] | None,
-        typer.Option("--ex", metavar="COMMAND", help="A gdb command at the stop; gdb then leaves by itself."),
+        typer.Option("--ex", metavar="COMMAND", help="Run this gdb command at the stop, then leave gdb."),
     ] = None,
     as_json: Annotated[
         bool,
@@ -34,7 +34,7 @@ def attach(
 ) -> None:
     """Attach gdb to a process that has Triton loaded; without PID, to the one that waits for gdb.
 
-    Prints what each such process compiles, and why the system refuses, if it does.
+    Prints what each such process compiles, and the reason if the system refuses to attach.
 
     Example: tracing attach 4711
 

@@ -37,20 +37,22 @@ def bench(
         list[str] | None, typer.Argument(metavar="[CASE…]", help="Default: bert resnet18 ssm.")
     ] = None,
     backends: Annotated[
-        str, typer.Option(metavar="REFERENCE,BACKEND…", help="Of torch.compile, or eager.")
+        str, typer.Option(metavar="REFERENCE,BACKEND…", help="Backends of torch.compile, or eager.")
     ] = "eager,inductor",
-    warmup: Annotated[int, typer.Option(min=0, help="Calls before those that are measured.")] = 3,
-    runs: Annotated[int, typer.Option(min=1, help="Calls that are measured.")] = 10,
+    warmup: Annotated[int, typer.Option(min=0, help="Calls before the measured ones.")] = 3,
+    runs: Annotated[int, typer.Option(min=1, help="Measured calls.")] = 10,
     device: Annotated[BenchDevice, typer.Option(help="auto: the GPU if there is one.")] = BenchDevice.auto,
-    atol: Annotated[float | None, typer.Option(min=0, help="Default: by dtype, then by float64.")] = None,
-    rtol: Annotated[float | None, typer.Option(min=0, help="Likewise.")] = None,
+    atol: Annotated[
+        float | None, typer.Option(min=0, help="Absolute tolerance. Default: by dtype, then by float64.")
+    ] = None,
+    rtol: Annotated[float | None, typer.Option(min=0, help="Relative tolerance. Default: the same.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of torch's random generators.")] = 0,
     as_json: Json = False,
 ) -> None:
     """Measure cases with several backends: compile time, latency, graphs, violations, agreement of results.
 
-    Each row is a case, each line of it a backend. Latency is taken with CUDA events on a GPU, and by the
-    clock on a CPU. After Ctrl-C, the cases that were finished are printed.
+    Each row is a case, and each line of it a backend. Latency is measured with CUDA events on a GPU, and
+    with the clock on a CPU. After Ctrl-C, the finished cases are printed.
 
     Example: tracing bench resnet18 ssm:small=true --runs 20
 

@@ -28,16 +28,16 @@ def check(
         str, typer.Argument(metavar="CASE", help="A case, or a run whose graphs a backend has checked.")
     ],
     options: CheckOptions,
-    target: Annotated[str, typer.Option(help="What kernels are compiled for without a GPU.")] = "sm_90",
+    target: Annotated[str, typer.Option(help="Target of kernels without a GPU.")] = "sm_90",
     seed: Annotated[int, typer.Option(help="Seed of torch's random generators.")] = 0,
     as_json: Json = False,
     runs: Runs = RUNS,
 ) -> None:
-    """Check the graphs of a case against what an accelerator requires.
+    """Check the graphs of a case against the constraints of an accelerator.
 
     Each ATen graph after AOTAutograd, forward and backward, is checked, recorded, and executed operator by
-    operator in eager, for the share of the run time that supported operators take. Of a run, prints what a
-    backend has checked.
+    operator in eager, to measure the share of the run time of supported operators. For a run, prints the
+    checks that a backend recorded.
 
     Example: tracing check silu --alignment 8 --dtype float16
 

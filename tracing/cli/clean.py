@@ -1,4 +1,4 @@
-"""`tracing clean`: recorded runs, deleted."""
+"""`tracing clean`: delete recorded runs."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from tracing.errors import Problem
 @app.command(rich_help_panel=SHARE)
 def clean(
     names: Annotated[list[str] | None, typer.Argument(metavar="[RUN…]", help="Runs by name or path.")] = None,
-    every: Annotated[bool, typer.Option("--all", help="All runs of the folder.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="Delete all runs of the folder.")] = False,
     as_json: Json = False,
     runs: Runs = RUNS,
 ) -> None:
     """Delete recorded runs.
 
-    A folder that is no run stays, and so does a run that a process still records.
+    Keeps folders that are not runs, and runs that are still being recorded.
 
     Example: tracing clean latest
 
-    Exit status: 0 if each run is deleted, 2 if one is not.
+    Exit status: 0 if all runs were deleted, 2 if one was not.
     """
     if bool(names) == every:
         raise Problem("no run is named" if not names else "runs are named, and --all is given",

@@ -18,15 +18,13 @@ from tracing.cli.answers.divergence_answer import as_json as divergence_as_json
 from tracing.cli.answers.divergence_answer import print_divergence
 from tracing.cli.app import COMPARE, RUNS, Json, Runs, app, out
 from tracing.cli.options.run_pair import Anyway, First, RunPair, Second, open_pair
-from tracing.report import comparison as report
 from tracing.report import text
-from tracing.report.comparison_json import result_json, without_launch_json
-from tracing.report.divergence import cause_text
+from tracing.report.compare import comparison as report
+from tracing.report.compare.comparison_json import result_json, without_launch_json
+from tracing.report.compare.divergence import cause_text
 
 Limit = Annotated[int, typer.Option(min=1, help="Show at most this many divergences.")]
-Window = Annotated[
-    int, typer.Option(min=8, help="How many launches ahead to look for a launch that only one run has.")
-]
+Window = Annotated[int, typer.Option(min=8, help="Launches to look ahead for one that only one run has.")]
 
 
 @app.command(rich_help_panel=COMPARE)

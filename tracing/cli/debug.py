@@ -35,12 +35,10 @@ def debug(
     ],
     kernel: Annotated[str | None, typer.Option(help="The kernel; of a case, a glob.")] = None,
     stage: Annotated[str | None, typer.Option(help="The stage: ttir, ttgir or llir.")] = None,
-    target: Annotated[
-        str, typer.Option(help="What a case's kernels are compiled for without a GPU.")
-    ] = "sm_90",
+    target: Annotated[str, typer.Option(help="Target of a case's kernels without a GPU.")] = "sm_90",
     ex: Annotated[
         list[str] | None,
-        typer.Option("--ex", metavar="COMMAND", help="A gdb command at the stop; gdb then leaves by itself."),
+        typer.Option("--ex", metavar="COMMAND", help="Run this gdb command at the stop, then leave gdb."),
     ] = None,
     vscode: Annotated[
         bool, typer.Option("--vscode", help="Write it into .vscode/launch.json, and open VSCode.")
@@ -52,8 +50,8 @@ def debug(
 ) -> None:
     """Stop gdb at the first instruction of a compiler pass, in its C++.
 
-    Of a run, only that pass is executed, on its recorded IR; a case is run, and stops wherever it
-    compiles. At the stop: `print-op`, `pass-info`, `py-where`; `help triton` lists all.
+    Of a run, executes only this pass, on its recorded IR. A case is run, and each process that compiles
+    stops. At the stop: `print-op`, `pass-info`, `py-where`; `help triton` lists all commands.
 
     Example: tracing debug latest --kernel softmax --pass tritongpu-coalesce
 

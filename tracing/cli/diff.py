@@ -18,11 +18,13 @@ if TYPE_CHECKING:
     from tracing.numerics.tensor_diff import ComparisonConfig
 
 Tolerance = Annotated[
-    float | None, typer.Option(min=0, help="Default: by dtype, as torch.testing.assert_close.")
+    float | None, typer.Option(min=0, help="Tolerance. Default: by dtype, as torch.testing.assert_close.")
 ]
 Backends = Annotated[
     str | None,
-    typer.Option(metavar="REFERENCE,BACKEND…", help="Of torch.compile, or eager. Default: eager,inductor."),
+    typer.Option(
+        metavar="REFERENCE,BACKEND…", help="Backends of torch.compile, or eager. Default: eager,inductor."
+    ),
 ]
 
 
@@ -33,11 +35,11 @@ def diff(
     atol: Tolerance = None,
     rtol: Tolerance = None,
     ulp: Annotated[
-        float | None, typer.Option(min=0, help="The greatest distance in units in the last place.")
+        float | None, typer.Option(min=0, help="Allowed distance in units in the last place.")
     ] = None,
-    target: Annotated[str, typer.Option(help="What the virtual GPU compiles a case for.")] = "sm_90",
-    seed: Annotated[int, typer.Option(help="Of the random generators of a case.")] = 0,
-    rank: Annotated[int, typer.Option(help="Of both runs.")] = 0,
+    target: Annotated[str, typer.Option(help="Target of a case's kernels without a GPU.")] = "sm_90",
+    seed: Annotated[int, typer.Option(help="Seed of torch's random generators, for a case.")] = 0,
+    rank: Annotated[int, typer.Option(help="Rank of both runs.")] = 0,
     anyway: Anyway = False,
     as_json: Json = False,
     runs: Runs = RUNS,
@@ -45,7 +47,7 @@ def diff(
     """Show how far results differ: per element, in ULP and in RMSE, each with its own verdict.
 
     Of a case: outputs, gradients and state with each backend, against the first one. Of two runs that were
-    recorded with --keep-outputs: what each launch of B left, against A.
+    recorded with --keep-outputs: the outputs of each launch of B, against A.
 
     Example: tracing diff gated_mlp --backends eager,aot_eager,inductor
 

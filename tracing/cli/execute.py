@@ -17,11 +17,11 @@ from tracing.model import PassRecord
 @app.command(hidden=True)
 def execute(
     what: Annotated[str, typer.Argument(metavar="CASE|RUN")],
-    target: Annotated[str, typer.Option(help="What kernels are compiled for without a GPU.")] = "sm_90",
+    target: Annotated[str, typer.Option(help="Target of kernels without a GPU.")] = "sm_90",
     seed: Annotated[int, typer.Option(help="Seed of torch's random generators.")] = 0,
     kernel: Annotated[str | None, typer.Option(help="As for `tracing debug`.")] = None,
     which: Annotated[str | None, typer.Option("--pass", help="The recorded pass to rerun.")] = None,
-    stage: Annotated[str | None, typer.Option(help="Of that pass.")] = None,
+    stage: Annotated[str | None, typer.Option(help="Stage of that pass.")] = None,
     runs: Runs = RUNS,
 ) -> None:
     """Run a case once, compiled, recording nothing; with --pass, run only that pass of a run."""

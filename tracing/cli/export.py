@@ -1,4 +1,4 @@
-"""`tracing export`: recorded runs as files that other tools read."""
+"""`tracing export`: write recorded runs as files for other tools."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from tracing.cli.passes.derived import open_derived
 @app.command(rich_help_panel=SHARE)
 def export(
     names: Annotated[list[str], typer.Argument(metavar="RUN...")],
-    parquet: Annotated[Path, typer.Option("--parquet", metavar="DIR", help="Write a Parquet file a table.")],
+    parquet: Annotated[Path, typer.Option("--parquet", metavar="DIR", help="Folder of the files.")],
     redact: Annotated[
         bool,
-        typer.Option("--redact", help="Without paths, and without the names of hosts, users and runs."),
+        typer.Option("--redact", help="Remove paths, and the names of hosts, users and runs."),
     ] = False,
     as_json: Json = False,
     runs: Runs = RUNS,
 ) -> None:
     """Write runs as Parquet: one file for each table of `tracing sql`, of all runs.
 
-    No table holds source code or tensors. With --redact a stranger learns neither paths nor names.
+    No table contains source code or tensors. --redact also removes paths and names.
 
     Example: tracing export silu-20261121-021546 latest --parquet tables
 

@@ -21,20 +21,20 @@ from tracing.report.text import uncovered_text
 
 @app.command(rich_help_panel=VALIDATE)
 def guards(
-    case: Annotated[str, typer.Argument(metavar="CASE", help="A case, or a run that was recorded.")],
+    case: Annotated[str, typer.Argument(metavar="CASE", help="A case, or a recorded run.")],
     frame: Annotated[
-        str | None, typer.Option(metavar="ID", help="Also graph and bytecode of one compile: 0/0.")
+        str | None, typer.Option(metavar="ID", help="Also print graph and bytecode of one compile: 0/0.")
     ] = None,
-    backend: Annotated[str, typer.Option(help="What torch.compile compiles the case with.")] = "inductor",
-    target: Annotated[str, typer.Option(help="What kernels are compiled for without a GPU.")] = "sm_90",
+    backend: Annotated[str, typer.Option(help="Backend of torch.compile.")] = "inductor",
+    target: Annotated[str, typer.Option(help="Target of kernels without a GPU.")] = "sm_90",
     seed: Annotated[int, typer.Option(help="Seed of torch's random generators.")] = 0,
     as_json: Json = False,
     runs: Runs = RUNS,
 ) -> None:
     """Show graph breaks, guards and recompilations of a case, or of a run of `tracing run`.
 
-    All of it is what Dynamo did in that run. Of each compile: the guards with what they look at and the line
-    that needs them, and which guard of earlier compiles failed. Equal graph breaks are printed once.
+    Prints, for each compile by Dynamo, the guards with the guarded objects and the lines that need them, and
+    the guard of earlier compiles that failed. Equal graph breaks are printed once.
 
     Example: tracing guards gated_mlp --frame 0/0
 

@@ -31,10 +31,10 @@ def judge(
     as_json: Json = False,
     runs: Runs = RUNS,
 ) -> None:
-    """Judge each launch of Inductor's kernels by its FX nodes in float64, on the inputs that it had.
+    """Compare each launch of Inductor's kernels with its FX nodes in float64, on the launch's own inputs.
 
-    Names the first launch that is off, with its elements. Records the case once more if the contents of
-    tensors were not kept.
+    Names the first launch that is off, and the wrong elements. Records the case once more if the run has no
+    tensor contents.
 
     Example: tracing judge latest
 
@@ -63,13 +63,13 @@ def _refuse_failed(run: store.Run) -> None:
 
 
 def has_contents(run: store.Run) -> bool:
-    """True if a run has what a referee needs: graphs, and the contents of their inputs."""
+    """True if a run has the records that a referee needs: graphs, and the contents of their inputs."""
     return any(True for _ in run.records(GraphTensor)) and any(True for _ in run.records(CompiledGraph))
 
 
 @dataclass(frozen=True, slots=True)
 class JudgedRun:
-    """A judgement, and the commands that lead on."""
+    """A judgement, and the commands to type next."""
 
     judgement: RunJudgement
     next: tuple[str, ...]
@@ -89,7 +89,7 @@ class JudgedRun:
 
 
 def judgement_of(run: store.Run) -> JudgedRun:
-    """Judge a run that kept what its launches read and wrote."""
+    """Judge a run that kept the inputs and outputs of its launches."""
     processes = run.processes(LaunchLine)
     if len(processes) > 1:
         raise Problem(f"{run.path} has launches of {len(processes)} processes", "judge a run of one process")

@@ -1,4 +1,4 @@
-"""`tracing lit`: a recorded pass as a regression test."""
+"""`tracing lit`: write a recorded pass as a regression test."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ def lit(
     kernel: Annotated[str, typer.Option(help="The kernel: its name, NAME#2, or the digits of its hash.")],
     which: Annotated[str, typer.Option("--pass", help="The pass: its index, its name, or NAME#2.")],
     grep: Annotated[
-        str | None, typer.Option(help="Check the lines that this regular expression finds, and no others.")
+        str | None, typer.Option(help="Check only lines that match this regular expression.")
     ] = None,
     output: Annotated[Path | None, typer.Option("-o", help="Write the test here.")] = None,
     ir: Annotated[
-        Path | None, typer.Option(help="The IR before the pass, as `tracing reduce` leaves it.")
+        Path | None, typer.Option(help="The IR before the pass, as written by `tracing reduce`.")
     ] = None,
     as_json: Json = False,
     runs: Runs = RUNS,
 ) -> None:
     """Write a lit test of one recorded pass, for triton-opt and `tracing opt` alike.
 
-    The input is the IR before the pass; the test checks what the pass did. It is executed before it is
-    written: it must pass, and must fail without the pass. Of a pass that dies, the test fails until the
-    pass is mended.
+    The input is the IR before the pass; the test checks the effect of the pass. The test is executed before
+    it is written: it must pass, and must fail without the pass. For a pass that dies, the test fails until
+    the pass is fixed.
 
     Example: tracing lit latest --kernel softmax --pass tritongpu-coalesce -o coalesce.mlir
 
-    Exit status: 0 if the test was written, 2 if there is none that tells the pass from its absence.
+    Exit status: 0 if the test was written, 2 if no test fails without the pass.
     """
     run = open_derived(name, runs)
     record = find_pass(passes_of(run, compilation(run, kernel)), which)
@@ -82,7 +82,7 @@ def _sides(run: store.Run, record: PassRecord, ir: Path | None) -> tuple[str, st
 
 
 def survival(run: store.Run, record: PassRecord, before: str) -> LitTest:
-    """A test that a pass does not die, which was seen to fail with it, and to pass without it."""
+    """A test that a pass does not die; verified to fail with the pass and to pass without it."""
     from tracing.compiler.one_pass import run_passes
     from tracing.compiler.opt.pipeline_text import passes_in
     from tracing.compiler.opt.run import flags
@@ -109,10 +109,10 @@ def _title(run: store.Run, record: PassRecord) -> str:
 
 
 def verified(run: store.Run, record: PassRecord, before: str, after: str, grep: str | None = None) -> LitTest:
-    """A test of one pass, which was seen to pass with it and to fail without it.
+    """A test of one pass; verified to pass with the pass and to fail without it.
 
-    First the one that reads best is tried, then, if it cannot tell the pass from nothing, every line that
-    changed. Raises Problem if neither can, or if the pass changed nothing.
+    The most readable test is tried first; if it also passes without the pass, every changed line is checked.
+    Raises Problem if neither can, or if the pass changed nothing.
     """
     from tracing.compiler.opt.pipeline_text import passes_in
     from tracing.compiler.opt.run import flags

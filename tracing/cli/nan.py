@@ -20,7 +20,7 @@ from tracing.report.nonfinite import nonfinite_json, nonfinite_text
 
 
 class KindOption(str, Enum):
-    """The values that are looked for."""
+    """The values to search for."""
 
     any = "any"
     nan = "nan"
@@ -31,19 +31,19 @@ class KindOption(str, Enum):
 def nan(
     name: Annotated[str, typer.Argument(metavar="RUN", help='A run by path or name, or "latest".')],
     kind: Annotated[
-        KindOption, typer.Option(help="nan: inf counts as finite, as in masks. inf: likewise NaN.")
+        KindOption, typer.Option(help="nan: inf counts as finite, as in masks. inf: NaN counts as finite.")
     ] = KindOption.any,
     as_json: Json = False,
     runs: Runs = RUNS,
 ) -> None:
-    """Find the first launch or operator that makes a NaN or an inf of finite inputs, and where it goes.
+    """Find the first launch or operator that produces a NaN or inf from finite inputs, and its readers.
 
-    Needs one run, and no reference. Operators outside of Triton are looked at if their digests were
-    recorded: `tracing run --operators digests`.
+    Needs no reference. Includes operators outside of Triton if their digests were recorded:
+    `tracing run --operators digests`.
 
     Example: tracing nan latest
 
-    Exit status: 0 if every value is finite, 1 if one is not, 2 if what was recorded cannot tell.
+    Exit status: 0 if every value is finite, 1 if one is not, 2 if digests are missing.
     """
     run = store.open_run(name, runs)
     answer = first_nonfinite(run, kind.value)

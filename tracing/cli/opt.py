@@ -39,7 +39,8 @@ def opt(
     options of MLIR are refused. AMD's passes accept arch, gfx-arch and arch-generation-name for one
     another.
 
-    Where Triton was built, or TRITON_OPT names it, that triton-opt runs instead; `--stand-in` forbids it.
+    If Triton was built from source, or TRITON_OPT is set, the real triton-opt runs instead, unless
+    `--stand-in` is given.
 
     Example: tracing opt before.mlir -tritongpu-coalesce
 

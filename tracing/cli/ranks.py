@@ -13,20 +13,20 @@ from tracing.analyze.runs.winners import choices
 from tracing.cli.answers import hints
 from tracing.cli.app import COMPARE, RUNS, Json, Runs, app, out
 from tracing.errors import Problem
-from tracing.report.ranks import parting_text, ranks_json, summary_text
+from tracing.report.ranks import divergence_text, ranks_json, summary_text
 from tracing.report.text import plural
 
 
 @app.command(rich_help_panel=COMPARE)
 def ranks(
     name: Annotated[str, typer.Argument(metavar="RUN", help='A run by path or name, or "latest".')],
-    limit: Annotated[int, typer.Option(min=1, help="Show at most this many partings.")] = 10,
+    limit: Annotated[int, typer.Option(min=1, help="Show at most this many divergences.")] = 10,
     as_json: Json = False,
     runs: Runs = RUNS,
 ) -> None:
     """Find the rank of a distributed job that diverged first from the others.
 
-    Names the launch, the collective or the optimizer step at which it did, and the autotuners that chose
+    Names the launch, collective or optimizer step at which it diverged, and the autotuners that chose
     different configurations.
 
     Example: tracing ranks latest
@@ -40,15 +40,15 @@ def ranks(
 def _ranks_compared(run: store.Run, limit: int) -> int:
     comparison = RankComparison(run)
     count = 0
-    for count, parting in enumerate(comparison, 1):
+    for count, divergence in enumerate(comparison, 1):
         if count <= limit:
-            for line in parting_text(parting, first=count == 1):
+            for line in divergence_text(divergence, first=count == 1):
                 out.print(line)
-            for command in hints.of_parting(run, parting) if count == 1 else ():
+            for command in hints.of_rank_divergence(run, divergence) if count == 1 else ():
                 out.print(f"    next      {command}")
     _require_two(comparison)
     if count > limit:
-        out.print(f"{plural(count - limit, 'parting')} more: `--limit {count}` shows them")
+        out.print(f"{plural(count - limit, 'divergence')} more: `--limit {count}` shows them")
     for line in summary_text(comparison):
         out.print(line)
     unlike = sum(not choice.agreed for choice in choices(run))
@@ -73,10 +73,10 @@ def _require_two(comparison: RankComparison) -> None:
 
 def _print_json(run: store.Run) -> int:
     comparison = RankComparison(run)
-    partings = list(comparison)
+    divergences = list(comparison)
     _require_two(comparison)
-    status = 1 if partings else 2 if comparison.notes else 0
-    commands = hints.of_parting(run, partings[0]) if partings else []
+    status = 1 if divergences else 2 if comparison.notes else 0
+    commands = hints.of_rank_divergence(run, divergences[0]) if divergences else []
     unlike = [choice.first.kernel for choice in choices(run) if not choice.agreed]
-    print(json.dumps(ranks_json(comparison, status, partings, commands, unlike), indent=2))
+    print(json.dumps(ranks_json(comparison, status, divergences, commands, unlike), indent=2))
     return status

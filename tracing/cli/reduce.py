@@ -1,4 +1,4 @@
-"""`tracing reduce`: reduces the IR before a pass."""
+"""`tracing reduce`: reduce the IR before a pass."""
 
 from __future__ import annotations
 
@@ -26,16 +26,18 @@ def reduce(
     name: Annotated[str, typer.Argument(metavar="RUN", help='A run by path or name, or "latest".')],
     command: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[-- COMMAND]", help="Says what is wrong, if the pass does not die."),
+        typer.Argument(metavar="[-- COMMAND]", help="Judges the output, if the pass does not die."),
     ] = None,
     kernel: Annotated[
         str | None, typer.Option(help="A kernel by name, by the first digits of its hash, or NAME#2.")
     ] = None,
     which: Annotated[str, typer.Option("--pass", help="The pass: its index, its name, or NAME#2.")] = "",
-    stage: Annotated[str | None, typer.Option(help="The pass is of this stage: ttir, ttgir or llir.")] = None,
+    stage: Annotated[str | None, typer.Option(help="Stage of the pass: ttir, ttgir or llir.")] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write the IR here.")] = None,
-    seconds: Annotated[float, typer.Option(help="What one try of the pass, or of COMMAND, may take.")] = 20.0,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Restart with the whole IR.")] = False,
+    seconds: Annotated[float, typer.Option(help="Time limit of one run of the pass or of COMMAND.")] = 20.0,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Start with the whole IR, ignoring earlier results.")
+    ] = False,
     as_json: Json = False,
     runs: Runs = RUNS,
 ) -> None:
@@ -46,8 +48,8 @@ def reduce(
     the IR before and after the pass; {ttgir}, {llir}, {ptx}, ... those of the later artefacts. It must
     judge bad with the pass, and good without it.
 
-    Interrupted, the same command continues from the smallest IR. `tracing lit --ir FILE` makes a test of
-    it.
+    After an interruption, the same command continues from the smallest IR. `tracing lit --ir FILE` writes a
+    test from it.
 
     Example: tracing reduce latest --kernel softmax --pass tritongpu-coalesce -o small.mlir
 
@@ -91,7 +93,7 @@ class _Reduction:
         self._holds = holds
 
     def smallest(self) -> str:
-        """Validate, reduce, and give the smallest IR."""
+        """Validate the predicate, reduce, and return the smallest IR."""
         with spinner("trying the pass on the whole IR"):
             self._holds.require(self.whole)
             known = self.best.read_text() if self.best.exists() else ""

@@ -27,7 +27,7 @@ from tracing.cli.app import COMPARE, RUNS, Json, Runs, app, err, out, silent, sp
 from tracing.cli.options.program_words import ProgramCommand, Words, program_of
 from tracing.errors import Problem
 from tracing.model import Outcome, Perturbed
-from tracing.report import comparison as report
+from tracing.report.compare import comparison as report
 from tracing.report.text import plural, uncovered_text
 
 _WARNING = ("⚠", "yellow")
@@ -50,7 +50,7 @@ class Settings:
 @app.command(rich_help_panel=COMPARE, cls=ProgramCommand)
 def repeat(
     words: Words,
-    times: Annotated[int, typer.Option(min=2, help="How many runs to record.")] = 10,
+    times: Annotated[int, typer.Option(min=2, help="Number of runs.")] = 10,
     perturb: Annotated[
         bool,
         typer.Option(
@@ -78,9 +78,9 @@ def repeat(
     as_json: Json = False,
     runs: Runs = RUNS,
 ) -> None:
-    """Find out whether a case or a program is deterministic, and if not, which kernel is to blame.
+    """Test whether a case or program is deterministic, and if not, find the kernel to blame.
 
-    Records it several times, each run in a process of its own, and compares each run with the first.
+    Records it several times, each time in a separate process, and compares each run with the first.
 
     Example: tracing repeat silu --times 20 --perturb
 
@@ -155,7 +155,7 @@ def _cured(still: bool, least: float, count: int) -> None:
 
 @dataclass(slots=True)
 class _Series:
-    """The runs of one series, compared with the first that came to its end."""
+    """The runs of one series, compared with the first complete one."""
 
     settings: Settings
     first: tuple[int, store.Run] | None = None
@@ -177,7 +177,7 @@ class _Series:
         return hints.of_wrong_result(self.runs[min(self.unlike_eager)]) if self.unlike_eager else []
 
     def record(self, case: str, program: Sequence[str], runs: Path, *, deterministic: bool) -> None:
-        """Record and compare every run; raises Problem if no run can be compared, or where interrupted."""
+        """Record and compare every run; raises Problem if none can be compared, or after an interruption."""
         with spinner("importing torch"):
             from tracing.compiler.child import opened_gpu
             from tracing.record.repeat import Interrupted, Series, recordings

@@ -1,4 +1,4 @@
-"""`tracing replay`: one launch executed repeatedly on its recorded inputs, in a process of its own."""
+"""`tracing replay`: execute one launch repeatedly on its recorded inputs, in a separate process."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def replay(
     against_launch: Annotated[
         int | None, typer.Option(help="With --against: the launch, by its number in that run.")
     ] = None,
-    times: Annotated[int, typer.Option(min=1, help="How often to replay each launch.")] = 20,
+    times: Annotated[int, typer.Option(min=1, help="Number of replays of each launch.")] = 20,
     fpsan: Annotated[
         bool,
         typer.Option("--fpsan", help="On a GPU: replay under Triton's FpSan, too. Rounding or bug?"),
@@ -58,15 +58,15 @@ def replay(
     as_json: Json = False,
     runs: Runs = RUNS,
 ) -> None:
-    """Execute a launch on its recorded inputs, and decide between a race, its code and its inputs.
+    """Execute a launch on its recorded inputs; decide between a race, its code and its inputs.
 
-    Replays launch --launch, or the first launch of --kernel. With --against and neither of the two, replays
-    the launch that the first divergence of the two runs accuses. Records inputs that were not kept.
+    Replays the launch of --launch, or the first launch of --kernel. With --against and neither of them,
+    replays the launch that the first divergence of the two runs accuses. Records missing inputs.
 
     Example: tracing replay latest --against silu-20261121-021546
 
-    Exit status: 0 if every replay left what was recorded, 1 if one did not, 2 if that cannot be decided.
-    With --check-memory: 1 if the launch does what correct kernels do not do, else 0.
+    Exit status: 0 if every replay reproduced the recorded results, 1 if one did not, 2 if undecided. With
+    --check-memory: 1 if there is memory evidence, else 0.
     """
     run = consenting(store.open_run(name, runs), trust)
     other = consenting(store.open_run(against, runs), trust) if against is not None else None

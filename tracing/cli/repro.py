@@ -1,4 +1,4 @@
-"""`tracing repro`: one recorded launch as a standalone script, which is tested before it is handed out."""
+"""`tracing repro`: write one recorded launch as a standalone script, and test it."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ def repro(
     launch: LaunchNumber,
     kernel: Kernel = None,
     rank: Rank = None,
-    to: Annotated[Path | None, typer.Option(metavar="DIR", help="Where it is written.")] = None,
-    times: Annotated[int, typer.Option(min=1, help="How often it is tried.")] = 1,
-    seconds: Annotated[float, typer.Option(help="What trying it may take.")] = 300.0,
+    to: Annotated[Path | None, typer.Option(metavar="DIR", help="Folder of the script.")] = None,
+    times: Annotated[int, typer.Option(min=1, help="Number of executions.")] = 1,
+    seconds: Annotated[float, typer.Option(help="Time limit of the executions.")] = 300.0,
     trust: Trust = False,
     as_json: Json = False,
     runs: Runs = RUNS,
 ) -> None:
-    """Write a launch and its inputs as a script that needs no run, and execute the script once.
+    """Write a launch and its inputs as a standalone script, and execute it once.
 
     Needs a run recorded with --keep-inputs.
 
     Example: tracing repro latest --launch 7 --kernel triton_poi_fused_mul_0
 
-    Exit status: 0 if the script leaves the recorded bits every time, 1 if it leaves others, 2 if it does
-    not run, or the launch is of another kernel.
+    Exit status: 0 if the script reproduces the recorded bits every time, 1 if it does not, 2 if it fails or
+    the launch belongs to another kernel.
     """
     run = consenting(store.open_run(name, runs), trust)
     recorded = chosen_launch(run, launch, rank, kernel)

@@ -1,4 +1,4 @@
-"""`tracing resume`: a recorded compilation from the middle, with its IR or with an edited one."""
+"""`tracing resume`: continue a recorded compilation at a pass, from its IR or an edited one."""
 
 from __future__ import annotations
 
@@ -33,21 +33,23 @@ def resume(
     kernel: Annotated[
         str | None, typer.Option(help="A kernel by name, by the first digits of its hash, or NAME#2.")
     ] = None,
-    stage: Annotated[str | None, typer.Option(help="The pass is of this stage: ttir, ttgir or llir.")] = None,
-    after: Annotated[bool, typer.Option("--after", help="Start after the pass, not before it.")] = False,
-    ir: Annotated[Path | None, typer.Option(help="Start with this file, not with the recorded IR.")] = None,
+    stage: Annotated[str | None, typer.Option(help="Stage of the pass: ttir, ttgir or llir.")] = None,
+    after: Annotated[
+        bool, typer.Option("--after", help="Start after the pass instead of before it.")
+    ] = False,
+    ir: Annotated[Path | None, typer.Option(help="Start with this file instead of the recorded IR.")] = None,
     to: Annotated[str | None, typer.Option(help="End with this artefact: ttgir, llir, ptx, cubin …")] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write the artefacts into this folder.")
     ] = None,
-    seconds: Annotated[float, typer.Option(help="What the compile may take.")] = 300.0,
+    seconds: Annotated[float, typer.Option(help="Time limit of the compile.")] = 300.0,
     as_json: Json = False,
     runs: Runs = RUNS,
 ) -> None:
     """Continue a recorded compilation from the IR before or after a pass, and compare the artefacts.
 
-    Reports as equal what differs only in names of values, in the order of a phi's incoming values, or in
-    locations, and names a difference that ptxas made of equal PTX.
+    Ignores differences in names of values, in the order of a phi's incoming values, and in locations. Reports
+    cubins that ptxas compiled differently from equal PTX.
 
     Example: tracing resume latest --kernel softmax --pass tritongpu-coalesce --ir edited.mlir
 

@@ -1,4 +1,4 @@
-"""`tracing run`: a case under recording hooks."""
+"""`tracing run`: record a case or a program."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from tracing.program.experiment import Experiment
     from tracing.program.user_program import UserProgram
     from tracing.program.variables import Reads
-    from tracing.record.launches import LaunchRecorder
+    from tracing.record.launches.launch_recorder import LaunchRecorder
     from tracing.record.winners import Winners
 
-Show = Annotated[bool, typer.Option("--show", help="Show the run when it has ended.")]
+Show = Annotated[bool, typer.Option("--show", help="Show the run afterwards.")]
 
 
 @app.command(rich_help_panel=RECORD, cls=ProgramCommand)
@@ -44,15 +44,15 @@ def run(
 ) -> None:
     """Run a case or any program and record every kernel launch; check a case's results against eager.
 
-    The run is a folder: launches with arguments and digests, kernels, compiler passes with their IR,
-    results. With --compile-only nothing is executed, and nothing is checked.
+    A run is a folder with the launches, their arguments and digests, the kernels, the compiler passes with
+    their IR, and the results. With --compile-only nothing is executed or checked.
 
-    A program runs as `python` runs it: standard output is its own, and our lines are on standard error.
-    Options of ours come before it.
+    A program runs as under `python`: its standard output is unchanged, and messages of `tracing` go to
+    standard error. Options of `tracing` come before the program.
 
     Example: tracing run silu --keep-inputs
 
-    Exit status: of a program its own. Of a case 0 if the results agree with eager, 1 if they differ, 2 if it
+    Exit status: that of a program. Of a case 0 if the results agree with eager, 1 if they differ, 2 if it
     failed; with --judge also 1 if a launch is off, and 2 if none could be judged.
     """
     environment.require_compiler()
@@ -112,7 +112,7 @@ def _run_program(program: UserProgram, options: RecordOptions, show: bool, as_js
     frozen = read_winners(options.winners) if options.winners else None
     # no spinner: it is a thread, and the program numbers its own
     from tracing.program.device import Device
-    from tracing.record.graph_passes import graph_passes_recorded
+    from tracing.record.graphs.graph_passes import graph_passes_recorded
     from tracing.record.recorded_program import RecordedProgram
     from tracing.record.session import Session
     from tracing.record.winners import Winners
@@ -139,9 +139,9 @@ def _run_program(program: UserProgram, options: RecordOptions, show: bool, as_js
 
 def _recorder_of(options: RecordOptions) -> Callable[..., LaunchRecorder]:
     # reads the options before a run is created: a malformed one leaves no run
-    from tracing.record.launches import LaunchRecorder
-    from tracing.record.selection import of_rank
-    from tracing.record.user_hash import load_hash_fn
+    from tracing.record.launches.launch_recorder import LaunchRecorder
+    from tracing.record.launches.selection import of_rank
+    from tracing.record.launches.user_hash import load_hash_fn
 
     return partial(
         LaunchRecorder,
@@ -173,7 +173,7 @@ def _recorded(
     winners: Winners,
     reads: Reads,
 ) -> Outcome:
-    from tracing.record.graph_passes import graph_passes_recorded
+    from tracing.record.graphs.graph_passes import graph_passes_recorded
     from tracing.record.run import record
 
     writer = recorder.writer

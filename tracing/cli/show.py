@@ -1,4 +1,4 @@
-"""`tracing show` and `tracing list`: the recorded runs."""
+"""`tracing show` and `tracing list`: print recorded runs."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from tracing.analyze.runs.call_sites import visit
 from tracing.cli.answers import hints
 from tracing.cli.app import LOOK, RUNS, Json, Runs, app, err, out
 from tracing.cli.passes.derived import open_derived
-from tracing.cli.passes.failure import unfinished
+from tracing.cli.passes.failure import unassembled_text, unfinished
 from tracing.errors import Problem
 from tracing.model import Failure, KernelLaunch, Outcome
 from tracing.report import text
 from tracing.report.failure import failure_text
 from tracing.report.launch import compiled_text, launch_in_full
-from tracing.report.passes import unfinished_text
+from tracing.report.passes.passes import unfinished_text
 from tracing.report.run_json import run_json, summary_json
 
 
@@ -35,13 +35,13 @@ def show(
     page: Annotated[
         int, typer.Option(min=1, help=f"Of a run with more than {text.PAGE} launches: this page of them.")
     ] = 1,
-    whole: Annotated[bool, typer.Option("--all", help="Every launch, however many there are.")] = False,
+    whole: Annotated[bool, typer.Option("--all", help="Show every launch.")] = False,
     as_json: Json = False,
     runs: Runs = RUNS,
 ) -> None:
     """Show what a run holds: versions, kernels, and launches with their arguments and digests.
 
-    A run with more than 1000 launches is shown page by page: --page 2, or --all. With --json all are printed.
+    A run with more than 1000 launches is shown in pages: --page 2, or --all. --json prints all launches.
 
     Example: tracing show latest --launch 7
 
@@ -75,10 +75,12 @@ def print_run(opened: store.Run, page: int | None = 1) -> None:
     for record, said in unfinished(derived):
         for part in unfinished_text(record, said):
             out.print(part)
+    for line in unassembled_text(derived):
+        out.print(line)
 
 
 def print_wrong_result(run: store.Run, console: Console = out) -> None:
-    """The commands to type next where the results of a case differ from eager."""
+    """Print the commands to type next if the results of a case differ from eager."""
     if any(outcome.status == "differs" for outcome in run.records(Outcome)):
         for command in hints.of_wrong_result(run):
             console.print(f"    next      {command}")

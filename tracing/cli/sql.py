@@ -27,10 +27,10 @@ def sql(
 
     The tables: launches, arguments, times, passes, divergences (of each run from the first), results,
     winners (of autotuning) and landmarks (collectives, updates of parameters). Instead of a run, name a
-    folder that `tracing export --parquet` wrote, or an address: s3://, gs:// or https://. Of Parquet a
-    query reads what it needs; of a remote run its records are copied first, without IR and tensors.
+    folder of `tracing export --parquet`, or an address: s3://, gs:// or https://. From Parquet, a query
+    reads only what it needs. The records of a remote run, without IR and tensors, are copied first.
 
-    Prints one line a row, its values separated by tabs, after a line with the names of the columns.
+    Prints a line with the names of the columns, then one line per row; values are separated by tabs.
 
     Example: tracing sql latest "select kernel, count(*) from launches group by kernel"
 

@@ -1,4 +1,4 @@
-"""`tracing swap`: the kernels of b that, launched as in a, give a's results."""
+"""`tracing swap`: find the kernels that make the results of two runs differ."""
 
 from __future__ import annotations
 
@@ -64,8 +64,8 @@ def swap(
 ) -> None:
     """Find the kernels of run B that must be launched as run A launched them to give the results of A.
 
-    Runs the case of B repeatedly, each time with other kernels replaced. Interrupted, the same command
-    continues the search.
+    Runs the case of B repeatedly, each time with other kernels replaced. After an interruption, the same
+    command continues the search.
 
     Example: tracing swap silu-20261121-021546 latest --with configuration
 
@@ -86,7 +86,7 @@ def swapped(
     each_launch -- find the launches of these kernels, too
     as_json     -- print one JSON object, and nothing else
 
-    Interrupted, it continues where it stopped.
+    After an interruption, it continues where it stopped.
     """
     wanted = swap_plan.results(a)
     if swap_plan.results(b) == wanted:

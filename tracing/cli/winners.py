@@ -1,4 +1,4 @@
-"""`tracing winners`: the winners of autotuners on each rank, and a file that freezes them."""
+"""`tracing winners`: list the autotuners' choices on each rank, or write them to a file that freezes them."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def winners(
 ) -> None:
     """List the configurations that autotuners chose, by kernel, tuning key and rank.
 
-    Of @triton.autotune and of Inductor. With --output, writes them as JSON for `tracing run --winners`; if
-    ranks chose differently, the file holds what the lowest rank chose.
+    Includes @triton.autotune and Inductor. --output writes the choices as JSON for `tracing run --winners`;
+    if ranks chose differently, the file contains those of the lowest rank.
 
     Example: tracing winners latest --output winners.json
 
@@ -77,7 +77,7 @@ def _write(path: Path, run: store.Run, chosen: Sequence[Choice]) -> None:
 def print_taken(
     file: WinnersFile, here: Environment, chosen: Sequence[Winner], unmatched: Sequence[Winner]
 ) -> None:
-    """Print what became of a winners file: frozen, tuned all the same, and entries that nothing asked for."""
+    """Print which entries of a winners file were used, ignored, or never requested."""
     frozen = [one for one in chosen if one.how == "frozen"]
     err.print(f"winners: {plural(len(frozen), 'choice')} frozen")
     if (file.target, file.triton) != (here.target, here.triton):

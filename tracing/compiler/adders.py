@@ -38,7 +38,7 @@ class Parameter:
     choices: Mapping[str, Any]  # of an enumeration: the option's text -> member
 
     def value(self, text: str) -> Any:
-        """The argument that sets the option to `text`; raises ValueError if it cannot be that."""
+        """The argument that sets the option to `text`; raises ValueError for an invalid text."""
         if self.kind == "bool":
             return (_FALSE + _TRUE).index(text) >= len(_FALSE)
         if self.kind == "choice":
@@ -124,8 +124,8 @@ def adder(name: str) -> Adder:
 def adders() -> Mapping[str, Adder]:
     """Every pass that the bindings can add, by name.
 
-    Two adders of one pass are one entry: the one with more options. Raises Problem where Triton does not
-    tell the text of a pass manager.
+    If a pass has two adders, the one with more options is listed. Raises Problem if this Triton cannot print
+    a pass manager.
     """
     if not hasattr(ir.pass_manager, "get_pipeline_str"):
         raise Problem(

@@ -19,9 +19,9 @@ def block_locations(module: Any) -> tuple[str, ...]:
 
 
 def set_block_locations(module: Any, locations: Sequence[str]) -> None:
-    """Give the block arguments of a module, which was parsed from text, the locations that they had.
+    """Restore the locations of the block arguments of a module that was parsed from text.
 
-    Does nothing where it has not as many arguments.
+    Does nothing if the number of arguments differs.
     """
     arguments = [*_arguments(module)]
     if not locations or len(arguments) != len(locations):

@@ -1,4 +1,4 @@
-"""Call a function in a child process, because the compiler may abort, hang, or change settings for good.
+"""Call a function in a child process, because the compiler may abort, hang, or change process-wide settings.
 
 The child is a fork, so imports are warm, and nothing that it does stays in this process: no LLVM options, no
 counters, no corrupted heap. A process that has opened a GPU cannot fork a child that uses it: then the child
@@ -10,15 +10,19 @@ from __future__ import annotations
 import ctypes
 import faulthandler
 import functools
+import io
+import logging
 import os
 import resource
 import select
 import signal
 import struct
 import subprocess
+import sys
 import tempfile
 import threading
 import time
+from _frozen_importlib import _module_locks  # type: ignore[attr-defined]
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -32,6 +36,7 @@ from tracing.errors import Problem, message
 # Held from before anything that takes a lock until after the fork: a lock that another thread holds at a fork
 # is never released in the child. Packages that look after their locks refuse two forks at a time: filelock
 _forking = threading.Lock()
+_IMPORTS = 10.0  # seconds that a fork waits for imports of other threads: a program may run inside of one
 _libc = ctypes.CDLL(None)
 _popen = subprocess.Popen.__init__
 _PR_SET_PDEATHSIG = 1  # Source: prctl(2)
@@ -67,7 +72,7 @@ def opened_gpu() -> bool:
 
 
 def tell(text: str) -> None:
-    """Send words to the process that waits for this child; does nothing outside of a child."""
+    """Send a message to the parent of this child; does nothing outside of a child."""
     for pipe in _parent:
         _send(pipe, _SAID, text.encode())
 
@@ -82,22 +87,22 @@ def in_child(
 ) -> Ended:
     """Call a function in a forked child.
 
-    call     -- its result must be made of what JSON has, and bytes; it must not touch a GPU that this process
-                has used already
-    seconds  -- after which the child, and what it started, is killed; None: never
-    heard    -- what the child tells with `tell`, as it does
+    call     -- its result must consist of JSON values and bytes; it must not use a GPU that this process
+                has opened
+    seconds  -- time limit, after which the child and its descendants are killed; None: no limit
+    heard    -- receives each message that the child sends with `tell`
     patience -- seconds that an interrupted child has to end by itself
-    program  -- a command that makes the call instead, with `respond`; the number of a pipe is added to it
+    program  -- a command that makes the call instead, with `respond`; a pipe's number is appended to it
 
-    Cost: some 10 ms beyond the call. An interruption of this process ends the child first, and so does the
-    end of this process, whatever ends it; what the child started with subprocess dies with it.
+    Cost: some 10 ms beyond the call. The child ends if this process is interrupted or ends for any
+    reason, and so do processes that the child started with subprocess.
     """
     started = time.perf_counter()
     deadline = None if seconds is None else started + seconds
     with _forking:
         stderr = _stderr()
         reader, writer = os.pipe()  # another thread's child must not have its ends, or it would keep it open
-        parent, child = os.getpid(), os.fork()
+        parent, child = os.getpid(), _fork()
         if child == 0:
             _forking.release()  # the child may have children
             os.close(reader)
@@ -124,6 +129,35 @@ def in_child(
     return Ended(result, failure, timed_out, said, took, "" if timed_out else died, accident)
 
 
+def _fork() -> int:
+    # The lock of a module that another thread imports at the fork is never released in the child, which may
+    # import the same one. So such a child ends at once. Nothing keeps other threads from an import: os.fork
+    # takes the lock of all imports after locks of packages, and who has it before may wait for ever
+    deadline = time.perf_counter() + _IMPORTS
+    while True:
+        while (late := time.perf_counter() > deadline) is False and _others_import():
+            time.sleep(0.001)
+        reader, writer = os.pipe()
+        child = os.fork()
+        if child == 0:
+            usable = late or not _others_import()
+            os.write(writer, b"y" if usable else b"n")
+            if not usable:
+                os._exit(0)
+        try:
+            if child == 0 or os.read(reader, 1) != b"n":
+                return child
+        finally:
+            os.close(reader)
+            os.close(writer)
+        os.waitpid(child, 0)
+
+
+def _others_import() -> bool:
+    locks = [lock for lock in (reference() for reference in list(_module_locks.values())) if lock is not None]
+    return any(lock.owner != threading.get_ident() for lock in locks)
+
+
 def _stderr() -> IO[bytes]:
     # tempfile takes a lock for its first file and for its first name, and none afterwards, as in the child
     with tempfile.NamedTemporaryFile():
@@ -131,7 +165,7 @@ def _stderr() -> IO[bytes]:
 
 
 def respond(call: Callable[[], Any], pipe: int) -> None:
-    """Make a call, and send its result, or what it raised, through a pipe to the process that waits."""
+    """Make a call, and send its result or exception through a pipe to the parent."""
     _parent[:] = [pipe]
     try:
         outcome: dict[str, Any] = {"result": call()}
@@ -152,6 +186,7 @@ def _run(call: Callable[[], Any], writer: int, stderr: int, parent: int, program
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a stack or a core
         os.dup2(stderr, 2)
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        _renew_streams()
         dying = functools.partial(die_with, os.getpid())
         subprocess.Popen.__init__ = functools.partialmethod(_popen, preexec_fn=dying)  # type: ignore[assignment]
         if program:
@@ -160,6 +195,21 @@ def _run(call: Callable[[], Any], writer: int, stderr: int, parent: int, program
         respond(call, writer)
     finally:
         os._exit(0)
+
+
+def _renew_streams() -> None:
+    # another thread may have printed or logged at the fork, and so hold the lock of a stream's buffer
+    sys.stdout, sys.stderr = _unbuffered(1), _unbuffered(2)
+    loggers = [logging.getLogger(), *logging.getLogger().manager.loggerDict.values()]
+    for handler in [one for logger in loggers for one in getattr(logger, "handlers", ())]:
+        if isinstance(handler, logging.StreamHandler):
+            with suppress(AttributeError, OSError, ValueError):  # of another kind, or closed
+                handler.stream = _unbuffered(handler.stream.fileno())
+
+
+def _unbuffered(number: int) -> io.TextIOWrapper:
+    raw = io.FileIO(number, "w", closefd=False)
+    return io.TextIOWrapper(raw, "utf-8", "backslashreplace", write_through=True)
 
 
 def die_with(parent: int) -> None:

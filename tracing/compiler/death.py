@@ -1,6 +1,6 @@
 """Describe how a compile ended early: by a diagnostic, an assertion, a signal, an exception, or a timeout.
 
-Two compiles end alike if they end in the same part of the compiler with the same message, ignoring locations,
+Two endings are equal if they have the same part of the compiler and the same message, ignoring locations,
 numbers and value names, which depend on earlier compilations.
 """
 
@@ -73,11 +73,11 @@ def attempt(
     seconds: float,
     run: Callable[[Callable[[], Any], float], Ended] = in_child,
 ) -> Attempt:
-    """Compile from a position, in a child, and note where it died, if it did.
+    """Compile from a position in a child process, and return how it ended.
 
     drop    -- indices of passes to leave out
-    until   -- the index of the pass with whose end the compile is over; None: it goes to `last`
-    seconds -- after which it counts as dead
+    until   -- the index of the last pass to run; None: compile to `last`
+    seconds -- time limit
     run     -- how the child is run
     """
     mark = _Mark()

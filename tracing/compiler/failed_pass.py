@@ -1,4 +1,4 @@
-"""What the compiler reports when a recorded pass fails: a child process reruns only that pass."""
+"""Rerun a failed recorded pass in a child process, and return the compiler's message."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _LOCATION = re.compile(r'^(?:loc\()?"?([^":()]+\.py)"?:(\d+)(?::\d+\)?)*:? *(?:e
 def reported(
     record: PassRecord, passes: Sequence[PassRecord], text: Callable[[Blob], str]
 ) -> tuple[str, list[str]]:
-    """How a pass ends when it is rerun on the IR that it was given, and the reasons that it gives.
+    """How a pass ends when it is rerun on its recorded input, and its diagnostics.
 
     passes -- of its compilation, in order
     text   -- the IR in a blob
 
-    Gives ("", []) if it ends well. Cost: a second or two.
+    Returns ("", []) if the pass succeeds. Cost: a second or two.
     """
     try:
         point = resume_point_before(record, passes, text)

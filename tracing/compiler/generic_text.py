@@ -1,4 +1,4 @@
-"""Print IR in MLIR's generic form, in which every operation of every dialect looks the same."""
+"""Print IR in MLIR's generic form, which has one syntax for the operations of all dialects."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ def generic_texts(texts: Sequence[str], *, seconds: float) -> list[str]:
     """IR as MLIR prints it generically, without locations.
 
     texts   -- modules in any form
-    seconds -- after which the child that does it is killed
+    seconds -- time limit
 
-    Cost: a fork, and reading and printing each text. Raises Problem where this Triton does not export how to
-    ask for it, where a text does not parse, and where it takes too long.
+    Cost: a fork, and reading and printing each text. Raises Problem if this Triton does not export the
+    option, if a text does not parse, and after the time limit.
     """
     printing.require()
 

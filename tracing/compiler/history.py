@@ -1,7 +1,7 @@
 """Compile from source and keep the IR around every pass, the artefact of every stage, and the ending.
 
-The compile runs in a child process that sends events as they happen. So of a compilation that crashes or
-hangs, everything before that is known.
+The compile runs in a child process that sends events as they happen. So everything before a crash or a
+hang is known.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class History:
 
 
 def start_of(compilation: Compilation, source: str) -> ResumePoint:
-    """The position at which a compilation begins; `source` is the text of what enters it."""
+    """The position at which a compilation begins; `source` is the text of its input."""
     return ResumePoint(source, compilation.first, 0, locations=compilation.block_locations)
 
 
@@ -59,8 +59,8 @@ def history(compilation: Compilation, source: str, *, last: str | None = None, s
     last    -- the artefact to end with, "ptx"; None: the backend's last one
     seconds -- after which the child is killed
 
-    Cost: two compiles: one compiles, one prints. Raises Problem for a target or an option that this
-    Triton does not know.
+    Cost: two compiles: one for the artefacts, one that prints the IR. Raises Problem for a target or an
+    option that this Triton does not know.
     """
     stages = stages_of(compilation)
     with tempfile.TemporaryFile() as file:

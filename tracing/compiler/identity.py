@@ -1,4 +1,4 @@
-"""Identify the compiler by its content: two compiles of one kernel are comparable only if it is equal.
+"""Identify the compiler by the content of its files: compiles are comparable only if it is equal.
 
 Version numbers do not change when a pass is edited and rebuilt. So the files are hashed: every loaded
 library, including libtriton with its LLVM, every Python module, the assemblers, and the bitcode libraries.

@@ -31,8 +31,8 @@ class Made:
 def run_passes(text: str, passes: Sequence[PassText], *, seconds: float, generic: bool = False) -> Made:
     """Run one or more passes on a text of IR.
 
-    passes  -- as `pipeline_text.passes_in` gives them; none: the text is read and printed
-    seconds -- after which it counts as dead
+    passes  -- as from `pipeline_text.passes_in`; none: the text is parsed and printed
+    seconds -- time limit
     generic -- print in MLIR's generic form
 
     Cost: a fork and the passes.

@@ -20,7 +20,7 @@ _BLOCK = ""  # the adder of passes that no Python function added
 
 @contextmanager
 def stepping() -> Iterator[None]:
-    """While active, what `Steps.stage` runs is run pass by pass."""
+    """While active, `Steps.stage` runs pass managers pass by pass."""
     manager = _stepping(ir.pass_manager)
     with ExitStack() as stack:
         for path, module, name in _adders(libtriton, ""):

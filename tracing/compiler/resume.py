@@ -1,8 +1,7 @@
 """Continue a compilation from recorded or edited IR.
 
 Calls the stage functions of Triton's own backend with the given IR; passes before the position are counted
-and not run. So the code that a stage runs in addition to its passes, and LLVM and the assembler after them,
-are those of an ordinary compilation.
+but not run. So the other code of a stage, LLVM and the assembler run as in an ordinary compilation.
 """
 
 from __future__ import annotations
@@ -72,8 +71,8 @@ def resume(
     drop     -- indices of passes to leave out
     observer -- receives the passes that run
 
-    Cost: that of the rest of the compilation. C++'s messages are collected from file descriptor 2, so what
-    other threads write there meanwhile appears at the end; one such call runs at a time.
+    Cost: that of the rest of the compilation. C++ messages are captured from file descriptor 2, so the output
+    of other threads is delayed to the end; only one such call runs at a time.
 
     Raises Problem, with Triton's own message where there is one, for IR that does not parse or does not
     compile, for a target or an option that this Triton does not know, and for an index outside of its stage.
@@ -110,7 +109,7 @@ def stages_of(compilation: Compilation) -> list[str]:
 
 
 def options_of(options: Mapping[str, str]) -> dict[str, Any]:
-    """The values of `Compilation.options`, as a backend's `parse_options` takes them.
+    """The values of `Compilation.options`, in the form for a backend's `parse_options`.
 
     Libraries that are not on this machine are left out: the backend adds its own.
 

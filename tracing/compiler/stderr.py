@@ -27,8 +27,8 @@ _lock = threading.RLock()
 def collected() -> Iterator[Callable[[], str]]:
     """While active, captures descriptor 2; the function that this yields returns the captured text.
 
-    At the end it is written where it would have gone, unless a Problem, which tells it, ends the context.
-    The output of other threads is included; one such context is active at a time.
+    At the end it is written to the original descriptor, unless a Problem, which contains it, ends the
+    context. The output of other threads is included; one such context is active at a time.
     """
     quiet = redirect_stdout(io.StringIO())  # Triton prints the whole PTX where ptxas refuses it
     with _lock, quiet, _file() as file:

@@ -20,9 +20,9 @@ _EXPORTED = "PyInit_libtriton"  # in every libtriton
 def function(name: str, result: Any, *arguments: Any) -> Any:
     """A C or C++ function of libtriton by its symbol, to be called through ctypes.
 
-    result, arguments -- its types, as ctypes names them; a method's first argument is the object
+    result, arguments -- the ctypes types; a method's first argument is the object
 
-    Cost: some 30 ms where it is not exported. Raises Problem where there is none, as in a stripped libtriton.
+    Cost: some 30 ms if it is not exported. Raises Problem if it is missing, as in a stripped libtriton.
     """
     library = ctypes.CDLL(libtriton.__file__)
     prototype = ctypes.CFUNCTYPE(result, *arguments)

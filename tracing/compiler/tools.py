@@ -39,9 +39,9 @@ def filecheck(checks: str, text: str, arguments: Sequence[str] = ()) -> str:
 
 
 def triton_opt() -> str | None:
-    """A real triton-opt: the one in TRITON_OPT, or that of the build which the installed Triton comes from.
+    """A real triton-opt: the one in TRITON_OPT, or that of the build of the installed Triton.
 
-    Raises Problem if TRITON_OPT names none.
+    Raises Problem if TRITON_OPT does not name an executable.
     """
     named = environment.triton_opt()
     if named and not Path(named).is_file():

@@ -1,7 +1,7 @@
 """Build a kernel differently: without some passes, with fewer of LLVM's, by another assembler.
 
-Every build runs in a child process with a time limit. It starts as late in the compilation as the omitted
-passes allow, or, to confirm an answer, from the source.
+Every build runs in a child process with a time limit. It is resumed before the first omitted pass,
+or, to confirm an answer, starts from the source.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class Variants:
         """Build variants of `compilation`.
 
         source  -- the text that enters it
-        history -- what happened in it, with this compiler
+        history -- its history with this compiler
         last    -- the stage with which a build ends, "ptx"
-        seconds -- that one build may take
+        seconds -- time limit of one build
         """
         self._compilation, self._source, self._history = compilation, source, history
         self._last, self._seconds = last, seconds
@@ -49,7 +49,7 @@ class Variants:
     def limited(self, limit: int | None, disabled: Collection[str] = (), *, afresh: bool = False) -> Ended:
         """The build with the first `limit` of LLVM's optional passes, None: all; it holds `LLVM_PASSES`, too.
 
-        disabled -- names of LLVM's passes of which none runs
+        disabled -- names of LLVM's passes that never run
         afresh   -- start at the source, not before the last pass of MLIR
 
         Raises Problem as `llvm.limited` does.

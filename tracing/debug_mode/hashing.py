@@ -12,13 +12,13 @@ import torch
 
 from tracing.digest import host as digest
 from tracing.program.case import describe
-from tracing.record.user_hash import HashFn, source_file
+from tracing.record.launches.user_hash import HashFn, source_file
 from tracing.upstream.torch.torch_debug_mode import hash_tensor_fn, norm_hash_fn
 
 
 @dataclass(frozen=True, slots=True)
 class Hashing:
-    """A hash function; if it fails in the middle of a model, that is kept until a call can say it."""
+    """A hash function; if it fails in the middle of a model, the error is kept until a call can report it."""
 
     fn: HashFn
     inputs: bool = False
@@ -45,7 +45,7 @@ class Hashing:
         return log
 
     def of(self, tensors: Mapping[int, list[torch.Tensor]], values: Sequence[Any]) -> dict[int, Any]:
-        """The hashes of a call's tensors by position; where the value there is a tuple, a tuple of them."""
+        """The hashes of a call's tensors by position; a tuple of hashes for a tuple of tensors."""
         hashes = {i: tuple(map(self, members)) for i, members in tensors.items()}
         return {i: hashed if isinstance(values[i], tuple) else hashed[0] for i, hashed in hashes.items()}
 
@@ -57,7 +57,7 @@ def _is_hash(value: object) -> bool:
 
 
 def hash_fn_of(chosen: HashFn | str | list[str] | None) -> HashFn:
-    """The function that `DebugMode.log_tensor_hashes` was given, or has by name, or takes without."""
+    """The hash function for an argument of `DebugMode.log_tensor_hashes`: a function, a name, or None."""
     # names that are not upstream's were refused by upstream
     if chosen is None:
         return lambda tensor: digest.bits(tensor)[0]

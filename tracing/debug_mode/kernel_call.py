@@ -1,4 +1,4 @@
-"""One launch of a Triton kernel, as torch's DebugMode shows its other calls."""
+"""One launch of a Triton kernel, in the form of the other calls of torch's DebugMode."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ class TritonKernelCall(UpstreamKernelCall):
                       the mode has store_original_args; then later kernels may overwrite it
     kwargs         -- empty: a launch has named every argument
     pre_hashes     -- index -> hash of each tensor argument before the launch, also of one that is not read:
-                      a buffer for output holds whatever was there. An argument that is a tuple is written
+                      an output buffer has arbitrary contents. An argument that is a tuple is written
                       as a whole, and its hashes are a tuple
     post_hashes    -- the same after it
-    modified_args  -- what is declared written by the kernel's TTIR, or may be, and what was seen to change.
-                      A declared write may rewrite the same bytes or be masked off; a change may come through
-                      another argument that shares the memory. Without hashes, only what is declared
+    modified_args  -- arguments that the kernel's TTIR declares written, or possibly written, and arguments
+                      that changed. A declared write may rewrite the same bytes or be masked off; a change may
+                      come through another argument that shares the memory. Without hashes, only declared ones
     log            -- "hash": of the tensors written, "input_hash": of those read, in argument order;
                       "hash_error" or "not_recorded" where there are none, and why
     record         -- "output": clones of the tensors written, in argument order
 
-    Source: torch.utils._debug_mode, which takes it for a call of its own. Its check_hash_mismatches()
-    subtracts hashes that differ: log numbers for it, such as "norm".
+    Source: torch.utils._debug_mode, which treats it like its own calls. Its check_hash_mismatches()
+    subtracts hashes that differ: it needs numbers, such as "norm".
     """
 
     pre_hashes: dict[int, Any]  # type: ignore[assignment]
@@ -53,7 +53,7 @@ class TritonKernelCall(UpstreamKernelCall):
         self._margin = ""  # of the lines after the first
 
     def stringify_args(self, attributes: list[str], tensor_memo: Any = None) -> None:
-        """Let go of the tensors: keep their text."""
+        """Replace the tensors by their text."""
         self.args = tuple(
             _text(value, attributes, tensor_memo) if tensors_of(value) else value for value in self.args
         )
@@ -70,7 +70,7 @@ class TritonKernelCall(UpstreamKernelCall):
         return f"{head}(\n{arguments}\n{self._margin})" + (f"  # {notes}" if notes else "")
 
     def indented(self) -> TritonKernelCall:
-        """The same call, whose lines stand where debug_string() puts the first of them."""
+        """The same call, with all lines indented like the first line in debug_string()."""
         other = copy.copy(self)
         other._margin = "  " * (self.call_depth + 1)
         return other
@@ -84,7 +84,7 @@ class TritonKernelCall(UpstreamKernelCall):
 
 
 def tensors_of(value: object) -> list[torch.Tensor]:
-    """The tensors of one argument: of a tuple, those of its members."""
+    """The tensors of one argument; of a tuple, those of its members."""
     if isinstance(value, tuple):
         return [tensor for member in value for tensor in tensors_of(member)]
     tensor = tensor_of(value)

@@ -5,7 +5,7 @@ launches it. Here each launch that `tracing.launch.hooks` intercepts becomes a `
 torch's own calls: grid, named arguments, hashes before and after, and the arguments that were written.
 Launches of all threads are included, because CUDA's backward runs on threads of its own.
 
-Nothing waits for the device unless hashes are requested: then every launch is waited for. Clones are ordered
+The device is synchronised only if hashes are requested: then after every launch. Clones are ordered
 only by streams. The recorder's own computations are hidden from modes and hooks.
 """
 
@@ -26,7 +26,7 @@ from tracing.launch import hooks
 from tracing.launch.launch_site import Grid, LaunchSite
 from tracing.launch.on_stream import unrecorded
 from tracing.model import Role, may_read, may_write
-from tracing.record.user_hash import HashFn
+from tracing.record.launches.user_hash import HashFn
 from tracing.upstream.torch.dynamo import untraced
 from tracing.upstream.torch.torch_debug_mode import DebugMode as TorchDebugMode
 from tracing.upstream.torch.torch_debug_mode import tensor_memo
@@ -56,8 +56,8 @@ class DebugMode(TorchDebugMode):  # type: ignore[no-untyped-call, unused-ignore]
 
     While it is entered, Inductor's kernels are launched by Inductor's slow path, as for torch's DebugMode.
 
-    Raises Problem when it is left, if a hash_fn failed: the call says so in log["hash_error"], and the
-    program has run undisturbed.
+    Raises Problem on exit if a hash_fn failed: log["hash_error"] of the call has the error, and the program
+    has run to its end.
     """
 
     def __init__(self, *, record_triton_kernels: bool = True, **options: Any) -> None:
@@ -85,7 +85,7 @@ class DebugMode(TorchDebugMode):  # type: ignore[no-untyped-call, unused-ignore]
             )
 
     def record_triton_kernel(self, kernel_name: str, kwargs: dict[str, Any]) -> Any:
-        """Nothing, and None: Inductor would have what is given wait for the device after the launch."""
+        """Record nothing and return None: Inductor would synchronise the device for any other value."""
 
     def debug_string(self, show_stack_trace: bool | None = None) -> str:
         """All calls as text, indented by depth."""
@@ -98,14 +98,14 @@ class DebugMode(TorchDebugMode):  # type: ignore[no-untyped-call, unused-ignore]
     def log_tensor_hashes(
         hash_fn: HashFn | str | list[str] | None = None, hash_inputs: bool = False
     ) -> Iterator[None]:
-        """While active, calls are recorded with hashes of their tensors; waits for the device at each.
+        """While active, calls are recorded with hashes of their tensors; synchronises the device at each.
 
         hash_fn     -- tensor -> number, str, bytes, None or a tuple of these; torch's names "norm" and
                        "hash_tensor", or a list of them. None: for Triton calls the 128-bit digest of
                        tracing.digest.host in hexadecimal, for operators torch's default
         hash_inputs -- also log["input_hash"]; of a Triton call, of the arguments that the kernel reads
 
-        The hashes of a Triton call before and after it are there in any case.
+        A Triton call always has the hashes before and after it.
         """
         hashing = Hashing(hash_fn_of(hash_fn), hash_inputs)
         options: dict[str, Any] = {"hash_inputs": hash_inputs}

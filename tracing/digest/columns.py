@@ -1,7 +1,7 @@
 """Digests of many launches, column by column: their file format, written and read.
 
-A launch has about five digests of random digits. As columns, one line for hundreds of launches, they need
-neither names nor quotes on disk, and no object for each digest.
+A launch has about five digests. Stored as columns, one line for hundreds of launches, they need neither names
+nor quotes on disk, and no object for each digest in memory.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class Digested:
 
 
 def packed(launches: Sequence[Digested]) -> Iterator[DigestBatch]:
-    """The lines that hold these launches, one for each run of launches that are adjacent in columns."""
+    """The lines of these launches, one for each run of launches that are adjacent in the columns."""
     start = 0
     for end in range(1, len(launches) + 1):
         if end == len(launches) or not _adjacent(launches[end - 1], launches[end]):
@@ -132,7 +132,7 @@ def _batch(launches: Sequence[Digested]) -> DigestBatch:
 
 
 class RecordedBatch:
-    """A recorded batch, and its digests as objects, which are made when the first of them is asked for."""
+    """A recorded batch; its digests become objects at the first access."""
 
     def __init__(self, recorded: DigestBatch) -> None:
         self.bits = recorded.bits
@@ -147,7 +147,7 @@ class RecordedBatch:
 
 
 class Row(msgspec.Struct, gc=False):
-    """One launch, its digests still in the columns in which they were written."""
+    """One launch, with its digests in columns."""
 
     line: LaunchLine
     batch: RecordedBatch | None = None  # None: it has no digests

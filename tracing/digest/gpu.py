@@ -1,7 +1,7 @@
-"""Digests on a GPU, in the order of a stream, without ever waiting for it.
+"""Digests on a GPU, in stream order, without synchronisation.
 
 The sums of each tensor go to a slot of a buffer on the device; a full buffer is copied to pinned memory
-after the work of its stream, and read once that copy has ended.
+in stream order, and read when the copy has ended.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ SLOTS = 4096  # results a buffer holds
 
 
 def source(kind: int) -> ASTSource:
-    """The digest kernel for fixed types: a JITFunction would specialise on values, a variant a launch."""
+    """The digest kernel for fixed types: a JITFunction would specialise on values, and compile often."""
     types = {name: "i64" if name.startswith("p") else "*i64" for name in digest_kernel.arg_names}
     return ASTSource(digest_kernel, types | {"KIND": "constexpr"}, {"KIND": kind})
 
 
 class CompiledDigest(NamedTuple):
-    """A digest kernel on a device, and what launches it."""
+    """A digest kernel on a device, and its launcher."""
 
     run: Any
     function: int
@@ -56,7 +56,7 @@ def _compiled(device: int, kind: int, num_warps: int) -> CompiledDigest:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """The slots of one launch: the tensors digested before it come before those digested after it."""
+    """The slots of one launch: first those of tensors digested before it, then those digested after it."""
 
     launch: int
     first: int
@@ -97,7 +97,7 @@ class StreamDigests:
         self._leaving: list[Batch] = []  # being copied
 
     def reserve(self, count: int) -> tuple[Batch, int]:
-        """Take `count` slots for a launch: their batch, and the first of them."""
+        """Reserve `count` slots for a launch; returns their batch and the first slot."""
         if self._batch.count + count > SLOTS:
             self._next()
         batch = self._batch
@@ -157,7 +157,7 @@ class StreamDigests:
 
     @contextmanager
     def current(self) -> Iterator[None]:
-        """While active, torch works on this stream; does nothing if it does so already."""
+        """While active, this is torch's current stream; does nothing if it already is."""
         if current_handle(self._device.index or 0) == self._handle:
             yield
         else:
@@ -192,7 +192,7 @@ class StreamDigests:
 def decode(slots: npt.NDArray[np.int64], about: npt.NDArray[np.int64]) -> Columns:
     """Digests of n tensors.
 
-    slots -- [n, FIELDS] as the kernel leaves them
+    slots -- [n, FIELDS] as written by the kernel
     about -- [n, 3] their `facts`
     """
     nbytes, ranges, tallied = about.T

@@ -11,10 +11,10 @@ random keys, in both with 2**-64. The digest of the tensor is, for each h, the s
 mix(s[h] + C * (t + 1)), mixed once more with the number of bytes. Sums commute, so a device may visit
 tiles in any order; keys differ by position, so permutations, transposes and sign flips are seen.
 
-The sums over up to 8 ranges of tiles, mixed and cut to 12 bits, are kept as `tiles`: they show where in
-two tensors a difference lies.
+The sums over up to 8 ranges of tiles, mixed and cut to 12 bits, are kept as `tiles`: they locate
+a difference between two tensors.
 
-It is reliable for data that is not chosen to deceive it; it is not a cryptographic signature.
+It is not a cryptographic hash: collisions can be constructed.
 
 Source: J. Black, S. Halevi, H. Krawczyk, T. Krovetz, P. Rogaway, "UMAC: Fast and Secure Message
 Authentication", CRYPTO 1999 (NH); A. Appleby, MurmurHash3 (the 32- and 64-bit finalizers).
@@ -103,7 +103,7 @@ def finish(
 
 
 def element_bytes(tensor: torch.Tensor) -> npt.NDArray[np.uint8]:
-    """The bytes of the elements in logical order, on the host; a copy where the layout asks for one."""
+    """The bytes of the elements in logical order, on the host; a copy if the layout requires one."""
     plain = tensor.detach().resolve_conj().resolve_neg().contiguous()
     if plain.numel() and not plain.untyped_storage().nbytes():
         raise RuntimeError("its storage was freed")  # as FSDP frees that of parameters
@@ -120,9 +120,9 @@ class _Array:
 
 
 def memory(address: int, nbytes: int, owner: object) -> npt.NDArray[np.uint8]:
-    """Host memory, itself; `owner` is what keeps it.
+    """A view of host memory; `owner` keeps it alive.
 
-    Tensor.numpy() gives it, too, and forbids the program to resize the tensor from then on.
+    Unlike with Tensor.numpy(), the program may still resize the tensor.
     """
     return np.asarray(_Array(address, nbytes, owner)) if nbytes else np.empty(0, np.uint8)
 
@@ -180,7 +180,7 @@ def digest(tensor: torch.Tensor) -> Digest:
 
 
 def rounded(norms: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """[n] norms to six digits, which are what people read; the largest number for infinity."""
+    """[n] norms rounded to six digits, for display; the largest number for infinity."""
     finite = np.minimum(norms, LARGEST)
     with np.errstate(all="ignore"):
         scale = 10.0 ** (5 - np.floor(np.log10(finite)))

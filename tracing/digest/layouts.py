@@ -29,7 +29,7 @@ class DigestLayout:
 
     @property
     def long(self) -> bool:
-        """True if it is a table of rows so long that half a tile meets one end of a row at most."""
+        """True if rows are so long that half a tile contains at most one end of a row."""
         rows = self.sizes[:2] == (1, 1) and self.strides[3] == 1
         return self.unit > 0 and rows and self.sizes[2] * self.unit >= 4 * HALF
 

@@ -1,6 +1,6 @@
 """Statistics of the values in a tensor's words, computed by a Triton kernel: L1 norm, NaN, inf and -0.0.
 
-They cost little if no value is NaN, infinite or -0.0; else the words are reread and counted.
+They are cheap if no value is NaN, infinite or -0.0; otherwise the words are read a second time and counted.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def tally(words, values, l1, low, KIND: tl.constexpr, PARTS: tl.constexpr):  # t
 
 @triton.jit
 def _doubles(words):  # type: ignore[no-untyped-def]
-    """The low and the high words of the doubles that stand in a block of words."""
+    """The low and the high words of the doubles in a block of words."""
     return tl.split(tl.reshape(words, (words.shape[0] // 2, 2)))
 
 

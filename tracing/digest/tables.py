@@ -99,7 +99,7 @@ def _values(dtype: torch.dtype, device: torch.device) -> torch.Tensor:
 
 
 def facts(tensors: Sequence[torch.Tensor]) -> npt.NDArray[np.int64]:
-    """[n, 3] what `decode` needs to know of tensors: bytes, ranges, and whether the kernel tallies values."""
+    """[n, 3] the input of `decode` for tensors: bytes, ranges, and whether the kernel tallies values."""
     sizes = [tensor.numel() * tensor.element_size() for tensor in tensors]
     tallied = [tensor.dtype in KINDS for tensor in tensors]
     columns = np.array([sizes, [blocks(n) for n in sizes], tallied], np.int64)

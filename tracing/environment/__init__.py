@@ -38,8 +38,8 @@ def installed(package: str) -> str:
 def environment(device: str, target: str) -> Environment:
     """Describe this process.
 
-    device -- the name of what executes the kernels, "NVIDIA H100" or "virtual GPU"
-    target -- what they are compiled for, "cuda:90"
+    device -- the device that executes kernels, "NVIDIA H100" or "virtual GPU"
+    target -- the target of kernels, "cuda:90"
     """
     return Environment(
         python=platform.python_version(),
@@ -59,7 +59,7 @@ def compiler_settings() -> dict[str, str]:
 
 
 def require_compiler() -> None:
-    """Raise Problem where there is no C compiler: Triton and Inductor compile their launchers with one."""
+    """Raise Problem if there is no C compiler: Triton and Inductor compile their launchers with it."""
     wanted = (os.environ.get("CC") or "cc gcc clang").split()
     if not any(shutil.which(name) for name in wanted):
         raise Problem(
@@ -81,9 +81,10 @@ def nvdisasm() -> Path | None:
 
 
 def use_inductors_ptxas() -> None:
-    """Make Triton assemble, in this process and its children, with torch's own ptxas, as Inductor makes it.
+    """Make Triton use torch's own ptxas in this process and its children, as Inductor does.
 
-    A recorded run has imported Inductor, which does so where torch brings one and the user names none.
+    Importing Inductor, as in a recorded run, has this effect if torch contains a ptxas and the user names
+    none.
     """
     for folder in _folders(importlib.util.find_spec("torch")):
         ptxas = Path(folder, "bin/ptxas")
@@ -103,7 +104,7 @@ def triton_opt() -> str | None:
 def show_diagnostics(reproducers: Path, debug_only: str = "", *, debug: bool = False) -> None:
     """Make Triton's compiler, from now on and in this process, print every diagnostic.
 
-    reproducers -- where it writes what it would else mix with the diagnostics when a pass fails
+    reproducers -- the file for reproducers of failed passes, which are otherwise mixed with the diagnostics
     debug_only  -- the debug output of LLVM's code that is printed too, as `-debug-only` of LLVM's tools
     debug       -- all of it is, as `-debug` asks for
     """
@@ -121,7 +122,7 @@ def wants_traceback() -> bool:
 
 
 def state_folder() -> Path:
-    """The folder of what this user's commands remember, outside of every run.
+    """The folder for the state of this user's commands, outside of runs.
 
     Source: the XDG Base Directory Specification.
     """
@@ -145,7 +146,7 @@ def local_rank() -> int:
 
 
 def job() -> str:
-    """A name that the ranks of one job have in common; raises Problem outside of torchrun."""
+    """The identity of a job, equal on all ranks; raises Problem outside of torchrun."""
     if "RANK" not in os.environ or "MASTER_PORT" not in os.environ:
         raise Problem(
             "this process is no rank of a job", "start it with `torchrun -m tracing run CASE --rank-aware`"
@@ -159,8 +160,8 @@ def job() -> str:
 def fresh_caches() -> Iterator[Path]:
     """While active, Triton and Inductor compile into an empty folder, which is removed at the end.
 
-    A warm cache would skip the compiler, and code that was made for the virtual GPU must never reach a
-    user's own caches.
+    A warm cache would skip the compiler, and code for the virtual GPU must never enter the user's
+    caches.
     """
     names = ("TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR")
     with ExitStack() as stack:
@@ -207,7 +208,7 @@ class MockSettings:
 
 
 def mock_settings() -> MockSettings:
-    """The settings of this process; raises Problem for a variable that is no such number."""
+    """The settings of this process; raises Problem for an invalid number."""
     default = MockSettings()
     return MockSettings(
         bool(_number("MOCK_STRICT", int(default.strict), (0, 1))),
@@ -229,13 +230,13 @@ def _number(name: str, default: int, within: tuple[int, int | None]) -> int:
 
 
 def with_variables(own: Mapping[str, str | None]) -> dict[str, str]:
-    """The environment of a child that has some variables of its own; None: that it lacks."""
+    """The environment of a child process with some variables changed; None: removed."""
     variables = {**os.environ, **own}
     return {name: value for name, value in variables.items() if value is not None}
 
 
 def gdb() -> str:
-    """The gdb of this machine, or the one that GDB names; raises Problem where there is none with Python."""
+    """The gdb of this machine, or the one that GDB names; raises Problem if there is none with Python."""
     wanted = os.environ.get("GDB") or "gdb"
     path = shutil.which(wanted)
     if path is None:

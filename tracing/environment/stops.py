@@ -1,4 +1,4 @@
-"""A compile that stops for a debugger: its settings, and the folders that processes of a program share."""
+"""Stops for a debugger: their settings, and the folders that the processes of a program share."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class StopSettings:
 def stop_settings() -> StopSettings | None:
     """The stop settings of this process, None if there are none; the first process makes the shared folder.
 
-    Compiles are then forced: caches lie in that folder, and Triton and Inductor use no others. None of
-    it is in the key of a kernel. Inductor's wait for its workers has no end, as a debugger takes its time.
+    Compiles are then forced: Triton and Inductor only use caches in that folder. Cache keys of kernels do not
+    change. Inductor's timeout for its workers is disabled, because a debugger stops them.
     """
     wanted = os.environ.get("TRACING_STOP")
     if not wanted:
@@ -65,8 +65,8 @@ def stop_folder() -> Path:
 def stop_folders() -> list[Path]:
     """The folders of this user's debugged programs on this machine.
 
-    Anybody may make a folder of that name: one with another owner could name a process to attach to, or hold
-    files that never end.
+    Folders of other users are ignored: they could name a process to attach to, or contain files without an
+    end.
     """
     folders = sorted(Path(tempfile.gettempdir()).glob(f"{STOP_PREFIX}[0-9]*-*"))
     return [folder for folder in folders if _is_own_folder(folder)]

@@ -1,1 +1,1 @@
-"""The guards of a program: what Dynamo compiled, why it broke graphs, and why it compiled once more."""
+"""The guards, graph breaks and recompilations of a program."""

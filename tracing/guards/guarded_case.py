@@ -1,4 +1,4 @@
-"""Run a case, and record what Dynamo makes of its frames."""
+"""Run a case, and record how Dynamo compiles its frames."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from tracing import store
 from tracing.model import Outcome
 from tracing.program.case import describe
 from tracing.program.experiment import Experiment
-from tracing.record.frame_compiles import frame_compiles_recorded
+from tracing.record.graphs.frame_compiles import frame_compiles_recorded
 
 
 def record_guards(experiment: Experiment, writer: store.RunWriter, backend: str) -> Outcome:
-    """Run a case once, compiled, its backward too if it asks for gradients; launches are not recorded.
+    """Run a case once, compiled, with its backward if it computes gradients; launches are not recorded.
 
     backend -- of torch.compile
 

@@ -1,4 +1,4 @@
-"""Look at the guards, graphs and bytecode of a program in its own process."""
+"""Inspect the guards, graphs and bytecode of a program in its own process."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import torch
 
 from tracing.analyze.runs.frame_compiles import GuardReport
 from tracing.model import CompiledFrame
-from tracing.record.frame_compiles import described
+from tracing.record.graphs.frame_compiles import described
 from tracing.report.guards import guards_json, guards_text
 from tracing.upstream.torch.frame_compiles import cached_compiles, frame_compiles, is_compiled
 
@@ -31,9 +31,9 @@ class InspectedProgram(GuardReport):
 
 @dataclass(slots=True)
 class GuardInspector:
-    """While entered, notes what Dynamo compiles in this process; the program runs as it does without.
+    """While entered, notes what Dynamo compiles in this process, without affecting the program.
 
-    backend -- what `inspect` compiles a function with that is not compiled yet
+    backend -- the backend with which `inspect` compiles an uncompiled function
     """
 
     backend: str | Callable[..., Any] = "inductor"
@@ -53,11 +53,11 @@ class GuardInspector:
         return InspectedProgram(tuple(self._frames))
 
     def inspect(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> InspectedProgram:
-        """Call a function once; returns guards, bytecode and graph of each frame that it consists of.
+        """Call a function once; returns guards, bytecode and graph of each of its frames.
 
-        function -- one that torch.compile returned, or one that is compiled for this call
+        function -- a compiled function, or an ordinary one, which is compiled for this call
 
-        Of frames that were compiled before, Dynamo's caches have guards and bytecode, and no graph.
+        For frames that were compiled earlier, Dynamo's caches have guards and bytecode, but no graph.
         Raises what the function raises.
         """
         compiled = function if is_compiled(function) else torch.compile(function, backend=self.backend)

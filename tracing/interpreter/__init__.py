@@ -1,15 +1,15 @@
 """Execute one launch of a compiled Triton kernel on CPU tensors.
 
-Triton's own interpreter (`triton.runtime.interpreter`) does the work. It is built for functions decorated
-under TRITON_INTERPRET=1. This package lets it execute ordinary `JITFunction`s, and replaces what it computes
-wrongly or slowly:
+Triton's own interpreter (`triton.runtime.interpreter`) does the work. It supports only functions decorated
+under TRITON_INTERPRET=1. This package lets it execute ordinary `JITFunction`s, and replaces its wrong or slow
+parts:
 
 - bfloat16: upstream adds the bit patterns and truncates; here it is float32, rounded to nearest even;
 - libdevice: upstream's functions have no bodies and return None; here they are torch's CPU functions;
 - reductions and scans with any combine function: upstream loops over elements; here they are vectorised;
 - the patched language: restored after each launch, so that the next compile in this process works.
 
-It relies on `tracing.upstream.triton.interpreter`, with Triton 3.6 to 3.9.
+Supports Triton 3.6 to 3.9, through `tracing.upstream.triton.interpreter`.
 """
 
 from __future__ import annotations
@@ -43,21 +43,21 @@ def execute(source: Any, arguments: Sequence[object], grid: tuple[int, int, int]
     """Run every program of one launch, in the order of the grid, in place on CPU tensors.
 
     source    -- triton.compiler.ASTSource of the compiled kernel: function, signature and constants
-    arguments -- one value for each parameter of the kernel, constexprs too (what a launcher is given)
+    arguments -- one value for each parameter of the kernel, constexprs included, as for a launcher
     grid      -- programs along x, y and z
 
     Integers and floats enter with the types of the compiled signature: arithmetic promotes as on the device.
     Cost: 2-3 ms a launch, and 0.5-1.2 ms a program of a dozen operations on blocks of up to 4096 elements.
 
-    One launch at a time: the language is patched process-wide, and a backward pass may have its own thread.
-    `compiles_wait` keeps compiles on other threads out of it.
+    One launch runs at a time, because the language is patched process-wide and a backward pass may have its
+    own thread. `compiles_wait` excludes compiles on other threads meanwhile.
 
     Memory outside of the storages of the arguments and of all tensors in use is not accessed: loads give
     zeros, and stores do nothing. If watchers watch the thread (`tracing.interpreter.gates`), they decide
     instead.
 
-    Raises Problem for what can be compiled but not executed here: Gluon, inline assembly, rare functions of
-    libdevice.
+    Raises Problem for features that can be compiled but not executed here: Gluon, inline assembly, rare
+    functions of libdevice.
     """
     if isinstance(source.fn, GluonJITFunction):
         raise not_executable(f"the Gluon kernel {source.fn.__name__}")
@@ -78,7 +78,7 @@ def launch(
 
     function  -- a JITFunction
     values    -- of all its parameters, by name
-    constants -- its tl.constexpr arguments, and what Triton made constant because of its value; the second
+    constants -- its tl.constexpr arguments, and arguments that Triton specialised on their value; the second
                  member of a tuple `t` is `t.1`
 
     Raises KeyError for a parameter without a value.
@@ -115,7 +115,7 @@ def _programs(*grid: int) -> Iterable[tuple[int, ...]]:
 
 @contextmanager
 def permuted(seed: int) -> Iterator[None]:
-    """While active, the programs of each launch run in another order: no GPU promises one."""
+    """While active, the programs of each launch run in another order: GPUs guarantee none."""
 
     def programs(*grid: int) -> Iterable[tuple[int, ...]]:
         indices = list(np.ndindex(*grid))

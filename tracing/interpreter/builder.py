@@ -105,7 +105,7 @@ def _dense(value: Any) -> Any:
 
 
 def not_executable(what: str) -> Problem:
-    """To be raised where a kernel comes to what only a device can do."""
+    """The error for a kernel that reaches an operation which only a device can execute."""
     problem = f"{what} can be compiled but not executed without a GPU"
     remedy = "run this kernel on the device, or only compile and record it: `tracing run --compile-only`"
     return Problem(problem, remedy)

@@ -1,8 +1,8 @@
-"""Keep Triton's compiler from reading the language that the interpreter has patched.
+"""Prevent Triton's compiler from reading the language while the interpreter has patched it.
 
 While a launch is interpreted, `triton.language` computes with NumPy in the whole process. A compile on
-another thread needs the language that builds IR. So the compile waits for the launch, and a launch waits for
-a compile that reads the language.
+another thread needs the language that builds IR. So compiles wait for interpreted launches, and launches
+for compiles that read the language.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LANGUAGE = (
 def compiles_wait() -> Iterator[None]:
     """While active, compiles on any thread wait for launches that are interpreted, and launches for compiles.
 
-    Cost: a lock for each of the two steps of a compile that read the language.
+    Cost: one lock for each of the two steps of a compile that read the language.
     """
     with around_language_reads(_waiting):
         yield

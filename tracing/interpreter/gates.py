@@ -1,8 +1,8 @@
 """Intercept every load and store of Triton's interpreter.
 
 All memory operations of the interpreter (masked or not, block pointers, tensor descriptors with gather and
-scatter, atomics) end in four native functions, whose calls are watched here. The only other access to memory
-is this project's atomic addition of bfloat16. A compare-and-swap that did not swap counts as a write.
+scatter, atomics) end in four native functions, whose calls are intercepted here. The only other access to
+memory is this project's atomic addition of bfloat16. A failed compare-and-swap counts as a write.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Keep a kernel from accessing memory that belongs to none of its arguments.
+"""Prevent a kernel from accessing memory outside of its arguments.
 
-On a GPU such an access may go unnoticed, or end the kernel; in the interpreter it would end the process.
+On a GPU such an access may go unnoticed or end the kernel; in the interpreter it would crash the process.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def _guarded(original: Method) -> Method:
 
 
 def tensors_in_use() -> Iterator[torch.Tensor]:
-    """Tensors with memory on the host that Python code holds; looks at every object that Python knows."""
+    """All tensors in host memory that Python holds; iterates over all objects of the garbage collector."""
     for tracked in gc.get_objects():
         plain = type(tracked) in (torch.Tensor, torch.nn.Parameter)
         # a tensor inside of torch.vmap has no storage of its own

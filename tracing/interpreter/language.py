@@ -80,7 +80,7 @@ def _device_range(first: Any, last: Any = None, step: Any = 1, **options: object
 
 @functools.cache
 def rewritten(function: Callable[..., object]) -> Callable[..., object]:
-    """A kernel's function, or one that it calls, as Python that the interpreter can execute."""
+    """Rewrite a kernel's function, or one that it calls, for the interpreter."""
     made: Callable[..., object] = _Rewriter(function).rewrite_ast()
     return made
 

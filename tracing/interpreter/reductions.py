@@ -34,7 +34,7 @@ class _Combining(ReduceScanOpInterface):  # type: ignore[misc, unused-ignore]
 
 
 class Reduce(_Combining, ReduceOps):  # type: ignore[misc, unused-ignore]
-    """Neighbours are combined, log2(n) times: the order is kept, so the function need not be commutative."""
+    """Combines adjacent elements log2(n) times, in order: the function need not be commutative."""
 
     def generic(self, tensors: tuple[Any, ...]) -> list[Any]:
         dtypes = [tensor.dtype for tensor in tensors]

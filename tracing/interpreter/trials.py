@@ -1,4 +1,4 @@
-"""Launches with which a program only measures: compiled and checked against the target, and not executed."""
+"""Trial launches of a benchmark: compiled and checked against the target, but not executed."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def trying() -> bool:
 
 @contextmanager
 def every_configuration() -> Iterator[None]:
-    """While active, an autotuner that cannot measure compiles its configurations after the first one too."""
+    """While active, an autotuner that cannot measure compiles all its configurations."""
     with replaced(_Process, "every_configuration", True):
         yield
 

@@ -1,1 +1,1 @@
-"""Every kernel has a referee: the FX nodes that it stands for, executed in float64 on its recorded inputs."""
+"""Judge each launch by the FX nodes that its kernel implements, executed in float64 on its inputs."""

@@ -1,4 +1,4 @@
-"""What tensors held, as a run kept it: arguments of launches, inputs and outputs of graphs."""
+"""The tensor contents that a run kept: arguments of launches, inputs and outputs of graphs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _CACHED = 64 << 20  # bytes of a tensor that stays in memory
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What one tensor held at one time."""
+    """The contents of one tensor at one time."""
 
     blob: Blob
     meta: TensorMeta | None = None  # of a launch's argument
@@ -37,9 +37,9 @@ class Contents:
 
     @classmethod
     def of(cls, run: Run, process: str, device: torch.device) -> Contents:
-        """What one process of a run kept.
+        """Load the contents that one process of a run kept.
 
-        device -- where tensors are loaded to
+        device -- the device for loaded tensors
         """
         arguments = run.view(process, KeptTensor, KeptTensor)
         graphs = run.view(process, GraphTensor, GraphTensor)
@@ -53,12 +53,12 @@ class Contents:
     def argument(
         self, launch: KernelLaunch, position: int, argument: KernelArg, side: Literal["before", "after"]
     ) -> Content | None:
-        """What an argument held before or after a launch; None: it was not kept."""
+        """The contents of an argument before or after a launch; None: not kept."""
         blob = self.arguments.get((launch.index, position, side))
         return None if blob is None else Content(blob, argument.tensor)
 
     def of_graph(self, call: int, position: int, side: str) -> Content | None:
-        """What an input or output of a call of a graph held; None: it was not kept."""
+        """The contents of an input or output of a graph call; None: not kept."""
         blob = self.graphs.get((call, position, side))
         return None if blob is None else Content(blob)
 

@@ -20,7 +20,7 @@ _FAILURES = (RuntimeError, NotImplementedError, TypeError, ValueError, IndexErro
 
 
 class OtherDtype(NoReference):
-    """What should hold a value of the graph has another dtype."""
+    """A tensor that should hold a value of the graph has another dtype."""
 
     def __init__(self, value: FxValue, own: torch.Tensor) -> None:
         super().__init__(f"{value.node}, whose dtype is {own.dtype}")
@@ -40,13 +40,13 @@ class OtherDtype(NoReference):
 def judged(
     program: FxProgram, plan: FxPlan, given: Given, actual: Mapping[FxValue, torch.Tensor]
 ) -> dict[FxValue, Judged]:
-    """The verdict on each tensor that should hold a value of the graph; "compiled is off": it does not.
+    """The verdict on each tensor that should hold a value of the graph; "compiled is off": it is wrong.
 
     plan   -- computes the values of `actual` from those of `given`
     actual -- what is judged
 
-    Random rounding is tried only where what is judged is farther from float64 than the last bit of its dtype
-    explains: most often the plan is executed once. Raises NoReference if the plan cannot be executed.
+    Random rounding is tried only if a tensor is farther from float64 than the last bit of its dtype explains,
+    so the plan is usually executed once. Raises NoReference if the plan cannot be executed.
     """
     exact = _expected(program, plan, given, 0)
     verdicts = _verdicts(actual, exact)
@@ -58,7 +58,7 @@ def judged(
 
 
 def executed(program: FxProgram, plan: FxPlan, given: Given) -> dict[FxValue, torch.Tensor]:
-    """What ATen gives for the values of a plan, each node in its own dtype.
+    """The values of a plan as computed by ATen, each node in its own dtype.
 
     Raises NoReference if the plan cannot be executed.
     """
@@ -68,7 +68,7 @@ def executed(program: FxProgram, plan: FxPlan, given: Given) -> dict[FxValue, to
 
 
 def wrong_elements(name: str, buffer: str, value: FxValue, verdict: Judged, of: int) -> WrongElements:
-    """What is off in a tensor that was judged."""
+    """The wrong elements of a judged tensor."""
     worst: Distance = verdict.compiled
     return WrongElements(
         name, buffer, value.node, worst.elements, of, worst.index, worst.value, verdict.exact,

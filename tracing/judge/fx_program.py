@@ -1,8 +1,8 @@
 """Computes values of a recorded FX graph from other values of it.
 
-An operator that works in place changes the value of a node. So a value is a node and a number of writes: how
-many operators had by then written to the memory that the node has or views. Nodes are executed in the graph's
-order and write to real memory, of clones of what is given.
+An operator that works in place changes the value of a node. So a value is a node and a version: the number
+of writes so far to the memory that the node has or views. Nodes are executed in graph order on clones of the
+given values.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tracing.store.graph_file import FxGraph, FxNode
 
 
 class FxValue(NamedTuple):
-    """The value of a node after so many writes to the memory that it has or views."""
+    """The value of a node after a number of writes to the memory that it has or views."""
 
     node: str
     writes: int
@@ -64,14 +64,14 @@ class FxProgram:
 
     @property
     def outputs(self) -> list[Any]:
-        """What the graph returns, in order: {"node": NAME}, numbers, None."""
+        """The results of the graph, in order: {"node": NAME}, numbers, None."""
         last = self.graph.nodes[-1]
         if last.op != "output" or not last.args:
             return []
         return [last.args[0]] if isinstance(last.args[0], Mapping) else list(last.args[0])
 
     def tensor(self, node: str) -> str:
-        """The node that first gave the tensor which a node gives: in-place operators return their operand."""
+        """The node that created the tensor which a node returns: in-place operators return their operand."""
         while node in self._same:
             node = self._same[node]
         return node
@@ -97,9 +97,9 @@ class FxProgram:
         return FxValue(root, self.writers[root].index(writer) + 1)
 
     def plan(self, targets: Sequence[FxValue], given: Given) -> FxPlan:
-        """What has to be executed to compute values from given ones.
+        """The nodes to execute to compute values from given ones.
 
-        Raises NoReference if these are not enough.
+        Raises NoReference if the given values are not sufficient.
         """
         start = {value.node: value.writes for value in given}
         needed: set[str] = set()
@@ -149,7 +149,7 @@ class FxProgram:
         return [self.value(one, at) for one in read if one != base]
 
     def run(self, plan: FxPlan, given: Given) -> dict[FxValue, Any]:
-        """Execute a plan; gives clones of the values that it is for."""
+        """Execute a plan; returns clones of its target values."""
         values: dict[str, Any] = {}
         for value, content in given.items():
             values[value.node] = clone(content) if isinstance(content, torch.Tensor) else content
@@ -188,7 +188,7 @@ class FxProgram:
 
 
 def clone(tensor: torch.Tensor) -> torch.Tensor:
-    """[*] a clone with the same strides, where these are those of memory without overlaps."""
+    """[*] a clone, with the same strides unless elements overlap."""
     if 0 in tensor.stride() or tensor.is_contiguous():
         return tensor.clone()
     flat = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=tensor.device)

@@ -1,8 +1,8 @@
-"""Says why a result of a graph is off though every launch is right for its inputs.
+"""Find why a result of a graph is off although every launch is right for its inputs.
 
-Inductor's graph passes changed what the graph computes; or a launch overwrote the result; or neither. The
-graph that the passes left is executed by ATen, each node in its own dtype: what that gives is judged as if a
-kernel had left it. In float64 a comparison such as `eq` has another value than in the dtypes of the program.
+Inductor's graph passes changed what the graph computes; or a launch overwrote the result; or neither. ATen
+executes the graph after the passes, each node in its own dtype, and the result is judged like that of a
+kernel. In float64 a comparison such as `eq` has another value than in the dtypes of the program.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class GraphCause:
     def __init__(self, program: FxProgram, given: Given, steps: StepReferee, after: Given) -> None:
         """Compare the two graphs of one call.
 
-        program -- the graph as Inductor got it; given -- its inputs
+        program -- the graph as Inductor received it; given -- its inputs
         steps   -- has judged the call; after -- inputs of the graph as it was lowered
         """
         self._program, self._given, self._steps, self._after = program, given, steps, after

@@ -1,4 +1,4 @@
-"""What the names of a schedule hold during one call of its graph."""
+"""The contents of a schedule's buffers during one call of its graph."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FxSources: TypeAlias = dict[FxValue, Content | int | float]
 
 @dataclass(slots=True)
 class Held:
-    """What a name of the schedule stands for in one call."""
+    """The content of one name of the schedule in one call."""
 
     value: FxValue | None = None  # of the graph; None: no single one
     content: Content | None = None  # None: nobody kept it
@@ -31,7 +31,7 @@ class Held:
 
     @property
     def judgeable(self) -> bool:
-        """True if it was made by a step, and is judged as soon as its content is known."""
+        """True if a step computes it, so that it can be judged when its content is known."""
         return self.step is not None and self.value is not None and self.content is None
 
 
@@ -68,7 +68,7 @@ class GraphMemory:
         }
 
     def plan(self, value: FxValue, sources: FxSources) -> tuple[FxPlan, FxSources]:
-        """What computes a value, and what it starts from; raises NoReference if `sources` are not enough."""
+        """The plan that computes a value, and its inputs; raises NoReference if there is none."""
         try:
             return self.program.plan([value], sources), sources
         except NoReference:  # of an input it may need only the shape, and then the launch does not read it
@@ -78,7 +78,7 @@ class GraphMemory:
             return self.program.plan([value], more), more
 
     def loaded(self, sources: FxSources) -> dict[FxValue, object]:
-        """What values of the graph were, as tensors and numbers."""
+        """Values of the graph as tensors and numbers."""
         tensor = self.contents.tensor
         return {v: tensor(one) if isinstance(one, Content) else one for v, one in sources.items()}
 

@@ -1,4 +1,4 @@
-"""Judges what one call of a compiled graph gave by the graph as Inductor got it.
+"""Judges the results of one call of a compiled graph by the graph as Inductor received it.
 
 `graph_cause.py` says why a result is off though every launch is right.
 """
@@ -32,13 +32,13 @@ class GraphReferee:
         contents: Contents,
         numbers: Mapping[int, Any],
     ) -> None:
-        """program -- the graph as Inductor got it; numbers -- inputs of the call that are no tensors"""
+        """program -- the graph as Inductor received it; numbers -- inputs of the call that are no tensors"""
         self._call, self._program, self._steps, self._contents = call, program, steps, contents
         self._numbers = numbers
         self.not_covered: list[str] = []
 
     def findings(self) -> list[Finding]:
-        """What is off in results, the first one only; what no launch that is off explains."""
+        """The first result that is off and that no wrong launch explains."""
         given = self._given(self._program)
         results = self._results(self._steps.memory.schedule)
         together = self._together(results, given)

@@ -20,7 +20,7 @@ _EMPTY = ("aten::empty", "aten::new_empty", "prims::empty")
 
 
 class NoReference(Exception):
-    """Something cannot be computed in float64; the text says what."""
+    """There is no float64 reference; the text has the reason."""
 
 
 def resolved(node: FxNode) -> Callable[..., Any]:
@@ -55,7 +55,7 @@ def is_random(node: FxNode) -> bool:
 
 
 def is_empty(node: FxNode) -> bool:
-    """True if what an operator gives is not initialised."""
+    """True if an operator's result is uninitialised."""
     return node.target.startswith(_EMPTY)
 
 

@@ -1,7 +1,7 @@
-"""Judges launches of kernels that the program itself launches, by what Triton's interpreter leaves.
+"""Judges launches of the program's own kernels by the results of Triton's interpreter.
 
-No graph stands for such a kernel. Compiled kernel and interpreter execute one source: what is judged is the
-compiler, on a GPU; a fault in the source is not seen.
+No graph describes such a kernel. Compiled kernel and interpreter execute the same source, so only faults of
+the compiler, on a GPU, are detected.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Judges every launch of Inductor's kernels in a run that kept what they read and wrote."""
+"""Judges every launch of Inductor's kernels in a run that kept their inputs and outputs."""
 
 from __future__ import annotations
 

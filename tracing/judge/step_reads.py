@@ -1,4 +1,4 @@
-"""Which of a step's values its launches found in which argument."""
+"""Determine in which arguments the launches of a step found its input values."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from tracing.judge.graph_memory import GraphMemory, product
 
 
 class StepReads:
-    """What launches found, by name of what it should have been."""
+    """The contents that launches read, by the name of the expected buffer."""
 
     def __init__(self, memory: GraphMemory) -> None:
         self._memory, self._contents, self._held = memory, memory.contents, memory.held
 
     def of(self, made: MadeStep) -> dict[str, Content]:
-        """What the launches of a step found."""
+        """The contents that the launches of a step read."""
         before: dict[str, Content] = {}
         unnamed: list[Content] = []
         names = {self._memory.schedule.location(name): name for name in made.step.reads}

@@ -1,9 +1,8 @@
 """Judges the launches of one call of a compiled graph, step by step of its code.
 
-What a step should leave is computed from what its launch found in its arguments, so a step is judged by what
-it was given, right or wrong. A buffer that holds no single value of the graph, as a partial result does, is
-passed over: what is made from it is computed from what the buffer was made from, and judges all launches in
-between together.
+The expected outputs of a step are computed from the contents that its launch read, so a step is judged by its
+own inputs, right or wrong. A buffer without a value of the graph, such as a partial result, is skipped: the
+next values are computed from the inputs of that buffer, and judge all launches in between together.
 """
 
 from __future__ import annotations

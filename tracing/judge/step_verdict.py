@@ -1,4 +1,4 @@
-"""Judges what the launches of one step left, by the values of the graph that they should have left."""
+"""Judges the outputs of the launches of one step by the values of the graph."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PARTIAL = "it leaves partial results, for which no node of the graph stands"
 
 @dataclass(slots=True)
 class StepVerdict:
-    """What is said of the launches of a step."""
+    """The verdict on the launches of a step."""
 
     verdict: LaunchVerdict
     why: str = ""
@@ -35,8 +35,8 @@ class StepJudge:
     def verdict(self, targets: Mapping[str, Held], written: Mapping[str, tuple[str, Content]]) -> StepVerdict:
         """Judge a step.
 
-        targets -- what it makes, by name of the schedule
-        written -- of these, the argument that has it, and what the launch left in it
+        targets -- its outputs, by name of the schedule
+        written -- for each of them, the argument, and its content after the launch
         """
         if not written:
             return StepVerdict("no reference", "what it wrote was not kept")
@@ -97,13 +97,13 @@ class StepJudge:
     def wrong(
         self, plan: FxPlan, sources: FxSources, buffer: str, name: str, content: Content
     ) -> tuple[list[WrongElements], bool]:
-        """What is off in a tensor, and whether it is right where ATen's own value is not.
+        """The wrong elements of a tensor, and whether it is right although ATen's own value is not.
 
         plan    -- computes the value that the tensor should hold from `sources`
         buffer  -- name of the tensor in the generated code
         name    -- of the argument that has it
 
-        Raises NoReference if that cannot be said.
+        Raises NoReference if it cannot be judged.
         """
         tensor = self._memory.contents.tensor(content)
         value = plan.targets[0]

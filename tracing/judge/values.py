@@ -1,4 +1,4 @@
-"""Which value of its graph each content of a schedule holds."""
+"""Map the contents of a schedule to values of its graph."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from tracing.store.graph_file import Schedule, ScheduledBuffer
 
 
 def values_of(schedule: Schedule, program: FxProgram) -> dict[str, FxValue]:
-    """The value of the graph that each content of a schedule holds, where it holds a single one.
+    """The value of the graph in each content of a schedule that holds exactly one.
 
-    Inductor notes for a buffer the node whose value it holds, if there is one. Of a buffer that is
-    overwritten in place it notes the node for the buffer as it was before: `_moved` puts that right.
+    Inductor notes for a buffer the node whose value it holds, if there is one. For a buffer that
+    is overwritten in place, Inductor notes the node of the previous content: `_moved` corrects this.
     """
     nodes = {name: _node(buffer, program) for name, buffer in schedule.buffers.items()}
     values = {name: FxValue(name, 0) for name in schedule.inputs if name in program.nodes}

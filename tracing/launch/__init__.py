@@ -1,1 +1,1 @@
-"""A kernel launch as it happens: interception, launchers, roles of arguments, memory, streams."""
+"""Intercept kernel launches: launchers, roles of arguments, memory, streams."""

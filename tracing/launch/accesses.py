@@ -1,4 +1,4 @@
-"""The reads and writes of a launch that Triton's interpreter executes, byte by byte, while it runs."""
+"""Record the reads and writes of a launch, byte by byte, while Triton's interpreter executes it."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ _Key: TypeAlias = tuple[str, AccessKind, str, bool]
 class Accesses:
     """The accesses so far to each tensor argument of a launch.
 
-    Exact: every load and store without the masked-off lanes. An access counts for each argument that has
-    elements at that address, because the argument that the address came from is not known.
+    Exact: every load and store without the masked-off lanes. An access counts for each argument with
+    elements at that address, because the argument from which the address was computed is unknown.
     """
 
     def __init__(self, kernel: str, tensors: Mapping[str, torch.Tensor]) -> None:
@@ -67,12 +67,12 @@ class Accesses:
 
     @property
     def blocks(self) -> list[MemoryBlock]:
-        """The memory blocks of the arguments, and those that addresses pointed to."""
+        """The memory blocks of the arguments, and those that loaded addresses pointed to."""
         return self._blocks
 
     @property
     def outside(self) -> list[Outside]:
-        """Accesses outside of arguments, one for each argument, kind and line, as they first came."""
+        """Accesses outside of arguments: the first one for each argument, kind and line."""
         return list(self._outside.values())
 
     def of(self, name: str) -> tuple[AccessedArgument, MemoryBlock] | None:

@@ -1,4 +1,4 @@
-"""The line of the user's own Python code that called a launch or an operator."""
+"""Find the line of the user's Python code that made a launch or called an operator."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ class CallSites:
     def of(self, frame: FrameType | None) -> int:
         """The number of the first line of the user's code, from `frame` outwards; UNKNOWN if there is none.
 
-        Skipped are torch, Triton, this package, the standard library, what Inductor generated, and code
-        without a file. A function that torch.compile replaced, or resumed after a graph break, is the user's:
-        its line is where the compiled part begins. On a thread of autograd's own it is the line that called
-        backward, unless several threads are in a backward pass.
+        Frames of torch, Triton, this package, the standard library, generated code, and code without a file
+        are skipped. For a function that torch.compile replaced, or resumed after a graph break, it is the
+        line at which the compiled part begins; on a thread of autograd, the line that called backward, unless
+        several threads are in a backward pass.
 
         Cost: 0.3 µs and 0.08 µs a frame: 0.6 µs for a launch by hand, 1.2 µs for one by compiled code.
         """

@@ -1,13 +1,15 @@
 """Report launches that the hooks cannot see, because no Python code makes them.
 
-Each is reported when it happens, whenever it was compiled. Not reported is a program that keeps the innermost
-launcher of a kernel and calls it: `CompiledKernel.run`, or, with Inductor's static launcher, a
-`CachingAutotuner.run` that was bound before the recording started. Nothing in torch or Triton does that.
+Each is reported when it happens, whenever it was compiled. Not reported are calls of an innermost launcher
+that the program keeps: `CompiledKernel.run`, or, with Inductor's static launcher, a `CachingAutotuner.run`
+that was bound before the recording started. Nothing in torch or Triton does that.
 """
 
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any, TypeAlias
@@ -24,10 +26,15 @@ NO_CPP_WRAPPER = "torch._inductor.config.cpp_wrapper = False"
 
 _NotCovered: TypeAlias = Callable[[str, str], None]
 
+# forks, if a preexec_fn is given; the fork executes another program
+_STARTS_A_PROGRAM = subprocess.Popen._execute_child.__code__  # type: ignore[attr-defined]
+
 _watching: list[_NotCovered] = []
 
 
 def _forked() -> None:
+    if sys._getframe(1).f_code is _STARTS_A_PROGRAM:
+        return
     for not_covered in tuple(_watching):
         not_covered("launches and operators of processes that the program forks", NO_PROCESSES)
 
@@ -37,10 +44,10 @@ os.register_at_fork(after_in_parent=_forked)
 
 @contextmanager
 def watched(not_covered: _NotCovered) -> Iterator[None]:
-    """While active, `not_covered(what, setting)` is called when launches happen that the hooks do not see.
+    """While active, `not_covered(what, setting)` is called for launches that the hooks do not intercept.
 
-    CUDA-graph replays, AOTInductor packages and code with Inductor's C++ wrapper are seen to run, not what
-    they launch.
+    Only the execution of CUDA-graph replays, AOTInductor packages and code with Inductor's C++ wrapper is
+    observed, not their launches.
     """
 
     def replayed(graph: Any) -> None:

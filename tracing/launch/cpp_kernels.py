@@ -1,4 +1,4 @@
-"""Inductor's C++ kernels on the CPU, as a launch point like Triton's.
+"""Intercept launches of Inductor's C++ kernels on the CPU.
 
 A generated module looks up its kernels by name at each call, so while `installed` a function of that name
 replaces each kernel. The roles of the arguments are read from the C++ text that Inductor stores next to the
@@ -144,10 +144,10 @@ def declared_roles(source: str) -> dict[str, Role]:
 
     source -- the C++ text, with one function `kernel`
 
-    "in": a pointer to const. "out": the first statement that names the pointer stores to an element that no
-    loaded value chooses; what is loaded later is what was stored, as Inductor orders a kernel's loops by
-    dependence. "in_out": all else, so also a pointer that is only handed on (templates, atomics).
-    "none": not named in the body.
+    "in": a pointer to const. "out": the first statement that names the pointer stores to an element whose
+    index does not depend on loaded values; later loads read the stored values, because Inductor orders a
+    kernel's loops by dependence. "in_out": all other pointers, also one that is only passed on (templates,
+    atomics). "none": not named in the body.
 
     Source: CppKernel.store and CppTile2DKernel.store in torch/_inductor/codegen/cpp.py.
     """

@@ -10,9 +10,9 @@ A listener's `before` and `after` are called around each launch, however it is m
 If the interpreter executes a launch, under TRITON_INTERPRET=1 or on the virtual GPU, listeners that call
 `watching.watch` also receive its memory accesses.
 
-Launches with which an autotuner, a multi-kernel or the compiler tries kernels are left out: they are not the
-program's own. Every patch replaces an attribute of a class while a listener is `installed`, and is undone
-afterwards; launch hooks of other tools stay in effect.
+Trial launches, by which an autotuner, a multi-kernel or the compiler measures kernels, are left out. Every
+patch replaces an attribute of a class while a listener is `installed`, and is undone afterwards; launch hooks
+of other tools stay in effect.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Listener(Protocol):
     """Receives launch callbacks. The value returned by `before` is passed to `after`."""
 
     def before(self, site: LaunchSite, values: Sequence[Any], stream: int, grid: Grid | None) -> Any:
-        """A kernel is about to be launched with values named by `site.names`; grid None: call `site.grid`."""
+        """A kernel is about to be launched with values for `site.names`; grid None: call `site.grid`."""
 
     def after(self, token: Any) -> None:
         """Called after the kernel was submitted to the device, or executed by the interpreter."""
@@ -82,7 +82,7 @@ def installed(listener: Listener) -> Iterator[None]:
     """While active, `listener` receives every launch of this process.
 
     A process that is forked meanwhile reports no launch.
-    Of several listeners the last one is called last before a launch and first after it.
+    Listeners nest: the last one is called last before a launch and first after it.
     """
     with _lock:
         if not _listeners:
@@ -111,7 +111,7 @@ def _patch(stack: ExitStack) -> None:
 
 @contextmanager
 def trials_hidden() -> Iterator[None]:
-    """While active, launches by which an autotuner or the compiler tries kernels are hidden.
+    """While active, trial launches of autotuners and of the compiler are hidden.
 
     So are launches of benchmarks that are compiled and not executed.
     """
@@ -125,19 +125,19 @@ def trials_hidden() -> Iterator[None]:
 
 
 def around_inductor_launches(launch: inductor_autotuner.Launch) -> AbstractContextManager[None]:
-    """While active, `launch` makes the launches of Inductor's kernels that are shown to listeners."""
+    """While active, launches of Inductor's kernels that listeners receive are made by calling `launch`."""
     return inductor_autotuner.around_launches(launch, _thread)
 
 
 def shown() -> bool:
-    """True if launches of this thread are shown to listeners."""
+    """True if listeners receive the launches of this thread."""
     return not _thread.hidden
 
 
 def caller() -> tuple[CodeType, int] | None:
     """The code, and the instruction in it, that launched Inductor's last kernel on this thread.
 
-    It is that of the launch that is being announced, if that is one of Inductor's Triton kernels.
+    It belongs to the launch that is being announced, if that is one of Inductor's Triton kernels.
     """
     return _thread.caller
 

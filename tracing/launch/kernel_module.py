@@ -1,8 +1,8 @@
-"""A kernel and the parts of its module that it uses, as one Python file that imports only torch and Triton.
+"""Write a kernel, and the parts of its module that it uses, as a standalone Python file.
 
 Objects of torch, Triton or the standard library are imported. Constants are written as literals, functions
-that the kernel calls as their source, with their own dependencies. An object without such a text, an object
-of another kind or two objects of one name, is reported by name, so that no incomplete kernel is run.
+that the kernel calls as their source, with their own dependencies. Other
+objects, and two objects with one name, are reported by name, so that no incomplete kernel is executed.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _INDUCTOR: Mapping[str, object] = {  # what Inductor's generated kernels find in
 
 @dataclass(frozen=True, slots=True)
 class KernelModule:
-    """The text of a module that defines `KERNEL`, and the names that it lacks."""
+    """The text of a module that defines `KERNEL`, and the missing names."""
 
     text: str
     undefined: tuple[str, ...]

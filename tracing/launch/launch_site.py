@@ -1,4 +1,4 @@
-"""A kernel at one launch point, with what was compiled for it."""
+"""A kernel at one launch point, with its compiled artefacts."""
 
 from __future__ import annotations
 

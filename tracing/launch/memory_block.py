@@ -43,7 +43,8 @@ class AccessedArgument:
 class MemoryBlock:
     """A block of memory that contains arguments.
 
-    Reads and writes are kept by units: the most bytes at whose multiples all accesses begin and end.
+    Reads and writes are recorded in units: the largest number of bytes that divides the bounds of all
+    accesses.
     """
 
     def __init__(self, start: int, stop: int, owner: object) -> None:
@@ -119,7 +120,7 @@ class MemoryBlock:
         return self._memory[argument.start - self.start : argument.stop - self.start]
 
     def program_order(self) -> ProgramOrder:
-        """What follows the order of programs in this block."""
+        """The tracker of conflicts between programs in this block."""
         unit = min(one.itemsize for one in self.arguments)
         layouts = {(one.start, one.meta.stride, one.meta.shape) for one in self.arguments}
         return ProgramOrder(self.start, self.stop, unit, shifted=len(layouts) > 1)

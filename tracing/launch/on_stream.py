@@ -14,7 +14,7 @@ from tracing.upstream.torch.streams import stream_of
 
 @contextmanager
 def unrecorded(stream: int, tensors: Iterable[torch.Tensor]) -> Iterator[bool]:
-    """While active, what this thread computes is seen neither by modes nor by hooks, and has no gradient.
+    """While active, computations of this thread bypass modes and hooks, and have no gradient.
 
     stream  -- the handle on which the launch is made
     tensors -- what is computed on; if none of them is on a GPU, `stream` is ignored

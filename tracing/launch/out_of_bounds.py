@@ -32,7 +32,7 @@ class Outside:
 
 
 class OutOfBoundsError(Exception):
-    """A kernel was about to access memory that belongs to none of its arguments; it has not done so."""
+    """A kernel was stopped before it accessed memory outside of its arguments."""
 
     def __init__(self, kernel: str, outside: Outside) -> None:
         position = f"program {outside.program}" + (f", {outside.where}" if outside.where else "")

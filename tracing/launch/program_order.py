@@ -1,4 +1,4 @@
-"""Finds memory that one program of a launch reads and another one writes, in no order that a GPU promises."""
+"""Finds memory that one program of a launch reads and another writes, in no guaranteed order."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NOBODY, _SEVERAL = -1, -2
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """Two accesses of one address that may come in another order on a GPU."""
+    """Two accesses of one address whose order a GPU does not guarantee."""
 
     address: int
     reader: Program | None  # None: several programs read it
@@ -28,9 +28,9 @@ class Conflict:
 
 
 class ProgramOrder:
-    """Which programs have read and written each unit of one block of memory.
+    """The programs that have read and written each unit of one block of memory.
 
-    Memory: 8 bytes for each unit. An atomic in the launch orders programs: the caller then asks no more.
+    Memory: 8 bytes for each unit. Atomics may order programs: the caller then stops tracking.
     """
 
     def __init__(self, start: int, stop: int, unit: int, *, shifted: bool) -> None:
@@ -50,7 +50,7 @@ class ProgramOrder:
         self._loaded: tuple[int, list[Addresses]] = _NOBODY, []  # by the current program
 
     def note(self, kind: AccessKind, addresses: Addresses, size: int, program: Program) -> Conflict | None:
-        """Record one load or store by a program; give its conflict with an earlier one."""
+        """Record one load or store by a program; returns its conflict with an earlier one."""
         offsets = addresses - self._start
         if size % self._unit or np.any(offsets % self._unit):
             return None

@@ -1,4 +1,4 @@
-"""A kernel at each launch point that Python code has: Triton's, Inductor's, the interpreter's.
+"""Launch points in Python code: Triton's, Inductor's, the interpreter's.
 
 A site is created at its first launch, and its facts are computed once. Names come from the launcher itself,
 never from the position in a signature, because constants may be anywhere between the arguments.
@@ -96,7 +96,7 @@ class InductorSite:
 
 
 class InterpretedSite:
-    """A kernel under TRITON_INTERPRET=1: nothing is compiled, and what it touches is seen exactly."""
+    """A kernel under TRITON_INTERPRET=1: nothing is compiled, and its accesses are recorded exactly."""
 
     kind: KernelKind = "interpreted"
     settled = False  # what it touches is known when it has run; `accesses` is of one launch

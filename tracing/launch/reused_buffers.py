@@ -1,8 +1,8 @@
-"""Finds launches of Inductor's generated code that overwrite a buffer which is still read afterwards.
+"""Finds launches of Inductor's generated code that overwrite a buffer before its last read.
 
 Generated code gives the memory of a dead buffer to a new one, `buf3 = buf1; del buf1  # reuse`. If another
-name holds that memory too, as where an operator returned its input, and the code reads that name afterwards,
-it reads what the new buffer holds.
+name aliases that memory, for example because an operator returned its input, and the code reads that name
+afterwards, it reads the new buffer.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _REUSE = "# reuse"
 
 @dataclass(frozen=True, slots=True)
 class OverwrittenName:
-    """A name of generated code whose memory a launch has overwritten before it is read."""
+    """A name in generated code whose memory a launch has overwritten before its last read."""
 
     argument: str  # of the launch
     buffer: str  # the name that the launch writes
@@ -89,7 +89,7 @@ class ReusedBuffers:
     def overwritten(
         self, frame: FrameType, written: Sequence[tuple[str, torch.Tensor]]
     ) -> Iterator[OverwrittenName]:
-        """What a launch has overwritten although generated code reads it afterwards.
+        """The names that a launch has overwritten although generated code reads them afterwards.
 
         frame   -- of the generated function that launched it
         written -- the arguments that it wrote, with their names

@@ -1,7 +1,7 @@
-"""Which pointer arguments of a compiled kernel may be read or written, and which arguments hold addresses.
+"""Determine which pointer arguments of a kernel may be read or written, and which arguments hold addresses.
 
-The answer is what the kernel's TTIR declares: a role for every pointer and tensor descriptor, over all
-paths, whether a launch takes them or not. MLIR parses the text, in a context of its own; then each value
+The answer follows from the kernel's TTIR: a role for every pointer and tensor descriptor, over all paths,
+whether a launch takes them or not. MLIR parses the text, in a context of its own; then each value
 gets the arguments that it may point into, or was loaded from, until nothing changes. A call is
 followed once for each set of arguments.
 
@@ -9,13 +9,13 @@ An argument holds addresses if its value, or what is loaded from it, becomes a p
 pointer that is an argument is an offset. Of two integers that are added before they become a pointer, both
 count, unless one of them is a product.
 
-It errs towards more access: an address whose use cannot be followed (an unknown operation,
+It over-approximates accesses: an address whose use cannot be followed (an unknown operation,
 memory, recursion) makes its argument `unknown`, as does an address that was itself loaded from the
-argument. What it cannot see:
+argument. Limits:
 
 - aliasing: a role is about access through that argument, and two arguments may share memory;
 - the memory at an address that is passed as an integer, or loaded: it belongs to no argument;
-- a loaded integer that inline assembly takes for an address;
+- a loaded integer that inline assembly uses as an address;
 - dialects other than those of `ir.load_dialects`: TTIR with their operations is refused.
 """
 
@@ -48,7 +48,7 @@ _KEEP_ADDRESSES = {"arith.addi", "arith.subi", "arith.andi", "arith.ori", "arith
 
 
 class Origin(NamedTuple):
-    """The arguments that a value is made from."""
+    """The arguments from which a value is computed."""
 
     argument: int  # position in the TTIR function
     # address: the pointer that is an argument, or one derived from it. data: what was loaded through it.
@@ -90,7 +90,7 @@ def declared(ttir: str, signature: Mapping[str, Any]) -> Declared:
     signature  -- name -> type of all arguments, as the kernel's parameters are ordered:
                   `compiled.src.signature`. Members of a tuple `t` are called `t.0`, `t.1`
 
-    "none": never accessed. "unknown": see above; take it as read and written. The names in the text are
+    "none": never accessed. "unknown": see above; treat it as read and written. The names in the text are
     not used: `q = x` in a kernel renames the argument `x` to `q` there. Integers that hold
     addresses are unknown if the shape of a tensor descriptor has another form than in Triton 3.6 to 3.9.
 

@@ -23,13 +23,13 @@ def tensor_meta(tensor: torch.Tensor) -> TensorMeta:
 
 
 def takes_itself_apart(kind: Any) -> bool:
-    """True for a class of tensors whose operators come back as operators on the tensors inside."""
+    """True for a tensor subclass whose operators are redispatched on its inner tensors."""
     plain = kind.__torch_dispatch__ is NO_DISPATCH
     return not (plain or issubclass(kind, FakeTensor))
 
 
 def has_memory(tensor: torch.Tensor) -> bool:
-    """False for fake and meta tensors, and for those that are made of others."""
+    """False for fake and meta tensors, and for wrapper subclasses."""
     return not (isinstance(tensor, FakeTensor) or tensor.is_meta or takes_itself_apart(type(tensor)))
 
 

@@ -2,7 +2,7 @@
 
 A recorder runs in the middle of a program, so it inherits the program's context: Dynamo compiles frames after
 a graph break, function and dispatch modes intercept every call, functorch wraps results, autograd builds
-graphs. None of them may see the recorder, and the recorder must get plain results.
+graphs. The recorder must be invisible to all of them, and needs plain results.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _DIRECTORIES = tuple(f"{Path(__file__).parents[1] / name}/" for name in _PACKAGE
 
 
 class Unseen:
-    """While entered, nothing of the program sees what this thread computes. Costs 1 µs; enter it once."""
+    """While entered, the program does not see what this thread computes. Costs 1 µs; not reentrant."""
 
     __slots__ = ("_callback", "_grad", "_guards")
 

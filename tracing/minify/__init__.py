@@ -1,1 +1,1 @@
-"""Graphs that Dynamo captured, cut down, executed, and written as scripts."""
+"""Reduce graphs that Dynamo captured, execute them, and write them as scripts."""

@@ -1,4 +1,4 @@
-"""Capture the graphs that Dynamo makes of a case, with the value of every node in eager."""
+"""Capture Dynamo's graphs of a case, with the value of every node in eager."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class CapturedGraph:
         return [one for one in given if isinstance(one, StoredTensor)]
 
     def nodes(self) -> list[GraphNode]:
-        """What a search has to know of the nodes."""
+        """The facts about nodes that a search needs."""
         return [self._node(node) for node in self.calls]
 
     def _node(self, node: Node) -> GraphNode:
@@ -53,7 +53,7 @@ class CapturedGraph:
 
 
 def captured_graphs(experiment: Experiment) -> list[CapturedGraph]:
-    """Run a case with its graphs executed in eager, and give those that were executed, in order.
+    """Run a case with its graphs executed in eager, and return the executed ones, in order.
 
     Memory: the values of all nodes. Raises what the case raises in eager.
     """

@@ -1,4 +1,4 @@
-"""The inputs of a small graph: storages with their bytes, and tensors that lie in them."""
+"""The inputs of a small graph: storages with their bytes, and the tensors in them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class GraphInputs:
     def with_tensor(self, name: str, tensor: torch.Tensor, *, share: bool = False) -> GraphInputs:
         """The same with one input that has these elements and strides.
 
-        share -- it stays in its storage, with the others that lie there
+        share -- it stays in its storage, together with other inputs
         """
         old = self.stored[name]
         storage = old.storage if share else 1 + max(self.contents)

@@ -47,7 +47,7 @@ def flat(value: Any) -> list[torch.Tensor]:
 
 
 def weights(small: SmallGraph, outputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-    """By what the gradient of each output is weighted: the recorded gradient, or ones."""
+    """The gradient of each output: the recorded one, or ones."""
     known: list[torch.Tensor | None] = [None] * len(outputs)
     if len(small.returned) == len(outputs):  # no node returns several tensors
         known = [small.gradients.get(name) for name in small.returned]

@@ -1,4 +1,4 @@
-"""Execute one candidate of a search in this process; its answer is made of what JSON has."""
+"""Execute one candidate of a search in this process; the result consists of JSON values."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tracing.program.experiment import Experiment
 
 
 class GraphTrials:
-    """The captured graphs of one case, and what is asked of them."""
+    """The captured graphs of one case, and the predicate."""
 
     def __init__(self, experiment: Experiment, predicate: GraphPredicate) -> None:
         """Capture the graphs: the case runs once, in eager. Raises what it raises."""
@@ -80,7 +80,7 @@ class GraphTrials:
         return {**_described(small), **answer, "seconds": time.perf_counter() - started}
 
     def write(self, edit: GraphEdit, trial: Trial, path: Path, form: ScriptForm) -> list[str]:
-        """Write a script of a candidate that fails so, and its data; gives what the script lacks."""
+        """Write the script of a failing candidate, and its data; returns the names that the script lacks."""
         small = self.small(edit)
         with self._experiment.device.active():
             return write_script(small, self.predicate, trial, path, form)

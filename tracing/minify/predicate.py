@@ -1,6 +1,6 @@
-"""In which respect a small graph fails: what one execution finds.
+"""The predicates of the minifier: in which respect a small graph fails.
 
-Each predicate executes a graph in eager and compiled, from equal inputs, and gives the fields of a Trial.
+Each predicate executes a graph in eager and compiled, from equal inputs, and returns the fields of a Trial.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ SETTINGS: Mapping[str, object] = {"compile_threads": 1, "fallback_random": True}
 
 
 class GraphPredicate(ABC):
-    """What is asked of a graph; `key` names the question, in files of answers."""
+    """A predicate on a graph; `key` identifies it in cache files."""
 
     key: str
 
     @abstractmethod
     def ask(self, small: SmallGraph) -> dict[str, Any]:
-        """Execute a graph; gives `kind`, `text` and the other fields of a Trial that say how it failed.
+        """Execute a graph; returns the fields of a Trial that describe the failure: `kind`, `text`, ...
 
         Raises what eager raises.
         """
@@ -141,7 +141,7 @@ class Violates(GraphPredicate):
         return {"kind": "violates", "text": text, "how": how, "results": [first.operator]}
 
     def violations(self, small: SmallGraph) -> list[tuple[Violation, torch.fx.Node]]:
-        """What is violated for certain, in forward and backward, and at which nodes."""
+        """The decided violations in forward and backward, with their nodes."""
         violated: list[tuple[Violation, torch.fx.Node]] = []
 
         def compiler(aten: torch.fx.GraphModule, part: str) -> Callable[..., Any]:
@@ -166,7 +166,7 @@ def compiled_results(small: SmallGraph, settings: Mapping[str, object] = {}) -> 
 
 
 def said(error: BaseException) -> str:
-    """An exception in one line: up to the first one that does not announce another."""
+    """An exception in one line: its message up to the first line that does not introduce another one."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     last = next((number for number, line in enumerate(lines) if not line.endswith(":")), 0)
     return f"{type(error).__name__}: {' '.join(lines[: last + 1])}" if lines else type(error).__name__

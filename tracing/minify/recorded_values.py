@@ -1,7 +1,7 @@
-"""The values of the nodes of a graph, as they were when each of them was read.
+"""Record the values of a graph's nodes at each read.
 
 A tensor is a part of a storage. The bytes of a storage are kept after the node that first had it, and after
-each node that changed them, so that in-place writes, writes through views and those of kernels are followed.
+each node that changed them, so in-place writes, writes through views and writes of kernels are included.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _DATA = (
 
 @dataclass(frozen=True, slots=True)
 class StoredTensor:
-    """Where a tensor lies in a storage: two that are equal are one tensor."""
+    """The position of a tensor in a storage; equal objects describe the same tensor."""
 
     storage: int  # number, in the order in which storages were met
     dtype: torch.dtype
@@ -116,7 +116,7 @@ def tensors_of(value: Any) -> Iterator[torch.Tensor]:
 
 
 def is_data(value: Any) -> bool:
-    """True if a recorded value can be given to a graph: tensors, numbers and containers of them."""
+    """True if a recorded value can be an input of a graph: tensors, numbers and containers of them."""
     known: list[bool] = []
     map_aggregate(value, lambda one: known.append(isinstance(one, (StoredTensor, *_DATA))))
     return all(known)

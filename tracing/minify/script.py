@@ -1,7 +1,7 @@
 """Write a small graph as a script that needs torch, safetensors and, for kernels, Triton; nothing else.
 
 repro.py             the graph as Python, its inputs, and the check that fails
-repro.safetensors    what the inputs hold, and what exact arithmetic gives
+repro.safetensors    the inputs, and the results in exact arithmetic
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _BUILT_IN = ("torch", "device", "inf", "nan", "NoneType")  # names of every FX g
 def write_script(
     small: SmallGraph, predicate: GraphPredicate, trial: Trial, path: Path, form: ScriptForm
 ) -> list[str]:
-    """Write the script and its data; gives names of objects that the graph uses and that no source makes.
+    """Write the script and its data; returns the names of objects that the graph uses but have no source.
 
     trial -- how the graph fails
     """

@@ -1,4 +1,4 @@
-"""The texts that scripts of small graphs are made of."""
+"""Templates for the scripts of small graphs."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Build the graph of an edit: the kept nodes, with recorded values as inputs for what is left out.
+"""Build the graph of an edit: the kept nodes, with recorded values as inputs instead of removed nodes.
 
-An input has the value that its first kept reader read, after all earlier writes. Inputs that shared a
-storage share one now, with what it held for the first reader of any of them: a kept write through one of them
-is seen through the others.
+An input has the value that its first kept reader read, after all earlier writes. Inputs that shared a storage
+still share one, with its contents at the first read of any of them: a kept write through one of them is
+visible through the others.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tracing.upstream.torch.dispatch_modes import dispatch_disabled
 
 @dataclass(frozen=True, slots=True)
 class SmallGraph:
-    """A graph that can be executed by itself."""
+    """A standalone graph."""
 
     module: GraphModule
     inputs: GraphInputs

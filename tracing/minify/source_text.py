@@ -1,6 +1,6 @@
-"""The Python source of functions and Triton kernels, with all that they read of their modules.
+"""Collect the Python source of functions and Triton kernels, with everything that they use of their modules.
 
-What cannot be written as source, such as an object of a class of the program, is `missing`.
+Objects without source, such as instances of the program's classes, are listed in `missing`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Edit the blocks of a function so that it stays valid: remove blocks, join them, drop their arguments.
 
 A branch is `br` or `cond_br` of MLIR's `cf` or `llvm`; of another one no successor is removed. Names of
-values are unique in the module (`names.make_unique`). Whether the result is IR, MLIR says.
+values are unique in the module (`names.make_unique`). MLIR decides whether the result is valid IR.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _SEGMENTS = "operandSegmentSizes"
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """One successor of a branch, and what is passed to it."""
+    """One successor of a branch, and its operands."""
 
     label: str
     values: tuple[tuple[str, str], ...]  # names and types
@@ -32,12 +32,12 @@ def blocks_after_entry(module: Module) -> list[Block]:
 
 
 def branches(module: Module) -> list[Operation]:
-    """What ends a block and names others."""
+    """The terminators with successors."""
     return [one for function in functions(module) for one in function.walk() if one.successors]
 
 
 def edges(branch: Operation) -> list[Edge] | None:
-    """Where a branch goes and with what; None: it is not known of such a branch."""
+    """The successors of a branch with their operands; None: an unknown kind of branch."""
     values = list(zip(branch.operands, branch.operand_types, strict=True))
     kind = branch.name.partition(".")[2]
     if kind == "br":
@@ -66,7 +66,7 @@ def take_out_blocks(module: Module, gone: Collection[int]) -> None:
 
 
 def return_instead(module: Module, branch: Operation) -> None:
-    """Replace a branch by a return; blocks that nothing goes to any more are removed."""
+    """Replace a branch by a return; blocks that become unreachable are removed."""
     types = value_types(module)
     for function in functions(module):
         for block in function.regions[0]:
@@ -124,7 +124,7 @@ def _keep_reachable(function: Operation) -> None:
 
 
 def passed(module: Module) -> list[tuple[int, int]]:
-    """What branches pass to blocks: the block in `blocks_after_entry`, and the position."""
+    """The operands that branches pass to blocks: the block in `blocks_after_entry`, and the position."""
     return [
         (number, at)
         for number, block in enumerate(blocks_after_entry(module))
@@ -154,7 +154,7 @@ def _others(values: Sequence[tuple[str, str]], gone: Collection[int]) -> list[tu
 
 
 def join(module: Module) -> bool:
-    """Append each block to the only one that goes to it and nowhere else; whether there was any."""
+    """Merge each block into its only predecessor if that has no other successor; True if any was merged."""
     joined = False
     for function in functions(module):
         for block in list(function.regions[0]):

@@ -29,7 +29,7 @@ def blocks(one: Operation) -> Iterator[Block]:
 
 
 def inner_operations(module: Module) -> list[Operation]:
-    """The operations that may be taken out: those in functions, but for what ends a block."""
+    """The removable operations: those in functions, except for terminators."""
     return [
         one for function in functions(module) for block in blocks(function) for one in block.operations[:-1]
     ]
@@ -46,7 +46,7 @@ def take_out(module: Module, gone: Collection[int]) -> None:
 
 
 def add_arguments(function: Operation, types: Mapping[str, str]) -> None:
-    """Make every value that nothing defines any more an argument of the function; `types` are of before."""
+    """Make every undefined value an argument of the function; `types` are those before the edit."""
     known = {name for block in blocks(function) for name, _ in block.arguments}
     known |= {name for one in function.walk() for name in one.results}
     missing = [name for one in function.walk() for name in one.operands if name not in known]
@@ -60,7 +60,7 @@ def add_arguments(function: Operation, types: Mapping[str, str]) -> None:
 
 
 def bypass(module: Module, one: Operation) -> bool:
-    """Replace each result of an operation by an operand of its type; whether that can be done."""
+    """Replace each result of an operation by an operand of its type; False if there is none."""
     by_type = dict(zip(one.operand_types, one.operands, strict=True))
     if not one.results or not all(kind in by_type for kind in one.result_types):
         return False
@@ -74,7 +74,7 @@ def bypass(module: Module, one: Operation) -> bool:
 
 
 def make_constant(one: Operation) -> bool:
-    """Replace an operation by a constant; whether that can be done."""
+    """Replace an operation by a constant; False if that is impossible."""
     if len(one.results) != 1 or one.name == "arith.constant" or (value := _zero(one.result_types[0])) is None:
         return False
     one.name, one.properties = "arith.constant", {"value": value}
@@ -116,7 +116,7 @@ def _last(name: str, values: Mapping[str, str]) -> str:
 
 
 def declare(function: Operation) -> None:
-    """Make a function's type that of its arguments."""
+    """Update a function's type to that of its arguments."""
     kinds = [kind for _, kind in function.regions[0][0].arguments]
     old = function.properties.get("function_type", "")
     if function.name == "llvm.func":
@@ -160,7 +160,7 @@ def unwrap(module: Module, one: Operation, region: int) -> bool:
 
 
 def drop_carried(module: Module, loop: Operation, at: int) -> None:
-    """Drop what a loop carries from turn to turn, by its position: it is what it was before the loop."""
+    """Drop a loop-carried value, by its position: it keeps its initial value."""
     body, start = loop.regions[0][0], loop.operands[3 + at]
     values = {body.arguments[1 + at][0]: start, loop.results[at]: start}
     for names in (loop.operands, loop.operand_types):

@@ -32,7 +32,7 @@ class Block:
 
 @dataclass(slots=True, eq=False)
 class Operation:
-    """One operation, with what is inside of it."""
+    """One operation, with its regions."""
 
     name: str
     results: list[str]  # "%0", or "%0#0", "%0#1"

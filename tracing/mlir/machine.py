@@ -1,7 +1,7 @@
 """Execute a kernel's IR on the CPU, one program after the other, on generated memory.
 
-Values are those of whole programs: a tensor is one array, whichever thread its layout assigns an element to.
-So the IR before and after a pass can be compared by its stores, as long as every operation is known.
+A tensor is one array, independent of the layout that assigns its elements to threads. So the IR before and
+after a pass can be compared by its stores, if every operation is known.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ def attribute(one: Operation, name: str, default: int | None = None) -> int:
 
 
 def segments(one: Operation, operands: Sequence[Any]) -> list[list[Any]]:
-    """The operands of an operation by what they are for."""
+    """The operand segments of an operation."""
     sizes = integers(one.properties["operandSegmentSizes"])
     ranges, start = [], 0
     for size in sizes:

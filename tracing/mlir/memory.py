@@ -1,6 +1,6 @@
 """The memory of an executed kernel: every address holds a value, and every store is recorded.
 
-Each pointer among the kernel's arguments points to a range of its own, so large that no index leaves it. Its
+Each pointer argument points to a separate range, so large that no index exceeds it. Its
 contents are generated from the argument's number and the index: equal in every execution, and different at
 every address.
 """

@@ -1,4 +1,4 @@
-"""Parse types and attributes of MLIR, as far as a value's shape and elements need them."""
+"""Parse MLIR's types and attributes, as far as needed for shapes and elements of values."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _DTYPES: dict[str, Any] = {
 
 
 class Unknown(Exception):
-    """The operation is not known here."""
+    """The operation is not supported."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ def type_of(text: str) -> Type:
 
 
 def rounded(values: Any, kind: Type) -> Any:
-    """Values as the elements of a type are: of its width, and of bf16's bits."""
+    """Values converted to the element type: its width, or the bits of bf16."""
     with np.errstate(all="ignore"):
         array = np.asarray(values).astype(kind.dtype, copy=False)
     if kind.element != "bf16":

@@ -13,7 +13,7 @@ class Access(Record, frozen=True, file="accesses", compressed=True):
 
     An argument that was touched everywhere has its own digest, as in `Digest.bits`. Where it was not, the
     digest is of its bytes in logical order, the others as zeros, followed by a bit for each byte, set where
-    it was touched. Memory that the kernel reached through loaded pointers is not here.
+    it was touched. Memory that the kernel accessed through loaded pointers is not included.
 
     Ranges are bytes, START, STOP, START, STOP, ..., from the argument's first element; an argument that was
     touched everywhere, or in too many ranges to list, has none.
@@ -34,9 +34,9 @@ class Access(Record, frozen=True, file="accesses", compressed=True):
 
 
 class MemoryEvidence(Record, frozen=True, file="memoryevidence"):
-    """Something that a launch did to memory, and that a correct kernel does not do.
+    """A memory access of a launch that no correct kernel makes.
 
-    "race" is recorded without a GPU, and "overwritten"; the others follow from what was recorded.
+    "race" (without a GPU) and "overwritten" are recorded at the launch; the others are derived from the run.
     """
 
     launch: int
@@ -81,7 +81,7 @@ class OutOfBounds(Record, frozen=True, file="outofbounds"):
 
 
 class Reread(Record, frozen=True, file="rereads", compressed=True):
-    """What a writer's view held just before a launch that reads the same memory through another view."""
+    """The digest of a writer's view just before a launch that reads the same memory through another view."""
 
     launch: int  # that reads
     position: int

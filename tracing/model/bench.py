@@ -1,4 +1,4 @@
-"""What was measured of a case with several backends of torch.compile."""
+"""Measurements of a case with several backends of torch.compile."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Graphs that a backend checked against constraints, and what it reports of them."""
+"""Graphs that a backend checked against constraints, with violations, coverage and times."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ class GraphText(Record, frozen=True, file="graphtexts", compressed=True):
     number: int  # of the graphs of one compile and part: forward is 0, backward 1
     part: Literal["pre-grad", "joint", "post-grad"]
     name: str  # of the pass; "": before the first pass of the part; "end": after the last
-    text: Blob  # one node a line, see `tracing.record.graph_passes`
+    text: Blob  # one node a line, see `tracing.record.graphs.graph_passes`
 
 
 class TracedGraph(Record, frozen=True, file="tracedgraphs"):

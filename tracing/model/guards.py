@@ -1,4 +1,4 @@
-"""What Dynamo made of the frames of a program: graphs, guards, graph breaks, recompilations."""
+"""The frames that Dynamo compiled: graphs, guards, graph breaks, recompilations."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class FrameGuard(Record, frozen=True):
 
 
 class FailedGuard(Record, frozen=True):
-    """Why compiled code of a frame could not be called, so that the frame was compiled once more."""
+    """The reason why a frame's compiled code could not be called, which led to a recompilation."""
 
     compile_id: str  # of the compiled code
     guard: FrameGuard
@@ -33,7 +33,7 @@ class GraphBreak(Record, frozen=True):
 
 
 class FrameCompile(Record, frozen=True, file="guards"):
-    """One compile of one frame by Dynamo, also if nothing came of it."""
+    """One compile of one frame by Dynamo, successful or not."""
 
     compile_id: str  # Dynamo's number of the frame, and of its compile: "0/0"
     function: (
@@ -60,5 +60,5 @@ class CompiledFrame:
 
     @property
     def guards(self) -> tuple[FrameGuard, ...]:
-        """What is checked before the compiled code is called."""
+        """The conditions that are checked before the compiled code is called."""
         return self.facts.guards

@@ -1,4 +1,4 @@
-"""Kernel launches: what was launched, from where, with what arguments, and how long it took."""
+"""Kernel launches: kernel, call site, arguments, times."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def may_write(role: Role) -> bool:
 
 
 class ArgumentRole(Exact, frozen=True):
-    """One argument of a kernel, and what the kernel does with the memory that it points to."""
+    """One argument of a kernel, with its role: how the kernel accesses the memory that it points to."""
 
     name: str
     declared: Role = "none"  # by the kernel's TTIR
@@ -57,7 +57,7 @@ class ArgumentRole(Exact, frozen=True):
 
 
 class Argument(ArgumentRole, frozen=True):
-    """One argument of a launch, without what changes from launch to launch."""
+    """One argument of a launch, without the facts that change from launch to launch."""
 
     value: ScalarField = None  # of an argument that is not a tensor
     addresses: bool = False  # its value, or its content, is used as addresses: no two runs have the same
@@ -100,7 +100,7 @@ class Kernel(Record, frozen=True, file="kernels"):
 
 
 class Signature(Record, frozen=True, file="signatures"):
-    """What launches of a kernel have in common: everything except the bits and the storages."""
+    """The common facts of launches of a kernel: everything except the bits and the storages."""
 
     id: int
     kernel: int

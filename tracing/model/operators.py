@@ -10,7 +10,7 @@ from tracing.model.tensors import Digest, TensorMeta
 
 
 class OperatorSignature(Record, frozen=True, file="operatorsignatures"):
-    """What calls of an operator outside of Triton have in common: all except the bits and the storages."""
+    """The common facts of calls of an operator outside of Triton: all except the bits and the storages."""
 
     id: int
     name: str  # "aten::add_.Tensor"

@@ -1,8 +1,8 @@
 """Records: facts of a run, each a line of an NDJSON file or part of one.
 
-Lines are JSON. It keeps true, 1, 1.0, -0.0 and "text" apart, but has neither inf nor nan, for which msgspec
-would write null: a scalar that is one of them is {"float": "inf"}, {"float": "-inf"} or {"float": "nan"} on
-disk, and a float in memory. Records with scalars are equal if the types and bits of these are.
+Lines are JSON, which distinguishes true, 1, 1.0, -0.0 and "text", but lacks inf and nan (msgspec would write
+null): such a scalar is {"float": "inf"}, {"float": "-inf"} or {"float": "nan"} on disk, and a float in
+memory. Records with scalars are equal if the types and bits of these are.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ def from_json(value: Scalar | NonFinite) -> Scalar:
 
 
 def exact(value: Scalar | Mapping[str, Scalar]) -> object:
-    """A value that is equal for two scalars, or configurations, exactly if their types and bits are.
+    """A key that is equal for two scalars, or configurations, if and only if their types and bits are.
 
-    To Python's own == nan differs from itself, -0.0 is 0.0, and True is 1.
+    With Python's ==, nan differs from itself, -0.0 equals 0.0, and True equals 1.
     """
     if isinstance(value, Mapping):
         return {name: exact(one) for name, one in value.items()}

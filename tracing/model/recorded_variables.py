@@ -1,7 +1,7 @@
 """Lists the environment variables of torch, Triton, LLVM and CUDA whose values a run records.
 
-A name that is not in this list is not recorded, whatever it begins with: other programs keep passwords and
-addresses in variables with such names. Source: `os.environ` in torch/_inductor, torch/_dynamo and
+Other variables are not recorded, whatever their prefix is, because programs keep passwords and addresses in
+variables with similar names. Source: `os.environ` in torch/_inductor, torch/_dynamo and
 triton/knobs.py.
 """
 

@@ -1,4 +1,4 @@
-"""Replace secrets in what a run records of its program: variables, words of the command, options of the case.
+"""Replace secrets in the recorded environment variables, command line and options of a case.
 
 A value is secret if its name contains token, secret, passw or key, or if it is the user and password of a
 URL. A number or a bool is secret only if the name contains secret or passw: `tokens=128` and `key_dim=64` are
@@ -37,7 +37,7 @@ def redacted_value(name: str, value: str) -> str:
 
 
 def redacted_arguments(arguments: Sequence[str]) -> tuple[str, ...]:
-    """The words of a command: `--api-key VALUE`, `--api-key=VALUE` and `CASE:token=VALUE` lose the value."""
+    """The command line: `--api-key VALUE`, `--api-key=VALUE` and `CASE:token=VALUE` lose the value."""
     return tuple(_redacted(arguments))
 
 

@@ -1,4 +1,4 @@
-"""How a program ended, and what it returned, value by value."""
+"""The outcome of a program, and its results, value by value."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Outcome(Record, frozen=True, file="outcomes"):
 
 
 class Cut(Record, frozen=True, file="cuts"):
-    """An error of the recorder's own that ended the recording before the program ended."""
+    """An error of the recorder that ended the recording before the program ended."""
 
     error: str  # "OSError: No space left on device (tracing/store/run_files.py:88)"
     launches: int  # seen until then
@@ -71,7 +71,7 @@ class PlainValue(Record, frozen=True, tag_field="kind", tag="plain"):
 
 
 class Container(Record, frozen=True, tag_field="kind", tag="container"):
-    """A list, tuple, dict or object: what it contains are values of their own."""
+    """A list, tuple, dict or object: its members are separate values."""
 
     type: str  # "tuple", "transformers.ModelOutput"
     keys: tuple[str, ...]  # as one writes them: "[0]", "['logits']", ".hidden"

@@ -1,4 +1,4 @@
-"""What was run, under which settings, and what the recorder could not see."""
+"""The executed program, its settings and environment, and what was not covered."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SCHEMA = 2
 
 
 class Winner(Exact, frozen=True, file="winners"):
-    """The configuration that an autotuner took for one kernel and one tuning key."""
+    """The configuration that an autotuner chose for one kernel and one tuning key."""
 
     tuner: Literal["triton", "inductor"]  # @triton.autotune, or Inductor's CachingAutotuner
     kernel: str
@@ -41,7 +41,7 @@ class Winner(Exact, frozen=True, file="winners"):
 
 
 class Perturbed(Record, frozen=True, file="perturbed"):
-    """A deliberate change of something that no program may rely on."""
+    """A deliberate change of a condition that no correct program depends on."""
 
     what: str  # "memory", "winners", "programs", "delays", "late stream"
     how: str  # "0xff"; empty: it was not changed
@@ -49,7 +49,7 @@ class Perturbed(Record, frozen=True, file="perturbed"):
 
 
 class Seal(Record, frozen=True, file="seals"):
-    """That the user of a key wrote the first `size` bytes of a file of this run."""
+    """Proof that the owner of a key wrote the first `size` bytes of a file of this run."""
 
     file: str  # "kernels-host-0-17.ndjson"
     size: int  # bytes
@@ -57,7 +57,7 @@ class Seal(Record, frozen=True, file="seals"):
 
 
 class NotCovered(Record, frozen=True, file="uncovered"):
-    """Something that the recorder could not see, and the setting that would show it."""
+    """Something that the recorder could not observe, and the setting that would record it."""
 
     what: str
     setting: str = ""  # empty: no setting shows it

@@ -9,7 +9,7 @@ from tracing.model.record import Blob, Record
 
 
 class Digest(Record, frozen=True):
-    """The bits of a tensor's elements in logical order, and what people ask about their values."""
+    """The digest of a tensor's elements in logical order, and statistics of their values."""
 
     bits: str  # 128 bits, 32 hexadecimal digits; position dependent, the same on every device
     tiles: str = ""  # 3 hexadecimal digits for each of up to 8 equal ranges of the elements

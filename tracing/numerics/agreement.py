@@ -31,7 +31,7 @@ class Disagreement:
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """Whether a compiled case agrees with eager."""
+    """The result of comparing a compiled case with eager."""
 
     outcome: Outcome
     differing: tuple[Disagreement, ...]  # the worst first
@@ -39,11 +39,11 @@ class Agreement:
 
 
 def judged(actual: Facts, expected: Facts, referee: Referee | None = None) -> Outcome:
-    """Whether a compiled case agrees with eager: in structure, in layout, and in numbers.
+    """Compare a compiled case with eager: structure, layout, and values.
 
-    referee -- says of tensors whose bits differ whether rounding explains it; None: assert_close says so
+    referee -- decides for tensors whose bits differ whether rounding explains it; None: assert_close does
 
-    The detail has the worst disagreement first, and names others.
+    The detail describes the worst disagreement, and names others.
     """
     return agreement(actual, expected, referee).outcome
 
@@ -126,7 +126,7 @@ def _tensors(actual: torch.Tensor, expected: torch.Tensor) -> tuple[str, float]:
 
 
 def stride_difference(name: str, actual: torch.Tensor, expected: torch.Tensor) -> tuple[str, float] | None:
-    """How the strides of a returned tensor differ, and an infinite size; None: they do not.
+    """The difference in strides of a returned tensor, with an infinite size; None: no difference.
 
     The strides of a gradient do not matter, nor do those of dimensions with one element.
     """
@@ -151,7 +151,7 @@ class _Verdicts:
         self._without: list[str] = []
 
     def of(self, name: str, actual: torch.Tensor, expected: torch.Tensor) -> tuple[str, float] | None:
-        """The disagreement and its size; None: the referee cannot say."""
+        """The disagreement and its size; None: the referee cannot decide."""
         alike = actual.shape == expected.shape and actual.dtype == expected.dtype
         strided = actual.layout == expected.layout == torch.strided
         if self._referee is None or not (alike and strided):
@@ -171,7 +171,7 @@ class _Verdicts:
         return "", 0.0
 
     def eager_off(self) -> tuple[str, ...]:
-        """The results of which eager's is off."""
+        """The results for which eager is off."""
         return tuple(name for name, one in self._explained.items() if one.verdict == "eager is off")
 
     def remarks(self) -> Iterator[str]:
@@ -191,7 +191,7 @@ class _Verdicts:
 
 
 def judged_text(judged: Judged) -> str:
-    """A verdict in words, with the element that is farthest away."""
+    """A verdict as text, with the element that is farthest from its exact value."""
     if judged.verdict == "both are off":
         far = f"{judged.compiled.farthest:.2g} and {judged.eager.farthest:.2g} roundings from float64"
         apart = f"compiled and eager are off alike, {far}"
@@ -230,7 +230,7 @@ def _close(actual: Fact, expected: Fact) -> bool:
 
 
 def fact_text(fact: Fact, other: Fact) -> str:
-    """A value in words, without what it has in common with another one."""
+    """A value as text, without the properties that it shares with another one."""
     match fact:
         case torch.Tensor():
             return f"a tensor of {fact.dtype}"

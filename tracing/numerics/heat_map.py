@@ -1,4 +1,4 @@
-"""Shows where the errors of a tensor are: its largest errors on a grid that fits a screen, and as text."""
+"""Show the positions of a tensor's errors: the largest errors on a grid that fits a screen."""
 
 from __future__ import annotations
 

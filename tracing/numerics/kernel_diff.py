@@ -1,6 +1,7 @@
 """Compare what a model computes with two backends of torch.compile.
 
-Outputs, gradients, mutated inputs, parameters and buffers are compared, and strides and aliases of outputs.
+Outputs, gradients, mutated inputs, parameters and buffers are compared, as well as strides and aliases of
+outputs.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ class KernelDiffHarness:
     example_inputs    -- its positional arguments
     example_kwargs    -- its keyword arguments
     model_name        -- None: the name of its class
-    reference_backend -- "eager", or what torch.compile takes as `backend`
-    test_backend      -- likewise
+    reference_backend -- "eager", or a `backend` of torch.compile
+    test_backend      -- "eager", or a `backend` of torch.compile
     comparison_config -- tolerances
     backward          -- the sum of all outputs is differentiated, and gradients are compared
     """
@@ -79,7 +80,7 @@ def case_diffs(
 ) -> Iterator[KernelDiffReport]:
     """Run a case with each backend, and compare each with the first one, from equal inputs.
 
-    now -- called with what is being done
+    now -- called with a description of the current step
     """
     results: list[Facts] = []
     with experiment.device.active():
@@ -100,7 +101,7 @@ def _report(
 
 
 def compiler_of(backend: Backend) -> Callable[[Any], Any]:
-    """What compiles a function for a backend; for "eager" the identity function."""
+    """The compiler of a backend; for "eager" the identity function."""
     return (lambda fn: fn) if backend == "eager" else lambda fn: torch.compile(fn, backend=backend)
 
 
@@ -110,9 +111,9 @@ def known_backends() -> list[str]:
 
 
 def result_diffs(actual: Facts, expected: Facts, config: ComparisonConfig) -> Iterator[ResultDiff]:
-    """Compare the results of two backends by name; one that only one of them has is a difference.
+    """Compare the results of two backends by name; a result of only one of them is a difference.
 
-    A container counts by its members; its type counts unless `config.flatten_lists`.
+    Members of containers are compared, and types of containers unless `config.flatten_lists`.
     """
     for name in dict.fromkeys((*expected, *actual)):
         if any(isinstance(facts.get(name), Uncomparable) for facts in (actual, expected)):

@@ -1,4 +1,4 @@
-"""Decide which is off, compiled or eager, for each tensor in which their bits differ.
+"""Decide for each tensor whose bits differ which is off, compiled or eager.
 
 If all bits are equal, nothing is computed. A result that depends on random numbers is judged by another
 compile that draws eager's numbers.

@@ -73,7 +73,7 @@ def reference(
 
 
 def repeats(a: torch.Tensor, b: torch.Tensor) -> bool:
-    """True if two runs of eager may have given these: of a program that keeps state they differ by far more.
+    """True if both may come from eager runs without state; a program that keeps state differs by far more.
 
     a, b -- [*] one result of two runs from one seed
 

@@ -10,7 +10,7 @@ import torch
 
 
 class Noise:
-    """Random numbers that are not the program's, on each device."""
+    """Random numbers on each device, from generators separate from the program's."""
 
     def __init__(self, seed: int) -> None:
         self._seed = seed
@@ -51,7 +51,7 @@ def units(values: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
 
 
 def rounded_at_random(values: torch.Tensor, dtype: torch.dtype, noise: Noise) -> torch.Tensor:
-    """[*] each value as one of its two neighbours in `dtype`, the nearer the likelier; what it has stays.
+    """[*] each value rounded to one of its two neighbours in `dtype`, the nearer the likelier.
 
     values -- [*] float64 or complex128
     dtype  -- that of the program's own tensor

@@ -1,16 +1,16 @@
-"""A program's results in float64: every operator is executed a second time, on wide copies of its inputs.
+"""Compute a program's results in float64: execute every operator a second time, on wide copies of its inputs.
 
 The program itself runs as it is. Each of its storages has a shadow of as many elements, in float64 or
 complex128; integers keep their dtype. An operator that writes is executed on the shadows, too, so views,
-in-place operators, mutated inputs, gradients and optimizers need no rules of their own. Random numbers are
-those that the program drew.
+in-place operators, mutated inputs, gradients and optimizers need no special rules. Random numbers are those
+that the program drew.
 
 With noise, each operator reads its inputs rounded at random to the program's dtype, and the program's inputs
 are moved by up to the distance to the next number: such runs show how far rounding may move a result. A value
 is rounded anew at each use, because in a fused kernel one use may read it unrounded, and another one rounded.
 
 Limits: a Triton kernel that the program launches, an operator without float64, NumPy and other writes of the
-host are followed with the program's own values. `missing` names them for every result that depends on them,
+host use the program's own values. `missing` names them for every result that depends on them,
 except for writes of the host, which cannot be observed. Decisions in Python (`.item()`) are those of the
 program.
 """
@@ -49,7 +49,7 @@ _UNSUPPORTED = (RuntimeError, NotImplementedError, TypeError, ValueError, IndexE
 
 
 class Shadow(OperatorMode):  # type: ignore[no-untyped-call, unused-ignore]
-    """While active, follows what the program computes on this thread and in its backward passes."""
+    """While active, shadows the program's computations on this thread and in its backward passes."""
 
     def __init__(self, noise: Noise | None = None) -> None:
         """noise -- None: exact results; else every rounding is random"""
@@ -58,11 +58,11 @@ class Shadow(OperatorMode):  # type: ignore[no-untyped-call, unused-ignore]
         self._storages = ShadowStorages(noise)
 
     def of(self, tensor: torch.Tensor) -> torch.Tensor:
-        """[*] what exact arithmetic gives for a tensor of the program."""
+        """[*] the exact values of a tensor of the program."""
         return self._storages.view(tensor)
 
     def missing(self, tensor: torch.Tensor) -> frozenset[str]:
-        """Names of operators and kernels that a tensor depends on and that were not followed in float64."""
+        """Names of operators and kernels without float64 on which a tensor depends."""
         known = self._storages.known(tensor)
         return known.origin.missing if known is not None else frozenset()
 
@@ -72,7 +72,7 @@ class Shadow(OperatorMode):  # type: ignore[no-untyped-call, unused-ignore]
         return known is not None and known.origin.drawn
 
     def written(self, tensor: torch.Tensor, by: str) -> None:
-        """Something other than an operator wrote to a tensor: go on with the program's own values."""
+        """Something other than an operator wrote to a tensor: continue with the program's own values."""
         if tensor.layout == torch.strided:
             self._storages.take(tensor, ValueOrigin(frozenset([by])))
 

@@ -35,10 +35,10 @@ class ShadowStorage:
 
 
 class ShadowStorages:
-    """Shadows by storage; those of storages that are gone are dropped."""
+    """Shadows by storage; those of deleted storages are dropped."""
 
     def __init__(self, noise: Noise | None) -> None:
-        """noise -- moves what enters the program; None: it stays"""
+        """noise -- perturbs the program's inputs; None: they stay exact"""
         self._noise = noise
         self._storages: dict[int, ShadowStorage] = {}
         self._most = _MOST
@@ -73,7 +73,7 @@ class ShadowStorages:
     def take(self, tensor: torch.Tensor, origin: ValueOrigin, *, enters: bool = False) -> ShadowStorage:
         """Make the shadow of a tensor's storage from the program's own values.
 
-        enters -- they come from outside of the program, and are moved by noise
+        enters -- the values come from outside of the program, and are perturbed by noise
         """
         storage = tensor.untyped_storage()
         size = tensor.element_size()
@@ -93,7 +93,7 @@ class ShadowStorages:
         self._keep(storage, ShadowStorage(_weak(storage), elements, size, origin))
 
     def mark(self, tensor: torch.Tensor, origin: ValueOrigin) -> None:
-        """Note what else the values of a tensor depend on."""
+        """Note further origins on which the values of a tensor depend."""
         known = self.known(tensor)
         if known is not None:
             known.origin |= origin

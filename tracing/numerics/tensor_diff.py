@@ -1,4 +1,4 @@
-"""How far two tensors differ, with a verdict of its own for each criterion.
+"""Measure how far two tensors differ, with a separate verdict for each criterion.
 
 - elements: |actual - expected| <= atol + rtol * |expected|, for every element
 - ULP: no element is more than `ulp` representable numbers away
@@ -33,7 +33,7 @@ _AROUND = (
 
 @dataclass(frozen=True, slots=True)
 class ComparisonConfig:
-    """What counts as equal.
+    """The criteria of a comparison.
 
     atol, rtol    -- absolute, in units of the tensor, and relative to |expected|; None: by dtype
     by_dtype      -- (atol, rtol) of a dtype, before those of torch.testing.assert_close
@@ -77,7 +77,7 @@ class Criterion:
 
     @property
     def passed(self) -> bool:
-        """True if what was measured is allowed."""
+        """True if the measured value is allowed."""
         return self.measured <= self.allowed
 
 

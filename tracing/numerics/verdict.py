@@ -1,7 +1,7 @@
 """Decide whether a result is off, or within rounding of exact arithmetic.
 
-The distance of an element from its exact value is measured in units of what rounding may do to it: the spread
-of runs with random roundings, the distance to the next number of its dtype, and, for elements that happen to
+The distance of an element from its exact value is measured in roundings. One rounding is the spread of runs
+with random roundings, plus the distance to the next number of its dtype, plus, because elements may happen to
 be small, a fraction of both over the whole tensor.
 """
 
@@ -43,7 +43,7 @@ class Distance:
 
     @property
     def far_off(self) -> bool:
-        """True if no imprecise function of a library explains it either."""
+        """True if an imprecise library function does not explain it either."""
         return self.farthest > _LIBRARY * self.limit or self.mean > _LIBRARY * TYPICAL
 
     def beyond(self, other: Distance) -> bool:
@@ -63,14 +63,14 @@ class Judged:
     other_numbers: bool = False  # compiled draws other random numbers; judged is a compile that draws eager's
 
     def with_other_numbers(self) -> Judged:
-        """The same verdict, of a program that draws other random numbers than eager."""
+        """The verdict for a program that draws other random numbers than eager."""
         return replace(self, other_numbers=True)
 
 
 def judge(
     compiled: torch.Tensor, eager: torch.Tensor, expected: Expected, *, narrow: float = FARTHEST_NARROW
 ) -> Judged:
-    """Compare a result with what exact arithmetic gives.
+    """Compare a result with exact arithmetic.
 
     compiled, eager -- [*] of one shape and dtype, as `expected`
     narrow          -- roundings that one element of 16 bits or less may be away
@@ -123,7 +123,7 @@ def _roundings(actual: torch.Tensor, expected: Expected) -> torch.Tensor:
 
 
 def rounding(expected: Expected, dtype: torch.dtype) -> torch.Tensor:
-    """What one rounding may change of each element of a result of that dtype: [*] float64, as `exact`."""
+    """The effect of one rounding on each element of a result of that dtype: [*] float64, as `exact`."""
     noise = expected.spread + units(expected.exact.abs().to(torch.float64), real(dtype))
     finite = noise[torch.isfinite(noise)]
     common = float((finite * finite).mean().sqrt()) if finite.numel() else 0.0

@@ -1,1 +1,1 @@
-"""Operators outside of Triton when they are called: what they read, write and allocate."""
+"""Intercept operators outside of Triton: the memory that they read, write and allocate."""

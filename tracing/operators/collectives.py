@@ -1,4 +1,4 @@
-"""The operators that are collectives of a job with several ranks, and the arguments that they exchange."""
+"""Collectives: operators in which the ranks of a job take part, and the arguments that they exchange."""
 
 from __future__ import annotations
 

@@ -45,9 +45,9 @@ class CollectiveRecorder(Protocol):
 class Operators(OperatorMode):
     """While active, passes every operator of this thread that writes or allocates to `listener`.
 
-    listener    -- should keep no tensor: torch copies the head of an output that somebody else holds.
+    listener    -- must not keep tensors, because torch copies an output that has another reference.
                    Operators that it calls itself are not passed on
-    collectives -- issues collectives and waits for them; None: they are operators like others
+    collectives -- issues collectives and waits for them; None: they are treated like other operators
 
     failed      -- receives an error of the listener, which then receives no more; None: it is raised
 

@@ -1,1 +1,1 @@
-"""Deliberately change what no program may rely on: order, contents of new memory, autotuning times."""
+"""Deliberately change what no correct program depends on: order, contents of new memory, autotuning."""

@@ -1,4 +1,4 @@
-"""Delay launches and operators, so that work which is ordered only by chance comes in another order.
+"""Delay launches and operators, so that work without synchronisation runs in another order.
 
 Two delays are applied. Some launches and operators, chosen by a seed, wait a little, on the host and on their
 stream. And one stream, another in each run, starts late whenever the program switches to it from another
@@ -7,9 +7,9 @@ stream: a kernel that should have waited for that stream and did not reads old c
 Both are kernels that spin on the stream, so nothing waits on the host for longer than a few milliseconds,
 and a program with all necessary waits computes the same results.
 
-Limits. A missing `wait_stream` shows if the other stream's work is issued within HELD_MS; compilation or
-tuning in between takes longer. Work that the program issues neither through Triton nor through torch's
-dispatcher is not delayed itself; the work that it waits for is.
+Limits. A missing `wait_stream` is detected only if the other stream's work is issued within HELD_MS, which
+compilation or tuning in between exceeds. Work that the program issues neither through Triton nor through
+torch's dispatcher is not delayed itself; the work that it waits for is.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Delays:
     """While entered, launches and operators of this process are held back; a listener of `hooks`."""
 
     def __init__(self, seed: int | None, held: int | None = None) -> None:
-        """Choose by `seed` what is held back, None: nothing; `held` is the stream that starts late.
+        """Choose delays by `seed`, None: no delays; `held` is the stream that starts late.
 
         held -- its number, in the order in which the program first uses its streams; None: no stream
         """
@@ -65,14 +65,14 @@ class Delays:
         self._exit.close()
 
     def before(self, site: LaunchSite, values: Sequence[Any], stream: int, grid: Grid | None) -> None:
-        """A launch comes on this stream."""
+        """A launch is about to be made on this stream."""
         self._issued((torch.cuda.current_device(), stream) if _on_gpu() else None)
 
     def after(self, token: None) -> None:
         """Called after the launch was made."""
 
     def operator(self) -> None:
-        """An operator comes on the current stream."""
+        """An operator is about to be issued on the current stream."""
         if _on_gpu() and hooks.shown():
             device = torch.cuda.current_device()
             self._issued((device, torch.cuda.current_stream(device).cuda_stream))

@@ -1,4 +1,4 @@
-"""Deliberately change what no program may rely on, so that a fault that relies on it shows immediately.
+"""Deliberately change conditions that no correct program depends on, so that hidden faults show.
 
 The run records each change, and the reason for each change that was not possible.
 """
@@ -42,7 +42,7 @@ class Perturbation:
     """
 
     def __init__(self, run: int, virtual: bool, streams: int, writer: RunWriter) -> None:
-        """Change what belongs to a run.
+        """The changes for one run.
 
         run     -- the number of the run in the series; run 0 is not perturbed
         virtual -- True on the virtual GPU, which executes launches one after another

@@ -1,1 +1,1 @@
-"""The program that runs: a case on a device from a seed, with its initial state and its results."""
+"""The executed program: a case on a device with a seed, its initial state and its results."""

@@ -1,4 +1,4 @@
-"""Find a case by name or path, and load it.
+"""Find and load a case by name or path.
 
 A case is a Python file with `build(device) -> Workload`; its docstring is its description. It is loaded
 by path, as pytest loads tests, so any file is a case. Keyword arguments of build that have a default are the
@@ -59,7 +59,7 @@ def find_case(name: str) -> Path:
 
 
 def load_case(name: str) -> Case:
-    """Import a case's file; raises Problem if it cannot be imported, has no build, or not such options.
+    """Import a case's file; raises Problem if it cannot be imported, or lacks `build` or an option.
 
     name -- a name or a path, and its options after a colon
     """
@@ -112,8 +112,8 @@ def defines_build(path: Path) -> bool:
 def split_options(name: str) -> tuple[str, list[str]]:
     """A case's name or path, and its options: `option=value`, where a value holds any characters.
 
-    The first option follows a colon, each other one a comma; a comma in a value is no end of it if what
-    follows is not `name=`.
+    The first option follows a colon, the others a comma. A comma that is not followed by `name=` belongs to
+    the value.
     """
     case, *options = re.split(_FIRST_OPTION, name, maxsplit=1)
     return (case, re.split(_NEXT_OPTION, options[0])) if case and options else (name, [])

@@ -1,4 +1,4 @@
-"""Which steps of a compile are made, and which there were."""
+"""Choose which steps of a compile are made, and record all of them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class AskedStep:
-    """One step that a compile asked for, whether it was made or not."""
+    """One step of a compile, made or left out."""
 
     label: str  # unique within its part: the second "mul" is "mul #2"
     kind: str  # what steps of one kind have in common: the operator, the pass, the pattern
@@ -19,7 +19,7 @@ class AskedStep:
 
 @dataclass(slots=True)
 class CompileSteps:
-    """Decides by number and by label; notes every step that is asked for, in order."""
+    """Decides by number and by label; records every step in order."""
 
     first: Mapping[str, int] = field(default_factory=dict)  # by part: so many steps are made, the rest not
     without: Mapping[str, Sequence[str]] = field(default_factory=dict)  # labels, by part
@@ -30,7 +30,7 @@ class CompileSteps:
     def make(
         self, part: str, label: str, *, kind: str = "", detail: str = "", nodes: Sequence[str] = ()
     ) -> bool:
-        """Note a step; whether the compile makes it."""
+        """Record a step; True if the compile makes it."""
         made = self.open(part)
         self._seen[part, label] += 1
         times = self._seen[part, label]
@@ -40,11 +40,11 @@ class CompileSteps:
         return made and unique not in self.left_out(part) and (chosen is None or unique in chosen)
 
     def open(self, part: str) -> bool:
-        """Whether the next step of a part would be made if nothing is said of its label."""
+        """True if the next step of a part is made, unless its label says otherwise."""
         return part not in self.first or len(self.asked[part]) < self.first[part]
 
     def left_out(self, part: str) -> list[str]:
-        """The labels of the steps that are not made, whatever their number is."""
+        """The labels of the steps that are left out, whatever their number is."""
         return list(self.without.get(part, ()))
 
     def only(self, part: str) -> list[str] | None:
@@ -52,6 +52,6 @@ class CompileSteps:
         return list(self.these[part]) if part in self.these else None
 
     def restart(self) -> None:
-        """Forget what was asked: the program is compiled once more."""
+        """Clear the recorded steps: the program is compiled once more."""
         self.asked.clear()
         self._seen.clear()

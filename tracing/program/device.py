@@ -27,7 +27,7 @@ class Device:
         """Choose the GPU if there is one, else a virtual GPU that compiles for `target`.
 
         execute -- False: kernels are compiled for `target`, and not launched, whatever GPU there is
-        select  -- make the GPU of this rank torch's current one; False: the program does so
+        select  -- make the GPU of this rank torch's current device; False: the program does so
         virtual -- False: without a GPU there is none, and Inductor writes C++ for tensors on the CPU
         """
         self.target = target
@@ -60,7 +60,7 @@ class Device:
         return other
 
     def load(self, name: str) -> Case:
-        """Import a case's file, which finds this device already: a program may ask for it while imported.
+        """Import a case's file with this device active, because the file may query the device.
 
         name -- as for load_case
         """
@@ -70,7 +70,7 @@ class Device:
 
     @contextlib.contextmanager
     def active(self) -> Iterator[None]:
-        """While active, torch.compile makes Triton kernels that run on this device and can be recorded."""
+        """While active, torch.compile generates Triton kernels that run on this device."""
         with contextlib.ExitStack() as stack:
             stack.enter_context(self.caches())
             if self.virtual:

@@ -1,7 +1,7 @@
-"""End the processes that a case forks where the case ends in them.
+"""End the processes that a case forks when they leave the case.
 
-A fork that returns from the case, raises or calls `sys.exit` would otherwise go on with the recorder's own
-work: judge results, write the outcome of the run, delete the caches of its parent.
+A fork that returns from the case, raises or calls `sys.exit` would otherwise continue with the recorder's
+code: judge results, write the outcome of the run, delete the caches of its parent.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def forks_end_here() -> Iterator[None]:
-    """A process that was forked inside ends when it leaves the block, with the exit status that Python gives.
+    """A process that is forked inside of this context ends when it leaves it, with Python's exit status.
 
     Exit handlers do not run in it: they are its parent's.
     """

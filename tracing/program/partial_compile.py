@@ -1,4 +1,4 @@
-"""torch.compile without some of its steps, up to some stage."""
+"""Run torch.compile up to a stage, without some of its steps."""
 
 from __future__ import annotations
 

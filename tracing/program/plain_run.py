@@ -11,7 +11,7 @@ from tracing.upstream.torch.tensor_subclasses import tree_leaves
 
 
 def execute(case: Case, device: Device, seed: int) -> None:
-    """Build a case's workload, compile it with torch.compile, run it, and take its gradients if it asks.
+    """Build a case's workload, compile and run it, with its backward if it computes gradients.
 
     Caches are empty, so every kernel is compiled. Raises what the case raises.
     """

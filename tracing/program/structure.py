@@ -1,4 +1,4 @@
-"""The values that an object consists of, each named by its access path in Python.
+"""Split an object into its values, each named by its access path in Python.
 
     {"logits": x, "scores": [1.0, None]}  as "output"
 
@@ -50,7 +50,7 @@ _FOREIGN = {*sys.stdlib_module_names, "torch", "triton", "numpy"}  # what fields
 def facts_of(value: object, name: str) -> Facts:
     """The values that `value` consists of, called `name`, by name; tensors as they are.
 
-    What has no equality that can be written down is Uncomparable. Cost: some µs a value.
+    Values without a recordable equality are Uncomparable. Cost: some µs a value.
     """
     facts: Facts = {}
     _visit(facts, value, name, [])

@@ -1,7 +1,7 @@
 """Run a program as `python` runs it, in this process: a script, a folder with `__main__.py`, a module by -m.
 
-The program finds what it finds without us: `__main__`, `sys.argv`, `sys.path[0]`, the standard streams. What
-it raises leaves this process as it leaves Python's own: `shown_as_by_python` takes our frames out of it.
+The environment of the program is that of `python`: `__main__`, `sys.argv`, `sys.path[0]`, the standard
+streams. Uncaught exceptions are printed as by `python`: `shown_as_by_python` removes this project's frames.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _AROUND_MODES = ("torch/_compile.py", "torch/_dynamo/eval_frame.py", "torch/_ops
 
 @dataclass(frozen=True, slots=True)
 class UserProgram:
-    """The words after `python`: "train.py", "--epochs", "3", or "-m", "package.module", "--epochs", "3"."""
+    """A command line of `python`: "train.py", "--epochs", "3", or "-m", "package.module", "--epochs", "3"."""
 
     words: Sequence[str]
 
@@ -37,12 +37,12 @@ class UserProgram:
 
     @property
     def name(self) -> str:
-        """What its runs are named after."""
+        """The name for its runs."""
         return self.words[1] if self.is_module else Path(self.words[0]).resolve().stem
 
     @property
     def path(self) -> Path:
-        """Its file as far as that is known: of a module only once it runs."""
+        """Its file, if known; that of a module is known once it runs."""
         named = getattr(sys.modules.get("__main__"), "__file__", None) if self.is_module else self.words[0]
         return Path(named or os.curdir).absolute()
 
@@ -93,7 +93,7 @@ def _first_on_path(folder: str) -> None:
 
 
 def shown_as_by_python(error: BaseException) -> None:
-    """From now on Python's report of an uncaught exception has no frame of ours."""
+    """From now on Python's report of an uncaught exception has no frames of this project."""
     hook = sys.excepthook
     _clean(error)
     trace = error.__traceback__  # before it goes through those who called the program
@@ -106,7 +106,7 @@ def shown_as_by_python(error: BaseException) -> None:
 
 
 def threads_shown_as_by_python() -> None:
-    """The same for the threads that the program starts."""
+    """The same for exceptions in threads of the program."""
     hook: Callable[[Any], Any] = threading.excepthook
 
     def report(raised: Any) -> None:

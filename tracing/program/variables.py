@@ -2,7 +2,7 @@
 
 A read is recorded if the user's own code makes it: `os.environ[...]`, `os.environ.get`, `in` and `os.getenv`,
 in the file of the case or in a module that it imports from outside of the installed packages. Code that reads
-all variables at once, like `dict(os.environ)`, reads none by name.
+all variables at once, such as `dict(os.environ)`, is ignored.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Reads:
         self._exit = ExitStack()
 
     def into(self, writer: RunWriter) -> None:
-        """Write what was read so far into a run, and what is read from now on."""
+        """Write the reads so far, and all later ones, into a run."""
         writer.extend(list(self._variables.values()))
         self._writer = writer
 

@@ -1,4 +1,4 @@
-"""Make this process one whose forks compile quickly."""
+"""Warm up the compiler in this process, so that its forks compile quickly."""
 
 from __future__ import annotations
 

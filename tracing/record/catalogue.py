@@ -1,4 +1,4 @@
-"""Writes data that repeats from launch to launch once: kernels, signatures, what is not covered."""
+"""Writes data that repeats from launch to launch only once: kernels, signatures, uncovered launches."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tracing.upstream.torch.dispatch_modes import dispatch_disabled
 
 
 class Catalogue:
-    """The numbers by which launches refer to what was written before."""
+    """The numbers by which launches refer to earlier records."""
 
     def __init__(self, writer: RunWriter, storages: Storages) -> None:
         self._writer = writer
@@ -61,7 +61,7 @@ class Catalogue:
         return self._metas.setdefault(meta, meta)
 
     def not_covered(self, what: str, setting: str) -> None:
-        """Write down, once, that something was not seen."""
+        """Record, once, that something was not covered."""
         record = NotCovered(what, setting)
         if record not in self._uncovered:
             self._uncovered.add(record)
@@ -75,7 +75,7 @@ class Catalogue:
         return Argument(name, declared.roles.get(name, "unknown"), self.meta(tensor), addresses=addresses)
 
     def points(self, value: object) -> bool:
-        """True if a value looks like addresses: it leads to memory that was seen, as do all its elements."""
+        """True if a value looks like addresses: it, or all its elements, point to known memory."""
         tensor = tensor_of(value)
         if tensor is not None and tensor.dtype in (torch.int64, torch.uint64) and tensor.device.type == "cpu":
             with dispatch_disabled():

@@ -16,13 +16,13 @@ from tracing import environment, store
 from tracing.errors import message
 from tracing.model import KEPT_IN_MEMORY, KEPT_ON_DISK, SCHEMA, Outcome, RunInfo, Selection
 from tracing.program.device import Device
-from tracing.record.graph_passes import graph_passes_recorded
-from tracing.record.launches import LaunchRecorder
+from tracing.record.graphs.graph_passes import graph_passes_recorded
+from tracing.record.launches.launch_recorder import LaunchRecorder
+from tracing.record.launches.selection import of_rank, selection_of
+from tracing.record.launches.user_hash import HashFn, load_hash_fn
 from tracing.record.outputs import Keep
 from tracing.record.passes.recording import PassIRWhen
-from tracing.record.selection import of_rank, selection_of
 from tracing.record.session import Session
-from tracing.record.user_hash import HashFn, load_hash_fn
 from tracing.record.winners import Winners
 from tracing.store.winners import read_winners
 
@@ -81,12 +81,12 @@ class RecordingOptions:
 
 
 def recording(**options: Any) -> contextlib.AbstractContextManager[store.Run]:
-    """Record what this process does inside; gives the run, which can be read at once and later.
+    """Record the block in this process; yields the run, which is readable at any time.
 
     options -- the fields of `RecordingOptions`: keep_inputs=True, operators="digests", runs="folder", ...
 
-    A recording inside of another one has a run of its own; both are complete. What is compiled is compiled
-    anew inside and afterwards. Raises TypeError for an unknown option, and Problem as `tracing run` does.
+    A nested recording has a separate run; both are complete. Functions are recompiled inside of the block
+    and afterwards. Raises TypeError for an unknown option, and Problem as `tracing run` does.
     """
     return _recorded(RecordingOptions(**options), sys._getframe(1).f_code.co_filename)
 

@@ -1,4 +1,4 @@
-"""Ends a recording at an error of the recorder's own, so that the program that is recorded goes on."""
+"""Ends a recording after an error of the recorder itself, so that the program continues."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PACKAGE = Path(__file__).parents[1]
 
 
 class Failsafe:
-    """Receives the recorder's own errors; after the first one nothing more is recorded."""
+    """Receives errors of the recorder; after the first one nothing more is recorded."""
 
     def __init__(self, writer: RunWriter, launches: Callable[[], int], *, strict: bool) -> None:
         """launches -- how many launches there have been
@@ -45,7 +45,7 @@ class Failsafe:
             )
 
     def close(self) -> None:
-        """Write what could not be written when the recording ended: the disk may have room now."""
+        """Retry a failed write of the recording's end: the disk may have space now."""
         if self._cut is not None:
             self._writer.last(self._cut)
 

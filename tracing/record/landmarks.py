@@ -1,7 +1,7 @@
 """Records points at which the ranks of a job can be compared: collectives, and updates of parameters.
 
-A collective is recorded when it starts, so that the last one is known in a job that hangs. The bits of its
-inputs and results follow. They are digested when it has ended:
+A collective is recorded when it starts, so that the last one is known if a job hangs. Its inputs and results
+are digested when it has ended:
 
 - in place (`c10d::allreduce_`): the recorder waits for the work handle, on a GPU on its stream only;
 - functional (`_c10d_functional::all_reduce`): at `wait_tensor`, where the program waits.
@@ -10,8 +10,9 @@ An update is a step of a torch.optim optimizer in a job of several ranks: the pa
 before the first one.
 
 Not covered: point-to-point operations; collectives in C++ that bypass the dispatcher; optimizers that
-torch.compile compiled, and updates by hand. An asynchronous collective in host memory that takes longer than
-PATIENCE has no digests, because it may wait for one of another group, which this process has yet to start.
+torch.compile compiled, and manual updates. An asynchronous collective in host memory that takes longer than
+PATIENCE has no digests, because it may wait for a collective of another group that this process has not
+started yet.
 
 Cost: a digest of each tensor, on the host; on a GPU the host waits for it and copies the tensor.
 """
@@ -42,13 +43,13 @@ _WAIT = f"{FUNCTIONAL}wait_tensor"  # and wait_tensors, since pytorch #193892 (2
 
 
 class Landmarks:
-    """Writes down collectives and updates, and the bits at them."""
+    """Records collectives and updates, with digests."""
 
     def __init__(
         self, writer: RunWriter, catalogue: Catalogue, launches: Callable[[], int], digests: bool
     ) -> None:
         """launches -- how many launches there have been
-        digests  -- False: write down that they happen, no bits
+        digests  -- False: record them without digests
         """
         self._writer, self._catalogue = writer, catalogue
         self._launches, self._digests = launches, digests
@@ -59,7 +60,7 @@ class Landmarks:
     def around(
         self, name: str, issue: Callable[[], Any], args: Sequence[Any], kwargs: Mapping[str, Any]
     ) -> Any:
-        """Write down one collective around its being issued; gives what that gave."""
+        """Record one collective around issuing it; returns its result."""
         if name.startswith(_WAIT):
             result = issue()
             for tensor in tensors_in(result):

@@ -18,7 +18,7 @@ from tracing.launch.tensors import has_memory
 from tracing.model import Digest, OperatorCall, OperatorDigests, OperatorSignature, TensorMeta
 from tracing.operators.effects import Effect
 from tracing.operators.text import arguments_text, structure
-from tracing.record.host_launches import HostLaunches
+from tracing.record.launches.host_launches import HostLaunches
 from tracing.record.memory.last_writers import LastWriters
 from tracing.record.recording import Recording
 from tracing.upstream.torch.cuda_graphs import is_capturing
@@ -46,17 +46,17 @@ class _Known(NamedTuple):
 
 
 class OperatorCalls:
-    """Writes down each operator with what it read and wrote; a listener of `operators.Operators`.
+    """Records each operator with the memory that it read and wrote; a listener of `operators.Operators`.
 
-    Cost: 5 µs an operator of two inputs and one output. With digests what these take, and the device is
-    waited for twice.
+    Cost: 5 µs an operator of two inputs and one output. Digests add their own cost, and synchronise the
+    device twice.
     """
 
     def __init__(
         self, recording: Recording, writers: LastWriters, host: HostLaunches, *, digests: bool
     ) -> None:
-        """writers, host -- are notified of what operators wrote
-        digests       -- take the digests of what an operator reads before it, and of what it wrote after it
+        """writers, host -- receive the tensors that operators wrote
+        digests       -- take digests of an operator's inputs before it, and of its outputs after it
         """
         self._recording = recording
         self._writers = writers
@@ -68,7 +68,7 @@ class OperatorCalls:
         self._count = 0
 
     def before(self, effect: Effect, args: Sequence[Any], kwargs: Mapping[str, Any]) -> _Before | None:
-        """Take what can be known only before an operator runs."""
+        """Collect the facts that are available only before an operator runs."""
         if effect.resizes:
             known = self._usable([args[0]])
             return _Before((), self._recording.catalogue.meta(args[0]), memory_of(known)) if known else None
@@ -84,7 +84,7 @@ class OperatorCalls:
         result: Any,
         before: _Before | None,
     ) -> None:
-        """Write down an operator that has run."""
+        """Record an operator that has run."""
         frame = sys._getframe(3)  # what called the operator: between lies the dispatch mode
         if effect.resizes:
             if before is not None:
@@ -112,7 +112,7 @@ class OperatorCalls:
             self._append(effect, known, memory, writes, frame)
 
     def flush(self) -> None:
-        """Write the lines that are held back."""
+        """Write buffered lines."""
         self._recording.writer.extend(self._held)
         self._held = []
 

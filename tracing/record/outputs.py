@@ -87,9 +87,10 @@ class OutputKeeper:
     ) -> None:
         """Keep tensors in the run of `writer`.
 
-        not_covered -- receives what is not kept, and the setting that would keep it
-        memory      -- of clones held at most, over all devices; beyond it they are written down to half of it
-        disk        -- of files written at most, before compression; equal files are one
+        not_covered -- receives the tensors that are not kept, and the setting that would keep them
+        memory      -- limit for clones in memory, over all devices; beyond it, clones are written to disk
+                       until half of it is free
+        disk        -- limit for files, before compression; equal files count once
         spill       -- which clones are written first
         """
         self._writer = writer
@@ -120,7 +121,7 @@ class OutputKeeper:
         """Clone a tensor on its own device, after the work of the current stream there.
 
         name   -- whose content it is, for people
-        record -- the line that says so, of the blob
+        record -- makes the record from the blob
         tensor -- [*] any dtype, strides and device
 
         Costs a copy on the device; waits for the device only when the memory budget is used up, or if the
@@ -139,7 +140,7 @@ class OutputKeeper:
                 self._leave_out(name, error)
 
     def close(self) -> None:
-        """Write everything that is still held; waits for the device."""
+        """Write all clones that are still in memory; synchronises the device."""
         with self._lock, dispatch_disabled():
             self._spill(-1)
 

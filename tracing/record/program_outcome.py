@@ -1,4 +1,4 @@
-"""How a recorded program ended: its exit status, or the error that ended it and what failed in it."""
+"""The outcome of a recorded program: its exit status, or the error that ended it with a diagnosis."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _NOT_COMPARED = "a program is not compared with eager"
 
 
 def ended_with(ending: str) -> Outcome:
-    """The outcome of a program that ended by itself; `ending` is "exit status 0"."""
+    """The outcome of a program that ended normally; `ending` is "exit status 0"."""
     return Outcome("ended", f"{ending}; {_NOT_COMPARED}")
 
 
 def ended_by(error: BaseException, program: UserProgram, writer: RunWriter) -> Outcome:
-    """The outcome of a program that ended by what it raised; what failed is written into its run."""
+    """The outcome of a program that ended with an exception; its diagnosis is written into the run."""
     if isinstance(error, SystemExit):
         return ended_with(f"exit status {exit_status(error)}")
     if isinstance(error, KeyboardInterrupt):
@@ -33,7 +33,7 @@ def ended_by(error: BaseException, program: UserProgram, writer: RunWriter) -> O
 
 
 def exit_status(error: SystemExit) -> int:
-    """The exit status that Python makes of a SystemExit."""
+    """The exit status of a SystemExit, as in Python."""
     if error.code is None or isinstance(error.code, int):
         return (error.code or 0) & 0xFF
     return 1

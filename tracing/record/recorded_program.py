@@ -25,7 +25,7 @@ class RecordedProgram:
     """A program, and the session that records it."""
 
     def __init__(self, program: UserProgram, session: Session, seed: int | None) -> None:
-        """seed -- of torch's generators when the program starts; None: it seeds them itself"""
+        """seed -- seed of torch's generators when the program starts; None: not seeded"""
         self._program, self._session, self._seed = program, session, seed
         self._pid = os.getpid()
         self._outcome = ended_with("exit status 0")
@@ -42,7 +42,7 @@ class RecordedProgram:
             raise
 
     def run_to_end(self) -> None:
-        """Run it in a process that does not end with it: raises nothing but an interruption.
+        """Run it in a process that continues afterwards; raises only KeyboardInterrupt.
 
         Its threads are awaited; its exit handlers do not run.
         """

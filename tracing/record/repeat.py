@@ -1,7 +1,7 @@
 """Records one case any number of times, each time in a process of its own.
 
 Each run is a fork of this process, which has imported torch and run nothing. So the case's globals, caches,
-patches and random generators are new in each run, and a run that crashes ends only itself. The runs share the
+patches and random generators are new in each run, and a crash ends only its run. The runs share the
 files that the case writes and the compiled kernels on disk. A process that has opened a GPU cannot fork one
 that uses it; each run is then a new program, which imports torch anew.
 """
@@ -28,7 +28,7 @@ from tracing.program.device import Device
 from tracing.program.experiment import Experiment
 from tracing.program.user_program import UserProgram
 from tracing.program.variables import Reads
-from tracing.record.launches import LaunchRecorder
+from tracing.record.launches.launch_recorder import LaunchRecorder
 from tracing.record.passes.recording import PassIRWhen
 from tracing.record.recorded_program import RecordedProgram
 from tracing.record.run import record
@@ -68,9 +68,9 @@ class Interrupted(Exception):
 
 
 def recordings(series: Series, progress: Callable[[str], None]) -> Iterator[tuple[store.Run, Outcome]]:
-    """Record a case and give each run as soon as it has ended.
+    """Record a case; yields each run when it has ended.
 
-    What was changed on purpose is in the runs, as `Perturbed`. A run whose process crashed has failed.
+    Deliberate changes are recorded in the runs, as `Perturbed`. A run whose process crashed has failed.
 
     Raises Problem where a case cannot be loaded, and Interrupted.
     """
@@ -130,7 +130,7 @@ def _outcome(path: Path, ended: Ended) -> Outcome:
 
 
 def program() -> None:
-    """A run as a program of its own; its arguments are what is to be recorded, and the number of a pipe."""
+    """Record one run in a new Python process; the arguments describe the recording and name a pipe."""
     arguments, pipe = sys.argv[1:]
     series, index, streams = msgspec.json.decode(arguments, type=tuple[Series, int, int])
     respond(lambda: _record(series, index, streams), int(pipe))

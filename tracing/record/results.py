@@ -20,9 +20,9 @@ Unwritten: TypeAlias = Callable[[torch.Tensor], tuple[int, int] | None]
 def values(facts: Facts, unwritten: Unwritten = lambda tensor: None) -> Iterator[tuple[str, Value]]:
     """The values by name; each tensor is digested once, whatever names it has.
 
-    unwritten -- which elements of a tensor nobody has written: the first, and how many
+    unwritten -- the uninitialised elements of a tensor: the first, and how many
 
-    Which storage a result lies in is compared with eager, and is no value.
+    The storage of a result is compared with eager, but is not a value.
 
     On a GPU the host waits for each of them, and copies it.
     """

@@ -23,8 +23,8 @@ from tracing.program.state import STEPPED
 from tracing.program.structure import Facts
 from tracing.program.variables import Reads
 from tracing.record.failures.diagnosis import Diagnosis
-from tracing.record.frame_compiles import frame_compiles_recorded
-from tracing.record.launches import LaunchRecorder
+from tracing.record.graphs.frame_compiles import frame_compiles_recorded
+from tracing.record.launches.launch_recorder import LaunchRecorder
 from tracing.record.passes.derivation import derive
 from tracing.record.passes.recording import PassIRWhen, passes_recorded
 from tracing.record.results import values
@@ -56,11 +56,11 @@ def record(
     recorder -- entered while the compiled workload runs; the rest goes into its run, too
     passes   -- record the compiler passes of every kernel compiled for the case, in eager too, and their IR
                 "during" each pass or "after" the case (`tracing.record.passes.derivation`); None: no passes
-    winners  -- what autotuners are to take, entered while the case runs; None: what they find
+    winners  -- the configurations for autotuners, entered while the case runs; None: they choose
     reads    -- notes which environment variables the case reads, and was entered while it was imported
     around   -- entered around `recorder`
 
-    A case that raises leaves a readable run with status "failed". An interruption is written down, then
+    A case that raises leaves a readable run with status "failed". An interruption is recorded, then
     reraised.
     """
     writer = recorder.writer

@@ -1,4 +1,4 @@
-"""A recording of whatever this process does between its start and its end: a program, or a block of code.
+"""Record everything that this process does between a start and an end: a program, or a block of code.
 
 Nothing is compared with eager, and no generator is seeded. An error of the recorder's own ends the recording,
 not the program: see `tracing.record.failsafe`.
@@ -12,8 +12,8 @@ from collections.abc import Sequence
 
 from tracing.model import Outcome
 from tracing.program.device import Device
-from tracing.record.frame_compiles import frame_compiles_recorded
-from tracing.record.launches import LaunchRecorder
+from tracing.record.graphs.frame_compiles import frame_compiles_recorded
+from tracing.record.launches.launch_recorder import LaunchRecorder
 from tracing.record.passes.recording import PassIRWhen, passes_recorded
 from tracing.record.steps import StepRecorder
 from tracing.record.winners import Winners
@@ -37,7 +37,7 @@ class Session:
         around: Sequence[_Context] = (),
     ) -> None:
         """passes  -- as for `tracing.record.run.record`; their IR is derived when somebody asks for it
-        winners -- what autotuners are to take; None: what they find
+        winners -- the configurations for autotuners; None: they choose
         around  -- entered around the recorder, in this order
         """
         self.writer: RunWriter = recorder.writer
@@ -71,12 +71,12 @@ class Session:
         return self._recorder.count
 
     def flush(self) -> None:
-        """Write what is held back: this process may end without `end`."""
+        """Write buffered records: this process may end without `end`."""
         if self._pid == os.getpid():
             self._recorder.flush()
 
     def end(self, outcome: Outcome) -> None:
-        """Restore what was hooked, and write down how it ended; once, and not in a fork."""
+        """Remove all hooks, and record the outcome; once, and not in a fork."""
         if self._pid != os.getpid() or self._outcome is not None:
             return
         self._outcome = outcome

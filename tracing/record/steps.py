@@ -1,8 +1,8 @@
-"""Writes down where the steps of a program end: at `tracing.step()`, or where an optimizer steps.
+"""Records the ends of a program's steps: at `tracing.step()`, or with a step of an optimizer.
 
-Steps that the program marks itself replace those that are found from its first mark on. A step that is found
-ends with a step of one optimizer, the first of the program; another one takes its turn if it steps twice
-between two steps of that one. An optimizer whose step torch.compile compiled calls no hook, so it ends none.
+From its first `tracing.step()` on, only these calls end steps. Otherwise a step ends with a step of one
+optimizer, the first of the program; another one takes over if it steps twice between two steps of that one.
+An optimizer whose step torch.compile compiled calls no hook, so it ends none.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class StepRecorder:
 
     @contextmanager
     def installed(self) -> Iterator[None]:
-        """While active, steps are written down."""
+        """While active, steps are recorded."""
         handle = register_optimizer_step_post_hook(self._stepped)
         _active.append(self)
         try:
@@ -45,7 +45,7 @@ class StepRecorder:
             handle.remove()
 
     def mark(self) -> None:
-        """A step ends here, as the program says."""
+        """A step ends here, by `tracing.step()`."""
         self._marked = True
         self._end()
 

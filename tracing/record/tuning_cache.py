@@ -1,6 +1,6 @@
 """Replaces the cache of `@triton.autotune`, to observe and to freeze its choices.
 
-The autotuner asks the cache by tuning key before each launch: a key that is in the cache is not tuned.
+The autotuner looks up the tuning key before each launch: a key in the cache is not tuned.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class TuningCache(dict[Any, Any]):
         self._took(key, config, "tuned" if self._measured(self._autotuner) else "cached")
 
     def leave(self) -> None:
-        """Give the autotuner back a cache of its own, with what it measured itself."""
+        """Restore an ordinary cache in the autotuner, with its own measurements."""
         plain = {key: config for key, config in self.items() if key not in self._before}
         plain |= {key: config for key, config in self._before.items() if config is not None}
         self._autotuner.cache = plain

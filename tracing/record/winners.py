@@ -1,12 +1,12 @@
 """Records the configuration that each autotuner chooses, and makes autotuners choose given ones.
 
-Two autotuners choose by measurements, so their choices may differ from run to run and from rank to rank:
+Two autotuners choose by measurement, so their choices may differ between runs and between ranks:
 
-- `@triton.autotune`: it asks its cache, by tuning key, before it tunes. While active, the cache
+- `@triton.autotune`: it looks up its cache, by tuning key, before it tunes. While active, the cache
   records each choice and holds the frozen ones;
-- Inductor's `CachingAutotuner`: what is frozen is the only configuration that it compiles, in this process
-  and in the compile workers, whatever its own cache on disk says, and it is not refined by coordinate
-  descent, scaled reduction blocks or combo tuning afterwards.
+- Inductor's `CachingAutotuner`: a frozen configuration is the only one that it compiles, in this process and
+  in the compile workers, ignoring its own cache on disk, and it is not refined by coordinate descent, scaled
+  reduction blocks or combo tuning.
 
 Not covered: a kernel of Inductor's that had chosen before this was entered; how Inductor chooses between
 templates and libraries for a matrix product, a convolution or FlexAttention. The winner is then another
@@ -45,7 +45,7 @@ class Winners:
 
     def __init__(self, writer: RunWriter | None = None, frozen: Sequence[Winner] = ()) -> None:
         """writer -- the run that receives them; None: none
-        frozen -- what is to be taken; of two for one kernel and key the last
+        frozen -- the configurations to use; of two for one kernel and key the last
         """
         self.chosen: list[Winner] = []
         self._writer = writer
@@ -177,7 +177,7 @@ class Winners:
 
 
 def frozen_job(frozen: Sequence[Winner], job: Callable[..., Any], *args: Any) -> Any:
-    """Run a job of Inductor's in a compile worker, where only what is frozen is compiled."""
+    """Run a job of Inductor in a compile worker, which compiles only frozen configurations."""
     with Winners(None, frozen):
         return job(*args)
 

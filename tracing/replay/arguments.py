@@ -1,7 +1,7 @@
 """The tensors of a recorded launch in memory, with their recorded layout and aliasing.
 
-Each contiguous block has pages of its own around it, so that a kernel that reads too far reads the same bytes
-in each replay.
+Each contiguous block is surrounded by separate pages, so that a kernel that reads out of bounds reads the
+same bytes in each replay.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ Memory = dict[int, torch.Tensor]  # [bytes] uint8, by storage
 
 @dataclass(frozen=True, slots=True)
 class ReplayInputs:
-    """What a replay executes a launch on, in memory of its own."""
+    """The inputs of a replay, in separate memory."""
 
     layout: LaunchLayout
     contents: Mapping[str, bytes]  # of arguments, as safetensors files
@@ -54,15 +54,16 @@ class ReplayInputs:
     def of(cls, launch: RecordedLaunch, given: RecordedLaunch | None = None) -> ReplayInputs:
         """The arguments of a recorded launch.
 
-        given -- whose contents: a launch with tensors of the same names, shapes and dtypes; None: its own
+        given -- the launch that provides the contents, with tensors of the same names, shapes and dtypes;
+                 None: itself
 
-        Raises Problem for contents that the run does not have, and for a value that is no number.
+        Raises Problem for contents that the run lacks, and for a value that is not a number.
         """
         names = [arg.name for arg in launch.launch.args]
         return cls(layout_of(launch.launch), (given or launch).contents(), launch.values, names)
 
     def memory(self, device: str, fill: int = 0) -> Memory:
-        """New storages for one execution, with the contents in them; every other byte is `fill`."""
+        """New storages for one execution, filled with the contents; every other byte is `fill`."""
         return memory_of(self.layout, self.contents, fill, device)
 
     def tensors(self, memory: Memory) -> Tensors:

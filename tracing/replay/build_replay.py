@@ -35,7 +35,7 @@ def device_name() -> str:
 
 
 def require_launchable(launch: KernelLaunch) -> None:
-    """Raise Problem, with the reason, if a given binary cannot be launched as a launch was."""
+    """Raise Problem, with the reason, if a given binary cannot be launched like a recorded launch."""
     why = ""
     if not launch.kernel.target.startswith("cuda:"):
         why = f"its kernel was compiled for {launch.kernel.target}, and the replay knows only CUDA"
@@ -56,7 +56,7 @@ def require_inputs(recorded: RecordedLaunch) -> None:
 
 
 class BuildReplay:
-    """A launch, and what it must leave within a tolerance."""
+    """A launch, and its expected results within a tolerance."""
 
     def __init__(
         self, recorded: RecordedLaunch, expected: OutputTensors, tolerance: Tolerance, device: str
@@ -77,9 +77,9 @@ class BuildReplay:
         return ["replay", f"launch {self._recorded.launch.index}", *bits, repr(self._tolerance), self._device]
 
     def judged(self, build: CudaBinary) -> tuple[BuildVerdict, str]:
-        """Launch a build, and say why; call it in a process of its own, for a fault spoils CUDA for good.
+        """Launch a build, and judge it; call it in a separate process, because a fault makes CUDA unusable.
 
-        A build that faults is bad; one that the driver does not load or launch is to be skipped.
+        A build that faults is bad; one that the driver does not load or launch is skipped.
         """
         launch = self._recorded.launch
         tensors = self._inputs.tensors(self._inputs.memory("cuda"))

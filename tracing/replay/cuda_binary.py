@@ -1,6 +1,6 @@
 """Launch a given CUDA binary of a kernel, through the CUDA driver.
 
-Triton's own launcher is not used, because it belongs to one compile and this launches any build of a kernel.
+Triton's own launcher is not used, because it belongs to one compile, and this module launches any build.
 cuda-bindings is not used, because it takes the same ctypes values for four calls, and torch 2.15 does not
 install it for Python 3.15.
 """
@@ -34,9 +34,9 @@ class CudaBinary:
     shared: int  # bytes of dynamic shared memory
 
     def launch(self, values: ParameterValues, grid: tuple[int, int, int]) -> str:
-        """Launch it; empty, or what the driver, or this launcher, does not accept. Waits for nothing.
+        """Launch it asynchronously; returns "", or the reason why the driver, or this launcher, rejects it.
 
-        values -- of the arguments that are not compiled in, in order; tensors on the GPU
+        values -- values of the arguments that are not constant, in order; tensors on the GPU
         """
         name, threads = _ENTRY.search(self.ptx), _THREADS.search(self.ptx)
         if name is None or threads is None:

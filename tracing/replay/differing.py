@@ -49,7 +49,7 @@ class Difference:
         return Difference(self.mask & other.mask, 0.0)
 
     def without(self, other: Difference) -> Difference:
-        """Elements that differ here and not there."""
+        """Elements that differ here but not in `other`."""
         return Difference(self.mask & ~other.mask, self.largest)
 
     def untouched_ranges(self, nbytes: int) -> tuple[int, ...]:

@@ -1,8 +1,8 @@
 """Triton's floating-point sanitizer: decides whether two kernels differ only by rounding.
 
 Under FpSan an integer represents each float, and arithmetic is that of integers modulo a power of two, exact
-and associative: kernels that only add in another order give equal bits. It is a part of the compiled code, so
-it needs a GPU, and Triton 3.8 or later.
+and associative: kernels that only add in another order give equal bits. The sanitizer is compiled into the
+kernel, so it needs a GPU, and Triton 3.8 or later.
 
 Source: Triton's documentation, "Floating-Point Sanitizer (FpSan)".
 """
@@ -35,6 +35,6 @@ def available() -> bool:
 
 @contextmanager
 def instrumented() -> Iterator[None]:
-    """Inside, kernels are compiled with FpSan, where this Triton has it."""
+    """While active, kernels are compiled with FpSan, if this Triton has it."""
     with fpsan_enabled():
         yield

@@ -1,4 +1,4 @@
-"""Compare what the launches of two runs left, element by element, where both runs kept it."""
+"""Compare the outputs of launches of two runs, element by element, if both runs kept them."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class KeptResult:
 
 
 def kept_diffs(a: Run, b: Run, rank: int, config: ComparisonConfig) -> Iterator[ResultDiff]:
-    """Compare each tensor that a launch of `b` left with that of the same launch of `a`, in order of `a`.
+    """Compare each output of a launch of `b` with that of the same launch of `a`, in order of `a`.
 
     rank -- of both runs
 
-    Two launches are the same if they are the n-th of the kernels of one name. What only one run kept is a
-    difference. Memory: two tensors. Raises Problem if one of the runs kept nothing, or has several processes
-    of that rank.
+    Two launches are the same if they are the n-th launches of kernels of one name. A tensor that only one run
+    kept is a difference. Memory: two tensors. Raises Problem if one of the runs kept nothing, or has several
+    processes of that rank.
     """
     expected, actual = (_kept(run, rank) for run in (a, b))
     for key in dict.fromkeys((*expected, *actual)):

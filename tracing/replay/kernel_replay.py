@@ -1,12 +1,12 @@
 """Executes one recorded launch several times on its recorded inputs, and compares the results.
 
-Each replay starts from the same bytes: contents that were kept, and zeros everywhere else. Its results are
+Each replay starts from the same bytes: the kept contents, and zeros everywhere else. Its results are
 compared bit by bit with those of the first replay. Two further replays start with other bytes instead of the
 zeros: elements that differ in both of them, and were equal before, depend on memory whose content was not
 kept.
 
-On a GPU Triton's own launcher runs it. Without a GPU the interpreter runs it, with the programs in another
-order in each replay: a race between programs shows, one between the threads of a program does not.
+On a GPU Triton's own launcher executes it. Without a GPU the interpreter executes it, with the programs in
+another order in each replay: this detects races between programs, but not between threads of a program.
 """
 
 from __future__ import annotations
@@ -47,8 +47,7 @@ def replay(asked: Sequence[ReplayRequest], outputs: Sequence[str], times: int) -
 
     Memory: that of the arguments five times. A kernel that faults makes CUDA unusable for this process.
 
-    Raises Problem for contents that are not those that the launch was recorded with, and what compiling and
-    launching raise.
+    Raises Problem for contents that differ from the recorded digests, and errors of compiling and launching.
     """
     done = [_series(one, outputs, times) for one in asked]
     pairs = combinations(range(len(done)), 2)
@@ -90,7 +89,7 @@ class _Replays:
         return self.inputs.memory(device, fill)
 
     def require_recorded(self, memory: Memory) -> None:
-        """Raise Problem if what the launch is about to read is not what the recorded one read."""
+        """Raise Problem if the inputs differ from those of the recorded launch."""
         tensors, given = self.inputs.tensors(memory), self.asked.given
         for name in given.read.keys() & self.inputs.contents.keys():
             bits = digest(tensors[name]).bits

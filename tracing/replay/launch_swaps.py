@@ -2,8 +2,8 @@
 
 Two functions launch kernels: `JITFunction.run`, which is `fn[grid](...)`, autotuned or by hand, and
 `CachingAutotuner.run`, for kernels that Inductor generates or compiles with the user's function. In both, a
-chosen launch is made with another function, constants, compiler options and grid on the same arguments, or is
-executed by Triton's interpreter on copies of its tensors in host memory.
+chosen launch is made with another function, other constants, compiler options and grid on the same arguments,
+or is executed by Triton's interpreter on copies of its tensors in host memory.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ LaunchFunction: TypeAlias = Callable[..., Any]
 
 
 class Swaps:
-    """While entered, the launches chosen last are made as their replacements say."""
+    """While entered, the chosen launches are replaced."""
 
     def __init__(self) -> None:
         self.launched: Counter[str] = Counter()  # launches of each kernel since the last choice
@@ -61,7 +61,7 @@ class Swaps:
         self._exit.close()
 
     def choose(self, chosen: Chosen) -> None:
-        """Replace these launches from now on, counted from here."""
+        """Replace these launches from now on; launches are counted from this call."""
         self._chosen = chosen
         self.launched.clear()
         self.refused = ""

@@ -47,7 +47,7 @@ class LoadedKernel:
 
 @contextmanager
 def load_kernel(module: str) -> Iterator[LoadedKernel]:
-    """The kernel that the text of a module defines as KERNEL; Triton reads its source while it is used."""
+    """The kernel that the text of a module defines as KERNEL; its file must exist while Triton uses it."""
     with tempfile.TemporaryDirectory(prefix="tracing-") as folder:
         path = Path(folder) / "kernel.py"
         path.write_text(module)

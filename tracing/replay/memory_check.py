@@ -1,4 +1,4 @@
-"""Executes one recorded launch in Triton's interpreter, and notes each access: on a GPU nothing sees them."""
+"""Executes one recorded launch in Triton's interpreter, and checks each memory access."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ NOT_COVERED = (
 
 
 def memory_check(launch: RecordedLaunch) -> list[MemoryEvidence]:
-    """What a launch does to memory that correct kernels do not do.
+    """The memory evidence of a launch.
 
-    The arguments lie as they lay, with contents that were kept and zeros elsewhere. Cost: as
+    The arguments have their recorded layout, with the kept contents and zeros elsewhere. Cost: as
     `tracing.interpreter.execute`. Memory: that of the arguments three times, on the host.
 
-    Raises Problem for what the interpreter cannot execute.
+    Raises Problem for a kernel that the interpreter cannot execute.
     """
     memory = memory_of(layout_of(launch.launch), launch.contents(), 0, "cpu")
     tensors = tensors_in(layout_of(launch.launch), memory)

@@ -1,4 +1,4 @@
-"""A case that is compiled in part, run, and judged: what one evaluation of a bisection does."""
+"""One evaluation of a bisection: a case is compiled in part, run, and judged."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tracing.program.experiment import Experiment
 from tracing.program.partial_compile import partly_compiled
 from tracing.program.structure import Fact, Facts
 from tracing.record.failures.diagnosis import Diagnosis
-from tracing.record.launches import LaunchRecorder
+from tracing.record.launches.launch_recorder import LaunchRecorder
 from tracing.store import RunWriter
 from tracing.upstream.inductor.config import settings_changed
 from tracing.upstream.inductor.graph_stages import INDUCTOR
@@ -41,9 +41,9 @@ class PartialCase:
         self._referee = Referee(self._in_eager, lambda: {}, lambda stage: None)
 
     def prepare(self) -> None:
-        """Compute what eager gives, and the reference, so that forks of this process have them.
+        """Compute eager's results and the reference, so that forks of this process inherit them.
 
-        A case that gives something else the second time keeps state: each fork runs it in eager itself.
+        A case whose results change on repetition keeps state: each fork runs it in eager itself.
         """
         with self._experiment.device.active():
             first, second = self._in_eager(), self._in_eager()
@@ -58,12 +58,12 @@ class PartialCase:
         without: Mapping[str, Sequence[str]],
         only: Mapping[str, Sequence[str]],
     ) -> dict[str, Any]:
-        """Compile up to a stage with some steps, run, and judge; what comes of it, as JSON has it.
+        """Compile up to a stage with some steps, run, and judge; returns the result as JSON values.
 
         stage -- as for partly_compiled; CPP: INDUCTOR with C++ kernels, for tensors on the CPU
 
-        The arguments are those of CompileSteps. "symptom" says how it ended, "steps" has by part what was
-        asked for, "kernels" what Inductor wrote.
+        The arguments are those of CompileSteps. "symptom" is the outcome, "steps" the steps of each
+        part, "kernels" the kernels that Inductor wrote.
         """
         started = time.perf_counter()
         steps, kernels = CompileSteps(first, without, only), list[dict[str, Any]]()

@@ -21,7 +21,7 @@ def reference(recorded: RecordedLaunch) -> dict[str, torch.Tensor]:
 
     Cost: that of `tracing.interpreter.execute`, 0.5 ms and more a program of the grid.
 
-    Raises Problem, with the reason, if the function cannot be loaded or not be interpreted.
+    Raises Problem, with the reason, if the function cannot be loaded or interpreted.
     """
     launch, inputs = recorded.launch, ReplayInputs.of(recorded)
     tensors = inputs.tensors(inputs.memory("cpu"))

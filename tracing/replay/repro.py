@@ -59,10 +59,10 @@ class Repro:
 
 
 def write_repro(recorded: RecordedLaunch, folder: Path) -> Repro:
-    """Write a launch into a folder, which is made: repro.py, kernel.py, launch.json, inputs, interpreter.
+    """Write a launch into a new folder: repro.py, kernel.py, launch.json, inputs, interpreter.
 
-    Inputs of which no content was kept are zeros. Raises Problem for an argument that is no number, or whose
-    name is none of Python's.
+    Inputs without kept contents are zeros. Raises Problem for an argument that is not a number, or whose name
+    is not a Python identifier.
     """
     for name in recorded.inputs:
         if not all(part.isidentifier() or part.isdecimal() for part in name.split(".")):

@@ -21,7 +21,7 @@ from tracing.upstream.torch.dynamo import forget_compiled
 
 
 class SwappedCase:
-    """While entered, a case can be run; what was compiled for one run serves the next."""
+    """While entered, a case can be run repeatedly; runs share compiled kernels."""
 
     def __init__(
         self, case: Case, device: Device, seed: int, *, eager: bool, winners: Sequence[Winner] = ()

@@ -17,7 +17,7 @@ _NUMBERS = ("mean ± std ms", "median ms", "speedup", "cold s", "warm s", "graph
 
 
 def bench_text(cases: Sequence[CaseBench]) -> Iterator[Text]:
-    """One row a case, in it one line a backend; then why a case was not measured, and what verdicts mean.
+    """A row for each case, with a line for each backend; then unmeasured cases, and a legend.
 
     The first backend is the reference of speedup and results.
     """

@@ -16,7 +16,7 @@ from tracing.store import Run
 
 
 def check_text(reports: Sequence[GraphReport]) -> Iterator[Line]:
-    """Violations graph by graph, then how much the constraints allow."""
+    """Violations graph by graph, then the share of supported operators."""
     for report in reports:
         yield _graph_text(report)
         yield from _violation_lines(report.violations)

@@ -1,4 +1,4 @@
-"""What failed in a case, as a person reads it: the source that failed, with the line."""
+"""The failure of a case as text: the source around the line that failed."""
 
 from __future__ import annotations
 

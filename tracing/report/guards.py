@@ -18,7 +18,7 @@ _NO_REASON = "no reason given"
 
 
 def guards_text(report: GuardReport) -> Iterator[Line]:
-    """Frame by frame what is checked and why it was compiled; then the graph breaks, and sums."""
+    """Guards and reasons of each compile, frame by frame; then the graph breaks, and sums."""
     for frame in report.compiles:
         yield from _frame_text(frame, _GUARDS)
     for site in report.breaks:
@@ -38,11 +38,11 @@ def frame_text(frame: CompiledFrame) -> Iterator[Line]:
 def summary_text(report: GuardReport) -> str:
     """The sums in one line."""
     sites = report.breaks
-    breaks = sum(len(one.compile_ids) for one in sites)
+    breaks = plural(sum(len(one.compile_ids) for one in sites), "graph break")
     parts = [
         plural(len({one.facts.compile_id.split("/")[0] for one in report.compiles}), "frame"),
         plural(len(report.graphs), "graph"),
-        f"{plural(breaks, 'graph break')} at {plural(len(sites), 'line')}",
+        f"{breaks} at {plural(len(sites), 'line')}",
         plural(len(report.recompilations), "recompilation"),
         f"{plural(len(report.limits), 'frame')} over a limit",
     ]

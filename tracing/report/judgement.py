@@ -1,10 +1,9 @@
-"""What a judgement of a run says: as lines of plain text, or as what JSON has."""
+"""The judgement of a run, as lines of plain text and as JSON."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from os.path import relpath
 from typing import Any
 
 import msgspec
@@ -20,7 +19,7 @@ from tracing.analyze.judge.judgement import (
     WrongElements,
 )
 from tracing.model.numbers import number_text
-from tracing.report.text import plural
+from tracing.report.text import line_text, plural
 from tracing.store.graph_file import PythonLine
 
 _NODES = 8  # nodes and lines that are named, of many
@@ -28,7 +27,7 @@ _LAUNCHES = 5  # launches that are listed for one reason
 
 
 def judgement_text(judgement: RunJudgement, next_commands: Sequence[str]) -> Iterator[str]:
-    """What was found, what was judged, what was not, and the next commands."""
+    """The findings, the judged and unjudged launches, and the next commands."""
     accused = judgement.accused
     if accused is not None:
         yield from _accused(accused)
@@ -89,9 +88,7 @@ def _finding(finding: Finding) -> Iterator[str]:
 
 def _lines(lines: Sequence[PythonLine]) -> Iterator[str]:
     for line in lines[:_NODES]:
-        path = relpath(line.file)
-        near = line.file if path.startswith("..") else path
-        yield f"    at        {near}:{line.line} in {line.function}: {line.code}"
+        yield f"    at        {line_text(line)}"
 
 
 def _elements(wrong: WrongElements) -> Iterator[str]:
@@ -134,7 +131,7 @@ def _counts(judgement: RunJudgement) -> Iterator[str]:
 
 
 def judgement_json(judgement: RunJudgement) -> dict[str, Any]:
-    """The judgement as JSON has it; see docs/json.md."""
+    """The judgement as JSON; keys as in docs/json.md."""
     launches = [_plain(one) for one in judgement.launches]
     findings = [{"kind": _KINDS[type(one)], **_plain(one)} for one in judgement.findings]
     accused = judgement.accused

@@ -1,4 +1,4 @@
-"""One launch in full for a terminal: nothing is shortened, digests, strides and storages included."""
+"""One launch in full as text, with complete digests, strides and storages."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rich.text import Text
 from tracing.analyze.passes.pass_table import KernelPasses
 from tracing.analyze.runs.call_sites import Visit
 from tracing.model import Digest, KernelArg, KernelLaunch
-from tracing.report.text import Line, plural, step_text, tensor_text, times, user_hashes
+from tracing.report.text import Line, line_text, plural, step_text, tensor_text, times, user_hashes
 
 
 def launch_in_full(launch: KernelLaunch, visit: Visit | None) -> Iterator[Line]:
@@ -35,7 +35,8 @@ def launch_in_full(launch: KernelLaunch, visit: Visit | None) -> Iterator[Line]:
         facts["step"] = step
     if time := ", ".join(times(launch)):
         facts["time"] = time
-    yield from (Text(f"    {name:<9} {value}") for name, value in facts.items())
+    lines = [("computes", line_text(line)) for line in visit.computes] if visit else []
+    yield from (Text(f"    {name:<9} {value}") for name, value in [*facts.items(), *lines])
     yield Text(f"    {plural(len(launch.args), 'argument')}:")
     for position, arg in enumerate(launch.args):
         yield from _argument(arg, user_hashes(launch, position))

@@ -1,4 +1,4 @@
-"""What a search for a small graph found, for people and as JSON."""
+"""The search for a small graph, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def whole_text(graph: int, of: int, trial: Trial) -> Iterator[Line]:
 
 
 def cost_text(most: int, trial: Trial) -> Line:
-    """What the search may cost."""
+    """The maximum cost of the search."""
     minutes = max(1, round(most * trial.seconds / 60))
     return Text(
         f"    at most {plural(most - 1, 'execution')} to go, one took {trial.seconds:.1f} s: "
@@ -32,7 +32,7 @@ def cost_text(most: int, trial: Trial) -> Line:
 
 
 def tried_text(event: CandidateTried) -> Line:
-    """What the execution of a candidate gave."""
+    """The result of executing a candidate."""
     nodes, inputs = plural(event.trial.nodes, "node"), _elements(event.trial.inputs)
     said = f": {event.trial.text}" if event.verdict == "unresolved" else ""
     style = {"fail": "red", "pass": "green"}.get(event.verdict, "yellow")
@@ -58,7 +58,7 @@ def minimal_text(event: Minimal, whole: Trial, lines: Mapping[str, str]) -> Iter
 
 
 def script_text(script: str, said: str, missing: Sequence[str], *, fails: bool) -> Iterator[Line]:
-    """The written script, and whether it fails by itself."""
+    """The written script, and whether it fails in a fresh process."""
     if fails:
         yield Text.assemble(
             ("repro: ", "bold"), script, " (it fails in a fresh process, without this project)"

@@ -20,7 +20,7 @@ def nonfinite_text(
 ) -> Iterator[Text]:
     """The answer, line by line.
 
-    elements -- by argument: which of its elements are not finite, where that is known
+    elements -- by argument: the indices of non-finite elements, if known
     commands -- to type next
     """
     if answer.origin is not None:

@@ -1,4 +1,4 @@
-"""The event at which ranks of one job part, for a terminal."""
+"""The event at which ranks of one job diverge, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -7,40 +7,46 @@ from typing import Any
 
 from rich.text import Text
 
-from tracing.analyze.ranks.rank_parting import RankParting
+from tracing.analyze.ranks.rank_divergence import RankDivergence
 from tracing.analyze.ranks.ranks import RankComparison
 from tracing.report.text import DIGITS, Line, plural
 from tracing.report.winners import ranks_text
 
 _WHAT = {
     "launch": "the launch itself differs: another kernel, another configuration, or data of another shape",
-    "lacking": "not every rank comes here",
-    "more": "not every rank comes here",
-    "collective": "this collective leaves every rank with the same bits, but did not",
-    "altered": "what a collective left alike on all ranks was changed before it is read here",
+    "missing": "not every rank reaches this event",
+    "extra": "not every rank reaches this event",
+    "collective": "this collective must give every rank the same bits, and did not",
+    "altered": "the result of a collective, equal on all ranks, was changed before this launch read it",
     "update": "this parameter was the same on all ranks before the update",
-    "output": "all ranks read the same bits: the kernel, or the device, gave two results",
+    "output": "all ranks read the same bits: the kernel or the device is not deterministic",
 }
 
+_UNDECIDED = "which rank diverged cannot be decided"
 
-def parting_text(parting: RankParting, first: bool) -> Iterator[Line]:
-    """A parting: the ranks that left, the event of each, and their previous events."""
-    title = "first parting" if first else "another parting, which may follow from those above"
-    who = f"{ranks_text(parting.left)} left" if parting.left else "who left is not known"
-    yield Text.assemble((f"✗ {title}", "bold red"), f": {who}, at {_position(parting)}")
-    for ranks, has in parting.groups:
+
+def divergence_text(divergence: RankDivergence, first: bool) -> Iterator[Line]:
+    """One divergence: the ranks that diverged, the event of each, and their previous events."""
+    title = "first divergence" if first else "another divergence, which may follow from those above"
+    who = (
+        f"{ranks_text(divergence.diverged)} diverged"
+        if divergence.diverged
+        else "which rank diverged cannot be decided"
+    )
+    yield Text.assemble((f"✗ {title}", "bold red"), f": {who}, at {_position(divergence)}")
+    for ranks, has in divergence.groups:
         yield f"    {ranks_text(ranks):<11} {_shortened(has)}"
-    if parting.outputs:
-        yield f"    and it left other results: {', '.join(parting.outputs)}"
-    yield f"    → {_WHAT[parting.kind]}"
-    for rank in parting.left:
-        if before := parting.before.get(rank):
-            yield f"    rank {rank} before that: {'; '.join(before)}"
+    if divergence.outputs:
+        yield f"    and wrote other results: {', '.join(divergence.outputs)}"
+    yield f"    → {_WHAT[divergence.kind]}"
+    for rank in divergence.diverged:
+        if before := divergence.before.get(rank):
+            yield f"    rank {rank} before it: {'; '.join(before)}"
 
 
-def _position(parting: RankParting) -> str:
-    more = f" and {parting.count - 1} after it" if parting.count > 1 else ""
-    return f"{parting.event}{more}{f', {parting.argument}' if parting.argument else ''}"
+def _position(divergence: RankDivergence) -> str:
+    more = f" and {divergence.count - 1} after it" if divergence.count > 1 else ""
+    return f"{divergence.event}{more}{f', {divergence.argument}' if divergence.argument else ''}"
 
 
 def _shortened(has: str) -> str:
@@ -57,7 +63,7 @@ def summary_text(comparison: RankComparison) -> Iterator[Line]:
     )
     yield f"{ranks_text(comparison.ranks)}: {', '.join(counts)} in common"
     if comparison.repeated:
-        yield f"{comparison.repeated} more repeat what is reported"
+        yield f"{comparison.repeated} further events repeat a reported divergence"
     for what in _uncovered(comparison):
         yield Text.assemble(("not compared", "yellow"), f": {what}")
 
@@ -70,9 +76,9 @@ def _uncovered(comparison: RankComparison) -> Iterator[str]:
         results = plural(comparison.unproven, "result")
         yield f"{results} of equal inputs that may be unwritten in part: the memory held other bits before"
     if comparison.other_collectives:
-        yield f"{plural(comparison.other_collectives, 'collective')} that leave each rank with its own"
+        yield f"{plural(comparison.other_collectives, 'collective')} whose results differ by design"
     if comparison.own:
-        yield f"{plural(comparison.own, 'parameter')} that differed before the first update: each rank's own"
+        yield f"{plural(comparison.own, 'parameter')} that differed before the first update"
     if comparison.undigested:
         yield f"{plural(comparison.undigested, 'collective')} or updates without digests"
     yield from comparison.notes
@@ -81,7 +87,7 @@ def _uncovered(comparison: RankComparison) -> Iterator[str]:
 def ranks_json(
     comparison: RankComparison,
     status: int,
-    partings: Sequence[RankParting],
+    divergences: Sequence[RankDivergence],
     commands: Sequence[str],
     winners: Sequence[str],
 ) -> dict[str, Any]:
@@ -93,7 +99,7 @@ def ranks_json(
         "run": str(comparison.run.path),
         "status": status,
         "ranks": list(comparison.ranks),
-        "partings": [_parting_json(one) for one in partings],
+        "divergences": [_divergence_json(one) for one in divergences],
         "next": list(commands),
         "winners_differ": list(winners),
         "launches": comparison.launches,
@@ -104,13 +110,13 @@ def ranks_json(
     }
 
 
-def _parting_json(one: RankParting) -> dict[str, Any]:
+def _divergence_json(one: RankDivergence) -> dict[str, Any]:
     return {
         "kind": one.kind,
         "name": one.event.name,
         "launch": one.event.launch,
         "argument": one.argument or None,
-        "left": list(one.left),
+        "diverged": list(one.diverged),
         "groups": [{"ranks": list(ranks), "has": has} for ranks, has in one.groups],
         "before": {str(rank): list(events) for rank, events in one.before.items()},
         "outputs": list(one.outputs),

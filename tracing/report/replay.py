@@ -81,7 +81,7 @@ def replay_text(
 
 
 def launched_otherwise(launches: Mapping[Side, KernelLaunch]) -> tuple[str, ...]:
-    """What two launches of equally configured kernels differ in: the grid, and scalar arguments."""
+    """The differences of two launches of equally configured kernels: grid and scalar arguments."""
     if len(launches) < 2 or len({repr(_configured(one)) for one in launches.values()}) > 1:
         return ()
     a, b = launches["a"], launches["b"]

@@ -32,7 +32,7 @@ def summary_json(run: Run) -> dict[str, Any]:
 def run_json(run: Run, launches: Iterable[tuple[int, KernelLaunch]]) -> dict[str, Any]:
     """The contents of a run.
 
-    launches -- those to show, each after its rank
+    launches -- the launches to show, each with its rank
     """
     return {
         **summary_json(run),
@@ -47,7 +47,7 @@ def run_json(run: Run, launches: Iterable[tuple[int, KernelLaunch]]) -> dict[str
 
 
 def memory_evidence_json(run: Run) -> list[dict[str, Any]]:
-    """What launches did to memory that correct kernels do not do."""
+    """The memory evidence of a run."""
     return [
         {"rank": rank, **evidence_json(one)}
         for rank in dict.fromkeys(map(rank_of, run.processes()))
@@ -56,7 +56,7 @@ def memory_evidence_json(run: Run) -> list[dict[str, Any]]:
 
 
 def evidence_json(one: MemoryEvidence) -> dict[str, Any]:
-    """What one launch did to memory."""
+    """One item of memory evidence."""
     return {
         "launch": one.launch, "kind": one.kind, "arguments": list(one.arguments), "what": one.what,
         "where": one.where or None,
@@ -131,7 +131,7 @@ def _config(config: Mapping[str, object]) -> dict[str, object]:
 
 
 def scalar(value: object) -> object:
-    """A value that JSON has; inf and nan as text."""
+    """A scalar as a JSON value; inf and nan as text."""
     if (
         value is None
         or isinstance(value, (bool, int, str))

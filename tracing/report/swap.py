@@ -25,7 +25,7 @@ _LISTED = 8  # launches whose numbers are written out
 
 
 def plan_text(planned: SwapPlan) -> Iterator[Text]:
-    """The kernels that can be replaced, and with what; then those that cannot, and why."""
+    """The replaceable kernels with their replacements, then the other kernels with the reasons."""
     yield from _aligned([row for one in planned.candidates for row in _rows(one)])
     if planned.alike:
         yield Text(f"launched alike in both runs: {', '.join(planned.alike)}")
@@ -34,7 +34,7 @@ def plan_text(planned: SwapPlan) -> Iterator[Text]:
 
 
 def interpreting_text(planned: SwapPlan) -> str:
-    """The cost of interpreting everything that can be replaced."""
+    """The cost of interpreting all replaceable launches."""
     programs = sum(prod(turn.replacement.grid) for one in planned.candidates for turn in one.turns)
     return f"{plural(programs, 'program')} to interpret in a run, of some 1 ms each"
 
@@ -68,7 +68,7 @@ def event_text(
 ) -> Iterator[Text]:
     """An event of a search.
 
-    equal -- what the results are, if they are as they should be
+    equal -- the text for results that are as expected
     """
     if isinstance(event, NothingReplaced):
         yield Text(f"nothing replaced: {', '.join(event.differing)}  ({event.seconds:.1f} s)")
@@ -107,7 +107,7 @@ def swap_json(
 ) -> dict[str, Any]:
     """A search as data; keys as in docs/json.md.
 
-    planned -- None: the results are equal, and nothing was searched
+    planned -- None: the results are equal, so nothing was searched
     """
     blame = next((one for one in events if isinstance(one, ToBlame)), None)
     everything = next((one for one in events if isinstance(one, EverythingReplaced)), None)

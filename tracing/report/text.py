@@ -30,6 +30,7 @@ from tracing.model import (
 )
 from tracing.store import Run, rank_of
 from tracing.store.cut_files import cut_files
+from tracing.store.graph_file import PythonLine
 
 Line: TypeAlias = str | Text  # of a console without markup: both are printed unchanged, a Text in its styles
 SHORT = {
@@ -51,6 +52,12 @@ def plural(count: int, noun: str) -> str:
 def tensor_text(meta: TensorMeta) -> str:
     """`t: f32[32, 1, 896]`, the form in which torch's DebugMode writes a tensor."""
     return f"t: {SHORT.get(meta.dtype, meta.dtype)}[{', '.join(map(str, meta.shape))}]"
+
+
+def line_text(line: PythonLine) -> str:
+    """`cases/silu.py:9 in forward: return x * y`, relative to the working directory if it is inside of it."""
+    near = os.path.relpath(line.file)
+    return f"{line.file if near.startswith('..') else near}:{line.line} in {line.function}: {line.code}"
 
 
 def argument_text(arg: KernelArg) -> str:
@@ -98,7 +105,7 @@ def times(launch: KernelLaunch) -> Iterator[str]:
 
 
 def user_hashes(launch: KernelLaunch, position: int) -> str:
-    """`  hash_fn: 3.5 -> 4.5`; one of the two where the other was not taken or is the same."""
+    """`  hash_fn: 3.5 -> 4.5`; one value if the other is missing or equal."""
     if launch.hashes is None:
         return ""
     sides = (launch.hashes.before, launch.hashes.after)
@@ -109,7 +116,8 @@ def user_hashes(launch: KernelLaunch, position: int) -> str:
 def run_text(run: Run, page: int | None = None) -> Iterator[Line]:
     """Everything that `tracing show` prints of a run, line by line.
 
-    page -- the launches of this page, from 1, and of the others how many each kernel made; None: all launches
+    page -- print the launches of this page, from 1, and a count of launches for each kernel; None: print all
+            launches
     """
     yield from _heading(run)
     kernel_seen: set[str] = set()
@@ -226,7 +234,7 @@ def out_of_bounds_text(run: Run) -> Iterator[str]:
 
 
 def memory_text(run: Run, but: tuple[str, ...] = ()) -> Iterator[Text]:
-    """What launches did to memory that correct kernels do not do, a line each.
+    """The memory evidence, a line each.
 
     but -- kinds to leave out
     """
@@ -243,14 +251,14 @@ def memory_text(run: Run, but: tuple[str, ...] = ()) -> Iterator[Text]:
 
 
 def uncovered_text(runs: Iterable[Run]) -> Iterator[Text]:
-    """What the recorder could not see in any of these runs, and the settings that would show it."""
+    """What was not covered in any of these runs, and the settings that would cover it."""
     for record in dict.fromkeys(record for run in runs for record in run.records(NotCovered)):
         setting = f"to cover it: {record.setting}" if record.setting else "no setting covers it"
         yield Text.assemble(("not covered", "yellow"), f": {record.what}; {setting}")
 
 
 def cut_text(runs: Iterable[Run]) -> Iterator[Text]:
-    """The files of these runs that end in the middle of a record, and what is lost with it."""
+    """The truncated files of these runs, and the lost records."""
     for run in runs:
         for cut in cut_files(run.path):
             kind = cut.path.name.partition("-")[0]
@@ -269,7 +277,7 @@ def summary_text(run: Run) -> str:
 
 
 def difference_of_infos(a: RunInfo, b: RunInfo) -> Iterator[str]:
-    """The differences of two runs before their first launch, which are no divergence."""
+    """The differences in the environments of two runs, which are not divergences."""
     facts = {
         "case": (a.case, b.case),
         "seed": (a.seed, b.seed),

@@ -2,15 +2,15 @@
 
     runs/silu-20261120-231502/
       run.json                              what runs, written before it starts
-      kernels-<host>-<rank>-<pid>.ndjson    one line a record; likewise signatures-, outputs-, uncovered-, ...
-      launches-<host>-<rank>-<pid>.ndjson.zst   the same, compressed as it is written; likewise digests-
+      kernels-<host>-<rank>-<pid>.ndjson    one line a record; also signatures-, outputs-, uncovered-, ...
+      launches-<host>-<rank>-<pid>.ndjson.zst   the same, compressed as it is written; also digests-
       blobs/<digest>.zst                    IR and sources, each stored once
       blobs/<host>-<rank>-<pid>-<n>.zst     a pack: the IR of one compilation, pass after pass;
                                             packed-*.ndjson.zst tells which part of it is which blob
 
-Nothing is ever rewritten, and every complete line is handed to the operating system, so a run is readable
-even if its process was killed: a truncated last line is ignored. One process writes one file of a kind; all
-of them are read together.
+Nothing is ever rewritten, and every complete line is written to the operating system immediately, so a run is
+readable even if its process was killed: a truncated last line is ignored. One process writes one file of a
+kind; all of them are read together.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ class Blobs:
     """Reads the blobs of one run, which may still be recorded."""
 
     def __init__(self, folders: Sequence[Path]) -> None:
-        """Read those below `folders`: the run, then what was derived from it and is not kept."""
+        """Read the blobs below `folders`: the run, then temporary folders of derived blobs."""
         self._folders = folders
         self._where: dict[Blob, PackedBlob] | None = None
         self._pack: tuple[str, bytes] = ("", b"")  # the one read last: the next blob is mostly in it

@@ -1,6 +1,6 @@
 """Find the files of a run that end in the middle of a record.
 
-A killed process, a full disk or an incomplete copy leaves them. What is before the cut is read as ever.
+A killed process, a full disk or an incomplete copy truncates files. Records before the cut are readable.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class CutFile:
 def cut_files(run: Path) -> list[CutFile]:
     """The files of records that end early; none while the run is being recorded.
 
-    Cost: a look at the end of each file; of a compressed one a pass over its blocks, 0.3 µs each.
+    Cost: reads the end of each file; for a compressed one, a pass over its blocks, 0.3 µs each.
     """
     if being_recorded(run):
         return []

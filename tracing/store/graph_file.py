@@ -1,7 +1,8 @@
-"""A compiled graph as a run has it: FX nodes before and after Inductor's passes, the schedule of its code."""
+"""The format of compiled graphs in a run: FX nodes before and after Inductor's passes, and the schedule."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -13,6 +14,7 @@ from tracing.store.lines import REFUSED
 from tracing.store.reader import Run
 
 T = TypeVar("T")
+_OF_TORCH = re.compile(r"[/\\](site|dist)-packages[/\\]torch[/\\]")
 
 
 class PythonLine(msgspec.Struct, frozen=True, array_like=True):
@@ -44,13 +46,14 @@ class FxGraph(msgspec.Struct, frozen=True):
     lines: Sequence[Sequence[PythonLine]] = ()
 
     def line_of(self, node: FxNode) -> PythonLine | None:
-        """The innermost line of Python that a node comes from."""
+        """The innermost line of Python that a node comes from, outside of torch if there is one."""
         frames = self.lines[node.line] if 0 <= node.line < len(self.lines) else ()
-        return frames[-1] if frames else None
+        outside = [one for one in frames if not _OF_TORCH.search(one.file)]
+        return [*frames, *outside][-1] if frames else None
 
 
 class ScheduledCall(msgspec.Struct, frozen=True):
-    """A call of a kernel in generated code; the arguments as it has them: "buf0"."""
+    """A call of a kernel in generated code, with its arguments: "buf0"."""
 
     kernel: str
     arguments: Sequence[str]
@@ -78,7 +81,7 @@ class ScheduledBuffer(msgspec.Struct, frozen=True):
 
 
 class Schedule(msgspec.Struct, frozen=True):
-    """What the generated code of a graph computes, step by step."""
+    """The steps of a graph's generated code."""
 
     inputs: Sequence[str]
     outputs: Sequence[str]
@@ -94,7 +97,7 @@ class Schedule(msgspec.Struct, frozen=True):
 
 
 class GraphFile(msgspec.Struct, frozen=True):
-    """What is stored with a compiled graph, also in Inductor's caches."""
+    """The data attached to a compiled graph, also in Inductor's caches."""
 
     compile_id: str
     backward: bool

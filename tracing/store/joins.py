@@ -34,10 +34,10 @@ T = TypeVar("T", bound=LaunchTime | UserHash)
 
 
 class LaunchJoiner:
-    """Joins launches of one process with everything that was recorded of them.
+    """Joins launches of one process with all records about them.
 
-    Memory does not grow with the launches. Launches that are asked for in launch order cost one pass over the
-    recorded times and hashes; a launch that comes before the last one costs another pass.
+    Memory does not grow with the launches. Launches in launch order cost one pass over the recorded times
+    and hashes; going back to an earlier launch costs another pass.
     """
 
     def __init__(
@@ -160,7 +160,7 @@ def _tensors(
 
 
 def in_step(lines: Iterator[L], of: Callable[[L], int]) -> Callable[[int], L | None]:
-    """Asked for each launch or operator in order, it gives that one's line, if it has one.
+    """A function that returns the line of a launch or operator, if it has one; call it in order.
 
     of -- the number of a line's launch or operator
     """

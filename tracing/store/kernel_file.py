@@ -61,7 +61,7 @@ def kernel_module(run: Run, kernel: Kernel) -> str:
 def configuration(run: Run, kernel: Kernel, source: str) -> str:
     """The lines that give a module of `source` the CONSTANTS and OPTIONS with which a kernel was compiled.
 
-    Raises Problem for a constant that is no literal.
+    Raises Problem for a constant that is not a literal.
     """
     constants = {name: _literal(name, text) for name, text in kernel.constants.items()}
     known = {name: text for name, text in constants.items() if name.split(".")[0] in parameters(source)}

@@ -48,9 +48,9 @@ def _names(run: Path, prefix: str = "") -> list[str]:
 
 
 def lines(path: Path, kind: type[R], skip: int = 0) -> Iterator[R]:
-    """The records of one file, as many as are whole; raises Problem at the first that is damaged.
+    """The complete records of one file; raises Problem at the first damaged one.
 
-    skip -- how many lines at the beginning are not looked at
+    skip -- number of lines to skip at the beginning
     """
     decoder = msgspec.json.Decoder(kind)
     number = 0

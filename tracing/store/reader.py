@@ -57,7 +57,7 @@ class Run:
     def __init__(self, path: Path, scratch: Path | None = None) -> None:
         """Open the run at `path`; raises Problem if there is none or its schema is another.
 
-        scratch -- a folder with records of this run that are not to be kept, derived from it for a look
+        scratch -- a folder with temporary records derived from this run
         """
         self.path = path
         self.scratch = scratch
@@ -76,7 +76,7 @@ class Run:
         return self.path.name
 
     def use_scratch(self) -> Path:
-        """The folder for what is derived from this run and not kept; it goes when this process ends."""
+        """The folder for temporary records derived from this run; it is deleted when this process ends."""
         if self.scratch is None:
             self.scratch = Path(tempfile.mkdtemp(prefix="tracing-"))
             (self.scratch / "blobs").mkdir()
@@ -85,9 +85,9 @@ class Run:
         return self.scratch
 
     def require_trust(self, executed: str) -> None:
-        """Raise Problem unless this user recorded the run here, or consented to execute what it names.
+        """Raise Problem unless this user recorded the run here, or consented to execute its code.
 
-        executed -- what is about to be: a command, or the source of a kernel
+        executed -- what is about to be executed: a command, or the source of a kernel
         """
         if is_own(self.path):
             return
@@ -110,7 +110,7 @@ class Run:
         return self.bytes(blob, TEXT).decode(errors="replace")
 
     def bytes(self, blob: Blob, most: int = TENSOR) -> bytes:
-        """The content of a blob; raises Problem if it is missing, damaged, too large, or was never known."""
+        """The content of a blob; raises Problem if it is missing, damaged, too large, or was not derived."""
         if not blob:
             raise Problem(
                 "the IR there is not known, because it could not be derived",
@@ -121,7 +121,7 @@ class Run:
     def launches(self, rank: int | None = None) -> Iterator[KernelLaunch]:
         """Every launch, joined, process by process in launch order; memory does not grow with them.
 
-        rank -- of a job, whose launches are wanted; None: those of all
+        rank -- only the launches of this rank; None: of all ranks
         """
         for process in self.processes():
             if rank is None or rank_of(process) == rank:
@@ -130,7 +130,7 @@ class Run:
     def processes(self, kind: type[Record] = LaunchLine) -> list[str]:
         """The processes that launched something, each as "-<host>-<rank>-<pid>", in this order.
 
-        kind -- those that wrote a record of this kind instead
+        kind -- the processes that wrote a record of this kind instead
         """
         return [
             path.name.removeprefix(file_of(kind).name).split(".ndjson")[0] for path in files(self.path, kind)
@@ -145,7 +145,7 @@ class Run:
     def view(self, process: str, kind: type[Record], fields: type[R], skip: int = 0) -> Iterator[R]:
         """The records of one kind of one process, decoded as a record that has only some of their fields.
 
-        skip -- how many at the beginning are left out
+        skip -- number of records to skip at the beginning
         """
         paths = files_of_process(self.path, kind, process)
         return (line for path in paths for line in lines(path, fields, skip))
@@ -153,7 +153,7 @@ class Run:
     def rows(self, process: str, launches: int = 0, batches: int = 0) -> Iterator[Row]:
         """The launches of one process in launch order, unjoined: some 2 µs a launch, of constant memory.
 
-        launches, batches -- how many to leave out at the beginning: launches, and the lines of their digests
+        launches, batches -- numbers to skip at the beginning: launches, and the lines of their digests
         """
         started = self._written(process, LaunchLine, launches)
         try:
@@ -174,7 +174,7 @@ class Run:
         )
 
     def sites(self, process: str) -> dict[int, CallSite]:
-        """The lines of the program's own code from which one process launched or called, by number."""
+        """The call sites of one process, by number."""
         return {site.id: site for site in self._written(process, CallSite)}
 
     def storages(self, process: str) -> dict[int, Storage]:
@@ -207,9 +207,9 @@ class Run:
     def passes(self) -> Iterator[PassRecord]:
         """Every recorded pass, joined, process by process, compilation by compilation, in order.
 
-        Where the IR of a pass could not be derived, its blobs are "", and the compilation's `Derivation` says
-        why. Raises Problem where nobody has tried yet. Of a run that is `growing`, the compilations that have
-        not ended, or whose IR is not derived yet, are left out.
+        If the IR of a pass could not be derived, its blobs are "", and the compilation's `Derivation` has the
+        reason. Raises Problem if derivation was not attempted yet. For a run that is `growing`, compilations
+        that have not ended, or whose IR is not derived yet, are left out.
         """
         if not self.growing and (waiting := len(self.underived())):
             raise Problem(
@@ -224,7 +224,7 @@ class Run:
             yield from (one for one in records if one.compilation.id not in left_out)
 
     def underived(self) -> list[tuple[str, Compilation]]:
-        """The compilations whose passes are known and their IR is not, each with its process."""
+        """The compilations with passes whose IR was not derived, each with its process."""
         tried = {(one.process, one.compilation) for one in self.records(Derivation)}
         known = self._sides().keys()
         underived: dict[tuple[str, int], Compilation] = {}
@@ -242,7 +242,7 @@ class Run:
         return {(one.process, one.compilation, one.index, one.side): one.blob for one in self.records(PassIR)}
 
     def artefacts(self) -> Iterator[tuple[Compilation, StageArtefact]]:
-        """Every artefact of a stage with the compilation that gave it, process by process."""
+        """Every artefact of a stage with its compilation, process by process."""
         for process in self.processes(StageArtefact):
             artefacts = list(self._written(process, StageArtefact))  # first: a run may grow meanwhile
             compilations = {one.id: one for one in self._written(process, Compilation)}

@@ -1,4 +1,4 @@
-"""Collects what a replay of one launch needs: code, arguments, and the contents of the inputs."""
+"""Collects the inputs for a replay of one launch: code, arguments, and the contents of tensors."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ class RecordedLaunch:
 
     @property
     def values(self) -> dict[str, Number]:
-        """The arguments that are neither tensors nor constants; raises Problem for one that is no number."""
+        """The arguments that are neither tensors nor constants; raises Problem if one is not a number."""
         constants = self.launch.kernel.constants
         return {a.name: _number(a) for a in self.launch.args if a.tensor is None and a.name not in constants}
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        """The arguments that the kernel may have written, or was seen to."""
+        """The arguments that the kernel is declared to write, or that changed."""
         return tuple(name for name, arg in self.tensors.items() if arg.writes or arg.modified)
 
     @property
@@ -49,7 +49,7 @@ class RecordedLaunch:
 
     @property
     def read(self) -> dict[str, str]:
-        """The bits of what the launch read; without those that were not taken."""
+        """The recorded digests of the launch's inputs."""
         return {name: arg.before.bits for name, arg in self.tensors.items() if arg.reads and arg.before}
 
     def contents(self) -> dict[str, bytes]:
@@ -60,13 +60,13 @@ class RecordedLaunch:
 def recorded_launch(
     run: Run, index: int, rank: int | None = None, kernel: str | None = None
 ) -> RecordedLaunch:
-    """Collect what is needed to execute launch `index` of a run.
+    """Collect everything that is needed to execute launch `index` of a run.
 
-    rank   -- whose launch; None: of the one process that has such a launch
-    kernel -- the kernel that it must be of, by name or by the first digits of its hash
+    rank   -- the rank of the launch; None: the only process with such a launch
+    kernel -- the expected kernel, by name or by the first digits of its hash
 
-    Raises Problem, with the reason, if there is no such launch, if it is of another kernel, if its kernel
-    cannot be launched outside of its program, or if the run is a stranger's.
+    Raises Problem, with the reason, if there is no such launch, if it belongs to another kernel, if its
+    kernel cannot be launched outside of its program, or if another user recorded the run.
     """
     process, launch = find_launch(run, index, rank)
     if kernel is not None:

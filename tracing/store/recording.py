@@ -16,8 +16,8 @@ _RECORD = re.compile(r"[a-z]+-(?P<host>.+)-(?P<rank>\d+)-(?P<pid>\d+)\.ndjson(?:
 def being_recorded(run: Path) -> bool:
     """True if a process may still write to a run.
 
-    One of this machine does if it has a file of the run open. Of one of another machine that is not known: it
-    may if it has not noted how it ended. Cost: a look at the open files of each process that wrote the run.
+    A process of this machine does if it has a file of the run open. A process of another machine may if the
+    run has no outcome of it. Cost: reads the list of open files of each process that wrote the run.
     """
     here = socket.gethostname()
     # a process that compiles for another one notes no end of its own

@@ -1,7 +1,7 @@
 """Runs on an object store or a web server, named by address: s3://bucket/runs/silu-20261120-231502.
 
-fsspec, which torch depends on, reads the addresses, with the package that it needs for each kind: s3fs,
-gcsfs, aiohttp. DuckDB reads through the same file systems. DuckDB's own httpfs is not in its wheel: it would
+fsspec, a dependency of torch, reads the addresses, with a package for each scheme: s3fs, gcsfs,
+aiohttp. DuckDB reads through the same file systems. DuckDB's own httpfs is not in its wheel: it would
 be downloaded at first use, which fails for jobs without internet access.
 """
 
@@ -45,7 +45,7 @@ def filesystem(address: str) -> FileSystem:
 
 
 def holds(folder: str, name: str) -> bool:
-    """True if a folder, local or remote, has a file of this name; raises Problem if it cannot be asked."""
+    """True if a folder, local or remote, has a file of this name; raises Problem if it cannot be accessed."""
     if not is_remote(folder):
         return Path(folder, name).is_file()
     files = filesystem(folder)
@@ -61,7 +61,7 @@ def inside(folder: str, name: str) -> str:
 
 
 def fetched(address: str, into: Path) -> Run:
-    """A copy of a run without its blobs, made in the folder `into`; enough for all but IR and tensors."""
+    """Copy a run without its blobs into the folder `into`; it lacks only IR and tensors."""
     files = filesystem(address)
     folder = into / address.rstrip("/").rpartition("/")[2]
     folder.mkdir()

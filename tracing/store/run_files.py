@@ -1,7 +1,7 @@
-"""Opens, unpacks and replaces files of a run, which may be a stranger's.
+"""Opens, unpacks and replaces files of a run, which may come from an untrusted source.
 
-Only regular files are opened: a FIFO would wait for ever, and /dev/zero has no end. What is read into memory
-as a whole has a cap, because 100 kB of compressed zeros unpack to gigabytes.
+Only regular files are opened: a FIFO would block forever, and /dev/zero has no end. Files that are read as a
+whole have a size limit, because 100 kB of compressed zeros unpack to gigabytes.
 """
 
 from __future__ import annotations
@@ -99,22 +99,22 @@ def records(path: Path) -> Iterator[bytes]:
 
 
 def private(path: Path, mode: str) -> io.FileIO:
-    """Open a file that only this user may read, to write it without a buffer.
+    """Open a file with access for this user only, for unbuffered writing.
 
-    A buffer would be written twice, by this process and by a fork of it that ends.
+    A buffer could be written twice, by this process and by its forks.
     """
     return io.FileIO(path, mode, opener=lambda name, flags: os.open(name, flags, 0o600))
 
 
 def append(file: io.FileIO, data: bytes) -> None:
-    """Write all of the data; a disk that is all but full takes a part of it before it refuses the rest."""
+    """Write all of the data; a nearly full disk may accept only a part per call."""
     rest = memoryview(data)
     while rest:
         rest = rest[file.write(rest) :]
 
 
 def write(path: Path, data: bytes) -> None:
-    """Write a file completely or not at all; never through a link, which may lead out of the run.
+    """Write a file atomically; never through a link, which may point outside of the run.
 
     Raises Problem if its folder is a link.
     """

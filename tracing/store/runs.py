@@ -33,7 +33,7 @@ def open_run(name: str, runs: Path) -> Run:
 
 
 def is_run(name: str, runs: Path) -> bool:
-    """True if a name is that of a run, by path or below `runs`, and not of a case."""
+    """True if a name is the path of a run, or its name below `runs`, and not a case."""
     return name == "latest" or any((folder / "run.json").is_file() for folder in (Path(name), runs / name))
 
 

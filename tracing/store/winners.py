@@ -43,12 +43,12 @@ class WinnersFile(Record, frozen=True, omit_defaults=False):
 
 
 def join(winner: Winner) -> Join:
-    """The key by which equal choices of different runs are joined."""
+    """The key of a choice, equal for the same choice in different runs."""
     return winner.tuner, winner.source, winner.key
 
 
 def write_winners(path: Path, environment: Environment, winners: Sequence[Winner]) -> None:
-    """Write a winners file; how each was found and what it was chosen from is left out."""
+    """Write a winners file, without the candidates and measurements of each choice."""
     plain = tuple(msgspec.structs.replace(one, how="tuned", candidates=()).stored() for one in winners)
     content = WinnersFile(
         FORMAT, VERSION, environment.torch, environment.triton, environment.target, environment.device, plain
@@ -59,7 +59,7 @@ def write_winners(path: Path, environment: Environment, winners: Sequence[Winner
 def read_winners(path: Path) -> WinnersFile:
     """Read a winners file.
 
-    Raises Problem if it is none, is of another version, or has two configurations for one kernel and key.
+    Raises Problem if it is invalid, has another version, or has two configurations for one kernel and key.
     """
     remedy = "write one: `tracing winners RUN --output FILE`"
     try:

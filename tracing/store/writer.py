@@ -38,7 +38,7 @@ def now() -> str:
 class RunWriter:
     """A run being recorded by this process.
 
-    In a process that is forked from this one it writes nothing: both would append to one compressed stream.
+    A fork of this process writes nothing, because both would append to one compressed stream.
     """
 
     def __init__(self, path: Path, rank: int = 0) -> None:
@@ -57,7 +57,7 @@ class RunWriter:
         self._broken = False  # a write failed: what follows would not fit what is on disk
 
     def append(self, record: Record) -> None:
-        """Write one record as one line; it is in the operating system's hands on return."""
+        """Write one record as one line, flushed to the operating system on return."""
         self.extend([record])
 
     def extend(self, records: Sequence[Record]) -> None:
@@ -69,7 +69,7 @@ class RunWriter:
                 self._write(kind, lines)
 
     def last(self, record: Record) -> bool:
-        """Write a record even if an earlier write failed; False: the disk has no room for it either."""
+        """Write a record even if an earlier write failed; returns False if the disk is still full."""
         if self.writes_here:
             with self._lock, suppress(OSError):
                 self._write(file_of(type(record)), self._encoded(record) + b"\n")
@@ -78,17 +78,17 @@ class RunWriter:
 
     @property
     def writes(self) -> bool:
-        """False in a process that was forked from the one that made this writer, and once a write failed."""
+        """False in forks of the process that created this writer, and after a failed write."""
         return self.writes_here and not self._broken
 
     @property
     def writes_here(self) -> bool:
-        """False in a process that was forked from the one that made this writer."""
+        """False in forks of the process that created this writer."""
         return os.getpid() == self._pid
 
     @contextmanager
     def survived(self) -> Iterator[None]:
-        """An error of a write inside goes to `failed`, if there is one; nothing is written from then on."""
+        """Passes a write error to `failed`, if given; nothing is written afterwards."""
         try:
             yield
         except OSError as error:
@@ -121,7 +121,7 @@ class RunWriter:
     def pack(self, level: int = 1) -> Pack:
         """Start a pack: blobs that resemble each other, compressed together.
 
-        level -- of zstd: 9 takes a fifth less than 1, and 20 times as long, some 20 ms a kernel
+        level -- zstd level: 9 saves a fifth compared with 1, and takes 20 times as long, some 20 ms a kernel
         """
         with self._lock:
             self._packs += 1
@@ -161,26 +161,26 @@ class RunWriter:
         return compressor.compress(lines) + compressor.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK)
 
     def close(self) -> None:
-        """Close the files; what was appended is on disk already."""
+        """Close the files; all appended data is already on disk."""
         for file in self._files.values():
             file.close()
         self._files.clear()
 
 
 def reopened(path: Path) -> RunWriter:
-    """A writer that appends to a recorded run, to files that nobody has written yet.
+    """A writer that adds new files to a recorded run.
 
-    File names have the number of the process, and the operating system reuses numbers: a second process would
-    append to a compressed frame that has ended, and readers stop at the end of a frame.
+    File names contain the process id, which the operating system reuses: a second process would append to a
+    compressed frame that has ended, and readers stop at the end of a frame.
     """
     writers = (RunWriter(path, number) for number in itertools.count())
     return next(one for one in writers if not any(path.glob(f"*-{one.process}.ndjson*")))
 
 
 class Pack:
-    """Blobs compressed one after the other in one frame; each is handed to the operating system immediately.
+    """Blobs compressed one after the other in one frame; each is flushed to the operating system immediately.
 
-    An IR that differs little from one before it takes a few bytes. Reading a blob unpacks those before it.
+    An IR that differs little from an earlier one takes a few bytes. Reading a blob unpacks all earlier ones.
     """
 
     def __init__(self, writer: RunWriter, name: str, level: int) -> None:
@@ -219,11 +219,11 @@ class Pack:
 
 
 def create(runs: Path, info: RunInfo, rank: int = 0, job: str | None = None) -> RunWriter:
-    """Make a new run directory below `runs`, or join that of another rank of the same job.
+    """Create a run directory below `runs`, or join that of another rank of the same job.
 
-    Only this user may read it. Secrets of its description are left out: `tracing.model.redaction`.
+    Only this user may read it. Secrets in run.json are redacted: `tracing.model.redaction`.
 
-    Raises Problem if it cannot be written or the disk is all but full.
+    Raises Problem if it cannot be written or the disk is nearly full.
     """
     info = _redacted(info)
     stamp = info.started.translate(str.maketrans("T", "-", "-:"))[:15]

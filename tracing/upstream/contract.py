@@ -1,4 +1,4 @@
-"""A contract states, in a function of each file of this folder, what the file needs of torch and Triton."""
+"""Helpers for contracts: the function `contract` of each file here checks the objects that the file uses."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 class Broken(Exception):
-    """torch or Triton differs from what this project relies on; the text says how."""
+    """torch or Triton lacks something that this project relies on; the text describes it."""
 
 
 def require(condition: object, needed: str) -> None:

@@ -1,4 +1,4 @@
-"""Check everything that this project relies on in the installed torch and Triton, feature by feature."""
+"""Check the private objects of the installed torch and Triton that each feature relies on."""
 
 from __future__ import annotations
 

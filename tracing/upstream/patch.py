@@ -1,7 +1,8 @@
 """Temporarily replaces an attribute of another project's module or class, or an item of a dictionary.
 
 Replacements of one attribute may overlap without nesting: each is undone when its own block ends, and those
-made after it stay in effect. What another project put over a replacement is removed with the replacement.
+made after it stay in effect. If another project has patched a replacement, its patch is removed with the
+replacement.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _lock = threading.RLock()
 
 @contextmanager
 def replaced(owner: Any, name: str, value: object) -> Iterator[None]:
-    """`owner.name` is `value` inside; afterwards the previous entry (a descriptor, or none) is back.
+    """While active, `owner.name` is `value`; then the previous entry (a descriptor, or none) is restored.
 
     owner -- a module, a class or another object; of a dictionary its item `name` is replaced
     """
@@ -43,9 +44,9 @@ def replaced(owner: Any, name: str, value: object) -> Iterator[None]:
 
 @contextmanager
 def patched(owner: Any, name: str, wrapper: Wrapper) -> Iterator[None]:
-    """While active, a function of a module or class, also of pybind11's, is what `wrapper` makes of it.
+    """While active, a function of a module or class, also of pybind11's, is replaced by `wrapper(function)`.
 
-    wrapper -- is called once more if a replacement from before this one ends first
+    wrapper -- is called once more if an earlier replacement ends first
     """
     with _layered(owner, name, lambda original: functools.wraps(original)(wrapper(original))):
         yield

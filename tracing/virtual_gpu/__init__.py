@@ -1,13 +1,13 @@
 """A Triton driver without a GPU: kernels are compiled for a real target and executed on CPU tensors.
 
-Inside `virtual_gpu()` a program takes the path that it takes on a GPU machine: `torch.compile` with
+Inside `virtual_gpu()` a program takes the same path as on a machine with a GPU: `torch.compile` with
 Inductor's Triton kernels, `fn[grid](...)`, autotuners, `CompiledKernel.asm` down to the cubin, launch hooks
-and their metadata. Two things differ: a launch is executed by Triton's interpreter, and nothing is measured,
-so an autotuner takes its first configuration that fits the target. The values are right, there are no times.
+and their metadata. Two things differ: Triton's interpreter executes launches, and nothing is measured, so
+an autotuner takes its first configuration that fits the target. Values are right; times are meaningless.
 
-Caches: Triton's cache then holds genuine kernels of the target. Inductor's graphs have a cache key tag of
-their own, and its kernels a device index that no machine has, so neither is confused with a real device's,
-nor one target's with another's; autotuning results are not written.
+Caches: Triton's cache contains ordinary kernels of the target. Inductor's graphs have a separate cache key
+tag, and its kernels a device index that no machine has, so they are never confused with those of a real
+device or of another target; autotuning results are not written.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ def virtual_gpu(target: str = DEFAULT_TARGET, *, execute: bool = True) -> Iterat
     """Compile Triton kernels for `target` and execute them on CPU tensors, while active.
 
     target  -- as for parse_target
-    execute -- False: launches are compiled and checked against the target, and end there. What a kernel
-               should have written is left as it was, and the program's comparisons of tensors hold
+    execute -- False: launches are compiled and checked against the target, but not executed. Outputs stay
+               unchanged, and the program's comparisons of tensors succeed
 
-    Everything that is patched is restored on exit, also after an exception. What torch.compile compiled
-    before is compiled anew inside, and what it compiled inside is compiled anew afterwards.
+    Everything that is patched is restored on exit, also after an exception. Functions that
+    torch.compile compiled before are recompiled inside, and the reverse afterwards.
     Cost: see tracing.interpreter.execute; keep shapes and grids small.
     Not covered: FlexAttention and GEMM templates, which Inductor does not emit for CPU tensors, and
     cooperative grids, whose programs wait for one another. Kernels are compiled in this process only.

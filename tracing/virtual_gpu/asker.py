@@ -1,4 +1,4 @@
-"""Distinguishes who queries the device: the program gets the target's answer, torch gets the true one.
+"""Distinguish device queries: the program gets the target's answer, torch's own code the true one.
 
 torch may be built for CPUs. If its own code saw a CUDA device, it would look for a driver, or compile CUDA
 code for tensors in host memory.
@@ -18,7 +18,7 @@ def program_asks(*, triton: bool, depth: int = 1) -> bool:
     """True if the program calls a function.
 
     triton -- True: Triton's own code counts as the program's
-    depth  -- how many frames lie between this function's caller and the asker
+    depth  -- number of frames between this function's caller and the querying code
     """
     frame = sys._getframe(depth + 1)
     module = frame.f_globals.get("__name__") or ""

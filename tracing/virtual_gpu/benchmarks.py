@@ -1,7 +1,7 @@
 """Benchmarks on a device that cannot measure: each runs once, and all times are equal.
 
 - An autotuner takes its first configuration that fits the target, after a trial launch that is compiled and
-  not executed. It compiles no configuration after that one, unless launches are not executed at all.
+  not executed. It compiles no further configuration, unless launches are not executed at all.
 - `triton.testing.do_bench` and its variants call their function once, and its launches are executed.
 - `triton.testing.perf_report` runs each of its lines at the first size only: the others would give the same
   times. Launches that `do_bench` makes there are compiled and not executed: their sizes are those of a GPU.
@@ -43,7 +43,7 @@ _thread = _Thread()
 
 @contextmanager
 def installed(is_virtual: Callable[[], bool], *, execute: bool) -> Iterator[None]:
-    """Inside, Triton's benchmarks measure nothing; `is_virtual` returns True if the active driver is ours.
+    """While active, Triton's benchmarks measure nothing, if `is_virtual` returns True for the active driver.
 
     execute -- False: autotuners compile every configuration
     """

@@ -14,7 +14,7 @@ from tracing.upstream.triton.libtriton import amd, nvidia
 
 @contextmanager
 def installed() -> Iterator[None]:
-    """Inside, `nvidia.cublas.CublasLt` and `amd.hipblas.HipblasLt` of libtriton need no library."""
+    """While active, `nvidia.cublas.CublasLt` and `amd.hipblas.HipblasLt` of libtriton need no library."""
     with ExitStack() as stack:
         for vendor, library, name in ((nvidia, "cublas", "CublasLt"), (amd, "hipblas", "HipblasLt")):
             if hasattr(vendor, library):
@@ -23,7 +23,7 @@ def installed() -> Iterator[None]:
 
 
 class Blas:
-    """Products of matrices that are given row by row, the second transposed; sums are taken in float32."""
+    """Products of row-major matrices, the second transposed, with float32 accumulation."""
 
     def __init__(self, workspace: torch.Tensor) -> None: ...
 

@@ -13,7 +13,7 @@ DEFAULT_TARGET = "sm_90"
 
 @dataclass(frozen=True, slots=True)
 class Chip:
-    """The properties that decide which configuration of a kernel fits, and which code Inductor writes.
+    """The properties that determine which configurations fit, and which code Inductor generates.
 
     Clocks and memory feed performance models by which autotuners choose what to try.
     """
@@ -69,8 +69,8 @@ def parse_target(text: str) -> GPUTarget:
 def device_index(name: str) -> int:
     """The index of a target's device, by which JITFunction.device_caches and Inductor's sources are keyed.
 
-    No machine has so many devices: no kernel of a virtual GPU is launched on a real one, or on a virtual one
-    of another target.
+    It exceeds the number of devices of any machine, so no kernel of a virtual GPU is launched on a real GPU,
+    or on a virtual GPU with another target.
     """
     return 1 << 16 | list(CHIPS).index(name)
 

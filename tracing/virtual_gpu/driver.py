@@ -28,7 +28,7 @@ def is_active() -> bool:
 
 @contextmanager
 def installed(name: str, target: GPUTarget, *, execute: bool) -> Iterator[None]:
-    """Inside, Triton compiles for a target and, if asked, executes launches.
+    """While active, Triton compiles for a target and, with `execute`, executes launches.
 
     Raises Problem if it does so already.
     """
@@ -46,7 +46,7 @@ def installed(name: str, target: GPUTarget, *, execute: bool) -> Iterator[None]:
 
 
 class _Utilities:
-    """The functions with which Triton loads a kernel: here it only has to fit."""
+    """The functions with which Triton loads a kernel: only its resources are checked."""
 
     def __init__(self, name: str, target: GPUTarget) -> None:
         self.name = name

@@ -1,4 +1,4 @@
-"""torch's operators in half precision, with sums in float32 as in a GPU's libraries.
+"""Operators of torch in half precision, with float32 accumulation as in GPU libraries.
 
 torch's CPU kernels add in float16 where CUDA's do not, for example in the gradients of a layer norm, and
 compute matrix products of float16 at a hundredth of the speed of float32. A reference that a program computes

@@ -23,7 +23,7 @@ _SETTINGS = {
 
 @contextmanager
 def installed(name: str, target: GPUTarget) -> Iterator[None]:
-    """Inside, torch.compile writes and launches a target's Triton kernels for tensors on the CPU."""
+    """While active, torch.compile generates and launches a target's Triton kernels for tensors on the CPU."""
     with ExitStack() as stack:
         stack.enter_context(driver_forgotten())
         # Without a tag, graphs of the virtual GPU would have the keys of graphs for CPU tensors.

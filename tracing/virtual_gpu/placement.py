@@ -1,14 +1,14 @@
 """Put tensors that a program makes on "cuda" into host memory, and let them report the device "cuda:0".
 
 One function mode below all others maps devices in calls: `torch.empty(n, device="cuda")`, `x.to("cuda:0")`,
-`module.cuda()`, `torch.set_default_device("cuda")`. Every dense tensor of the host answers the program's
-`x.device` and `x.is_cuda` as one of the device would, because after an operator nothing shows which tensors
-the program means to be on the host. torch's own code, and this project's, see the true device.
+`module.cuda()`, `torch.set_default_device("cuda")`. For the program, `x.device` and `x.is_cuda` of every
+dense host tensor are those of a device tensor, because after an operator nothing shows which tensors the
+program means to be on the host. torch's own code, and this project's, see the true device.
 
 `x.cpu()` is a copy, as on a GPU, so later writes of a kernel do not change it. `x.cuda()` is a copy, too,
 unless the program made `x` on the device.
 
-Dynamo does not trace the mode: it is taken from the stack that Dynamo sees, and devices are mapped where
+Dynamo does not trace the mode: it is removed from Dynamo's view of the stack, and devices are mapped when
 Dynamo adds a call to a graph.
 """
 
@@ -43,7 +43,7 @@ _DEVICE_OF, _IS_CUDA, _IS_CPU = (getattr(_TENSOR, name).__get__ for name in ("de
 
 
 def on_host(device: Any) -> Any:
-    """The device where tensors lie that are asked for on `device`; anything but CUDA's stays what it is.
+    """The device of tensors that are requested on `device`; devices other than CUDA are unchanged.
 
     device -- a torch.device, its name, the number of a CUDA device, or None
 

@@ -1,4 +1,4 @@
-"""A program whose launches are compiled and not executed, so that it must not need values."""
+"""Support for programs whose launches are compiled but not executed."""
 
 from __future__ import annotations
 

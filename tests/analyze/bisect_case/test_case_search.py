@@ -42,7 +42,7 @@ from tracing.analyze.bisect_case.stages import (
 )
 from tracing.analyze.bisect_case.symptom import Symptom, Wrong
 from tracing.errors import Problem
-from tracing.report.bisect_case import no_pass_text
+from tracing.report.bisect.bisect_case import no_pass_text
 
 RIGHT = Symptom("right", "it agrees")
 WRONG = Symptom("differs", "output is off", (Wrong("output", "value"),))

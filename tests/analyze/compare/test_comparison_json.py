@@ -33,7 +33,7 @@ from tracing.model import (
     TensorValue,
     Values,
 )
-from tracing.report.comparison_json import divergence_json
+from tracing.report.compare.comparison_json import divergence_json
 
 PAGE = ROOT / "docs" / "compare.md"
 Side = tuple[list[Any], list[Record]]

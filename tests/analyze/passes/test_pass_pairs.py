@@ -41,7 +41,7 @@ def test_equal_ir_parts_after_no_pass_whatever_its_values_are_called(tmp_path: P
     aligned = pairs(tmp_path, [("ttir", "cse", LOAD)], [("ttir", "cse", RENAMED)])
 
     assert states(aligned) == [(0, 0, "equal")]
-    assert (aligned.parting(), aligned.last_parting(), aligned.entry_equal) == (None, None, True)
+    assert (aligned.first_divergence(), aligned.last_divergence(), aligned.entry_equal) == (None, None, True)
 
 
 def test_the_ir_parts_after_the_pass_that_makes_it_differ_and_not_after_those_that_follow(
@@ -53,8 +53,8 @@ def test_the_ir_parts_after_the_pass_that_makes_it_differ_and_not_after_those_th
         [("ttgir", "coalesce", LOAD), ("llir", "fence", FENCED), ("llir", "cse", FENCED)],
     )
 
-    assert states(aligned) == [(0, 0, "equal"), (1, 1, "parts"), (2, 2, "differs")]
-    assert aligned.parting() is aligned.last_parting() is aligned.pairs[1]
+    assert states(aligned) == [(0, 0, "equal"), (1, 1, "diverges"), (2, 2, "differs")]
+    assert aligned.first_divergence() is aligned.last_divergence() is aligned.pairs[1]
 
 
 def test_a_difference_that_a_later_pass_removes_is_not_one_for_good(tmp_path: Path) -> None:
@@ -63,8 +63,8 @@ def test_a_difference_that_a_later_pass_removes_is_not_one_for_good(tmp_path: Pa
 
     aligned = pairs(tmp_path, passes, other)
 
-    assert [state for *_, state in states(aligned)] == ["parts", "reconverged", "parts"]
-    assert aligned.last_parting() is aligned.pairs[2]
+    assert [state for *_, state in states(aligned)] == ["diverges", "reconverged", "diverges"]
+    assert aligned.last_divergence() is aligned.pairs[2]
 
 
 def test_a_pass_that_only_one_compiler_has_is_compared_by_its_effect(tmp_path: Path) -> None:
@@ -74,7 +74,7 @@ def test_a_pass_that_only_one_compiler_has_is_compared_by_its_effect(tmp_path: P
         [("ttgir", "cse", LOAD), ("ttgir", "fence", FENCED)],
     )
 
-    assert states(aligned) == [(0, None, "equal"), (1, 0, "equal"), (None, 1, "parts")]
+    assert states(aligned) == [(0, None, "equal"), (1, 0, "equal"), (None, 1, "diverges")]
 
 
 def test_of_passes_of_one_name_those_with_equal_ir_are_partners(tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_a_module_attribute_is_reported_but_is_no_difference_of_ir(tmp_path: Pat
 
     (one,) = aligned.attributes()
     assert (one.name, one.a, one.b, one.since.name) == ("ttg.shared", None, "16 : i32", "cse")
-    assert aligned.parting() is None
+    assert aligned.first_divergence() is None
 
 
 def test_a_kernel_s_partner_is_the_one_that_differs_least(tmp_path: Path) -> None:
@@ -150,11 +150,11 @@ def test_one_kernel_for_two_targets_parts_where_the_target_s_own_dot_is_chosen(r
     status, text = compared(recorded, "--kernel", "matmul#1", "--kernel", "matmul#2", "--changed")
 
     assert status == 1
-    assert re.search(r"the IR first parts after tritongpu-accelerate-matmul \(\d+ \| \d+\): b has", text)
+    assert re.search(r"the IR first differs after tritongpu-accelerate-matmul \(\d+ \| \d+\): b has", text)
     assert "+1 ttng.warp_group_dot" in text
     assert "option arch: 'sm80' | 'sm90'" in text
     assert "attribute ttg.target: " in text
-    assert "\n+ %total" in text  # the diff at the parting
+    assert "\n+ %total" in text  # the diff at the divergence
 
 
 def test_the_ir_of_both_after_one_pass_is_shown_on_request(recorded: Path) -> None:

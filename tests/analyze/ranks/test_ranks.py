@@ -15,12 +15,12 @@ from jobs import ALL_REDUCE, REDUCE_SCATTER, job
 from records import arg, launch
 
 from tracing import store
-from tracing.analyze.ranks.rank_parting import RankParting
+from tracing.analyze.ranks.rank_divergence import RankDivergence
 from tracing.analyze.ranks.ranks import RankComparison
 from tracing.model import KernelLaunch
 
 
-def partings(run: store.Run) -> list[RankParting]:
+def divergences(run: store.Run) -> list[RankDivergence]:
     return list(RankComparison(run))
 
 
@@ -45,60 +45,65 @@ def test_ranks_that_compute_on_their_own_data_go_together(tmp_path: Path) -> Non
 
 
 def test_a_rank_with_a_different_grid_departs_at_that_launch(tmp_path: Path) -> None:
-    (parting,) = partings(job(tmp_path, [own(0, 0)], [own(0, 1)], [own(0, 2, grid=2)]))
+    (divergence,) = divergences(job(tmp_path, [own(0, 0)], [own(0, 1)], [own(0, 2, grid=2)]))
 
-    assert (parting.kind, parting.left) == ("launch", (2,))
-    assert parting.groups == (((0, 1), "grid=(1, 1, 1)"), ((2,), "grid=(2, 1, 1)"))
+    assert (divergence.kind, divergence.diverged) == ("launch", (2,))
+    assert divergence.groups == (((0, 1), "grid=(1, 1, 1)"), ((2,), "grid=(2, 1, 1)"))
 
 
 def test_the_first_rank_can_be_the_one_that_departs(tmp_path: Path) -> None:
-    (parting,) = partings(job(tmp_path, [own(0, 0, num_warps=8)], [own(0, 1)], [own(0, 2)]))
+    (divergence,) = divergences(job(tmp_path, [own(0, 0, num_warps=8)], [own(0, 1)], [own(0, 2)]))
 
-    assert parting.left == (0,)
+    assert divergence.diverged == (0,)
 
 
 def test_two_ranks_cannot_decide_which_one_departed(tmp_path: Path) -> None:
-    (parting,) = partings(job(tmp_path, [own(0, 0)], [own(0, 1, grid=2)]))
+    (divergence,) = divergences(job(tmp_path, [own(0, 0)], [own(0, 1, grid=2)]))
 
-    assert parting.left == ()
+    assert divergence.diverged == ()
 
 
-def test_a_launch_that_one_rank_lacks_is_one_parting_and_the_rest_goes_on(tmp_path: Path) -> None:
+def test_a_launch_that_one_rank_lacks_is_one_divergence_and_the_rest_goes_on(tmp_path: Path) -> None:
     names = ["a", "b", "c", "d", "e", "f"]
     whole = [alike(i, name=name) for i, name in enumerate(names)]
     lacking = [alike(i, name=name) for i, name in enumerate(names[:1] + names[2:])]
     comparison = RankComparison(job(tmp_path, whole, whole, lacking))
 
-    (parting,) = comparison
-    assert (parting.kind, parting.left, parting.event.name) == ("lacking", (2,), "b")
-    assert (parting.before[2], comparison.launches) == (("launch #0 a",), 6)
+    (divergence,) = comparison
+    assert (divergence.kind, divergence.diverged, divergence.event.name) == ("missing", (2,), "b")
+    assert (divergence.before[2], comparison.launches) == (("launch #0 a",), 6)
 
 
-def test_launches_that_one_rank_has_more_are_one_parting(tmp_path: Path) -> None:
+def test_launches_that_one_rank_has_more_are_one_divergence(tmp_path: Path) -> None:
     names = ["a", "b", "c", "d", "e"]
     whole = [alike(i, name=name) for i, name in enumerate(names)]
     more = [alike(i, name=name) for i, name in enumerate(["a", "x", "x", *names[1:]])]
 
-    (parting,) = partings(job(tmp_path, whole, more, whole))
-    assert (parting.kind, parting.left, parting.event.name, parting.count) == ("more", (1,), "x", 2)
+    (divergence,) = divergences(job(tmp_path, whole, more, whole))
+    assert (divergence.kind, divergence.diverged, divergence.event.name, divergence.count) == (
+        "extra",
+        (1,),
+        "x",
+        2,
+    )
 
 
 def test_a_rank_departs_at_a_launch_with_equal_inputs_and_different_results(tmp_path: Path) -> None:
-    (parting,) = partings(job(tmp_path, [alike(0)], [alike(0)], [alike(0, "z")]))
+    (divergence,) = divergences(job(tmp_path, [alike(0)], [alike(0)], [alike(0, "z")]))
 
-    assert (parting.kind, parting.left, parting.argument) == ("output", (2,), "y")
+    assert (divergence.kind, divergence.diverged, divergence.argument) == ("output", (2,), "y")
 
 
 def test_an_all_reduce_must_leave_all_ranks_alike(tmp_path: Path) -> None:
     landmarks = [[(1, ALL_REDUCE, "sum")], [(1, ALL_REDUCE, "other")], [(1, ALL_REDUCE, "sum")]]
-    (parting,) = partings(job(tmp_path, *([own(0, rank)] for rank in range(3)), landmarks=landmarks))
+    (divergence,) = divergences(job(tmp_path, *([own(0, rank)] for rank in range(3)), landmarks=landmarks))
 
-    assert (parting.kind, parting.left, str(parting.event)) == (
+    assert (divergence.kind, divergence.diverged, str(divergence.event)) == (
         "collective",
         (1,),
         f"{ALL_REDUCE} #0, before launch #1",
     )
-    assert parting.before[1] == ("launch #0 triton_poi_fused_mul_0",)
+    assert divergence.before[1] == ("launch #0 triton_poi_fused_mul_0",)
 
 
 def test_a_reduce_scatter_leaves_each_rank_with_its_own(tmp_path: Path) -> None:
@@ -120,24 +125,28 @@ def test_an_all_reduced_tensor_that_one_rank_reads_with_other_bits_was_altered(
     writers: Sequence[str], read: Sequence[str], tmp_path: Path
 ) -> None:
     launches = [[reader(*one)] for one in zip(writers, read, strict=True)]
-    (parting,) = partings(job(tmp_path, *launches, landmarks=[[(0, ALL_REDUCE, "sum")]] * 3))
+    (divergence,) = divergences(job(tmp_path, *launches, landmarks=[[(0, ALL_REDUCE, "sum")]] * 3))
 
-    assert (parting.kind, parting.left, parting.argument) == ("altered", (2,), f"x, which {ALL_REDUCE} left")
+    assert (divergence.kind, divergence.diverged, divergence.argument) == (
+        "altered",
+        (2,),
+        f"x, which {ALL_REDUCE} left",
+    )
 
 
 def test_results_of_a_reduction_over_some_ranks_may_differ_from_the_others(tmp_path: Path) -> None:
     launches = [[reader(ALL_REDUCE, word)] for word in ("sum", "sum", "other")]
     run = job(tmp_path, *launches, landmarks=[[(0, ALL_REDUCE, "sum")]] * 3, group=(0, 1))
 
-    assert partings(run) == []
+    assert divergences(run) == []
 
 
 def test_a_parameter_that_was_alike_before_the_first_update_stays_alike(tmp_path: Path) -> None:
     steps = [("w", "v"), ("w", "v"), ("w", "v, otherwise")]
     landmarks = [[(1, "before SGD.step", a), (1, "SGD.step", b)] for a, b in steps]
-    (parting,) = partings(job(tmp_path, *([own(0, rank)] for rank in range(3)), landmarks=landmarks))
+    (divergence,) = divergences(job(tmp_path, *([own(0, rank)] for rank in range(3)), landmarks=landmarks))
 
-    assert (parting.kind, parting.left, parting.argument) == ("update", (2,), "parameter 0")
+    assert (divergence.kind, divergence.diverged, divergence.argument) == ("update", (2,), "parameter 0")
 
 
 def test_a_parameter_of_each_ranks_own_is_not_compared(tmp_path: Path) -> None:
@@ -186,11 +195,11 @@ def faulty(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
 def test_a_rank_with_a_different_winner_departs_first(faulty: tuple[str, Path]) -> None:
     first = faulty[0].split("✗")[1]
 
-    assert "first parting: rank 1 left, at launch #0 scale" in first
+    assert "first divergence: rank 1 diverged, at launch #0 scale" in first
     assert "ranks 0, 2-3 grid=(2, 1, 1), BLOCK=16" in first
 
 
-def test_the_first_parting_ends_with_the_commands_for_its_kernel(faulty: tuple[str, Path]) -> None:
+def test_the_first_divergence_ends_with_the_commands_for_its_kernel(faulty: tuple[str, Path]) -> None:
     assert "next      torchrun --nproc-per-node=4 -m tracing run" in faulty[0].split("✗")[1]
     assert re.search(
         r"tracing repro latest .*--launch 0 --kernel [0-9a-f]{12} --rank 0$", faulty[0], re.MULTILINE
@@ -208,14 +217,14 @@ def test_its_winner_is_marked_among_those_of_the_ranks(faulty: tuple[str, Path])
 def test_a_rank_departs_where_a_collectives_result_was_altered(
     faulty: tuple[str, Path],
 ) -> None:
-    assert "rank 2 left, at launch #3 halve, total_ptr, which c10d::allreduce_ left" in faulty[0]
+    assert "rank 2 diverged, at launch #3 halve, total_ptr, which c10d::allreduce_ left" in faulty[0]
     assert (
-        "rank 2 before that: SGD.step #0, before launch #2; launch #2 scale; c10d::allreduce_ #0" in faulty[0]
+        "rank 2 before it: SGD.step #0, before launch #2; launch #2 scale; c10d::allreduce_ #0" in faulty[0]
     )
 
 
 def test_a_rank_without_an_optimizer_update_departs_at_the_update(faulty: tuple[str, Path]) -> None:
-    assert "rank 3 left, at SGD.step #1, before launch #4" in faulty[0]
+    assert "rank 3 diverged, at SGD.step #1, before launch #4" in faulty[0]
 
 
 def test_ranks_that_never_depart_are_reported_with_what_was_not_compared(tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ from recorded_runs import recorded
 from tracing import store
 from tracing.analyze.replay.rerecorded_launch import rerecord_launch
 from tracing.errors import Problem
+from tracing.record.launches.selection import Selection
 from tracing.record.outputs import Keep
-from tracing.record.selection import Selection
 from tracing.store.recorded_launch import recorded_launch, same_call
 
 GROW, REACH = 0, 1

@@ -18,7 +18,7 @@ from tracing import store
 from tracing.analyze.runs.call_sites import Visit, visit
 from tracing.launch.call_sites import CallSites
 from tracing.model import CallSite, KernelLaunch
-from tracing.record.launches import LaunchRecorder
+from tracing.record.launches.launch_recorder import LaunchRecorder
 from tracing.virtual_gpu import virtual_gpu
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from documented_keys import require_documented
 from planted import needs_llvm_options
-from planted_faults import BINARIES, COMPILER, recorded
+from planted_faults import BINARIES, COMPILER, build_library, recorded
 
 from tracing.compiler.child import Ended
 from tracing.compiler.death import death_of
@@ -115,6 +115,22 @@ def _recorded_until(runs: Path, variables: dict[str, str], which: str) -> Path:
 
 def _runs(folder: Path) -> list[Run]:
     return [Run(file.parent) for file in folder.glob("*/run.json")]
+
+
+def test_a_kernel_whose_llvm_died_is_named_by_show_with_the_command_that_finds_the_pass(
+    tmp_path: Path,
+) -> None:
+    library = build_library(tmp_path)
+    fault = {"LD_PRELOAD": str(library), "FAULT_LLVM": "GVNPass:llvm.maxnum.f32:abort"}
+    run = recorded(tmp_path / "runs", {**os.environ, **fault}, "softmax", "sm_80")
+
+    shown = tracing(dict(os.environ), "show", str(run))
+    done = tracing({**os.environ, **fault}, "bisect", str(run), "--kernel", "softmax", "--crash")
+
+    assert "softmax has no cubin: its passes of MLIR ended" in shown.stdout
+    assert f"next      tracing bisect {run} --kernel softmax --crash" in shown.stdout
+    assert done.returncode == 1, done.stderr
+    assert re.search(r"softmax dies in gvn \(LLVM pass \d+, llir, on softmax\)", done.stdout)
 
 
 UNKNOWN = '{"pass": "convert-nv-gpu-to-llvm", "edit": [["llvm.return", "%s\\nllvm.return"]], "first": true}'

@@ -18,7 +18,7 @@ from tracing.analyze.bisect_case.case_events import (
 from tracing.analyze.bisect_case.evaluation import CompileStep, WrittenKernel
 from tracing.analyze.bisect_case.stages import INDUCTOR, LOWERINGS, stage
 from tracing.analyze.bisect_case.symptom import Symptom
-from tracing.report.bisect_case_json import case_search_json
+from tracing.report.bisect.bisect_case_json import case_search_json
 
 
 def test_bisect_of_a_case() -> None:

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 from commands import tracing
 
-from tracing.analyze.graphs.compiler_parting import ComparedStage, CompilerParting, TwoCompilers
+from tracing.analyze.graphs.compiler_divergence import ComparedStage, CompilerDivergence, TwoCompilers
 from tracing.cli.bisect.good_torch import exit_status, python_of
 from tracing.errors import Problem
 from tracing.model import Outcome
 
 RIGHT, WRONG = Outcome("passed", ""), Outcome("differs", "")
-PARTING = ComparedStage("graph", 1, CompilerParting("graph", "graph", "Dynamo", ("a", "b")))
+DIVERGENCE = ComparedStage("graph", 1, CompilerDivergence("graph", "graph", "Dynamo", ("a", "b")))
 
 
 def an_environment(folder: Path, torch: str) -> Path:
@@ -42,11 +42,11 @@ def test_a_torch_that_no_environment_has_names_the_command_that_makes_one() -> N
 @pytest.mark.parametrize(
     ("outcomes", "compared", "status"),
     [
-        ((RIGHT, RIGHT), [PARTING], 0),
-        ((WRONG, RIGHT), [PARTING], 1),
+        ((RIGHT, RIGHT), [DIVERGENCE], 0),
+        ((WRONG, RIGHT), [DIVERGENCE], 1),
         ((WRONG, RIGHT), [], 2),
-        ((WRONG, WRONG), [PARTING], 2),
-        ((None, RIGHT), [PARTING], 1),
+        ((WRONG, WRONG), [DIVERGENCE], 2),
+        ((None, RIGHT), [DIVERGENCE], 1),
     ],
 )
 def test_a_stage_is_named_only_if_the_good_torch_is_right(

@@ -19,8 +19,8 @@ from tracing import store
 from tracing.digest.host import bits, bits_of, element_bytes
 from tracing.model import Access
 from tracing.perturb.perturbation import Perturbation
-from tracing.record.launches import LaunchRecorder
-from tracing.record.selection import Selection
+from tracing.record.launches.launch_recorder import LaunchRecorder
+from tracing.record.launches.selection import Selection
 from tracing.virtual_gpu import virtual_gpu
 
 

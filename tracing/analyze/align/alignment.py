@@ -1,8 +1,8 @@
 """Pair the launches of two runs, even if launches are missing, added or reordered.
 
-Launches are paired queue by queue: the launches of one thread on one stream are ordered, those of different
-queues are not. While both runs launch the same kernels on the same bits, no launch is held back. After a
-difference, up to `window` launches of each run are compared:
+Launches are paired queue by queue, because only the launches of one thread on one stream are ordered. While
+both runs launch the same kernels on the same bits, no launch is held back. After a difference, up to `window`
+launches of each run are compared:
 
 - if the kernels' names differ, the fewest launches of both runs are skipped such that the next CONFIRM names
   are equal; fewer than NEAR, so that most of the nearby launches agree, in order. Launches skipped in both
@@ -53,7 +53,7 @@ class Alignment(Generic[T]):
     ) -> None:
         """Align `a` with `b`, launches in launch order, each read once.
 
-        queues -- of run a, and which of run b do the same work, as far as that is known
+        queues -- pairs of queues, of run a and of run b, that are known to do the same work
         """
         self._ask = launches
         self._a = QueueSide(a, lambda one: launches.kernel(one, 0))
@@ -225,7 +225,7 @@ class Alignment(Generic[T]):
 
 
 def fewest_skips(a: Sequence[str], b: Sequence[str]) -> tuple[int, int]:
-    """The fewest keys to skip in each sequence so that the rest agrees; all keys if no rest does.
+    """The fewest keys to skip in each sequence so that the remaining ones agree; all keys if none do.
 
     Up to the end of either fewer keys may agree; elsewhere CONFIRM keys in a row must. Of two alignments that
     leave out as many, the one after which more keys agree is taken.

@@ -49,15 +49,15 @@ class Launches(Protocol[T_contra]):
         """A score of how much of their inputs is equal."""
 
     def context(self, a: T_contra, b: T_contra) -> int:
-        """A score of how alike they stand in the program: its line, the operators before them."""
+        """A score of how similar their positions in the program are: the line, the preceding operators."""
 
 
 def matched(a: Sequence[T], b: Sequence[T], ask: Launches[T]) -> dict[int, int]:
     """The positions of launches of `a`, in order, and of their partners in `b`.
 
     Partners read and wrote equal bits; else they are launches of equal code, configuration and arguments;
-    else of one kernel. Of several those with most inputs in common come first, then those that stand most
-    alike in the program, then those that are nearest. Partners with as much in common stay in order.
+    else of one kernel. Among several candidates, those with the most equal inputs come first, then those at
+    the most similar positions in the program, then the nearest. Equally good partners stay in order.
     """
     exact = [[ask.exact(one, side) for one in launches] for side, launches in enumerate((a, b))]
     kernels = [[ask.kernel(one, side) for one in launches] for side, launches in enumerate((a, b))]
@@ -81,7 +81,7 @@ def first_in_order(a: Sequence[T], b: Sequence[T], ask: Launches[T]) -> tuple[in
     """The positions of the first launches that are partners when most are, in order; None: no kernel is in
     both.
 
-    A pair counts more, the more of it is equal: its kernel, its arguments, its bits.
+    A pair has a higher weight if more of it is equal: its kernel, its arguments, its bits.
     """
     kernels, exact = ([[of(one, side) for one in launches] for side, launches in enumerate((a, b))]
                       for of in (ask.kernel, ask.exact))  # fmt: skip

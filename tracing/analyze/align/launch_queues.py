@@ -105,7 +105,7 @@ class QueueSide(Generic[T]):
 
 
 class _Score(NamedTuple):
-    """How many of the next NEAR launches of two queues are alike; a greater one is a better pair."""
+    """How many of the next NEAR launches of two queues agree; a higher score is a better pair."""
 
     equal: int  # on equal bits, from the first ones on
     exact: int  # with equal arguments, in any order
@@ -122,7 +122,7 @@ class QueuePartners(Generic[T]):
         self._known = dict(known)
 
     def of(self, queue: Queue, window: int) -> Queue:
-        """The partner of a queue of run a; looks `window` launches ahead where it is not sure."""
+        """The partner of a queue of run a; looks up to `window` launches ahead if several fit."""
         if queue not in self._known:
             self._b.fill(1)
             begin = self._begin(queue, queue) if queue in self._free() else []

@@ -31,21 +31,21 @@ class Died:
 
 
 class CrashBuilds:
-    """Compiles without some passes, judged by how they end: as the full one does, or not there."""
+    """Compiles without some passes; each is judged by whether it crashes as the full compile does."""
 
     def __init__(self, die: Callable[[Dropped, bool], Died | None], times: int) -> None:
         """Judge against one death.
 
-        die   -- compiles without some passes, from the source if asked to, and tells how it died; None: it
-                 got past where the full one died
-        times -- that each compile is tried: a death may not come each time
+        die   -- compiles without some passes, from the source if requested, and returns how it died; None: it
+                 passes the point at which the full compile died
+        times -- how often each compile is tried: a crash may be intermittent
         """
         self._die, self._times = die, times
         self._known: dict[Dropped, Judgement] = {}
         self._from_source = False
 
     def from_source(self) -> None:
-        """Forget what is known, and begin every compile at its source."""
+        """Clear the cache, and begin every compile at its source."""
         self._known.clear()
         self._from_source = True
 
@@ -104,12 +104,12 @@ CrashEvent: TypeAlias = Building | Searching | BuildTried | Hangs | CompileCrash
 
 
 def provoking(passes: Sequence[Instance], builds: CrashBuilds) -> Iterator[Searching | BuildTried | Provoked]:
-    """Search the pass of MLIR that provokes a death; ends with Provoked.
+    """Search for the MLIR pass that provokes a crash; ends with Provoked.
 
-    passes -- that ran before the death
+    passes -- that ran before the crash
 
-    A compile from the middle may differ from one from the source. If an answer does not hold, every build
-    then begins at the source, and the search starts a second time.
+    A compile from the middle may differ from one from the source. If an answer is not confirmed, the
+    search is repeated with builds that begin at the source.
     """
     search = LeaveOut(MLIR, passes, builds, builds.judged(frozenset()))
     yield Searching("leaving out MLIR passes", len(search.candidates()))
@@ -134,10 +134,10 @@ def _provoked(answer: FirstBad | Undecided) -> Provoked:
 def provoking_in_llvm(
     steps: Sequence[Step], verdict: Callable[[int], Verdict]
 ) -> Iterator[BuildTried | Provoked]:
-    """Search the pass of LLVM that provokes a death; ends with Provoked.
+    """Search for the LLVM pass that provokes a crash; ends with Provoked.
 
-    steps   -- LLVM's passes that ran before the death
-    verdict -- with the first so many of them: bad if it dies the same death
+    steps   -- LLVM's passes that ran before the crash
+    verdict -- of a compile with the first n of them: bad if it crashes in the same manner
 
     Cost: 1 + log2(steps) builds.
     """

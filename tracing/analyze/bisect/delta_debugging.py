@@ -15,13 +15,13 @@ Items: TypeAlias = list[T]
 
 
 def choices(items: Sequence[T]) -> Generator[Items[T], bool, Items[T]]:
-    """Search some of the items, in order, that pass and that no longer pass without any single one of them.
+    """Search for a subset of the items, in order, that passes, and fails without any single one of its items.
 
-    items -- they pass together, and none of them do not; neither is asked
+    items -- all of them pass and the empty subset fails; neither is tested
 
-    Yields each choice to test, and is sent whether it passes; the same choice may be yielded more than once.
-    Returns the smallest choice. There may be smaller ones: the search promises only that no single item can
-    be left out. Cost: `most` choices, often some 3·k·log2(n) if k of n items are needed.
+    Yields each subset to test, and receives by send() whether it passes; may yield a subset more than once.
+    Returns the smallest subset found. Smaller ones may exist: only single items were tried to be left out
+    of it. Cost: `most` choices, often some 3·k·log2(n) if k of n items are needed.
     """
     chosen, parts = list(items), 2
     while len(chosen) > 1:

@@ -1,4 +1,4 @@
-"""Weigh the result of leaving passes out against the result of executing the IR between them."""
+"""Combine the result of leaving passes out with the result of executing the IR between them."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ _UNSEEN = "executed, it is right; a race, a layout or a hint is not seen"
 
 
 class Evidence:
-    """Weighs the answers of the layers; `meaning` is what executing the IR says."""
+    """Checks the answers of the layers against `meaning`, the result of executing the IR."""
 
     def __init__(self, bisection: Bisection) -> None:
         self.meaning = Meaning()
         self._bisection = bisection
 
     def weighed(self, answer: Answer, names: Mapping[str, Judgement]) -> Answer:
-        """The answer of a layer, or another one, if executing the IR tells more.
+        """The answer of a layer, or a more precise one that follows from executing the IR.
 
-        names -- what the judge says without the passes of a name, as far as it was asked
+        names -- the judgements of builds without the passes of one name, as far as they were made
         """
         step = self.meaning.certain
         if isinstance(answer, FirstBad) and answer.layer == MLIR and self._is_right(answer):

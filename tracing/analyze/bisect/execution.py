@@ -1,7 +1,7 @@
 """Find the first pass that changes what a kernel computes, by executing the IR after each pass.
 
-Two IRs are equal if they store equal values at equal addresses, on generated memory and sizes, within what
-another order of additions may change. This needs no judge, and covers passes that every build needs. It does
+Two IRs are equal if they store equal values at equal addresses, on generated memory and sizes, within the
+rounding error of reordered additions. This needs no judge, and covers passes that every build needs. It does
 not cover races, the effects of hints, and unknown operations.
 """
 
@@ -78,14 +78,14 @@ def difference(a: Stored, b: Stored) -> str:
 
 
 def first_change(count: int, text: Callable[[int], str]) -> Change | int:
-    """The step in a row of IRs at which their meaning changes.
+    """The first step of a sequence of IRs that changes their meaning.
 
-    Where it does not, the position of the last that can be executed, which means what the first means.
+    If none does, the position of the last IR that can be executed.
 
     text -- the IR at a position, in generic form
 
-    Of a row that changes several times, one step is returned. Raises Unknown where the first cannot be
-    executed, or none of the later ones.
+    If several steps do, one of them is returned. Raises Unknown if the first IR, or none of the later ones,
+    can be executed.
     """
     known: dict[int, Stored | None] = {}
 

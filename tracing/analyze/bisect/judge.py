@@ -1,8 +1,9 @@
-"""Judge a build by a command of the user.
+"""Judge a build by a user's command.
 
 The command's exit status is read as by `git bisect run`: 0 is good, 125 cannot be judged, 1 to 127 are bad,
 and a higher status ends the search. Status 124, the timeout of timeout(1), cannot be judged either, nor can a
-command that takes too long. `{ptx}`, `{cubin}`, ... in its words become the paths of the build's artefacts.
+command that takes too long. `{ptx}`, `{cubin}`, ... in its arguments become the paths of the build's
+artefacts.
 
 `{ir}` becomes the path of the IR to judge: the artefact of a build that left out passes of LLVM, or the IR
 between two passes of a compilation, in its language at that point. `{stage}` names that language.
@@ -76,7 +77,7 @@ class CommandJudge:
 
     @property
     def key(self) -> Sequence[str]:
-        """The identity of this judge: its words, and the content of the files that they name."""
+        """The identity of this judge: its arguments, and the content of the files that they name."""
         return [*self.command, *map(_content, dict.fromkeys(_files(self.command)))]
 
     def words(self, folder: Path) -> list[str]:
@@ -114,7 +115,7 @@ class CommandJudge:
 def run_command(words: Sequence[str], seconds: float) -> tuple[int | None, str]:
     """The exit status of a command, None if its time was up, and what it printed.
 
-    Whatever it started is killed when it ends, or when its time is up. Raises Problem if it cannot be run.
+    All processes that it started are killed when it ends or times out. Raises Problem if it cannot be run.
     """
     with tempfile.TemporaryFile() as said:
         try:

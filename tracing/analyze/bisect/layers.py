@@ -25,7 +25,7 @@ class Builder(Protocol):
     assemblers: Sequence[str]  # names of those there are, that of the full pipeline first
 
     def without(self, dropped: frozenset[int], *, afresh: bool) -> Compiled:
-        """Without the MLIR passes of these indices; `afresh`: from the source, whatever is known of it."""
+        """Without the MLIR passes of these indices; `afresh`: from the source, ignoring cached builds."""
 
     def limited(self, limit: int | None, disabled: Sequence[str], *, afresh: bool) -> Compiled:
         """With the first `limit` of LLVM's optional passes, None: all, and with none of the disabled names.
@@ -38,7 +38,7 @@ class Builder(Protocol):
 
 
 class Bisection:
-    """The layers of one kernel, each asked for when it is to be searched."""
+    """The layers of one kernel; each is built when the search reaches it."""
 
     def __init__(
         self, passes: Sequence[Instance], probes: Probes, builder: Builder, key: Sequence[str]
@@ -46,7 +46,7 @@ class Bisection:
         """Bisect a compilation.
 
         passes -- of MLIR, up to the stage that the judge looks at
-        key    -- what tells this compilation from others in `probes`
+        key    -- identifies this compilation in `probes`
 
         `from_source` may be set: builds then begin there, and not before the first pass that is left out.
         """

@@ -4,9 +4,9 @@ A pass that runs several times is one suspect: a fault is in its code. So all of
 together, including those that changed nothing here, because in another build they may. The candidates are the
 passes without which the result is good.
 
-Then the faulty run of that pass is located. IR is good if the rest of a pipeline makes a good result of it,
-with all passes or without one candidate. The origin of good IR was good, so there is one border: the last
-good IR and the first IR without a good result are those before and after one run of one pass.
+Then the faulty run of that pass is located. IR is good if the rest of a pipeline compiles it to a good
+result, with all passes or without one candidate. The origin of good IR was good, so there is one border: the
+last good IR and the first IR without a good result are those before and after one run of one pass.
 
 The answer lists what remains undecided: later passes that cannot be left out work on the output of this pass,
 and may be the faulty ones.
@@ -68,8 +68,8 @@ def suspicious(instances: Sequence[Instance]) -> list[str]:
 class LeaveOut:
     """A search over one pipeline, whose full build is known to be bad.
 
-    Cost: a build and a judgement a name that changed something, some more for the run of the pass, and 2 or 3
-    to confirm the answer.
+    Cost: a build and a judgement for each pass name that changed something, some more to locate the run of
+    the pass, and 2 or 3 to confirm the answer.
     """
 
     layer: str
@@ -219,7 +219,7 @@ class LeaveOut:
         return [one for one in self.instances if one.index > index and one.changed and one.name in names]
 
     def suspects(self) -> tuple[Suspect, ...]:
-        """The passes that are not ruled out: the result is not known to be as bad without them."""
+        """The passes that are not ruled out."""
         return tuple(
             Suspect(one.step, why)
             for one in self.instances
@@ -247,7 +247,7 @@ class LeaveOut:
 
 
 def droppable(indices: Sequence[int], failure: Callable[[Dropped], str]) -> Dropped:
-    """Passes that can be left out all together, found from the back; the others are mandatory then.
+    """A set of passes that can be left out together, collected from the end; the others are mandatory.
 
     failure -- why a pipeline without these passes cannot be built; ""
 

@@ -56,15 +56,15 @@ class Build:
 
 
 class Probes:
-    """The builds and judgements of one run; `built` and `judged` count what was not known already."""
+    """The builds and judgements of one run; `built` and `judged` count those that were not cached."""
 
     def __init__(
         self, run: Path, judge: Judge, compiler: Sequence[str] = (), *, times: int = CONFIRMATIONS
     ) -> None:
         """Keep them below `run`.
 
-        compiler -- what tells this compiler from others: builds of those are not taken for its own
-        times    -- that the judge is asked in all to confirm a judgement
+        compiler -- identifies the compiler, so that the builds of another one are not reused
+        times    -- how often the judge is called to confirm a judgement
         """
         self._times = times
         self._folder = run / "bisect"
@@ -76,7 +76,7 @@ class Probes:
         self.verdicts: Counter[Verdict] = Counter()
 
     def forget(self) -> None:
-        """Remove all that is known."""
+        """Clear the cache."""
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def build(self, key: Sequence[str], make: Callable[[], Compiled], *, anew: bool = False) -> Build:
@@ -96,7 +96,7 @@ class Probes:
     def judgement(self, build: Build, *, anew: bool = False) -> Judgement:
         """The judgement of a build; a failed build cannot be judged.
 
-        With `anew`, the judge is asked anew, some times, whatever is known of this build.
+        With `anew`, the judge is called several times, ignoring cached judgements.
         """
         if build.failure:
             return Judgement("skip", build.failure)

@@ -1,9 +1,9 @@
-"""Reduce IR while a predicate holds, such as "a pass crashes on it" or "a pass makes something bad of it".
+"""Reduce IR while a predicate holds, such as "a pass crashes on it" or "a pass miscompiles it".
 
 Delta debugging removes operations: arguments of the function replace their results, so any operation can go.
-Blocks, and what branches pass to them, are removed alike. Loops and branches are replaced by their bodies,
-several arguments of one type by one of them; attributes are dropped and sizes are halved. MLIR decides which
-candidates are valid IR.
+Blocks and the operands of branches are removed in the same manner. Loops and branches are replaced by their
+bodies, several arguments of one type by one of them; attributes are dropped and sizes are halved. MLIR
+decides which candidates are valid IR.
 
 The caller provides the predicate.
 """
@@ -27,11 +27,11 @@ _NUMBER = re.compile(
 def reduced(text: str, holds: Holds) -> str:
     """The smallest IR that was found, in generic form.
 
-    text  -- a module in generic form, of which it holds; that is not asked
-    holds -- whether it does of another one; false also of what is no IR
+    text  -- a module in generic form; the predicate holds for it and is not called with it
+    holds -- the predicate; false also for text that is not valid IR
 
-    Cost: some hundreds to thousands of questions. At any moment the last text of which `holds` was true is
-    the smallest so far.
+    Cost: some hundreds to thousands of calls. At any moment the last text for which `holds` was true is the
+    smallest so far.
     """
     while True:
         before = size(text)
@@ -42,7 +42,7 @@ def reduced(text: str, holds: Holds) -> str:
 
 
 def size(text: str) -> tuple[int, int]:
-    """By what one IR is smaller than another: operations with branches, then characters."""
+    """The size by which IRs are ordered: operations with branches, then characters."""
     module = parsed(text)
     return len(edits.inner_operations(module)) + len(control_flow.branches(module)), len(text)
 

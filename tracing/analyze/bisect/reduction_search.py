@@ -1,4 +1,4 @@
-"""Which of many edits of IR can be made, while something holds of it.
+"""Apply as many of the given edits to IR as a predicate allows.
 
 Edits are of two kinds: items that are independent of each other, of which as few as possible are kept, and
 edits that are tried one after the other.
@@ -25,10 +25,10 @@ def fewest(
     items: Callable[[Module], Sequence[T]],
     take: Callable[[Module, Collection[T]], None],
 ) -> str:
-    """The text with as few of its items as delta debugging leaves.
+    """The text without the items that delta debugging can remove.
 
-    items -- what may be taken out of a module
-    take  -- takes some of them out of it
+    items -- the removable items of a module
+    take  -- removes some of them
     """
     module = _Copies(text)
     everything = items(module.copy())
@@ -44,7 +44,7 @@ def fewest(
 
 
 def tried(text: str, holds: Holds, attempts: Iterator[Edit]) -> str:
-    """The text after those attempts that keep it true, each made on what the ones before it left."""
+    """The text after all edits, applied one after the other, that keep the predicate true."""
     module = _Copies(text)
     for edit in attempts:
         rest = module.copy()

@@ -64,8 +64,8 @@ def confidence(votes: Sequence[Votes]) -> Confidence:
 
     votes -- of each build that the answer rests on, one or more
 
-    One call is taken to be wrong as often as calls contradicted the majority, and two standard deviations
-    more; calls are independent, and good and bad builds as likely as each other.
+    The error rate of one call is estimated as the rate of calls that contradicted the majority, plus two
+    standard deviations. Calls are assumed independent, and good and bad builds equally likely.
     """
     calls = sum(one.good + one.bad for one in votes)
     against = sum(one.minority for one in votes)

@@ -1,11 +1,11 @@
 """Find the step of a sequence that first makes a good result bad: LLVM's passes, the assembler's levels.
 
 With none of the steps the result must be good; with all of them it is known to be bad. The answer is the step
-between two adjacent numbers of steps of which the lower one is good and the higher one bad. It is a suspect
-and no proof: leaving out a step can also hide another step's fault, by removing the input on which it shows.
+between two adjacent numbers of steps of which the lower one is good and the higher one bad. It is a suspect,
+not proof: leaving out a step can also hide another step's fault, by removing the input that triggers it.
 
-Undecided searches are reported with the reason. This module knows no compilers: each layer provides its
-probe.
+Undecided searches are reported with the reason. This module is independent of compilers: each layer provides
+its probe.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Probe(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """Steps in their order, and how to build with the first of them."""
+    """The steps of one layer in order, and the probe that builds with the first n of them."""
 
     name: str  # "LLVM passes"
     steps: Sequence[Step]
@@ -103,7 +103,7 @@ class Undecided:
 
 @dataclass(frozen=True, slots=True)
 class BuildTried:
-    """An event of a search: it has tried one more build, of those that `Searching` announced."""
+    """An event of a search: one of the builds that `Searching` announced was tried."""
 
 
 class Contradiction(Exception):
@@ -111,7 +111,7 @@ class Contradiction(Exception):
 
 
 def answer_of(search: Generator[object, None, _Result]) -> _Result:
-    """What a search returns, without its events."""
+    """Exhaust a search and return its result."""
     while True:
         try:
             next(search)
@@ -121,10 +121,10 @@ def answer_of(search: Generator[object, None, _Result]) -> _Result:
 
 
 def first_bad(layer: Layer) -> Generator[BuildTried, None, FirstBad | Undecided]:
-    """Search, and return, the step that turns a layer's result bad.
+    """Search for the step that turns a layer's result bad, and return it.
 
-    Both ends are judged first: with all steps it must be bad, without any good. Cost: 2 + log2(steps) probes,
-    and 3 to confirm the answer; probes that cannot be judged come on top.
+    Both ends are judged first: with all steps the result must be bad, with none good. Cost: 2 + log2(steps)
+    probes, and 3 to confirm the answer; probes that cannot be judged come on top.
 
     Raises Contradiction if the answer does not hold when it is built and judged a second time.
     """
@@ -150,12 +150,12 @@ def first_bad(layer: Layer) -> Generator[BuildTried, None, FirstBad | Undecided]
 
 
 def border(count: int, verdict: Callable[[int], Verdict]) -> tuple[int, int]:
-    """What `narrowed` returns, without its events."""
+    """Exhaust `narrowed` and return its result."""
     return answer_of(narrowed(count, verdict))
 
 
 def narrowed(count: int, verdict: Callable[[int], Verdict]) -> Generator[BuildTried, None, tuple[int, int]]:
-    """Search the last good and the first bad number of steps; 0 is known to be good and `count` to be bad.
+    """Search for the last good and first bad number of steps; 0 is known to be good and `count` bad.
 
     They are not adjacent if no step between them could be judged.
     """

@@ -15,14 +15,14 @@ Answer: TypeAlias = FirstBad | FirstSeen | Changed | Undecided
 
 @dataclass(frozen=True, slots=True)
 class Building:
-    """Something is built next that takes a while."""
+    """A slow build begins."""
 
     what: str
 
 
 @dataclass(frozen=True, slots=True)
 class Searching:
-    """A search begins, and yields `BuildTried` for each build that it tries."""
+    """A search begins; a `BuildTried` follows for each build that it tries."""
 
     what: str
     most: int  # builds
@@ -44,7 +44,7 @@ class Executed:
 
 @dataclass(frozen=True, slots=True)
 class NotSearched:
-    """The judge looks at no artefact that this layer makes."""
+    """The judge reads no artefact of this layer."""
 
     layer: str
 
@@ -66,7 +66,7 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class NoAnswer:
-    """No layer is accused."""
+    """The search of all layers ended without an accused pass."""
 
     suspects: tuple[Suspect, ...]  # passes that are not ruled out
     rest: tuple[str, ...]  # what no search can leave out

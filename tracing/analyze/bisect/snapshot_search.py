@@ -37,11 +37,11 @@ class SnapshotSearch:
     llvm: Callable[[], Sequence[Snapshot]] | None  # likewise of LLVM; None: the judge reads none of it
 
     def answer(self, full: Judgement) -> Generator[SearchEvent, None, tuple[FirstSeen | Undecided, Narrowed]]:
-        """The one step at which good IR turns bad; where that is not certain, what is left to search.
+        """The one step at which good IR turns bad; if uncertain, the layers that remain to be searched.
 
         full -- the judgement of the full pipeline, which is bad
 
-        Raises Contradiction if the judge says something else of one of the two when it is asked anew.
+        Raises Contradiction if the judge changes its answer about one of the two when it is called once more.
         """
         last = max(self.probes.judge.stages, key=STAGES.index)
         end = Seen(Snapshot(END, Step(-1, "what writes it as text"), last, ""), full)

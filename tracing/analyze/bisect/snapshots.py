@@ -66,7 +66,7 @@ def looked_at(
 def first_seen(seen: Sequence[Seen]) -> FirstSeen | NotSeen:
     """The one step at which good IR turns bad.
 
-    IR that is bad before any is good is noted: a judge may not understand the language that it is in.
+    Bad IR before any good IR is noted: the judge may not support the language of that IR.
     """
     judged = [one for one in seen if one.judgement.verdict != "skip"]
     turns = [

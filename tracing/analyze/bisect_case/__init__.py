@@ -1,1 +1,1 @@
-"""Where torch.compile makes a case wrong: stage, graph, pass, lowering, fusion, kernel."""
+"""Find the step of torch.compile that makes a case wrong: stage, graph, pass, lowering, fusion, kernel."""

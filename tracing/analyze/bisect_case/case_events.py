@@ -1,4 +1,4 @@
-"""What the search of a case reports while it goes on; `tracing bisect CASE` prints these events."""
+"""The events that the search of a case yields; `tracing bisect CASE` prints them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tracing.analyze.bisect_case.symptom import Symptom
 
 @dataclass(frozen=True, slots=True)
 class CaseTried:
-    """The whole compiler was asked so often; `bad` of them show the symptom, or else none does."""
+    """The case was evaluated with the whole compiler; `bad` of `of` evaluations show the symptom."""
 
     symptom: Symptom
     bad: int
@@ -42,7 +42,7 @@ class StageBlamed:
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """What the rest of the search will take at most, if no part has several culprits."""
+    """The maximum cost of the rest of the search, if no part has several culprits."""
 
     builds: int
     seconds: float
@@ -76,7 +76,7 @@ class Culprit:
 
 @dataclass(frozen=True, slots=True)
 class PartUndecided:
-    """A part without which the case is right, and no step of it could be named."""
+    """The case is right without this part, but no step of it could be named."""
 
     part: str
     among: tuple[CompileStep, ...]
@@ -85,7 +85,7 @@ class PartUndecided:
 
 @dataclass(frozen=True, slots=True)
 class TogetherBlamed:
-    """No part is to blame without others: these have to be left out together."""
+    """No single part is to blame: these have to be left out together."""
 
     parts: tuple[str, ...]
     good: Judgement
@@ -100,7 +100,7 @@ class OtherCode:
 
 @dataclass(frozen=True, slots=True)
 class CaseAnswer:
-    """The end of the search: whom the evidence accuses, from the outside to the inside."""
+    """The end of the search: what the evidence accuses, from the outermost to the innermost component."""
 
     symptom: Symptom
     stage: CompileStage
@@ -110,7 +110,7 @@ class CaseAnswer:
 
     @property
     def decided(self) -> bool:
-        """False if the stage is accused, and which step of it is not known."""
+        """False if only the stage is known, and not its step."""
         if self.stage.name in (EAGER, AOT):  # which have no steps
             return True
         inner = [one for one in self.culprits if isinstance(one, TogetherBlamed) or one.part != GRAPHS]

@@ -1,8 +1,8 @@
 """Search a case that is wrong when compiled: from the model to the step of the compiler, and the kernel.
 
 1. Does it go wrong, and how often?
-2. At which stage first? The graph of each stage is executed by ATen, so nothing has to be left out for that.
-3. In which graph? The others stay at the stage before.
+2. At which stage first? ATen executes the graph of each stage; no step is left out.
+3. In which graph? The other graphs stay at the previous stage.
 4. In which part of that stage, and in which step of the part? Steps are left out.
 
 Yields events; the last one is CaseAnswer, or CaseTried if the case is right.
@@ -64,7 +64,7 @@ class CaseSearch:
     ) -> None:
         """Search with builds of `evaluate`.
 
-        times -- evaluations of the whole compiler that tell how often the case goes wrong
+        times -- evaluations with the whole compiler, to measure how often the case goes wrong
         tried -- is called after each build
         cpp   -- `evaluate` has the stage CPP, too
         """
@@ -74,7 +74,7 @@ class CaseSearch:
     def events(self) -> Iterator[CaseEvent]:
         """Search.
 
-        Raises Problem if the case fails in eager, or in so many manners that none can be followed.
+        Raises Problem if the case fails in eager, or if its symptoms vary too much to follow one.
         """
         yield Building(f"compiling and running the case, {self._times} times")
         whole = [self._timed(Variation(), number) for number in range(self._times)]

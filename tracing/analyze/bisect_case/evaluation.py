@@ -1,4 +1,4 @@
-"""What is compiled and run in one evaluation of a case, and what comes of it."""
+"""One evaluation of a case: what is compiled, and the results."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tracing.analyze.bisect_case.symptom import Symptom
 
 @dataclass(frozen=True, slots=True)
 class Variation:
-    """What is compiled of a case: up to a stage, and without some steps."""
+    """How far a case is compiled: up to a stage, and without some steps."""
 
     stage: str = INDUCTOR
     first: Mapping[str, int] = field(default_factory=dict)  # by part: so many steps are made, the rest not
@@ -54,7 +54,7 @@ class WrittenKernel:
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """What came of one compile and run."""
+    """The result of one compile and run."""
 
     symptom: Symptom
     seconds: float

@@ -1,4 +1,4 @@
-"""Which steps of one part make a case wrong: a pass, a lowering, a fusion."""
+"""Find the steps of one part that make a case wrong: a pass, a lowering, a fusion."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PartSearch: TypeAlias = Generator[CaseEvent, None, Culprit | PartUndecided | Non
 def search_part(prober: Prober, base: Variation, part: str) -> PartSearch:
     """Search one part of a build that is bad.
 
-    base -- what is compiled; everything that is not searched is as there
+    base -- the variation to start from; steps that are not searched stay as in it
 
     Cost: a build for the whole part, log2(steps) and 2 more if it is to blame; more for several culprits. If
     the build without the whole part cannot be judged, one for each kind of steps.

@@ -14,7 +14,7 @@ _MOST = 25  # evaluations of one build
 
 
 def repeats_for(bad: int, of: int) -> int:
-    """How often a build has to be evaluated before it is called good.
+    """The number of good evaluations after which a build counts as good.
 
     bad, of -- evaluations of the whole compiler that showed the symptom, and all
     """
@@ -29,7 +29,7 @@ class Prober:
     def __init__(self, evaluate: Evaluate, symptom: Symptom, repeats: int, tried: Callable[[], None]) -> None:
         """Judge builds.
 
-        repeats -- evaluations that have to be good for a good build; one that is bad is enough for a bad one
+        repeats -- good evaluations that make a build good; one bad evaluation makes it bad
         tried   -- is called after each build
         """
         self.symptom = symptom
@@ -47,5 +47,5 @@ class Prober:
         return min(judgements, key=lambda one: order.index(one.verdict))
 
     def evaluation(self, variation: Variation) -> Evaluation:
-        """What a build did; taken from what was judged."""
+        """An evaluation of a build; a cached one if it was judged before."""
         return self._evaluate(variation, 0)

@@ -1,8 +1,8 @@
 """The stages of torch.compile at which a graph can be executed by ATen, and the parts that each stage adds.
 
 If the graph of one stage gives right results and that of the next one wrong ones, a part of the next one is
-to blame. The last part is asked first: leaving out a part also hides faults of those that work on what it
-leaves, and not of those before it.
+to blame. The last part is searched first: leaving out a part also hides faults of the later parts that work
+on its output, but not of earlier parts.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ NO_ATEN = "operators that ATen lacks"  # such as kernels of the user: no build l
 
 @dataclass(frozen=True, slots=True)
 class CompileStage:
-    """One rung of the ladder from eager to Inductor."""
+    """One stage between eager and Inductor."""
 
     name: str  # what can be given to the child that compiles
     executes: str  # what is executed, for people
@@ -88,5 +88,5 @@ WITHOUT: Mapping[str, str] = {
 
 
 def stage(name: str) -> CompileStage:
-    """The stage of a name; raises StopIteration if there is none."""
+    """The stage with a name; raises StopIteration if there is none."""
     return next(one for one in STAGES if one.name == name)

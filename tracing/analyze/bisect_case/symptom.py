@@ -1,4 +1,4 @@
-"""How a case goes wrong, and whether another build of it goes wrong in the same manner."""
+"""The symptom of a wrong case, and whether another build has the same symptom."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _VARYING = re.compile(r"0x[0-9a-f]+|\d+|'[^']*/[^']*'|\S*/\S*")  # addresses, nu
 
 @dataclass(frozen=True, slots=True)
 class Wrong:
-    """One result that is not as it should be."""
+    """One wrong result."""
 
     name: str  # "output 0", "grad of weight"
     how: Literal["value", "not finite", "layout", "missing"]
@@ -34,7 +34,7 @@ class Symptom:
 
 
 def judged_as(build: Symptom, wanted: Symptom) -> Judgement:
-    """Good if a build is right, bad if it goes wrong as `wanted` does; of anything else nobody can say."""
+    """Good if a build is right, bad if it has the symptom `wanted`, else undecided."""
     if build.kind in ("right", "eager is off"):
         return Judgement("good", build.text)
     if build.kind == "no answer":
@@ -48,7 +48,7 @@ def judged_as(build: Symptom, wanted: Symptom) -> Judgement:
 
 
 def commonest(symptoms: Iterable[Symptom]) -> Symptom:
-    """The symptom that most others count as the same; the first of those. There must be one."""
+    """The most frequent symptom; the first one of a tie. `symptoms` must not be empty."""
     known = list(symptoms)
     return max(known, key=lambda one: sum(judged_as(other, one).verdict == "bad" for other in known))
 
@@ -61,5 +61,5 @@ def _by_results(build: Symptom, wanted: Symptom) -> Judgement:
 
 
 def error_core(text: str) -> str:
-    """A message without what varies from program to program: numbers, addresses, paths."""
+    """An error message without numbers, addresses and paths, which vary between programs."""
     return " ".join(_VARYING.sub("…", text).split())

@@ -70,7 +70,7 @@ def accused(divergence: Divergence) -> Accused:
 def accused_of(cause: Cause | None, reader: Accused) -> Accused:
     """The culprit that a cause accuses.
 
-    reader -- what shows it, to be accused of what it does itself
+    reader -- the launch that shows the difference; accused if it is itself the cause
     """
     if isinstance(cause, OperatorCause):
         name = cause.names[1] or cause.names[0]

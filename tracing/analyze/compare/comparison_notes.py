@@ -1,4 +1,4 @@
-"""Collects what a comparison learns about two runs in addition to the differences."""
+"""Collects the facts about two runs that a comparison reports in addition to the differences."""
 
 from __future__ import annotations
 
@@ -37,20 +37,20 @@ class Notes:
 
     @property
     def complete(self) -> bool:
-        """True if all was compared that both runs were asked to record.
+        """True if everything was compared that both runs were requested to record.
 
-        Not if one is damaged, was interrupted, or lacks a process.
+        False if one of them is damaged, was interrupted, or lacks a process.
         """
         asked = "none" not in (self.a.info.digests, self.b.info.digests)
         return not (self.notes or self.covers or (self.undigested and asked))
 
     def add(self, note: str) -> None:
-        """Note once what was not compared."""
+        """Note something that was not compared; repetitions are ignored."""
         if note not in self.notes:
             self.notes.append(note)
 
     def follows(self, divergence: InputDiffers | OutputDiffers) -> None:
-        """Note what differs because of something else, or may."""
+        """Note a difference that follows, or may follow, from another one."""
         self.consequences += 1
         self.first_consequence = self.first_consequence or divergence
 
@@ -60,7 +60,7 @@ class Notes:
         self._suspect(next(iter(divergences)))
 
     def doubtful(self, divergence: OutputDiffers) -> None:
-        """Note a result that may only differ where it was not written."""
+        """Note a result that may differ only in unwritten elements."""
         self.unwritten += divergence.doubt == "unwritten"
         self._suspect(divergence)
 

@@ -68,7 +68,7 @@ class Host:
 
 @dataclass(frozen=True, slots=True)
 class OtherTensor:
-    """The program passes another tensor: what was read was written by other launches or calls."""
+    """The program passes another tensor: different launches or calls wrote the memory that was read."""
 
     a: str  # what wrote it in run a: a launch, an operator, or what the case began with
     b: str
@@ -76,7 +76,7 @@ class OtherTensor:
 
 @dataclass(frozen=True, slots=True)
 class WrittenElsewhere:
-    """A launch of both runs wrote what was read in only one of them, and another tensor in the other."""
+    """A launch of both runs wrote the memory that was read in one run, and another tensor in the other."""
 
     writer: Writer
     runs: Runs  # in which it wrote this tensor
@@ -85,14 +85,14 @@ class WrittenElsewhere:
 
 @dataclass(frozen=True, slots=True)
 class StreamCause:
-    """The writer's result was equal, and the reader ran on another stream before it was there."""
+    """The writer's result was equal, but the reader ran on another stream before the write was complete."""
 
     writer: Writer
 
 
 @dataclass(frozen=True, slots=True)
 class Uninitialised:
-    """Memory that was allocated and never written, or that a launch left partly unwritten, was read."""
+    """A launch read memory that was never written, or that another launch left partly unwritten."""
 
     writer: Writer | None  # that wrote only part of it; None: nothing wrote any of it
     elements: tuple[int, int] | None = None  # first element, and how many, where the interpreter saw it
@@ -101,7 +101,7 @@ class Uninitialised:
 
 @dataclass(frozen=True, slots=True)
 class Overrun:
-    """A launch wrote outside of its argument into what was read."""
+    """A launch wrote out of bounds of its argument into the memory that was read."""
 
     writer: Writer
     runs: Runs
@@ -149,7 +149,7 @@ class LaunchDiffers:
 
 @dataclass(frozen=True, slots=True)
 class InputDiffers:
-    """A kernel read other bits."""
+    """A kernel read different bits in the two runs."""
 
     pair: LaunchPair
     position: int
@@ -177,7 +177,7 @@ class OutputDiffers:
 
 @dataclass(frozen=True, slots=True)
 class OneSided:
-    """Launches in a row that only one run has."""
+    """Consecutive launches that only one run has."""
 
     pair: LaunchPair  # the first of them
     count: int
@@ -187,7 +187,7 @@ class OneSided:
 
 @dataclass(frozen=True, slots=True)
 class OrderDiffers:
-    """Two launches changed their order although one touches what the other writes."""
+    """Two launches were reordered although one accesses bytes that the other writes."""
 
     pair: LaunchPair  # the one that run a made first
     other: LaunchPair
@@ -198,7 +198,7 @@ Divergence: TypeAlias = LaunchDiffers | InputDiffers | OutputDiffers | OneSided 
 
 
 def kind_of(divergence: Divergence) -> str:
-    """The word for a divergence in tables and JSON."""
+    """The name of a divergence's kind in tables and JSON."""
     if isinstance(divergence, OneSided):
         return "end" if divergence.last else "missing" if divergence.pair.b is None else "added"
     kinds = {
@@ -228,7 +228,7 @@ def settings_of(divergence: LaunchDiffers) -> tuple[dict[str, str], dict[str, st
 
 
 def key_of(divergence: Divergence) -> Key:
-    """Equal for divergences that repeat one another, launch after launch."""
+    """Equal for divergences that repeat from launch to launch."""
     name, argument = divergence.pair.launch.kernel_name, argument_of(divergence)
     key: Key = (type(divergence), name, argument)
     if isinstance(divergence, LaunchDiffers):

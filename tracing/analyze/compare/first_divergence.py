@@ -3,16 +3,16 @@
 Launches are paired (`alignment`). Of each pair the comparison asks:
 
 - are its settings and its code equal? Else another kernel, configuration or source was launched;
-- are its inputs equal? Else which launch, operator or host write made them, if any (`causes`)?
+- are its inputs equal? Else which launch, operator or host write produced them (`causes`)?
 - are its outputs equal, if all its inputs are? Else this kernel is not deterministic.
 
 Only what a kernel reads counts as an input, and only what it writes as an output: an output buffer is
-uninitialised before its launch. A launch that only one run has is a difference of its own.
+uninitialised before its launch. A launch that only one run has is a separate difference.
 
 Without a GPU the interpreter records which bytes a launch read and wrote, so unwritten bytes never count as
-its results. On a GPU a result over memory that held other bits before the launch proves nothing. But a digest
-keeps 12 bits for each of up to eight ranges of the elements: a range that was equal before the launch and
-differs afterwards is this launch's difference.
+its results. On a GPU, a different result proves nothing if the memory held different bits before the launch.
+But a digest keeps 12 bits for each of up to eight ranges of the elements: a range that was equal before the
+launch and differs afterwards is attributed to this launch.
 
 A difference is a consequence if its bytes come, also through operators, from a launch that differed or that
 only one run has: it is counted and not reported. A launch whose results depend on uninitialised memory is
@@ -39,9 +39,9 @@ from tracing.store import Run, rank_of
 
 
 class Comparison:
-    """Two runs being compared: iterate over what differs; `notes` is complete when that has ended.
+    """The comparison of two runs: iteration yields the divergences; `notes` is complete after it.
 
-    Launches that only one run has are looked for `window` launches ahead.
+    Launches that only one run has are recognised within the next `window` launches.
 
     Time: about 3 µs a launch while the runs are equal, some 40 µs after the first difference.
     Memory: the window, and some 400 bytes for each distinct range of memory.

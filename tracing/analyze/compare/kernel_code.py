@@ -51,8 +51,8 @@ class KernelCodes:
     def key(self, kernel: Kernel, side: int) -> str:
         """The identity of a kernel of run 0 or 1, comparable between both.
 
-        Its name, where that means one kernel in each run; else the name with the number of the code, if both
-        runs have that code.
+        The name, if it is unique in each run; else the name with the number of the code, if both runs have
+        that code.
         """
         known = (side, kernel.name, kernel.id, kernel.hash)
         if known not in self._keys:

@@ -1,4 +1,4 @@
-"""What differs between a launch of one run and a launch of the other: settings, code, inputs, outputs."""
+"""The differences between two partner launches: settings, code, inputs, outputs."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class LaunchDifferences:
         return pair
 
     def of(self, a: TimelineStep, b: TimelineStep) -> LaunchDifference:
-        """What differs, as far as digests and exact accesses show."""
+        """The differences that digests and exact accesses show."""
         seen = LaunchDifference(a, b, self._pair(a, b))
         for slot in seen.pair.differing(a.row, b.row):
             if slot.side == "before":

@@ -47,7 +47,7 @@ class LaunchDivergences:
         """What is reported of a pair that differs; the rest is counted in the notes.
 
         launches -- of the pair
-        unshown  -- equal launches in another order, which explain what nothing else does
+        unshown  -- equal launches in another order: they explain a difference that nothing else does
         """
         a, b = seen.a, seen.b
         causes = {slot: self._causes.of(a, b, slot.position) for slot in seen.inputs}

@@ -1,4 +1,4 @@
-"""Answers the questions by which launches of two runs are aligned: are they equal, or how much alike?"""
+"""Decides whether launches of two runs are equal, and how similar they are, for their alignment."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class LaunchLikeness:
         return sum(1 if a.signature.args[slot.position].writes else 2 for slot in equal)
 
     def context(self, a: TimelineStep, b: TimelineStep) -> int:
-        """Whether they stand on one line of the program, and how many operators before them are equal."""
+        """Whether they have the same call site, and how many of the preceding operators are equal."""
         same_site = self._site(a, 0) == self._site(b, 1)
         return 16 * same_site + _common_end(a.operators, b.operators)
 

@@ -41,7 +41,7 @@ class LaunchOrder:
         )
 
     def add(self, one: Partners, *, moved: bool) -> Iterator[Exchange]:
-        """Take the next partners; give those with which they changed their order."""
+        """Add the next partners; returns the earlier partners with which they are reordered."""
         moved = moved or (not one.equal and one.b.index < self._highest)
         self._highest = max(self._highest, one.b.index)
         for other in self._recent if moved else self._moved:

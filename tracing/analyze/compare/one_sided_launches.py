@@ -40,7 +40,7 @@ class OneSidedLaunches:
         return self._gap.side if self._gap is not None else None
 
     def add(self, step: TimelineStep, side: RunIndex) -> Iterator[OneSided]:
-        """Take a launch that only one run has; gives the difference that ends with it."""
+        """Add a launch that only one run has; returns the difference that it completes."""
         if self._gap and self._gap.side != side:
             yield from self.ended()
         if self._gap is None:

@@ -11,7 +11,7 @@ _KEPT = 1 << 16  # pairs, and results that differ, that are remembered one by on
 
 
 class Pairing:
-    """Partners by index, and what became of the arguments that they wrote.
+    """Partners by index, and the state of the arguments that they wrote.
 
     "loose": two results may differ only where memory was never written.
     """
@@ -56,15 +56,15 @@ class Pairing:
         return index if index < self._equal and index not in self._unpaired[side] else None
 
     def accuse(self, a: int, argument: str) -> None:
-        """Say that a launch of run a was passed another tensor as this argument, which it wrote."""
+        """Note that a launch of run a wrote this argument, and was passed another tensor as it."""
         self._accused.add((a, argument))
 
     def is_accused(self, a: int, argument: str) -> bool:
-        """True if it was said that this launch was passed another tensor."""
+        """True if `accuse` was called for this launch."""
         return (a, argument) in self._accused
 
     def mark(self, a: int, position: int, status: Status) -> None:
-        """Say what became of an argument that a launch of run a wrote."""
+        """Set the state of an argument that a launch of run a wrote."""
         self._status[a, position] = status
         if len(self._status) > _KEPT:
             self._status.popitem(last=False)

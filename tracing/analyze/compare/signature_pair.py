@@ -39,7 +39,7 @@ class Slot:
         return a.bits(self.a, self.a + 1), b.bits(self.b, self.b + 1)
 
     def differs_by_writing(self, a: Row, b: Row) -> bool:
-        """True if the launch wrote this: an input that was seen to change is an output."""
+        """True if the launch wrote this argument: an input that changed is an output."""
         if self.writes or self.before is None:
             return self.writes
         was, is_now = self.before, self.bits(a, b)
@@ -141,7 +141,7 @@ def _changes(kernel_a: Kernel, one: Signature, kernel_b: Kernel, other: Signatur
 
 
 def identities(known: Signatures) -> dict[int, tuple[tuple[str, str], ...]]:
-    """What the launches of each signature have in common, by number; equal for launches that are alike."""
+    """The identity of each signature, by its number; equal for signatures of similar launches."""
     return {number: tuple(_settings(*one).items()) for number, one in known.items()}
 
 

@@ -1,4 +1,4 @@
-"""The answer to "where do two runs differ?": start, launches, results and endings together."""
+"""The complete comparison of two runs: start, launches, results and outcomes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class ResultCause:
 
 @dataclass(slots=True)
 class ComparisonVerdict:
-    """Two runs being compared: iterate over the launches that differ; the rest is complete afterwards."""
+    """The comparison of two runs: iteration yields divergences; the other fields are complete after it."""
 
     comparison: Comparison
     start: tuple[ResultDiffers, ...]  # inputs, parameters, random state
@@ -44,7 +44,7 @@ class ComparisonVerdict:
 
     @classmethod
     def of(cls, a: Run, b: Run, window: int) -> ComparisonVerdict:
-        """Compare two runs, with launches that only one run has looked for `window` launches ahead."""
+        """Compare two runs; launches that only one run has are recognised within `window` launches."""
         comparison = Comparison(a, b, window)
         notes, both = comparison.notes, coverage(a.info, b.info)
         if both.left_out:

@@ -1,11 +1,11 @@
-"""Compare one graph of two runs after each of Inductor's passes, and find the pass at which they part.
+"""Compare one graph of two runs after each of Inductor's passes, and find the pass at which they diverge.
 
 A chain is what becomes of one graph between Dynamo and the code generator: the texts before and after the
 passes of the parts pre-grad, joint and post-grad. A training graph has two chains, forward and backward,
 which share their first two parts.
 
 The passes of two chains are aligned by part and name, in order. After each pass the texts are compared,
-whatever their nodes are called. A pass that only one run has is compared with what the other has then.
+ignoring the names of nodes. A pass that only one run has is compared with the current text of the other.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _BEFORE = {"pre-grad": "Dynamo", "joint": "AOTAutograd", "post-grad": "partition
 
 @dataclass(frozen=True, slots=True)
 class GraphStep:
-    """A pass, and what it leaves; or what Dynamo, AOTAutograd or the partitioner leaves before a part."""
+    """A pass and its output, or the output of Dynamo, AOTAutograd or the partitioner before a part."""
 
     part: str  # "joint"; "Dynamo"
     name: str  # of the pass; "": the step has no passes that are recorded
@@ -84,7 +84,7 @@ class ChainPair:
     b: Chain
     pairs: Sequence[GraphStepPair]
 
-    def parting(self) -> GraphStepPair | None:
+    def divergence(self) -> GraphStepPair | None:
         """The step from which on the graphs differ to the end; None: they are equal at the end."""
         if not self.pairs or self.pairs[-1].equal:
             return None
@@ -92,15 +92,15 @@ class ChainPair:
         return self.pairs[since]
 
     def stopped(self) -> GraphStepPair | None:
-        """The step that b has next where a ends without its last one; None: a is complete, or b is not."""
+        """The step of b at which a stops; None: a is complete, or b is not."""
         if self.a.complete or not self.b.complete:
             return None
         ended = max((i + 1 for i, pair in enumerate(self.pairs) if pair.a is not None), default=0)
         return next((pair for pair in self.pairs[ended:]), None)
 
-    def passing(self) -> GraphStepPair | None:
+    def transient(self) -> GraphStepPair | None:
         """The first step after which the graphs differ for a while and are equal later."""
-        end = self.parting()
+        end = self.divergence()
         before = self.pairs[: self.pairs.index(end)] if end else self.pairs
         return next((pair for pair in before if not pair.equal), None)
 

@@ -1,4 +1,4 @@
-"""Compare graphs and generated kernels, whatever their nodes, symbols and functions are called."""
+"""Compare graphs and generated kernels, ignoring the names of nodes, symbols and functions."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _VALUE = re.compile(r"%[\w.]+")
 
 
 def same_graph(a: str, b: str) -> bool:
-    """True if two texts of `tracing.record.graph_passes` hold one graph under other names."""
+    """True if two texts of `tracing.record.graphs.graph_passes` hold one graph under other names."""
     a, b = numbered_symbols(a), numbered_symbols(b)
     return a == b or numbered_nodes(a) == numbered_nodes(b)
 
 
 def alike(a: str, b: str) -> tuple[str, str]:
-    """Both texts, with the nodes of b called as their counterparts in a, for a diff."""
+    """Both texts for a diff: the nodes of b get the names of their counterparts in a."""
     a, b = numbered_symbols(a), numbered_symbols(b)
     return a, renamed(a, b)
 

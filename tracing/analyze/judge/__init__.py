@@ -1,1 +1,1 @@
-"""What a judgement of a run says, launch by launch, and which launches made which steps of a graph's code."""
+"""The judgement of a run's launches, and the steps of generated code that made them."""

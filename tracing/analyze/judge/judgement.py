@@ -1,4 +1,4 @@
-"""What is said of a run whose kernels were judged."""
+"""The records of a judgement: the verdict on each launch, and on the run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LaunchVerdict: TypeAlias = Literal["right", "off", "inputs wrong", "no reference
 
 @dataclass(frozen=True, slots=True)
 class WrongElements:
-    """What is off in one tensor."""
+    """The wrong elements of one tensor."""
 
     name: str  # the argument, "out_ptr0", or "output 0"
     buffer: str  # as the generated code names it
@@ -38,7 +38,7 @@ class WrongElements:
 
 @dataclass(frozen=True, slots=True)
 class RoundedOtherwise:
-    """A launch is right for its inputs, and ATen gives another value, since it rounds each node's value."""
+    """A launch is right for its inputs; ATen's value differs because it rounds the value of each node."""
 
     launch: int
     kernel: str
@@ -98,7 +98,7 @@ class PassesOff:
 
 @dataclass(frozen=True, slots=True)
 class OutputOff:
-    """A result of a graph is off, and nothing that was judged explains it."""
+    """A result of a graph is off, and no judged launch explains it."""
 
     graph: int
     wrong: WrongElements
@@ -112,7 +112,7 @@ Finding: TypeAlias = Overwritten | LibraryOff | PassesOff | OutputOff
 
 @dataclass(frozen=True, slots=True)
 class RunJudgement:
-    """What is said of one process of a run."""
+    """The judgement of one process of a run."""
 
     launches: tuple[JudgedLaunch, ...]  # of Inductor's kernels, in launch order
     findings: tuple[Finding, ...]

@@ -1,4 +1,4 @@
-"""Which launches of a call of a compiled graph made which calls of its generated code."""
+"""Match the launches of a compiled graph's call with the kernel calls in its generated code."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Say which launches access memory as correct kernels do not."""
+"""Find the launches that access memory in a manner that no correct kernel does."""

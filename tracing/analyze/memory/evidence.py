@@ -1,6 +1,6 @@
-"""Collect what launches did to memory that correct kernels do not do, launch by launch.
+"""Collect evidence of memory accesses that no correct kernel makes, launch by launch.
 
-Some of it was recorded when it happened; the rest follows from layouts, addresses and boxes in the run.
+Some of it was recorded at the launch; the rest follows from layouts, addresses and boxes in the run.
 Nothing here is a verdict: each is evidence at a launch.
 """
 
@@ -17,9 +17,9 @@ from tracing.store import Run, rank_of
 
 
 def memory_evidence(run: Run, rank: int = 0, launch: int | None = None) -> list[MemoryEvidence]:
-    """What the launches of one rank did to memory that correct kernels do not do, in launch order.
+    """The memory evidence of one rank, in launch order.
 
-    launch -- only of this one; None: of all
+    launch -- only this launch; None: all
 
     Empty for correct programs. Cost: a pass over the launches of the rank.
     """

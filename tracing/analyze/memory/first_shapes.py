@@ -1,4 +1,4 @@
-"""Finds a block size that was taken from the first shape, and that does not fit a later one."""
+"""Finds a block size that was derived from the first shape and does not fit a later one."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class FirstShapes:
         self._first: dict[str, dict[tuple[int, int], list[_First]]] = {}  # by kernel; argument and dimension
 
     def of(self, launch: KernelLaunch, access: Access | None) -> Iterator[MemoryEvidence]:
-        """What one launch leaves untouched because a constant does not fit its arguments.
+        """The elements that one launch does not touch because a constant does not fit its arguments.
 
-        access -- None: it is not known what the launch touched
+        access -- None: the accesses of the launch are unknown
         """
         constants = {name: int(text) for name, text in launch.kernel.constants.items() if text.isdecimal()}
         if launch.kernel_name not in self._first:

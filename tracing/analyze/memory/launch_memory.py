@@ -1,4 +1,4 @@
-"""What a launch does to memory, by its arguments and its kernel's TTIR: nothing saw what it accessed."""
+"""Memory evidence from the arguments and the TTIR of launches whose accesses were not recorded."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tracing.views import element_bytes, extent
 def unseen_launch(
     run: Run, launch: KernelLaunch, storages: Mapping[int, tuple[int, int]]
 ) -> Iterator[MemoryEvidence]:
-    """What follows from the arguments of a launch and its kernel's TTIR.
+    """The evidence in the arguments of a launch and its kernel's TTIR.
 
     storages -- address and bytes of each, by number
     """

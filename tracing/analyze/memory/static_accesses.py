@@ -1,7 +1,7 @@
-"""Which elements a launch accesses, as far as its TTIR says it without being executed.
+"""Compute from a kernel's TTIR, without executing it, which elements a launch accesses.
 
-Only what every program does is evaluated: loads and stores outside of loops and branches, whose addresses and
-masks follow from the grid, constants and integer arguments. The rest is unknown, and nothing is said of it.
+Only unconditional accesses are evaluated: loads and stores outside of loops and branches, whose addresses and
+masks follow from the grid, constants and integer arguments. Other accesses are unknown and not reported.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class _Pointer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StaticAccess:
-    """What one load or store of one program accesses."""
+    """The elements that one load or store of one program accesses."""
 
     verb: str  # "loads", "stores"
     argument: str
@@ -76,13 +76,13 @@ def source_line(ttir: str, line: int) -> str:
 
 
 def divisible_by_16(ttir: str) -> list[bool]:
-    """Of each parameter of the kernel: whether it was compiled for multiples of 16."""
+    """For each parameter of the kernel, whether it was compiled for multiples of 16."""
     parameters = _ARGUMENT.split(_header(ttir))[2::2]
     return ["tt.divisibility = 16" in text for text in parameters]
 
 
 def orders_programs(ttir: str) -> bool:
-    """Whether a kernel has atomics, by which programs can wait for one another."""
+    """True if a kernel has atomics, by which programs can wait for one another."""
     return "tt.atomic_" in ttir
 
 

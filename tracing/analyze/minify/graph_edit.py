@@ -1,4 +1,4 @@
-"""What is kept of a captured graph, and what is made of its inputs: one candidate of the search."""
+"""A candidate of the search: the kept nodes of a captured graph, and the changes of its inputs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ InputChange: TypeAlias = Literal["no grad", "own storage", "contiguous", "zeros"
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """Every dimension of an input that has one size gets a smaller one."""
+    """Replaces one size by a smaller one in every dimension of the inputs."""
 
     size: int
     smaller: int
@@ -45,10 +45,10 @@ class GraphNode:
 
 
 def closed(nodes: Sequence[GraphNode], kept: Iterable[str]) -> tuple[str, ...]:
-    """The nodes that have to be kept for some: without parts of values that are left out.
+    """The nodes that have to be kept with some nodes.
 
-    An opaque node brings what it reads of its kind, and the nodes without value that end what it began, such
-    as the end of an autocast region.
+    An opaque node requires the opaque nodes that it reads, and the nodes without value that end what it
+    began, such as the end of an autocast region.
     """
     known = {one.name: one for one in nodes}
     wanted, waiting = set[str](), list(kept)

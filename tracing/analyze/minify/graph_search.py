@@ -1,7 +1,7 @@
-"""Search a small graph that fails as the whole does: fewer nodes, then fewer results, then simpler inputs.
+"""Find a small graph that fails as the whole does: fewer nodes, then fewer results, then simpler inputs.
 
-Nodes are left out by delta debugging. What a kept node reads of a node that is left out becomes an input with
-its recorded value, so every subset of the nodes is a graph that can be executed.
+Nodes are left out by delta debugging. If a kept node reads a value of a node that is left out, the
+value becomes an input with its recorded value, so every subset of the nodes can be executed.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class GraphSearch:
 
         evaluate -- executes a candidate
         nodes    -- of the whole, in order
-        wanted   -- how the whole fails; its execution counts as the first
-        most     -- executions after which the search ends; an equal candidate is executed once
+        wanted   -- how the whole fails; its execution is counted
+        most     -- executions after which the search ends; equal candidates are executed once
         """
         self._evaluate, self._nodes, self._most = evaluate, nodes, most
         self._known = {whole: wanted}

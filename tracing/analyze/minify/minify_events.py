@@ -1,4 +1,4 @@
-"""What a search for a small graph reports."""
+"""The events that the search for a small graph yields."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tracing.analyze.minify.trial import Trial, TrialVerdict
 
 @dataclass(frozen=True, slots=True)
 class SearchStep:
-    """The search begins with something else."""
+    """The next step of the search begins."""
 
     what: str  # "leaving out nodes"
 

@@ -63,7 +63,7 @@ def script_forms(trial: Trial, *, virtual: bool) -> list[ScriptForm]:
 
 
 def verdict(trial: Trial, wanted: Trial) -> TrialVerdict:
-    """Whether a candidate fails as the whole does; unresolved if it fails otherwise, or in eager."""
+    """Whether a candidate fails as the whole does; unresolved if it fails differently, or in eager."""
     if trial.kind == "right":
         return "pass"
     if trial.kind != wanted.kind:

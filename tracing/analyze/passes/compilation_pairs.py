@@ -24,7 +24,7 @@ class CompilationPairs:
 def paired(a: Sequence[Compilation], b: Sequence[Compilation]) -> CompilationPairs:
     """Pair compilations by kernel name; of several those that differ in the fewest constants and options.
 
-    The only compilation of one run is that of the other, whatever it is called.
+    If each run has only one compilation, these two are paired, whatever their names are.
     """
     if len(a) == len(b) == 1:
         return CompilationPairs([(a[0], b[0])], (), ())

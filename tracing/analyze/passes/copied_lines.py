@@ -1,4 +1,4 @@
-"""Lines of a user's kernel that torch.compile copied into a file of its own, which may be deleted since."""
+"""Map lines of a user's kernel that torch.compile copied into a generated file back to the user's file."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ class ValueNames:
 
 
 def general(line: str, names: ValueNames) -> str:
-    """The pattern for one line, and in `names` what it binds.
+    """The pattern for one line; adds the variables that it binds to `names`.
 
     line -- without indentation; without its results, if no other line uses them
     """

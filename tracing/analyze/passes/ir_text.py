@@ -1,7 +1,7 @@
 """Normalise a module's text, so that texts of two compilers are comparable.
 
 Locations and comments are dropped. Attributes of the module and of functions are kept separately, because
-passes that do nothing to operations set them. Operations that another version of MLIR renamed get one name.
+some passes change nothing else. Operations that another version of MLIR renamed get one name.
 The names of helpers lose the module that defines them.
 
 Operations without effects may be in any order between those with effects, so two equal texts may differ in

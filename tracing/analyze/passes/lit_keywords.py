@@ -1,8 +1,7 @@
-"""What lit executes: the text after `RUN:`, wherever it is in a file. No text of a run may bring its own.
+"""Remove lit's keywords from text of a run: lit would execute the text after `RUN:` anywhere in a file.
 
-lit looks for its keywords in every line, in comments, strings and names alike, whatever is before them:
-`%RUN: i32` is a command. MLIR reads the same with a blank before the colon, or with the colon's code in a
-string.
+lit searches every line for its keywords, also in comments, strings and names: `%RUN: i32` is a command. For
+MLIR the text is the same with a blank before the colon, or with an escaped colon in a string.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ def check_without_keywords(line: str) -> str:
 
 
 def variable(word: str) -> str:
-    """A name of a FileCheck variable, after which `:` makes no keyword: not RUN."""
+    """A name for a FileCheck variable that is not a keyword of lit."""
     return f"{word}_" if KEYWORD.search(f"{word}:") else word
 
 

@@ -198,8 +198,8 @@ def _ptx(text: str) -> Iterator[Located]:
 def invented_locations(ptx: str) -> int:
     """The number of `.loc` in a PTX that name a line from which its instructions do not come.
 
-    LLVM counts on from the line of an inline assembly, one line for each line of its text; ptxas believes
-    it. So a `.loc` between `// begin inline asm` and `// end inline asm` is not believed here.
+    LLVM increments the line of an inline assembly for each line of its text, and ptxas uses these lines. So a
+    `.loc` between `// begin inline asm` and `// end inline asm` is ignored here.
     """
     invented, believed = 0, None
     for line, in_assembly in _with_assembly(ptx):

@@ -16,14 +16,14 @@ from tracing.analyze.passes.ir_text import PlainModule, canonical, plain, unorde
 from tracing.analyze.passes.renaming import renamed
 from tracing.model import Blob, PassRecord
 
-State: TypeAlias = Literal["equal", "reordered", "parts", "differs", "reconverged", "unknown"]
+State: TypeAlias = Literal["equal", "reordered", "diverges", "differs", "reconverged", "unknown"]
 Likeness: TypeAlias = Literal["equal", "reordered", "different"]  # reordered: of operations without effects
 Text: TypeAlias = Callable[[Blob], str]
 
 
 @dataclass(frozen=True, slots=True)
 class PassPair:
-    """A pass that both compilations have, or that only one has; and how their IR compares after it."""
+    """A pass of both compilations, or of only one, and the comparison of the IR after it."""
 
     a: PassRecord | None
     b: PassRecord | None
@@ -72,15 +72,15 @@ class PassPairs:
         self.entry_equal = self.same(a[0].before, b[0].before)
         self.pairs = list(self._pairs(a, b))
 
-    def parting(self) -> PassPair | None:
+    def first_divergence(self) -> PassPair | None:
         """The first pass after which the IR differs; None: it is equal after each."""
-        return next((one for one in self.pairs if one.state == "parts"), None)
+        return next((one for one in self.pairs if one.state == "diverges"), None)
 
-    def last_parting(self) -> PassPair | None:
+    def last_divergence(self) -> PassPair | None:
         """The pass from which on the IR differs to the end; None: it is equal at the end."""
         if not self.pairs or self.same(*self.pairs[-1].texts):
             return None
-        return next((one for one in reversed(self.pairs) if one.state == "parts"), None)
+        return next((one for one in reversed(self.pairs) if one.state == "diverges"), None)
 
     def attributes(self) -> Iterator[AttributeDifference]:
         """The attributes that differ after some pass, each with the first such pass."""
@@ -124,7 +124,7 @@ class PassPairs:
 
 def _state(before: bool, now: Likeness) -> State:
     if now == "different":
-        return "parts" if before else "differs"
+        return "diverges" if before else "differs"
     return now if before else "reconverged"
 
 
@@ -148,9 +148,9 @@ def aligned(
 ) -> list[tuple[PassRecord | None, PassRecord | None]]:
     """Pair the passes of two compilations by stage and name, in order.
 
-    same -- whether two texts say the same; asked for passes of one name only
+    same -- whether two texts are equivalent; called for passes of equal names only
 
-    A pass without a partner is a row of its own. Among the longest alignments the one with the most equal IR
+    A pass without a partner is a separate row. Among the longest alignments the one with the most equal IR
     wins. Cost: one step for each pair of passes.
     """
     best: dict[tuple[int, int], tuple[int, int]] = {}  # from here on: passes paired, of them with equal IR

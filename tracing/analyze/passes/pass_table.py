@@ -20,6 +20,7 @@ from tracing.store import Run
 T = TypeVar("T")
 P = TypeVar("P", bound="AnyPass")
 DIGITS = 12  # of a hash: what tells the kernels of one run apart
+BINARIES = {"cuda": "cubin", "hip": "hsaco"}  # by backend: the last stage
 SHOWN = 12  # kernels in a message: a run can have thousands
 
 
@@ -41,7 +42,7 @@ class AnyPass(Protocol):
 
 
 def compilations(run: Run) -> list[Compilation]:
-    """The compilations of a run, process by process, in order; what has one hash is listed once."""
+    """The compilations of a run, process by process, in order; each hash is listed once."""
     first: dict[str, Compilation] = {}
     for compilation in run.records(Compilation):
         first.setdefault(compilation.hash, compilation)
@@ -54,7 +55,8 @@ def compilation(run: Run, kernel: str | None = None) -> Compilation:
     kernel -- the kernel's name, the first digits of its hash, or `NAME#n` for the n-th of a name, from 1;
               None: the only one of the run
 
-    Raises Problem if there is none, with near names, or if there are several, with what tells them apart.
+    Raises Problem if there is none, with near names, or if there are several, with the differences between
+    them.
     """
     known = compilations(run)
     if not known:
@@ -101,7 +103,7 @@ def label(known: Sequence[Compilation], one: Compilation) -> str:
 
 
 def passes_of(run: Run, compilation: Compilation) -> list[PassRecord]:
-    """The passes of one compilation, in order; of a kernel that several processes compiled, the first's."""
+    """The passes of one compilation, in order; if several processes compiled it, those of the first."""
     by_index: dict[int, PassRecord] = {}
     for record in run.passes():
         if record.compilation.hash == compilation.hash:
@@ -110,7 +112,7 @@ def passes_of(run: Run, compilation: Compilation) -> list[PassRecord]:
 
 
 def telling_pass(passes: Sequence[PassRecord]) -> str | None:
-    """The unique name of an instructive pass: the last of Triton's own that changed TTGIR, else any.
+    """The unique name of a pass for an example: the last of Triton's own that changed TTGIR, else any.
 
     passes -- those of one compilation
     """
@@ -155,6 +157,22 @@ def _in_numbers(compilation: Compilation, passes: Sequence[PassRecord], launched
 def unfinished(run: Run) -> list[PassRecord]:
     """The passes that started and did not end: each failed, or took its process down, or still runs."""
     return [record for record in run.passes() if record.after is None]
+
+
+def unassembled(run: Run) -> list[tuple[Compilation, str]]:
+    """The compilations whose passes of MLIR all ended, and that have no binary; with the binary's name.
+
+    LLVM or the assembler failed or took the process down, or still runs.
+    """
+    stages = {(one.hash, artefact.stage) for one, artefact in run.artefacts()}
+    passed = {record.compilation.hash for record in run.passes()}
+    passed -= {record.compilation.hash for record in unfinished(run)}
+    among = [(one, BINARIES.get(one.target.partition(":")[0], "")) for one in compilations(run)]
+    return [
+        (one, binary)
+        for one, binary in among
+        if binary and one.hash in passed and (one.hash, binary) not in stages
+    ]
 
 
 def find_pass(passes: Sequence[P], which: str, stage: str | None = None) -> P:

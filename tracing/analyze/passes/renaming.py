@@ -1,12 +1,12 @@
 """Align the names of values and aliases before and after a pass, so that a diff ignores renumbering.
 
 A pass that removes one operation renumbers every later value, and a diff of the texts shows all of them.
-Here a value that both texts define on lines of the same form, or that begin alike, gets the name that it had
-before; any other gets a mark, `%12'`, where its name was taken. No name is given twice and every use follows
-its definition, so operands that were swapped or replaced stay visible.
+Here a value that both texts define on lines of the same form, or with the same beginning, keeps its name from
+before the pass; any other value gets a suffix, `%12'`, if its name is taken. Names are unique and every use
+follows its definition, so swapped or replaced operands stay visible.
 
-The same with the aliases of attributes and types, `#blocked1`: a layout that both texts have keeps its alias,
-and one that only the text after has gets a mark where its alias meant another layout before.
+Aliases of attributes and types, `#blocked1`, are treated in the same manner: a layout that both texts have
+keeps its alias, and a new one gets a suffix if its alias meant another layout before.
 """
 
 from __future__ import annotations

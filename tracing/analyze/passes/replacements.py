@@ -25,8 +25,8 @@ def replacements(
     steps  -- the passes of one compilation
     wanted -- names of operations
 
-    Gives, by the pass's index and the name of the operation, how many more operations of which names stand
-    after the pass where the removed ones were. Reads the IR around each such pass.
+    Returns, by the pass's index and the removed operation's name, the names and counts of the operations that
+    replaced it. Reads the IR around each such pass.
     """
     by_origin: dict[tuple[int, str], Mapping[str, int]] = {}
     for step in history(steps, wanted):

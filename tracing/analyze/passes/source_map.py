@@ -1,7 +1,7 @@
 """Follow a Python line through the stages of a compiled kernel.
 
 The stages are joined on (file, line, inline stack), as `locations` reads them, so that the code of a helper
-function is kept separate for each of its calls. A stage that cannot be read has the reason.
+function is kept separate for each of its calls. A stage that cannot be read states the reason.
 """
 
 from __future__ import annotations

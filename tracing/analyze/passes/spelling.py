@@ -1,7 +1,7 @@
-"""Compare two texts of IR by meaning, whatever names, phi order and metadata numbers they use.
+"""Compare two texts of IR by meaning, ignoring names, the order of phi operands and metadata numbers.
 
-A compile that resumes from text lacks what text does not hold: the order in which a value's users were
-created, which determines the order of a phi's incoming values, and names that come from locations.
+A compile that resumes from text lacks two things that the text does not contain: the order in which a value's
+users were created, which determines the order of a phi's incoming values, and names that come from locations.
 """
 
 from __future__ import annotations

@@ -97,9 +97,9 @@ def ranks_of(run: Run) -> tuple[list[RankEvents], list[str]]:
 
 
 def side_by_side(ranks: list[RankEvents]) -> Iterator[tuple[RankStep, Mapping[int, str]]]:
-    """Aligns the events of several ranks: each event, the ranks that have it, and what the others have.
+    """Aligns the events of several ranks: the ranks that have each event, and the next events of the others.
 
-    Of ranks that have it not, it is given what they do next: the text is empty at an end.
+    The text of a rank that lacks the event is its next event; it is empty at the end of the rank.
     """
     ahead = {one.rank: _Ahead(iter(one)) for one in ranks}
     while True:

@@ -2,7 +2,7 @@
 
 Inputs differ between ranks on purpose, so unequal bits prove nothing. These do:
 
-- launches: another kernel, grid, configuration or layout; one more, or one missing;
+- launches: another kernel, grid, configuration or layout; an extra or a missing one;
 - a collective that must give all ranks of its group the same bits (all-reduce, broadcast, all-gather), but
   did not;
 - the result of such a collective that a launch reads later: other bits, or another last writer, on some
@@ -10,7 +10,7 @@ Inputs differ between ranks on purpose, so unequal bits prove nothing. These do:
 - an update of parameters that were equal on all ranks before the first update;
 - a launch that read equal bits on all ranks and wrote other bits on some.
 
-A rank left if it disagrees with most others: with two ranks, or two halves, this is undecidable.
+A rank diverged if it disagrees with most others. With two ranks, or two halves, this is undecidable.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from tracing.analyze.compare.signature_pair import SignaturePair, Slot, signature_pair
+from tracing.analyze.ranks.rank_divergence import RankDivergence, RankDivergenceKind, groups_of, joined
 from tracing.analyze.ranks.rank_events import RankEvent, RankEvents, RankStep, ranks_of, side_by_side
-from tracing.analyze.ranks.rank_parting import RankParting, RankPartingKind, groups_of, joined
 from tracing.store import Run
 
 MEMORY = 3  # events that are reported before one that differs
@@ -31,62 +31,65 @@ _ALIKE = ("allreduce", "broadcast", "allgather", "_allgather", "all_reduce", "al
 
 @dataclass(slots=True)
 class RankComparison:
-    """The ranks of one run being compared: iterate over what parts them; the rest is known after the
-    iteration."""
+    """The comparison of a run's ranks: iteration yields divergences; the counters are complete after it."""
 
     run: Run
     ranks: tuple[int, ...] = ()
     launches: int = 0  # that all ranks made
-    collectives: int = 0  # of these kinds that leave all ranks alike, and were compared
-    other_collectives: int = 0  # that leave each rank with something else
+    collectives: int = 0  # of kinds that give all ranks equal results, and were compared
+    other_collectives: int = 0  # that give each rank its own result
     undigested: int = 0  # landmarks whose bits were not taken on every rank
     updates: int = 0
     same_inputs: int = 0  # launches that read the same bits on all ranks
     unproven: int = 0  # of these, with other results in memory that held other bits before
     own: int = 0  # parameters that were not equal before the first update: each rank's own
-    repeated: int = 0  # partings that repeat one
+    repeated: int = 0  # events that repeat a divergence
     notes: list[str] = field(default_factory=list)  # what was not compared, and why
     _equal: dict[object, set[int]] = field(default_factory=dict)  # parameters that are alike on all ranks
     _spoilt: set[str] = field(default_factory=set)  # collectives that once left ranks with other bits
     _members: dict[str, set[tuple[int, ...]]] = field(default_factory=lambda: defaultdict(set))
     _pairs: dict[object, SignaturePair] = field(default_factory=dict)
 
-    def __iter__(self) -> Iterator[RankParting]:
+    def __iter__(self) -> Iterator[RankDivergence]:
         processes, self.notes = ranks_of(self.run)
         self.ranks = tuple(one.rank for one in processes)
         done: dict[int, deque[str]] = {rank: deque(maxlen=MEMORY) for rank in self.ranks}
         known = Counter[tuple[object, ...]]()
         if len(processes) < 2:
             return
-        for parting in joined(self._partings(processes, done)):
-            known[parting.key] += 1
-            if known[parting.key] == 1:
-                yield parting
+        for divergence in joined(self._divergences(processes, done)):
+            known[divergence.key] += 1
+            if known[divergence.key] == 1:
+                yield divergence
         self.repeated = sum(known.values()) - len(known)
 
-    def _partings(self, ranks: list[RankEvents], done: Mapping[int, deque[str]]) -> Iterator[RankParting]:
+    def _divergences(
+        self, ranks: list[RankEvents], done: Mapping[int, deque[str]]
+    ) -> Iterator[RankDivergence]:
         for step, absent in side_by_side(ranks):
             first = next(iter(step.values()))
-            for parting in self._at(step, absent):
-                before = {rank: tuple(done[rank]) for rank in parting.left}
-                yield RankParting(
-                    parting.kind, first, parting.groups, parting.argument, before, parting.outputs
+            for divergence in self._at(step, absent):
+                before = {rank: tuple(done[rank]) for rank in divergence.diverged}
+                yield RankDivergence(
+                    divergence.kind, first, divergence.groups, divergence.argument, before, divergence.outputs
                 )
             for rank, event in step.items():
                 done[rank].append(str(event))
 
-    def _at(self, step: RankStep, absent: Mapping[int, str]) -> Iterator[RankParting]:
+    def _at(self, step: RankStep, absent: Mapping[int, str]) -> Iterator[RankDivergence]:
         first = next(iter(step.values()))
         if absent:
-            # what is lacking on most ranks is more on the others
-            kind: RankPartingKind = "lacking" if len(step) >= len(absent) else "more"
+            # an event that most ranks lack is extra on the others
+            kind: RankDivergenceKind = "missing" if len(step) >= len(absent) else "extra"
             by_rank = {rank: event.name for rank, event in step.items()}
             by_rank |= {rank: name or "its end" for rank, name in absent.items()}
-            yield RankParting(kind, first, groups_of(by_rank))
+            yield RankDivergence(kind, first, groups_of(by_rank))
             if len(step) == 1:
                 return
         if len({event.name for event in step.values()}) > 1:
-            yield RankParting("launch", first, groups_of({rank: event.name for rank, event in step.items()}))
+            yield RankDivergence(
+                "launch", first, groups_of({rank: event.name for rank, event in step.items()})
+            )
         elif first.row is not None:
             self.launches += 1
             yield from self._launches(step)
@@ -97,7 +100,7 @@ class RankComparison:
 
     # ---- launches
 
-    def _launches(self, step: RankStep) -> Iterator[RankParting]:
+    def _launches(self, step: RankStep) -> Iterator[RankDivergence]:
         first = next(iter(step.values()))
         lowest = next(iter(step))
         pairs = {rank: self._signature_pair((lowest, first), (rank, event)) for rank, event in step.items()}
@@ -109,7 +112,7 @@ class RankComparison:
         if len(set(texts.values())) > 1:
             theirs = next(_changed(pair, "a") for pair in pairs.values() if pair.changes)
             by_rank = {rank: text or theirs for rank, text in texts.items()}
-            yield RankParting(
+            yield RankDivergence(
                 "launch", first, groups_of(by_rank), outputs=tuple(slot_name(first, s) for s in outputs)
             )
             return
@@ -121,7 +124,7 @@ class RankComparison:
                     self.unproven += 1
                 else:
                     groups = groups_of(_bits(slot, step, pairs))
-                    yield RankParting("output", first, groups, slot_name(first, slot))
+                    yield RankDivergence("output", first, groups, slot_name(first, slot))
 
     def _signature_pair(self, one: tuple[int, RankEvent], other: tuple[int, RankEvent]) -> SignaturePair:
         (rank_a, a), (rank_b, b) = one, other
@@ -135,7 +138,7 @@ class RankComparison:
 
     def _altered(
         self, step: RankStep, pairs: Mapping[int, SignaturePair], unequal: Sequence[Slot]
-    ) -> Iterator[RankParting]:
+    ) -> Iterator[RankDivergence]:
         # what a collective left alike on all ranks, and nothing should have written since
         first = next(iter(step.values()))
         for slot in unequal:
@@ -155,7 +158,7 @@ class RankComparison:
                 continue  # each rank reads its own part; or it follows
             else:
                 by_rank = _bits(slot, step, pairs)
-            yield RankParting(
+            yield RankDivergence(
                 "altered", first, groups_of(by_rank), f"{slot_name(first, slot)}, which {name} left"
             )
 
@@ -164,7 +167,7 @@ class RankComparison:
 
     # ---- landmarks
 
-    def _collective(self, step: RankStep) -> Iterator[RankParting]:
+    def _collective(self, step: RankStep) -> Iterator[RankDivergence]:
         first = next(iter(step.values()))
         if not leaves_alike(first.name):
             self.other_collectives += 1
@@ -181,9 +184,9 @@ class RankComparison:
                 continue
             for number, by_rank in _unequal(events):
                 self._spoilt.add(first.name)
-                yield RankParting("collective", first, groups_of(by_rank), f"result {number}")
+                yield RankDivergence("collective", first, groups_of(by_rank), f"result {number}")
 
-    def _update(self, step: RankStep) -> Iterator[RankParting]:
+    def _update(self, step: RankStep) -> Iterator[RankDivergence]:
         first = next(iter(step.values()))
         assert first.landmark is not None
         self.updates += 1
@@ -201,7 +204,7 @@ class RankComparison:
             return
         for number in sorted(unequal.keys() & self._equal.get(key, set())):
             self._equal[key].discard(number)
-            yield RankParting("update", first, groups_of(unequal[number]), f"parameter {number}")
+            yield RankDivergence("update", first, groups_of(unequal[number]), f"parameter {number}")
 
 
 def _changed(pair: SignaturePair, side: Literal["a", "b"]) -> str:

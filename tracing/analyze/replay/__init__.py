@@ -1,1 +1,1 @@
-"""Plans and verdicts of launches that are executed once more or swapped."""
+"""Plan replays and swaps of launches, and interpret their results."""

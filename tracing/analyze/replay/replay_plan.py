@@ -1,4 +1,4 @@
-"""Plan which launches are executed on which inputs, so that the results explain two runs' difference."""
+"""Choose which launches to replay on which inputs, so that the results explain the difference of two runs."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from tracing.store.recorded_launch import RecordedLaunch
 def planned(
     launches: Mapping[Side, RecordedLaunch], given: Mapping[Side, RecordedLaunch], first: Side
 ) -> list[tuple[Side, Side]]:
-    """Every launch on every input, as (whose launch, whose inputs); of two that are the same, one.
+    """Every launch on every input, as pairs (run of the launch, run of the inputs), without duplicates.
 
     launches -- of one run, or of two
-    given    -- the recordings whose inputs are fed to them; of one run where both found the same
-    first    -- the run whose launch comes first, on its own inputs
+    given    -- the runs whose inputs are used; one run if both recorded equal inputs
+    first    -- the run whose launch is replayed first, on its own inputs
     """
     order: list[Side] = sorted(launches, key=lambda side: side != first)
     together = launched_alike(launches[order[0]], launches[order[-1]])

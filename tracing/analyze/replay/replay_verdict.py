@@ -1,12 +1,12 @@
 """Decide from the replays of one launch why two runs differ in it.
 
-- a race of its own: replays of one launch on the same bytes differ from each other;
-- its code differs: on the same inputs the launches of a and b leave different results, each time the same;
-- its inputs differ: on the inputs of a it leaves another result than on those of b, whichever code it has;
-- it needs its surroundings: all replays reproduce one run's results, and none the other's, so other streams,
-  adjacent memory or memory outside of its arguments decide; or some elements depend on memory whose content
-  was not kept;
-- it was not reproduced: no replay gives the results of a run, or the inputs do not recur.
+- a race inside of the launch: replays on the same bytes differ from each other;
+- its code differs: on the same inputs the launches of a and b write different results, reproducibly;
+- its inputs differ: on the inputs of a it writes a different result than on those of b, with either code;
+- it depends on its surroundings: all replays reproduce one run's results, and none the other's, so other
+  streams, adjacent memory or memory outside of its arguments decide; or some elements depend on memory whose
+  content was not kept;
+- it was not reproduced: no replay writes the results of a run, or the inputs do not recur.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class OwnRace:
 
 @dataclass(frozen=True, slots=True)
 class CodeDiffers:
-    """The launches of both runs leave different results of the same inputs."""
+    """The launches of both runs write different results on the same inputs."""
 
     inputs: Side
     elements: tuple[DifferingElements, ...]
@@ -39,14 +39,14 @@ class CodeDiffers:
 
 @dataclass(frozen=True, slots=True)
 class InputsDiffer:
-    """The inputs of one run make the difference."""
+    """The difference comes from the inputs."""
 
     arguments: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class NeedsSurroundings:
-    """Replays leave what one run recorded, and never what the other did."""
+    """Replays reproduce the results of one run, and never those of the other."""
 
     appeared: Side
     missing: Side
@@ -66,12 +66,12 @@ class InputsChanged:
 
 @dataclass(frozen=True, slots=True)
 class Reproduced:
-    """Replays leave what was recorded, in both runs if there are two."""
+    """Replays reproduce the recorded results, of both runs if there are two."""
 
 
 @dataclass(frozen=True, slots=True)
 class NotReproduced:
-    """Replays leave what neither run recorded."""
+    """Replays reproduce the results of neither run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class NothingRecorded:
 
 @dataclass(frozen=True, slots=True)
 class UndecidedReplay:
-    """Elements that depend on memory whose content was not kept hide whether the others are as recorded."""
+    """Undecided, because some elements depend on memory that was not kept."""
 
 
 ReplayVerdict: TypeAlias = (
@@ -103,9 +103,9 @@ def verdict(
 ) -> ReplayVerdict:
     """The verdict of the replays.
 
-    recorded       -- of each run that was asked about
+    recorded       -- the recorded digests of each run
     other_inputs   -- the arguments whose contents differ between the two runs
-    changed_inputs -- those that, recorded anew, held other contents than at first
+    changed_inputs -- the arguments whose contents changed when they were recorded once more
     """
     if racing := tuple(one for one in result.series if varies(one)):
         return OwnRace(racing)

@@ -21,12 +21,12 @@ Replacing: TypeAlias = Mapping[str, Mapping[int, Replacement]]
 
 
 class RerunCache:
-    """The case of a run, run anew; `ran` counts how often, `known` what an earlier search knew."""
+    """Results of a run's case with replaced launches; `ran` counts executions, `known` cache hits."""
 
     def __init__(self, run: Run, key: Sequence[str], make: Callable[[Replacing], Rerun]) -> None:
-        """Keep in a run what `make` gives.
+        """Cache the results of `make` in a run.
 
-        key -- what, in addition to the replaced launches, decides about the results
+        key -- everything that determines the results in addition to the replaced launches
         """
         self._folder, self._key, self._make = run.path / "swap", key, make
         self.ran = 0
@@ -36,9 +36,9 @@ class RerunCache:
     def of(self, candidates: Sequence[Candidate], *, anew: bool = False) -> Rerun:
         """The results of the case with these replacements.
 
-        With `anew`, it is run, whatever is known.
+        With `anew`, the case is executed even if the results are cached.
 
-        A failed one is not kept, because it may end differently the next time.
+        A failure is not cached, because the next execution may succeed.
         """
         replaced = chosen(candidates)
         path = self._folder / f"{_digest(self._key, replaced)}.json"

@@ -1,8 +1,9 @@
-"""Plan which launches of run b can be made as in run a, and list what differs in them.
+"""Find the launches of run b that can be replaced by those of run a, and their differences.
 
-The n-th launch of a kernel in b belongs to the n-th launch of the kernel of that name in a. It can be made
-with a's source, which includes the functions that it calls; with a's configuration, which is its tl.constexpr
-arguments, compiler options and grid; with both; or by Triton's interpreter. Its arguments stay b's.
+The n-th launch of a kernel in b belongs to the n-th launch of the kernel of that name in a. It can be
+replaced by a's source, which includes the functions that it calls; by a's configuration, which is its
+tl.constexpr arguments, compiler options and grid; by both; or by Triton's interpreter. Its arguments stay
+b's.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ def results(run: Run) -> dict[str, str]:
 def plan(a: Run, b: Run, version: Version | None) -> SwapPlan:
     """The launches of run b that can be replaced.
 
-    version -- with what; None: with a's source and configuration, whatever of them differs
+    version -- the replacement; None: a's source and configuration, whichever differs
 
     Raises Problem for a run of several processes.
     """
@@ -79,7 +80,7 @@ def plan(a: Run, b: Run, version: Version | None) -> SwapPlan:
 
 
 def each_launch(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """A candidate for each of their launches, in launch order."""
+    """A candidate for each launch of these candidates, in launch order."""
     each = [Candidate(one.kernel, (turn,), one.launches) for one in candidates for turn in one.turns]
     return sorted(each, key=lambda one: one.turns[0].index)
 

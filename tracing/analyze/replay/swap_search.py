@@ -23,7 +23,7 @@ _NOT_DETERMINISTIC = "`tracing repeat CASE` says whether it is deterministic; if
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """The case is executed next."""
+    """The case is about to be executed."""
 
     replaced: int | None  # kernels; None: the answer, a second time
 
@@ -64,12 +64,12 @@ class Narrowing:
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """One choice was tried."""
+    """One subset of the kernels was replaced."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToBlame:
-    """The answer: with these replaced, twice, every result is as wanted."""
+    """The answer: with these kernels replaced, two executions gave the reference results."""
 
     candidates: tuple[Candidate, ...]
     without: tuple[tuple[str, ...], ...]  # by candidate: what differs if only that one is not replaced
@@ -105,7 +105,7 @@ def search(
     *,
     each_launch: bool,
 ) -> Iterator[SwapEvent]:
-    """Search the kernels that are to blame; ends with EverythingReplaced if none are, else with ToBlame.
+    """Search for the kernels that are to blame; ends with ToBlame, or EverythingReplaced if none are.
 
     reruns      -- executes the case with kernels replaced
     launched    -- by kernel, how many launches the latest execution made

@@ -1,1 +1,1 @@
-"""Read a run as a whole: its results, its coverage, its ending."""
+"""Facts about a whole run: results, coverage, outcome."""

@@ -1,11 +1,13 @@
-"""Find the line of the program that made a launch, and the iteration of its loop."""
+"""Find the line of the program that made a launch, its iteration there, and the lines that it computes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tracing.analyze.graphs.launch_lines import launch_lines
 from tracing.model import CallSite, Kernel, KernelLaunch, LaunchLine, Record
 from tracing.store import Run, rank_of
+from tracing.store.graph_file import PythonLine
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +17,7 @@ class Visit:
     site: CallSite
     iteration: int  # how often this kernel was launched there before
     of: int  # how often it was launched there in all
+    computes: tuple[PythonLine, ...] = ()  # of compiled code, whose call site is where the graph begins
 
     def __str__(self) -> str:
         turn = f", {self.iteration + 1} of {self.of} times there" if self.of > 1 else ""
@@ -46,12 +49,13 @@ def visit(run: Run, rank: int, launch: KernelLaunch) -> Visit | None:
             for one in lines
             if one.site == here.site and _same(kernels.get(one.signature), launch.kernel)
         ]
-        return Visit(sites[here.site], there.index(launch.index), len(there))
+        lines_of_it = launch_lines(run, rank, launch)
+        return Visit(sites[here.site], there.index(launch.index), len(there), lines_of_it)
     return None
 
 
 def only_in(run: Run, other: Run, rank: int, kernel_name: str) -> tuple[CallSite, ...]:
-    """The lines from which only `run` launches a kernel, where all lines of the other run are its lines, too.
+    """The lines from which only `run` launches a kernel, if it also has all lines of the other run.
 
     Cost: a pass over the launches of a process of each run, about 1 µs each.
     """

@@ -20,8 +20,8 @@ class Coverage:
     def covers(self, index: int, kernel: str, phase: str, rank: int = 0) -> bool:
         """True if both runs recorded the launch of this number, or would have.
 
-        index -- the launch's number in its run; where a run has launches that the other lacks, the numbers of
-                 one launch differ, and a range covers other launches of the two at its ends
+        index -- the launch's number in its run; if only one run has some launches, the numbers of partners
+                 differ, and the ends of a range cover different launches of the two runs
         """
         return all(one.wants(index, kernel, phase, rank) for one in (self.a, self.b))
 

@@ -38,7 +38,7 @@ class Rate:
     def interval(self, z: float = 1.96) -> tuple[float, float]:
         """The Wilson score interval of the probability that a run differs; z = 1.96: at 95% confidence.
 
-        Unlike p ± z·sqrt(p(1-p)/n) it says something where no run differed, or every one.
+        Unlike p ± z·sqrt(p(1-p)/n), it has a width if no run or every run differed.
 
         Source: E. B. Wilson, "Probable Inference, the Law of Succession, and Statistical Inference", 1927.
         """

@@ -43,9 +43,9 @@ def blame(before: DigestPair, after: DigestPair) -> Blame:
 
     before, after -- the digests of one argument in both runs
 
-    "launch": in some range the memory was equal before. "untouched": wherever it differs, it holds what it
-    held before, in both runs. "open": where it differs it differed before, and was changed: the launch may
-    have written a part of the range, and the rest is what differs.
+    "launch": some range that differs was equal before. "untouched": no range that differs was changed by the
+    launch, in either run. "open": the ranges that differ also differed before and were changed: the launch
+    may have written a part of a range while the rest differs.
     """
     if before[0].bits == before[1].bits:
         return "launch"

@@ -1,4 +1,4 @@
-"""What a program's frames were compiled to: graphs, graph breaks, recompilations, and frames in eager."""
+"""Summarise what Dynamo compiled: graphs, graph breaks, recompilations, and frames left in eager."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class GuardReport:
 
     @property
     def breaks(self) -> Sequence[BreakSite]:
-        """Where graphs break, each line and reason once."""
+        """The graph breaks, each line and reason once."""
         sites: dict[tuple[str, ...], tuple[GraphBreak, list[str]]] = {}
         for one in self.compiles:
             for each in one.facts.breaks:

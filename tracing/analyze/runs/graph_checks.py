@@ -1,4 +1,4 @@
-"""What a run holds of graphs that were checked against constraints."""
+"""Read the graphs of a run that were checked against constraints."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tracing.store import Run
 
 @dataclass(frozen=True, slots=True)
 class GraphReport:
-    """One checked graph, and all that is known of it."""
+    """One checked graph with its violations, operators and times."""
 
     graph: CheckedGraph
     violations: Sequence[Violation]

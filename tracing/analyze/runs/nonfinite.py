@@ -1,7 +1,7 @@
-"""Find the first launch or operator that makes a NaN or an inf of finite inputs, and where it goes.
+"""Find the first launch or operator that produces a NaN or an inf from finite inputs, and its readers.
 
 Launches and operators are taken in the order in which they were made. The counts of NaN and inf in their
-digests decide; a tensor without a digest decides nothing, and is reported with what would record it.
+digests decide; a tensor without a digest is reported with the option that would record it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Counted:
     writer: str | None = None  # the operator that wrote it last
 
     def bad(self, kind: Kind) -> bool:
-        """True if the tensor holds such a value; False also if that is not known."""
+        """True if the tensor holds such a value; False also if it has no digest."""
         if self.digest is None:
             return False
         counts = {"nan": self.digest.nan, "inf": self.digest.inf, "any": self.digest.nan + self.digest.inf}
@@ -47,7 +47,7 @@ class DataEvent:
 
     @property
     def known(self) -> bool:
-        """True if the contents of all that it read and wrote were digested."""
+        """True if all tensors that it read and wrote have digests."""
         return all(one.digest is not None for one in (*self.reads, *self.writes))
 
     @property
@@ -56,7 +56,7 @@ class DataEvent:
         return self.source.kernel_name if isinstance(self.source, KernelLaunch) else self.source.name
 
     def bad_scalar(self, kind: Kind) -> bool:
-        """True if a number that a kernel was given is NaN or infinite."""
+        """True if a scalar argument of the kernel is NaN or infinite."""
         if not isinstance(self.source, KernelLaunch):
             words = self.source.arguments.replace("=", " ").replace(",", " ").split()
             return any(word in words for word in ("nan", "inf", "-inf"))
@@ -67,7 +67,7 @@ class DataEvent:
 
 @dataclass(frozen=True, slots=True)
 class NonFiniteOrigin:
-    """Where the first NaN or inf of a run comes from."""
+    """The origin of the first NaN or inf of a run."""
 
     event: DataEvent
     made: bool  # False: nothing that was recorded wrote the values that the event reads
@@ -87,16 +87,16 @@ class NonFiniteAnswer:
 
     @property
     def status(self) -> int:
-        """The exit status: 1 if there is an origin, 2 if what is recorded cannot tell, 0 if all is finite."""
+        """The exit status: 1 if there is an origin, 2 if digests are missing, 0 if every value is finite."""
         if self.origin is not None:
             return 1
         return 2 if self.unknown else 0
 
 
 def first_nonfinite(run: Run, kind: Kind = "any") -> NonFiniteAnswer:
-    """Search a run; of a job's ranks the lowest that has one.
+    """Search a run; of a job, the lowest rank that has one.
 
-    kind -- "nan": inf counts as finite; "inf": likewise NaN
+    kind -- "nan": inf counts as finite; "inf": NaN counts as finite
 
     Cost: a pass over the launches and operators, some 10 µs each.
     """
@@ -154,7 +154,9 @@ def _chain(carriers: list[tuple[DataEvent, int]], last: int) -> list[DataEvent]:
     return chain[::-1]
 
 
-def _blame(read: list[Counted], undigested: dict[int, str], event: DataEvent, answer: NonFiniteAnswer) -> None:
+def _blame(
+    read: list[Counted], undigested: dict[int, str], event: DataEvent, answer: NonFiniteAnswer
+) -> None:
     for one in read:
         if one.storage in undigested:
             answer.unknown.append(

@@ -1,4 +1,4 @@
-"""Describe how a recording ended, and what it therefore lacks."""
+"""Describe how a recording ended, and what is therefore missing."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def outcome_of(run: Run, rank: int) -> Outcome | None:
 
 
 def cut_short(run: Run, process: str) -> bool:
-    """True if a process lost its last launches but kept their digests. Reads its whole recording."""
+    """True if a process lost its last launches but not their digests. Reads the whole recording."""
     launches = max((one.index for one in run.view(process, LaunchLine, _Index)), default=-1)
     digested = (one.launches[-1] for one in run.view(process, DigestBatch, _Launches) if one.launches)
     return max(digested, default=-1) > launches

@@ -1,4 +1,4 @@
-"""Build the command that records a run's case once more: its options, seed and target, and what it lacks."""
+"""Build the command that records a run's case once more, with its options, seed and target."""
 
 from __future__ import annotations
 
@@ -25,28 +25,28 @@ _OF_JOBS = ("ROLE_", "GROUP_", "TORCHELASTIC_")
 
 
 def recording(run: Run, *options: str) -> list[str]:
-    """The words of a command that records a run's case once more, with the variables that the case read.
+    """The command line that records a run's case once more, with the variables that the case read.
 
-    options -- what is to be different: "--keep-inputs", ...
+    options -- options to add or change: "--keep-inputs", ...
     """
     return [*with_variables(run), *elsewhere(run.info), *command(run.info, *options)]
 
 
 def command(info: RunInfo, *options: str) -> list[str]:
-    """The words of a `tracing run` that repeats a recording, under torchrun if it was a job's."""
+    """The command line of a `tracing run` that repeats a recording, under torchrun if it was a job."""
     words = ["tracing", "run", *what_ran(info, *options, *_settings(info))]
     job = ["torchrun", f"--nproc-per-node={info.world_size}", "-m"] if info.world_size > 1 else []
     return [*job, *words]
 
 
 def elsewhere(info: RunInfo) -> list[str]:
-    """The `env` prefix that runs a program in its working directory; empty if this is that one."""
+    """The `env` prefix that runs a program in its working directory; empty if it is the current one."""
     there = info.kind == "program" and info.folder != str(Path.cwd())
     return ["env", "-C", info.folder] if there else []
 
 
 def what_ran(info: RunInfo, *options: str) -> list[str]:
-    """The words after the name of a command: a case, then options, or options, then a program."""
+    """The arguments of a command: a case, then options, or options, then a program."""
     if info.kind == "program":
         return [*options, *info.program]
     return [case_of(info), *options]

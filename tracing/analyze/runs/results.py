@@ -47,8 +47,8 @@ def results(run: Run) -> ByName:
 def differing_results(a: Run, b: Run) -> tuple[ResultDiffers, ...]:
     """The results of the case that differ.
 
-    What only one run has counts too, unless the other did not come to its end. What neither run changed, and
-    differs from the start, does not: `differing_start` has it.
+    A result that only one run has differs, unless the other run did not finish. A value that differs from the
+    start and that neither run changed is not included: `differing_start` returns it.
     """
     of_a, of_b = _values(a, Result), _values(b, Result)
     starts = _values(a, Start), _values(b, Start)
@@ -81,7 +81,7 @@ def uncomparable_results(a: Run, b: Run) -> tuple[str, ...]:
 def differing_outcomes(a: Run, b: Run) -> tuple[ResultDiffers, ...]:
     """Ranks that failed in only one run, or with another error; called "outcome".
 
-    A run that was interrupted, or is still being recorded, says nothing.
+    Runs that were interrupted, or are still being recorded, are skipped.
     """
     return tuple(
         ResultDiffers("outcome", *texts, rank)
@@ -101,7 +101,7 @@ def failed_alike(a: Run, b: Run) -> tuple[str, ...]:
 
 
 def value_text(value: Value) -> str:
-    """A value in words: `float32[4] 4d0bd1650fb8, |x| sums to 12.5`, `tuple of 2`, `-0.0`."""
+    """A value as text: `float32[4] 4d0bd1650fb8, |x| sums to 12.5`, `tuple of 2`, `-0.0`."""
     match value:
         case TensorValue():
             return f"{value.meta.dtype}{list(value.meta.shape)} {_bits_text(value)}"

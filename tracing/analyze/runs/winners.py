@@ -32,7 +32,7 @@ class Choice:
 def choices(run: Run) -> list[Choice]:
     """Every choice of a run, in the order in which the lowest rank made them.
 
-    Where an autotuner went on from its first choice, as Inductor's coordinate descent does, its last counts.
+    If an autotuner refines its first choice, as Inductor's coordinate descent does, the last choice counts.
     """
     by_join: dict[Join, dict[int, tuple[Winner, ...]]] = defaultdict(dict)
     for process in sorted(run.processes(Winner), key=rank_of):

@@ -1,4 +1,4 @@
-"""Rows of tables without what names a person, a machine or a folder: for tables that go to strangers.
+"""Remove names of persons, machines and folders from rows of tables, so that the tables can be published.
 
 Names of runs become those of their cases with a number; paths become PATH, hosts HOST, users USER. No table
 holds source code.

@@ -4,8 +4,8 @@ DuckDB holds the tables, answers SQL and writes Parquet, which Spark and pandas 
 dependency: without it the error names the package. Rows are passed in files, so memory does not grow
 with a run; about 1.5 µs a launch for the table of launches, 30 µs for that of arguments.
 
-Existing Parquet is queried without a copy, also on an object store: of each file only the parts that a query
-needs are read.
+Existing Parquet is queried without a copy, also on an object store: a query reads only the parts of a file
+that it needs.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ def tables(
 ) -> Iterator[Any]:
     """A DuckDB connection with the tables of these names, filled from all runs.
 
-    written -- folders and addresses with tables that `write_parquet` wrote, whose rows are there, too
-    changed -- gives the row that is kept instead of a row of a run
+    written -- folders and addresses with tables that `write_parquet` wrote; their rows are included
+    changed -- returns the replacement of a row
 
-    "divergences" compares each run with the first. Raises Problem where DuckDB, or what reads an address, is
-    not installed, and if a table is missing.
+    "divergences" compares each run with the first. Raises Problem if DuckDB, or the package that reads an
+    address, is not installed, and if a table is missing.
     """
     connection = _connection(written)
     with tempfile.TemporaryDirectory(prefix="tracing-") as folder:
@@ -116,7 +116,7 @@ def query(
 
 
 def write_parquet(runs: Sequence[Run], folder: Path, *, anonymous: bool = False) -> list[Path]:
-    """Write every table as a Parquet file into a folder, which is made; returns the files.
+    """Write every table as a Parquet file into a new folder; returns the files.
 
     anonymous -- without paths, and without the names of hosts, users and runs
     """

@@ -38,7 +38,7 @@ def launch_table(runs: Sequence[Run], columns: Mapping[str, str], folder: Path, 
     """Write the launches of all runs into files below `folder`; returns the query that selects them.
 
     columns -- names and DuckDB types, in order
-    changed -- gives the row that is written instead of a row
+    changed -- returns the replacement of a row
 
     Raises Problem if a run is damaged.
     """

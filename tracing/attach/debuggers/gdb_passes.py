@@ -62,7 +62,7 @@ _pending: list[tuple[str, str]] = []  # pass and kernel of each break-pass befor
 
 
 class Passes(gdb.Breakpoint):
-    """A breakpoint that sees every pass and never stops."""
+    """A breakpoint that is hit by every pass and never stops."""
 
     there: Passes | None = None  # the one of this gdb
 
@@ -79,7 +79,7 @@ class Passes(gdb.Breakpoint):
 
 
 class PassBreakpoint(gdb.Breakpoint):
-    """A breakpoint that sees every pass, and stops gdb at the first instruction of the wanted ones."""
+    """A breakpoint that is hit by every pass, and stops gdb at the first instruction of the wanted ones."""
 
     def __init__(self, address: int, glob: str, kernel: str) -> None:
         super().__init__(f"*{address:#x}")

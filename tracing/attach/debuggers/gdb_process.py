@@ -44,7 +44,7 @@ def _in_a_page(code: bytes, at: int) -> int:
 
 @dataclass(frozen=True)
 class Abi:
-    """How a function is given pointers on one processor, and how code names a constant's address."""
+    """The calling convention of one processor, and how its code encodes a constant's address."""
 
     arguments: tuple[str, str]  # registers of the first two
     stack: str

@@ -1,4 +1,4 @@
-"""What an accelerator requires of the tensors, operators and graphs that it is given."""
+"""Constraints of an accelerator on tensors, operators and graphs."""
 
 from tracing.backend.constraints.constraint import (
     Constraint,

@@ -1,6 +1,7 @@
 """The kinds of constraints: of a node, of the tensors of a node, of a whole graph.
 
-A constraint is a frozen dataclass, so that its repr is Python that makes it: records and repros hold that.
+A constraint is a frozen dataclass, so that its repr is a Python expression for it, which records and repros
+contain.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from tracing.model import Violation
 
 @dataclass(frozen=True, slots=True)
 class Objection:
-    """What a constraint says of something that it does not accept as it is."""
+    """The reason why a constraint rejects something."""
 
     found: str
     required: str
@@ -34,7 +35,7 @@ class Objection:
 
 
 class NodeConstraint(ABC):
-    """A question about one node of a graph."""
+    """A constraint on one node of a graph."""
 
     @abstractmethod
     def check(self, node: Node) -> Violation | None:
@@ -45,18 +46,18 @@ class NodeConstraint(ABC):
 
 
 class TensorConstraint(NodeConstraint):
-    """A question about each tensor that a node gives; what reads a refused tensor is refused, too."""
+    """A constraint on each output tensor of a node; the readers of a rejected tensor are rejected, too."""
 
     @abstractmethod
     def finding(self, tensor: torch.Tensor) -> Objection | None:
-        """What is wrong with a tensor; None: nothing."""
+        """The objection to a tensor; None: it is accepted."""
 
     def applies_to(self, node: Node) -> bool:
-        """False for nodes whose tensors are not looked at."""
+        """False for nodes whose tensors are not checked."""
         return True
 
     def check(self, node: Node) -> Violation | None:
-        """The first violation of the tensors of a node; one that is decided before one that is not."""
+        """The first violation by the tensors of a node, preferably a decided one."""
         findings = []
         for position, tensor in tensors_of(node) if self.applies_to(node) else ():
             finding = self.finding(tensor)
@@ -68,7 +69,7 @@ class TensorConstraint(NodeConstraint):
 
 
 class GraphConstraint(ABC):
-    """A question about a whole graph."""
+    """A constraint on a whole graph."""
 
     @abstractmethod
     def check_graph(self, graph: Graph) -> Violation | None:

@@ -1,4 +1,4 @@
-"""Types of elements."""
+"""A constraint on the dtypes of tensors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tracing.backend.constraints.constraint import Objection, TensorConstraint
 
 @dataclass(frozen=True)
 class DtypeConstraint(TensorConstraint):
-    """Every tensor has one of some dtypes.
+    """Every tensor has one of the allowed dtypes.
 
     allowed_dtypes -- torch dtypes, or their names: "float16", "torch.float16", "half". Integers and bool are
                       looked at only if a dtype of theirs is among them
@@ -41,7 +41,7 @@ def _is_float(dtype: torch.dtype) -> bool:
 
 
 def dtype_name(dtype: torch.dtype | str) -> str:
-    """The name of a dtype without "torch."; raises ValueError for a name that is none, with near ones."""
+    """The name of a dtype without "torch."; raises ValueError for an unknown name, with similar ones."""
     if isinstance(dtype, str):
         name = dtype.removeprefix("torch.")
         value = getattr(torch, name, None)

@@ -1,4 +1,4 @@
-"""Strides of tensors in memory."""
+"""A constraint on the strides of tensors in memory."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _RANK = {"channels_last": 4, "channels_last_3d": 5}
 
 @dataclass(frozen=True)
 class LayoutConstraint(TensorConstraint):
-    """Every tensor in memory has its elements in one order.
+    """Every tensor in memory has the required layout.
 
     layout  -- "contiguous"; "channels_last" (of 4 dimensions) and "channels_last_3d" (of 5) accept tensors of
                other ranks. Ignored where `strides` is given
@@ -41,11 +41,11 @@ class LayoutConstraint(TensorConstraint):
             raise ValueError(f"{self.layout!r} is no layout; there are {', '.join(get_args(MemoryLayout))}")
 
     def applies_to(self, node: Node) -> bool:
-        """False for views, unless they are asked for."""
+        """False for views, unless `views` is true."""
         return self.views or not is_view(node)
 
     def finding(self, tensor: torch.Tensor) -> Objection | None:
-        """The strides of a tensor, if they are others."""
+        """The strides of a tensor, if they violate the constraint."""
         if tensor.layout is not torch.strided:
             return Objection(f"layout {tensor.layout}", self._required())
         pairs = self._pairs(tensor)

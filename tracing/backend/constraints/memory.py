@@ -1,4 +1,4 @@
-"""Bytes of tensors, and of all tensors that are alive at once."""
+"""Constraints on the bytes of one tensor, and of all tensors that are alive at once."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class PeakMemoryConstraint(GraphConstraint):
     max_bytes: int
 
     def check_graph(self, graph: Graph) -> Violation | None:
-        """The first node at which too many bytes are alive; or, if none is certain, where they may be."""
+        """The first node at which too many bytes are alive, or, if none is certain, at which there may be."""
         undecided = None
         for use in memory_use(graph):
             fits = known(use.total <= self.max_bytes)
@@ -53,7 +53,7 @@ class PeakMemoryConstraint(GraphConstraint):
 
 
 def bytes_text(size: int | torch.SymInt) -> str:
-    """Bytes with thousands separated; of symbolic ones the formula and the value in this call."""
+    """Bytes with thousands separators; for symbolic sizes the formula and the value in this call."""
     if isinstance(size, int):
         return f"{size:,} bytes"
     value = example(size)

@@ -1,4 +1,4 @@
-"""Operators that an accelerator has, or lacks."""
+"""Constraints on operators: those that an accelerator supports, or lacks."""
 
 from __future__ import annotations
 

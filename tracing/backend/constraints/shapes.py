@@ -1,4 +1,4 @@
-"""Alignment of sizes."""
+"""A constraint on the alignment of sizes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class ShapeConstraint(TensorConstraint):
     """Every size is a multiple of `alignment`.
 
     alignment  -- in elements; 1 accepts every size
-    dimensions -- that are looked at, from 0 or, negative, from the last; None: all. A tensor that has no such
+    dimensions -- the checked dimensions, negative ones from the last; None: all. A tensor that has no such
                   dimension is accepted
 
     Sizes of 0 and 1 are accepted: gradients of biases have a dimension of size 1. A symbolic size is decided
@@ -33,7 +33,7 @@ class ShapeConstraint(TensorConstraint):
             raise ValueError(f"alignment is {self.alignment} elements; at least 1 is needed")
 
     def finding(self, tensor: torch.Tensor) -> Objection | None:
-        """The first size that is no multiple, or else the first that cannot be decided."""
+        """The first misaligned size, or else the first that cannot be decided."""
         undecided = None
         for dimension in self._dimensions(tensor.dim()):
             size = tensor.shape[dimension]

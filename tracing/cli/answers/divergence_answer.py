@@ -15,8 +15,8 @@ from tracing.cli.answers import hints
 from tracing.cli.app import out
 from tracing.cli.options.run_pair import RunPair
 from tracing.errors import Problem
-from tracing.report.comparison_json import divergence_json
-from tracing.report.divergence import divergence_text
+from tracing.report.compare.comparison_json import divergence_json
+from tracing.report.compare.divergence import divergence_text
 
 
 def print_divergence(
@@ -24,7 +24,7 @@ def print_divergence(
 ) -> list[str]:
     """Print one divergence and its evidence; after the first, print and return the commands to type next.
 
-    commands -- False: they were printed before
+    commands -- False: the commands were already printed
     """
     site, values = _context(divergence, runs)
     for line in divergence_text(divergence, names, first=first, site=site, values=values):

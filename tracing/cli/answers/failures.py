@@ -1,7 +1,7 @@
 """Exit statuses of commands that fail: one message without a traceback, and exit status 2.
 
-Exit status 1 says that something differs, so no failure may end with it; and `sys.exit(0)` of a program
-under test is no success.
+Exit status 1 means that something differs, so no failure may use it; and `sys.exit(0)` in a program under
+test is not a success.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _PACKAGE = Path(__file__).parents[2]
 
 
 class GoesOn(BaseException):
-    """Leaves the command line, so that `go_on` runs in a process that typer has left."""
+    """Raised to leave typer; `go_on` is then called outside of it."""
 
     def __init__(self, go_on: Callable[[], None]) -> None:
         super().__init__()
@@ -32,7 +32,7 @@ class GoesOn(BaseException):
 
 @contextmanager
 def reported(err: SafeConsole) -> Iterator[None]:
-    """While entered, an exception becomes one message and exit status 2; those of the command line pass."""
+    """While entered, an exception becomes one message and exit status 2; typer's own exceptions pass."""
     try:
         yield
         sys.stdout.flush()  # a full disk, or a pipe that nobody reads, is noticed here
@@ -44,6 +44,8 @@ def reported(err: SafeConsole) -> Iterator[None]:
     except GoesOn:
         raise
     except SystemExit as error:
+        if isinstance(error.__context__, BrokenPipeError):  # how rich ends where nobody reads
+            raise typer.Exit(2) from None
         _fail(
             err, f"the program ended itself: sys.exit({error.code!r})", "a command ends when it has answered"
         )

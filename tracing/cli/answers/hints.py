@@ -24,7 +24,7 @@ from tracing.analyze.compare.divergence_kinds import (
     WrittenElsewhere,
 )
 from tracing.analyze.passes.pass_table import compilations, passes_of, telling_pass
-from tracing.analyze.ranks.rank_parting import RankParting
+from tracing.analyze.ranks.rank_divergence import RankDivergence
 from tracing.analyze.replay import swap_plan
 from tracing.analyze.runs.rerecording import (
     DEFAULT_TARGET,
@@ -42,14 +42,15 @@ from tracing.cli.app import RUNS
 from tracing.cli.options.run_pair import RunPair
 from tracing.errors import Problem
 from tracing.model import Compilation, KeptTensor, KernelLaunch, PassRecord, RunInfo, Selection
-from tracing.report.comparison import incomparable
+from tracing.report.compare.comparison import incomparable
 from tracing.store.recorded_launch import find_launch
 
 
 def of_divergence(divergence: Divergence, runs: RunPair) -> list[str]:
     """The commands that lead from a divergence to its cause; none that the run, or the device, cannot answer.
 
-    A difference in an input leads to who wrote it, never to the passes of the kernel that reads it.
+    A different input leads to the launch or operator that wrote it, never to the passes of the kernel that
+    reads it.
     """
     if isinstance(divergence, LaunchDiffers):
         return _of_launch_difference(divergence, runs)
@@ -147,16 +148,16 @@ def _of_launch_difference(difference: LaunchDiffers, runs: RunPair) -> list[str]
     return [_show(run, launch.index) for run, launch in pairs if launch is not None]
 
 
-def of_parting(run: store.Run, parting: RankParting) -> list[str]:
-    """The commands that lead from where ranks parted to the cause."""
-    event = parting.event
+def of_rank_divergence(run: store.Run, divergence: RankDivergence) -> list[str]:
+    """The commands that lead from a divergence of ranks to its cause."""
+    event = divergence.event
     if event.row is None or event.launched is None:
         return []
     process = next(one for one in run.processes() if store.rank_of(one) == event.rank)
     launch = run.joiner(process).launch(event.row)
-    if parting.kind == "output":
+    if divergence.kind == "output":
         return of_launch(run, launch, event.rank)
-    if parting.kind != "launch":  # what it reads differs, or not every rank launches it
+    if divergence.kind != "launch":  # what it reads differs, or not every rank launches it
         return [_show(run, launch.index)]
     tuned = any(one.first.kernel == launch.kernel_name and not one.agreed for one in choices(run))
     winners = [f"tracing winners {quote(str(run.path))}"] if tuned else []
@@ -164,7 +165,7 @@ def of_parting(run: store.Run, parting: RankParting) -> list[str]:
 
 
 def deciding(divergence: Divergence, runs: tuple[store.Run, store.Run]) -> str | None:
-    """The command that decides what a divergence leaves open; None: it leaves nothing open."""
+    """The command that settles an uncertain cause; None: the cause is certain."""
     if accused(divergence).certain:
         return None
     facts = None if isinstance(divergence, OutputDiffers) else of_facts(*runs)
@@ -186,7 +187,7 @@ def _has_all(info: RunInfo) -> bool:
 
 
 def of_wrong_result(run: store.Run) -> list[str]:
-    """How the launch and the part of the compiler are found that make a case differ from eager."""
+    """The commands that find the launch, and the step of the compiler, that make a case differ from eager."""
     info = run.info
     judged = [f"tracing judge {quote(str(run.path))}"]
     if info.world_size > 1 or info.kind != "case":  # the case of one process is compiled repeatedly
@@ -203,10 +204,10 @@ def of_kernel(
 ) -> list[str]:
     """The commands for the passes of a kernel.
 
-    kernel -- a name that means one compilation of the run
+    kernel -- a name that identifies one compilation of the run
     launch -- one of this kernel, which a bisection replays on a GPU. On a virtual GPU the interpreter
               executes the kernel's source, so no pass changes what a launch leaves
-    kept   -- the run has what this launch read; else it is recorded first
+    kept   -- the run has the inputs of this launch; else they are recorded first
     """
     of_it = f"{quote(str(run.path))} --kernel {quote(kernel)}"
     commands = [f"tracing passes {of_it}"]
@@ -226,7 +227,7 @@ def of_kernel(
 
 
 def of_launch(run: store.Run, launch: KernelLaunch, rank: int = 0) -> list[str]:
-    """The commands for one launch and its kernel; they first record what the run lacks.
+    """The commands for one launch and its kernel; missing records are recorded first.
 
     Without a GPU the interpreter executes the kernel's source: no pass of the compiler changes a result.
     """
@@ -307,7 +308,7 @@ def of_unwritten(run: store.Run) -> str:
 
 
 def of_unfinished(run: Path, kernel: str, record: PassRecord) -> list[str]:
-    """The commands that show a pass that did not end, execute only that pass, and find what provokes it."""
+    """The commands that show a pass that did not end, execute it, and find the pass that provokes it."""
     of_kernel = f"{quote(str(run))} --kernel {quote(kernel)}"
     of_it = f"{of_kernel} --pass {record.index}"
     return [

@@ -1,4 +1,4 @@
-"""`tracing replay --check-memory`: what one launch does to memory, executed in the interpreter."""
+"""`tracing replay --check-memory`: the memory evidence of one launch that the interpreter executes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SECONDS = 600.0
 
 
 def print_memory_check(launch: RecordedLaunch, runs: Path, *, as_json: bool) -> int:
-    """Check the memory accesses of one launch, and print what correct kernels do not do; the exit status."""
+    """Check the memory accesses of one launch, print the evidence, and return the exit status."""
     given = rerecord(launch, runs).launch if launch.missing else launch
     evidence, not_covered = _checked(given)
     of_it = f"launch #{launch.launch.index} {launch.launch.kernel_name}"

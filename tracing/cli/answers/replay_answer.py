@@ -47,11 +47,11 @@ class ReplayAnswer:
 
 
 def answered(launches: Mapping[Side, RecordedLaunch], first: Side, how: Replaying) -> ReplayAnswer:
-    """Execute a launch of one run, or the same call of two, and compare what they leave.
+    """Execute a launch of one run, or the same call of two, and compare the results.
 
-    first -- the run that is accused: its launch, on its inputs
+    first -- the accused run: its launch is executed first, on its inputs
 
-    Raises Problem for inputs that cannot be had, and for launches that fail, or take too long.
+    Raises Problem for inputs that are not available, and for launches that fail or time out.
     """
     different = other_inputs(launches["a"], launches["b"]) if len(launches) == 2 else ()
     order = sorted(launches, key=lambda side: side != first)

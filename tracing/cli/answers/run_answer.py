@@ -17,7 +17,7 @@ from tracing.cli.processes.guard import Killed
 from tracing.cli.show import print_run, print_wrong_result
 from tracing.errors import Problem
 from tracing.model import Outcome
-from tracing.report.passes import failed_pass_text
+from tracing.report.passes.passes import failed_pass_text
 from tracing.report.run_json import memory_evidence_json
 from tracing.report.text import memory_text
 
@@ -26,7 +26,7 @@ _LINES = 16  # of an error's message that are shown
 
 @dataclass(frozen=True, slots=True)
 class RunAnswer:
-    """A run that has ended, and what was asked of it."""
+    """A run that has ended, and the options of the command."""
 
     run: store.Run
     outcome: Outcome
@@ -83,7 +83,7 @@ class RunAnswer:
 
 
 def report_killed(killed: Killed, *, as_json: bool) -> int:
-    """Answer for a process that a signal ended: what it wrote names the pass. Returns the exit status."""
+    """Report a process that a signal ended; its run names the pass. Returns the exit status."""
     if killed.run is None:
         err.print(f"tracing: {killed.signal} ended the process before it had a run")
         return 2

@@ -1,7 +1,7 @@
-"""What is printed: control characters of a run are written as \\u001b, so that no terminal executes them.
+"""Escape control characters of a run, as \\u001b, so that no terminal executes them.
 
-ESC, C1 and DEL would move the cursor, set the window's title, or write the clipboard; marks of direction
-reorder what is read. The form is also that of JSON, so JSON stays what it was.
+ESC, C1 and DEL would move the cursor, set the window's title, or write the clipboard; bidirectional
+marks reorder text. JSON uses the same escapes, so JSON stays unchanged.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u20
 
 
 def printable(text: str) -> str:
-    """Text of which each control character, but tab and line feed, is written as \\uXXXX."""
+    """Text with each control character, except for tab and line feed, written as \\uXXXX."""
     return _CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 class SafeConsole(Console):
-    """A console whose styles are its own, and whose text has no control characters."""
+    """A console that writes its own styles, and escapes control characters in text."""
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """The segments of what is printed; those that move the cursor are rich's own."""
+        """The segments with escaped text; only rich's own control segments move the cursor."""
         for text, style, control in super().render(renderable, options):
             if control:
                 yield Segment(text, style, control)
@@ -38,7 +38,7 @@ class SafeConsole(Console):
 
 
 class SafeStream(io.TextIOBase):
-    """A standard stream without control characters; consoles write their styles to the stream itself."""
+    """A standard stream that escapes control characters; consoles bypass it for their own styles."""
 
     def __init__(self, stream: TextIO) -> None:
         self.rich_proxied_file = stream  # by this name rich finds the stream of a console
@@ -62,7 +62,7 @@ class SafeStream(io.TextIOBase):
 
 @contextmanager
 def safe_streams() -> Iterator[None]:
-    """While active, whatever this process prints has no control characters of a run."""
+    """While active, control characters of a run are escaped in everything that this process prints."""
     streams = sys.stdout, sys.stderr
     errors = [stream.errors if isinstance(stream, io.TextIOWrapper) else None for stream in streams]
     for stream in streams:

@@ -1,3 +1,3 @@
-"""`tracing bisect`, `tracing reduce`, and their judges and builders."""
+"""`tracing bisect`, and the judges and builders that it shares with `tracing reduce`."""
 
 from tracing.cli.bisect import command  # noqa: F401  # registers it

@@ -33,12 +33,12 @@ def replay_judge(
     rtol: float | None,
     seconds: float,
 ) -> Judge:
-    """Compare what a launch of the kernel leaves with what Triton's interpreter makes of the same inputs.
+    """A judge that compares the results of a launch with those of Triton's interpreter on the same inputs.
 
     index -- of the launch; None: the first of the kernel
 
-    Raises Problem where there is no GPU, no such launch, no kept input or no reference, and where one
-    tolerance is given without the other.
+    Raises Problem if there is no GPU, no such launch, no kept input or no reference, and if only one
+    tolerance is given.
     """
     if (atol is None) != (rtol is None):
         raise Problem(

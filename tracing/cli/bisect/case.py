@@ -1,4 +1,4 @@
-"""`tracing bisect CASE`: search the compiler from the model down, and print what is tried."""
+"""`tracing bisect CASE`: search the compiler from the model down to a kernel, and print each build."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from tracing.analyze.bisect_case.stages import INDUCTOR
 from tracing.cli.app import err, out, silent
 from tracing.cli.bisect.case_builds import CaseBuilds
 from tracing.cli.bisect.case_passes import PassesOfKernel, passes_of_kernel
-from tracing.report import bisect_case as report
-from tracing.report.bisect_case_json import case_search_json
+from tracing.report.bisect import bisect_case as report
+from tracing.report.bisect.bisect_case_json import case_search_json
 from tracing.report.text import Line
 
 
@@ -39,8 +39,8 @@ def search_case(
 ) -> int:
     """Search, print, and give the exit status: 0 if the case is right, 1 if a step is accused, or else 2.
 
-    times   -- compiles that tell how often the case goes wrong
-    seconds -- that one build may take
+    times   -- compiles, to measure how often the case goes wrong
+    seconds -- time limit of one build
     """
     with err.status("importing torch"):
         from tracing.program.device import Device

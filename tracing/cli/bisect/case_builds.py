@@ -1,9 +1,9 @@
-"""Builds of a case for `tracing bisect CASE`: each in a process of its own, and its answer kept on disk.
+"""Builds of a case for `tracing bisect CASE`: each in a separate process, with its result cached on disk.
 
     RUNS/bisect/<case>-<digest>/<digest of the build>-<number>.json
 
-The first digest is made of the case, of the compiler, and of everything else that was imported, so an answer
-is never taken for that of another one.
+The first digest covers the case, the compiler, and everything else that was imported, so a cached result is
+never used for a different program.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 
 
 class CaseBuilds:
-    """Evaluates variations of one case; what is known is not compiled a second time."""
+    """Evaluates variations of one case; cached results are not computed a second time."""
 
     def __init__(self, experiment: Experiment, words: list[str], runs: Path, seconds: float) -> None:
         """Evaluate builds of a case.
 
-        words   -- with which a process of its own loads the experiment: case, target, seed
-        seconds -- that one build may take
+        words   -- arguments by which a child process loads the experiment: case, target, seed
+        seconds -- time limit of one build
         """
         from tracing.replay.partial_case import PartialCase
 
@@ -48,11 +48,11 @@ class CaseBuilds:
         self._memory: dict[str, Evaluation] = {}
 
     def forget(self) -> None:
-        """Remove all that is known."""
+        """Clear the cache."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def __call__(self, variation: Variation, number: int) -> Evaluation:
-        """What one build does; number counts the evaluations of equal builds."""
+        """The result of one build; `number` counts the evaluations of equal builds."""
         name = f"{_digest(msgspec.to_builtins(variation))}-{number}"
         if name not in self._memory:
             self._memory[name] = self._kept(name) or self._built(variation, name)

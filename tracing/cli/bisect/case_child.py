@@ -1,4 +1,4 @@
-"""One build of `tracing bisect CASE` in a program of its own, for a machine with a GPU."""
+"""One build of `tracing bisect CASE` in a new Python process, for a machine with a GPU."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tracing.compiler.child import respond
 
 
 def main() -> None:
-    """Evaluate the build that the first argument describes, and send what comes of it through the pipe."""
+    """Evaluate the build that the first argument describes, and send the result through the pipe."""
     spec, pipe = sys.argv[1], int(sys.argv[2])
     name, target, seed, *arguments = json.loads(spec)
     from tracing.program.device import Device

@@ -1,6 +1,6 @@
-"""The end of `tracing bisect CASE` on a GPU: the compiler passes of the kernel that is accused.
+"""The end of `tracing bisect CASE` on a GPU: search the compiler passes of the accused kernel.
 
-Two commands do it, each in a process of its own, because this one has opened the GPU: `tracing run` records
+Two commands run in processes of their own, because this process has opened the GPU: `tracing run` records
 the kernel with its inputs, `tracing bisect RUN` compares its builds with Triton's interpreter.
 """
 
@@ -16,7 +16,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class PassesOfKernel:
-    """What the search of a kernel's passes gave."""
+    """The result of searching a kernel's passes."""
 
     commands: tuple[str, ...]  # that were executed
     answer: dict[str, Any] | None  # of `tracing bisect RUN --json`; None: there is none
@@ -24,7 +24,7 @@ class PassesOfKernel:
 
     @property
     def accused(self) -> str:
-        """The pass that makes the kernel's result bad; empty: none does, or it is not known."""
+        """The pass that makes the kernel's result bad; empty: none does, or it is unknown."""
         return str(((self.answer or {}).get("accused") or {}).get("name") or "")
 
 

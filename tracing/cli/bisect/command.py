@@ -67,7 +67,7 @@ def bisect(
     replays a launch of each build and compares it with Triton's interpreter.
 
     --crash needs no COMMAND: it finds the pass in which the compiler dies, and the earlier pass that
-    provokes it. Interrupted, the same command continues the search. docs/bisect.md has the details.
+    provokes it. After an interruption, the same command continues the search. Details: docs/bisect.md.
 
     Example: tracing bisect wrong.py; tracing bisect latest --kernel softmax -- ./is-good.sh {ptx}
 

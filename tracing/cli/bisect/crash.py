@@ -14,7 +14,7 @@ from tracing.analyze.bisect.search_events import Building, Searching
 from tracing.cli.app import err, out, progress, silent, spinner
 from tracing.cli.bisect.crash_search import CrashSearch
 from tracing.model import Compilation
-from tracing.report import crash as report
+from tracing.report.bisect import crash as report
 from tracing.report.text import Line
 
 

@@ -37,13 +37,13 @@ _LLVM_STAGES = ("llir", "ptx", "amdgcn")
 
 
 class CrashSearch:
-    """Where the compile of one kernel crashes, and which earlier pass provokes the crash."""
+    """Search for the pass in which a compile crashes, and the earlier pass that provokes it."""
 
     def __init__(self, run: store.Run, chosen: Compilation, seconds: float, repeat: int) -> None:
         """Search one compilation of a run.
 
-        seconds -- after which the first compile counts as dead; if it does, the others have less time
-        repeat  -- times that each compile is tried: a death may not come each time
+        seconds -- time limit of the first compile; if it is reached, that of the others is shorter
+        repeat  -- how often each compile is tried: a crash may be intermittent
         """
         self.run, self.chosen = run, chosen
         self.seconds, self.repeat = seconds, repeat

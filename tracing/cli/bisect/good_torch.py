@@ -1,4 +1,4 @@
-"""`tracing bisect CASE --good-torch V`: record a case with two versions of torch, find where they part."""
+"""`tracing bisect CASE --good-torch V`: record a case with two versions of torch, and compare them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tracing import store
-from tracing.analyze.graphs.compiler_parting import TwoCompilers, two_compilers
+from tracing.analyze.graphs.compiler_divergence import TwoCompilers, two_compilers
 from tracing.cli.app import out, spinner
 from tracing.environment import installed, with_variables
 from tracing.errors import Problem
-from tracing.report import two_compilers as report
+from tracing.report.bisect import two_compilers as report
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -21,10 +21,10 @@ ROOT = Path(__file__).resolve().parents[3]
 def search_good_torch(
     case: str, good: str, target: str, seed: int, runs: Path, seconds: float, *, as_json: bool
 ) -> int:
-    """Record the case here and with the good torch, print where they part, and give the exit status.
+    """Record the case here and with the good torch, print the first divergence, and return the exit status.
 
     good    -- a version of torch, or the folder of an environment
-    seconds -- that one recording may take
+    seconds -- time limit of one recording
     """
     there = python_of(good)
     options = ("--target", target, "--seed", str(seed), "--graph-passes", "--runs", str(runs))
@@ -47,11 +47,11 @@ def search_good_torch(
 
 
 def exit_status(answer: TwoCompilers) -> int:
-    """0: both are right. 1: a is wrong, b is right, and a stage is named. 2: that is not so."""
+    """0: both are right. 1: a is wrong, b is right, and a stage is named. 2: otherwise."""
     a, b = (outcome.status if outcome else "interrupted" for outcome in answer.outcomes)
     if a == b == "passed":
         return 0
-    return 1 if b == "passed" and answer.partings() else 2
+    return 1 if b == "passed" and answer.divergences() else 2
 
 
 def python_of(good: str) -> Path:

@@ -30,9 +30,9 @@ def predicate(
     command: Sequence[str] | None,
     seconds: float,
 ) -> Predicate:
-    """What is to hold: a command says that the pass goes wrong; without one, that it dies as on the whole.
+    """The predicate to keep true: a command's judgement, or that the pass dies as on the whole IR.
 
-    Raises Problem for a command that names nothing of the pass.
+    Raises Problem for a command that uses no artefact of the pass.
     """
     if not command:
         return Dies(record, seconds)
@@ -50,7 +50,7 @@ def predicate(
 
 
 class Predicate:
-    """Something that holds of the whole IR, and is asked of smaller ones; an equal text is asked once."""
+    """A predicate that holds for the whole IR; the results for smaller ones are cached by text."""
 
     def __init__(self, record: PassRecord, seconds: float) -> None:
         self.asked = 0
@@ -66,7 +66,7 @@ class Predicate:
         return self._known[key]
 
     def require(self, text: str) -> None:
-        """Raise Problem if it does not hold of the whole."""
+        """Raise Problem if it does not hold for the whole IR."""
         raise NotImplementedError
 
     def _holds(self, text: str) -> bool:
@@ -112,7 +112,7 @@ class Dies(Predicate):
 
 
 class GoesWrong(Predicate):
-    """A command says that the pass's output is wrong, and, if it can tell, that its input is right."""
+    """A command judges the pass's output bad, and, if it reads the input, the input good."""
 
     def __init__(self, record: PassRecord, command: Sequence[str], seconds: float) -> None:
         super().__init__(record, seconds)
@@ -156,10 +156,10 @@ class GoesWrong(Predicate):
 
 
 class CompilesBad(Predicate):
-    """A command says that the code compiled from the IR is bad, and that it is good without the pass."""
+    """A command judges the code compiled from the IR bad, and good without the pass."""
 
     def __init__(self, record: PassRecord, judge: CommandJudge, entered: str, runs: Collection[int]) -> None:
-        """Judge what is compiled on.
+        """Judge the code compiled from the IR.
 
         entered -- the IR that enters the stage
         runs    -- the indices of this pass, and of its later runs

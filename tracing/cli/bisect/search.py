@@ -44,8 +44,8 @@ from tracing.compiler.history import History, history
 from tracing.compiler.identity import identity
 from tracing.errors import Problem
 from tracing.model import Compilation
-from tracing.report import bisect as report
-from tracing.report.bisect_json import bisection_json
+from tracing.report.bisect import bisect as report
+from tracing.report.bisect.bisect_json import bisection_json
 from tracing.report.text import Line
 
 PRINTING = 3.0  # how much longer a compile may take that prints its IR

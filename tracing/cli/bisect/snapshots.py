@@ -37,7 +37,7 @@ def mlir_snapshots(chosen: Compilation, happened: History) -> Iterator[Snapshot]
 def llvm_snapshots(chosen: Compilation, happened: History, seconds: float) -> list[Snapshot]:
     """The IR after each pass of LLVM.
 
-    seconds -- that printing it may take
+    seconds -- time limit of printing it
 
     Raises Problem if LLVM fails, or does not end in time.
     """

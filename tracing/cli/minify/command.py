@@ -1,4 +1,4 @@
-"""`tracing minify`: the smallest graph of a case that still fails, and a script of it."""
+"""`tracing minify`: find the smallest graph of a case that still fails, and write it as a script."""
 
 from __future__ import annotations
 
@@ -35,30 +35,30 @@ def minify(
         typer.Option(help="fails: wrong results or a crash; unstable: other bits each time; kernels: other "
                           "code; constraint: a violation."),
     ] = "fails",
-    times: Annotated[int, typer.Option(min=2, help="Executions of which one is unstable.")] = 3,
+    times: Annotated[int, typer.Option(min=2, help="Executions that test stability.")] = 3,
     setting: Annotated[
         list[str] | None,
-        typer.Option(metavar="KEY=VALUE", help="Of Inductor, for other kernels. Repeat for more."),
+        typer.Option(metavar="KEY=VALUE", help="Setting of Inductor that gives other kernels. Repeatable."),
     ] = None,
-    tries: Annotated[int, typer.Option(min=1, help="The search ends after so many executions.")] = 200,
-    seconds: Annotated[float, typer.Option(help="What one execution may take.")] = 120.0,
+    tries: Annotated[int, typer.Option(min=1, help="Maximum number of executions.")] = 200,
+    seconds: Annotated[float, typer.Option(help="Time limit of one execution.")] = 120.0,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Folder of the script and of the state.")
+        Path | None, typer.Option("--output", "-o", help="Folder of the script and of cached executions.")
     ] = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Forget earlier executions.")] = False,
-    target: Annotated[str, typer.Option(help="What kernels are compiled for without a GPU.")] = "sm_90",
+    fresh: Annotated[bool, typer.Option("--fresh", help="Ignore cached executions.")] = False,
+    target: Annotated[str, typer.Option(help="Target of kernels without a GPU.")] = "sm_90",
     seed: Annotated[int, typer.Option(help="Seed of torch's random generators.")] = 0,
     as_json: Json = False,
     runs: Runs = RUNS,
 ) -> None:  # fmt: skip
     """Find the smallest graph of a case that fails as the whole graph does, and write it as a script.
 
-    Dynamo's graph is executed, eager against compiled, with fewer and fewer nodes, then with simpler inputs.
-    What a node reads of a node that is left out becomes an input, with its recorded value. Each execution is
-    a process of its own. A candidate that fails in another manner does not count.
+    Executes Dynamo's graph, eager against compiled, with fewer and fewer nodes, then with simpler inputs. A
+    value of a removed node becomes an input with its recorded value. Each execution is a separate process. A
+    candidate that fails differently is rejected.
 
-    The script needs torch, safetensors and Triton, neither this project nor pickle. It is a repro if it
-    fails in a fresh process, which is tried. Interrupted, the same command goes on.
+    The script needs torch, safetensors and Triton, but neither this project nor pickle. It is executed once
+    in a fresh process, to verify that it fails. After an interruption, the same command continues.
 
     Example: tracing minify wrong.py -o small
 

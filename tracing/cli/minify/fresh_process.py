@@ -1,4 +1,4 @@
-"""Run a written script in a fresh process, from an empty folder, where this project cannot be imported."""
+"""Run a script in a fresh process and an empty folder, where this project cannot be imported."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class FreshRun:
 def fresh_run(script: Path, trial: Trial, seconds: float) -> FreshRun:
     """Copy a script and its data into an empty folder, and run it there.
 
-    trial   -- how its graph fails
-    seconds -- that one execution of the graph may take
+    trial   -- the expected failure
+    seconds -- time limit of one execution of the graph
     """
     limit = seconds if trial.error == "timeout" else _PATIENCE * seconds
     with tempfile.TemporaryDirectory(prefix="tracing-") as name:

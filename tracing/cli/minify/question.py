@@ -1,4 +1,4 @@
-"""What is asked of a case: with it a process of its own can make the same trials."""
+"""The options of `tracing minify`, from which a child process can repeat the trials."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PredicateName: TypeAlias = Literal["fails", "unstable", "kernels", "constraint"]
 
 @dataclass(frozen=True)
 class Question:
-    """A case, and in which respect its graphs fail."""
+    """A case, and the kind of failure to keep."""
 
     case: str
     target: str
@@ -29,7 +29,7 @@ class Question:
     constraints: CheckOptions = field(default_factory=CheckOptions)
 
     def asked(self) -> GraphPredicate:
-        """The predicate; raises Problem for a constraint that is none. Imports torch."""
+        """The predicate; raises Problem for an invalid constraint. Imports torch."""
         from tracing.minify.predicate import Fails, OtherKernels, Unstable, Violates
 
         if self.predicate == "unstable":
@@ -59,7 +59,7 @@ class Question:
 
 
 def settings(texts: list[str]) -> dict[str, bool | int | str]:
-    """Settings of Inductor out of KEY=VALUE; raises Problem for a text without `=`."""
+    """Settings of Inductor from KEY=VALUE; raises Problem for text without `=`."""
     known: dict[str, bool | int | str] = {}
     for text in texts:
         key, equal, value = text.partition("=")

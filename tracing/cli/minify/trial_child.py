@@ -1,4 +1,4 @@
-"""One trial of `tracing minify` in a program of its own, for a machine with a GPU."""
+"""One trial of `tracing minify` in a new Python process, for a machine with a GPU."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tracing.compiler.child import respond
 
 
 def main() -> None:
-    """Execute the candidate that the first argument describes, and send its answer through the pipe."""
+    """Execute the candidate that the first argument describes, and send the result through the pipe."""
     question, job = msgspec.json.decode(sys.argv[1], type=tuple[Question, Job])
     respond(lambda: done(question.graphs(), job), int(sys.argv[2]))
 

@@ -1,9 +1,9 @@
-"""Trials of `tracing minify`: each in a process of its own, and its answer kept in the output folder.
+"""Trials of `tracing minify`: each runs in a separate process, and its result is cached in the output folder.
 
     FOLDER/trials-<digest>.ndjson       a line for each: the edit and its trial
 
-The digest is made of the graphs, their inputs, the predicate and the compiler, so an answer is never taken
-for that of another one. An interrupted search finds its answers there and goes on.
+The digest covers the graphs, their inputs, the predicate and the compiler, so a cached result is never used
+for a different case. An interrupted search continues from the cache.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class _Answer(msgspec.Struct, frozen=True):
 
 
 class Job(msgspec.Struct, frozen=True):
-    """What a child does with a candidate: execute it, or write its script."""
+    """The task of a child: execute a candidate, or write its script."""
 
     edit: GraphEdit
     trial: Trial | None = None  # how it fails, for a script
@@ -44,13 +44,13 @@ class Job(msgspec.Struct, frozen=True):
 
 
 class Trials:
-    """Executes candidates of one case; what is known is not executed a second time."""
+    """Executes candidates of one case; cached ones are not executed a second time."""
 
     def __init__(self, graphs: GraphTrials, question: Question, folder: Path, seconds: float) -> None:
         """Execute candidates.
 
         folder  -- of the output
-        seconds -- that one execution may take
+        seconds -- time limit of one execution
         """
         self.graphs, self._question, self._seconds = graphs, question, seconds
         self._forks = graphs.virtual  # a fork cannot use a GPU that this process has used
@@ -62,7 +62,7 @@ class Trials:
         self.known = len(self._known)
 
     def forget(self) -> None:
-        """Remove what is known."""
+        """Clear the cache."""
         self.file.unlink(missing_ok=True)
         self._known, self.known = {}, 0
 
@@ -82,7 +82,7 @@ class Trials:
         return self._known[edit]
 
     def write(self, edit: GraphEdit, trial: Trial, script: Path, form: ScriptForm) -> list[str]:
-        """Write a script of a candidate that fails so; gives what it lacks. Raises Problem on failure."""
+        """Write the script of a failing candidate; returns the names that it lacks. Raises Problem."""
         ended = self._in_child(Job(edit, trial, str(script), form))
         if ended.failure:
             raise Problem(f"the script cannot be written: {ended.failure}")
@@ -117,7 +117,7 @@ class Trials:
 
 
 def done(graphs: GraphTrials, job: Job) -> Any:
-    """Do what a child is asked for: gives the fields of a Trial, or what a written script lacks."""
+    """Do the task of a child; returns the fields of a Trial, or the names that a script lacks."""
     if job.trial is None:
         return graphs.execute(job.edit)
     return graphs.write(job.edit, job.trial, Path(job.script), job.form)

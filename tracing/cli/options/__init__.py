@@ -1,1 +1,1 @@
-"""The options of commands as records: help, defaults, and the values that options stand for."""
+"""Options that several commands share: help, defaults, and conversion to values."""

@@ -1,4 +1,4 @@
-"""Backends of torch.compile by name, as options give them."""
+"""Parse options that list backends of torch.compile."""
 
 from __future__ import annotations
 

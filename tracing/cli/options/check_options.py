@@ -1,4 +1,4 @@
-"""The options of `tracing check`: what graphs have to meet."""
+"""The options of `tracing check`: constraints on graphs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class LayoutOption(str, Enum):
-    """Orders of elements in memory."""
+    """Memory formats."""
 
     contiguous = "contiguous"
     channels_last = "channels_last"
@@ -25,27 +25,29 @@ class LayoutOption(str, Enum):
 
 @dataclass(frozen=True)
 class CheckOptions:
-    """Constraints. Without any of them the settings of `mock_backend` hold."""
+    """Constraints. Without any of them, the settings of `mock_backend` apply."""
 
     alignment: Annotated[
-        int | None, typer.Option(min=1, help="Every size is a multiple of so many elements.")
+        int | None, typer.Option(min=1, help="Every size must be a multiple of this many elements.")
     ] = None
     dimension: Annotated[
-        list[int] | None, typer.Option(help="Of these dimensions only; -1: the last one.")
+        list[int] | None, typer.Option(help="With --alignment: only these dimensions; -1: the last.")
     ] = None
     dtype: Annotated[list[str] | None, typer.Option(help="An allowed dtype. Repeat for more.")] = None
-    max_memory: Annotated[int | None, typer.Option(min=0, help="Bytes of one tensor.")] = None
+    max_memory: Annotated[int | None, typer.Option(min=0, help="Maximum bytes of one tensor.")] = None
     peak_memory: Annotated[
-        int | None, typer.Option(min=0, help="Bytes of all tensors that are alive at once.")
+        int | None, typer.Option(min=0, help="Maximum bytes of all tensors that are alive at once.")
     ] = None
-    layout: Annotated[LayoutOption | None, typer.Option(help="Order of elements in memory.")] = None
-    views: Annotated[bool, typer.Option("--views", help="With --layout: views, too.")] = False
+    layout: Annotated[LayoutOption | None, typer.Option(help="Required memory format.")] = None
+    views: Annotated[bool, typer.Option("--views", help="With --layout: check views, too.")] = False
     unsupported: Annotated[
         list[str] | None,
-        typer.Option(metavar="OPERATOR", help="Is missing: linalg.lu, nn.Conv2d, aten.add. Repeat for more."),
+        typer.Option(
+            metavar="OPERATOR", help="An unsupported operator: linalg.lu, nn.Conv2d, aten.add. Repeatable."
+        ),
     ] = None
     accelerator: Annotated[
-        str | None, typer.Option(metavar="NAME", help="All that a registered accelerator requires.")
+        str | None, typer.Option(metavar="NAME", help="The constraints of a registered accelerator.")
     ] = None
 
     def constraints(self) -> tuple[Constraint, ...]:

@@ -14,13 +14,13 @@ from tracing.store.recorded_launch import RecordedLaunch, recorded_launch
 LaunchNumber = Annotated[int, typer.Option("--launch", help="The launch, by its number in the run.")]
 Kernel = Annotated[
     str | None,
-    typer.Option(help="The kernel that it must be of: a name, the first digits of a hash, or NAME#2."),
+    typer.Option(help="The expected kernel: a name, the first digits of a hash, or NAME#2."),
 ]
-Rank = Annotated[int | None, typer.Option(help="Whose launch, in the run of a job.")]
+Rank = Annotated[int | None, typer.Option(help="In the run of a job: the rank of the launch.")]
 
 
 def chosen_launch(run: store.Run, launch: int, rank: int | None, kernel: str | None) -> RecordedLaunch:
-    """The launch that a person means; raises Problem as `recorded_launch` does."""
+    """The launch that the user selects; raises Problem as `recorded_launch` does."""
     if kernel is not None and "#" in kernel:
         kernel = compilation(run, kernel).hash
     return recorded_launch(run, launch, rank, kernel)
@@ -30,7 +30,7 @@ def first_launch(run: store.Run, kernel: str, rank: int | None) -> int:
     """The number of the first launch of a kernel.
 
     kernel -- a name, the first digits of a hash, or NAME#2
-    rank   -- whose launch; None: of any rank
+    rank   -- the rank of the launch; None: any
 
     Raises Problem if the run has no launch of it.
     """

@@ -1,7 +1,7 @@
-"""Splits a command line between our options and a program with its own, as `python` does.
+"""Splits a command line into options of `tracing` and a program with its arguments, as `python` does.
 
-Options of ours come before the program, and every word after it is the program's. A case has no words of its
-own: our options may also follow it.
+Options of `tracing` precede the program, and every later argument is the program's. A case takes no
+arguments, so options of `tracing` may also follow it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class ProgramCommand(TyperCommand):
     """A command whose arguments are a case, or a program and the program's arguments."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the words before a program; those from the program on are passed on as they are."""
+        """Parse the arguments before a program; the rest is passed through unchanged."""
         start = _start(args, self._with_value(ctx))
         words = args[start:]
         if words and "--" not in args[:start] and is_program(words):
@@ -49,7 +49,7 @@ class ProgramCommand(TyperCommand):
 
 
 def is_program(words: Sequence[str]) -> bool:
-    """True if words name a program; False: a case, or nothing that exists."""
+    """True if the arguments name a program; False: a case, or nothing that exists."""
     if words[0] == "-m":
         return len(words) > 1
     name, options = split_options(words[0])
@@ -60,9 +60,9 @@ def is_program(words: Sequence[str]) -> bool:
 
 
 def program_of(words: Sequence[str]) -> UserProgram | None:
-    """The program that words name; None if they name a case.
+    """The program that the arguments name; None if they name a case.
 
-    Raises Problem for a case with further words, and for what is neither.
+    Raises Problem for a case with further arguments, and for a name that is neither.
     """
     if is_program(words):
         return UserProgram(tuple(words))
@@ -78,7 +78,7 @@ def program_of(words: Sequence[str]) -> UserProgram | None:
 
 
 def case_name(words: Sequence[str]) -> str:
-    """The case that words name; raises Problem where they name a program."""
+    """The case that the arguments name; raises Problem if they name a program."""
     program = program_of(words)
     if program is not None:
         raise Problem(

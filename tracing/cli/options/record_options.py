@@ -1,4 +1,4 @@
-"""The options of `tracing run`, and what they ask of a recorder."""
+"""The options of `tracing run`, and the recorder settings that they stand for."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class DigestsOption(str, Enum):
 
 
 class OperatorsOption(str, Enum):
-    """The facts that are recorded of operators outside of Triton."""
+    """What to record of operators outside of Triton."""
 
     digests = "digests"
     writers = "writers"
@@ -58,9 +58,7 @@ class SpillOption(str, Enum):
 class RecordOptions:
     """What `tracing run` records of a case, and what it checks."""
 
-    target: Annotated[str, typer.Option(help="What kernels are compiled for where there is no GPU.")] = (
-        "sm_90"
-    )
+    target: Annotated[str, typer.Option(help="Target of kernels without a GPU.")] = "sm_90"
     seed: Annotated[
         int | None,
         typer.Option(help="Seed of torch's random generators: 0 for a case. A program seeds them itself."),
@@ -72,14 +70,14 @@ class RecordOptions:
         bool,
         typer.Option(
             "--no-virtual-gpu",
-            help="Without a GPU: a program sees this machine as it is, and Inductor writes C++ for it.",
+            help="Do not emulate a GPU: Inductor compiles C++ for tensors on the CPU.",
         ),
     ] = False
     strict: Annotated[
         bool,
         typer.Option(
             "--strict",
-            help="An error of the recorder is an error of the program; else the program goes on unrecorded.",
+            help="Raise errors of the recorder in the program. Default: the program continues unrecorded.",
         ),
     ] = False
     digests: Annotated[
@@ -100,7 +98,7 @@ class RecordOptions:
         bool,
         typer.Option(
             "--allow-out-of-bounds",
-            help="Without a GPU: a kernel that accesses memory outside of its tensors goes on.",
+            help="Without a GPU: do not stop kernels that access memory out of bounds.",
         ),
     ] = False
     kernel: Annotated[list[str] | None, typer.Option(help="Record kernels of this name; a glob.")] = None
@@ -124,15 +122,17 @@ class RecordOptions:
     )
     keep_memory: Annotated[int, typer.Option(help="Bytes of memory for kept tensors.")] = KEPT_IN_MEMORY
     keep_disk: Annotated[int, typer.Option(help="Bytes of disk for kept tensors.")] = KEPT_ON_DISK
-    keep_spill: Annotated[SpillOption, typer.Option(help="What leaves memory first.")] = SpillOption.oldest
+    keep_spill: Annotated[SpillOption, typer.Option(help="Tensors that leave memory first.")] = (
+        SpillOption.oldest
+    )
     time_launches: Annotated[
-        bool, typer.Option("--time", help="Take the time of each launch, on the host and on a GPU.")
+        bool, typer.Option("--time", help="Measure the time of each launch, on the host and on a GPU.")
     ] = False
     hash_fn: Annotated[
         str | None,
         typer.Option(
             metavar="FILE.py:NAME",
-            help="Record what a function of yours gives for each tensor: number, string, bool or None.",
+            help="Record the result of this function for each tensor: number, string, bool or None.",
         ),
     ] = None
     passes: Annotated[
@@ -176,7 +176,7 @@ class RecordOptions:
     ] = False
 
     def require_values(self) -> None:
-        """Raise Problem for an option that asks for what a launch does, if no launch is executed."""
+        """Raise Problem for an option that needs launches to be executed, if none is."""
         given = {
             "--judge": self.judge,
             "--keep-inputs or --keep-outputs": self.keep_inputs or self.keep_outputs,
@@ -201,7 +201,7 @@ class RecordOptions:
 
     def selection(self) -> Selection:
         """The launches that are recorded; raises Problem for a malformed range."""
-        from tracing.record.selection import selection_of
+        from tracing.record.launches.selection import selection_of
 
         return selection_of(self.kernel, self.launches, [p.value for p in self.phase or ()], self.rank)
 

@@ -1,4 +1,4 @@
-"""Open the two runs that a command compares; refuse two runs whose comparison means nothing."""
+"""Open the two runs that a command compares; refuse runs that are not comparable."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from tracing import store
 from tracing.analyze.runs.compilers import says_nothing_of_compilers
 from tracing.cli.app import out
 from tracing.errors import Problem
-from tracing.report import comparison as report
 from tracing.report import text
+from tracing.report.compare import comparison as report
 
 RunPair: TypeAlias = tuple[store.Run, store.Run]
 First = Annotated[str, typer.Argument(metavar="A", help='A run by path or name, or "latest".')]

@@ -10,7 +10,7 @@ from tracing.errors import Problem
 def require_same_triton(run: store.Run, action: str, why: str = "") -> None:
     """Raise Problem unless the installed Triton is the version that recorded the run.
 
-    action -- what to do with that version instead, as "bisect it"
+    action -- what to do with that version, for example "bisect it"
     why    -- what the run lacks, so that Triton is needed; default: nothing
     """
     recorded, here = run.info.environment.triton, installed("triton")

@@ -1,4 +1,4 @@
-"""`--trust`: the consent to execute what a run names that somebody else recorded, or altered."""
+"""`--trust`: the user's consent to execute code of a run that another user recorded or altered."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from tracing.cli.app import err
 
 Trust = Annotated[
     bool,
-    typer.Option("--trust", help="Execute what the run names, although you did not record it here."),
+    typer.Option("--trust", help="Execute code of the run although you did not record it here."),
 ]
 
 
 def consenting(run: store.Run, trust: bool) -> store.Run:
-    """The run; with `trust`, what a stranger's run makes this process execute is printed, not refused."""
+    """The run; with `trust`, executing code of a foreign run is reported instead of refused."""
     if trust:
         run.consent = lambda executed: err.print(f"executing {executed}")
     return run

@@ -14,7 +14,7 @@ from tracing.analyze.passes import pass_table as analysis
 from tracing.cli.answers import hints
 from tracing.cli.app import LOOK, RUNS, Json, Runs, app, out
 from tracing.cli.passes.derived import open_derived
-from tracing.cli.passes.failure import unfinished
+from tracing.cli.passes.failure import unassembled_text, unfinished
 from tracing.cli.passes.kernel_text import print_kernel
 from tracing.cli.passes.kernel_view import answer_json, kernels_json
 from tracing.cli.passes.options import (
@@ -36,7 +36,7 @@ from tracing.cli.passes.options import (
 )
 from tracing.cli.passes.pass_pairs import print_pairs, print_pairs_json
 from tracing.cli.passes.question import PassQuestion, side_asked_for
-from tracing.report import passes as report
+from tracing.report.passes import passes as report
 from tracing.report.text import Line
 
 
@@ -113,6 +113,7 @@ def _print_unfinished(run: store.Run) -> None:
         for command in hints.of_unfinished(run.path, analysis.label(known, record.compilation), record):
             out.print(Text(f"    next      {command}"))
         out.print()
+    _print(unassembled_text(run))
 
 
 def _print(lines: Iterable[Line]) -> None:

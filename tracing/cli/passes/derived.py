@@ -16,8 +16,8 @@ from tracing.report.text import plural
 def open_derived(name: str, runs: Path) -> store.Run:
     """Open a run as `store.open_run` does, with the IR before and after every pass.
 
-    What a recording left underived, as its process died or was interrupted, is derived now; what cannot be
-    derived is said. A run that is still being recorded, or that this user may not write, stays as it is: what
+    IR that was not derived, because the process died or was interrupted, is derived now; failures are
+    reported. A run that is still being recorded, or that this user may not write, stays as it is: what
     is derived from it is gone when this process ends. Of a run that is still being recorded, what is compiled
     from now on is left out. Raises Problem if another version of Triton is installed than recorded the run.
     """

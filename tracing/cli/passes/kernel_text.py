@@ -15,8 +15,8 @@ from tracing.cli.passes.llvm import derived_llvm
 from tracing.cli.passes.question import PassQuestion
 from tracing.errors import Problem
 from tracing.model import Compilation, LlvmPass, LlvmPasses, PassRecord
-from tracing.report import llvm as llvm_report
-from tracing.report import passes as report
+from tracing.report.passes import llvm as llvm_report
+from tracing.report.passes import passes as report
 from tracing.report.text import Line
 
 

@@ -1,4 +1,4 @@
-"""Answer a question about the passes of one kernel: which passes, and which operations, are meant."""
+"""Answer a question about the passes of one kernel: select the passes and operations that it names."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from tracing.cli.passes.llvm import derived_llvm
 from tracing.cli.passes.question import PassQuestion, PassSide
 from tracing.errors import Problem
 from tracing.model import Compilation, PassRecord
-from tracing.report import passes as report
-from tracing.report import passes_json as data
+from tracing.report.passes import passes as report
+from tracing.report.passes import passes_json as data
 
 
 def kernels_json(run: store.Run, asked: PassQuestion) -> dict[str, Any]:
@@ -98,7 +98,7 @@ def of_stage(records: Sequence[P], stage: str | None) -> list[P]:
 def became_of(
     run: store.Run, steps: Sequence[PassStep[P]], wanted: set[str]
 ) -> dict[tuple[int, str], dict[str, int]]:
-    """What replaces each operation that a pass of MLIR removed, by the pass's index and its name."""
+    """The replacements of operations that MLIR passes removed, by the pass's index and the name."""
     mlir: list[PassStep[PassRecord]] = [
         PassStep(step.record, step.before, step.after)
         for step in steps

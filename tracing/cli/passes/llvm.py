@@ -20,9 +20,9 @@ LONG = 3.0  # seconds that are announced
 def derived_llvm(run: store.Run, chosen: Compilation, seconds: float) -> LlvmPasses:
     """LLVM's passes over one kernel of a run.
 
-    seconds -- that deriving them may take
+    seconds -- time limit
 
-    Raises Problem where they are not derived yet and cannot be: the compilation did not get to LLVM, or
+    Raises Problem if they are not derived yet and cannot be: the compilation did not get to LLVM, or
     another version of Triton is installed than recorded the run.
     """
     derived = llvm_passes(run, chosen)

@@ -9,7 +9,7 @@ import typer
 
 FirstRun = Annotated[str, typer.Argument(metavar="RUN", help='A run by path or name, or "latest".')]
 SecondRun = Annotated[
-    str | None, typer.Argument(metavar="[RUN]", help="A second run: where the IR of its kernels parts.")
+    str | None, typer.Argument(metavar="[RUN]", help="A second run, whose passes are compared.")
 ]
 Kernels = Annotated[
     list[str] | None,
@@ -21,19 +21,20 @@ Pass = Annotated[str | None, typer.Option("--pass", help="A pass by index, by na
 Stage = Annotated[
     str | None, typer.Option(help="Passes of this stage: ttir, ttgir or llir; of LLVM llir, ptx or amdgcn.")
 ]
-Llvm = Annotated[bool, typer.Option("--llvm", help="One kernel's passes of LLVM, not MLIR's.")]
-Changed = Annotated[bool, typer.Option("--changed", help="Passes that changed the IR.")]
+Llvm = Annotated[bool, typer.Option("--llvm", help="Show LLVM's passes instead of MLIR's, for one kernel.")]
+Changed = Annotated[bool, typer.Option("--changed", help="Show only passes that changed the IR.")]
 Grep = Annotated[
-    str | None, typer.Option(metavar="REGEX", help="Passes that change how often such operations occur.")
+    str | None,
+    typer.Option(metavar="REGEX", help="Show only passes that change the number of these operations."),
 ]
-Op = Annotated[str | None, typer.Option(help="One operation's history: `--op tt.dot`.")]
+Op = Annotated[str | None, typer.Option(help="Show one operation's history: `--op tt.dot`.")]
 SourceLine = Annotated[
-    str | None, typer.Option(metavar="FILE:LINE", help="A Python line through every stage, to SASS.")
+    str | None, typer.Option(metavar="FILE:LINE", help="Follow a Python line through every stage, to SASS.")
 ]
 Locations = Annotated[bool, typer.Option("--locations", help="Keep locations in a diff.")]
-Before = Annotated[bool, typer.Option("--before", help="With --pass: the IR before it, as text.")]
-After = Annotated[bool, typer.Option("--after", help="With --pass: the IR after it.")]
+Before = Annotated[bool, typer.Option("--before", help="With --pass: print the IR before it.")]
+After = Annotated[bool, typer.Option("--after", help="With --pass: print the IR after it.")]
 Output = Annotated[
-    Path | None, typer.Option("--output", "-o", metavar="FILE", help="Where --before or --after goes.")
+    Path | None, typer.Option("--output", "-o", metavar="FILE", help="File for --before or --after.")
 ]
-Seconds = Annotated[float, typer.Option(help="With --llvm: what deriving its passes may take.")]
+Seconds = Annotated[float, typer.Option(help="With --llvm: time limit of deriving the passes.")]

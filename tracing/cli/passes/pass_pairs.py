@@ -1,4 +1,4 @@
-"""`tracing passes RUN RUN`: the passes of two compilers, or of two option sets, over the same kernels."""
+"""`tracing passes RUN RUN`: compare the passes of two compilers, or option sets, over equal kernels."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from tracing.cli.passes.question import PassQuestion
 from tracing.environment import installed
 from tracing.errors import Problem
 from tracing.model import Compilation
-from tracing.report import pass_pairs as report
-from tracing.report.passes_json import pair_json, pass_pairs_json
+from tracing.report.passes import pass_pairs as report
+from tracing.report.passes.passes_json import pair_json, pass_pairs_json
 
 _BINARY = ("cubin", "hsaco")
 
 
 def print_pairs(a: str, b: str, runs: Path, asked: PassQuestion) -> int:
-    """Print where the IR of the kernels of two runs parts; the exit status is 1 if it does."""
+    """Print the passes after which the IR of two runs differs; the exit status is 1 if it does."""
     run_a, run_b = _opened(a, runs), _opened(b, runs)
     pairs = _kernel_pairs(run_a, run_b, asked)
     if len(pairs) > 1:
@@ -39,7 +39,7 @@ def print_pairs(a: str, b: str, runs: Path, asked: PassQuestion) -> int:
 
 
 def print_pairs_json(name_a: str, name_b: str, runs: Path, asked: PassQuestion) -> int:
-    """Print as JSON where the IR of the kernels of two runs first differs; the exit status."""
+    """Print as JSON the first pass after which the IR of two runs differs; returns the exit status."""
     run_a, run_b = _opened(name_a, runs), _opened(name_b, runs)
     kernels = _kernel_pairs(run_a, run_b, asked)
     rows = [(a, b, _pairs(run_a, run_b, a, b)) for a, b in kernels]
@@ -123,7 +123,7 @@ def _print_all(run_a: store.Run, run_b: store.Run, pairs: Sequence[tuple[Compila
 
 
 def _differs(pairs: PassPairs) -> bool:
-    return not pairs.entry_equal or pairs.parting() is not None
+    return not pairs.entry_equal or pairs.first_divergence() is not None
 
 
 def _print_one(
@@ -140,7 +140,7 @@ def _print_one(
         lines += report.verdict_text(pairs)
         lines += report.attributes_text(pairs)
         lines += report.artefacts_text(_equal_artefacts(run_a, run_b, a, b))
-        if (first := pairs.parting()) is not None:
+        if (first := pairs.first_divergence()) is not None:
             lines += report.pair_diff_text(pairs, first)
     for line in lines:
         out.print(line)

@@ -1,4 +1,4 @@
-"""What `tracing passes` is asked: the options, checked against each other."""
+"""The options of `tracing passes`, validated together."""
 
 from __future__ import annotations
 
@@ -37,20 +37,20 @@ class PassQuestion:
 
     @property
     def of_one_pass_or_operation(self) -> bool:
-        """True if the answer is another one than a list of passes."""
+        """True if the answer is not a list of passes."""
         return any(one is not None for one in (self.which, self.grep, self.op, self.line))
 
     @property
     def of_every_kernel(self) -> bool:
-        """True if nothing is asked that only one kernel can answer."""
+        """True if the options do not need a single kernel."""
         return not (self.of_one_pass_or_operation or self.changed or self.stage or self.llvm or self.kernels)
 
     def wants(self, record: AnyPass) -> bool:
-        """True for a pass of the stage, which changed the IR if that is asked for."""
+        """True for a pass that the options select by stage and by change."""
         return self.stage in (None, record.stage) and (record.changed or not self.changed)
 
     def among(self, steps: Sequence[PassStep[P]]) -> list[PassStep[P]]:
-        """The steps that changed the IR, if that is asked for; else all."""
+        """The steps that changed the IR, with --changed; else all."""
         return [step for step in steps if step.record.changed or not self.changed]
 
     def require_about_one_run(self) -> None:
@@ -65,7 +65,7 @@ class PassQuestion:
             raise Problem(problem, "two kernels: name the run twice")
 
     def require_about_two_runs(self) -> None:
-        """Raise Problem for options that are about one run."""
+        """Raise Problem for options that need a single run."""
         refused = {
             "--llvm": self.llvm, "--grep": self.grep, "--op": self.op, "--line": self.line,
             "--before, --after": self.side, "--locations": self.locations,

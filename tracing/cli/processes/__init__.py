@@ -1,1 +1,1 @@
-"""Child processes of commands: one that a compiler may take down, one that records a launch once more."""
+"""Child processes of commands: one that the compiler may crash, and one that records a launch once more."""

@@ -1,4 +1,4 @@
-"""Continue a command in a child process: the parent reports when the compiler takes the child down."""
+"""Continue a command in a child process; the parent reports a crash of the child."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class Killed:
 
 
 def guarded(report: Callable[[Killed], int]) -> Callable[[Path], None]:
-    """Fork. The child returns; it calls what this returns with the run that it writes. The parent waits.
+    """Fork, and return in the child, which reports the run that it writes to the returned function.
 
     report -- called in the parent if a signal ends the child; gives the exit status of the command
 
-    The parent never returns: it exits as the child does. Nothing is forked if torch is imported, whose
-    threads would be lost, or under a debugger, which has this process.
+    The parent waits and never returns: it exits as the child does. Nothing is forked if torch is imported,
+    because its threads would be lost, or under a debugger, which is attached to this process.
     """
     if "torch" in sys.modules or sys.gettrace() or any(name in sys.modules for name in _DEBUGGERS):
         return lambda run: None

@@ -1,9 +1,9 @@
 """Drive LLVM's half of a compile: the number of its passes, their names, and the IR around each.
 
-LLVM numbers every pass that it may leave out, from the middle end to the code generator.
+LLVM numbers every optional pass, from the middle end to the code generator.
 `-opt-bisect-limit=N` runs the first N of them; `-opt-disable=NAME` runs none of that name. The options are
-set through the C function that parses LLVM's command line. Options and counter last as long as the process,
-so everything here happens in a child.
+set through the C function that parses LLVM's command line. Options and counter are process-wide,
+so everything here runs in a child.
 
 Passes without a number, such as register allocation, cannot be left out. From Triton 3.9 on, AMD's code
 generator belongs to another LLVM, which accepts no options from here: it numbers no pass, and prints all of
@@ -58,10 +58,10 @@ def limited(
 ) -> Limited:
     """Compile with the first `limit` of LLVM's optional passes and all required ones.
 
-    compile  -- LLVM's half is enough; its result must be made of what JSON has, and bytes
-    limit    -- 0 leaves out all, `ALL` none; the result is then that of an untouched compile
-    disabled -- names of passes of which none runs, whatever the limit
-    also     -- the number of one more pass, after the limit, that runs
+    compile  -- compiles LLVM's half; its result must consist of JSON values and bytes
+    limit    -- 0 leaves out all; `ALL` none, which gives the result of an ordinary compile
+    disabled -- names of passes that never run
+    also     -- the number of one additional pass after the limit
     seconds  -- after which the child is killed
 
     Cost: one compile in a child, and some MB of text to write if this process itself has compiled before.
@@ -87,11 +87,11 @@ def printed(
 ) -> tuple[Ended, Iterator[Printed]]:
     """Compile; return every pass of LLVM that ran, in order, with the IR before and after it.
 
-    compile -- gives the artefacts of LLVM's half by stage, and calls what it is given at the end of each
+    compile -- returns the artefacts of LLVM's half by stage, and calls its argument at the end of each stage
     seconds -- as for `limited`
-    dies    -- it is known to crash or to time out
+    dies    -- the compile is known to crash or to time out
 
-    If the compiler crashes or times out, the last pass is the one that it was in, and has no IR after
+    If the compiler crashes or times out, the last pass is the one that was running, and has no IR after
     it. Cost: ten times that of the compile, and in memory 2 MB of text for a small kernel, 50 MB for a
     large one; twice where the compiler dies. Raises Problem as `limited` does.
     """

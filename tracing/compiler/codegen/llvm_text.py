@@ -1,7 +1,7 @@
 """Parse LLVM's output into passes: their names and units, and the IR before and after each.
 
-Before a pass that LLVM may leave out, it prints the pass's number for `-opt-bisect-limit`; it prints the IR
-after every pass. The middle end and the code generator use different pass managers, which name passes
+LLVM prints the number for `-opt-bisect-limit` before each optional pass, and the IR after every
+pass. The middle end and the code generator use different pass managers, which name passes
 differently; here a numbered pass has the name that LLVM's bisection prints.
 """
 
@@ -51,7 +51,7 @@ def printed_passes(said: str, llir: str = "", *, died: bool = False) -> Iterator
     """The passes in LLVM's output, in order.
 
     said -- with `-opt-bisect-verbose`, `-print-after-all`, `-print-module-scope`, and the IR before the first
-    llir -- what enters the code generator; "": what the middle end printed last
+    llir -- the input of the code generator; "": the last output of the middle end
     died -- the compiler died while it printed: the last pass is then the one that it died in
     """
     reader = _Reader(llir)

@@ -1,7 +1,7 @@
 """Assemble PTX into cubins with each assembler of Triton's wheel.
 
-The command line is that of Triton's own backend, so the default gives the code that a launch of the kernel
-runs. The wheel holds two assemblers of different CUDA versions; the architecture determines which one the
+The command line is that of Triton's backend, so the default gives the same code as a launch of the
+kernel. The wheel holds two assemblers of different CUDA versions; the architecture determines which one the
 backend uses. ptxas is not deterministic: occasionally it allocates registers differently for the same PTX.
 """
 
@@ -62,7 +62,7 @@ def assemble(
 
     Cost: one process, 0.05-5 s. Triton's knobs are changed while it runs: one thread at a time.
 
-    Raises Problem if there is no such assembler, or with what it said if it refuses the text.
+    Raises Problem if there is no such assembler, or with its message if it rejects the text.
     """
     backend = make_backend(GPUTarget("cuda", arch, 32))
     level = [] if opt is None else ["--opt-level", str(opt)]

@@ -28,7 +28,7 @@ class CubinDifference:
 def difference(
     ptx: str, recorded: bytes, made: bytes, *, target: str, options: Mapping[str, str], tries: int = 6
 ) -> CubinDifference:
-    """Explain two different cubins of one PTX, assembled anew where more than debug data differs.
+    """Explain two different cubins of one PTX; reassembles it if more than debug data differs.
 
     target, options -- those of the `Compilation`
 

@@ -1,1 +1,1 @@
-"""triton-opt on the wheel of Triton."""
+"""A stand-in for triton-opt that uses the Python bindings of Triton's wheel."""

@@ -67,7 +67,7 @@ class OptCommand:
 
 
 def command(arguments: Sequence[str]) -> OptCommand:
-    """Read a command line; raises Problem for what triton-opt takes and this does not, and for two files."""
+    """Parse a command line; raises Problem for unsupported options of triton-opt, and for two files."""
     files: list[str] = []
     values: dict[str, str] = {}  # of every flag that was given
     printer: list[str] = []
@@ -120,9 +120,9 @@ def _names(values: Mapping[str, str], flag: str) -> tuple[str, ...]:
 
 
 def flag_words(arguments: Sequence[str], with_value: Collection[str]) -> Iterator[tuple[str, str]]:
-    """The (name, value) of each flag, and ("", word) of what is none.
+    """The (name, value) of each flag, and ("", argument) of each other argument.
 
-    with_value -- flags whose value may be the next word
+    with_value -- flags whose value may be the next argument
 
     Raises Problem if there is none.
     """

@@ -88,7 +88,7 @@ def unmet(text: str, printed: Sequence[Diagnostic], name: str, *, surplus: bool 
     text    -- the file
     printed -- the compiler's messages about it
     name    -- of the file, for the messages
-    surplus -- whether a diagnostic that nothing expects is a difference
+    surplus -- whether an unexpected diagnostic is a difference
     """
     expected = list(_expected(text))
     missing = [one for one in expected if not any(_meets(got, one) for got in printed)]

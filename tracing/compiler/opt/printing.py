@@ -1,6 +1,6 @@
 """Set printer options of MLIR that Triton's bindings lack, through exported symbols.
 
-Used for the flags of `tracing opt` that ask for just that, and only in a child process: a library of another
+Used only for the flags of `tracing opt` that need it, and only in a child process: a library with another
 layout can crash here. Triton 3.6 exports nothing, 3.7 and later do.
 """
 
@@ -25,7 +25,7 @@ _PARSE = "LLVMParseCommandLineOptions"
 
 
 def require() -> None:
-    """Raise Problem where this Triton does not export what this module needs."""
+    """Raise Problem if this Triton does not export the symbols that this module needs."""
     for name in (_ALLOW, _ALLOWED, _REGISTER, _PARSE):
         _symbol(name)
 

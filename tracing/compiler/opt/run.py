@@ -1,8 +1,8 @@
 """Run MLIR text through passes of the installed Triton, like `triton-opt`, through its Python bindings.
 
 The compiler runs in a child process, so LLVM's options do not change in this one, and a pass that aborts
-leaves its name and last output. Line numbers in diagnostics are those of the file, also after a `// -----`,
-from which triton-opt counts anew.
+leaves its name and last output. Line numbers in diagnostics are those of the file; triton-opt restarts
+them after each `// -----`.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def optimise(text: str, name: str, settings: OptSettings) -> OptOutcome:
 
 
 def flags(passes: Sequence[PassText]) -> str:
-    """Passes as triton-opt's command line has them, with the options that a compilation chooses."""
+    """Passes in the syntax of triton-opt's command line, with the options of a compilation."""
     return " ".join(adder(one.name).flag(one.options) for one in passes)
 
 

@@ -1,1 +1,1 @@
-"""Say what failed in a compile: kernel, pass, operator or generated code, with the Python line."""
+"""Diagnose a failed compile: kernel, pass, operator or generated code, with the Python line."""

@@ -1,4 +1,4 @@
-"""Find what failed in the exception that ended a case."""
+"""Diagnose the exception that ended a case."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _KINDS = (
 
 
 class Diagnosis:
-    """A context that finds what failed in it, while the generated files are still there."""
+    """A context that diagnoses an exception while the generated files still exist."""
 
     def __init__(self, case: Path, writer: RunWriter) -> None:
         self._case, self._writer = case, writer
@@ -59,13 +59,13 @@ class Diagnosis:
             self.failure = msgspec.structs.replace(failure, source=source, **made)
 
     def of(self, error: BaseException) -> str:
-        """What failed, in one line."""
+        """The diagnosis, in one line."""
         if self.failure is not None and self._error is error:
             return sentence(self.failure)
         return describe(error, self._case)
 
     def written(self, outcome: Outcome) -> Outcome:
-        """Write down how a case failed, and return it; a failed pass is rerun for its diagnostic."""
+        """Record the failure of a case, and return it; a failed pass is rerun for its diagnostic."""
         if self.failure is not None and outcome.status == "failed":
             if self.failure.kind == "pass":
                 self.failure = with_diagnostic(self.failure, Run(self._writer.path))

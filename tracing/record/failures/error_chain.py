@@ -1,4 +1,4 @@
-"""An exception with all that led to it: its causes, and the frames of each."""
+"""An exception with its causes, and the frames of each."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class ErrorChain:
 
 
 def one_line(message: str) -> str:
-    """The first line of a message, with those that follow it where it ends with a colon."""
+    """The first line of a message, with the following lines while it ends with a colon."""
     lines = [line.strip() for line in message.strip().splitlines() if line.strip()]
     count = next((n for n, line in enumerate(lines, 1) if not line.endswith(":")), len(lines))
     return " ".join(lines[:count])

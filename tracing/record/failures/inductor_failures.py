@@ -22,7 +22,7 @@ _FRONTEND_TEXT = re.compile(r"CompilationError: at (\d+):\d+:\n(.*?)\n *\^\n(.*)
 
 
 def node_failure(chain: ErrorChain) -> Failure | None:
-    """Of an operator in a graph: one whose lowering, decomposition or fake tensor raises."""
+    """The failure of an operator in a graph: its lowering, decomposition or fake tensor raises."""
     lowering = chain.named("LoweringException")
     for frame, _ in reversed(chain.frames):
         node = next((frame.f_locals[name] for name in ("n", "node") if name in frame.f_locals), None)
@@ -43,7 +43,7 @@ def node_failure(chain: ErrorChain) -> Failure | None:
 
 
 def worker_failure(chain: ErrorChain) -> Failure | None:
-    """Of a compile worker's process, whose error is here as text."""
+    """The failure of a compile worker, whose error is available as text."""
     error = chain.last(SubprocException)
     if error is None:
         return None
@@ -67,7 +67,7 @@ def worker_failure(chain: ErrorChain) -> Failure | None:
 
 
 def cpp_failure(chain: ErrorChain) -> Failure | None:
-    """Of generated C++ that the C++ compiler refuses."""
+    """The failure of generated C++ that the C++ compiler rejects."""
     error = chain.last(CppCompileError)
     if error is None:
         return None
@@ -88,7 +88,7 @@ def cpp_failure(chain: ErrorChain) -> Failure | None:
 
 
 def generated_failure(chain: ErrorChain) -> Failure | None:
-    """Of generated code that raises: a wrapper, or a kernel that the interpreter executes."""
+    """The failure of generated code that raises: a wrapper, or a kernel that the interpreter executes."""
     where = _generated_line(chain)
     if where is None:
         return None
@@ -134,7 +134,7 @@ def _program_line(chain: ErrorChain, path: Path, line: int) -> str:
 
 
 def origin(chain: ErrorChain) -> tuple[str, str]:
-    """The nodes that the kernel being compiled was made from, and the line of the program of the last."""
+    """The nodes of the kernel that is being compiled, and the program line of the last node."""
     where = _generated_line(chain)
     nodes = _nodes_above(where[0].read_text(errors="replace"), where[1]) if where else ""
     names = nodes.strip("[]").split(", ")

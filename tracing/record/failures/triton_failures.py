@@ -1,4 +1,4 @@
-"""Failures of Triton's compiler: its frontend, a stage or a pass, and kernels that need too much."""
+"""Failures of Triton's compiler: frontend, stage or pass, and kernels that exceed the GPU's resources."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _REASON = re.compile(r"(?:error|fatal|Error)\s*:?\s*(.*)")
 
 
 def frontend_failure(chain: ErrorChain) -> Failure | None:
-    """Of a kernel that the frontend refuses: what is wrong in which line of its source."""
+    """The failure of a kernel that the frontend rejects, with the line of its source."""
     errors = [one for one in chain.errors if isinstance(one, CompilationError)]
     if not errors:
         return None
@@ -52,7 +52,7 @@ def frontend_failure(chain: ErrorChain) -> Failure | None:
 
 
 def resources_failure(chain: ErrorChain) -> Failure | None:
-    """Of a kernel that needs more of a GPU than there is."""
+    """The failure of a kernel that needs more resources than the GPU has."""
     error = chain.last(OutOfResources) or chain.named("NoTritonConfigsError")
     if error is None:
         return None
@@ -70,7 +70,7 @@ def resources_failure(chain: ErrorChain) -> Failure | None:
 
 
 def stage_failure(chain: ErrorChain) -> Failure | None:
-    """Of a compile that failed in a pass or in a stage after the passes, such as ptxas."""
+    """The failure of a compile in a pass, or in a stage after the passes, such as ptxas."""
     for frame in chain.innermost():
         failed = failed_stage(frame)
         if failed is None:

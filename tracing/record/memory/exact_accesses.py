@@ -24,7 +24,7 @@ _RUNS = 16  # of bytes that are listed
 
 @dataclass(slots=True)
 class Watched:
-    """A launch whose accesses are noted."""
+    """A launch whose accesses are recorded."""
 
     launch: int
     accesses: Accesses
@@ -43,7 +43,7 @@ class Watched:
 
 
 class ExactAccesses:
-    """Notes the accesses of launches on the host, and refuses those out of bounds."""
+    """Records the accesses of launches on the host, and prevents those out of bounds."""
 
     def __init__(self, recording: Recording, fresh: FreshMemory, *, allow_out_of_bounds: bool) -> None:
         self._recording = recording
@@ -53,8 +53,8 @@ class ExactAccesses:
     def watch(self, watched: Watched, reach: Reach | None, failing: Callable[[], None]) -> None:
         """Follow the accesses of a launch that is about to be made on this thread.
 
-        reach   -- where it may follow addresses; None: nowhere
-        failing -- called before an access outside of every storage is written down
+        reach   -- the memory that it may access through addresses; None: none
+        failing -- called before an access outside of every storage is recorded
         """
         accesses = watched.accesses
         for name, tensor in watched.tensors.items():
@@ -82,7 +82,7 @@ class ExactAccesses:
         accesses.ended.append(ended)
 
     def write(self, watched: Watched, before: Mapping[int, Digest], after: Mapping[int, Digest]) -> None:
-        """Write down what a launch has touched, as soon as it has run.
+        """Record the accesses of a launch that has run.
 
         before, after -- the digests of its arguments on each side of the launch, as far as they are known
         """
@@ -120,7 +120,7 @@ class ExactAccesses:
 
 
 def race_of(launch: int, accesses: Accesses) -> MemoryEvidence | None:
-    """Programs, or threads, of a launch that access one address in no fixed order; None: there are none."""
+    """Programs, or threads, of a launch that access one address in no guaranteed order; or None."""
     if accesses.conflict is None:
         return None
     conflict, where = accesses.conflict
@@ -149,7 +149,7 @@ def _uninitialised(watched: Watched) -> dict[int, tuple[int, int]]:
 
 
 def _bits(content: Bytes, mask: Mask) -> str:
-    """The digest of what is touched of an argument: of all of it, its own.
+    """The digest of the accessed part of an argument; the ordinary digest if all of it was accessed.
 
     content -- [elements, bytes of one] in logical order
     mask    -- [elements, parts of one]

@@ -34,18 +34,18 @@ class Fresh:
     copy: Bytes
 
     def changed(self) -> bool:
-        """True if somebody wrote who was not seen, as the host through NumPy; the storage must be alive."""
+        """True if an unobserved write, such as through NumPy, changed it; the storage must be alive."""
         now = memory(self.address, len(self.copy), None)
         return bool(((now != self.copy) & self.unwritten).any())
 
 
 class FreshMemory:
-    """Watches what `empty` and its like gave, until it is written.
+    """Tracks the memory of `empty` and similar operators until it is written.
 
-    Operators and interpreted launches are seen to write. A storage that NumPy is given, or others through
-    DLPack, counts as initialised: they may write. Anyone else is noticed where some byte differs from a copy
-    that was taken: then, too, the whole storage counts as initialised, as nobody knows how much was written.
-    What others write with exactly what was there already stays uninitialised.
+    Writes of operators and interpreted launches are observed. A storage that is shared with NumPy, or through
+    DLPack, counts as initialised, because its users may write. Other writes are detected if some byte differs
+    from a copy: then the whole storage counts as initialised, because the written range is unknown.
+    Unobserved writes of equal bytes are not detected.
 
     Cost: a copy of each storage when it is allocated, and two bytes a byte until it is written.
     """
@@ -66,9 +66,9 @@ class FreshMemory:
         self._watch(tensor.untyped_storage(), None)
 
     def grown(self, tensor: torch.Tensor, nbytes: int) -> None:
-        """Watch what a storage grew by.
+        """Track the bytes by which a storage grew.
 
-        nbytes -- that it had before, which it holds still
+        nbytes -- its previous size; these bytes keep their state
         """
         storage = tensor.untyped_storage()
         unwritten = np.ones(storage.nbytes(), np.bool_)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from tracing.model import TensorMeta
-from tracing.record.launch_plans import DigestSlots
+from tracing.record.launches.launch_template import DigestSlots
 from tracing.views import Relation, element_bytes, relation
 
 _WRITES = 32  # of one storage that are remembered, the last ones
@@ -14,7 +14,7 @@ _Write: TypeAlias = tuple[TensorMeta, str | None]  # what was written, and by wh
 
 
 class LastWriters:
-    """By bytes of a storage, the operator that wrote them after any launch."""
+    """The operator that wrote each byte range of a storage after the last launch that wrote it."""
 
     def __init__(self) -> None:
         self._writes: dict[int, list[_Write]] = {}  # by number of the storage, in their order
@@ -29,27 +29,28 @@ class LastWriters:
                 self._writes[storage] = [*_left(earlier, meta), (meta, operator)]
 
     def allocated(self, storages: Sequence[int]) -> None:
-        """Note that these are new: what was written at their addresses was in another block."""
+        """Note that these tensors are new: earlier writes to their addresses were to another block."""
         for storage in storages:
             self._writes.pop(storage, None)
 
     def of(self, slots: DigestSlots) -> dict[int, str]:
-        """The operators that wrote last what a launch there reads, by argument position.
+        """The operators that last wrote the inputs of a launch, by argument position.
 
-        What it writes is its own from now on. Of a tensor that several wrote, it is the last of them.
+        The launch becomes the writer of its outputs. If several operators wrote a tensor, the last one is
+        returned.
         """
-        plan, storages, writes = slots.plan, slots.storages, self._writes
+        template, storages, writes = slots.template, slots.storages, self._writes
         operators: dict[int, str] = {}
-        for i in plan.reads:
+        for i in template.reads:
             if storages[i] in writes:
-                operator = _last(writes[storages[i]], plan.metas[i])
+                operator = _last(writes[storages[i]], template.metas[i])
                 if operator is not None:
-                    operators[plan.positions[i]] = operator
-        for i in plan.writes:
+                    operators[template.positions[i]] = operator
+        for i in template.writes:
             if storages[i] in writes:
-                left = _left(writes.pop(storages[i]), plan.metas[i])
+                left = _left(writes.pop(storages[i]), template.metas[i])
                 if any(operator is not None for _, operator in left):
-                    writes[storages[i]] = [*left, (plan.metas[i], None)]
+                    writes[storages[i]] = [*left, (template.metas[i], None)]
         return operators
 
 

@@ -5,8 +5,7 @@ keeps the input of a compilation and the output of each stage, and derives the r
 ended: in child processes, on every core, with the options of the recording and the settings of this process.
 The output of a stage must be equal to the recorded one, bit for bit; else the run says so.
 
-A pass that did not end in the recording is not rerun, because nothing but its input can be derived. Nor is
-LLVM, if it did not end.
+A pass that did not end in the recording is not rerun; only its input is derived. The same holds for LLVM.
 """
 
 from __future__ import annotations
@@ -74,17 +73,17 @@ def derive(
     scratch: Path | None = None,
     seconds: float = SECONDS,
 ) -> list[Derivation]:
-    """Derive the IR of every compilation of a run that has none yet; give what came of each.
+    """Derive the IR of every compilation of a run that has none yet; returns the result for each.
 
-    rank     -- only what processes of this rank recorded
-    progress -- receives how many compilations are done, and of how many
-    scratch  -- a folder that it is written into, instead of into the run, which stays as it is
-    seconds  -- that one compilation may take; that it took longer is given and not written, for it is no
-                property of the compilation. Nor is that somebody killed it, or that memory or disk ran out
+    rank     -- only compilations of this rank
+    progress -- receives the number of finished compilations, and of all
+    scratch  -- a folder for the derived records; None: the run itself
+    seconds  -- time limit of one compilation; a timeout is returned but not recorded, because it is not a
+                property of the compilation; the same holds for a kill, and for lack of memory or disk
 
     Cost: about that of the compilations up to LLVM IR, and as much for printing, over the number of
-    cores; some milliseconds where none waits. What is interrupted goes on with the next call. It forks, and
-    touches no GPU.
+    cores; some milliseconds where none waits. After an interruption, the next call continues. It forks, and
+    uses no GPU.
     """
     waiting = _waiting(Run(path, scratch), rank)
     how = _How(path, scratch, seconds)

@@ -37,7 +37,7 @@ class PassIRWriter:
         self._note(step, "after")
 
     def artefact(self, stage: str, content: object, wall_ms: float) -> None:
-        """The recorder of the compilation keeps it."""
+        """Do nothing: the recorder of the compilation keeps artefacts."""
 
     def ended(self) -> None:
         self._pack.close()

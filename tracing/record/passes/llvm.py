@@ -29,15 +29,15 @@ def derive_llvm(
     """Rerun LLVM's half of one compilation, and write what each pass did to the run.
 
     point     -- before the last pass of MLIR
-    artefacts -- what the stages gave
-    seconds   -- that it may take
+    artefacts -- the artefacts of the stages
+    seconds   -- time limit
 
     Cost: some ten times LLVM's share of the compilation: 0.3 s for a small kernel, some seconds for a large
-    one, on one core. It forks, and touches no GPU.
+    one, on one core. It forks, and uses no GPU.
 
-    A compile that does not end in time, or that somebody kills, is given with the pass that it was in, and is
-    not kept: it may end the next time. Raises Problem where LLVM's passes cannot be distinguished, and where
-    none of them began.
+    A compile that times out or is killed is returned with the pass that was running, and is not recorded: the
+    next attempt may succeed. Raises Problem if LLVM's passes cannot be distinguished, or if none of them
+    began.
     """
     last = "ptx" if compilation.target.startswith("cuda") else "amdgcn"
 

@@ -35,7 +35,7 @@ def recorded_in_workers(writer: RunWriter, *, print_ir: bool = False) -> Iterato
 def recorded_job(path: str, rank: int, print_ir: bool, job: Callable[..., Any], *args: Any) -> Any:
     """Run a job in a worker process, with every compilation in it recorded into the run at `path`.
 
-    A job that arrives when the run has been removed is run without.
+    A job that arrives after the run was removed is not recorded.
     """
     if not Path(path).is_dir():
         return job(*args)

@@ -33,7 +33,7 @@ _TUNERS = ("autotune_to_one_config", "coordinate_descent_tuning", "_combo_sequen
 
 
 class Visibility(Protocol):
-    """Whether launches of the current thread are hidden: those with a count above 0 are."""
+    """A thread-local counter: launches of the current thread are hidden while it is above 0."""
 
     hidden: int
 
@@ -55,9 +55,8 @@ def around_launches(launch: Launch, thread: Visibility) -> AbstractContextManage
 
     thread -- a threading.local; a thread with `hidden` above 0 launches as if nothing was active
 
-    The method is above the normal, the static and the cached launcher. Launches by which Inductor measures,
-    and those under TRITON_INTERPRET=1, are not passed to `launch`.
-    Cost: 0.1 µs a launch.
+    The method is called for the normal, the static and the cached launcher. Launches by which Inductor
+    measures, and those under TRITON_INTERPRET=1, are not passed to `launch`. Cost: 0.1 µs a launch.
     """
 
     def wrapper(original: Method) -> Method:
@@ -87,7 +86,7 @@ def not_measured() -> AbstractContextManager[None]:
 
 
 def trial_method() -> object:
-    """The method that measures, as it is at the moment: compare it with `is`."""
+    """The current method that measures; compare it with `is`."""
     return vars(CachingAutotuner)["bench"]
 
 

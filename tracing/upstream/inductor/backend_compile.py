@@ -1,4 +1,4 @@
-"""What a backend of torch.compile is made of: AOTAutograd, Inductor, and the errors that Dynamo passes on."""
+"""Building blocks of a torch.compile backend: AOTAutograd, Inductor, and errors that Dynamo passes on."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ GraphCompiler: TypeAlias = Callable[[torch.fx.GraphModule, Part], Callable[..., 
 
 
 class BackendError(ShortenTraceback):
-    """An error that reaches the user as it is: Dynamo wraps others in BackendCompilerFailed."""
+    """An error that reaches the user unchanged; Dynamo wraps others in BackendCompilerFailed."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, first_useful_frame=None)
 
 
 def compile_id() -> str:
-    """Dynamo's number of the frame that is compiled, and of its compile: "0/0"; empty: none is."""
+    """Dynamo's number of the frame that is being compiled, and of its compile: "0/0"; empty: none."""
     return str(CompileContext.current_compile_id() or "")
 
 
 def real_tensors() -> AbstractContextManager[object]:
-    """While active, a backend that is called by AOTAutograd may read the elements of constants of a graph."""
+    """While active, a backend that AOTAutograd calls may read the elements of a graph's constants."""
     return unset_fake_temporarily()
 
 
 def aot_compiled(graph: torch.fx.GraphModule, inputs: Sequence[Any], compiler: GraphCompiler) -> Any:
-    """Take Dynamo's graph through AOTAutograd; returns what replaces it.
+    """Compile Dynamo's graph with AOTAutograd; returns the compiled function.
 
     compiler -- is called with each ATen graph, the backward's included, before the first of them is executed
                 and returns a function of a list of inputs, which it may clear
@@ -65,9 +65,10 @@ def inductor_compiled(
     inputs: Sequence[Any],
     around: Callable[[torch.fx.GraphModule, Part], AbstractContextManager[object]],
 ) -> Any:
-    """Take Dynamo's graph through AOTAutograd and Inductor; returns what replaces it.
+    """Compile Dynamo's graph with AOTAutograd and Inductor; returns the compiled function.
 
-    around -- gives what is entered while Inductor lowers an ATen graph: the backward's at its first call
+    around -- returns a context for the lowering of each ATen graph; that of the backward is lowered at its
+              first call
     """
 
     def inner(aten: torch.fx.GraphModule, inputs: Any, **options: Any) -> Any:

@@ -43,7 +43,7 @@ _WRAPPERS = 8  # frames of other tools that may lie between generated code and a
 def launching_frame(frame: FrameType) -> FrameType:
     """The frame of generated code that makes a launch; `frame` itself if a user's code makes it.
 
-    frame -- what called the launch: generated code, or another tool that wraps launches
+    frame -- the caller of the launch: generated code, or another tool that wraps launches
     """
     caller: FrameType | None = frame
     for _ in range(_WRAPPERS):

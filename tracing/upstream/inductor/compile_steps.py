@@ -1,4 +1,4 @@
-"""What a compile asks before each of its steps: a graph pass, a lowering, a fusion."""
+"""The interface by which a compile decides about each step: a graph pass, a lowering, a fusion."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ class StepChoice(Protocol):
     def make(
         self, part: str, label: str, *, kind: str = "", detail: str = "", nodes: Sequence[str] = ()
     ) -> bool:
-        """Note a step; whether the compile makes it.
+        """Record a step; True if the compile makes it.
 
-        kind  -- what steps of one kind have in common, the operator that is lowered; "": the label
-        nodes -- the FX nodes that it is about
+        kind  -- identifies steps of one kind, for example by the lowered operator; "": the label
+        nodes -- the FX nodes of the step
         """
 
     def open(self, part: str) -> bool:
-        """Whether the next step of a part would be made if nothing is said of its label."""
+        """True if the next step of a part is made, unless its label says otherwise."""
 
     def left_out(self, part: str) -> list[str]:
-        """The labels of the steps that are not made, whatever their number is."""
+        """The labels of the steps that are left out, whatever their number is."""
 
     def only(self, part: str) -> list[str] | None:
         """The labels of the only steps that are made; None: no such choice."""

@@ -1,7 +1,7 @@
-"""torch's own questions for a bisection, answered in memory: which decompositions, passes and lowerings?
+"""Answer the queries of torch's CompilerBisector in memory: decompositions, passes and lowerings as steps.
 
-torch asks CompilerBisector.disable_subsystem. Its own answers come from a file that also changes later
-compiles of other processes; these end with the context.
+torch calls CompilerBisector.disable_subsystem, which reads a file that also affects later compiles of other
+processes; here the answers end with the context.
 """
 
 from __future__ import annotations

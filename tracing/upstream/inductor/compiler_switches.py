@@ -1,4 +1,4 @@
-"""Settings of Dynamo, AOTAutograd and Inductor, and the value with which a compile does least."""
+"""Settings of Dynamo, AOTAutograd and Inductor, with the value for which the compiler does least."""
 
 from __future__ import annotations
 
@@ -104,9 +104,9 @@ _GROUPS: Mapping[str, tuple[str, Mapping[str, object]]] = {
 
 @contextmanager
 def switches_asked(groups: list[str], steps: StepChoice) -> Iterator[None]:
-    """While active, each setting whose value does more than its least is a step, the least if it is left out.
+    """While active, each setting with a non-minimal value is a step; leaving it out sets the minimal value.
 
-    A setting that this torch does not have is none.
+    Settings that this torch lacks are ignored.
     """
     with ExitStack() as stack:
         for group in groups:

@@ -27,7 +27,7 @@ def setting(name: str) -> Any:
 
 @contextmanager
 def settings_changed_everywhere(settings: Mapping[str, object], cache_tag: str) -> Iterator[None]:
-    """While active, all threads compile with these settings, and nothing that others compiled is reused.
+    """While active, all threads compile with these settings, without reusing earlier compiled code.
 
     cache_tag -- becomes part of the keys under which compiled graphs are stored
     """

@@ -1,4 +1,4 @@
-"""The device that Inductor generates code for, and what generated code asks of it."""
+"""The device that Inductor generates code for, and the device interface of generated code."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _DRIVER_ANSWERS = (
 
 
 class HostInterface(CpuInterface):
-    """The CPU, answering what a generated kernel's launcher asks of a GPU."""
+    """The CPU with the interface that launchers of generated kernels expect of a GPU."""
 
     @staticmethod
     def current_device() -> int:
@@ -71,10 +71,10 @@ def host_is_gpu(**properties: Any) -> Iterator[None]:
 
 @contextmanager
 def driver_forgotten() -> Iterator[None]:
-    """Forget, now and at the end, compiled code and what torch knows of Triton's driver.
+    """Drop, at the beginning and at the end, compiled code and torch's cached facts about Triton's driver.
 
-    Dynamo's guards do not see the driver: code compiled for the CPU would run inside, and ours afterwards.
-    torch keeps its answers about the driver for the process, and puts them into the keys of kernels.
+    Dynamo's guards do not check the driver, so code compiled for one device would run on the other. torch
+    caches facts about the driver for the process, and includes them in the keys of kernels.
     """
     with ExitStack() as stack:
         for clear in (forget_compiled, *(answer.cache_clear for answer in _DRIVER_ANSWERS)):

@@ -41,7 +41,7 @@ def graph_passes_followed(seen: GraphSeen) -> Iterator[None]:
     name       -- of the pass; "": the graph is as the first pass of the part receives it; "end": as the last
                   leaves it, which includes passes that torch's observer does not see
 
-    Graphs inside of graphs are not followed. What Inductor's caches hold is not compiled, and so not seen.
+    Nested graphs are not observed, nor are graphs from Inductor's caches, which are not compiled.
     """
     current, numbers = _Current(), Counter[tuple[str, str]]()
     with ExitStack() as stack:

@@ -1,4 +1,4 @@
-"""Changes of graphs of which torch asks nobody: replaced patterns, reinplaced operators, passes."""
+"""Graph changes beyond torch's CompilerBisector: replaced patterns, reinplaced operators, passes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far torch.compile takes each graph before ATen executes it, from Dynamo to Inductor's code."""
+"""Compile each graph up to a stage, from Dynamo to Inductor's code, and execute it by ATen."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class _Reached(BaseException):
 
 @contextmanager
 def graphs_compiled(stage: str, steps: StepChoice) -> Iterator[None]:
-    """While active, Inductor's backend takes each graph up to a stage, and ATen executes what it is then.
+    """While active, Inductor's backend compiles each graph up to a stage, and ATen executes the result.
 
     steps -- are asked of each graph, "graph 0". Of the last two stages forward and backward are graphs of
              their own, "graph 0 backward". A graph that is left out stays at the joint graph in the last two

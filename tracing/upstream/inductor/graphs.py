@@ -1,4 +1,4 @@
-"""Inductor's graphs: what it is given, what its passes made of it, its schedule, and the code that runs it.
+"""Inductor's graphs: before and after its passes, the schedule, and the generated code.
 
 A schedule is a list of steps in the order of the generated code. A step computes some buffers from others, by
 one kernel, by an operator of a library, or by nothing at all (views). A buffer that overwrites another one
@@ -46,10 +46,10 @@ class GraphListener(Protocol):
         """Its passes have transformed the graph, and its code is generated."""
 
     def failed(self, why: str) -> None:
-        """The graph, or its schedule, is not as this project knows it."""
+        """The graph, or its schedule, has an unknown form."""
 
     def ended(self) -> bytes | None:
-        """It is compiled; what is returned is stored with it, also in Inductor's caches."""
+        """It is compiled; the returned bytes are stored with it, also in Inductor's caches."""
 
 
 class _Compile(threading.local):

@@ -1,4 +1,4 @@
-"""What Inductor decides between lowering and code: fusion, loops, memory that is used a second time."""
+"""Inductor's decisions between lowering and code generation: fusion, loops, reuse of buffers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PAIR = " + "
 
 @contextmanager
 def scheduling_asked(steps: StepChoice) -> Iterator[None]:
-    """While active, each fusion, reordered or merged loop, and use of memory a second time is a step."""
+    """While active, each fusion, reordered or merged loop, and reuse of a buffer is a step."""
     deciding: list[Any] = []  # the node whose in-place update is being decided
     patches: tuple[tuple[Any, str, Any], ...] = (
         (Scheduler, "can_fuse", _can_fuse),

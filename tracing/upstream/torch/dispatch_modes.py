@@ -1,4 +1,4 @@
-"""Dispatch modes: a base class for ours, the stack of a thread, and switches that turn modes off."""
+"""Dispatch modes: a base class, the stack of a thread, and switches that disable modes."""
 
 from __future__ import annotations
 

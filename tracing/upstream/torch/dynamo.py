@@ -1,4 +1,4 @@
-"""Keep Dynamo away from code that is not the program's, and clear what it compiled."""
+"""Exclude code from Dynamo, and clear compiled code."""
 
 from __future__ import annotations
 

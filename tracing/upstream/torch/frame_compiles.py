@@ -1,4 +1,4 @@
-"""What Dynamo makes of each frame: graph, bytecode, guards; why it compiled once more, or broke the graph.
+"""Dynamo's compiles of each frame: graph, bytecode, guards, graph breaks, and reasons of recompilations.
 
 Nothing is traced a second time: `frame_compiles` reads what Dynamo itself returns and writes to its
 structured log, that of TORCH_TRACE, while the program runs; `cached_compiles` reads Dynamo's caches.
@@ -52,7 +52,7 @@ class CheckedGuard:
 
 @dataclass(slots=True)
 class DynamoCompile:
-    """One compile of one frame, also if nothing came of it."""
+    """One compile of one frame, successful or not."""
 
     id: str  # Dynamo's number of the frame, and of its compile: "0/0"
     code: CodeType  # of the program
@@ -95,7 +95,7 @@ def is_compiled(function: Callable[..., Any]) -> bool:
 
 
 def cached_compiles(function: Callable[..., Any]) -> Iterator[DynamoCompile]:
-    """What Dynamo's caches hold of a function and of its parts after graph breaks: no graph, no reasons.
+    """The cached compiles of a function and of its parts after graph breaks, without graphs and reasons.
 
     function -- one that torch.compile compiled, before or after it was wrapped; other callables have nothing
     """

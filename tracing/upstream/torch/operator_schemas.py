@@ -1,4 +1,4 @@
-"""Operators of torch's dispatcher: which objects they are, and which are composite."""
+"""Operators of torch's dispatcher: schemas, composite operators, implementations."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def schema_of(func: Any) -> Any:
 
 
 def is_composite(name: str) -> bool:
-    """True for an operator that is made of others: "aten::reshape"."""
+    """True for a composite operator: "aten::reshape"."""
     return bool(torch._C._dispatch_has_kernel_for_dispatch_key(name, "CompositeImplicitAutograd"))
 
 

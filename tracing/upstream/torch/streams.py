@@ -12,8 +12,8 @@ from tracing.upstream.contract import require
 def stream_of(handle: int, device: torch.device) -> torch.cuda.Stream:
     """The CUDA or HIP stream with this handle.
 
-    0 is the default stream: `torch.cuda.ExternalStream` would take it for no handle, and make a new stream,
-    whose work is not in order with that of the launch.
+    0 is the default stream: `torch.cuda.ExternalStream` would treat it as a missing handle, and create a
+    new stream, which is not ordered with the launch.
     """
     if handle == 0:
         return torch.cuda.default_stream(device)
@@ -26,7 +26,7 @@ current_handle: Callable[[int], int] = getattr(torch._C, "_cuda_getCurrentRawStr
 
 
 def hold(clocks: int) -> None:
-    """Let the current stream do nothing for a number of clocks of its GPU; returns at once."""
+    """Let the current stream spin for a number of GPU clocks; returns immediately."""
     torch.cuda._sleep(clocks)  # type: ignore[no-untyped-call, unused-ignore]
 
 

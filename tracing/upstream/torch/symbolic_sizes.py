@@ -1,4 +1,4 @@
-"""What torch knows of a symbolic size: ranges, guards, and its value in this call; adds no guard."""
+"""Query ranges, guards and the example value of symbolic sizes, without adding guards."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tracing.upstream.contract import require
 
 
 def known(condition: Any) -> bool | None:
-    """Whether a condition on sizes holds for all values that ranges and guards allow.
+    """True if a condition on sizes holds for all values that ranges and guards allow.
 
     False: not for all, as this call, or every one, is a counterexample. None: it holds in this call, or the
     sizes depend on data, and nothing is known of other calls. No guard is added.

@@ -1,4 +1,4 @@
-"""The tensors with memory of their own, in contrast to fake tensors and subclasses that wrap others."""
+"""Classify tensor subclasses: those with memory, fake tensors, wrappers."""
 
 from __future__ import annotations
 

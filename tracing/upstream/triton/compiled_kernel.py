@@ -22,7 +22,7 @@ def around_launches(wrapper: Wrapper) -> AbstractContextManager[None]:
 
 
 def load_binary(kernel: CompiledKernel) -> None:
-    """Load the binary onto the current device, which sets `kernel.function`; a launch would do it as well."""
+    """Load the binary onto the current device, which sets `kernel.function`; a launch does this as well."""
     kernel._init_handles()
 
 

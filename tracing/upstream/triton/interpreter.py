@@ -1,4 +1,4 @@
-"""Triton's interpreter: the classes that ours derive from, and the names that it looks up at each launch."""
+"""Triton's interpreter: its base classes, and the names that it looks up at each launch."""
 
 from __future__ import annotations
 

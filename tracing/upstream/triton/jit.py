@@ -1,4 +1,4 @@
-"""Functions that Triton compiles, and the sources from which it makes IR of them. Imports no torch."""
+"""JITFunctions and ASTSources of Triton. Imports no torch."""
 
 from __future__ import annotations
 

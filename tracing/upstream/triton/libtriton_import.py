@@ -1,4 +1,4 @@
-"""The import of Triton's native library, for a debugger that waits for it.
+"""A hook on the import of Triton's native library, for debuggers.
 
 Imports neither torch nor Triton: it is part of every process that a debugged program starts.
 """
@@ -22,7 +22,7 @@ _LIBRARY = "triton._C.libtriton"
 def call_before_passes(reached: Callable[..., None]) -> None:
     """Call `reached(pass_manager, module, *tag)` before each run of a pass manager, from the import on.
 
-    Triton need not be imported yet: its library is changed at the moment at which it is imported.
+    Triton need not be imported yet: its library is patched when it is imported.
     """
     sys.meta_path.insert(0, _Finder(functools.partial(_patch, reached)))
 

@@ -1,1 +1,1 @@
-"""Why the two launches of a pair read different bits: the writers of these bits in both runs, compared."""
+"""Find why the two launches of a pair read different bits: compare the writers of these bits in both runs."""

@@ -20,14 +20,14 @@ from tracing.analyze.compare.divergence_kinds import (
 
 @dataclass(frozen=True, slots=True)
 class Follows:
-    """It differs because an earlier launch differs, or because only one run has it."""
+    """The difference follows from an earlier launch that differs or that only one run has."""
 
 
 CauseAnswer: TypeAlias = Cause | Follows | None  # None: nothing is known to differ
 
 
 def explanation_rank(answer: CauseAnswer) -> int:
-    """The answer of several that explains most has the lowest rank."""
+    """Orders answers: the one that explains the most has the lowest rank."""
     tests: tuple[Callable[[CauseAnswer], bool], ...] = (
         lambda one: isinstance(one, Follows),
         lambda one: isinstance(one, Overrun) and one.runs != "ab",
@@ -42,7 +42,7 @@ def explanation_rank(answer: CauseAnswer) -> int:
 
 
 def passed_through(answer: Cause | Follows, operator: str) -> Cause | Follows:
-    """The cause, if an operator passed the bytes on."""
+    """The cause, if an operator copied the bytes."""
     if isinstance(answer, (OperatorCause, Host, WrittenElsewhere, Uninitialised, Overrun)):
         return replace(answer, through=(operator, *answer.through))
     return answer

@@ -1,4 +1,4 @@
-"""What one run read at one address: which bytes, with which bits, and when."""
+"""A read of memory in one run: the bytes, their bits, and the position in launch order."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def argument_read(step: TimelineStep, position: int) -> MemoryRead:
 
 
 def passed_to(operator: Write, read: MemoryRead) -> MemoryRead:
-    """What an operator read, some time before a launch."""
+    """A tensor that an operator read before a launch."""
     return MemoryRead(0, _NOTHING, "", operator.stream, read.before, passed=True)
 
 

@@ -1,4 +1,4 @@
-"""Finds why bytes differ that only one run wrote, or that another launch or operator wrote in each run."""
+"""Finds why bytes differ that only one run wrote, or that different launches or operators wrote."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class UnlikeWrites:
         return UnknownCause(self._unknown) if self._unknown else Host("", None, proven=False)
 
     def cause(self, a: Write | None, b: Write | None, reads: ReadPair) -> CauseAnswer:
-        """The cause, where a write of one run has none in the other that is the same."""
+        """The cause, if a write of one run has no counterpart in the other."""
         writes = [(side, one) for side, one in enumerate((a, b)) if one is not None]
         if any(self._is_out_of_order(one, side, reads) for side, one in writes):
             return Follows()

@@ -25,9 +25,9 @@ class WritePairs:
         self._pairing = pairing
 
     def of(self, a: Sequence[Input], b: Sequence[Input]) -> Iterator[WritePair]:
-        """Every write of both sides once: those that correspond, then the others side by side.
+        """Every write of both runs once: corresponding writes as pairs, then the others in order.
 
-        a, b -- what was read in each run; the order of several tensors does not count
+        a, b -- the reads of each run; the order of several tensors is ignored
         """
         left_a, left_b = list(self._placed(a, 0)), list(self._placed(b, 1))
         for exactly in (True, False):

@@ -1,1 +1,1 @@
-"""One process in launch order: each launch, and which writes produced the memory that it reads."""
+"""One process in launch order: each launch, and the writes that produced the memory that it reads."""

@@ -20,7 +20,7 @@ class LaunchFacts:
         self._rereads = _grouped(run.view(process, Reread, Reread))
 
     def of(self, launch: int) -> tuple[Access | None, tuple[OutOfBounds, ...], tuple[Reread, ...]]:
-        """The records of a launch; a launch after the one asked for before."""
+        """The records of a launch; call it with increasing indices."""
         return self._access(launch), self._outside(launch), self._rereads(launch)
 
 

@@ -1,4 +1,4 @@
-"""The operators that one process called, in order: before which launch, how often, on which bits."""
+"""The operator calls of one process, in order: the next launch, the call count, the digests."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class CalledOperators:
         self._called: dict[tuple[str, str], array[int]] = {}
 
     def before(self, launch: int | None) -> Iterator[OperatorCall]:
-        """The calls up to a launch that were not given yet; None: all of them."""
+        """The calls up to a launch that were not returned yet; None: all remaining ones."""
         while self._waiting is not None and (launch is None or self._waiting.launch <= launch):
             call, self._waiting = self._waiting, next(self._calls, None)
             yield call
@@ -36,14 +36,14 @@ class CalledOperators:
         return (signature.name, signature.arguments) if signature else ("", "")
 
     def counted(self, call: OperatorCall) -> int:
-        """How often it was called like this before; counts this call."""
+        """The number of earlier equal calls; counts this call."""
         signature = self.signatures[call.signature]
         calls = self._called.setdefault((signature.name, signature.arguments), array("q"))
         calls.append(call.launch)
         return len(calls) - 1
 
     def count(self, name: str, arguments: str, launch: int) -> int:
-        """How often it was called like this before a launch, as far as calls were counted."""
+        """The number of equal calls before a launch, as far as calls were counted."""
         return bisect_right(self._called.get((name, arguments), ()), launch)
 
     def total(self, name: str, arguments: str) -> int:
@@ -55,5 +55,5 @@ class CalledOperators:
         return sum(self._totals[number] for number in alike)
 
     def digests(self, call: int) -> OperatorDigests | None:
-        """What a call read and wrote, if digests were taken."""
+        """The digests of a call, if they were recorded."""
         return self._digests.get(call)

@@ -77,7 +77,7 @@ class Timeline:
                 ))  # fmt: skip
 
     def pass_over(self, start: Position, stop: Position) -> int:
-        """Note who wrote what in launches that are equal in both runs; the index of the one that follows."""
+        """Note the writes of launches that are equal in both runs; returns the index of the next launch."""
         index = -1
         rows = self._run.rows(self._process, start.launches, start.lines)
         for row in islice(rows, stop.launches - start.launches):
@@ -88,7 +88,7 @@ class Timeline:
     def steps(self, start: Position, covers: Covers | None = None) -> Iterator[TimelineStep]:
         """The launches from a position on.
 
-        covers -- asked for each with its index, kernel, phase and rank: one that it refuses is left out
+        covers -- called for each launch with index, kernel, phase and rank; if false, the launch is left out
         """
         rank = rank_of(self._process)
         for row in self._run.rows(self._process, start.launches, start.lines):
@@ -98,7 +98,7 @@ class Timeline:
         self.finish()
 
     def finish(self) -> None:
-        """Take account of the operators that followed the last launch."""
+        """Note the operators after the last launch."""
         for call in self._operators.before(None):
             self._apply(call)
 
@@ -111,7 +111,7 @@ class Timeline:
         return self._operators.total(operator.name, operator.argument)
 
     def born(self, tensor: Placed) -> Birth | None:
-        """What a tensor is known by in both runs; None: it was not seen."""
+        """The identity of a tensor that is comparable between runs; None: the tensor was not seen."""
         birth = self._births.get(tensor.storage)
         return birth and birth._replace(start=extent(tensor.meta)[0])
 

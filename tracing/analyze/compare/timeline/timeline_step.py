@@ -1,4 +1,4 @@
-"""One launch as a comparison sees it: what it is, and which writes produced what it reads."""
+"""One launch for a comparison, with the writes that produced its inputs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Position(NamedTuple):
 
 @dataclass(slots=True)
 class TimelineStep:
-    """A launch, and where what it reads came from."""
+    """A launch with the writes that produced its inputs."""
 
     row: Row
     kernel: Kernel
@@ -61,7 +61,7 @@ class TimelineStep:
         return next(address for n, _, address in tensors_of(self.signature, self.addresses) if n == position)
 
     def overlaps(self) -> tuple[tuple[str, str, int], ...]:
-        """The arguments that share bytes, and how many bytes lie between their first elements."""
+        """The arguments that share bytes, and the distance in bytes between their first elements."""
         if len(set(self.addresses)) == len(self.addresses):
             return ()
         ranges = [one[1:] for one in self.ranges()]

@@ -30,7 +30,7 @@ class SignatureMemory(NamedTuple):
 
 
 def touched_memory(row: Row, signature: Signature) -> SignatureMemory:
-    """What launches touch of which these arguments have digests."""
+    """The memory that launches with digests of these arguments touch."""
     before = {position: n for n, position in enumerate(row.before)}
     after = {position: n for n, position in enumerate(row.after, len(row.before))}
     reads, writes, tensors = [], [], 0

@@ -1,0 +1,1 @@
+"""Records graphs of torch.compile, and the compiles of frames."""

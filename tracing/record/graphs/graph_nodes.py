@@ -1,0 +1,122 @@
+"""Write an FX graph as JSON: nodes with operator, arguments, tensors, and lines of Python.
+
+A reference to a node is {"node": NAME}; values that JSON lacks have a key for their kind: {"dtype":
+"float32"}, {"float": "inf"}, {"slice": [...]}. Any other argument is {"other": text}.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+
+from tracing.upstream.torch.operator_schemas import is_operator
+
+_FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>\S+)\n\s*(?P<code>[^\n]*)')
+_CONSTANT = 4096  # elements of a constant of a graph that is written down
+
+
+def graph_json(module: torch.fx.GraphModule) -> dict[str, Any]:
+    """The nodes of a graph, in their order, and the Python lines that they come from."""
+    lines: dict[str, int] = {}
+    nodes = [_node(module, node, lines) for node in module.graph.nodes]
+    return {"nodes": nodes, "lines": [python_frames(text) for text in lines]}
+
+
+def graph_text(module: torch.fx.GraphModule) -> str:
+    """The graph for people: one line a node, with shapes, strides and devices."""
+    return str(module.print_readable(print_output=False, include_stride=True, include_device=True))
+
+
+def _node(module: torch.fx.GraphModule, node: torch.fx.Node, lines: dict[str, int]) -> dict[str, Any]:
+    written: dict[str, Any] = {"name": node.name, "op": node.op, "target": _target(node)}
+    if node.args:
+        written["args"] = _argument(node.args)
+    if node.kwargs:
+        written["kwargs"] = _argument(dict(node.kwargs))
+    value = node.meta.get("val", node.meta.get("example_value"))
+    if value is not None:
+        written["value"] = _value(value)
+    trace = node.meta.get("stack_trace") or node.stack_trace
+    if trace:
+        written["line"] = lines.setdefault(trace, len(lines))
+    if node.op == "get_attr":
+        written["constant"] = _constant(module, str(node.target))
+    return written
+
+
+def _target(node: torch.fx.Node) -> str:
+    target: Any = node.target
+    if isinstance(target, str):
+        return target
+    if is_operator(target):
+        return str(target.name())
+    return f"{getattr(target, '__module__', '')}.{getattr(target, '__name__', target)}"
+
+
+def _argument(value: Any) -> Any:
+    match value:
+        case torch.fx.Node():
+            return {"node": value.name}
+        case None | bool() | int() | str():
+            return value
+        case float():
+            return value if math.isfinite(value) else {"float": repr(value)}
+        case complex():
+            return {"complex": [value.real, value.imag]}
+        case torch.dtype():
+            return {"dtype": str(value).removeprefix("torch.")}
+        case torch.device():
+            return {"device": str(value)}
+        case torch.layout():
+            return {"layout": str(value).removeprefix("torch.")}
+        case torch.memory_format():
+            return {"memory_format": str(value).removeprefix("torch.")}
+        case slice():
+            return {"slice": [_argument(one) for one in (value.start, value.stop, value.step)]}
+    if isinstance(value, Mapping):
+        return {"mapping": [[_argument(key), _argument(one)] for key, one in value.items()]}
+    if isinstance(value, Sequence):
+        return [_argument(one) for one in value]
+    return {"other": str(value)}
+
+
+def _value(value: Any) -> Any:
+    # what a node gives, as tensors' shapes: numbers, or the text of a symbol
+    if isinstance(value, torch.Tensor):
+        strides = value.stride() if value.layout == torch.strided else ()
+        return {
+            "shape": [_size(one) for one in value.shape],
+            "stride": [_size(one) for one in strides],
+            "dtype": str(value.dtype).removeprefix("torch."),
+            "device": str(value.device),
+        }
+    if isinstance(value, (list, tuple)):
+        return [_value(one) for one in value]
+    return {"number": str(value)}
+
+
+def _size(size: Any) -> int | str:
+    return size if type(size) is int else str(size)
+
+
+def python_frames(trace: str) -> list[list[Any]]:
+    """The frames of a stack trace of torch, outermost first: file, line, function, text of the line."""
+    frames = _FRAME.finditer(trace)
+    return [[one["file"], int(one["line"]), one["function"], one["code"].strip()] for one in frames]
+
+
+def _constant(module: torch.fx.GraphModule, path: str) -> Any:
+    value: Any = module
+    for name in path.split("."):
+        value = getattr(value, name, None)
+    if not isinstance(value, torch.Tensor) or value.numel() > _CONSTANT or value.is_complex():
+        return None
+    plain = value.detach()
+    if "Fake" in type(plain).__name__ or plain.is_meta:
+        return None
+    elements = [_argument(one) for one in plain.flatten().tolist()]
+    return {"dtype": str(plain.dtype).removeprefix("torch."), "shape": [*plain.shape], "elements": elements}

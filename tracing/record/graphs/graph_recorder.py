@@ -1,0 +1,145 @@
+"""Records the graphs that Inductor compiles, and the launches of each call of a graph.
+
+The records of a graph are attached to it, also in Inductor's caches, and written to the run at its first
+call. A graph from a cache that another program filled lacks them: it is not covered.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from typing import Any
+
+import msgspec
+import torch
+
+from tracing.model import CompiledGraph, GraphCall, GraphTensor, TracedGraph
+from tracing.record.graphs.graph_nodes import graph_json, graph_text
+from tracing.record.outputs import OutputKeeper
+from tracing.record.recording import Recording
+from tracing.store.graph_file import GraphFile, Schedule
+from tracing.upstream.inductor.graphs import Facts, around_graphs, attached, compiles_followed
+from tracing.upstream.patch import Method
+
+_UNCACHED = "TORCHINDUCTOR_FORCE_DISABLE_CACHES=1"
+_encode = msgspec.json.encode
+
+
+class _Compiling(threading.local):
+    facts: dict[str, Any] | None = None
+
+
+class GraphRecorder:
+    """While installed, records graphs at their first call, and each of their calls."""
+
+    def __init__(self, recording: Recording, keeper: OutputKeeper | None) -> None:
+        """keeper -- keeps the inputs and outputs of each call; None: they are not kept"""
+        self._recording = recording
+        self._keeper = keeper
+        self._compiling = _Compiling()
+        self._calls = itertools.count()
+        self._known: dict[int, tuple[Any, _Known | None]] = {}  # by id of the graph, which is held
+
+    @contextmanager
+    def installed(self) -> Iterator[None]:
+        with ExitStack() as stack:
+            stack.enter_context(compiles_followed(self))
+            stack.enter_context(around_graphs(self._around_call))
+            yield
+
+    # ---- compiles
+
+    def traced(self, graph: torch.fx.GraphModule, compile_id: str) -> None:
+        writer = self._recording.writer
+        text, nodes = writer.blob(graph_text(graph)), writer.blob(_encode(graph_json(graph)))
+        writer.append(TracedGraph(compile_id, text, nodes))
+
+    def began(self, graph: torch.fx.GraphModule, compile_id: str, backward: bool) -> None:
+        self._compiling.facts = {
+            "compile_id": compile_id,
+            "backward": backward,
+            "text": graph_text(graph),
+            "nodes": graph_json(graph),
+        }
+
+    def lowered(self, graph: torch.fx.GraphModule, code: str, schedule: Facts) -> None:
+        if self._compiling.facts is not None:
+            more = {"post_grad_text": graph_text(graph), "post_grad": graph_json(graph)}
+            self._compiling.facts |= {**more, "code": code, "schedule": schedule}
+
+    def failed(self, why: str) -> None:
+        self._compiling.facts = None
+        self._recording.catalogue.not_covered(f"the code of a graph that Inductor compiled: {why}", "")
+
+    def ended(self) -> bytes | None:
+        facts, self._compiling.facts = self._compiling.facts, None
+        return _encode(facts) if facts is not None and "code" in facts else None
+
+    # ---- calls
+
+    def _around_call(self, original: Method) -> Method:
+        def called(graph: Any, inputs: Any) -> Any:
+            with self._recording.lock:
+                known = self._graph(graph)
+                index, started = next(self._calls), self._recording.launches
+            if known is None:
+                return original(graph, inputs)
+            numbers = {i: one for i, one in enumerate(inputs) if isinstance(one, (int, float))}
+            self._keep(index, "input", range(len(inputs)), inputs)
+            # generated code clears the list, so that memory is free as soon as it can be
+            overwritten = {i: inputs[i] for i in known.overwritten if self._keeper is not None}
+            results = original(graph, inputs)
+            self._keep(index, "output", range(len(results)), results)
+            self._keep(index, "afterwards", [*overwritten], overwritten)
+            with self._recording.lock:
+                stop, thread = self._recording.launches, self._recording.thread.number
+                self._recording.writer.append(GraphCall(index, known.id, (started, stop), thread, numbers))
+            return results
+
+        return called
+
+    def _graph(self, graph: Any) -> _Known | None:
+        if id(graph) not in self._known:
+            self._known[id(graph)] = graph, self._recorded(attached(graph))
+        return self._known[id(graph)][1]
+
+    def _recorded(self, content: bytes | None) -> _Known | None:
+        if content is None:
+            what = "graphs of a compile from before the recording, or from Inductor's cache"
+            self._recording.catalogue.not_covered(what, _UNCACHED)
+            return None
+        facts = msgspec.json.decode(content, type=GraphFile)
+        schedule = msgspec.json.decode(facts.schedule, type=Schedule)
+        blob = self._recording.writer.blob
+        graph = CompiledGraph(
+            sum(known is not None for _, known in self._known.values()),
+            facts.compile_id,
+            "backward" if facts.backward else "forward",
+            *(blob(one) for one in (facts.text, bytes(facts.nodes))),
+            *(blob(one) for one in (facts.post_grad_text, bytes(facts.post_grad))),
+            *(blob(one) for one in (facts.code, bytes(facts.schedule))),
+        )
+        self._recording.writer.append(graph)
+        return _Known(graph.id, _overwritten(schedule))
+
+    def _keep(self, call: int, side: Any, positions: Sequence[int], values: Any) -> None:
+        if self._keeper is None:
+            return
+        for position in positions:
+            value = values[position]
+            if isinstance(value, torch.Tensor) and value.layout == torch.strided:
+                record: Callable[[str], GraphTensor] = partial(GraphTensor, call, position, side)
+                self._keeper.keep_as(f"{side} {position} of graph call {call}", record, value)
+
+
+class _Known(msgspec.Struct, frozen=True):
+    id: int
+    overwritten: tuple[int, ...]  # positions of inputs
+
+
+def _overwritten(schedule: Schedule) -> tuple[int, ...]:
+    written = {schedule.location(name) for name in schedule.overwrites}
+    return tuple(i for i, name in enumerate(schedule.inputs) if name in written)

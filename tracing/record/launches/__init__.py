@@ -1,0 +1,1 @@
+"""Records launches: arguments, digests, times."""

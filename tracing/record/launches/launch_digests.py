@@ -1,0 +1,147 @@
+"""Takes the digests before and after each launch: on the host immediately, on a GPU in stream order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from operator import and_
+from typing import Any
+
+import torch
+
+from tracing.digest.columns import Columns, Digested
+from tracing.digest.gpu import Batch, Rows, StreamDigests
+from tracing.digest.host import digest
+from tracing.digest.tables import Call, calls, tables
+from tracing.launch import coverage, hooks
+from tracing.launch.storages import TouchedMemory
+from tracing.model import Digest, Reread, Values
+from tracing.record.catalogue import Catalogue
+from tracing.record.launches.launch_template import DigestedTensors, DigestSlots, LaunchTemplate, plain_tensor
+from tracing.record.memory.exact_accesses import Watched
+from tracing.upstream.torch.cuda_graphs import is_capturing
+from tracing.upstream.torch.dispatch_modes import dispatch_disabled
+
+
+@dataclass(slots=True)
+class LaunchInFlight:
+    """A launch between its two hooks."""
+
+    index: int
+    template: LaunchTemplate
+    values: Sequence[Any]
+    memory: TouchedMemory
+    slots: DigestSlots
+    stream: int
+    before: DigestedTensors
+    writers: dict[int, str]
+    found: Mapping[int, Digest] = field(default_factory=dict)  # before it, on the host
+    left: Mapping[int, Digest] = field(default_factory=dict)  # after it, likewise
+    watched: Watched | None = None  # executed by the interpreter
+    rereads: Sequence[Reread] = ()  # of what it may have read
+    small: Sequence[Values] = ()  # the elements of small tensors before it
+    batch: Batch | None = None  # on a GPU
+    slot: int = 0  # first of the launch in the batch
+
+    def tensors(self, chosen: Iterable[int]) -> list[tuple[int, torch.Tensor]]:
+        """Some of the template's tensors, with their argument positions."""
+        positions = [self.template.positions[i] for i in chosen]
+        return [(position, plain_tensor(self.values[position])) for position in positions]
+
+
+class LaunchDigests:
+    """Takes the digests of launches; never waits for a device before `drain`."""
+
+    def __init__(self, catalogue: Catalogue, arrived: Callable[[Sequence[Digested]], None]) -> None:
+        """arrived -- receives the digests of launches, in any order"""
+        self._catalogue = catalogue
+        self._arrived = arrived
+        self._streams: dict[tuple[torch.device, int], StreamDigests] = {}
+
+    def before(self, launch: LaunchInFlight) -> None:
+        """Take the digests before a launch."""
+        if launch.template.device is None:
+            launch.found = self._on_host(launch, launch.before)
+        else:
+            self._gpu_before(launch)
+
+    def after(self, launch: LaunchInFlight) -> None:
+        """Compute the digests after the launch."""
+        if launch.template.device is None:
+            self._host_after(launch)
+        else:
+            self._gpu_after(launch)
+
+    def drain(self) -> None:
+        """Wait for all pending digests."""
+        for stream in self._streams.values():
+            stream.drain()
+
+    # ---- on the host
+
+    def _host_after(self, launch: LaunchInFlight) -> None:
+        launch.left = self._on_host(launch, launch.template.after)
+        columns = Columns.of([*launch.found.values(), *launch.left.values()])
+        self._arrived([Digested(launch.index, columns, 0, list(launch.found), list(launch.left))])
+
+    def _on_host(self, launch: LaunchInFlight, side: DigestedTensors) -> dict[int, Digest]:
+        digests = {}
+        for position in side.positions:
+            tensor = plain_tensor(launch.values[position])
+            try:
+                with dispatch_disabled():
+                    digests[position] = digest(tensor)
+            except (RuntimeError, NotImplementedError, TypeError) as error:
+                reason = f"{type(tensor).__name__}: {str(error).splitlines()[0]}"
+                self._catalogue.not_covered(f"the bits of a tensor argument ({reason})", "")
+        return digests
+
+    # ---- on a GPU
+
+    def _gpu_before(self, launch: LaunchInFlight) -> None:
+        if is_capturing():
+            self._catalogue.not_covered("digests of launches captured into a CUDA graph", coverage.NO_GRAPHS)
+            return
+        template = launch.template
+        stream = template.streams.get(launch.stream) or self._stream(launch)
+        # the first launch of an autotuner may turn out to write less than is reserved
+        launch.batch, launch.slot = stream.reserve(
+            len(launch.before.positions) + len(template.after.positions)
+        )
+        ready = launch.slots.before or self._copied(stream, launch, launch.before)
+        stream.add(launch.batch, launch.slot, ready)
+
+    def _gpu_after(self, launch: LaunchInFlight) -> None:
+        before, after = launch.before, launch.template.after
+        if launch.batch is None:
+            self._arrived([Digested(launch.index, Columns.of([]), 0, (), ())])
+            return
+        stream = launch.template.streams[launch.stream]
+        first_after = launch.slot + len(before.positions)
+        stream.add(launch.batch, first_after, launch.slots.after or self._copied(stream, launch, after))
+        facts = (before.facts, after.facts)
+        stream.ended(launch.batch, Rows(launch.index, launch.slot, before.positions, after.positions, facts))
+
+    def _copied(self, stream: StreamDigests, launch: LaunchInFlight, side: DigestedTensors) -> Sequence[Call]:
+        # what cannot be read where it lies is copied; freed in the order of its stream, so after the digests
+        with dispatch_disabled(), stream.current():
+            tensors = [plain_tensor(launch.values[position]) for position in side.positions]
+            misaligned = any(map(and_, [tensor.data_ptr() for tensor in tensors], side.misaligned))
+            for n, position in enumerate(side.positions):
+                if position in side.copied:
+                    tensors[n] = (
+                        tensors[n].resolve_conj().resolve_neg().clone(memory_format=torch.contiguous_format)
+                    )
+            made = tables(tensors) if misaligned else side.tables
+            return calls(made, [tensor.data_ptr() for tensor in tensors])
+
+    def _stream(self, launch: LaunchInFlight) -> StreamDigests:
+        device = launch.template.device
+        assert device is not None
+        known = self._streams.get((device, launch.stream))
+        if known is None:
+            with hooks.hidden(), dispatch_disabled():
+                known = StreamDigests(device, launch.stream, self._arrived)
+            self._streams[device, launch.stream] = known
+        launch.template.streams[launch.stream] = known
+        return known

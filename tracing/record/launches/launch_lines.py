@@ -1,0 +1,91 @@
+"""Writes the lines of launches in launch order, although their data arrives in any order."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from itertools import takewhile
+from typing import TypeAlias
+
+from tracing.digest.columns import Digested, packed
+from tracing.model import LaunchLine
+from tracing.record.launches.launch_template import DigestSlots, LaunchTemplate
+from tracing.store import RunWriter
+
+_FAILED = 1 << 16  # launches that wait for the digests of one before them: that one failed
+_LINES = 256  # launches on a GPU whose lines are held back at most
+
+_Held: TypeAlias = tuple[int, LaunchTemplate, int, DigestSlots, Mapping[int, str], int, int]
+
+
+class LaunchLines:
+    """Holds a launch back until its signature is known, and its digests until all earlier ones are."""
+
+    def __init__(self, writer: RunWriter) -> None:
+        self._writer = writer
+        self._held: list[_Held] = []  # launches whose lines are not written yet
+        self._ready: dict[int, Digested] = {}
+        self._waiting: deque[int] = deque()  # launches whose digest lines are to be written, in this order
+
+    def hold(
+        self,
+        index: int,
+        template: LaunchTemplate,
+        stream: int,
+        slots: DigestSlots,
+        writers: Mapping[int, str],
+        site: int,
+        thread: int,
+    ) -> None:
+        """Add the next launch."""
+        if len(self._held) >= _LINES:
+            self.flush()
+        self._held.append((index, template, stream, slots, writers, site, thread))
+
+    def expect(self, index: int) -> None:
+        """Announce the digests of this launch, which precede those of later launches."""
+        self._waiting.append(index)
+
+    def flush(self) -> None:
+        """Write the lines that are known."""
+        # one without a signature, whose autotuner chooses in another thread, holds back the rest; for long
+        # only if it failed
+        if len(self._held) >= 4 * _LINES:
+            self._drop_unsigned()
+        ready = [held for held in takewhile(lambda held: held[1].signature is not None, self._held)]
+        self._writer.extend([_line(*held) for held in ready])
+        del self._held[: len(ready)]
+
+    def digested(self, launches: Sequence[Digested]) -> None:
+        """Add digests, and write all that do not wait for earlier ones."""
+        self._ready.update({one.launch: one for one in launches})
+        failed = len(self._ready) >= _FAILED
+        lines = []
+        while self._waiting and (failed or self._waiting[0] in self._ready):
+            index = self._waiting.popleft()
+            failed = failed and index not in self._ready
+            if index in self._ready:
+                lines.append(self._ready.pop(index))
+        self._writer.extend(list(packed(lines)))
+
+    def close(self) -> None:
+        """Write everything; a launch that failed has no digests, and later ones no longer wait for it."""
+        self._drop_unsigned()
+        self.flush()
+        self._writer.extend(list(packed([self._ready[index] for index in sorted(self._ready)])))
+        self._ready.clear()
+
+    def _drop_unsigned(self) -> None:
+        self._held = [held for held in self._held if held[1].signature is not None]
+
+
+def _line(
+    index: int,
+    template: LaunchTemplate,
+    stream: int,
+    slots: DigestSlots,
+    writers: Mapping[int, str],
+    site: int,
+    thread: int,
+) -> LaunchLine:
+    return LaunchLine(index, template.signature or 0, stream, slots.storages, writers, site, thread)

@@ -1,0 +1,324 @@
+"""Records every launch: kernel, arguments, and the digests before and after it.
+
+On a GPU digests are computed in the order of the launch's own stream and arrive later, in batches; lines are
+still written in launch order. Nothing waits for the device before the end.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack
+from typing import Any, Literal
+
+import torch
+
+from tracing.launch import coverage, hooks
+from tracing.launch import cpp_kernels as cpp
+from tracing.launch.launch_site import Grid, LaunchSite
+from tracing.launch.out_of_bounds import OutOfBoundsError
+from tracing.launch.reused_buffers import ReusedBuffers
+from tracing.launch.storages import TouchedMemory, memory_of
+from tracing.launch.threads import CurrentThread
+from tracing.model import MemoryEvidence, Selection
+from tracing.operators import allocators
+from tracing.operators.dispatch import Operators
+from tracing.record.failsafe import Failsafe
+from tracing.record.graphs.graph_recorder import GraphRecorder
+from tracing.record.landmarks import Landmarks
+from tracing.record.launches.host_launches import HostLaunches
+from tracing.record.launches.launch_digests import LaunchDigests, LaunchInFlight
+from tracing.record.launches.launch_lines import LaunchLines
+from tracing.record.launches.launch_template import (
+    DigestedArguments,
+    DigestSlots,
+    LaunchTemplate,
+    LaunchTemplates,
+    plain_tensor,
+)
+from tracing.record.launches.selection import EVERYTHING
+from tracing.record.launches.timing import LaunchTimes
+from tracing.record.launches.user_hash import HashFn, UserHashes
+from tracing.record.memory.last_writers import LastWriters
+from tracing.record.operator_calls import OperatorCalls, OperatorFacts
+from tracing.record.outputs import Keep, keeper_of
+from tracing.record.recording import Recording
+from tracing.store import RunWriter
+from tracing.upstream.inductor.code import GENERATED
+
+
+class LaunchRecorder:
+    """While entered, every launch of this process is recorded into a run, except for those not covered."""
+
+    def __init__(
+        self,
+        writer: RunWriter,
+        digests: DigestedArguments = "all",
+        *,
+        operators: OperatorFacts = "writers",
+        graphs: bool = True,
+        allow_out_of_bounds: bool = False,
+        selection: Selection = EVERYTHING,
+        keep: Keep | None = None,
+        time: bool = False,
+        hash_fn: HashFn | None = None,
+        strict: bool = True,
+    ) -> None:
+        """Record into `writer`.
+
+        digests   -- "all": every tensor argument before a launch, and possible outputs after it; "declared":
+                     the kernel's inputs before and its outputs after, by its IR; "none": no work on the
+                     device
+        operators -- "writers": the memory that each operator outside of Triton read, wrote and allocated, 10
+                     to 13 µs an operator; "digests": also digests, which synchronise the device; "none":
+                     nothing
+        graphs    -- record the graphs that Inductor compiles, and the launches of each call
+        allow_out_of_bounds -- without a GPU: False stops a kernel before it accesses memory outside of its
+                     arguments' storages; True permits the access
+        selection -- which launches
+        keep      -- keep what each launch wrote, under a budget; None: nothing
+        time      -- how long each launch takes, on the host and on a GPU
+        hash_fn   -- tensor -> number, string, bool or None; called where digests are taken, or would be, and
+                     recorded next to them. Should it fail, the program goes on, and `hash_failure` says so
+        strict    -- raise errors of the recorder; False: an error ends the recording, and the program
+                     continues
+        """
+        self.recorded = 0  # launches
+        self.writer = writer
+        self.failsafe = Failsafe(writer, lambda: self.count, strict=strict)
+        self._recording = Recording.of(writer)
+        self._catalogue = self._recording.catalogue
+        self._lines = LaunchLines(writer)
+        self._digests = LaunchDigests(self._catalogue, self._lines.digested) if digests != "none" else None
+        self._operators = operators
+        self._mode: Operators | None = None
+        self._selection, self._keep = selection, keep
+        self._keeper = keeper_of(keep, writer, self._catalogue.not_covered)
+        self._times = LaunchTimes(writer) if time else None
+        self._hashes = UserHashes(writer, hash_fn, self._catalogue.not_covered) if hash_fn else None
+        self._lock = self._recording.lock
+        self._templates = LaunchTemplates(self._catalogue, self._recording.storages, digests)
+        self._writers = LastWriters()
+        values, called = digests != "none", operators != "none"
+        self._host = HostLaunches(
+            self._recording, digests=values, operators=called, allow_out_of_bounds=allow_out_of_bounds
+        )
+        self._calls = OperatorCalls(
+            self._recording, self._writers, self._host, digests=operators == "digests"
+        )
+        self._reused = ReusedBuffers()
+        extras = (self._keeper, self._times, self._hashes)
+        self._extras = tuple(part for part in extras if part is not None)
+        self._graphs = GraphRecorder(self._recording, self._keeper) if graphs else None
+        self._exit = ExitStack()
+
+    @property
+    def count(self) -> int:
+        """Launches seen, recorded or not."""
+        return self._recording.launches
+
+    def unwritten(self, tensor: torch.Tensor) -> tuple[int, int] | None:
+        """The elements of a tensor on the host without a recorded write: the first, and how many."""
+        return self._host.unwritten(tensor)
+
+    @property
+    def hash_failure(self) -> str:
+        """The first failure of hash_fn, and its location; empty if it did not fail."""
+        return self._hashes.failure if self._hashes is not None else ""
+
+    def __enter__(self) -> LaunchRecorder:
+        self._recording.thread.seen = True  # and its number is 0
+        with ExitStack() as stack:
+            stack.callback(self._finish)
+            stack.enter_context(hooks.installed(self))
+            stack.enter_context(cpp.installed(self))
+            if self._graphs is not None:
+                stack.enter_context(self._graphs.installed())
+            stack.enter_context(self._host.installed())
+            stack.enter_context(coverage.watched(self._catalogue.not_covered))
+            if self._operators != "none":
+                self._enter_operators(stack)
+            self._exit = stack.pop_all()
+        return self
+
+    def _enter_operators(self, stack: ExitStack) -> None:
+        landmarks = Landmarks(self.writer, self._catalogue, lambda: self.count, self._digests is not None)
+        stack.enter_context(landmarks.installed())
+        self._mode = Operators(self._calls, landmarks, failed=self.failsafe.end)
+        stack.enter_context(self._mode)
+        stack.enter_context(self._mode.carried())
+        stack.enter_context(allocators.watched(self._calls))
+
+    def __exit__(self, *exception: object) -> None:
+        self._exit.close()
+
+    def _finish(self) -> None:
+        with self._lock, hooks.hidden():
+            if self._digests is not None and not self.failsafe.over:
+                self._digests.drain()
+            self._lines.close()
+            self._calls.flush()
+            for part in self._extras:
+                part.close()
+
+    def flush(self) -> None:
+        """Write buffered records: the process is about to end without leaving this context."""
+        if not self.failsafe.over:
+            self._finish()
+
+    def before(
+        self, site: LaunchSite, values: Sequence[Any], stream: int, grid: Grid | None
+    ) -> LaunchInFlight | None:
+        """Record a launch and take the digests before it."""
+        if self.failsafe.over:
+            return None
+        try:
+            return self._before(site, values, stream, grid)
+        except OutOfBoundsError:  # the program's own
+            raise
+        except Exception as error:
+            self.failsafe.end(error)
+            return None
+
+    def _before(
+        self, site: LaunchSite, values: Sequence[Any], stream: int, grid: Grid | None
+    ) -> LaunchInFlight | None:
+        flat = site.flat
+        if flat is not None:
+            site, values = flat, flat.values(values)
+        with self._lock:
+            recording, template = self._recording, self._templates.get(site, values, grid)
+            if template.wrapped:
+                memory = memory_of([plain_tensor(values[i]) for i in template.positions])
+            else:
+                memory = memory_of([values[i] for i in template.positions])
+            slots = template.slots_of.get(memory) or self._new_slots(template, memory, values)
+            template, index = slots.template, recording.launches
+            recording.launches += 1
+            writers = self._writers.of(slots)
+            if self._selection is not EVERYTHING and not self._selection.wants(
+                index, site.name, template.phase
+            ):
+                if _followed(template):
+                    self._host.pass_over(index, template, values)
+                return None
+            self.recorded += 1
+            thread = recording.thread
+            if thread.seen is None:
+                self._look_at(thread)
+            called = recording.sites.of(sys._getframe(3))
+            self._lines.hold(index, template, stream, slots, writers, called, thread.number)
+            if self._digests is not None:
+                self._lines.expect(index)
+            elif template.device is not None and template.signature is not None and not self._extras:
+                return None
+            launch = LaunchInFlight(index, template, values, memory, slots, stream, template.before, writers)
+            self._look_before(launch)
+            return launch
+
+    def _new_slots(
+        self, template: LaunchTemplate, memory: TouchedMemory, values: Sequence[Any]
+    ) -> DigestSlots:
+        if self._mode is not None and self._recording.thread.seen and not self._mode.active():
+            what = "operators inside of a custom operator that launches kernels: they count as that one"
+            self._catalogue.not_covered(what, "a plain function instead of it")
+        return self._templates.slots(template, memory, values)
+
+    def _look_at(self, thread: CurrentThread) -> None:
+        thread.seen = self._mode is None or self._mode.active()
+        if not thread.seen:
+            what = "operators outside of Triton on a thread that was running already when recording began"
+            self._catalogue.not_covered(what, "a thread that the case starts, by Python's threading")
+
+    def _look_before(self, launch: LaunchInFlight) -> None:
+        template = launch.template
+        if self._hashes is not None:
+            self._hashes.before(launch.index, template.before.positions, launch.values, launch.stream)
+        if self._keep is not None and self._keep.inputs:
+            # of a first launch all: what it reads is not known
+            chosen = template.reads if template.signature is not None else range(len(template.positions))
+            self._kept(launch, "before", chosen)
+        if template.device is None and template.signature is not None:
+            self._flush()  # on disk before the kernel runs
+        if _followed(template):
+            self._host.before(launch, functools.partial(self._sign, launch))
+        if self._digests is not None:
+            self._digests.before(launch)
+        if self._times is not None:
+            self._times.start(launch.index, template.device, launch.stream)
+
+    def after(self, launch: LaunchInFlight | None) -> None:
+        """Compute the digests after the launch."""
+        if launch is None or self.failsafe.over:
+            return
+        if self._times is not None:
+            self._times.stop(launch.index)
+        try:
+            self._after(launch)
+        except OutOfBoundsError:
+            raise
+        except Exception as error:
+            self.failsafe.end(error)
+
+    def _after(self, launch: LaunchInFlight) -> None:
+        with self._lock:
+            template = launch.template
+            if template.signature is None:  # by now an autotuner has chosen, an interpreted kernel has run
+                self._settle(launch)
+            if self._hashes is not None:
+                self._hashes.after(launch.index, template.after.positions, launch.values)
+            self._look_at_reuse(launch)
+            self._kept(launch, "after", template.writes)
+            if template.device is None:
+                self._flush()
+            if self._digests is not None:
+                self._digests.after(launch)
+            if _followed(template):
+                self._host.after(launch)
+
+    def _look_at_reuse(self, launch: LaunchInFlight) -> None:
+        generated = hooks.caller()
+        if generated is None or launch.template.site.kind != "triton" or self._reused.seen(generated):
+            return
+        if generated[0].co_name not in GENERATED:
+            return
+        frame = sys._getframe(2)
+        while frame is not None and frame.f_code is not generated[0]:
+            frame = frame.f_back  # type: ignore[assignment]
+        names = launch.template.site.names
+        written = [(names[i], tensor) for i, tensor in launch.tensors(launch.template.writes)]
+        for one in self._reused.overwritten(frame, written) if frame is not None else ():
+            what = (
+                f"overwrites {one.name}, which line {one.line} of the generated code reads: "
+                f"{one.buffer} reuses its memory"
+            )
+            evidence = MemoryEvidence(launch.index, "overwritten", (one.argument,), what, one.where)
+            self.writer.append(evidence)
+
+    def _settle(self, launch: LaunchInFlight) -> None:
+        self._templates.settle(launch.template, launch.values)
+        launch.slots = self._templates.slots(launch.template, launch.memory, launch.values)
+        launch.writers.update(self._writers.of(launch.slots))  # the held line's own
+
+    def _sign(self, launch: LaunchInFlight) -> None:
+        # it may not return: its line is written while that can be done
+        if launch.template.signature is None:
+            if launch.template.site.accesses is not None:
+                launch.template.site.accesses.interrupted = True
+            self._settle(launch)
+        self._flush()
+
+    def _flush(self) -> None:
+        self._lines.flush()
+        self._calls.flush()
+
+    def _kept(self, launch: LaunchInFlight, side: Literal["before", "after"], chosen: Sequence[int]) -> None:
+        if self._keeper is not None:
+            for position in (launch.template.positions[i] for i in chosen):
+                self._keeper.keep(launch.index, position, side, plain_tensor(launch.values[position]))
+
+
+def _followed(template: LaunchTemplate) -> bool:
+    # on the host, or said not to be
+    return template.device is None or template.site.kind == "interpreted"

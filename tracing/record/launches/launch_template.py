@@ -1,0 +1,224 @@
+"""What is equal in all launches of one call site on tensors of one layout: computed once, then looked up.
+
+A program repeats most of its launches thousands of times. A `LaunchTemplate` holds what does not change:
+layouts, signature, arguments of the digest kernels. `DigestSlots` is a template at one set of addresses,
+which an allocator reuses in every step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from operator import and_
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from tracing.digest.gpu import StreamDigests
+from tracing.digest.layouts import layout
+from tracing.digest.tables import Call, Table, calls, facts, tables, variant
+from tracing.launch import hooks
+from tracing.launch.launch_site import Grid, LaunchSite, tensor_of
+from tracing.launch.storages import Storages, TouchedMemory
+from tracing.model import Phase, TensorMeta
+from tracing.record.catalogue import Catalogue
+from tracing.upstream.inductor.code import GENERATED
+from tracing.upstream.torch.autograd import NO_BACKWARD, backward_pass
+from tracing.upstream.torch.cuda_graphs import is_capturing
+
+DigestedArguments: TypeAlias = Literal["all", "declared", "none"]
+
+_REMEMBERED = 256  # sets of addresses of one template
+
+
+@dataclass(slots=True)
+class DigestedTensors:
+    """The tensors that are digested before or after a launch."""
+
+    positions: Sequence[int]
+    chosen: Sequence[int]  # indices into the template's positions
+    tables: Sequence[Table]  # for the GPU
+    facts: npt.NDArray[np.int64]  # of the tensors, for the GPU
+    copied: frozenset[int]  # positions of tensors that must be copied first
+    misaligned: Sequence[int]  # mask for each address: a tensor with one of these bits set is copied first
+
+
+@dataclass(slots=True)
+class LaunchTemplate:
+    """The common facts of all launches of one call site on tensors of one layout."""
+
+    site: LaunchSite
+    phase: Phase
+    grid: Grid | None  # None: the site knows
+    positions: Sequence[int]  # of the tensors among the values
+    wrapped: bool  # some tensors are inside of a descriptor or a reinterpretation
+    offsets: tuple[int, ...]  # bytes from the start of their storages
+    device: torch.device | None  # the GPU, None on the host
+    before: DigestedTensors
+    after: DigestedTensors
+    reads: Sequence[int] = ()  # indices into `positions`
+    writes: Sequence[int] = ()
+    metas: Sequence[TensorMeta] = ()
+    addresses: bool = True  # some arguments are, or may be, used as addresses
+    signature: int | None = None
+    slots_of: dict[TouchedMemory, DigestSlots] = field(default_factory=dict)
+    streams: dict[int, StreamDigests] = field(default_factory=dict)
+    shifted: dict[tuple[int, ...], LaunchTemplate] = field(default_factory=dict)  # by offsets in the storages
+
+
+@dataclass(slots=True)
+class DigestSlots:
+    """A template at one set of addresses."""
+
+    template: LaunchTemplate
+    storages: tuple[int, ...]
+    before: Sequence[Call] | None  # None: some tensors must be copied first
+    after: Sequence[Call] | None
+
+
+class LaunchTemplates:
+    """Makes the template of each launch once, and finds it afterwards."""
+
+    def __init__(self, catalogue: Catalogue, storages: Storages, digests: DigestedArguments) -> None:
+        self._catalogue = catalogue
+        self._storages = storages
+        self._digests = digests
+        self._templates: dict[tuple[Any, ...], LaunchTemplate] = {}
+
+    def get(self, site: LaunchSite, values: Sequence[Any], grid: Grid | None) -> LaunchTemplate:
+        """The template of a launch; without a signature until an autotuner has chosen."""
+        key = _key(site, values, grid)
+        template = self._templates.get(key)
+        if template is None:
+            template = self._new_template(site, values, grid)
+            if site.settled:
+                self.settle(template, values)
+            if site.kind != "interpreted" and not _capturing(template.device):
+                self._templates[key] = template
+        return template
+
+    def _new_template(self, site: LaunchSite, values: Sequence[Any], grid: Grid | None) -> LaunchTemplate:
+        positions = [i for i, value in enumerate(values) if tensor_of(value) is not None]
+        tensors = [plain_tensor(values[i]) for i in positions]
+        device = next((tensor.device for tensor in tensors if tensor.is_cuda), None)
+        side = self._side(positions, positions, values, device)
+        return LaunchTemplate(
+            site=site,
+            phase="backward" if backward_pass() != NO_BACKWARD else "forward",
+            grid=grid,
+            positions=positions,
+            wrapped=not all(isinstance(values[i], torch.Tensor) for i in positions),
+            offsets=tuple(int(tensor.storage_offset()) * tensor.element_size() for tensor in tensors),
+            device=device,
+            before=side,
+            after=side,
+        )
+
+    def settle(self, template: LaunchTemplate, values: Sequence[Any]) -> None:
+        """Set the signature of a template, and digest only what the kernel reads and writes."""
+        grid = template.grid or template.site.grid(values)
+        positions = template.positions
+        template.signature, args = self._catalogue.signature(template.site, values, grid, template.phase)
+        read = [i for i in positions if args[i].reads]
+        written = [i for i in positions if args[i].writes]
+        template.reads, template.writes = (
+            [positions.index(i) for i in read],
+            [positions.index(i) for i in written],
+        )
+        template.metas = [meta for argument in args if (meta := argument.tensor)]
+        template.addresses = any(argument.addresses for argument in args)
+        storages = {plain_tensor(values[i]).untyped_storage().data_ptr() for i in positions}
+        if len(storages) == len(positions):
+            # a kernel does not change what its IR only reads, unless another argument aliases that memory
+            template.after = self._side(written, positions, values, template.device)
+        if self._digests == "declared":
+            template.before = self._side(read, positions, values, template.device)
+
+    def _side(
+        self,
+        positions: Sequence[int],
+        among: Sequence[int],
+        values: Sequence[Any],
+        device: torch.device | None,
+    ) -> DigestedTensors:
+        if device is not None:
+            positions = sorted(positions, key=lambda i: variant(plain_tensor(values[i])))
+        tensors = [plain_tensor(values[i]) for i in positions]
+        digested = device is not None and self._digests != "none" and not _capturing(device)
+        made = tables(tensors) if digested else ()
+        layouts = [layout(tensor) for tensor in tensors]
+        copied = frozenset(i for i, one in zip(positions, layouts, strict=True) if one is None)
+        bits = [one.misaligned if one else 15 for one in layouts]
+        return DigestedTensors(
+            positions, [among.index(i) for i in positions], made, facts(tensors), copied, bits
+        )
+
+    def slots(self, template: LaunchTemplate, memory: TouchedMemory, values: Sequence[Any]) -> DigestSlots:
+        """The template at these addresses; a variant of it if the offsets in the storages differ."""
+        addresses = memory[::3]
+        slots = DigestSlots(
+            self._shifted(template, memory, values),
+            self._storages.numbers(memory),
+            _calls(template.before, addresses),
+            _calls(template.after, addresses),
+        )
+        if slots.template.signature is not None:  # before that, what is written is not known
+            if len(template.slots_of) >= _REMEMBERED:
+                template.slots_of.clear()
+            template.slots_of[memory] = slots
+        return slots
+
+    def _shifted(
+        self, template: LaunchTemplate, memory: TouchedMemory, values: Sequence[Any]
+    ) -> LaunchTemplate:
+        # generated code depends on the layouts of its inputs, but not on their offsets in their storages
+        offsets = tuple(address - start for address, start in zip(memory[::3], memory[1::3], strict=True))
+        if offsets == template.offsets:
+            return template
+        shifted = template.shifted.get(offsets)
+        if shifted is None:
+            shifted = self._new_template(template.site, values, template.grid)
+            if template.signature is not None:
+                self.settle(shifted, values)
+            if not _capturing(template.device):
+                template.shifted[offsets] = shifted
+        return shifted
+
+
+def _capturing(device: torch.device | None) -> bool:
+    # into a CUDA graph: nothing may be copied to the device now
+    return device is not None and is_capturing()
+
+
+def _key(site: LaunchSite, values: Sequence[Any], grid: Grid | None) -> tuple[Any, ...]:
+    if site.scalars is not None and (launched := hooks.caller()):
+        code, instruction = launched
+        if code.co_name in GENERATED and site.kind == "triton":
+            shape = values[0].shape if isinstance(values[0], torch.Tensor) else None
+            return (id(site), id(code), instruction, shape, *[values[i] for i in site.scalars])
+    backward = backward_pass() != NO_BACKWARD
+    return (id(site), grid, backward, *map(_layout, values))
+
+
+def _layout(value: Any) -> Any:
+    # True, 1 and 1.0 compare equal, so the type is part of the key
+    if isinstance(value, torch.Tensor):
+        return value.shape, value.stride(), value.storage_offset(), value.dtype
+    tensor = tensor_of(value)
+    plain = value is None or isinstance(value, (bool, int, float, str))
+    return _layout(tensor) if tensor is not None else (type(value), value if plain else repr(value))
+
+
+def _calls(side: DigestedTensors, addresses: Sequence[int]) -> Sequence[Call] | None:
+    chosen = [addresses[i] for i in side.chosen]
+    readable = not side.copied and not any(map(and_, chosen, side.misaligned))
+    return calls(side.tables, chosen) if readable and side.tables else None
+
+
+def plain_tensor(value: Any) -> torch.Tensor:
+    """The tensor that a value holds; it must hold one."""
+    tensor = tensor_of(value)
+    assert tensor is not None
+    return tensor

@@ -1,0 +1,117 @@
+"""Measures how long each launch takes, on the host and on a GPU.
+
+On a GPU two events are recorded around each launch on its own stream. They are read when the device has
+passed them; nothing waits for it before the end. If the device is idle, it passes the first event
+immediately and waits for the launch: then the time includes launch overhead.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from tracing.model import LaunchTime
+from tracing.store import RunWriter
+from tracing.upstream.torch.cuda_graphs import is_capturing
+from tracing.upstream.torch.streams import stream_of
+
+_LINES = 256  # launches whose times are written with one call
+_FAILED = 1 << 16  # launches that wait for the time of one before them: that one failed
+
+
+@dataclass(slots=True)
+class _Timer:
+    # a launch, from its first hook until its times are written
+    launch: int
+    began: int = 0  # ns
+    wall: int | None = None  # ns; None: it has not returned
+    clock: _Clock | None = None  # None: nothing to measure on a device
+    first: Any = None  # torch.cuda.Event
+    last: Any = None
+
+    def known(self) -> bool:
+        return self.wall is not None and (self.clock is None or self.last.query())
+
+
+class _Clock:
+    # events of one stream, reused after they were read
+    def __init__(self, device: torch.device, stream: int) -> None:
+        self.stream = stream_of(stream, device)
+        self.spare: list[Any] = []
+
+    def event(self) -> Any:
+        return self.spare.pop() if self.spare else torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
+
+
+class LaunchTimes:
+    """The times of a run's launches; `start` and `close` are called under one lock, `stop` without."""
+
+    def __init__(self, writer: RunWriter) -> None:
+        self._writer = writer
+        self._timers: deque[_Timer] = deque()  # whose times are not written, in launch order
+        self._running: dict[int, _Timer] = {}
+        self._clocks: dict[tuple[torch.device, int], _Clock] = {}
+        self._due = _LINES
+
+    def start(self, launch: int, device: torch.device | None, stream: int) -> None:
+        """A launch is made as soon as this returns.
+
+        device -- the GPU, None on the host
+        stream -- its handle there
+
+        Costs two events a launch on a GPU, which are reused. A launch that is captured into a CUDA graph
+        runs later: only its time on the host is taken.
+        """
+        timer = self._running[launch] = _Timer(launch)
+        self._timers.append(timer)
+        if device is None or not is_capturing():
+            if len(self._timers) >= self._due:
+                self._write()
+                self._due = len(self._timers) + _LINES
+            if device is not None:
+                self._time_on(timer, device, stream)
+        timer.began = time.perf_counter_ns()
+
+    def stop(self, launch: int) -> None:
+        """The launch has returned; a GPU may still execute it."""
+        ended = time.perf_counter_ns()
+        timer = self._running.pop(launch)
+        if timer.clock is not None:
+            timer.last.record(timer.clock.stream)
+        timer.wall = ended - timer.began
+
+    def close(self) -> None:
+        """Wait for the device, and write all remaining times."""
+        for timer in self._timers:
+            if timer.clock is not None and timer.wall is not None:
+                timer.last.synchronize()
+        self._timers = deque(timer for timer in self._timers if timer.wall is not None)
+        self._write()
+
+    def _time_on(self, timer: _Timer, device: torch.device, stream: int) -> None:
+        clock = self._clocks.get((device, stream))
+        if clock is None:
+            clock = self._clocks[device, stream] = _Clock(device, stream)
+        timer.clock, timer.first, timer.last = clock, clock.event(), clock.event()
+        timer.first.record(clock.stream)
+
+    def _write(self) -> None:
+        lines = []
+        while self._timers and (self._timers[0].known() or len(self._timers) > _FAILED):
+            timer = self._timers.popleft()
+            if timer.known():
+                lines.append(_line(timer))
+        self._writer.extend(lines)
+
+
+def _line(timer: _Timer) -> LaunchTime:
+    assert timer.wall is not None
+    device_us = None
+    if timer.clock is not None:
+        device_us = round(timer.first.elapsed_time(timer.last) * 1e3, 3)
+        timer.clock.spare += [timer.first, timer.last]
+    return LaunchTime(timer.launch, timer.wall / 1e3, device_us)

@@ -1,0 +1,1 @@
+"""The searches of a bisection, as text and JSON."""

@@ -1,0 +1,189 @@
+"""The events of the search of a case, and its answer, as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from rich.text import Text
+
+from tracing.analyze.bisect.search import Judgement
+from tracing.analyze.bisect_case.case_events import (
+    CaseAnswer,
+    CaseTried,
+    Culprit,
+    OtherCode,
+    PartTried,
+    PartUndecided,
+    Planned,
+    StageBlamed,
+    StageTried,
+    TogetherBlamed,
+)
+from tracing.analyze.bisect_case.evaluation import CompileStep
+from tracing.analyze.bisect_case.stages import WITHOUT
+from tracing.report.text import Line, plural
+
+_SHOWN = 6  # steps that are named
+_WORDS: Mapping[str, str] = {"good": "right", "bad": "wrong", "skip": "cannot tell"}
+
+
+def case_tried_text(event: CaseTried) -> Iterator[Line]:
+    """How often the case goes wrong."""
+    if not event.bad:
+        whole = "the compiled case is right" if event.symptom.kind == "right" else "eager itself is off"
+        yield Text.assemble((whole, "bold"), f" in {event.of} of {event.of} compiles: {event.symptom.text}")
+        return
+    style = "bold red" if event.bad == event.of else "bold yellow"
+    yield Text.assemble((f"wrong in {event.bad} of {event.of} compiles", style), f": {event.symptom.text}")
+    if event.symptom.where:
+        yield Text(f"    raised by {event.symptom.where}")
+    if event.repeats > 1:
+        yield Text(
+            f"    it is flaky: a build is called right if {event.repeats} compiles of it are right, "
+            "which a wrong one is in 1 % of cases"
+        )
+
+
+def stage_tried_text(event: StageTried) -> Line:
+    """The result of executing the graph of a stage."""
+    return _tried(event.stage.name, f"executing {event.stage.executes}", event.judgement)
+
+
+def stage_blamed_text(event: StageBlamed) -> Iterator[Line]:
+    """The first stage that is wrong."""
+    after = f", and {event.after.name} is right" if event.after else ", and no stage before it is right"
+    yield Text.assemble(("first wrong: ", ""), (event.stage.name, "bold red"), after)
+    if event.unknown:
+        names = ", ".join(one.name for one in event.unknown)
+        yield Text(f"    {names} cannot be judged, so the fault may lie there, too")
+    yield Text(f"    accused: {event.stage.blamed}")
+
+
+def planned_text(event: Planned) -> Line:
+    """The cost of the rest of the search."""
+    return Text(
+        f"    {plural(event.builds, 'build')} to go at most for one culprit, some {event.seconds:.0f} s",
+        "dim",
+    )
+
+
+def part_tried_text(event: PartTried) -> Line:
+    """The result of a build without a part."""
+    return _tried(event.part, f"{WITHOUT[event.part]} ({plural(event.count, 'step')})", event.judgement)
+
+
+def culprit_text(event: Culprit) -> Iterator[Line]:
+    """The steps that make the case wrong, with the confidence."""
+    yield Text.assemble((f"{event.part}: ", "bold"), (_labels(event.steps), "bold red"), f" of {event.of}")
+    for step in event.steps[:_SHOWN]:
+        if step.detail:
+            yield Text(f"    {step.label:<14} {step.detail}")
+    what = "it" if len(event.steps) == 1 else "them"
+    yield Text(f"    {f'without {what}':<14} {_judged(event.good)}")
+    yield Text(f"    {f'with only {what}':<14} {_judged(event.enough)}")
+    if event.needed:
+        yield Text(f"    {'needs':<14} {_labels(event.needed)}: with only these steps the case is wrong, too")
+    if event.several:
+        yield Text("    several kinds of steps: each kind is enough to make the case wrong")
+
+
+def undecided_text(event: PartUndecided) -> Iterator[Line]:
+    """An accused part, without an accused step."""
+    yield Text.assemble((f"{event.part}: ", "bold"), f"no step can be named, because {event.because}")
+    yield Text(f"    {'among':<14} {_labels(event.among)}")
+
+
+def together_text(event: TogetherBlamed) -> Iterator[Line]:
+    """Parts that have to be left out together."""
+    yield Text.assemble(
+        ("several together: ", "bold"), (", ".join(event.parts), "bold red"), ", and none of them by itself"
+    )
+    yield Text(f"    {'without them':<14} {_judged(event.good)}")
+
+
+def other_code_text(event: OtherCode) -> Iterator[Line]:
+    """The result of Inductor's other code generator on the same graphs."""
+    yield _tried("C++ instead of Triton", "executing Inductor's C++ code of the same graphs", event.judgement)
+    meaning = {
+        "good": "what writes Triton code, or is done for Triton only, is to blame; the lowering is right",
+        "bad": "it is wrong before code is written: the lowering, or what it reads",
+    }.get(event.judgement.verdict)
+    if meaning:
+        yield Text(f"    {meaning}")
+
+
+def answer_text(event: CaseAnswer, sources: Mapping[str, str]) -> Iterator[Line]:
+    """The answer in one line, the kernels, and the caveats.
+
+    sources -- path of the source of each kernel, by name
+    """
+    yield Text("")
+    yield Text.assemble("accused: ", (accused(event), "bold red"))
+    for kernel in event.kernels:
+        yield Text(f"    {'kernel':<14} {kernel.name}: {', '.join(kernel.nodes)}")
+        yield Text(f"    {'source':<14} {sources[kernel.name]}")
+    if not event.culprits:
+        yield Text("    none by itself: leaving out no part of this stage makes the case right")
+    yield Text("A suspect, not proof: leaving out a step also hides a fault of a step that uses its result.")
+
+
+def accused(event: CaseAnswer) -> str:
+    """The accused component: "inductor > lowerings > gelu"."""
+    names = [event.stage.name if event.culprits else event.stage.blamed]
+    for one in event.culprits:
+        if isinstance(one, TogetherBlamed):
+            names.append(" and ".join(one.parts))
+        elif isinstance(one, PartUndecided):
+            names += [one.part, f"one of {_labels(one.among)}"]
+        else:
+            names += [one.part, _labels(one.steps)]
+    return " > ".join(names)
+
+
+def no_pass_text(case: str, *, triton: bool) -> Iterator[Line]:
+    """The reason why no compiler pass is searched on the virtual GPU, and the alternative.
+
+    triton -- Inductor wrote Triton kernels, and not C++
+    """
+    if not triton:
+        yield Text(
+            "not covered: the compiler of the C++ code that Inductor wrote; no Triton kernel was written"
+        )
+        return
+    yield Text(
+        "The virtual GPU executes the source of kernels, so no pass of Triton, LLVM or ptxas can make a "
+        "value wrong here: the search ends with the source."
+    )
+    yield Text(f"  each launch and the FX nodes that it computes: `tracing run {case} --judge`")
+
+
+def passes_text(kernel: str, commands: Sequence[str], accused_pass: str, because: str) -> Iterator[Line]:
+    """The result of searching the passes of a kernel.
+
+    accused_pass -- empty: none
+    because      -- why there is no answer; empty: there is one
+    """
+    for command in commands:
+        yield Text(f"    {'executed':<14} {command}")
+    if accused_pass:
+        yield Text.assemble(f"accused in {kernel}: ", (accused_pass, "bold red"))
+    elif because:
+        yield Text(f"    the passes of {kernel} cannot be searched: {because}")
+    else:
+        yield Text(f"    no pass of {kernel} is accused: its source computes the wrong value")
+
+
+def _tried(name: str, what: str, judgement: Judgement) -> Line:
+    style = {"good": "green", "bad": "red"}.get(judgement.verdict, "yellow")
+    because = f": {judgement.detail}" if judgement.verdict == "skip" else ""
+    return Text.assemble(f"  {name:<27} ", (f"{_WORDS[judgement.verdict]:<11}", style), f" {what}{because}")
+
+
+def _judged(judgement: Judgement) -> str:
+    because = f" ({judgement.detail})" if judgement.verdict == "skip" else ""
+    return f"{_WORDS[judgement.verdict]}{because}"
+
+
+def _labels(steps: Sequence[CompileStep]) -> str:
+    more = f" and {len(steps) - _SHOWN} more" if len(steps) > _SHOWN else ""
+    return ", ".join(one.label for one in steps[:_SHOWN]) + more

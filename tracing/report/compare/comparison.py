@@ -1,0 +1,144 @@
+"""A comparison as text, except for its divergences: the compared launches, and the equal parts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from rich.text import Text
+
+from tracing.analyze.compare.divergence_kinds import Divergence, argument_of
+from tracing.analyze.compare.first_divergence import Comparison
+from tracing.analyze.compare.verdict import ResultCause
+from tracing.analyze.runs.determinism import DifferenceTable, Repeat, rate
+from tracing.analyze.runs.results import ResultDiffers
+from tracing.model import RunInfo
+from tracing.report.compare.divergence import cause_text
+from tracing.report.text import plural
+
+
+def summary_text(comparison: Comparison, advice: str = "") -> Iterator[Text]:
+    """The launches that were compared, the consequences, and what was left out.
+
+    advice -- the command that distinguishes unwritten memory from nondeterministic kernels
+    """
+    notes = comparison.notes
+    repeats = sum(comparison.repeated.values()) - notes.reported
+    if notes.reported or notes.started:
+        follow = f"{notes.consequences} differ as a consequence, {repeats} repeat what is reported"
+        yield Text(f"{plural(notes.pairs, 'launch')} compared: {follow}")
+    if notes.started and notes.first_consequence is not None:
+        yield Text(f"the first of them: {_position_text(notes.first_consequence)}")
+    if notes.unwritten:
+        results = plural(notes.unwritten, "result")
+        yield _warning("cannot be decided", f"{results} in memory that held other bits before:")
+        yield Text("  unwritten in part, or not deterministic; no reader of them shows it")
+        if advice:
+            yield Text(f"  this decides: `{advice}`")
+    if notes.uninitialised and not notes.reported:
+        count = plural(notes.uninitialised, "launch")
+        yield _warning("uninitialised memory", f"{count} computed something else from it; no result shows it")
+    if notes.swapped:
+        yield Text(
+            f"{plural(notes.swapped, 'pair')} of independent launches changed their order: no difference"
+        )
+    for kernel, argument in sorted(notes.addresses):
+        yield Text(f"not comparable: {argument} of {kernel} holds addresses")
+    if notes.undigested:
+        yield _warning(
+            "not compared", f"the contents of {plural(notes.undigested, 'launch')} without digests"
+        )
+    if notes.selected:
+        yield Text(f"of what was recorded: {notes.selected}")
+    for note in notes.notes:
+        yield _warning("not compared", note)
+
+
+def _position_text(divergence: Divergence) -> str:
+    launch = divergence.pair.launch
+    return f"launch #{launch.index} {launch.kernel_name}, {argument_of(divergence)}"
+
+
+def _warning(what: str, text: str) -> Text:
+    return Text.assemble((what, "yellow"), f": {text}")
+
+
+def why_text(why: ResultCause, decides: str | None) -> Iterator[Text]:
+    """The cause of different results although no launch differs.
+
+    decides -- the command that decides an uncertain cause
+    """
+    if why.cause is None:
+        yield Text("the results differ all the same: by operators, by the host, or by what was not covered")
+    else:
+        for line in cause_text(why.cause, ("a", "b")):
+            yield Text(f"    → {why.result.title}: {line}")
+    if decides:
+        yield Text(f"    decides   {decides}")
+
+
+def equality_text(comparison: Comparison, alike: int, differing: Sequence[ResultDiffers]) -> Iterator[Text]:
+    """The equal parts of two runs without a different launch, and what was not recorded.
+
+    alike     -- number of equal results
+    differing -- the results that differ
+    """
+    notes = comparison.notes
+    without = [run.name for run in (notes.a, notes.b) if run.info.digests == "none"]
+    parts = [f"no digests in {', '.join(without)}"] if without else []
+    if notes.pairs and not notes.undigested:
+        parts.append("every digest")
+    if alike:
+        parts.append(plural(alike, "result"))
+    if not (notes.complete or notes.pairs or alike):
+        yield Text("nothing was compared: no launch and no result")
+        return
+    equal = "equal" if notes.complete and not differing else "equal as far as they go"
+    yield Text(f"{equal}: {', '.join([plural(notes.pairs, 'launch'), *parts])}")
+
+
+def table_text(table: DifferenceTable, width: int = 110) -> Iterator[Text]:
+    """Kernel × run: the first difference in each kernel, `·`: none; then results and perturbations.
+
+    width -- of a line; runs that do not fit follow in a second table
+    """
+    sections = {"kernels": table.kernels, "results": table.results, "perturbed": table.perturbed}
+    rows = [row for section in sections.values() for row in section.items()]
+    label = max((len(name) for name, _ in rows), default=0)
+    cell = max((len(word) for _, runs in rows for word in runs.values()), default=0)
+    fitting = max(8, (width - label) // (cell + 2))  # names of fused kernels take a line by themselves
+    for start in range(0, len(table.runs) if rows else 0, fitting):
+        runs = table.runs[start : start + fitting]
+        yield _row("run", label, map(str, runs), cell)
+        for title, section in sections.items():
+            if section:
+                yield Text(f"{title}:")
+            for name, words in section.items():
+                yield _row(name, label, (words.get(run, "·") for run in runs), cell)
+    for what, why in table.unperturbed.items():
+        yield Text(f"not perturbed: {what} ({why})")
+
+
+def _row(name: str, label: int, words: Iterable[str], cell: int) -> Text:
+    return Text(f"{name:<{label}}" + "".join(f"  {one:>{cell}}" for one in words))
+
+
+def incomparable(a: RunInfo, b: RunInfo) -> str:
+    """The reason why two runs are not of the same program (case or versions differ); "" if they are."""
+    of_a, of_b = a.environment, b.environment
+    facts = {
+        "cases": (a.case, b.case),
+        "versions of torch": (of_a.torch, of_b.torch),
+        "versions of Triton": (of_a.triton, of_b.triton),
+        "targets": (of_a.target, of_b.target),
+    }
+    return "; ".join(f"{name}: {x} and {y}" for name, (x, y) in facts.items() if x != y)
+
+
+def rate_json(repeats: Sequence[Repeat]) -> dict[str, Any] | None:
+    """The rate of runs that differ from the first, with a 95% confidence interval; None: there are none."""
+    if not repeats:
+        return None
+    measured = rate(repeats)
+    low, high = measured.interval()
+    return {"differing": measured.differing, "runs": measured.runs, "low": low, "high": high}

@@ -1,0 +1,307 @@
+"""One divergence as text: its launch, both sides, the accused, and the evidence.
+
+"a" and "b" are the two runs, in the order of the command line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import singledispatch
+
+from rich.text import Text
+
+from tracing.analyze.compare.divergence_kinds import (
+    Cause,
+    Divergence,
+    Host,
+    InputDiffers,
+    LaunchDiffers,
+    OneSided,
+    OperatorCause,
+    OrderDiffers,
+    OtherTensor,
+    OutputDiffers,
+    Overrun,
+    ReadOutside,
+    StreamCause,
+    Uninitialised,
+    UnknownCause,
+    Writer,
+    WrittenElsewhere,
+    digests_of,
+)
+from tracing.analyze.compare.signature_pair import configuration_of
+from tracing.analyze.runs.call_sites import Visit
+from tracing.analyze.runs.digest_ranges import differing_elements
+from tracing.model import Digest
+from tracing.report.text import line_text, plural, step_text
+
+Names = tuple[str, str]
+_OTHER = "another divergence, independent of those above"
+_LINES = 4  # lines of Python that one launch computes
+_VALUES = 6  # elements that are shown
+
+
+def divergence_text(
+    divergence: Divergence,
+    names: Names = ("a", "b"),
+    *,
+    first: bool = True,
+    site: Visit | None = None,
+    values: list[tuple[int, object, object]] | None = None,
+) -> Iterator[Text]:
+    """A divergence, line by line.
+
+    names  -- names of the two runs
+    first  -- whether it is the first one
+    site   -- the call site of its launch
+    values -- index and both values of elements that differ
+    """
+    yield _title(divergence, names, first)
+    if site is not None:
+        yield _field("at", str(site))
+        yield from (_field("computes", line_text(line)) for line in site.computes[:_LINES])
+    yield from _fields(divergence, names)
+    if values:
+        shown = ", ".join(f"[{index}]: {a} | {b}" for index, a, b in values[:_VALUES])
+        rest = f", and {len(values) - _VALUES} more" if len(values) > _VALUES else ""
+        yield _field("values", shown + rest)
+    for line in _explained(divergence, names):
+        yield Text(f"    → {line}")
+
+
+def _title(divergence: Divergence, names: Names, first: bool) -> Text:
+    launch, pair = divergence.pair.launch, divergence.pair
+    at = f" on rank {pair.rank}" if pair.rank else ""
+    moved = ""
+    if pair.a is not None and pair.b is not None and pair.a.index != pair.b.index:
+        moved = f" (#{pair.b.index} in {names[1]})"
+    title = ("first divergence" if first else _OTHER) + at
+    step = "".join(f" ({one})" for one in step_text(launch))
+    named = f": launch #{launch.index}{step} {launch.kernel_name}{moved}"
+    return Text.assemble((f"✗ {title}", "bold red"), named)
+
+
+def _field(name: str, value: str) -> Text:
+    return Text(f"    {name:<9} {value}")
+
+
+# ---- both sides
+
+
+def _fields(divergence: Divergence, names: Names) -> Iterator[Text]:
+    yield _field("grid", str(divergence.pair.launch.grid))
+    if isinstance(divergence, LaunchDiffers):
+        yield from _changed(divergence, names)
+    elif isinstance(divergence, (InputDiffers, OutputDiffers)):
+        kind = "input" if isinstance(divergence, InputDiffers) else "output"
+        name = divergence.pair.launch.args[divergence.position].name
+        yield _field(kind, f"{name} (argument {divergence.position})")
+        for run, digest in zip(names, digests_of(divergence), strict=True):
+            yield _field(run, f"{digest.bits}{value_text(digest)}" if digest else "not digested")
+        if where := elements_text(divergence):
+            yield _field("elements", where)
+
+
+def _changed(divergence: LaunchDiffers, names: Names) -> Iterator[Text]:
+    for run, side in zip(names, ("a", "b"), strict=True):
+        if divergence.changes:
+            yield _field(run, ", ".join(f"{one.name}={getattr(one, side)}" for one in divergence.changes))
+    launches = divergence.pair.a, divergence.pair.b
+    if launches[0] and launches[1] and launches[0].kernel_name == launches[1].kernel_name:
+        one, other = (configuration_of(launch.kernel) for launch in launches if launch)
+        if alike := ", ".join(f"{name}={value}" for name, value in one.items() if other.get(name) == value):
+            yield _field("alike", alike)
+    if divergence.code is not None:
+        yield _field(divergence.code.stage, "differs")
+        yield from (Text(f"              {line}") for line in divergence.code.diff)
+
+
+def value_text(digest: Digest) -> str:
+    """`  |x| sums to 45123.89, nan=1`; empty for a dtype without magnitude."""
+    counts = {"nan": digest.nan, "inf": digest.inf, "-0": digest.negative_zero}
+    parts = [f"|x| sums to {digest.l1:.9g}"] if digest.l1 is not None else []
+    parts += [f"{name}={count}" for name, count in counts.items() if count]
+    return f"  {', '.join(parts)}" if parts else ""
+
+
+def elements_text(divergence: InputDiffers | OutputDiffers) -> str:
+    """`in 0:16, 32:48 of 256`."""
+    one, other = digests_of(divergence)
+    tensor = divergence.pair.launch.args[divergence.position].tensor
+    if one is None or other is None or tensor is None:
+        return ""
+    count = 1
+    for size in tensor.shape:
+        count *= size
+    before = _before_output(divergence)
+    ranges = [f"{start}:{stop}" for start, stop in differing_elements(tensor, one, other, before)]
+    where = ", where the memory held equal bits before" if before else ""
+    return f"in {', '.join(ranges)} of {count}{where}" if ranges else ""
+
+
+def _before_output(divergence: InputDiffers | OutputDiffers) -> tuple[Digest, Digest] | None:
+    # what differed before a launch that is accused all the same
+    if (
+        isinstance(divergence, InputDiffers)
+        or divergence.doubt
+        or divergence.pair.a is None
+        or divergence.pair.b is None
+    ):
+        return None
+    one, other = (
+        launch.args[divergence.position].before for launch in (divergence.pair.a, divergence.pair.b)
+    )
+    return (one, other) if one and other and one.bits != other.bits else None
+
+
+# ---- the cause
+
+
+@singledispatch
+def _explained(divergence: Divergence, names: Names) -> Iterator[str]:
+    raise AssertionError(f"no words for {divergence}")
+
+
+@_explained.register
+def _(divergence: OneSided, names: Names) -> Iterator[str]:
+    has = names[1] if divergence.pair.a is None else names[0]
+    where = "at its end" if divergence.last else "here"
+    yield f"only {has} has {plural(divergence.count, 'launch')} {where}"
+
+
+@_explained.register
+def _(divergence: LaunchDiffers, names: Names) -> Iterator[str]:
+    if divergence.code is not None:
+        what = (
+            "source"
+            if divergence.code.stage == "source"
+            else f"{divergence.code.stage}, compiled from equal source,"
+        )
+        yield f"the kernel's code differs: its {what} is not the same"
+    elif divergence.tuned:
+        yield "an autotuner took another winner; nothing else differs"
+    elif divergence.other_kernel:
+        yield "the program launches another kernel here"
+    else:
+        changed = ", ".join(change.name for change in divergence.changes)
+        yield f"the program launches it differently: {changed}"
+    if divergence.outputs:
+        yield f"its results differ: {', '.join(divergence.outputs)}"
+
+
+@_explained.register
+def _(divergence: OrderDiffers, names: Names) -> Iterator[str]:
+    other = divergence.other.launch
+    yield (
+        f"{names[0]} launches it before #{other.index} {other.kernel_name}, {names[1]} after it;"
+        f" both touch {divergence.argument}, so their order matters"
+    )
+
+
+@_explained.register
+def _(divergence: OutputDiffers, names: Names) -> Iterator[str]:
+    if isinstance(divergence.doubt, ReadOutside):
+        yield f"all its arguments are equal, and it reads outside of {divergence.doubt.argument}"
+    elif divergence.doubt == "addresses":
+        yield "cannot be decided: all its arguments are equal,"
+        yield "and it reads memory through addresses, which is no argument"
+    elif divergence.doubt == "untouched":
+        yield "all that it read is equal; the memory differed before, and the launch left it as it was"
+    elif divergence.doubt == "unwritten":
+        yield "all that it read is equal; the memory held other bits before:"
+        yield "either the launch left part of it unwritten, or it is not deterministic"
+    else:
+        yield "equal code and equal inputs, other results: this kernel is not deterministic"
+
+
+@_explained.register
+def _(divergence: InputDiffers, names: Names) -> Iterator[str]:
+    yield from cause_text(divergence.cause, names)
+
+
+def cause_text(cause: Cause, names: Names) -> Iterator[str]:
+    """The cause of a different input, line by line."""
+    passed = getattr(cause, "through", ())
+    if isinstance(cause, OperatorCause):
+        yield from _operator(cause, names)
+    elif isinstance(cause, Host):
+        yield from _host(cause, names)
+    elif isinstance(cause, OtherTensor):
+        yield f"the program passes another tensor: from {cause.a} in {names[0]},"
+        yield f"from {cause.b} in {names[1]}"
+    elif isinstance(cause, WrittenElsewhere):
+        here = _runs(cause.runs, names)
+        yield f"{_writer_text(cause.writer, names)} wrote it only in {here}; in the other run"
+        yield f"the program passes it another tensor as {cause.writer.argument}"
+    elif isinstance(cause, StreamCause):
+        yield f"{_writer_text(cause.writer, names)} left equal bits on another stream:"
+        yield "does this launch wait for that one?"
+    elif isinstance(cause, Uninitialised):
+        yield from _uninitialised(cause, names)
+    elif isinstance(cause, Overrun):
+        where = "" if cause.runs == "ab" else f" in {_runs(cause.runs, names)}"
+        yield f"{_writer_text(cause.writer, names)} overran its argument{where}, into this memory"
+    elif isinstance(cause, UnknownCause):
+        yield f"cannot be decided: {cause.why}"
+    if passed:
+        yield f"passed on by {', then '.join(reversed(passed))}"
+
+
+def _operator(cause: OperatorCause, names: Names) -> Iterator[str]:
+    calls = [f"{name}({arguments})" for name, arguments in zip(cause.names, cause.arguments, strict=True)]
+    if cause.not_deterministic:
+        yield f"{calls[0]}: equal inputs, other results: this operator is not deterministic"
+    elif cause.runs != "ab":
+        one = calls[0] if cause.runs == "a" else calls[1]
+        if cause.elsewhere:
+            there, other = names if cause.runs == "a" else names[::-1]
+            yield f"{one} wrote it last, outside of Triton, in {there};"
+            yield f"{other} calls it as often, at another point of the program"
+        else:
+            yield f"{one} wrote it last, outside of Triton, only in {_runs(cause.runs, names)}"
+    elif all(cause.given):
+        yield f"{calls[0]} wrote it last, and is called on another tensor:"
+        yield f"from {cause.given[0]} in {names[0]}, from {cause.given[1]} in {names[1]}"
+    elif "" in cause.names:
+        one, name = (calls[0], names[0]) if cause.names[0] else (calls[1], names[1])
+        yield f"{one} wrote it last, outside of Triton, in {name}, and a launch in {names[name == names[0]]}"
+    elif cause.proven:
+        yield f"another operator wrote it last: {calls[0]} in {names[0]}, {calls[1]} in {names[1]}"
+    else:
+        yield f"{calls[0]} wrote it last in both runs: it did this, or passed it on"
+
+
+def _host(cause: Host, names: Names) -> Iterator[str]:
+    if cause.writer is None and cause.proven:
+        where = f", in {_runs(cause.runs, names)}" if cause.runs else ""
+        yield f"no launch and no operator made it differ: the host program wrote it{where}"
+        return
+    if cause.writer is None:
+        yield "cannot be decided: nobody was seen to write it; the host program may have"
+        return
+    yield f"{_writer_text(cause.writer, names)} wrote it last, as {cause.writer.argument}: equal bits"
+    where = f"in {_runs(cause.runs, names)}" if cause.runs else "in at least one of the runs"
+    elsewhere = "" if cause.proven else ", and perhaps in the other run"
+    yield f"something outside of Triton and torch changed them afterwards, {where}{elsewhere}"
+
+
+def _uninitialised(cause: Uninitialised, names: Names) -> Iterator[str]:
+    if cause.elements is not None:
+        start, count = cause.elements
+        yield f"nobody wrote {plural(count, 'element')} of it, from element {start} on"
+    elif cause.writer is None:
+        yield "it reads memory that was allocated, and that no launch and no operator wrote"
+    if cause.writer is not None:
+        yield f"{_writer_text(cause.writer, names)} wrote only part of it, as {cause.writer.argument};"
+        yield "the memory held other bits before that, and is read here"
+
+
+def _writer_text(writer: Writer, names: Names) -> str:
+    if writer.a is None:
+        return f"launch #{writer.b} {writer.kernel_name} of {names[1]}"
+    return f"launch #{writer.a} {writer.kernel_name}"
+
+
+def _runs(runs: str, names: Names) -> str:
+    return names["ab".index(runs)] if runs in ("a", "b") else " and ".join(names)

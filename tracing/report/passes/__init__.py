@@ -1,0 +1,1 @@
+"""Compiler passes, as text and JSON."""

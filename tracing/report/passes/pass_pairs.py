@@ -1,0 +1,164 @@
+"""The passes of two compilations side by side, for a terminal."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import unified_diff
+
+from rich.text import Text
+
+from tracing.analyze.passes.compilation_pairs import differing
+from tracing.analyze.passes.operations import counts
+from tracing.analyze.passes.pass_pairs import PassPair, PassPairs
+from tracing.analyze.passes.pass_table import DIGITS
+from tracing.analyze.passes.renaming import renamed
+from tracing.model import Compilation, PassRecord
+from tracing.report.passes.passes import DIFF_STYLES, columns
+from tracing.report.text import Line, plural
+
+SHOWN = 4  # operations in a row of the table
+ATTRIBUTES = 8  # of these
+
+
+def pair_heading(a: Compilation, b: Compilation, versions: tuple[str, str]) -> Iterator[Line]:
+    """The two compilations, and their compilers and options."""
+    for side, one, version in zip("ab", (a, b), versions, strict=True):
+        yield Text.assemble(
+            f"{side}  ", (one.kernel_name, "bold"), f"  {one.hash[:DIGITS]}  {one.target}  Triton {version}"
+        )
+    for what, changed in (
+        ("constants", differing(a.constants, b.constants)),
+        ("options", differing(a.options, b.options)),
+    ):
+        for name, (one_value, other_value) in changed.items():
+            yield Text(f"    {what[:-1]} {name}: {_or_none(one_value)} | {_or_none(other_value)}")
+
+
+def _or_none(value: str | None) -> str:
+    return "none" if value is None else value
+
+
+def pairs_text(pairs: PassPairs, rows: Sequence[PassPair]) -> Iterator[Line]:
+    """Some passes of both, a line each."""
+    table = [("a", "b", "stage", "pass", "changed", "IR of a and b", "b has")]
+    table += [
+        (_index(one.a), _index(one.b), one.stage, one.name, _changed(one), _state(one), _more(pairs, one))
+        for one in rows
+    ]
+    yield from columns(table, "rrlllll")
+
+
+def _index(one: PassRecord | None) -> str:
+    return "" if one is None else str(one.index)
+
+
+def _changed(pair: PassPair) -> str:
+    # a pass that only one compilation has is in that one's column
+    sides = [
+        side
+        for side, one in zip("ab", (pair.a, pair.b), strict=True)
+        if one is not None and one.after is not None and one.changed
+    ]
+    return " ".join(sides)
+
+
+def _state(pair: PassPair) -> str:
+    return "a pass did not end" if pair.state == "unknown" else pair.state
+
+
+def _more(pairs: PassPairs, pair: PassPair) -> str:
+    return more(pairs, pair) if pair.state == "diverges" else ""
+
+
+def more(pairs: PassPairs, pair: PassPair) -> str:
+    """The operations of which b has more or fewer than a after a pass: `+1 ttng.fence_async_shared`."""
+    difference = Counter(counts(pairs.plain_b(pair.texts[1]).text))
+    difference.subtract(counts(pairs.plain_a(pair.texts[0]).text))
+    changes = [f"{count:+} {name}" for name, count in sorted(difference.items()) if count]
+    rest = [f"and {len(changes) - SHOWN} more"] if len(changes) > SHOWN else []
+    return (
+        ", ".join([*changes[:SHOWN], *rest])
+        or "the same operations, with other operands, types or attributes"
+    )
+
+
+def pass_text(pair: PassPair) -> str:
+    """A pass in both runs: `tritongpu-pipeline (26 | 28)`."""
+    return f"{pair.name} ({_index(pair.a) or 'none'} | {_index(pair.b) or 'none'})"
+
+
+def verdict_text(pairs: PassPairs) -> Iterator[Line]:
+    """The passes after which the IR differs, becomes equal, and differs to the end."""
+    if not pairs.entry_equal:
+        rejoined = next((one for one in pairs.pairs if one.state == "reconverged"), None)
+        until = f"; it becomes equal after {pass_text(rejoined)}" if rejoined else ""
+        yield Text(f"the IR that enters the first pass differs: the front ends or the sources do{until}")
+    first, last, moved = pairs.first_divergence(), pairs.last_divergence(), pairs.reordered()
+    if moved is not None:
+        yield Text(f"operations without effects stand in another order after {pass_text(moved)}")
+    if first is None:
+        equal = "is equal after every pass" if pairs.entry_equal else "differs after no pass"
+        yield Text(f"the IR {equal}, but for locations and the names of values", style="bold")
+        return
+    yield Text(f"the IR first differs after {pass_text(first)}: b has {more(pairs, first)}", style="bold")
+    yield from _before(pairs, first)
+    later = pairs.pairs[pairs.pairs.index(first) :]
+    rejoined = next((one for one in later if one.state == "reconverged"), None)
+    if rejoined is not None:
+        yield Text(f"it becomes equal after {pass_text(rejoined)}")
+    if last is not None and last is not first:
+        yield Text(f"it differs to the end from {pass_text(last)}: b has {more(pairs, last)}", style="bold")
+        yield from _before(pairs, last)
+
+
+def _before(pairs: PassPairs, pair: PassPair) -> Iterator[Line]:
+    # the input of the pass: the pass is to blame only if that was equal
+    if not pairs.same(*pair.entered):
+        yield Text(
+            "  what it was given differs already: code between the passes, or a pass that only one has"
+        )
+
+
+def attributes_text(pairs: PassPairs) -> Iterator[Line]:
+    """The attributes of the module and of functions that differ after some pass."""
+    attributes = list(pairs.attributes())
+    for one in attributes[:ATTRIBUTES]:
+        values = f"{_or_none(one.a)} | {_or_none(one.b)}"
+        yield Text(f"attribute {one.name}: {values}, since {pass_text(one.since)}")
+    if len(attributes) > ATTRIBUTES:
+        yield Text(f"and {plural(len(attributes) - ATTRIBUTES, 'attribute')} more")
+
+
+def artefacts_text(equal: Mapping[str, bool]) -> Iterator[Line]:
+    """The stages with equal artefacts in both."""
+    said = ", ".join(f"{stage} {'equal' if same else 'differs'}" for stage, same in equal.items())
+    if said:
+        yield Text(f"artefacts, but for locations: {said}")
+
+
+def pair_diff_text(pairs: PassPairs, pair: PassPair) -> Iterator[Line]:
+    """The IR of both after a pass, as a diff; values of b are called as in a."""
+    a, b = pairs.plain_a(pair.texts[0]).text, pairs.plain_b(pair.texts[1]).text
+    b = renamed(a, b)
+    if a == b or pairs.same(*pair.texts):
+        yield Text(f"after {pass_text(pair)} the IR is equal, but for locations and the names of values")
+        return
+    titles = (
+        f"a: after {_index(pair.a) or '-'} {pair.name}",
+        f"b: after {_index(pair.b) or '-'} {pair.name}",
+    )
+    for line in unified_diff(a.splitlines(), b.splitlines(), *titles, lineterm=""):
+        yield Text(line, style=DIFF_STYLES.get(line[:1], ""))
+
+
+def kernels_table(rows: Sequence[tuple[str, Compilation, Compilation, PassPairs]]) -> Iterator[Line]:
+    """The pass after which the IR of each kernel differs, one line each."""
+    table = [("kernel", "a", "b", "the IR first differs after", "to the end from")]
+    for name, a, b, pairs in rows:
+        first, last = pairs.first_divergence(), pairs.last_divergence()
+        table.append((
+            name, f"{a.hash[:DIGITS]} {a.target}", f"{b.hash[:DIGITS]} {b.target}",
+            pass_text(first) if first else "no pass", pass_text(last) if last else "no pass",
+        ))  # fmt: skip
+    yield from columns(table, "lllll")

@@ -1,0 +1,245 @@
+"""A kernel's passes, for a terminal.
+
+Columns are padded and never cut, so a pipe gets the same text as a terminal.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from difflib import unified_diff
+from itertools import zip_longest
+from textwrap import wrap
+
+from rich.text import Text
+
+from tracing.analyze.passes.locations import Stack
+from tracing.analyze.passes.operations import without_locations
+from tracing.analyze.passes.pass_table import DIGITS, KernelPasses, P, PassStep, history, label
+from tracing.analyze.passes.renaming import renamed
+from tracing.analyze.passes.source_map import StageLines, Thread
+from tracing.model import Compilation, PassRecord
+from tracing.report.text import Line, plural
+
+CALLS = ("llvm.call", "llvm.call_intrinsic", "llvm.inline_asm")
+SHOWN = 6  # operations that one became
+WIDTH = 110  # of a kernel's options: there are two dozen of them
+DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
+
+
+def columns(rows: Sequence[Sequence[str]], right: str) -> Iterator[Text]:
+    """Rows as a table; the first is its heading.
+
+    right -- a letter a column: "r" aligns it to the right, anything else to the left
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for number, row in enumerate(rows):
+        cells = [
+            cell.rjust(width) if side == "r" else cell.ljust(width)
+            for cell, width, side in zip(row, widths, right, strict=True)
+        ]
+        yield Text("  ".join(cells).rstrip(), style="bold" if number == 0 else "")
+
+
+def kernels_text(kernels: Sequence[KernelPasses]) -> Iterator[Line]:
+    """Every compilation of a run, a line each."""
+    known = [one.compilation for one in kernels]
+    rows = [("kernel", "hash", "target", "launched", "passes", "changed", "ms")]
+    rows += [
+        (label(known, one.compilation), one.compilation.hash[:DIGITS], one.compilation.target,
+         "yes" if one.launched else "no", str(one.count), str(one.changed), f"{one.wall_ms:.1f}")
+        for one in kernels
+    ]  # fmt: skip
+    yield from columns(rows, "llllrrr")
+
+
+def kernel_heading(compilation: Compilation) -> Iterator[Line]:
+    """The compiled kernel: name, hash, target, file and options."""
+    heading = f"  {compilation.hash[:DIGITS]}  {compilation.target}  {compilation.file or ''}"
+    yield Text.assemble((compilation.kernel_name, "bold"), heading.rstrip())
+    yield from (Text(f"    {line}") for line in _options(compilation))
+
+
+def passes_text(steps: Sequence[PassStep[PassRecord]]) -> Iterator[Line]:
+    """Some passes of one kernel, a line each, and their sum."""
+    rows = [("index", "stage", "pass", "changed", "before", "after", "ms"), *map(_pass_row, steps)]
+    yield from columns(rows, "rlllrrr")
+    ended = [step.record for step in steps if step.record.after is not None]
+    changed, wall_ms = sum(one.changed for one in ended), sum(one.wall_ms or 0.0 for one in ended)
+    yield Text(
+        f"{plural(len(steps), 'pass')}, {changed} changed the IR, {wall_ms:.1f} ms; before, after: operations"
+    )
+
+
+def _pass_row(step: PassStep[PassRecord]) -> tuple[str, ...]:
+    one = step.record
+    before = str(sum(step.before.values())) if one.before else "?"
+    if one.after is None:
+        return (str(one.index), one.stage, one.name, "no end", before, "-", "-")
+    changed = "yes" if one.changed else "" if one.after else "?"
+    after = str(sum(step.after.values())) if one.after else "?"
+    return (str(one.index), one.stage, one.name, changed, before, after, f"{one.wall_ms or 0:.1f}")
+
+
+def failed_pass_text(record: PassRecord, said: str) -> str:
+    """A pass that did not end, in one line: kernel, pass, stage, diagnostic and source of the kernel.
+
+    said -- the compiler's message, the signal first if one ended it
+    """
+    kernel, lines = record.compilation, said.splitlines()
+    reason = next((line for line in lines if "ended by SIG" not in line), (lines or [""])[0])
+    source = f" ({kernel.file})" if kernel.file and ".py" not in reason else ""
+    return f"kernel {kernel.kernel_name}: pass {record.name} ({record.stage}) failed: {reason}{source}"
+
+
+def unfinished_text(record: PassRecord, said: str) -> Iterator[Line]:
+    """A pass that did not end: its name, the compiler's message, and its caller."""
+    kernel = record.compilation
+    yield Text(failed_pass_text(record, said), "bold red")
+    yield Text(f"    pass      {record.index} of {kernel.kernel_name} {kernel.hash[:DIGITS]}: it did not end")
+    for name, line in zip_longest(["says"], said.splitlines(), fillvalue=""):
+        yield Text(f"    {name:<9} {line}")
+    yield Text(f"    pipeline  {record.pipeline}")
+    yield Text(f"    caller    {record.caller}")
+
+
+def no_binary_text(kernel: str, binary: str) -> Text:
+    """A kernel whose passes of MLIR ended, and that has no binary."""
+    what = "LLVM or the assembler failed, or the process ended before"
+    return Text.assemble((f"{kernel} has no {binary}", "bold red"), f": its passes of MLIR ended; {what}")
+
+
+def reproducer_text(heading: Iterable[Text], before: str) -> Iterator[Text]:
+    """The input of a pass that did not end, as a file for triton-opt; the heading is a comment."""
+    for line in [*heading, Text("    did not end; this is the IR that it was given")]:
+        yield Text.assemble("// ", line)
+    yield from map(Text, before.splitlines())
+
+
+def pass_heading(step: PassStep[PassRecord]) -> Iterator[Text]:
+    """The pass, its caller and arguments, and its effect on the number of operations."""
+    one = step.record
+    yield Text.assemble(
+        (one.name, "bold"), f"  pass {one.index}, {one.stage} of {one.compilation.kernel_name}"
+    )
+    yield Text(f"    pipeline  {one.pipeline}")
+    yield Text(f"    caller    {one.caller}  {one.adder}({', '.join(one.arguments)})")
+    for name, line in zip_longest(["options"], _options(one.compilation), fillvalue=""):
+        yield Text(f"    {name:<9} {line}")
+    if one.after is not None:
+        yield Text(f"    changes   {changes(step.before, step.after)}, in {one.wall_ms or 0:.1f} ms")
+
+
+def _options(compilation: Compilation) -> list[str]:
+    options = " ".join(f"{name}={value}" for name, value in compilation.options.items())
+    return wrap(options, WIDTH, break_long_words=False, break_on_hyphens=False) or ["no options"]
+
+
+def changes(before: Mapping[str, int], after: Mapping[str, int], what: str = "operation") -> str:
+    """`21 -> 22 operations: +1 arith.addf`."""
+    difference = Counter(after)
+    difference.subtract(before)
+    changed = [f"{count:+} {name}" for name, count in sorted(difference.items()) if count]
+    total = f"{sum(before.values())} -> {sum(after.values())} {what}s"
+    return f"{total}: {', '.join(changed)}" if changed else total
+
+
+def diff_text(
+    before: str, after: str, locations: bool, plain: Callable[[str], str] = without_locations
+) -> Iterator[Line]:
+    """A unified diff of two modules.
+
+    locations -- show both as they were recorded; otherwise without locations, and with the values of `after`
+                 named as they were before
+    plain     -- a module without locations
+    """
+    if before == after:
+        yield Text("the IR did not change")
+        return
+    if not locations:
+        before = plain(before)
+        after = renamed(before, plain(after))
+    if before == after:
+        yield Text("only locations or the names of values changed: `--locations` shows them")
+        return
+    for line in unified_diff(before.splitlines(), after.splitlines(), "before", "after", lineterm=""):
+        yield Text(line, style=DIFF_STYLES.get(line[:1], ""))
+
+
+def history_text(
+    steps: Sequence[PassStep[P]], wanted: Collection[str], became: Mapping[tuple[int, str], Mapping[str, int]]
+) -> Iterator[Line]:
+    """The passes that change the number of the wanted operations, and that number at both ends.
+
+    became -- the replacements of removed operations, by the pass's index and the operation's name
+    """
+    rows: list[tuple[str, ...]] = [("index", "stage", "pass", "operation", "before", "after", "")]
+    rows += [row for step in history(steps, wanted) for row in _history_rows(step, became)]
+    if len(rows) > 1:
+        yield from columns(rows, "rlllrrl")
+    for name in sorted(wanted):
+        first, last = steps[0].before.get(name, 0), _last(steps).get(name, 0)
+        yield Text(f"{name}: {first} before the first of these passes, {last} after the last")
+
+
+def _last(steps: Sequence[PassStep[P]]) -> Mapping[str, int]:
+    return next((step.after for step in reversed(steps) if step.record.after is not None), {})
+
+
+def _history_rows(
+    step: PassStep[P], became: Mapping[tuple[int, str], Mapping[str, int]]
+) -> Iterator[tuple[str, ...]]:
+    one = step.record
+    index = "-" if one.index is None else str(one.index)
+    for name in sorted({**step.before, **step.after}):
+        before, after = step.before.get(name, 0), step.after.get(name, 0)
+        if before != after:
+            word = "appears" if not before else "disappears" if not after else ""
+            successors = became.get((one.index if one.index is not None else -1, name), {})
+            if successors:
+                word = ": ".join(filter(None, [word, f"became {_counted(successors)}"]))
+            yield (index, one.stage, one.name, name, str(before), str(after), word)
+
+
+def _counted(operations: Mapping[str, int]) -> str:
+    most = sorted(operations.items(), key=lambda item: (_telling(item[0]), -item[1], item[0]))
+    shown = [f"{count} {name}" for name, count in most[:SHOWN]]
+    return ", ".join(shown) + (f" and {len(most) - SHOWN} other operations" if len(most) > SHOWN else "")
+
+
+def _telling(operation: str) -> int:
+    # a target's own operations and calls before LLVM's, of which there are hundreds
+    return 0 if operation in CALLS or not operation.startswith("llvm.") else 1
+
+
+def stages_text(stages: Sequence[StageLines], threads: Sequence[Thread]) -> Iterator[Line]:
+    """The share of each stage with source locations, and the share of one line."""
+    rows = [("stage", "here", "with a line", "all", "")]
+    for stage in stages:
+        here = {one.line for thread in threads for one in thread.stages.get(stage.stage, ())}
+        share = sum(1 for one in stage.located if one.stacks)
+        rows.append((stage.stage, str(len(here)), str(share), str(len(stage.located)), stage.note))
+    yield from columns(rows, "lrrrl")
+
+
+def threads_text(threads: Sequence[Thread]) -> Iterator[Line]:
+    """A line of Python through the stages, call path by call path."""
+    named = _names(threads)
+    for thread in threads:
+        yield ""
+        yield Text(_path(thread.stack, named), style="bold")
+        for stage, lines in thread.stages.items():
+            yield Text(f"  {stage}", style="cyan")
+            for one in lines:
+                yield Text(f"    {one.line:>5}  {' '.join(one.text.split())}")
+
+
+def _path(stack: Stack, named: Mapping[str, str]) -> str:
+    return " inlined at ".join(f"{named[frame.file]}:{frame.line}" for frame in stack)
+
+
+def _names(threads: Sequence[Thread]) -> dict[str, str]:
+    # a file by its name without folders, unless another has the same
+    files = {frame.file for thread in threads for frame in thread.stack}
+    names = Counter(file.rpartition("/")[2] for file in files)
+    return {file: short if names[short := file.rpartition("/")[2]] == 1 else file for file in files}
