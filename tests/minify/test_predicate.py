@@ -1,6 +1,29 @@
+"""How a graph fails, and the script that fails likewise. tests/soak runs scripts in fresh processes."""
+
 from __future__ import annotations
 
-from tracing.minify.predicate import said
+import runpy
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import torch
+from torch._inductor import lowering
+
+from tracing.analyze.minify.graph_edit import GraphEdit
+from tracing.analyze.minify.trial import ScriptForm, Trial, script_forms
+from tracing.minify.captured_graph import captured_graphs
+from tracing.minify.predicate import Fails, said
+from tracing.minify.script import write_script
+from tracing.minify.small_graph import SmallGraph, small_graph
+from tracing.model import Case, Workload
+from tracing.program.device import Device
+from tracing.program.experiment import Experiment
+from tracing.upstream.inductor.config import settings_changed
+
+DEVICE = Device("sm_90")
 
 
 def test_an_error_that_wraps_another_is_named_with_it() -> None:
@@ -8,3 +31,48 @@ def test_an_error_that_wraps_another_is_named_with_it() -> None:
 
     assert said(wrapped) == "RuntimeError: backend='inductor' raised: AssertionError: no layout"
     assert said(ValueError()) == "ValueError"
+
+
+@pytest.fixture(scope="module")
+def graph() -> SmallGraph:
+    case = Case("small", Path(__file__), "", lambda device: Workload(torch.erf, (torch.rand(3),)))
+    (captured,) = captured_graphs(Experiment(case, DEVICE, 0))
+    return small_graph(captured, GraphEdit(0, tuple(node.name for node in captured.nodes())))
+
+
+@pytest.fixture
+def one_percent_too_much(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
+    """Plants a fault into Inductor, until the fixture is undone; nothing is taken out of caches."""
+    original = lowering.lowerings[torch.ops.aten.erf.default]
+
+    def wrong(x: Any) -> Any:
+        return lowering.lowerings[torch.ops.aten.mul.Tensor](original(x), 1.01)
+
+    # Triton's kernels take a tenth of the time of C++
+    with DEVICE.active(), settings_changed({"force_disable_caches": True}):
+        monkeypatch.setitem(lowering.lowerings, torch.ops.aten.erf.default, wrong)
+        yield monkeypatch
+    torch.compiler.reset()
+
+
+def status(script: Path) -> object:
+    torch.compiler.reset()
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_path(str(script))
+    return ended.value.code
+
+
+def test_a_wrong_graph_and_its_scripts_fail_until_the_fault_is_mended(
+    graph: SmallGraph, one_percent_too_much: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    trial = msgspec.convert(Fails().ask(graph), type=Trial)
+    assert (trial.kind, trial.how, trial.results) == ("differs", ("value",), ("output 0",))
+
+    near, exact = script_forms(trial, virtual=False)
+    assert (near, exact) == (ScriptForm(exact=False), ScriptForm())
+    for form in (exact, near):
+        assert write_script(graph, Fails(), trial, tmp_path / "repro.py", form) == []
+        assert status(tmp_path / "repro.py") == 1
+    one_percent_too_much.undo()
+
+    assert status(tmp_path / "repro.py") == 0

@@ -66,10 +66,10 @@ def test_one_fault_in_a_graph_of_200_nodes_is_cut_out_by_at_most_200_executions(
         ("dies", (), "dies", "erf"),
         ("unstable", ("--predicate", "unstable"), "unstable", "noisy"),
         (
-            "narrow",
-            ("--predicate", "kernels", "--setting", "emulate_precision_casts=True"),
+            "reduced",
+            ("--predicate", "kernels", "--setting", "triton.persistent_reductions=False"),
             "other kernels",
-            "half",
+            "sum",
         ),
     ],
 )
@@ -106,3 +106,11 @@ def test_a_script_has_the_kernels_that_the_program_launches(tmp_path: Path) -> N
     assert {"scaled", "times"} <= functions
     assert not whole["finished"]
     assert whole["reproduces"], whole["said"]
+
+
+def test_a_graph_that_does_not_fail_is_one_clear_error(tmp_path: Path) -> None:
+    done = tracing("minify", "silu", "--json", "--predicate", "constraint", runs=tmp_path)
+
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert "no graph of the case fails" in done.stderr and "Traceback" not in done.stderr

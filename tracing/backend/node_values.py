@@ -64,8 +64,9 @@ def is_operator_call(node: Node) -> bool:
 
 
 def is_view(node: Node) -> bool:
-    """True for an operator whose result is memory of its argument."""
-    return bool(getattr(node.target, "is_view", False)) or "_unsafe_view" in str(node.target)
+    """True for an operator whose result is memory of its argument, and for an input that is such a result."""
+    target = node.meta.get("original_aten") if node.op == "placeholder" else node.target
+    return bool(getattr(target, "is_view", False)) or "_unsafe_view" in str(target)
 
 
 def operator_name(node: Node) -> str:

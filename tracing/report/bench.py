@@ -60,8 +60,8 @@ def _cells(one: BackendBench, reference: BackendBench) -> list[str]:
     compiled = one.cold_s is not None
     return [
         one.backend,
-        f"{one.mean_ms:.3g} ± {one.std_ms:.2g}",
-        f"{one.median_ms:.3g}",
+        f"{_digits(one.mean_ms)} ± {_digits(one.std_ms)}",
+        _digits(one.median_ms),
         "" if one is reference else f"{reference.median_ms / one.median_ms:.2f}×",
         _seconds(one.cold_s),
         _seconds(one.warm_s),
@@ -72,7 +72,12 @@ def _cells(one: BackendBench, reference: BackendBench) -> list[str]:
 
 
 def _seconds(value: float | None) -> str:
-    return "" if value is None else f"{value:.3g}"
+    return "" if value is None else _digits(value)
+
+
+def _digits(value: float) -> str:
+    # three digits, and more of large numbers rather than an exponent
+    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def bench_json(cases: Sequence[CaseBench], *, interrupted: bool, status: int) -> dict[str, Any]:

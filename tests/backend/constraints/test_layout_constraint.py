@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from aten_graphs import aten_graph
+from aten_graphs import aten_graph, aten_graphs
 
 from tracing.backend.constraints import LayoutConstraint
 from tracing.backend.graph_check import check_graph
@@ -28,6 +28,15 @@ def test_views_violate_if_they_are_asked_for() -> None:
     nodes = violations(LayoutConstraint(views=True), IMAGE)
 
     assert nodes == [("aten.transpose.int", True), ("aten.add.Tensor", True)]
+
+
+def test_a_view_that_is_saved_for_the_backward_is_no_other_than_in_the_forward() -> None:
+    x, w = torch.ones(4, 6, requires_grad=True), torch.ones(8, 6)
+    backward = aten_graphs(lambda x, w: x @ w.t(), x, w)["backward"].graph
+    asked = check_graph(backward, [LayoutConstraint(views=True)]).violations
+
+    assert check_graph(backward, [LayoutConstraint()]).violations == []
+    assert [one.operator for one in asked][:1] == ["input"]
 
 
 def test_symbolic_strides_are_decided_where_they_can_be() -> None:
