@@ -1,4 +1,4 @@
-"""`tracing bisect --crash` on compiles that die: in a pass, in LLVM, in ptxas, and by taking too long."""
+"""`tracing bisect --crash` on compiles that die: in a pass, in LLVM and in ptxas."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import os
 import re
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -17,8 +16,6 @@ from planted_faults import BINARIES, COMPILER, build_library, recorded
 
 from tracing.compiler.child import Ended
 from tracing.compiler.death import death_of
-from tracing.model import PassStart
-from tracing.store import Run
 
 
 def dying(which: str, how: str, on: str) -> dict[str, str]:
@@ -82,39 +79,6 @@ def test_a_crash_is_reduced_to_a_test_that_fails_until_the_pass_is_fixed(tmp_pat
     )
     assert "operation has no layout" in test.read_text()
     assert (faulty.returncode, mended.returncode) == (1, 0)
-
-
-def test_a_pass_that_hangs_is_named_and_its_records_are_kept(tmp_path: Path) -> None:
-    variables = dying("triton-combine", "hang", "tt.reduce")
-    run = _recorded_until(tmp_path, variables, "triton-combine")
-
-    done = tracing(variables, "bisect", str(run), "--crash", "--seconds", "2")
-    table = tracing(variables, "passes", str(run), "--kernel", "softmax")
-
-    assert done.returncode == 1, done.stderr
-    assert re.search(r"softmax dies in triton-combine \(pass \d+, ttir\)", done.stdout)
-    assert "it says        it did not end within 2 s" in done.stdout
-    assert re.search(r"A compile that hangs takes 2 s from now on; about \d+ compiles? to come", done.stderr)
-    assert re.search(r"\d+  ttir   triton-combine +no end +\d+", table.stdout), table.stdout
-
-
-def _recorded_until(runs: Path, variables: dict[str, str], which: str) -> Path:
-    # a recording that is killed once a pass has begun, which hangs
-    from planted_faults import HERE, RECORD
-
-    path = os.pathsep.join([variables["PYTHONPATH"], str(HERE), str(HERE.parent)])
-    command = [sys.executable, "-c", RECORD, str(runs), "softmax", "sm_80"]
-    with subprocess.Popen(command, env={**variables, "PYTHONPATH": path}) as recording:
-        while not any(one.name == which for run in _runs(runs) for one in run.records(PassStart)):
-            assert recording.poll() is None
-            time.sleep(0.2)
-        recording.kill()
-    (run,) = _runs(runs)
-    return run.path
-
-
-def _runs(folder: Path) -> list[Run]:
-    return [Run(file.parent) for file in folder.glob("*/run.json")]
 
 
 def test_a_kernel_whose_llvm_died_is_named_by_show_with_the_command_that_finds_the_pass(
