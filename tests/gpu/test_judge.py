@@ -28,3 +28,24 @@ def test_a_kernel_of_the_program_is_right(tmp_path: Path) -> None:
     said = judgement_of(store.Run(writer.path)).judgement
 
     assert [one.verdict for one in said.launches] == ["right"]
+
+
+def test_launches_of_compiled_code_are_right(tmp_path: Path) -> None:
+    words, tokens = torch.randn(50, 64, device="cuda"), torch.randint(50, (4, 4000), device="cuda")
+
+    @torch.compile
+    def sums(words: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
+        positions = torch.arange(tokens.shape[1], device="cuda")
+        read = words[tokens] * positions[:, None].sin()
+        return torch.zeros_like(words).index_add(0, tokens.flatten(), read.flatten(0, 1)).cos()
+
+    environment = Device("sm_90").environment()
+    writer = store.create(tmp_path, RunInfo(SCHEMA, "case", "/case.py", (), 0, store.now(), environment))
+    with LaunchRecorder(writer, keep=Keep(inputs=True)):
+        sums(words, tokens)
+    writer.close()
+
+    said = judgement_of(store.Run(writer.path)).judgement
+
+    assert {one.verdict for one in said.launches} == {"right"}
+    assert said.findings == ()

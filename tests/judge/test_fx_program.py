@@ -37,6 +37,20 @@ def test_a_graph_that_was_written_down_computes_what_its_function_does() -> None
     assert torch.equal(computed(fx, output, {FxValue("x_1", 0): X}), function(X))
 
 
+def test_tensors_that_a_graph_creates_are_on_the_device_of_the_given_values() -> None:
+    constant = torch.tensor([1.0, 2.0, 3.0, 4.0])
+    graph = program(lambda x: (x * constant, torch.arange(4) + 1, x.to("cpu").sin()), X).graph
+    fx = FxProgram(graph, torch.device("meta"))
+    product, numbers, copied = (fx.value(one["node"]) for one in fx.outputs)
+    x = {FxValue("x_1", 0): X.to("meta")}
+
+    devices = [
+        computed(fx, value, given).device.type for value, given in ((product, x), (numbers, {}), (copied, x))
+    ]
+
+    assert devices == ["meta"] * 3
+
+
 def test_only_what_a_value_needs_is_executed() -> None:
     fx = program(lambda x: (x.sin().cos(), x.exp()), X)
     plan = fx.plan([fx.value("cos")], {fx.value("sin"): X})

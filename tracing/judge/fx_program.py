@@ -42,13 +42,15 @@ class FxPlan(NamedTuple):
 
 
 Given = Mapping[FxValue, Any]  # tensors, and numbers of sizes
+_CPU = torch.device("cpu")
 
 
 class FxProgram:
     """A recorded FX graph that can be executed in parts."""
 
-    def __init__(self, graph: FxGraph) -> None:
-        self.graph = graph
+    def __init__(self, graph: FxGraph, device: torch.device = _CPU) -> None:
+        """device -- where nodes create tensors, whatever device the graph names: that of the given values"""
+        self.graph, self._device = graph, device
         self.nodes: dict[str, FxNode] = {node.name: node for node in graph.nodes}
         self.order = {node.name: i for i, node in enumerate(graph.nodes)}
         self._same = {node.name: one for node in graph.nodes if (one := returned(node)) is not None}
@@ -174,16 +176,16 @@ class FxProgram:
 
     def _arguments(self, value: Any, values: Mapping[str, Any]) -> Any:
         names = {name: self.tensor(name) for name in references(value)}
-        return _decoded(value, {name: values[one] for name, one in names.items()})
+        return _decoded(value, {name: values[one] for name, one in names.items()}, self._device)
 
     def _executed(self, node: FxNode, values: Mapping[str, Any]) -> Any:
         if node.op == "get_attr":
-            return _constant(node.constant)
+            return _constant(node.constant, self._device)
         args = [self._arguments(one, values) for one in node.args]
         keywords = (node.kwargs or {}).get("mapping", [])
         kwargs = {name: self._arguments(one, values) for name, one in keywords}
-        if "device" in kwargs:
-            kwargs["device"] = _device(values)
+        if "device" in kwargs:  # also where the graph leaves it open: None
+            kwargs["device"] = self._device
         return resolved(node)(*args, **kwargs)
 
 
@@ -199,20 +201,15 @@ def _kept(value: Any) -> Any:
     return value.clone() if isinstance(value, torch.Tensor) else value
 
 
-def _device(values: Mapping[str, Any]) -> torch.device:
-    tensors = (one for one in values.values() if isinstance(one, torch.Tensor))
-    return next((one.device for one in tensors), torch.device("cpu"))
-
-
-def _constant(written: Mapping[str, Any]) -> torch.Tensor:
-    elements = [_decoded(one, {}) for one in written["elements"]]
+def _constant(written: Mapping[str, Any], device: torch.device) -> torch.Tensor:
+    elements = _decoded(written["elements"], {}, device)
     dtype: torch.dtype = getattr(torch, written["dtype"])
-    return torch.tensor(elements, dtype=dtype).reshape(written["shape"])
+    return torch.tensor(elements, dtype=dtype, device=device).reshape(written["shape"])
 
 
-def _decoded(value: Any, values: Mapping[str, Any]) -> Any:
+def _decoded(value: Any, values: Mapping[str, Any], device: torch.device) -> Any:
     if isinstance(value, list):
-        return [_decoded(one, values) for one in value]
+        return [_decoded(one, values, device) for one in value]
     if not isinstance(value, Mapping):
         return value
     match next(iter(value.items())):
@@ -224,11 +221,11 @@ def _decoded(value: Any, values: Mapping[str, Any]) -> Any:
             return complex(real, imaginary)
         case (("dtype" | "layout" | "memory_format"), name):
             return getattr(torch, name)
-        case "device", name:
-            return torch.device("cpu") if str(name).startswith("meta") else torch.device(name)
+        case "device", _:
+            return device
         case "slice", (start, stop, step):
-            return slice(_decoded(start, values), _decoded(stop, values), _decoded(step, values))
+            return slice(*_decoded([start, stop, step], values, device))
         case "mapping", pairs:
-            return {_decoded(key, values): _decoded(one, values) for key, one in pairs}
+            return {_decoded(key, values, device): _decoded(one, values, device) for key, one in pairs}
         case _, text:
             raise NoReference(f"an argument that was not recorded: {text}")

@@ -95,7 +95,10 @@ class _RunReferee:
     def _program(self, graph: int) -> tuple[FxProgram, FxProgram, Schedule]:
         if graph not in self._programs:
             one = self._graphs[graph]
-            traced, lowered = (FxProgram(read_graph(self._run, blob)) for blob in (one.nodes, one.post_grad))
+            traced, lowered = (
+                FxProgram(read_graph(self._run, blob), self._contents.device)
+                for blob in (one.nodes, one.post_grad)
+            )
             self._programs[graph] = traced, lowered, read_schedule(self._run, one)
         return self._programs[graph]
 
