@@ -8,18 +8,19 @@ import torch.nn.functional as functional
 from tracing import Workload
 
 
-def build(device: str, what: str = "attention") -> Workload:
+def build(device: str, what: str = "attention", width: int = 32) -> Workload:
     torch.manual_seed(0)
     if what == "attention":  # two blocks in bfloat16
         blocks = [
-            torch.nn.TransformerEncoderLayer(32, 2, 64, dropout=0.0, batch_first=True) for _ in range(2)
+            torch.nn.TransformerEncoderLayer(width, 2, 2 * width, dropout=0.0, batch_first=True)
+            for _ in range(2)
         ]
         model = torch.nn.Sequential(*blocks).to(device, torch.bfloat16)
-        x = torch.randn(2, 16, 32, dtype=torch.bfloat16, device=device, requires_grad=True)
+        x = torch.randn(2, width // 2, width, dtype=torch.bfloat16, device=device, requires_grad=True)
         return Workload(model, (x,), backward=True)
     if what == "embedding":
-        weight = torch.randn(50, 16, device=device, requires_grad=True)
-        index = torch.randint(0, 50, (4000,), device=device)
+        weight = torch.randn(50, width // 2, device=device, requires_grad=True)
+        index = torch.randint(0, 50, (125 * width,), device=device)
         return Workload(lambda index: functional.embedding(index, weight).sin(), (index,), backward=True)
     if what == "dropout":
         x = torch.randn(64, 64, device=device, requires_grad=True)

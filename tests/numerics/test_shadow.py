@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import pytest
@@ -141,3 +142,35 @@ def test_moving_data_adds_no_spread() -> None:
         return y
 
     assert expected(moved).spread.max() == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [
+        *product(["index_add", "scatter_add", "index_put_", "embedding"], [torch.float32, torch.bfloat16]),
+        *product(["index_add", "scatter_add", "index_put_"], [torch.complex64]),
+    ],
+)
+def test_spread_bounds_the_effect_of_adding_one_after_another(name: str, dtype: torch.dtype) -> None:
+    index = torch.arange(6000) % 3
+    terms = torch.full((6000, 1), 1.01, dtype=dtype)
+
+    def program() -> dict[str, torch.Tensor]:
+        zeros = torch.zeros(3, 1, dtype=dtype)
+        if name == "embedding":
+            weight = zeros.requires_grad_()
+            functional.embedding(index, weight).backward(terms)
+            return {"sum": weight.grad}
+        if name == "index_add":
+            return {"sum": zeros.index_add(0, index, terms)}
+        if name == "scatter_add":
+            return {"sum": zeros.scatter_add(0, index[:, None], terms)}
+        return {"sum": zeros.index_put_((index,), terms, accumulate=True)}
+
+    expected = reference(program)["sum"]
+    wide = torch.float32 if dtype == torch.bfloat16 else dtype
+    in_turn = torch.zeros(3, 1, dtype=wide).index_add(0, index, terms.to(wide))
+
+    assert expected.exact.dtype.itemsize == (16 if dtype == torch.complex64 else 8)
+    assert float((in_turn - expected.exact).abs().max()) <= 4 * float(expected.spread.min())
+    assert float(expected.spread.max()) <= 1e-3 * float(expected.exact.abs().min())

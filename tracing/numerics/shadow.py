@@ -43,7 +43,16 @@ _REDUCING = tuple(
         "upsample", "_fused_rms_norm", "_foreach_norm",
     )
 )  # fmt: skip
+# Kernels add up their terms with atomics, one after another.
+_ACCUMULATING = tuple(
+    f"aten::{name}"
+    for name in (
+        "index_put", "_index_put_impl_", "_unsafe_index_put", "index_add", "scatter_add", "scatter_reduce",
+        "embedding_dense_backward",
+    )
+)  # fmt: skip
 _KERNELS = torch.float32  # in which they compute what they give in it or in a narrower dtype
+_NARROW = {torch.float64: _KERNELS, torch.complex128: _KERNELS.to_complex()}
 _ACCUMULATED = torch.finfo(_KERNELS).eps
 _UNSUPPORTED = (RuntimeError, NotImplementedError, TypeError, ValueError, IndexError)
 
@@ -118,7 +127,7 @@ class Shadow(OperatorMode):  # type: ignore[no-untyped-call, unused-ignore]
                 self._storages.take(tensor, origin)
             return
         try:
-            results = self._computed(func, name, given)
+            results = self._computed(func, name, own, given)
         except _UNSUPPORTED:
             for tensor in [*written, *_tensors(result)]:
                 self._storages.take(tensor, origin | ValueOrigin(frozenset([name])))
@@ -129,10 +138,16 @@ class Shadow(OperatorMode):  # type: ignore[no-untyped-call, unused-ignore]
             if self._storages.known(tensor) is None:  # else it was written in place, or is an input
                 self._storages.give(tensor, exact, origin)
 
-    def _computed(self, func: Any, name: str, given: Any) -> Any:
+    def _computed(self, func: Any, name: str, own: Any, given: Any) -> Any:
         args, kwargs = tree_map(_wide_dtype, given)
         if name in ("aten::_softmax", "aten::_log_softmax"):
             args = (*args[:2], False)  # half_to_float
+        if (
+            self._noise is not None
+            and name.startswith(_ACCUMULATING)
+            and not any(map(_is_wide, _tensors(own)))
+        ):
+            return _accumulated(func, args, kwargs)
         if self._noise is None or schema_of(func).is_mutable:
             return func(*args, **kwargs)
         if name.startswith(_REDUCING):
@@ -194,6 +209,19 @@ class _Roundings(OperatorMode):  # type: ignore[no-untyped-call, unused-ignore]
 
     def _rounded(self, leaf: Any) -> Any:
         return rounded_at_random(leaf, _KERNELS, self._noise) if _is_wide(leaf) else leaf
+
+
+def _accumulated(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    # a CPU adds one term after another, so each partial sum is rounded to float32
+    narrow: Any = tree_map(_narrow, (args, kwargs))
+    result = func(*narrow[0], **narrow[1])
+    if schema_of(func).is_mutable:
+        return args[0].copy_(result)
+    return result.to(args[0].device, wide(result.dtype))
+
+
+def _narrow(leaf: Any) -> Any:
+    return leaf.to("cpu", _NARROW.get(leaf.dtype, leaf.dtype)) if isinstance(leaf, torch.Tensor) else leaf
 
 
 def _is_wide(value: Any) -> bool:
