@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import torch
-from aten_graphs import aten_graph, node
+from aten_graphs import aten_graph, aten_graphs, node
 
 from tracing.backend.constraints import MemoryConstraint, PeakMemoryConstraint
 from tracing.backend.liveness import memory_use, peak
@@ -33,6 +33,16 @@ def test_views_take_no_memory_and_keep_what_they_view_alive() -> None:
 
     assert peak(graph) is not None
     assert [use.total for use in memory_use(graph)] == [800, 800, 800, 1200, 804]
+
+
+def test_in_a_backward_what_its_forward_holds_is_alive_and_what_was_saved_is_freed() -> None:
+    x, y = torch.ones(100, requires_grad=True), torch.ones(50, requires_grad=True)
+    graph = aten_graphs(lambda x, y: (x.sin().exp(), y + 1), x, y)["backward"].graph
+    held = (100 + 50) * 2 * 4 + 50 * 4  # inputs, results, and the gradient that is returned as it is
+
+    uses = [(use.node.target.overloadpacket.__name__, use.total - held) for use in memory_use(graph)]
+
+    assert uses == [("detach", 400), ("mul", 800), ("cos", 800), ("mul", 1200)]
 
 
 def test_a_symbolic_peak_is_decided_by_the_range_of_its_size() -> None:

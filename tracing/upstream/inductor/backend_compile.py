@@ -21,6 +21,9 @@ Part: TypeAlias = Literal["forward", "backward", "inference"]
 GraphCompiler: TypeAlias = Callable[[torch.fx.GraphModule, Part], Callable[..., Any]]
 
 
+_FORWARD = "forward"  # in the meta of a backward graph: the nodes of its forward that outlive it
+
+
 class BackendError(ShortenTraceback):
     """An error that reaches the user unchanged; Dynamo wraps others in BackendCompilerFailed."""
 
@@ -45,8 +48,11 @@ def aot_compiled(graph: torch.fx.GraphModule, inputs: Sequence[Any], compiler: G
                 and returns a function of a list of inputs, which it may clear
     """
 
+    pair = _GraphPair()
+
     def part(kind: Part) -> Callable[..., Any]:
         def compiled(aten: torch.fx.GraphModule, _: Any) -> Any:
+            pair.add(aten, kind)
             function = compiler(aten, kind)
             function._boxed_call = True  # type: ignore[attr-defined]  # AOTAutograd passes one list
             return function
@@ -71,12 +77,15 @@ def inductor_compiled(
               first call
     """
 
+    pair = _GraphPair()
+
     def inner(aten: torch.fx.GraphModule, inputs: Any, **options: Any) -> Any:
         part: Part = "forward"
         if options.get("is_backward"):
             part = "backward"
         elif options.get("is_inference"):
             part = "inference"
+        pair.add(aten, part)
         with around(aten, part):
             return compile_fx_inner(aten, inputs, **options)
 
@@ -85,13 +94,39 @@ def inductor_compiled(
         return inductor.compile_fx(graph, inputs, inner_compile=inner)  # type: ignore[arg-type, unused-ignore]
 
 
+class _GraphPair:
+    """The forward and the backward of one of Dynamo's graphs."""
+
+    def __init__(self) -> None:
+        self._forward: Sequence[torch.fx.Node] = ()
+
+    def add(self, aten: torch.fx.GraphModule, part: Part) -> None:
+        if part == "forward":
+            (*_, output) = aten.graph.nodes
+            self._forward = [*aten.graph.find_nodes(op="placeholder"), *output.all_input_nodes]
+        elif part == "backward":
+            aten.meta[_FORWARD] = self._forward
+
+
+def forward_nodes(backward: torch.fx.Graph) -> Sequence[torch.fx.Node]:
+    """The inputs and results of the forward of a backward graph; empty: it is no backward, or not known.
+
+    Those that the forward saves for the backward have the names of the backward's inputs.
+    """
+    module = backward.owning_module
+    return () if module is None else module.meta.get(_FORWARD, ())
+
+
 def contract() -> None:
     """Raise Broken or another error if torch has changed what this file relies on."""
     require_parameters(inductor.compile_fx, "model_", "example_inputs_", "inner_compile")
     parts: list[str] = []
+    saved: set[str] = set()
 
     def run(aten: torch.fx.GraphModule, part: Part) -> Callable[..., Any]:
         parts.append(part)
+        inputs = {node.name for node in aten.graph.find_nodes(op="placeholder")}
+        saved.update(inputs & {node.name for node in forward_nodes(aten.graph)})
         return lambda inputs: aten(*inputs)
 
     def backend(graph: torch.fx.GraphModule, inputs: Any) -> Any:
@@ -101,6 +136,7 @@ def contract() -> None:
     torch.compile(lambda x: x.sin(), backend=backend)(torch.ones(2, requires_grad=True))
     torch.compile(lambda x: x.cos(), backend=backend)(torch.ones(2))
     require(sorted(parts) == ["backward", "forward", "inference"], "the graphs of AOTAutograd")
+    require(len(saved) == 1, "the names of what a forward saves for its backward")
 
     def refuse(graph: torch.fx.GraphModule, inputs: Any) -> Any:
         raise BackendError("refused")
