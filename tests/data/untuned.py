@@ -2,7 +2,11 @@
 
 import torch._inductor.config
 
+from tracing import Workload
 from tracing.program.case import load_case
 
 torch._inductor.config.triton.autotune_pointwise = False
-build = load_case("silu").build
+
+
+def build(device: str) -> Workload:
+    return load_case("silu").build(device)
