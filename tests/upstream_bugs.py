@@ -35,8 +35,7 @@ With `--good-torch 2.15.0`, [`tracing bisect`](commands/bisect.md#with-a-good-to
 for pytorch#198131 and `pointless_cumsum_replacement` for pytorch#193876. torch 2.15.0 is wrong as well for
 pytorch#198094 and pytorch#186799.
 
-pytorch#194490 (a variable of a reduction loop that is used after the loop) did not reproduce on the virtual
-GPU and has no case. triton#9349: thread not available.
+triton#9349 has no case: its thread was not available.
 """
 
 
@@ -81,6 +80,8 @@ BUGS = (
     Bug("pytorch_197080.py", "post-grad pass `normalization_aten_pass` raises",
         "Split sizes add up to 12", bisect="normalization_aten_pass"),
     Bug("pytorch_192288.py", "generated code names a class that it does not import", "name 'Strides'"),
+    Bug("pytorch_194490.py", "`TritonKernel.load`: a value that is loaded in a loop is used after the loop",
+        "does not compile: NameError('tmp8 is not defined')", bisect="what writes Triton code"),
     Bug("triton_11631.py", "pass `tritongpu-optimize-thread-locality`",
         "tritongpu-optimize-thread-locality", bisect="tritongpu-optimize-thread-locality", crash=True),
     Bug("triton_11682.py", "pass `tritongpu-optimize-thread-locality`",
