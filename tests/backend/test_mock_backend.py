@@ -16,7 +16,7 @@ from tracing.backend import ConstraintsViolated, eager_backend
 from tracing.backend.constraints import LayoutConstraint, ShapeConstraint, UnsupportedOpsConstraint
 from tracing.environment import mock_settings
 from tracing.errors import Problem
-from tracing.model import CheckedGraph, NotCovered, Violation
+from tracing.model import CheckedGraph, NotCovered, Outcome, Violation
 from tracing.store.graph_file import read_graph
 
 ALIGNED = [ShapeConstraint(alignment=8)]
@@ -202,9 +202,11 @@ def test_torch_compile_finds_both_backends_by_name() -> None:
 def test_a_program_records_into_a_run_of_its_own(tmp_path: Path) -> None:
     script = tmp_path / "train.py"
     script.write_text(
-        "import torch\n"
-        "fn = torch.compile(lambda x: x.double() * 2, backend='mock_backend')\n"
+        "import os, torch\n"
+        "fn = torch.compile(lambda x: x * 2, backend='mock_backend')\n"
         "fn(torch.ones(4))\n"
+        "os.chdir('/')\n"
+        "fn(torch.ones(4).double())\n"
     )
     done = subprocess.run(
         [sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True, check=False
@@ -215,3 +217,4 @@ def test_a_program_records_into_a_run_of_its_own(tmp_path: Path) -> None:
     assert "ConstraintsViolated: mock_backend: 2 violations of constraints" in done.stderr
     assert path.name.startswith("train-")
     assert {one.found for one in store.Run(path).records(Violation)} == {"float64"}
+    assert [one.status for one in store.Run(path).records(Outcome)] == ["compiled"]

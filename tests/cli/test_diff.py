@@ -17,11 +17,14 @@ CASE = """
 import torch
 from tracing import Workload
 
-def build(device: str, shift: float = 0.0, wrong: float = 0.0) -> Workload:
+def build(device: str, shift: float = 0.0, wrong: float = 0.0, refuse: bool = False) -> Workload:
     def fn(x: torch.Tensor) -> torch.Tensor:
         return torch.sin(x) + shift + (wrong if torch.compiler.is_compiling() else 0.0)
 
-    return Workload(fn, (torch.rand(8, 16, device=device),))
+    def refused(x: torch.Tensor) -> torch.Tensor:
+        raise ValueError("sines are out")
+
+    return Workload(refused if refuse else fn, (torch.rand(8, 16, device=device),))
 """
 
 
@@ -91,3 +94,17 @@ def test_what_cannot_be_compared_is_one_clear_error(
     assert done.exit_code == 2
     assert problem in done.output
     assert "Traceback" not in done.output
+
+
+def test_a_backend_that_refuses_the_case_and_a_case_that_fails_are_no_answer(
+    case: str, runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # the backend records below it
+    monkeypatch.setenv("MOCK_ALIGNMENT", "9")
+
+    refused = diff(case, "--backends", "eager,mock_backend", runs=runs)
+    failed = diff(f"{case}:refuse=true", "--backends", "eager,aot_eager", runs=runs)
+
+    assert (refused.exit_code, failed.exit_code) == (2, 2)
+    assert "needed: a multiple of 9" in refused.output and "MOCK_STRICT=0" in refused.output
+    assert "the case failed: ValueError: sines are out" in failed.output

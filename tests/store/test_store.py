@@ -67,6 +67,20 @@ def test_a_blob_is_stored_once(tmp_path: Path) -> None:
     assert store.Run(writer.path).text(names.pop()) == "module {}"
 
 
+def test_a_program_that_changes_its_working_directory_is_recorded_to_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    writer = store.create(Path("runs"), INFO)
+    monkeypatch.chdir("/")
+
+    write_launches(writer, 1)
+    name = writer.blob("module {}")
+
+    run = store.Run(writer.path)
+    assert (len(list(run.launches())), run.text(name)) == (1, "module {}")
+
+
 def test_a_truncated_last_line_is_ignored(tmp_path: Path) -> None:
     writer = store.create(tmp_path, INFO)
     write_launches(writer, 2)

@@ -11,7 +11,7 @@ import typer
 from tracing.cli.app import COMPARE, RUNS, Json, Runs, app, out, spinner
 from tracing.cli.options.backends import known_backends_of
 from tracing.cli.options.run_pair import Anyway, open_pair
-from tracing.errors import Problem
+from tracing.errors import Problem, message
 
 if TYPE_CHECKING:
     from tracing.numerics.diff_report import KernelDiffReport
@@ -80,13 +80,24 @@ def _of_case(
     name: str, backends: list[str], config: ComparisonConfig, target: str, seed: int
 ) -> list[KernelDiffReport]:
     with spinner("importing torch") as now:
+        from tracing.backend import ConstraintsViolated
         from tracing.numerics.kernel_diff import case_diffs
         from tracing.program.device import Device
         from tracing.program.experiment import Experiment
 
         device = Device(target)
         experiment = Experiment(device.load(name), device, seed)
-        return list(case_diffs(experiment, backends, config, now))
+        try:
+            return list(case_diffs(experiment, backends, config, now))
+        except Problem:
+            raise
+        except ConstraintsViolated as violated:
+            raise Problem(
+                message(violated).partition("\n\n")[0], "MOCK_STRICT=0 makes them warnings"
+            ) from None
+        except Exception as error:  # of the case, or of a backend
+            text = f"{type(error).__name__}: {message(error).strip()}"
+            raise Problem(f"the case failed: {text}", f"the traceback: `tracing run {name}`") from error
 
 
 def _of_runs(

@@ -221,11 +221,13 @@ class Pack:
 def create(runs: Path, info: RunInfo, rank: int = 0, job: str | None = None) -> RunWriter:
     """Create a run directory below `runs`, or join that of another rank of the same job.
 
+    Its path is absolute, because the program may change its working directory.
+
     Only this user may read it. Secrets in run.json are redacted: `tracing.model.redaction`.
 
     Raises Problem if it cannot be written or the disk is nearly full.
     """
-    info = _redacted(info)
+    info, runs = _redacted(info), runs.absolute()
     stamp = info.started.translate(str.maketrans("T", "-", "-:"))[:15]
     try:
         name = re.sub(r"[^\w.+=,-]", "_", info.case)[:100]  # a case's options may be paths, or have quotes

@@ -280,7 +280,7 @@ def _below(run: store.Run) -> list[str]:
     # where the command finds what it has recorded, if that is not where it looks by itself
     if elsewhere(run.info):
         return ["--runs", str(run.path.parent.absolute())]
-    return [] if run.path.parent == RUNS else ["--runs", str(run.path.parent)]
+    return [] if run.path.parent.absolute() == RUNS.absolute() else ["--runs", str(run.path.parent)]
 
 
 def of_results(a: store.Run, b: store.Run) -> str | None:
