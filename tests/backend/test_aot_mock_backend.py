@@ -36,6 +36,8 @@ def test_inductor_compiles_forward_and_backward_and_gradients_agree_with_eager(r
 
 
 def test_inductor_can_cache_what_it_compiles(run: store.Run) -> None:
+    torch._dynamo.utils.counters.clear()
+
     compiled = torch.compile(scaled, backend=aot_mock_backend(True))
     compiled(torch.rand(8, requires_grad=True), torch.rand(8)).sum().backward()
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from tracing import mock_backend, store
+from tracing import mock_backend, recording, store
 from tracing.backend import ConstraintsViolated, eager_backend
 from tracing.backend.constraints import LayoutConstraint, ShapeConstraint, UnsupportedOpsConstraint
 from tracing.environment import mock_settings
@@ -218,3 +218,14 @@ def test_a_program_records_into_a_run_of_its_own(tmp_path: Path) -> None:
     assert path.name.startswith("train-")
     assert {one.found for one in store.Run(path).records(Violation)} == {"float64"}
     assert [one.status for one in store.Run(path).records(Outcome)] == ["compiled"]
+
+
+def test_checks_of_recorded_code_are_in_the_run_of_the_recording(tmp_path: Path) -> None:
+    runs = []
+    for fn in (torch.sin, torch.cos):
+        torch.compiler.reset()
+        with recording(runs=str(tmp_path)) as run:
+            torch.compile(fn, backend=mock_backend)(torch.rand(4))
+        runs.append(run)
+
+    assert [len(list(run.records(CheckedGraph))) for run in runs] == [1, 1]

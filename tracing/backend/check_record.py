@@ -23,6 +23,7 @@ from tracing.backend.graph_check import GraphCheck, check_graph, coverage
 from tracing.environment import environment, rank
 from tracing.model import SCHEMA, CheckedGraph, GraphKind, NotCovered, Outcome, RunInfo
 from tracing.record.graphs.graph_nodes import graph_json, graph_text
+from tracing.record.session import recorded_into
 from tracing.store.graph_file import encoded
 from tracing.upstream.inductor.backend_compile import compile_id, real_tensors
 
@@ -33,7 +34,9 @@ class CheckRecord:
     """The checks of this process, in one run."""
 
     def __init__(self, writer: store.RunWriter, compiles: CompileRecorder | None = None) -> None:
-        """compiles -- records how Inductor compiles checked graphs; None: the caller records it"""
+        """compiles -- records how Inductor compiles checked graphs into a run of the backends' own; None: the
+        caller of the backends records it
+        """
         self.writer = writer
         self.violations = 0
         self._compiles = compiles
@@ -57,6 +60,11 @@ class CheckRecord:
             self.violations += sum(one.decided for one in check.violations)
         return number, check
 
+    @property
+    def own(self) -> bool:
+        """True if nothing but the backends records into the run."""
+        return self._compiles is not None
+
     def unchecked(self, why: str) -> None:
         """Note a graph that could not be checked."""
         self.writer.append(NotCovered(f"the constraints of a graph: {why}", ""))
@@ -75,6 +83,7 @@ class CheckRecord:
 
 
 _current: list[CheckRecord] = []
+_others: list[CheckRecord] = []  # of recordings of this process, and one of its own
 _lock = threading.Lock()
 
 
@@ -90,11 +99,16 @@ def checks_recorded(writer: store.RunWriter) -> Iterator[CheckRecord]:
 
 
 def current_record() -> CheckRecord:
-    """The record to which backends write; creates a run below `runs` if no command records one."""
+    """The record to which backends write; creates a run below `runs` if nothing records this process."""
     with _lock:
-        if not _current:
-            _current.append(_own_record())
-        return _current[-1]
+        if _current:
+            return _current[-1]
+        writer = recorded_into()
+        for one in _others:
+            if one.writer is writer or (writer is None and one.own):
+                return one
+        _others.append(_own_record() if writer is None else CheckRecord(writer))
+        return _others[-1]
 
 
 def _own_record() -> CheckRecord:

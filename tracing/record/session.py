@@ -88,3 +88,8 @@ class Session:
         self.writer.last(outcome)
         with contextlib.suppress(OSError):
             self.writer.close()
+
+
+def recorded_into() -> RunWriter | None:
+    """The run into which this process is recorded; None: it is not recorded."""
+    return next((one.writer for one in reversed(_active) if one.writer.writes), None)
