@@ -35,6 +35,14 @@ def test_inductor_compiles_forward_and_backward_and_gradients_agree_with_eager(r
     assert unused.grad is None  # and no tensor of zeros
 
 
+def test_inductor_can_cache_what_it_compiles(run: store.Run) -> None:
+    compiled = torch.compile(scaled, backend=aot_mock_backend(True))
+    compiled(torch.rand(8, requires_grad=True), torch.rand(8)).sum().backward()
+
+    counted = torch._dynamo.utils.counters["inductor"]  # Inductor pickles graphs for its keys
+    assert (counted["fxgraph_cache_miss"], counted["fxgraph_cache_bypass"]) == (2, 0)
+
+
 def test_a_violation_in_the_backward_only_is_raised_by_the_backward(run: store.Run) -> None:
     # mul by a constant has none of this operator in its forward
     constraints = [UnsupportedOpsConstraint(["aten.expand"])]

@@ -1,4 +1,7 @@
-"""A kernel of the program reads what Inductor computes in 32 bits, among nodes that do not matter."""
+"""A kernel of the program reads what Inductor computes in 32 bits, among nodes that do not matter.
+
+`tuned=true` gives the kernel two configurations.
+"""
 
 import torch
 import triton
@@ -21,14 +24,24 @@ def scaled(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
     tl.store(out_ptr + offsets, times(tl.load(x_ptr + offsets, mask=inside)), mask=inside)
 
 
-def fn(x: torch.Tensor) -> torch.Tensor:
+tuned_scaled = triton.autotune(
+    [triton.Config({"BLOCK": 8}, num_warps=1, maxnreg=64), triton.Config({"BLOCK": 16}, num_warps=2)],
+    key=["n"],
+    reset_to_zero=["out_ptr"],
+)(scaled)
+
+
+def fn(x: torch.Tensor, tuned: bool) -> torch.Tensor:
     for step in range(5):
         x = x + step
     index = torch.arange(0, 11, dtype=torch.int64, device=x.device) * 1_000_000_000
     out = torch.empty_like(index)
-    scaled[(1,)](index, out, 11, BLOCK=16)
+    if tuned:
+        tuned_scaled[lambda chosen: (triton.cdiv(11, chosen["BLOCK"]),)](index, out, 11)
+    else:
+        scaled[(1,)](index, out, 11, BLOCK=16)
     return out + x
 
 
-def build(device: str) -> Workload:
-    return Workload(fn, (torch.ones(11, dtype=torch.int64, device=device),))
+def build(device: str, tuned: bool = False) -> Workload:
+    return Workload(fn, (torch.ones(11, dtype=torch.int64, device=device), tuned))

@@ -15,7 +15,7 @@ from torch._inductor import lowering
 from tracing.analyze.minify.graph_edit import GraphEdit
 from tracing.analyze.minify.trial import ScriptForm, Trial, script_forms
 from tracing.minify.captured_graph import captured_graphs
-from tracing.minify.predicate import Fails, said
+from tracing.minify.predicate import Fails, OtherKernels, said
 from tracing.minify.script import write_script
 from tracing.minify.small_graph import SmallGraph, small_graph
 from tracing.model import Case, Workload
@@ -76,3 +76,13 @@ def test_a_wrong_graph_and_its_scripts_fail_until_the_fault_is_mended(
     one_percent_too_much.undo()
 
     assert status(tmp_path / "repro.py") == 0
+
+
+@pytest.mark.parametrize(
+    ("setting", "kind"), [({}, "right"), ({"triton.autotune_pointwise": False}, "other kernels")]
+)
+def test_inductor_writes_the_same_kernels_once_more_and_other_ones_with_a_setting(
+    graph: SmallGraph, setting: dict[str, object], kind: str
+) -> None:
+    with DEVICE.active():
+        assert OtherKernels(setting).ask(graph)["kind"] == kind

@@ -53,6 +53,15 @@ def test_the_distance_in_ulp_is_judged_where_a_limit_is_given() -> None:
     assert failed(actual, expected, ulp=1.0) == []
 
 
+@pytest.mark.parametrize(("atol", "rtol", "passes"), [(0, 0.02, True), (0, 0.005, False), (2, 0, True)])
+def test_each_tolerance_decides_where_the_other_is_0(atol: float, rtol: float, passes: bool) -> None:
+    diff = compare_tensors(
+        torch.tensor([101.0]), torch.tensor([100.0]), ComparisonConfig(atol=atol, rtol=rtol)
+    )
+
+    assert diff.passed is passes
+
+
 def test_float64_is_not_rounded_to_float32() -> None:
     expected = torch.tensor([1.0], dtype=torch.float64)
 

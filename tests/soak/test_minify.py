@@ -9,6 +9,11 @@ from __future__ import annotations
 
 import ast
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +89,45 @@ def test_each_predicate_leaves_the_node_that_it_is_about(
 
 
 @pytest.mark.timeout(600)
+def test_after_ctrl_c_the_same_command_executes_only_what_it_has_not(tmp_path: Path) -> None:
+    case, scratch = str(DATA / "checked.py"), tmp_path / "scratch"
+    scratch.mkdir()
+    options = ("--predicate", "constraint", "--unsupported", "tanh", "-o", str(tmp_path))
+    search = subprocess.Popen(
+        [sys.executable, "-m", "tracing", "minify", case, *options],
+        env={**os.environ, "TMPDIR": str(scratch)}, stderr=subprocess.PIPE, text=True,
+        preexec_fn=foreground,
+    )  # fmt: skip
+    while search.poll() is None and len(trials(tmp_path)) < 2:
+        time.sleep(0.02)
+    os.killpg(search.pid, signal.SIGINT)
+    said = search.communicate()[1]
+
+    assert search.returncode == 2 and "Traceback" not in said
+    before = trials(tmp_path)
+    assert f"interrupted, after {len(before)} executions" in said
+    assert list(scratch.iterdir()) == []  # no caches of the interrupted execution
+
+    answer = minified(case, tmp_path, *options)
+    after = trials(tmp_path)
+    assert after[: len(before)] == before and len({*after}) == len(after)
+    assert (answer["known"], answer["executed"]) == (len(before), len(after) - len(before))
+    assert answer["reproduces"], answer["said"]
+
+
+def foreground() -> None:
+    """Give a child a process group, in which Ctrl-C interrupts: a test in the background ignores it."""
+    os.setsid()
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def trials(folder: Path) -> list[str]:
+    """The executed candidates, in order."""
+    files = list(folder.glob("trials-*.ndjson"))
+    return [json.dumps(json.loads(line)["edit"]) for file in files for line in file.read_text().splitlines()]
+
+
+@pytest.mark.timeout(600)
 def test_an_interrupted_search_goes_on_from_what_is_known(tmp_path: Path) -> None:
     case = str(DATA / "upstream/pytorch_175966.py")
     answer = minified(case, tmp_path)
@@ -98,8 +142,18 @@ def test_an_interrupted_search_goes_on_from_what_is_known(tmp_path: Path) -> Non
 
 
 @pytest.mark.timeout(600)
-def test_a_script_has_the_kernels_that_the_program_launches(tmp_path: Path) -> None:
-    whole = minified(str(DATA / "kernel_result.py"), tmp_path, "--tries", "1")
+@pytest.mark.parametrize(
+    ("case", "options"),
+    [
+        ("kernel_result.py", ()),
+        ("kernel_result.py:tuned=true", ()),
+        ("kernel_result.py:tuned=true", ("--predicate", "constraint", "--unsupported", "triton.scaled")),
+    ],
+)
+def test_a_script_has_the_kernels_that_the_program_launches(
+    case: str, options: tuple[str, ...], tmp_path: Path
+) -> None:
+    whole = minified(str(DATA / case), tmp_path, "--tries", "1", *options)
 
     functions = {node.name for node in ast.walk(ast.parse(Path(whole["script"]).read_text()))
                  if isinstance(node, ast.FunctionDef)}  # fmt: skip

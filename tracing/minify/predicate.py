@@ -178,8 +178,8 @@ def _kernels(small: SmallGraph, settings: Mapping[str, object]) -> list[tuple[st
     def kernel(name: str, source: str, nodes: list[str]) -> None:
         written.append((name, hashlib.blake2b(source.encode()).hexdigest()))
 
-    with kernels_written(kernel):
-        compiled_results(small, settings)
+    with kernels_written(kernel):  # a graph out of a cache has its kernels already
+        compiled_results(small, {"force_disable_caches": True, **settings})
     return written
 
 

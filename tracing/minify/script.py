@@ -41,6 +41,7 @@ def write_script(
     inputs, more = _inputs(small, data), _more(small, trial, data)
     uses_triton = form.interpreted or "triton" in source.imports
     device = next((one.device.type for one in small.inputs.contents.values()), _device_of(small))
+    captured = isinstance(predicate, Violates) and "triton" in source.imports and device == "cpu"
     text = parts.HEAD.format(
         title=f"A graph of torch.compile that fails.\n\n{textwrap.fill(_plain(trial.text), 100)}",
         file=path.name,
@@ -48,11 +49,11 @@ def write_script(
         torch=torch.__version__,
         triton=f" and Triton {importlib.metadata.version('triton')}" if uses_triton else "",
         device="Triton's interpreter" if form.interpreted else device,
-        interpreted=parts.INTERPRETED if form.interpreted else "",
+        interpreted=parts.INTERPRETED if form.interpreted else parts.CAPTURED if captured else "",
         path="from pathlib import Path\n" if data else "",
         imports="\n".join(_imports(source, classes, with_data=bool(data))),
         device_line=f"DEVICE = {device!r}\n" if "DEVICE" in inputs + more + check else "",
-        functions="\n\n\n".join(["", "", *filter(None, source.definitions.values())]).rstrip(),
+        functions="".join(f"\n\n{one}\n" for one in source.definitions.values()),
         classes=classes,
         data=(parts.DATA.format(stem=path.stem) if data else "DATA = {}\n\n\n" if "DATA" in check else "")
         + (parts.TENSOR if small.inputs.stored else ""),

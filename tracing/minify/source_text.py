@@ -94,16 +94,25 @@ class SourceText:
         self.definitions[name] = before + text
 
     def _autotuner(self, kernel: str, tuner: Any) -> str:
-        # the name of the kernel with its configurations
+        # the name of the kernel with its configurations; the interpreter measures none: it has the chosen one
         name = f"tuned_{kernel}"
-        configurations = "".join(
-            f"    triton.Config({one.kwargs!r}, num_warps={one.num_warps}, num_stages={one.num_stages}),\n"
-            for one in tuner.configs
-        )
+        chosen = [getattr(tuner, "best_config", tuner.configs[0])]
+        configs = chosen if self._interpreted else tuner.configs
+        lines = "".join(f"    triton.Config({_configuration(one)}),\n" for one in configs)
+        hooks = {one: list(getattr(tuner, one, ())) for one in ("reset_to_zero", "restore_value")}
+        more = "".join(f", {option}={names!r}" for option, names in hooks.items() if names)
         keys = list(getattr(tuner, "keys", []))
-        text = f"triton.autotune(configs=[\n{configurations}], key={keys!r})({kernel})"
-        self.definitions[name] = f"{name} = {text}"
+        self.definitions[name] = (
+            f"{name} = triton.autotune(configs=[\n{lines}], key={keys!r}{more})({kernel})"
+        )
         return name
+
+
+def _configuration(config: Any) -> str:
+    options = {"num_warps": config.num_warps, "num_stages": config.num_stages}
+    options |= {"num_ctas": config.num_ctas} if config.num_ctas != 1 else {}
+    options |= {"maxnreg": config.maxnreg} if config.maxnreg else {}
+    return ", ".join([repr(config.kwargs), *(f"{name}={value}" for name, value in options.items())])
 
 
 def _package(value: Any) -> str:

@@ -13,8 +13,8 @@ from tracing.compiler.child import respond
 
 def main() -> None:
     """Execute the candidate that the first argument describes, and send the result through the pipe."""
-    question, job = msgspec.json.decode(sys.argv[1], type=tuple[Question, Job])
-    respond(lambda: done(question.graphs(), job), int(sys.argv[2]))
+    question, job, folder = msgspec.json.decode(sys.argv[1], type=tuple[Question, Job, str])
+    respond(lambda: done(question.graphs(), job, folder), int(sys.argv[2]))
 
 
 if __name__ == "__main__":

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import hashlib
 import sys
+import tempfile
 import time
 from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -69,9 +71,9 @@ class Trials:
     def __call__(self, edit: GraphEdit) -> Trial:
         """How the execution of a candidate ended."""
         if edit not in self._known:
-            self.executed += 1
             started = time.perf_counter()
             ended = self._in_child(Job(edit))
+            self.executed += 1
             trial = _trial(ended)
             if trial.kind == "dies":  # the child said nothing of its graph
                 graph = {**self.graphs.described(edit), "seconds": time.perf_counter() - started}
@@ -89,11 +91,13 @@ class Trials:
         return list(ended.result)
 
     def _in_child(self, job: Job) -> Ended:
-        if self._forks:
-            return in_child(lambda: done(self.graphs, job), self._seconds)
-        spec = msgspec.json.encode([self._question, job]).decode()
-        program = [sys.executable, "-m", "tracing.cli.minify.trial_child", spec]
-        return in_child(lambda: None, self._seconds, program=program)
+        # a child that is killed leaves its caches
+        with TemporaryDirectory(prefix="tracing-", ignore_cleanup_errors=True) as folder:
+            if self._forks:
+                return in_child(lambda: done(self.graphs, job, folder), self._seconds)
+            spec = msgspec.json.encode([self._question, job, folder]).decode()
+            program = [sys.executable, "-m", "tracing.cli.minify.trial_child", spec]
+            return in_child(lambda: None, self._seconds, program=program)
 
     def _kept(self) -> list[tuple[GraphEdit, Trial]]:
         if not self.file.exists():
@@ -116,8 +120,12 @@ class Trials:
             file.write(msgspec.json.encode(one) + b"\n")
 
 
-def done(graphs: GraphTrials, job: Job) -> Any:
-    """Do the task of a child; returns the fields of a Trial, or the names that a script lacks."""
+def done(graphs: GraphTrials, job: Job, folder: str) -> Any:
+    """Do the task of a child; returns the fields of a Trial, or the names that a script lacks.
+
+    folder -- for temporary files
+    """
+    tempfile.tempdir = folder
     if job.trial is None:
         return graphs.execute(job.edit)
     return graphs.write(job.edit, job.trial, Path(job.script), job.form)

@@ -87,6 +87,7 @@ def inductor_compiled(
             part = "inference"
         pair.add(aten, part)
         with around(aten, part):
+            aten.meta.pop(_FORWARD, None)  # cyclic: Inductor pickles a graph for the key of its cache
             return compile_fx_inner(aten, inputs, **options)
 
     # a graph out of AOTAutograd's cache would not be checked
