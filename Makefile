@@ -76,6 +76,7 @@ bench: $(STAMP)-test ## measure what recording costs, in time and memory
 	@$(VENV)/bin/python -m pytest tests/benchmarks -s
 
 soak: $(STAMP)-test ## run the long tests: planted faults, random programs, tutorials; two hours
+	@$(VENV)/bin/python -m pytest -m soak -q
 	@$(VENV)/bin/python -m pytest tests/soak -s -q
 
 clean: ## delete the environment and caches; ALL=1: recorded runs, sources and builds too

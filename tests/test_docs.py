@@ -86,12 +86,16 @@ def test_readme_has_at_most_150_lines() -> None:
     assert len((ROOT / "README.md").read_text().splitlines()) <= README_LINES
 
 
+def marked(block: Block) -> Any:
+    """The examples of the commands run in the soak: tests of the commands run them in another form."""
+    return pytest.param(block, marks=[pytest.mark.soak] if "docs/commands/" in str(block) else [])
+
+
 def test_needs_of_shell_blocks_are_known() -> None:
     assert "" in {block.needs for block in BLOCKS} <= {"", *NEEDS}
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("block", BLOCKS, ids=str)
+@pytest.mark.parametrize("block", [*map(marked, BLOCKS)], ids=str)
 def test_a_shell_block_runs_with_the_exit_status_that_it_promises(
     block: Block, recorded: Path, tmp_path: Path
 ) -> None:

@@ -127,6 +127,7 @@ def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
     assert "cannot write a run below" in done.stderr
 
 
+@pytest.mark.soak
 def test_launches_without_digests_compare_equal_with_a_note(tmp_path: Path) -> None:
     a, b = (recorded("silu", tmp_path, "--digests", "none") for _ in range(2))
 

@@ -110,6 +110,7 @@ def test_passes_of_one_kernel_by_pass_and_by_operation(tmp_path: Path) -> None:
     assert [row["operation"] for row in json.loads(history)["history"]] == ["gpu.barrier"]
 
 
+@pytest.mark.soak
 def test_repeat(tmp_path: Path) -> None:
     case = str(DATA / "poisoned.py")
     done = tracing("repeat", case, "--times", "2", "--perturb", "--deterministic", "--json", runs=tmp_path)

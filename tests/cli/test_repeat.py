@@ -52,7 +52,7 @@ def test_an_unmasked_load_of_uninitialised_memory_is_named_with_the_unwritten_el
     assert "nobody wrote 24 elements of it, from element 40 on" in done.stdout
 
 
-@pytest.mark.parametrize("caches", [(), ("--fresh-caches",)])
+@pytest.mark.parametrize("caches", [pytest.param((), marks=pytest.mark.soak), ("--fresh-caches",)])
 def test_a_deterministic_case_differs_in_no_run(caches: tuple[str, ...], tmp_path: Path) -> None:
     done = tracing("repeat", "silu", "--times", "2", *caches, "--deterministic", runs=tmp_path)
 
@@ -71,6 +71,7 @@ def test_the_confidence_interval_is_wide_for_few_runs_and_never_a_point(
     assert Rate(differing, runs).interval() == pytest.approx(interval, abs=0.001)
 
 
+@pytest.mark.soak
 def test_a_requested_change_of_the_winner_is_a_difference_only_if_results_differ(tmp_path: Path) -> None:
     case = f"{DATA / 'faults.py'}"
     done = tracing("repeat", case, "--times", "3", "--perturb", runs=tmp_path)
@@ -94,6 +95,7 @@ def test_a_table_of_many_runs_is_wrapped_to_the_terminal() -> None:
     assert " ".join(lines).count("differs") == 39
 
 
+@pytest.mark.soak
 def test_a_run_that_fails_where_the_first_did_not_differs(tmp_path: Path) -> None:
     case = f"{DATA / 'failing.py'}:file={tmp_path / 'calls'}"
     done = tracing("repeat", case, "--times", "3", runs=tmp_path)

@@ -19,6 +19,7 @@ ESCAPE = TEXTS["title"]
 EXECUTING = ("replay", "repro", "replay --check-memory", "judge", "swap")
 
 
+@pytest.mark.soak
 def test_no_command_prints_what_a_terminal_would_execute(tmp_path: Path) -> None:
     good = as_of_another_compiler(small_run(tmp_path / "good"))
     runs = [
@@ -77,7 +78,6 @@ def test_what_a_stranger_recorded_is_executed_with_consent_only(
     assert not marker.exists()
 
 
-@pytest.mark.slow
 def test_with_consent_it_is_executed_and_printed(tmp_path: Path) -> None:
     case, marker = tmp_path / "case.py", tmp_path / "executed"
     case.write_text(f"open({str(marker)!r}, 'w')\n")

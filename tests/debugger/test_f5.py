@@ -48,7 +48,7 @@ def python_stop(editor: Editor) -> tuple[Message, int]:
     return frame, pid
 
 
-@pytest.mark.parametrize("program", ["forked.py", "sidecar.py"])
+@pytest.mark.parametrize("program", ["forked.py", pytest.param("sidecar.py", marks=pytest.mark.soak)])
 def test_the_process_that_compiles_stops_in_python_and_then_in_the_pass(
     launch: dict[str, Any], program: str
 ) -> None:

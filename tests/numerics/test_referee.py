@@ -62,6 +62,7 @@ def test_rounding_is_no_difference(what: str, tmp_path: Path) -> None:
     assert " within rounding, " in verdict.detail
 
 
+@pytest.mark.soak
 def test_fixed_tolerances_report_the_same_rounding_as_a_difference(tmp_path: Path) -> None:
     assert outcome(tmp_path, "attention", referee=False).status == "differs"
 

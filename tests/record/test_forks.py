@@ -12,7 +12,14 @@ from tracing.model import NotCovered, Outcome
 
 
 @pytest.mark.parametrize(
-    ("how", "status"), [("return", 0), ("exit", 3), ("raise", 1), ("compute", 0), ("process", None)]
+    ("how", "status"),
+    [
+        pytest.param("return", 0, marks=pytest.mark.soak),
+        pytest.param("raise", 1, marks=pytest.mark.soak),
+        ("exit", 3),
+        ("compute", 0),
+        ("process", None),
+    ],
 )
 def test_a_case_that_forks_has_one_outcome_and_a_readable_run(
     how: str, status: int | None, tmp_path: Path

@@ -252,6 +252,7 @@ def test_two_configurations_for_one_kernel_are_refused(tuned: Mapping[str, Winne
         read_winners(tmp_path / "w.json")
 
 
+@pytest.mark.soak
 def test_a_run_with_a_winners_file_uses_it_and_reports_stale_entries(tmp_path: Path) -> None:
     first = tracing("run", CASE, "--no-passes", runs=tmp_path).stdout.strip()
     assert tracing("winners", first, "--output", str(tmp_path / "w.json"), runs=tmp_path).returncode == 0

@@ -30,7 +30,7 @@ def add_one(x_ptr, n, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
     tl.store(x_ptr + at, tl.load(x_ptr + at, mask=at < n) + 1, mask=at < n)
 
 
-@pytest.mark.parametrize("target", ["sm_90", "gfx942"])
+@pytest.mark.parametrize("target", ["sm_90", pytest.param("gfx942", marks=pytest.mark.soak)])
 def test_a_program_in_the_style_of_the_tutorials_runs_and_agrees_with_eager(
     target: str, tmp_path: Path
 ) -> None:

@@ -227,6 +227,7 @@ def test_a_rank_without_an_optimizer_update_departs_at_the_update(faulty: tuple[
     assert "rank 3 diverged, at SGD.step #1, before launch #4" in faulty[0]
 
 
+@pytest.mark.soak
 def test_ranks_that_never_depart_are_reported_with_what_was_not_compared(tmp_path: Path) -> None:
     done = tracing("ranks", trained(tmp_path, 2, "configs=2"), runs=tmp_path)
 

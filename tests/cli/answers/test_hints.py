@@ -99,7 +99,7 @@ def typed(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
     return done
 
 
-@pytest.mark.parametrize("command", ["replay", "repro"])
+@pytest.mark.parametrize("command", [pytest.param("replay", marks=pytest.mark.soak), "repro"])
 def test_commands_for_a_race_run_as_they_are_printed(
     command: str, racing: tuple[store.Run, list[str]], tmp_path: Path
 ) -> None:
@@ -142,6 +142,7 @@ def test_the_commands_for_a_different_winner_make_the_runs_equal(tmp_path: Path)
     assert typed(f"tracing compare {a.path} {rerun} --anyway", tmp_path).returncode == 0
 
 
+@pytest.mark.soak
 def test_the_command_for_a_different_grid_finds_the_kernel(tmp_path: Path) -> None:
     a, b = (recorded(f"{DATA / 'faults.py'}:fault={fault}", tmp_path) for fault in ("none", "grid"))
     (swap,), decides = commands(a, b)

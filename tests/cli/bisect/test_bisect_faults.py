@@ -17,7 +17,7 @@ try:
     printing.require()
 except Problem:
     pytest.skip("this Triton exports no function with which IR is edited in place", allow_module_level=True)
-QUICK = ("ttir-inline-sm_80", "ttir-canonicalize-gfx942", "llir-convert-triton-gpu-to-llvm-sm_80")
+QUICK = ("ttir-inline-sm_80", "llir-convert-triton-gpu-to-llvm-sm_80")
 NATIVE = ("LLVM-gvn-gfx942", "ptxas-ptxas-sm_80")
 
 

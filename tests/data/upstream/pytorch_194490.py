@@ -1,8 +1,8 @@
 """pytorch#194490: a kernel reads a variable of its reduction loop after the loop.
 
 Wrong: the generated kernel does not compile: `NameError: tmp8 is not defined`; eager works. Since torch 2.13.
-Culprit: `TritonKernel.load` of Inductor: a gathered value that is loaded in the loop stays cached after it. The
-fix, pull request 194777, keeps only values that are loaded outside of the loop. Needs symbolic sizes.
+Culprit: `TritonKernel.load` of Inductor: a gathered value that is loaded in the loop stays cached after it.
+The fix, pull request 194777, keeps only values that are loaded outside of the loop. Needs symbolic sizes.
 """
 
 import torch

@@ -184,6 +184,7 @@ def test_a_launch_on_a_slice_keeps_the_writer_of_the_adjacent_slice(gpu: None, t
     assert [launch.args[0].writer for launch in launches[1:]] == [None, "aten::fill_.Scalar", None]
 
 
+@pytest.mark.soak
 def test_reallocated_memory_has_no_writer(gpu: None, tmp_path: Path) -> None:
     def program() -> None:
         for _ in range(20):

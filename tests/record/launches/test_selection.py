@@ -59,6 +59,7 @@ def test_launches_keep_their_numbers_when_others_are_left_out(tmp_path: Path) ->
     assert all(launch.finished for launch in run.launches())
 
 
+@pytest.mark.soak
 def test_the_ranks_of_a_job_write_one_run(tmp_path: Path) -> None:
     launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m"]
     command = [*launcher, "tracing", "run", "silu", "--rank-aware", "--runs", str(tmp_path)]

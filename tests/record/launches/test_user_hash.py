@@ -106,6 +106,7 @@ def test_hashes_and_times_of_a_run_are_shown(tmp_path: Path) -> None:
     assert " µs on the host" in shown
 
 
+@pytest.mark.soak
 def test_a_hash_fn_that_fails_is_one_error_and_the_run_is_whole(tmp_path: Path) -> None:
     done = tracing("run", "silu", "--hash-fn", f"{HASHES}:itself", runs=tmp_path)
     shown = tracing("show", "latest", runs=tmp_path).stdout
