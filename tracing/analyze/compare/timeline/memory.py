@@ -15,6 +15,7 @@ from tracing.model import TensorMeta
 from tracing.views import dense, extent, relation
 
 WriteKind: TypeAlias = Literal["launch", "operator", "allocation", "start", "seen"]
+DEEP = 64  # operators in a row through which a value is followed back
 _BELOW = 4  # partial writes on top of one another whose order is kept
 
 
@@ -93,6 +94,7 @@ class MemoryWrites:
         self._starts: list[int] = []
         self._stops: list[int] = []
         self._writes: list[Write] = []
+        self.divisions = 0  # how often ranges were added, divided or merged
 
     def write(self, start: int, stop: int, write: Write) -> None:
         """Put a write on top of the bytes START, STOP."""
@@ -178,6 +180,7 @@ class MemoryWrites:
                 merged[-1] = (merged[-1][0], stop, write)
             else:
                 merged.append((start, stop, write))
+        self.divisions += 1
         self._starts[first:last] = [piece[0] for piece in merged]
         self._stops[first:last] = [piece[1] for piece in merged]
         self._writes[first:last] = [piece[2] for piece in merged]
@@ -209,6 +212,11 @@ def _visible(write: Write, start: int, meta: TensorMeta) -> Iterator[Write | Non
             yield None
         else:
             yield from _visible(one, start, meta)
+
+
+def followed(sources: Sources) -> Sources:
+    """What an operator read; of a long chain of operators only the last DEEP are kept."""
+    return tuple([one._replace(reads=(), depth=0) if one and one.depth >= DEEP else one for one in sources])
 
 
 def span(address: int, meta: TensorMeta) -> tuple[int, int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import msgspec
 
@@ -19,11 +19,17 @@ from tracing.analyze.compare.timeline.memory import (
     Sources,
     Write,
     WriteKind,
+    followed,
     span,
 )
 from tracing.analyze.compare.timeline.operator_calls import CalledOperators
 from tracing.analyze.compare.timeline.timeline_step import Position, TimelineStep, storages_of
-from tracing.analyze.compare.timeline.touched_memory import SignatureMemory, TouchedArgument, touched_memory
+from tracing.analyze.compare.timeline.touched_memory import (
+    SignatureMemory,
+    TouchedArgument,
+    touched_memory,
+    with_writer,
+)
 from tracing.digest.columns import Row
 from tracing.model import (
     Kernel,
@@ -40,12 +46,20 @@ from tracing.model import (
 from tracing.store import Run, rank_of
 from tracing.views import element_bytes, extent
 
-DEEP = 64  # operators in a row through which a value is followed back
 _NEAR = 8  # operators before a launch, since the launch before it, that it is known by
 _PASSING = "random generator"  # the state of a generator is a copy, whose memory is used anew
 _UNKNOWN = 44  # bits: storages of a run without addresses lie this far apart
 
+_REPEATED = 10_000  # launches with their tensors that are remembered
+
 Covers: TypeAlias = Callable[[int, str, str, int], bool]
+
+
+class _Repeated(NamedTuple):
+    """A launch that was passed over: if memory is divided as it was then, its reads leave no trace."""
+
+    addresses: list[int]  # of the storages of its tensors
+    divisions: int  # `MemoryWrites.divisions`, just before it wrote
 
 
 class Timeline:
@@ -60,6 +74,7 @@ class Timeline:
         self._writes = 0
         self._begin()
         self._plans: dict[object, SignatureMemory] = {}
+        self._repeated: dict[object, _Repeated] = {}
         self._operators = CalledOperators(run, process)
         self._facts = LaunchFacts(run, process)
 
@@ -81,7 +96,7 @@ class Timeline:
         index = -1
         rows = self._run.rows(self._process, start.launches, start.lines)
         for row in islice(rows, stop.launches - start.launches):
-            self._advance(row, look=False)
+            self._pass(row)
             index = row.line.index
         return index + 1
 
@@ -94,7 +109,7 @@ class Timeline:
         for row in self._run.rows(self._process, start.launches, start.lines):
             kernel, signature = signature_of(row, self._known, self._run)
             if covers is None or covers(row.line.index, kernel.name, signature.phase, rank):
-                yield self._advance(row, look=True)
+                yield self._step(row)
         self.finish()
 
     def finish(self) -> None:
@@ -143,29 +158,52 @@ class Timeline:
         """The digests of an operator's call, if they were taken."""
         return self._operators.digests(operator.number)
 
-    def _advance(self, row: Row, *, look: bool) -> TimelineStep:
+    def _step(self, row: Row) -> TimelineStep:
         called = list(self._operators.before(row.line.index))
         for call in called:
             self._apply(call)
         kernel, signature = signature_of(row, self._known, self._run)
         plan = self._plan(row, signature)
-        addresses = [self._address(number) for number in row.line.storages]
+        addresses = self._passed_addresses(row)
+        access, outside, rereads = self._facts.of(row.line.index)
+        sources = {
+            touched.position: self._sources(touched, addresses[touched.tensor], row, kernel)
+            for touched in plan.reads
+            if touched.tensor < len(addresses)
+        }
+        rereads = tuple(one for one in rereads if self._is_on_top(one, sources))
+        names = tuple([self._operators.name(call) for call in called[-_NEAR:]])
+        step = TimelineStep(row, kernel, signature, addresses, sources, access, outside, rereads, names)
+        self._launched(step, plan)
+        return step
+
+    def _pass(self, row: Row) -> None:
+        # as `_step`, without what only a caller reads
+        for call in self._operators.before(row.line.index):
+            self._apply(call)
+        kernel, signature = signature_of(row, self._known, self._run)
+        plan = self._plan(row, signature)
+        key = (signature.id, row.before, row.after, *row.line.storages)
+        known = self._repeated.get(key)
+        if known is None or known.divisions != self.memory.divisions:
+            addresses = self._passed_addresses(row)
+            for touched in plan.reads:
+                if touched.tensor < len(addresses) and not self._known_to_memory(touched, addresses):
+                    self._sources(touched, addresses[touched.tensor], row, kernel)
+            if len(self._repeated) >= _REPEATED:
+                self._repeated.clear()
+            known = self._repeated[key] = _Repeated(addresses, self.memory.divisions)
+        access, outside, _ = self._facts.of(row.line.index)
+        self._launched(TimelineStep(row, kernel, signature, known.addresses, {}, access, outside), plan)
+
+    def _passed_addresses(self, row: Row) -> list[int]:
+        # of the storages of a launch's tensors; those that are new get an identity
         for position, storage in enumerate(row.line.storages):
             if storage not in self._births:
                 self._births[storage] = self._birth(
                     storage, Birth("launch", "", "", row.line.index, position)
                 )
-        access, outside, rereads = self._facts.of(row.line.index)
-        sources: dict[int, Sources] = {}
-        for touched in plan.reads:
-            if touched.tensor < len(addresses) and (look or not self._known_to_memory(touched, addresses)):
-                origin = self._sources(touched, addresses[touched.tensor], row, kernel)
-                sources[touched.position] = origin
-        rereads = tuple(one for one in rereads if look and self._is_on_top(one, sources))
-        names = tuple([self._operators.name(call) for call in called[-_NEAR:]]) if look else ()
-        step = TimelineStep(row, kernel, signature, addresses, sources, access, outside, rereads, names)
-        self._launched(step, plan)
-        return step
+        return [self._address(number) for number in row.line.storages]
 
     def _known_to_memory(self, touched: TouchedArgument, addresses: Sequence[int]) -> bool:
         address = addresses[touched.tensor]
@@ -200,7 +238,7 @@ class Timeline:
             ))  # fmt: skip
         writer = row.line.writers.get(touched.position)
         named = writer is not None and not self._operators.signatures
-        return _named(sources, str(writer), touched, start) if named else sources
+        return with_writer(sources, str(writer), touched, start) if named else sources
 
     def _is_on_top(self, reread: Reread, sources: Mapping[int, Sources]) -> bool:
         # a later write into the view that was read once more says nothing about the part that a launch reads
@@ -254,7 +292,7 @@ class Timeline:
         inputs = tuple(
             Input(
                 span(address, meta)[0],
-                _followed(self.memory.sources(*span(address, meta), meta)),
+                followed(self.memory.sources(*span(address, meta), meta)),
                 Placed(storage, meta),
             )
             for address, storage, meta in zip(addresses, call.storages, signature.reads, strict=False)
@@ -285,20 +323,3 @@ def _extent(left: Left) -> tuple[int, int]:
 
 def _bytes(count: int) -> TensorMeta:
     return TensorMeta((count,), (1,), "uint8", "")
-
-
-def _followed(sources: Sources) -> Sources:
-    # what an operator read; of a long chain of operators only the last DEEP are kept
-    return tuple([_cut_off(one) if one is not None and one.depth >= DEEP else one for one in sources])
-
-
-def _cut_off(write: Write) -> Write:
-    return write._replace(reads=(), depth=0)
-
-
-def _named(sources: Sources, operator: str, touched: TouchedArgument, start: int) -> Sources:
-    # a run without the calls of operators says which operator wrote an argument last
-    top = sources[0] if sources else None
-    if top is not None and top.kind == "operator":
-        return sources
-    return (Write("operator", -1, 0, operator, "", start, touched.meta, Left(start, touched.meta, "")),)

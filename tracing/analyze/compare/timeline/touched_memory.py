@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from tracing.analyze.compare.timeline.memory import Left, Sources, Write
 from tracing.digest.columns import Row
 from tracing.model import Signature, TensorMeta
 from tracing.views import extent
@@ -46,3 +47,11 @@ def touched_memory(row: Row, signature: Signature) -> SignatureMemory:
         if arg.writes:
             writes.append(one)
     return SignatureMemory(tuple(reads), tuple(writes))
+
+
+def with_writer(sources: Sources, operator: str, touched: TouchedArgument, start: int) -> Sources:
+    """The sources of an argument in a run without the calls of operators, which names its last writer."""
+    top = sources[0] if sources else None
+    if top is not None and top.kind == "operator":
+        return sources
+    return (Write("operator", -1, 0, operator, "", start, touched.meta, Left(start, touched.meta, "")),)
