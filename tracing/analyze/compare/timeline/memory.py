@@ -94,7 +94,6 @@ class MemoryWrites:
         self._starts: list[int] = []
         self._stops: list[int] = []
         self._writes: list[Write] = []
-        self.divisions = 0  # how often ranges were added, divided or merged
 
     def write(self, start: int, stop: int, write: Write) -> None:
         """Put a write on top of the bytes START, STOP."""
@@ -180,7 +179,6 @@ class MemoryWrites:
                 merged[-1] = (merged[-1][0], stop, write)
             else:
                 merged.append((start, stop, write))
-        self.divisions += 1
         self._starts[first:last] = [piece[0] for piece in merged]
         self._stops[first:last] = [piece[1] for piece in merged]
         self._writes[first:last] = [piece[2] for piece in merged]

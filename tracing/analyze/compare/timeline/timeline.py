@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import msgspec
 
@@ -55,13 +55,6 @@ _REPEATED = 10_000  # launches with their tensors that are remembered
 Covers: TypeAlias = Callable[[int, str, str, int], bool]
 
 
-class _Repeated(NamedTuple):
-    """A launch that was passed over: if memory is divided as it was then, its reads leave no trace."""
-
-    addresses: list[int]  # of the storages of its tensors
-    divisions: int  # `MemoryWrites.divisions`, just before it wrote
-
-
 class Timeline:
     """The launches of one process, from one of them on; raises Problem where the run is damaged."""
 
@@ -74,7 +67,7 @@ class Timeline:
         self._writes = 0
         self._begin()
         self._plans: dict[object, SignatureMemory] = {}
-        self._repeated: dict[object, _Repeated] = {}
+        self._repeated: dict[object, list[int]] = {}  # addresses, of launches with their tensors
         self._operators = CalledOperators(run, process)
         self._facts = LaunchFacts(run, process)
 
@@ -184,17 +177,17 @@ class Timeline:
         kernel, signature = signature_of(row, self._known, self._run)
         plan = self._plan(row, signature)
         key = (signature.id, row.before, row.after, *row.line.storages)
-        known = self._repeated.get(key)
-        if known is None or known.divisions != self.memory.divisions:
+        addresses = self._repeated.get(key)
+        if addresses is None:  # else what it reads has writers: memory keeps them
             addresses = self._passed_addresses(row)
             for touched in plan.reads:
                 if touched.tensor < len(addresses) and not self._known_to_memory(touched, addresses):
                     self._sources(touched, addresses[touched.tensor], row, kernel)
             if len(self._repeated) >= _REPEATED:
                 self._repeated.clear()
-            known = self._repeated[key] = _Repeated(addresses, self.memory.divisions)
+            self._repeated[key] = addresses
         access, outside, _ = self._facts.of(row.line.index)
-        self._launched(TimelineStep(row, kernel, signature, known.addresses, {}, access, outside), plan)
+        self._launched(TimelineStep(row, kernel, signature, addresses, {}, access, outside), plan)
 
     def _passed_addresses(self, row: Row) -> list[int]:
         # of the storages of a launch's tensors; those that are new get an identity
