@@ -11,10 +11,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from answers import Answer, Verdict, compared, judged, judged_equal
-from case_results import left_by
-from planted_recordings import Recordings, case_of, failed
-from truths import CLASSES, Difference, differences
+from faults.answers import Answer, Verdict, compared, judged, judged_equal
+from faults.case_results import left_by
+from faults.truths import CLASSES, Difference, differences
+from recorded.planted_cases import Recordings, case_of, failed
 
 PAGE = Path(__file__).parents[1] / "docs/planted.md"
 

@@ -15,7 +15,7 @@ from typing import Any
 import torch._inductor.config as inductor
 import triton
 from data.kernels import TARGETS
-from records import new_run
+from handmade.records import new_run
 from triton.compiler import ASTSource
 
 from tracing import store

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 import typer
 from commands import ROOT
-from doc_blocks import record_demo, run_block
+from documents.blocks import record_demo, run_block
+from documents.pages import NEEDS, PAGES, Block, anchors, blocks, links
 from test_layers import LAYERS
 
-from docs import NEEDS, PAGES, Block, anchors, blocks, links
 from tracing.cli import app
 
 BLOCKS = blocks()

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from commands import ROOT
-from records import INFO
+from handmade.records import INFO
 
 from tracing import store
 from tracing.errors import Problem

@@ -9,9 +9,9 @@ from typing import Literal
 import msgspec
 import pytest
 from commands import tracing
-from documented_keys import require_documented
-from planted_runs import saved
-from records import META, arg, launch
+from documents.json_keys import require_documented
+from handmade.records import META, arg, launch
+from handmade.runs import saved
 
 from tracing.analyze.runs.nonfinite import first_nonfinite
 from tracing.analyze.runs.nonfinite_elements import nonfinite_elements, ranges

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from records import new_run
+from handmade.records import new_run
 
 from tracing import store
 from tracing.backend.check_record import checks_recorded

@@ -9,7 +9,7 @@ import pytest
 import torch
 import triton
 import triton.language as tl
-from aten_graphs import aten_graphs
+from generated.aten_graphs import aten_graphs
 from torch.fx import GraphModule
 
 from tracing.backend.constraints import (

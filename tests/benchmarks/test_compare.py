@@ -21,7 +21,7 @@ import pytest
 TESTS = Path(__file__).parent.parent
 sys.path[:0] = [str(TESTS), str(TESTS.parent)]
 
-from records import new_run  # noqa: E402
+from handmade.records import new_run  # noqa: E402
 
 from tracing import store  # noqa: E402
 from tracing.analyze.compare.first_divergence import Comparison  # noqa: E402

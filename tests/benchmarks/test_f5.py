@@ -19,7 +19,7 @@ from debugger.conftest import PROGRAMS
 from debugger.editor import Editor, chosen, generated
 from debugger.mi import Gdb
 from debugger.test_f5 import OPEN_FILE, WAIT, python_line, python_stop
-from planted import record
+from recorded.kernels import record
 
 
 def seconds(call: Callable[[], Any]) -> float:

@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 import tutorial_kernels
 from data import kernels
-from records import new_run
+from handmade.records import new_run
 
 from tracing.model import Derivation
 from tracing.record.passes.derivation import derive

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 from commands import DATA, tracing
-from documented_keys import require_documented
-from jobs import job
-from recorded_runs import recorded
-from records import arg, compiled, kernel, launch, new_run
+from documents.json_keys import require_documented
+from handmade.jobs import job
+from handmade.records import arg, compiled, kernel, launch, new_run
+from recorded.runs import recorded
 from typer.testing import CliRunner
 
 from tracing import store
@@ -21,7 +21,7 @@ from tracing.analyze.judge.judgement import JudgedLaunch, LibraryOff, RunJudgeme
 from tracing.analyze.passes.pass_table import compilations
 from tracing.analyze.passes.source_map import stage_lines
 from tracing.cli.app import app
-from tracing.cli.judge import JudgedRun
+from tracing.cli.narrow.judge import JudgedRun
 from tracing.record.outputs import Keep
 from tracing.report.bisect.two_compilers import two_compilers_json
 from tracing.store.graph_file import PythonLine

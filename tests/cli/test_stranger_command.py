@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 from commands import tracing
-from hostile_runs import TEXTS, hostile_runs, made
-from mutated_runs import as_of_another_compiler
-from run_readers import CONTROL, ask, questions
-from small_runs import small_run
+from damage.mutated_runs import as_of_another_compiler
+from damage.run_readers import CONTROL, ask, questions
+from handmade.hostile_runs import TEXTS, hostile_runs, made
+from handmade.small_runs import small_run
 
 ESCAPE = TEXTS["title"]
 EXECUTING = ("replay", "repro", "replay --check-memory", "judge", "swap")

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from debugger.editor import ROOT, generated
 from debugger.native import lldb_dap
-from planted import record
+from recorded.kernels import record
 
 from tracing.environment import stops
 

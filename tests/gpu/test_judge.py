@@ -9,7 +9,7 @@ import torch
 from data.summed import summed
 
 from tracing import store
-from tracing.cli.judge import judgement_of
+from tracing.cli.narrow.judge import judgement_of
 from tracing.model import SCHEMA, RunInfo
 from tracing.program.device import Device
 from tracing.record.launches.launch_recorder import LaunchRecorder

@@ -12,7 +12,7 @@ import torch
 import triton
 import triton.language as tl
 from benchmarks.gpt2 import training_step
-from records import INFO
+from handmade.records import INFO
 from torch.profiler import ProfilerActivity, profile
 
 from tracing import store

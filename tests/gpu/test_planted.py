@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 from commands import DATA, tracing
-from faults import SAID, compared, faulty
+from faults.reported import SAID, compared, faulty
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 

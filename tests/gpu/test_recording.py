@@ -12,7 +12,7 @@ import pytest
 import torch
 from commands import DATA
 from data.hashes import total
-from records import INFO
+from handmade.records import INFO
 from test_launches import added
 
 from tracing import store
@@ -130,7 +130,7 @@ from pathlib import Path
 import torch
 import triton.profiler as proton
 from test_launches import added
-from records import INFO
+from handmade.records import INFO
 from tracing import store
 from tracing.record.launches.launch_recorder import LaunchRecorder
 

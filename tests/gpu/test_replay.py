@@ -12,8 +12,8 @@ from commands import DATA, recorded, tracing
 from data.poisoned import fill
 from data.racing import double, racing_sum
 from data.summed import summed
-from recorded_runs import in_two_blocks
-from records import INFO
+from handmade.records import INFO
+from recorded.runs import in_two_blocks
 
 from tracing import store
 from tracing.analyze.replay.replay_verdict import left_as, rate

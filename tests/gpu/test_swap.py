@@ -8,9 +8,9 @@ import pytest
 import torch
 from commands import DATA
 from data.pipeline import shift
-from recorded_runs import in_two_blocks, recorded, words
+from recorded.runs import in_two_blocks, recorded, words
 
-from tracing.cli.swap import VersionOption, swapped
+from tracing.cli.narrow.swap import VersionOption, swapped
 from tracing.launch.kernel_module import kernel_module
 from tracing.model import Outcome, Replacement
 from tracing.replay.launch_swaps import Swaps

@@ -11,7 +11,7 @@ import pytest
 import torch
 import torch._inductor.config as inductor
 from commands import DATA, tracing
-from records import INFO
+from handmade.records import INFO
 from torch._inductor.runtime.triton_heuristics import CachingAutotuner
 from torch._inductor.utils import fresh_cache
 from triton.runtime.autotuner import Autotuner

@@ -9,7 +9,7 @@ import pytest
 import torch
 import triton
 import triton.language as tl
-from records import INFO
+from handmade.records import INFO
 from triton.runtime.interpreter import InterpretedFunction
 
 from tracing import store

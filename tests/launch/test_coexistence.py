@@ -12,8 +12,8 @@ from typing import Any, TypeAlias
 import pytest
 import torch
 import triton
-from recorded_launches import added, read
-from records import INFO
+from handmade.records import INFO
+from recorded.launches import added, read
 
 from tracing import store
 from tracing.record.launches.launch_recorder import LaunchRecorder

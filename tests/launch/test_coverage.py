@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 import torch
 import torch._inductor.config as inductor
-from recorded_launches import add_kernel, added, read
-from records import INFO
+from handmade.records import INFO
+from recorded.launches import add_kernel, added, read
 from torch._inductor.runtime.benchmarking import benchmarker
 from torch._inductor.runtime.triton_heuristics import CachingAutotuner
 

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 import torch
 import triton
-from recorded_launches import added
-from records import new_run
+from handmade.records import new_run
+from recorded.launches import added
 
 from tracing import interpreter, store
 from tracing.launch import hooks

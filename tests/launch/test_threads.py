@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 import triton
-from records import INFO
+from handmade.records import INFO
 
 from tracing import store
 from tracing.environment import fresh_caches

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 from commands import DATA, tracing
-from random_programs import run_twice
+from generated.compiled_programs import run_twice
 from torch._dynamo import trace_rules
 
 from tracing.launch.unseen import Unseen, own_frames_skipped

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from recorded_runs import recorded_passes
+from recorded.runs import recorded_passes
 
 from tracing.analyze.bisect.reduction import reduced, size
 from tracing.analyze.passes.pass_table import passes_of

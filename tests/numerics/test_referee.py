@@ -10,7 +10,7 @@ import pytest
 import torch
 import torch._inductor.config as inductor
 from commands import DATA
-from records import INFO
+from handmade.records import INFO
 
 from tracing import store
 from tracing.model import Outcome

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 import triton
 import triton.language as tl
-from records import new_run
+from handmade.records import new_run
 
 from tracing.model import Perturbed
 from tracing.perturb.autotuner_times import OtherWinners

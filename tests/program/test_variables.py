@@ -11,7 +11,7 @@ from shlex import join
 
 import pytest
 from commands import DATA, recorded, tracing
-from records import new_run
+from handmade.records import new_run
 
 from tracing import environment
 from tracing.analyze.runs.rerecording import command, not_recorded, recording, variables

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pytest
 import torch
-from records import INFO
+from handmade.records import INFO
 
 from tracing import store
 from tracing.model import Access, OutOfBounds, TensorMeta

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 from commands import DATA, tracing
-from recorded_programs import as_recorded, bare
+from recorded.programs import as_recorded, bare
 
 from tracing import recording, store
 from tracing.launch import hooks

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from commands import DATA
-from recorded_runs import recorded
+from recorded.runs import recorded
 from torch._inductor.compile_worker.subproc_pool import SubprocException
 from torch._inductor.exc import CppCompileError
 from triton.runtime.errors import OutOfResources

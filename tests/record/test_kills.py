@@ -6,8 +6,8 @@ import random
 from pathlib import Path
 
 import pytest
-from killed_commands import KilledBisect, KilledPasses, KilledRuns
-from kills import commands
+from damage.killed_commands import KilledBisect, KilledPasses, KilledRuns
+from damage.kills import commands
 
 
 @pytest.mark.timeout(1200)

@@ -10,7 +10,7 @@ import pytest
 import torch
 import torch.distributed as dist
 import torch.distributed._functional_collectives as functional
-from records import INFO
+from handmade.records import INFO
 
 from tracing import store
 from tracing.analyze.ranks.rank_events import ranks_of

@@ -12,7 +12,7 @@ import pytest
 import torch
 import triton
 import triton.language as tl
-from records import INFO
+from handmade.records import INFO
 from torch._inductor.codecache import PyCodeCache
 from torch._subclasses.fake_tensor import FakeTensorMode
 

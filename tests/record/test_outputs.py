@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import torch
-from records import INFO
+from handmade.records import INFO
 from torch.overrides import TorchFunctionMode
 
 from tracing import store

@@ -12,8 +12,8 @@ import pytest
 import torch
 import torch._inductor.config as inductor
 from commands import DATA, tracing
-from planted_runs import HOST
-from records import INFO
+from handmade.records import INFO
+from handmade.runs import HOST
 from torch._inductor import async_compile
 from torch._inductor.runtime.triton_heuristics import CachingAutotuner
 from torch._inductor.utils import fresh_cache

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 import torch
-from planted import softmax
-from records import INFO
+from handmade.records import INFO
+from recorded.kernels import softmax
 
 from tracing import store
 from tracing.errors import Problem

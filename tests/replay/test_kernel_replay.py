@@ -15,7 +15,7 @@ import triton.language as tl
 from data.poisoned import fill
 from data.racing import double, racing_sum
 from data.summed import summed
-from records import INFO
+from handmade.records import INFO
 
 from tracing import store
 from tracing.analyze.replay.replay_verdict import left_as, rate, varies

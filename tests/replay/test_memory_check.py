@@ -9,8 +9,8 @@ import pytest
 import torch
 import triton
 import triton.language as tl
+from handmade.records import INFO
 from msgspec.structs import replace
-from records import INFO
 
 from tracing import store
 from tracing.cli.answers.memory_answer import print_memory_check

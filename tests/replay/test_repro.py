@@ -17,7 +17,7 @@ import triton
 import triton.language as tl
 from commands import DATA, recorded, tracing
 from data import helped
-from records import INFO
+from handmade.records import INFO
 from triton.language.extra import libdevice
 
 from tracing import store

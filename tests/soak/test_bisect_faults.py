@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 import triton
-from planted_faults import FAULTS, Verdict, bisected, build_library, environment, outcome, recorded
+from faults.pass_faults import FAULTS, Verdict, bisected, build_library, environment, outcome, recorded
 
 PAGE = Path(__file__).parents[2] / "docs" / "bisect.md"
 BEGIN, END = "<!-- table: tests/soak/test_bisect_faults.py -->", "<!-- end -->"

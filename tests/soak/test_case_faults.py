@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import torch
-from case_faults import FAULTS, in_warm_process, searched
+from faults.case_faults import FAULTS, in_warm_process, searched
 
 PAGE = Path(__file__).parents[2] / "docs" / "bisect-case.md"
 BEGIN, END = "<!-- table: tests/soak/test_case_faults.py -->", "<!-- end -->"

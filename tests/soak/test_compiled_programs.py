@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from random_programs import run_twice
+from generated.compiled_programs import run_twice
 
 
 @pytest.mark.parametrize("seed", range(200))

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 from commands import ROOT
-from doc_blocks import record_demo, run_block
+from documents.blocks import record_demo, run_block
+from documents.pages import Block, blocks
 
-from docs import Block, blocks
 from scripts.tour import STEPS
 
 LONG = [block for block in blocks() if block.needs in ("time", "gdb")]

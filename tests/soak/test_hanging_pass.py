@@ -10,7 +10,7 @@ import sys
 import time
 from pathlib import Path
 
-from planted_faults import COMPILER, HERE, RECORD
+from faults.pass_faults import COMPILER, HERE, RECORD
 
 from tracing.model import PassStart
 from tracing.store import Run

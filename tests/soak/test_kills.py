@@ -7,8 +7,8 @@ import random
 from pathlib import Path
 
 import pytest
-from killed_commands import KilledBisect, KilledPasses, KilledRuns
-from kills import commands
+from damage.killed_commands import KilledBisect, KilledPasses, KilledRuns
+from damage.kills import commands
 
 KILLS = int(os.environ.get("KILLS", "200"))
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from commands import DATA
-from recorded_runs import recorded
+from recorded.runs import recorded
 
 from tracing.analyze.memory.evidence import memory_evidence
 

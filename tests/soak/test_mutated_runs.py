@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from mutation_proof import command_faults, hostile_faults, reader_faults
+from damage.mutation_proof import command_faults, hostile_faults, reader_faults
 
 MUTATED = 100_000
 ASKED = 2_000  # also by the commands

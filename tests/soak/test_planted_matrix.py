@@ -6,11 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from answers import answer
 from commands import recorded, tracing
+from faults.answers import answer
+from faults.truths import Difference, Recipe, differences
 from matrix import PAGE, Row, examined, left, page, table
-from planted_recordings import Recordings, case_of
-from truths import Difference, Recipe, differences
+from recorded.planted_cases import Recordings, case_of
 
 PLANTED = differences()
 TYPED = {"fusions-first", "hosts-address", "operators-other", "orders-disjoint", "outcomes-kind", "sets-sum"}

@@ -6,10 +6,10 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from answers import Verdict
+from faults.answers import Verdict
+from generated.check import check
+from generated.faults import FAULTS, Planted, planted
 from hypothesis import HealthCheck, given, settings
-from program_check import check
-from program_faults import FAULTS, Planted, planted
 
 SEEN: Counter[str] = Counter()
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import zstandard
 from commands import tracing
-from planted_runs import saved
-from records import arg, launch
+from handmade.records import arg, launch
+from handmade.runs import saved
 
 from tracing.store import Run
 from tracing.store.cut_files import cut_files

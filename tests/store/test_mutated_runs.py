@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from mutation_proof import command_faults, hostile_faults, reader_faults
+from damage.mutation_proof import command_faults, hostile_faults, reader_faults
 
 
 def test_readers_answer_mutated_runs_or_report_one_problem(tmp_path: Path) -> None:

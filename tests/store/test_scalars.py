@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 from commands import DATA, recorded, tracing
+from handmade.records import META, new_run
 from hypothesis import given
 from hypothesis import strategies as st
-from records import META, new_run
 
 from tracing.model import Argument, Kernel, LaunchLine, Scalar, Signature, UserHash, Winner, exact
 from tracing.store import Run

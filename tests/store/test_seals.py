@@ -6,8 +6,8 @@ import shutil
 from pathlib import Path
 
 import pytest
-from records import INFO, kernel
-from small_runs import small_run
+from handmade.records import INFO, kernel
+from handmade.small_runs import small_run
 
 from tracing import environment, store
 from tracing.errors import Problem

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from commands import TESTS
-from records import INFO
+from handmade.records import INFO
 
 from tracing import store
 from tracing.digest.columns import Columns, Digested, packed

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 import zstandard
-from records import INFO, kernel
-from small_runs import small_run
+from handmade.records import INFO, kernel
+from handmade.small_runs import small_run
 
 from tracing import store
 from tracing.errors import Problem

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 from commands import ROOT, make_vscode
+from documents.launch_json_keys import faults
 from hypothesis import given
 from hypothesis import strategies as st
-from launch_keys import faults
 
 dialects, installed_tools, generate, index_symbols, jsonc = map(
     importlib.import_module,

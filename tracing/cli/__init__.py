@@ -1,4 +1,4 @@
-"""The `tracing` command: a module or package for each of its commands, and the packages that they share."""
+"""The `tracing` command: its commands in the groups of `tracing --help`, and the packages that they share."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ import typer
 from tracing import store
 from tracing.analyze.passes import pass_table as analysis
 from tracing.cli.app import RUNS, Runs, app, out
-from tracing.cli.passes.derived import open_derived
+from tracing.cli.look.passes.derived import open_derived
 from tracing.model import PassRecord
 
 

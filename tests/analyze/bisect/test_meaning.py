@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 import pytest
-from recorded_runs import recorded_passes
+from recorded.runs import recorded_passes
 
 from tracing.analyze.bisect.execution import Change, difference, first_change, meaning
 from tracing.analyze.passes.pass_table import passes_of

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from records import arg, launch
+from handmade.records import arg, launch
 
 from tracing.analyze.compare.accused import Accused, accused
 from tracing.analyze.compare.divergence_kinds import (

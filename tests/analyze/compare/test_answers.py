@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from answers import Answer, Verdict, judged, judged_equal
-from truths import Accusation, Reader, Truth
+from faults.answers import Answer, Verdict, judged, judged_equal
+from faults.truths import Accusation, Reader, Truth
 
 TRUTH = Truth(accusations=(Accusation("code", "scale"),), launch=1)
 HOST = Truth(accusations=(Accusation("host"),), runs="b", reader=Reader("shift", "in_ptr", 2))

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from planted_runs import Operators, digits, saved
-from records import META, arg, launch
+from handmade.records import META, arg, launch
+from handmade.runs import Operators, digits, saved
 
 from tracing.analyze.compare.causes.cause_answer import CauseAnswer
 from tracing.analyze.compare.divergence_kinds import (

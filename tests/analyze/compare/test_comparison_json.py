@@ -10,8 +10,8 @@ from typing import Any, get_args
 
 import pytest
 from commands import ROOT
-from planted_runs import Operators, digits, saved
-from records import META, arg, launch
+from handmade.records import META, arg, launch
+from handmade.runs import Operators, digits, saved
 from test_causes import ADDRESSES, EMPTY, X, Y, overrun, reader, writer
 from typer.testing import CliRunner
 

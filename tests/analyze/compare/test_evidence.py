@@ -7,8 +7,8 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from planted_runs import saved
-from records import arg, launch
+from handmade.records import arg, launch
+from handmade.runs import saved
 
 from tracing.analyze.compare.divergence_kinds import (
     Divergence,

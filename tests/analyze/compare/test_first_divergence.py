@@ -7,8 +7,8 @@ from pathlib import Path
 import msgspec
 import pytest
 from benchmarks.test_compare import write
-from planted_runs import digits, saved
-from records import META, arg, launch
+from handmade.records import META, arg, launch
+from handmade.runs import digits, saved
 
 from tracing import store
 from tracing.analyze.compare.accused import accused

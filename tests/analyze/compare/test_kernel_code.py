@@ -6,8 +6,8 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from planted_runs import saved
-from records import launch
+from handmade.records import launch
+from handmade.runs import saved
 
 from tracing.analyze.compare.kernel_code import KernelCodes
 from tracing.model import Kernel

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from faults import SAID, compared, faulty
+from faults.reported import SAID, compared, faulty
 
 
 @pytest.fixture(scope="module")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from faults.truths import CLASSES, Difference, differences
 from matrix import examined, left
-from planted_recordings import Recordings
-from truths import CLASSES, Difference, differences
+from recorded.planted_cases import Recordings
 
 DOZEN = {
     "bounds-store",

@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from generated.check import check
+from generated.faults import Planted, planted
+from generated.programs import case, programs
+from generated.witness import traced
 from hypothesis import HealthCheck, Phase, given, settings
-from program_check import check
-from program_faults import Planted, planted
-from programs import case, programs
-from witness import traced
 
 from tracing.virtual_gpu import virtual_gpu
 

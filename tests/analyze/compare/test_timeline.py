@@ -6,9 +6,9 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from generated.programs import case, programs
+from handmade.records import new_run
 from hypothesis import HealthCheck, Phase, given, settings
-from programs import case, programs
-from records import new_run
 
 from tracing import store
 from tracing.analyze.compare.timeline.timeline import Timeline

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
-from planted_runs import Operators, digits, saved
-from records import META, arg, launch
+from handmade.records import META, arg, launch
+from handmade.runs import Operators, digits, saved
 
 from tracing.analyze.compare.divergence_kinds import (
     Divergence,

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from records import compiled, kernel, new_run
+from handmade.records import compiled, kernel, new_run
 
 from tracing import store
 from tracing.analyze.graphs.compiler_divergence import CompilerDivergence, TwoCompilers, two_compilers

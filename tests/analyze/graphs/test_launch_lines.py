@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 import triton
 import triton.language as tl
-from records import INFO
+from handmade.records import INFO
 
 from tracing import store
 from tracing.analyze.graphs.launch_lines import launch_lines

@@ -8,9 +8,9 @@ import pytest
 import torch
 from commands import DATA
 from commands import recorded as recorded_by_command
-from recorded_launches import added
-from recorded_launches import recorded as added_by
-from recorded_runs import recorded
+from recorded.launches import added
+from recorded.launches import recorded as added_by
+from recorded.runs import recorded
 from rich.text import Text
 
 from tracing import store

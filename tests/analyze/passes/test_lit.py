@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 from commands import tracing
-from recorded_runs import recorded_passes
+from recorded.runs import recorded_passes
 
 from tracing.analyze.passes.lit import lit_test
 from tracing.analyze.passes.pass_table import compilations, passes_of
-from tracing.cli.lit import verified
+from tracing.cli.narrow.lit import verified
 from tracing.errors import Problem
 from tracing.store import Run
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 from commands import tracing
-from recorded_runs import recorded_passes, words
-from records import compiled, new_run
+from handmade.records import compiled, new_run
+from recorded.runs import recorded_passes, words
 
 from tracing import store
 from tracing.analyze.passes.compilation_pairs import differing, paired

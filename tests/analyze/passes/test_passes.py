@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from records import compiled, new_run
+from handmade.records import compiled, new_run
 
 from tracing import store
 from tracing.analyze.passes.pass_table import (

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from records import compiled, new_run
+from handmade.records import compiled, new_run
 
 from tracing import environment, store
 from tracing.analyze.passes.locations import Frame, Stack, invented_locations, located

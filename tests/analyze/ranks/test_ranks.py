@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 from commands import DATA, tracing
-from jobs import ALL_REDUCE, REDUCE_SCATTER, job
-from records import arg, launch
+from handmade.jobs import ALL_REDUCE, REDUCE_SCATTER, job
+from handmade.records import arg, launch
 
 from tracing import store
 from tracing.analyze.ranks.rank_divergence import RankDivergence

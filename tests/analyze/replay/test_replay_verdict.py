@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from records import launch
+from handmade.records import launch
 
 from tracing.analyze.replay.replay_verdict import (
     CodeDiffers,

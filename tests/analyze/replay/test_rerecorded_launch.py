@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from commands import DATA
-from recorded_runs import recorded
+from recorded.runs import recorded
 
 from tracing import store
 from tracing.analyze.replay.rerecorded_launch import rerecord_launch

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from planted_runs import saved
+from handmade.runs import saved
 
 from tracing.analyze.replay.swap_cache import Replacing, RerunCache
 from tracing.analyze.replay.swap_plan import Candidate, Turn

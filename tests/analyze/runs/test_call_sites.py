@@ -11,8 +11,8 @@ import pytest
 import torch
 import triton
 import triton.language as tl
-from planted_runs import saved
-from records import INFO, launch
+from handmade.records import INFO, launch
+from handmade.runs import saved
 
 from tracing import store
 from tracing.analyze.runs.call_sites import Visit, visit

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from planted_runs import saved
+from handmade.runs import saved
 
 from tracing.analyze.runs.element_values import differing_values
 from tracing.model import Scalar, Values

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 from commands import tracing
-from jobs import job
-from records import arg, launch, new_run
+from handmade.jobs import job
+from handmade.records import arg, launch, new_run
 
 from tracing import store
 from tracing.analyze.runs.launch_counts import launch_counts, launches_between

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from records import INFO
+from handmade.records import INFO
 
 from tracing.analyze.runs.coverage import coverage
 from tracing.model import RunInfo, Selection

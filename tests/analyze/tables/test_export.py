@@ -14,9 +14,9 @@ from typing import Any
 
 import msgspec
 import pytest
-from jobs import ALL_REDUCE, job
-from planted_runs import digits, saved
-from records import INFO, META, arg, launch
+from handmade.jobs import ALL_REDUCE, job
+from handmade.records import INFO, META, arg, launch
+from handmade.runs import digits, saved
 
 from tracing import store
 from tracing.analyze.tables.export import query, write_parquet

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from aten_graphs import aten_graph, aten_graphs
+from generated.aten_graphs import aten_graph, aten_graphs
 
 from tracing.backend.constraints import LayoutConstraint
 from tracing.backend.graph_check import check_graph

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import torch
-from aten_graphs import aten_graph, aten_graphs, node
+from generated.aten_graphs import aten_graph, aten_graphs, node
 
 from tracing.backend.constraints import MemoryConstraint, PeakMemoryConstraint
 from tracing.backend.liveness import memory_use, peak

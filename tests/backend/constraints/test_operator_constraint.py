@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from aten_graphs import aten_graph, aten_graphs, node
+from generated.aten_graphs import aten_graph, aten_graphs, node
 from torch import nn
 from torch.fx.experimental.proxy_tensor import make_fx
 

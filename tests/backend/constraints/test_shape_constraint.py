@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from aten_graphs import aten_graph, node
+from generated.aten_graphs import aten_graph, node
 
 from tracing.backend.constraints import ShapeConstraint
 from tracing.backend.graph_check import check_graph

@@ -12,10 +12,10 @@ from typing import Any
 import msgspec
 import pytest
 from commands import DATA, ROOT, tracing
-from jobs import INFO
-from planted_runs import add, saved
-from recorded_runs import recorded, words
-from records import arg, compiled, launch
+from handmade.jobs import INFO
+from handmade.records import arg, compiled, launch
+from handmade.runs import add, saved
+from recorded.runs import recorded, words
 
 from tracing import store
 from tracing.analyze.compare.divergence_kinds import (

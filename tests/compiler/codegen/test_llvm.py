@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from planted import Subject, needs_llvm_options, record, subject
+from recorded.kernels import Subject, needs_llvm_options, record, subject
 from triton._C import libtriton
 
 from tracing.compiler import symbols

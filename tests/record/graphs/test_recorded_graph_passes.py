@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import torch
-from records import new_run
+from handmade.records import new_run
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from tracing.model import GraphText

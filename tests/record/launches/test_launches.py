@@ -10,8 +10,8 @@ import pytest
 import torch
 import triton
 import triton.language as tl
-from recorded_launches import add, added, raising, read, recorded
-from records import INFO
+from handmade.records import INFO
+from recorded.launches import add, added, raising, read, recorded
 from torch._inductor.async_compile import AsyncCompile
 from torch._inductor.runtime.triton_heuristics import CachingAutotuner
 from triton.compiler import CompiledKernel

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 import torch
 import triton
-from recorded_launches import added, raising, read
-from recorded_launches import recorded as launches_of
-from records import INFO
+from handmade.records import INFO
+from recorded.launches import added, raising, read
+from recorded.launches import recorded as launches_of
 
 from tracing import store
 from tracing.model import LaunchTime

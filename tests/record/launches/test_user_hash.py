@@ -12,9 +12,9 @@ import torch
 from commands import DATA, tracing
 from commands import recorded as ran
 from data.hashes import dtype, exits, itself, raises_on_a_matrix, total
-from recorded_launches import added, read
-from recorded_launches import recorded as launches_of
-from records import INFO
+from handmade.records import INFO
+from recorded.launches import added, read
+from recorded.launches import recorded as launches_of
 
 from tracing import store
 from tracing.errors import Problem

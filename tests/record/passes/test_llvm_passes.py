@@ -12,8 +12,8 @@ import msgspec
 import pytest
 from commands import tracing
 from data import kernels
-from planted import needs_llvm_options
-from records import INFO
+from handmade.records import INFO
+from recorded.kernels import needs_llvm_options
 
 from tracing import store
 from tracing.analyze.passes.llvm import instructions, llvm_passes, readable
@@ -175,7 +175,7 @@ def test_output_that_differs_from_the_recorded_one_is_reported_and_not_stored(
 def test_a_compilation_that_did_not_reach_llvm_is_refused_with_that_reason(
     recorded: Path, tmp_path: Path
 ) -> None:
-    from records import compiled
+    from handmade.records import compiled
 
     path = Path(shutil.copytree(recorded, tmp_path / "run"))
     compiled(store.reopened(path), "dead", "ir", ("ttir", "cse", "ir"), ("ttgir", "pipeline", None))

@@ -18,8 +18,8 @@ import torch._inductor.config as inductor
 from commands import TESTS, recorded, tracing
 from data import kernels
 from data.worker_kernel import WorkerKernel
-from records import compiled as compiled_by_hand
-from records import new_run
+from handmade.records import compiled as compiled_by_hand
+from handmade.records import new_run
 from torch._inductor import async_compile
 from triton._C.libtriton import llvm, passes
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from records import INFO
+from handmade.records import INFO
 
 from tracing.analyze.graphs.compiler_divergence import ComparedStage, CompilerDivergence, TwoCompilers
 from tracing.model import Outcome

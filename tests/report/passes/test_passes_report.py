@@ -8,8 +8,8 @@ import pytest
 import triton
 from commands import DATA, tracing
 from data import kernels
-from recorded_runs import recorded_passes
-from records import compiled, new_run
+from handmade.records import compiled, new_run
+from recorded.runs import recorded_passes
 from rich.text import Text
 
 from tracing.analyze.passes.pass_table import compilation, find_pass, passes_of

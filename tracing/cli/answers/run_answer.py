@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from tracing import environment, store
 from tracing.cli.answers import hints
 from tracing.cli.app import err
-from tracing.cli.judge import JudgedRun
-from tracing.cli.passes.derived import open_derived
-from tracing.cli.passes.failure import unfinished
+from tracing.cli.look.passes.derived import open_derived
+from tracing.cli.look.passes.failure import unfinished
+from tracing.cli.look.show import print_run, print_wrong_result
+from tracing.cli.narrow.judge import JudgedRun
 from tracing.cli.processes.guard import Killed
-from tracing.cli.show import print_run, print_wrong_result
 from tracing.errors import Problem
 from tracing.model import Outcome
 from tracing.report.passes.passes import failed_pass_text

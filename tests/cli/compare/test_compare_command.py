@@ -1,0 +1,199 @@
+"""`tracing compare`: its output and its exit status."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from commands import tracing
+from handmade.records import META, arg, launch
+from handmade.runs import saved
+
+from tracing import store
+from tracing.model import Digest, NotCovered, Outcome, Result, TensorValue
+
+
+def run(folder: Path, *results: str, case: str = "case", ended: bool = True) -> store.Run:
+    """One launch for each of the given results."""
+    launches = [
+        launch(index, arg("in_ptr0", "in", "x"), arg("out_ptr0", "out", "old", left), name=f"k{index}")
+        for index, left in enumerate(results)
+    ]
+    return saved(folder, launches, case=case, ended=ended)
+
+
+def result(one: store.Run, digit: str) -> None:
+    """Adds the results of the case."""
+    record = Result("output", TensorValue(META, Digest(digit * 32)))
+    (one.path / "results-h-0-1.ndjson").write_bytes(msgspec.json.encode(record) + b"\n")
+
+
+def compared(a: store.Run, b: store.Run, *options: str) -> tuple[int, str]:
+    done = tracing("compare", str(a.path), str(b.path), *options, runs=a.path.parent)
+    assert "Traceback" not in done.stderr
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_runs_of_two_cases_are_compared_only_with_anyway(tmp_path: Path) -> None:
+    a, b = run(tmp_path / "a", "y"), run(tmp_path / "b", "y", case="other")
+
+    status, text = compared(a, b)
+    assert status == 2 and "the runs are of different cases: case and other" in text
+
+    status, text = compared(a, b, "--anyway")
+    assert status == 0 and "equal: 1 launch" in text
+
+
+@pytest.mark.parametrize("device", ["virtual GPU", "NVIDIA H100"])
+def test_runs_of_two_compilers_on_a_virtual_gpu_are_referred_to_tracing_passes(
+    device: str, tmp_path: Path
+) -> None:
+    a, b = run(tmp_path / "a", "y"), run(tmp_path / "b", "y")
+    for one, triton in ((a, "3.6.0"), (b, "3.8.0")):
+        environment = msgspec.structs.replace(one.info.environment, device=device, triton=triton)
+        info = msgspec.structs.replace(one.info, environment=environment)
+        (one.path / "run.json").write_bytes(msgspec.json.encode(info))
+
+    status, text = compared(store.Run(a.path), store.Run(b.path), "--anyway")
+
+    assert status == 0
+    assert (f"`tracing passes {a.path} {b.path}`" in text.replace("\n", "")) == (device == "virtual GPU")
+
+
+def test_no_more_divergences_are_shown_than_asked_for(tmp_path: Path) -> None:
+    status, text = compared(run(tmp_path / "a", *"yyy"), run(tmp_path / "b", *"zzz"), "--limit", "2")
+
+    assert status == 1
+    assert text.count("✗") == 2
+    assert "1 divergence more: `--limit 3` shows them" in text
+
+
+def test_an_interrupted_run_that_is_equal_so_far_gives_no_answer(tmp_path: Path) -> None:
+    status, text = compared(run(tmp_path / "a", *"yy"), run(tmp_path / "b", "y", ended=False))
+
+    assert status == 2
+    assert "equal as far as they go: 1 launch" in text
+    assert "was interrupted" in text
+
+
+def test_a_run_that_lost_its_last_launches_is_compared_up_to_the_loss(tmp_path: Path) -> None:
+    a, b = run(tmp_path / "a", *"yy"), run(tmp_path / "b", *"yy")
+    (file,) = b.path.glob("launches-*")
+    file.write_bytes(file.read_bytes()[:-12])
+
+    status, text = compared(a, b)
+
+    assert status == 2
+    assert f"{b.path} is cut short: its last launches are lost" in text and "✗" not in text
+
+
+def test_a_launch_that_lost_its_digests_is_not_called_equal(tmp_path: Path) -> None:
+    a, b = run(tmp_path / "a", *"yy"), run(tmp_path / "b", *"yy")
+    (file,) = b.path.glob("digests-*")
+    file.write_bytes(file.read_bytes()[:-12])
+
+    status, text = compared(a, b)
+
+    assert status == 2
+    assert "the contents of 1 launch without digests" in text and "every digest" not in text
+
+
+def test_a_run_that_lost_its_blobs_is_still_compared(tmp_path: Path) -> None:
+    runs = []
+    for left in "yz":
+        one = launch(0, arg("in_ptr0", "in", "x"), arg("out_ptr0", "out", "old", left))
+        kernel = msgspec.structs.replace(one.kernel, stages={"ttir": "gone"})
+        runs.append(saved(tmp_path / left, [msgspec.structs.replace(one, kernel=kernel)]))
+
+    status, text = compared(*runs)
+
+    assert status == 1
+    assert "no more is known:" in text and "1 launch compared" in text
+
+
+def failed(folder: Path, results: str, detail: str) -> store.Run:
+    one = run(folder, *results, ended=False)
+    line = msgspec.json.encode(Outcome("failed", detail, message=detail)) + b"\n"
+    (one.path / "outcomes-h-0-1.ndjson").write_bytes(line)
+    return one
+
+
+def test_a_run_that_failed_differs_from_one_that_passed_and_is_compared_up_to_the_failure(
+    tmp_path: Path,
+) -> None:
+    status, text = compared(run(tmp_path / "a", *"yy"), failed(tmp_path / "b", "y", "no memory"))
+
+    assert status == 1
+    assert "✗ outcome differs: passed | failed: no memory" in text
+    assert "failed: no memory; compared up to there" in text
+    assert "first divergence" not in text
+
+
+def test_runs_that_failed_alike_are_compared_up_to_the_failure_and_not_called_equal(tmp_path: Path) -> None:
+    status, text = compared(*(failed(tmp_path / name, "y", "no memory") for name in "ab"))
+
+    assert status == 2
+    assert "the case failed alike in both runs: no memory" in text
+    assert "equal as far as they go: 1 launch" in text
+
+
+def test_results_missing_from_an_interrupted_run_do_not_differ(tmp_path: Path) -> None:
+    a, b = run(tmp_path / "a", "y"), run(tmp_path / "b", "y", ended=False)
+    result(a, "1")
+
+    status, text = compared(a, b)
+
+    assert (status, "output differs" in text) == (2, False)
+
+
+def test_equal_runs_are_reported_with_what_was_not_covered(tmp_path: Path) -> None:
+    a, b = run(tmp_path / "a", "y"), run(tmp_path / "b", "y")
+    uncovered = NotCovered("launches inside of CUDA graphs", "cudagraphs off")
+    (b.path / "uncovered-h-0-1.ndjson").write_bytes(msgspec.json.encode(uncovered) + b"\n")
+
+    status, text = compared(a, b)
+
+    assert status == 0
+    assert "not covered: launches inside of CUDA graphs; to cover it: cudagraphs off" in text
+
+
+def test_a_gap_that_no_setting_covers_is_reported_as_such(tmp_path: Path) -> None:
+    a, b = run(tmp_path / "a", "y"), run(tmp_path / "b", "y")
+    (b.path / "uncovered-h-0-1.ndjson").write_bytes(msgspec.json.encode(NotCovered("some bits")) + b"\n")
+
+    _, text = compared(a, b)
+
+    assert "not covered: some bits; no setting covers it" in text
+
+
+@pytest.mark.parametrize(
+    "options", ["--with source", "--each-launch", "--times 3", "--perturb", "--seed 0", "--fpsan", "--swap"]
+)
+def test_an_option_of_another_command_is_refused(options: str, tmp_path: Path) -> None:
+    done = tracing("compare", "a", "b", *options.split(), runs=tmp_path)
+
+    assert (done.returncode, "No such option" in done.stderr) == (2, True)
+
+
+def test_different_results_of_equal_launches_are_attributed_outside_of_the_kernels(
+    tmp_path: Path,
+) -> None:
+    a, b = run(tmp_path / "a", "y"), run(tmp_path / "b", "y")
+    result(a, "1")
+    result(b, "2")
+
+    status, text = compared(a, b)
+
+    assert status == 1
+    assert "output differs" in text
+    assert "the results differ all the same" in text
+    assert '    decides   tracing compare "$(tracing run /case.py --operators digests ' in text
+
+
+def test_runs_that_failed_alike_before_their_first_launch_are_not_called_equal(tmp_path: Path) -> None:
+    status, text = compared(*(failed(tmp_path / name, "", "no memory") for name in "ab"))
+
+    assert status == 2
+    assert "nothing was compared: no launch and no result" in text
+    assert "equal" not in text

@@ -1,0 +1,158 @@
+"""`tracing repeat` names planted nondeterminism with its kernel, argument and producer."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from commands import DATA, tracing
+from recorded.runs import words
+
+from tracing.analyze.runs.determinism import Rate, Repeat, table
+from tracing.report.compare.comparison import table_text
+
+
+@pytest.fixture(scope="module")
+def racing(tmp_path_factory: pytest.TempPathFactory) -> str:
+    runs = tmp_path_factory.mktemp("runs")
+    done = tracing(
+        "repeat", str(DATA / "racing.py"), "--times", "3", "--perturb", "--deterministic", runs=runs
+    )
+    assert done.returncode == 1, done.stderr
+    return done.stdout
+
+
+def test_a_race_of_float_atomics_is_reported_as_a_nondeterministic_kernel(racing: str) -> None:
+    assert "launch #1 racing_sum" in racing
+    assert "output    out_ptr (argument 1)" in racing
+    assert "equal code and equal inputs, other results: this kernel is not deterministic" in racing
+    assert "its TTIR adds floats atomically" in racing
+
+
+def test_a_race_is_reported_with_a_table_of_runs_and_a_rate(racing: str) -> None:
+    assert "racing_sum output output" in words(racing)
+    assert "output differs differs" in words(racing)
+    assert "2 of 2 runs (between 34% and 100% at 95% confidence) differ from run 0" in racing
+
+
+def test_deterministic_settings_that_do_not_help_are_reported(racing: str) -> None:
+    assert "under Inductor's deterministic settings:" in racing
+    assert "the deterministic settings do not cure it" in racing
+
+
+def test_an_unmasked_load_of_uninitialised_memory_is_named_with_the_unwritten_elements(
+    tmp_path: Path,
+) -> None:
+    done = tracing("repeat", str(DATA / "poisoned.py"), "--times", "2", "--perturb", runs=tmp_path)
+
+    assert done.returncode == 1
+    assert "launch #1 total" in done.stdout
+    assert "input     in_ptr (argument 0)" in done.stdout
+    assert "nobody wrote 24 elements of it, from element 40 on" in done.stdout
+
+
+@pytest.mark.parametrize("caches", [pytest.param((), marks=pytest.mark.soak), ("--fresh-caches",)])
+def test_a_deterministic_case_differs_in_no_run(caches: tuple[str, ...], tmp_path: Path) -> None:
+    done = tracing("repeat", "silu", "--times", "2", *caches, "--deterministic", runs=tmp_path)
+
+    assert done.returncode == 0, done.stderr
+    assert "✓ 1 launch: all read and wrote the same bits" in done.stdout
+    assert "the deterministic settings were not tried: no run differed" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("differing", "runs", "interval"),
+    [(0, 10, (0.0, 0.278)), (3, 20, (0.052, 0.360)), (10, 10, (0.722, 1.0))],
+)
+def test_the_confidence_interval_is_wide_for_few_runs_and_never_a_point(
+    differing: int, runs: int, interval: tuple[float, float]
+) -> None:
+    assert Rate(differing, runs).interval() == pytest.approx(interval, abs=0.001)
+
+
+@pytest.mark.soak
+def test_a_requested_change_of_the_winner_is_a_difference_only_if_results_differ(tmp_path: Path) -> None:
+    case = f"{DATA / 'faults.py'}"
+    done = tracing("repeat", case, "--times", "3", "--perturb", runs=tmp_path)
+
+    assert done.returncode == 0, done.stdout
+    assert "1 kernel in another configuration, as asked for" in done.stdout
+    assert re.search(r"winners +· +slowest of 1", done.stdout)
+
+
+def test_a_table_names_what_differed_and_in_which_run() -> None:
+    printed = table([Repeat(1, (), ("output",), 4), Repeat(2, (), (), 1, failure="IndexError")])
+
+    assert (printed.kernels, printed.results) == ({}, {"output": {1: "differs"}, "the case": {2: "failed"}})
+
+
+def test_a_table_of_many_runs_is_wrapped_to_the_terminal() -> None:
+    repeats = [Repeat(n, (), ("output",), 4) for n in range(1, 40)]
+    lines = [line.plain for line in table_text(table(repeats), width=80)]
+
+    assert max(map(len, lines)) <= 80
+    assert " ".join(lines).count("differs") == 39
+
+
+@pytest.mark.soak
+def test_a_run_that_fails_where_the_first_did_not_differs(tmp_path: Path) -> None:
+    case = f"{DATA / 'failing.py'}:file={tmp_path / 'calls'}"
+    done = tracing("repeat", case, "--times", "3", runs=tmp_path)
+
+    assert done.returncode == 1, done.stderr
+    assert "⚠  failed: RuntimeError: the third time (failing.py:" in done.stdout
+    assert "the case · failed" in words(done.stdout)
+    assert "1 of 2 runs" in done.stdout
+
+
+def test_a_run_that_crashes_is_a_finding_and_the_series_continues(tmp_path: Path) -> None:
+    case = f"{DATA / 'failing.py'}:how=crash,bad=1,file={tmp_path / 'calls'}"
+    done = tracing("repeat", case, "--times", "3", runs=tmp_path)
+
+    assert done.returncode == 1, done.stderr
+    assert "run 0: ⚠  failed: it was ended by SIGKILL" in done.stdout
+    assert "1 of 2 runs (between 9% and 91% at 95% confidence) differ from run 1" in done.stdout
+
+
+@pytest.fixture(scope="module")
+def leaking(tmp_path_factory: pytest.TempPathFactory) -> str:
+    done = tracing("repeat", str(DATA / "leaking.py"), "--times", "3", runs=tmp_path_factory.mktemp("runs"))
+    assert done.returncode == 1, done.stderr
+    return done.stdout
+
+
+def test_module_state_of_a_case_does_not_leak_into_the_next_run(leaking: str) -> None:
+    assert "0 of 2 runs" in leaking
+    assert leaking.count("all read and wrote the same bits") == 2
+
+
+def test_runs_that_agree_with_each_other_but_not_with_eager_are_no_success(
+    leaking: str,
+) -> None:
+    assert "the runs agree with one another, and every run differs from eager: output: Tensor" in leaking
+
+
+def test_inputs_that_differ_from_the_start_are_named(tmp_path: Path) -> None:
+    done = tracing("repeat", f"{DATA / 'leaking.py'}:unseeded=true", "--times", "2", runs=tmp_path)
+
+    assert done.returncode == 1, done.stderr
+    assert "⚠  input 0 differs: float32[4] " in done.stdout
+
+
+def test_an_interrupted_series_concludes_with_the_runs_that_ended(tmp_path: Path) -> None:
+    case = f"{DATA / 'failing.py'}:how=interrupt,file={tmp_path / 'calls'}"
+    done = tracing("repeat", case, "--times", "9", runs=tmp_path)
+
+    assert done.returncode == 2
+    assert "0 of 1 runs" in done.stdout
+    assert "interrupted; 2 runs of 9 had ended; run 2 up to there: " in done.stderr
+
+
+@pytest.mark.parametrize("args", [("compare", "a"), ("repeat", "a", "b"), ("ranks", "a", "b"), ("swap", "a")])
+def test_a_wrong_number_of_names_is_refused(args: tuple[str, ...], tmp_path: Path) -> None:
+    done = tracing(*args, runs=tmp_path)
+
+    assert done.returncode == 2
+    said = ("Missing argument 'B'", "unexpected extra argument", "takes no further words: b")
+    assert any(one in done.stderr for one in said), done.stderr

@@ -1,0 +1,49 @@
+"""`tracing judge` and `tracing run --judge` name commands that lead on, none that fails or repeats them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from handmade.records import new_run
+
+from tracing.analyze.judge.judgement import RunJudgement
+from tracing.cli.answers.run_answer import RunAnswer
+from tracing.cli.narrow.judge import JudgedRun, judge
+from tracing.errors import Problem
+from tracing.model import Outcome
+from tracing.report.bisect.bisect_case import no_pass_text
+from tracing.store import Run
+
+
+def test_a_failed_run_is_not_recorded_once_more(tmp_path: Path) -> None:
+    writer = new_run(tmp_path)
+    writer.append(Outcome("failed", "kernel scale: pass canonicalize (ttir) failed"))
+    writer.close()
+
+    with pytest.raises(Problem, match="pass canonicalize") as raised:
+        judge(str(writer.path), trust=True, runs=tmp_path)
+
+    assert "tracing bisect" in raised.value.remedy and "tracing run" not in raised.value.remedy
+
+
+@pytest.mark.parametrize("judged", [True, False])
+def test_a_run_that_was_judged_does_not_suggest_to_judge_it(
+    judged: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    writer = new_run(tmp_path)
+    writer.append(outcome := Outcome("differs", "output: compiled is off"))
+    writer.close()
+    judgement = JudgedRun(RunJudgement((), (), (), outcome), ("tracing bisect case.py",)) if judged else None
+
+    assert RunAnswer(Run(writer.path), outcome, judgement).print(show=False, as_json=True) == 1
+
+    answer = json.loads(capsys.readouterr().out)
+    assert any("tracing judge" in command for command in answer["next"]) is not judged
+
+
+def test_a_search_of_a_case_names_it_and_not_the_latest_run() -> None:
+    text = " ".join(line.plain for line in no_pass_text("wrong.py", triton=True))
+
+    assert "`tracing run wrong.py --judge`" in text and "latest" not in text

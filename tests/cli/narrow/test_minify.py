@@ -1,0 +1,39 @@
+"""`tracing minify`: the answer and the script. tests/soak has more."""
+
+from __future__ import annotations
+
+import ast
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from commands import DATA, tracing
+from documents.json_keys import require_documented
+
+
+@pytest.fixture(scope="module")
+def answer(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """The answer of a search that finishes, for an accelerator without a tanh."""
+    folder = tmp_path_factory.mktemp("minify")
+    options = ("--predicate", "constraint", "--unsupported", "tanh", "-o", str(folder))
+    done = tracing("minify", str(DATA / "checked.py"), "--json", *options, runs=folder)
+    assert done.returncode == 1, done.stderr
+    require_documented(done.stdout, "## `tracing minify`")
+    parsed: dict[str, Any] = json.loads(done.stdout)
+    return parsed
+
+
+def test_the_smallest_graph_fails_and_so_does_its_script(answer: dict[str, Any]) -> None:
+    assert answer["finished"] and answer["kept"] == ["tanh"]
+    assert answer["symptom"]["kind"] == "violates"
+    assert answer["reproduces"], answer["said"]
+
+
+def test_a_script_imports_neither_this_project_nor_pickle(answer: dict[str, Any]) -> None:
+    tree = ast.parse(Path(answer["script"]).read_text())
+    modules = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    modules |= {one.name for node in ast.walk(tree) if isinstance(node, ast.Import) for one in node.names}
+
+    allowed = {"sys", "os", "pathlib", "functorch", "torch", "safetensors", "triton"}
+    assert {str(module).split(".")[0] for module in modules} <= allowed

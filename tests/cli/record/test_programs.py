@@ -1,0 +1,129 @@
+"""Programs that are no case: `tracing run train.py ARG...` and `tracing run -m package.module ARG...`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from commands import DATA, tracing
+from recorded.programs import as_recorded, bare
+
+from tracing import store
+from tracing.cli.options.program_words import is_program
+from tracing.model import Outcome, ProgramStep
+
+RAISES = """
+def outer():
+    try:
+        inner()
+    except ValueError as error:
+        raise RuntimeError("worse") from error
+
+
+def inner():
+    import torch
+
+    raise ValueError(str(torch.ones(2) @ torch.ones(2)))
+
+
+outer()
+"""
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    runs = tmp_path_factory.mktemp("runs")
+    done = as_recorded(["train.py", "--steps", "2"], DATA, runs)
+    assert (done.status, done.stderr) == (0, "")
+    return runs
+
+
+def test_a_file_is_a_case_if_it_defines_build_of_a_device_and_nothing_is_executed(tmp_path: Path) -> None:
+    texts = {
+        "case": "raise SystemExit\ndef build(device: str): ...",
+        "other": "raise SystemExit\ndef build(config): ...",
+        "none": "1 / 0",
+        "broken": "def build(:",
+    }
+    for name, text in texts.items():
+        (tmp_path / f"{name}.py").write_text(text)
+
+    programs = {name for name in texts if is_program([str(tmp_path / f"{name}.py")])}
+
+    assert programs == {"other", "none", "broken"}
+    assert not is_program(["silu"])
+    assert not is_program([f"{tmp_path / 'case.py'}:width=3"])
+
+
+def test_a_module_with_relative_imports_has_its_arguments_standard_input_and_exit_status(
+    tmp_path: Path,
+) -> None:
+    words = ["-m", "program.arguments", "--status", "3"]
+
+    assert as_recorded(words, DATA, tmp_path, "typed") == bare(words, DATA, "typed")
+
+
+def test_an_exception_is_reported_as_by_python_and_the_run_says_so(tmp_path: Path) -> None:
+    (tmp_path / "raises.py").write_text(RAISES)
+
+    expected = bare(["raises.py"], tmp_path)
+
+    assert as_recorded(["raises.py"], tmp_path, tmp_path / "runs") == expected
+    assert (expected.status, expected.stdout) == (1, "")
+    outcome = next(store.open_run("latest", tmp_path / "runs").records(Outcome))
+    assert (outcome.status, outcome.detail) == ("failed", "RuntimeError: worse (raises.py:6)")
+
+
+def test_a_step_ends_where_the_optimizer_steps_and_launches_are_numbered_in_it(trained: Path) -> None:
+    run = store.open_run("latest", trained)
+
+    assert [one.launches for one in run.records(ProgramStep)] == [4, 8]
+    assert [one.step for one in run.launches()] == [(k // 4, k % 4) for k in range(8)]
+    text = tracing("show", "latest", runs=trained).stdout
+    assert f"program   train.py --steps 2 in {DATA}" in text
+    assert "step 1, launch 3 of it" in text
+    assert "ended: exit status 0" in text
+
+
+def test_the_compiles_of_a_programs_own_run_are_recorded(trained: Path) -> None:
+    done = tracing("guards", "latest", "--json", runs=trained)
+    answer = json.loads(done.stdout)
+
+    assert (done.returncode, answer["graphs"], answer["breaks"]) == (0, 1, [])
+    assert "linear" in answer["compiles"][0]["graph"]
+
+
+def test_the_first_difference_from_a_program_that_says_cuda_is_named_by_step_and_launch(
+    trained: Path,
+) -> None:
+    other = as_recorded(["train.py", "--steps", "2", "--rate", "0.2", "--cuda"], DATA, trained)
+    names = sorted(path.name for path in trained.iterdir())
+
+    said = tracing("compare", *names, runs=trained)
+
+    assert (other.status, other.stderr) == (0, "")
+    assert said.returncode == 1
+    assert "launch #4 (step 1, launch 0 of it)" in said.stdout
+    entry = json.loads(tracing("compare", *names, "--json", runs=trained).stdout)["divergences"][0]
+    assert entry["step"] == [1, 0]
+
+
+def test_a_launch_of_a_program_is_replayed_after_the_program_was_recorded_anew(
+    trained: Path,
+) -> None:
+    first = min(path.name for path in trained.iterdir())
+
+    said = tracing("replay", first, "--launch", "5", "--times", "2", runs=trained)
+
+    assert said.returncode == 0, said.stderr
+    assert "deterministic" in said.stdout
+
+
+def test_a_case_takes_no_words_and_a_program_no_question_about_eager(tmp_path: Path) -> None:
+    case = tracing("run", "silu", "--keep-inputs", "extra", runs=tmp_path)
+    program = tracing("run", "--judge", "--runs", str(tmp_path), str(DATA / "train.py"), runs=tmp_path)
+
+    assert (case.returncode, program.returncode) == (2, 2)
+    assert "silu is a case, and takes no further words: extra" in case.stderr
+    assert "--judge is for a case" in program.stderr

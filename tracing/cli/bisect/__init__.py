@@ -1,3 +1,0 @@
-"""`tracing bisect`, and the judges and builders that it shares with `tracing reduce`."""
-
-from tracing.cli.bisect import command  # noqa: F401  # registers it

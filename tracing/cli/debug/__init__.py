@@ -1,0 +1,1 @@
+"""Commands that start a debugger in the process that compiles."""

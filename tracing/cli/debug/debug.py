@@ -1,0 +1,110 @@
+"""`tracing debug`: gdb at a pass, in a terminal or in VSCode."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from tracing import environment, store
+from tracing.analyze.passes import pass_table as analysis
+from tracing.attach.compiling import Wanted, wanted_of
+from tracing.attach.terminal import Gdb, debugged, foreground
+from tracing.cli.app import DEBUG, RUNS, Runs, app, err
+from tracing.cli.look.passes.derived import open_derived
+from tracing.environment import stops
+from tracing.errors import Problem
+from tracing.program.case import is_case
+
+GENERATOR = Path(__file__).parents[3] / "vscode" / "generate.py"
+
+
+@app.command(rich_help_panel=DEBUG)
+def debug(
+    what: Annotated[str, typer.Argument(metavar="RUN|CASE", help="A recorded run, or a case to run now.")],
+    which: Annotated[
+        str, typer.Option("--pass", help="The pass: its name, in a run also NAME#2 or its index.")
+    ],
+    kernel: Annotated[str | None, typer.Option(help="The kernel; of a case, a glob.")] = None,
+    stage: Annotated[str | None, typer.Option(help="The stage: ttir, ttgir or llir.")] = None,
+    target: Annotated[str, typer.Option(help="Target of a case's kernels without a GPU.")] = "sm_90",
+    ex: Annotated[
+        list[str] | None,
+        typer.Option("--ex", metavar="COMMAND", help="Run this gdb command at the stop, then leave gdb."),
+    ] = None,
+    vscode: Annotated[
+        bool, typer.Option("--vscode", help="Write it into .vscode/launch.json, and open VSCode.")
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the stop as one JSON object: docs/json.md; start nothing.")
+    ] = False,
+    runs: Runs = RUNS,
+) -> None:
+    """Stop gdb at the first instruction of a compiler pass, in its C++.
+
+    Of a run, executes only this pass, on its recorded IR. A case is run, and each process that compiles
+    stops. At the stop: `print-op`, `pass-info`, `py-where`; `help triton` lists all commands.
+
+    Example: tracing debug latest --kernel softmax --pass tritongpu-coalesce
+
+    Exit status: 0, or 2 if the pass was not reached.
+    """
+    of_case = is_case(what) and not (Path(what) / "run.json").exists()
+    if of_case:
+        words, wanted = [what, "--target", target], wanted_of(f"{kernel or ''}:{stage or ''}:{which}")
+    else:
+        words, wanted = _recorded(open_derived(what, runs), kernel, which, stage)
+    command = [sys.executable, "-m", "tracing", "execute", *words]
+    if as_json:
+        stop = {"kernel": wanted.kernel, "stage": wanted.stage, "pass": wanted.name}
+        print(json.dumps({"stop": stop, "command": command}, indent=2))
+    elif vscode:
+        _preset(words, wanted, "live" if of_case else "replay")
+    else:
+        gdb = Gdb(environment.gdb(), environment.sources(), tuple(ex) if ex is not None else None)
+        raise typer.Exit(2 if _in_terminal(gdb, command, wanted, is_case=of_case) else 0)
+
+
+def _in_terminal(gdb: Gdb, command: list[str], wanted: Wanted, *, is_case: bool) -> int:
+    folder = stops.stop_folder()
+    variables = stops.stopping(str(wanted), folder)
+    try:
+        if is_case:
+            own = environment.with_variables(variables)
+            return debugged(command, own, folder, wanted, gdb, _progress(time.perf_counter()))
+        return foreground(gdb.launch(command, variables, wanted))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _recorded(run: store.Run, kernel: str | None, which: str, stage: str | None) -> tuple[list[str], Wanted]:
+    chosen = analysis.compilation(run, kernel)
+    one = analysis.find_pass(analysis.passes_of(run, chosen), which, stage)
+    words = [str(run.path.resolve()), "--kernel", chosen.hash, "--pass", str(one.index)]
+    return words, Wanted(chosen.kernel_name, one.stage, one.name)
+
+
+def _preset(words: list[str], wanted: Wanted, kind: str) -> None:
+    if not GENERATOR.exists():
+        raise Problem(f"there is no {GENERATOR}", "run it in a checkout of this project")
+    command = [sys.executable, "-m", "vscode.generate", f"--{kind}", str(wanted), "--", *words]
+    if subprocess.run(command, cwd=GENERATOR.parents[1], check=False).returncode:
+        raise typer.Exit(2)
+    code = next(filter(None, map(shutil.which, ("code", "codium", "code-server"))), None)
+    if code is not None:
+        subprocess.run([code, str(GENERATOR.parents[1])], check=False)
+
+
+def _progress(started: float) -> Callable[[str], None]:
+    def progress(stage: str) -> None:
+        err.print(Text.assemble((f"{time.perf_counter() - started:6.1f} s", "dim"), f"  {stage}"))
+
+    return progress

@@ -1,0 +1,121 @@
+"""`tracing passes`: the compiler passes of a run, and their effect on a kernel."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from shlex import quote
+
+import typer
+from rich.text import Text
+
+from tracing import store
+from tracing.analyze.passes import pass_table as analysis
+from tracing.cli.answers import hints
+from tracing.cli.app import LOOK, RUNS, Json, Runs, app, out
+from tracing.cli.look.passes.derived import open_derived
+from tracing.cli.look.passes.failure import unassembled_text, unfinished
+from tracing.cli.look.passes.kernel_text import print_kernel
+from tracing.cli.look.passes.kernel_view import answer_json, kernels_json
+from tracing.cli.look.passes.options import (
+    AfterOption,
+    BeforeOption,
+    ChangedOption,
+    DeriveSecondsOption,
+    FirstRunArgument,
+    GrepOption,
+    KernelsOption,
+    LlvmOption,
+    LocationsOption,
+    OpOption,
+    OutputOption,
+    PassOption,
+    SecondRunArgument,
+    SourceLineOption,
+    StageOption,
+)
+from tracing.cli.look.passes.pass_pairs import print_pairs, print_pairs_json
+from tracing.cli.look.passes.question import PassQuestion, side_asked_for
+from tracing.report.passes import passes as report
+from tracing.report.text import Line
+
+
+@app.command(rich_help_panel=LOOK)
+def passes(
+    name: FirstRunArgument,
+    other: SecondRunArgument = None,
+    kernel: KernelsOption = None,
+    which: PassOption = None,
+    stage: StageOption = None,
+    llvm: LlvmOption = False,
+    changed: ChangedOption = False,
+    grep: GrepOption = None,
+    op: OpOption = None,
+    line: SourceLineOption = None,
+    locations: LocationsOption = False,
+    before: BeforeOption = False,
+    after: AfterOption = False,
+    output: OutputOption = None,
+    seconds: DeriveSecondsOption = 300.0,
+    as_json: Json = False,
+    runs: Runs = RUNS,
+) -> None:
+    """Show what each compiler pass did to the kernels of a run, or where the passes of two runs differ.
+
+    Of two runs (two versions of Triton, two targets, other options), shows the passes of both, the first
+    after which the IR differs, and the diff there. With --llvm, shows LLVM's passes, code generator
+    included: the first such question compiles the kernel once more, and the run keeps the answer.
+
+    A pass that did not end comes first. `before` and `after` count operations. The output of --before and
+    --after has its locations; triton-opt and `tracing opt` read it.
+
+    Example: tracing passes latest --kernel softmax --pass tritongpu-coalesce
+
+    Exit status: 0; of two runs 1 if the IR differs; 2 if there is no answer.
+    """
+    side = side_asked_for(which, before, after, output)
+    asked = PassQuestion(
+        tuple(kernel or ()), which, stage, changed, llvm, grep, op, line, locations, side, output, seconds
+    )
+    if other is not None:
+        asked.require_about_two_runs()
+        pairs = print_pairs_json if as_json else print_pairs
+        raise typer.Exit(pairs(name, other, runs, asked))
+    asked.require_about_one_run()
+    run = open_derived(name, runs)
+    if as_json:
+        asked.require_no_file()
+        print(json.dumps(_as_json(run, asked), indent=2))
+    else:
+        _print_run(run, asked)
+
+
+def _as_json(run: store.Run, asked: PassQuestion) -> dict[str, object]:
+    if asked.of_one_pass_or_operation or asked.llvm:
+        return answer_json(run, analysis.compilation(run, asked.kernel), asked)
+    return kernels_json(run, asked)
+
+
+def _print_run(run: store.Run, asked: PassQuestion) -> None:
+    if not asked.of_one_pass_or_operation:
+        _print_unfinished(run)
+    if asked.of_every_kernel and len(analysis.compilations(run)) > 1:
+        _print(report.kernels_text(analysis.kernel_passes(run)))
+        out.print(Text(f"one kernel's passes: tracing passes {quote(str(run.path))} --kernel KERNEL"))
+        return
+    print_kernel(run, analysis.compilation(run, asked.kernel), asked)
+
+
+def _print_unfinished(run: store.Run) -> None:
+    known = analysis.compilations(run)
+    for record, said in unfinished(run):
+        _print(report.unfinished_text(record, said))
+        for command in hints.of_unfinished(run.path, analysis.label(known, record.compilation), record):
+            out.print(Text(f"    next      {command}"))
+        out.print()
+    _print(unassembled_text(run))
+
+
+def _print(lines: Iterable[Line]) -> None:
+    for one in lines:
+        out.print(one)

@@ -1,0 +1,107 @@
+"""The passes of one kernel, printed for a person: a table, one pass, the history of operations, or a line."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from tracing import store
+from tracing.analyze.passes import pass_table as analysis
+from tracing.analyze.passes.llvm import instructions, readable
+from tracing.cli.app import err, out
+from tracing.cli.look.passes.kernel_view import became_of, ir_of, lines_of, of_stage, wanted_operations
+from tracing.cli.look.passes.llvm import derived_llvm
+from tracing.cli.look.passes.question import PassQuestion
+from tracing.errors import Problem
+from tracing.model import Compilation, LlvmPass, LlvmPasses, PassRecord
+from tracing.report.passes import llvm as llvm_report
+from tracing.report.passes import passes as report
+from tracing.report.text import Line
+
+
+def print_kernel(run: store.Run, chosen: Compilation, asked: PassQuestion) -> None:
+    """Print the answer about one kernel."""
+    if asked.line is not None:
+        stages, threads = lines_of(run, chosen, asked.line, asked.stage)
+        _print(report.kernel_heading(chosen))
+        _print(report.stages_text(stages, threads))
+        _print(report.threads_text(threads))
+    elif asked.llvm:
+        _print_llvm(run, chosen, derived_llvm(run, chosen, asked.seconds), asked)
+    else:
+        _print_mlir(run, chosen, analysis.passes_of(run, chosen), asked)
+
+
+def _print_mlir(
+    run: store.Run, chosen: Compilation, records: Sequence[PassRecord], asked: PassQuestion
+) -> None:
+    if asked.which is not None:
+        record = analysis.find_pass(records, asked.which, asked.stage)
+        if asked.side is not None:
+            _write(ir_of(run, record, asked.side), asked.output)
+        else:
+            _print_pass(run, record, asked.locations)
+        return
+    among = asked.among(analysis.steps(run, of_stage(records, asked.stage)))
+    wanted = wanted_operations(among, asked.grep, asked.op)
+    _print(report.kernel_heading(chosen))
+    if wanted is None:
+        _print(report.passes_text(among))
+    else:
+        _print(report.history_text(among, wanted, became_of(run, among, wanted)))
+
+
+def _print_llvm(run: store.Run, chosen: Compilation, ran: LlvmPasses, asked: PassQuestion) -> None:
+    for warning in llvm_report.warning_text(ran):
+        err.print(warning)
+    if asked.which is not None:
+        one = analysis.find_pass(ran.passes, asked.which, asked.stage)
+        if asked.side is not None:
+            _write(ir_of(run, one, asked.side), asked.output)
+        else:
+            _print_llvm_pass(run, chosen, ran, one, asked.locations)
+        return
+    among = asked.among(analysis.steps(run, of_stage(ran.passes, asked.stage), instructions))
+    wanted = wanted_operations(among, asked.grep, asked.op)
+    _print(llvm_report.death_text(ran))
+    _print(report.kernel_heading(chosen))
+    _print(llvm_report.llvm_text(ran, among) if wanted is None else report.history_text(among, wanted, {}))
+
+
+def _write(text: str | None, output: Path | None) -> None:
+    if output is None:
+        sys.stdout.write(text or "")
+        return
+    try:
+        output.write_text(text or "")
+    except OSError as error:
+        raise Problem(f"{output} cannot be written: {error.strerror}", "name another file") from None
+
+
+def _print_pass(run: store.Run, record: PassRecord, locations: bool) -> None:
+    # what it did, as a diff; of one that did not end what it was given
+    heading, before = report.pass_heading(*analysis.steps(run, [record])), run.text(record.before)
+    if record.after is None:
+        _print(report.reproducer_text(heading, before))
+    else:
+        _print(heading)
+        _print(report.diff_text(before, run.text(record.after), locations))
+
+
+def _print_llvm_pass(
+    run: store.Run, chosen: Compilation, ran: LlvmPasses, one: LlvmPass, locations: bool
+) -> None:
+    heading = list(llvm_report.llvm_pass_heading(chosen, *analysis.steps(run, [one], instructions)))
+    before = run.text(one.before)
+    if one.after is None:
+        died = bool(ran.failure) and one == ran.passes[-1]
+        _print(llvm_report.unprinted_text(heading, before, died=died))
+    else:
+        _print(heading)
+        _print(report.diff_text(before, run.text(one.after), locations, readable))
+
+
+def _print(lines: Iterable[Line]) -> None:
+    for one in lines:
+        out.print(one)

@@ -1,0 +1,127 @@
+"""Answer a question about the passes of one kernel: select the passes and operations that it names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from difflib import get_close_matches
+from typing import Any
+
+from tracing import environment, store
+from tracing.analyze.passes import pass_table as analysis
+from tracing.analyze.passes.llvm import instructions, readable
+from tracing.analyze.passes.operations import counts, without_locations
+from tracing.analyze.passes.pass_table import P, PassStep
+from tracing.analyze.passes.replacements import replacements
+from tracing.analyze.passes.source_map import StageLines, Thread, follow, stage_lines
+from tracing.cli.look.passes.llvm import derived_llvm
+from tracing.cli.look.passes.question import PassQuestion, PassSide
+from tracing.errors import Problem
+from tracing.model import Compilation, PassRecord
+from tracing.report.passes import passes as report
+from tracing.report.passes import passes_json as data
+
+
+def kernels_json(run: store.Run, asked: PassQuestion) -> dict[str, Any]:
+    """The passes of every kernel, or of the one that is asked for."""
+    known = analysis.compilations(run)
+    kernels = known if asked.kernel is None else [analysis.compilation(run, asked.kernel)]
+    return data.passes_json(
+        run, [(one, [*filter(asked.wants, analysis.passes_of(run, one))]) for one in kernels]
+    )
+
+
+def answer_json(run: store.Run, chosen: Compilation, asked: PassQuestion) -> dict[str, Any]:
+    """One pass, the history of operations, a Python line through the stages, or LLVM's passes."""
+    answer = data.kernel_json(run, chosen)
+    if asked.line is not None:
+        return {**answer, **data.lines_json(*lines_of(run, chosen, asked.line, asked.stage))}
+    if asked.llvm:
+        ran = derived_llvm(run, chosen, asked.seconds)
+        answer |= {"failure": ran.failure, "differs": list(ran.differs)}
+        return {**answer, **_passes_json(run, ran.passes, asked)}
+    return {**answer, **_passes_json(run, analysis.passes_of(run, chosen), asked)}
+
+
+def _passes_json(run: store.Run, records: Sequence[P], asked: PassQuestion) -> dict[str, Any]:
+    count = instructions if asked.llvm else counts
+    if asked.which is not None:
+        one = analysis.find_pass(records, asked.which, asked.stage)
+        (step,) = analysis.steps(run, [one], count)
+        return data.pass_json(step, ir=ir_of(run, one, asked.side), diff=_diff(run, one, asked))
+    steps = asked.among(analysis.steps(run, of_stage(records, asked.stage), count))
+    wanted = wanted_operations(steps, asked.grep, asked.op)
+    if wanted is None:
+        return {"passes": [data.record_json(step.record) for step in steps]}
+    return data.history_json(analysis.history(steps, wanted), became_of(run, steps, wanted))
+
+
+def _diff(run: store.Run, one: analysis.AnyPass, asked: PassQuestion) -> str | None:
+    if asked.side is not None or not one.before or not one.after:
+        return None
+    plain = readable if asked.llvm else without_locations
+    lines = report.diff_text(run.text(one.before), run.text(one.after), asked.locations, plain)
+    return "".join(f"{line}\n" for line in lines)
+
+
+def ir_of(run: store.Run, one: analysis.AnyPass, side: PassSide | None) -> str | None:
+    """The IR on one side of a pass; None: no side is asked for."""
+    if side is None:
+        return None
+    blob = one.before if side == "before" else one.after
+    if blob is None:
+        raise Problem(f"{one.name} left no IR: it did not end", "ask for `--before`")
+    return run.text(blob)
+
+
+def lines_of(
+    run: store.Run, chosen: Compilation, position: str, stage: str | None
+) -> tuple[list[StageLines], list[Thread]]:
+    """A Python line, "silu.py:12", in every stage, or in the one that is asked for."""
+    every = stage_lines(run, chosen, environment.nvdisasm())
+    stages = [one for one in every if stage in (None, one.stage)]
+    if not stages:
+        known = ", ".join(one.stage for one in every)
+        raise Problem(f"this kernel has no stage {stage} that a line can be followed to", f"stages: {known}")
+    return stages, follow(stages, position)
+
+
+def of_stage(records: Sequence[P], stage: str | None) -> list[P]:
+    """The passes of a stage; raises Problem if there are none."""
+    selected = [one for one in records if stage in (None, one.stage)]
+    if not selected and records:
+        stages = ", ".join(dict.fromkeys(one.stage for one in records))
+        raise Problem(f"this kernel has no pass of stage {stage}", f"stages that were recorded: {stages}")
+    return selected
+
+
+def became_of(
+    run: store.Run, steps: Sequence[PassStep[P]], wanted: set[str]
+) -> dict[tuple[int, str], dict[str, int]]:
+    """The replacements of operations that MLIR passes removed, by the pass's index and the name."""
+    mlir: list[PassStep[PassRecord]] = [
+        PassStep(step.record, step.before, step.after)
+        for step in steps
+        if isinstance(step.record, PassRecord)
+    ]
+    return {key: dict(became) for key, became in replacements(run, mlir, wanted).items()}
+
+
+def wanted_operations(steps: Sequence[PassStep[P]], grep: str | None, op: str | None) -> set[str] | None:
+    """The operations whose history is asked for; None: no such question."""
+    if grep is None and op is None:
+        return None
+    try:
+        pattern = re.compile(re.escape(op) + "$" if op else grep or "")
+    except re.error as error:
+        raise Problem(
+            f"{grep} is no regular expression: {error}", "`--op NAME` takes a name as it is"
+        ) from None
+    occurring = {name for step in steps for name in (*step.before, *step.after)}
+    wanted = {name for name in occurring if (pattern.match if op else pattern.search)(name)}
+    if not wanted:
+        near = get_close_matches(op or grep or "", sorted(occurring), n=3, cutoff=0.5) or sorted(occurring)
+        raise Problem(
+            f"no operation of these passes is {op or f'like {grep}'}", f"there are: {', '.join(near)}"
+        )
+    return wanted

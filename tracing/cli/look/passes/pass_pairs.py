@@ -1,0 +1,179 @@
+"""`tracing passes RUN RUN`: compare the passes of two compilers, or option sets, over equal kernels."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from shlex import quote
+
+from rich.text import Text
+
+from tracing import store
+from tracing.analyze.passes import pass_table as analysis
+from tracing.analyze.passes.compilation_pairs import paired, partner_of
+from tracing.analyze.passes.ir_text import canonical, plain
+from tracing.analyze.passes.pass_pairs import PassPair, PassPairs
+from tracing.analyze.passes.pass_table import label
+from tracing.analyze.passes.ptx_text import without_debug
+from tracing.analyze.passes.source_map import artefacts
+from tracing.cli.app import out, spinner
+from tracing.cli.look.passes.derived import open_derived
+from tracing.cli.look.passes.question import PassQuestion
+from tracing.environment import installed
+from tracing.errors import Problem
+from tracing.model import Compilation
+from tracing.report.passes import pass_pairs as report
+from tracing.report.passes.passes_json import pair_json, pass_pairs_json
+
+_BINARY = ("cubin", "hsaco")
+
+
+def print_pairs(a: str, b: str, runs: Path, asked: PassQuestion) -> int:
+    """Print the passes after which the IR of two runs differs; the exit status is 1 if it does."""
+    run_a, run_b = _opened(a, runs), _opened(b, runs)
+    pairs = _kernel_pairs(run_a, run_b, asked)
+    if len(pairs) > 1:
+        return _print_all(run_a, run_b, pairs)
+    return _print_one(run_a, run_b, *pairs[0], asked)
+
+
+def print_pairs_json(name_a: str, name_b: str, runs: Path, asked: PassQuestion) -> int:
+    """Print as JSON the first pass after which the IR of two runs differs; returns the exit status."""
+    run_a, run_b = _opened(name_a, runs), _opened(name_b, runs)
+    kernels = _kernel_pairs(run_a, run_b, asked)
+    rows = [(a, b, _pairs(run_a, run_b, a, b)) for a, b in kernels]
+    answer = pass_pairs_json((run_a, run_b), rows)
+    if asked.which is not None:
+        if len(rows) > 1:
+            raise Problem(
+                f"--pass is of one kernel, and both runs have {len(rows)}", "name it: --kernel KERNEL"
+            )
+        pairs = rows[0][2]
+        wanted = _wanted(pairs, asked.which, asked.stage)
+        lines = report.pair_diff_text(pairs, wanted)
+        answer |= {"pass": pair_json(wanted), "diff": "".join(f"{line}\n" for line in lines)}
+    print(json.dumps(answer, indent=2))
+    return int(answer["status"])
+
+
+def _kernel_pairs(
+    run_a: store.Run, run_b: store.Run, asked: PassQuestion
+) -> Sequence[tuple[Compilation, Compilation]]:
+    if asked.kernels:
+        return [_chosen(run_a, run_b, asked.kernels)]
+    matched = paired(analysis.compilations(run_a), analysis.compilations(run_b))
+    if not matched.pairs:
+        raise Problem(
+            f"{run_a.path} and {run_b.path} have no kernel in common",
+            "name one of each: --kernel KERNEL_OF_A --kernel KERNEL_OF_B",
+        )
+    return matched.pairs
+
+
+def _opened(name: str, runs: Path) -> store.Run:
+    run = store.open_run(name, runs)
+    env = run.info.environment
+    if run.underived() and env.triton != installed("triton"):
+        torch, folder = env.torch.partition("+")[0], f".venv-{env.triton}"
+        raise Problem(
+            f"{run.path} has no IR between its passes yet: it was recorded with Triton {env.triton}, and "
+            f"here is {installed('triton')}",
+            f"derive it there, which it keeps: `make venv TORCH={torch} TRITON={env.triton} VENV={folder}`, "
+            f"then `{folder}/bin/tracing passes {quote(str(run.path))}`; or record with `--ir during`",
+        )
+    return open_derived(name, runs)
+
+
+def _chosen(run_a: store.Run, run_b: store.Run, kernels: Sequence[str]) -> tuple[Compilation, Compilation]:
+    if len(kernels) > 2:
+        raise Problem(f"two runs have one kernel each, not {len(kernels)}", "give --kernel once or twice")
+    a = analysis.compilation(run_a, kernels[0])
+    if len(kernels) == 2:
+        return a, analysis.compilation(run_b, kernels[1])
+    b = partner_of(a, analysis.compilations(run_b))
+    if b is None:
+        raise Problem(
+            f"{run_b.path} has no kernel {a.kernel_name}",
+            f"name one of it with a second --kernel; `tracing passes {quote(str(run_b.path))}` lists them",
+        )
+    return a, b
+
+
+def _pairs(run_a: store.Run, run_b: store.Run, a: Compilation, b: Compilation) -> PassPairs:
+    of_a, of_b = analysis.passes_of(run_a, a), analysis.passes_of(run_b, b)
+    for run, passes, kernel in ((run_a, of_a, a), (run_b, of_b, b)):
+        if not passes:
+            raise Problem(f"{run.path} has no passes of {kernel.kernel_name}", "record it with a fresh cache")
+    return PassPairs(of_a, of_b, run_a.text, run_b.text)
+
+
+def _print_all(run_a: store.Run, run_b: store.Run, pairs: Sequence[tuple[Compilation, Compilation]]) -> int:
+    rows = []
+    known = analysis.compilations(run_a)
+    with spinner(f"comparing the passes of {len(pairs)} kernels") as now:
+        for number, (a, b) in enumerate(pairs, 1):
+            now(f"comparing the passes of kernel {number} of {len(pairs)}")
+            rows.append((label(known, a), a, b, _pairs(run_a, run_b, a, b)))
+    for line in report.kernels_table(rows):
+        out.print(line)
+    both = f"{quote(str(run_a.path))} {quote(str(run_b.path))}"
+    out.print(Text(f"one kernel: tracing passes {both} --kernel KERNEL"))
+    return int(any(_differs(pairs) for *_, pairs in rows))
+
+
+def _differs(pairs: PassPairs) -> bool:
+    return not pairs.entry_equal or pairs.first_divergence() is not None
+
+
+def _print_one(
+    run_a: store.Run, run_b: store.Run, a: Compilation, b: Compilation, asked: PassQuestion
+) -> int:
+    with spinner(f"comparing the passes of {a.kernel_name}"):
+        pairs = _pairs(run_a, run_b, a, b)
+    versions = (run_a.info.environment.triton, run_b.info.environment.triton)
+    lines = [*report.pair_heading(a, b, versions)]
+    if asked.which is not None:
+        lines += report.pair_diff_text(pairs, _wanted(pairs, asked.which, asked.stage))
+    else:
+        lines += report.pairs_text(pairs, [row for row in pairs.pairs if _shown(row, asked)])
+        lines += report.verdict_text(pairs)
+        lines += report.attributes_text(pairs)
+        lines += report.artefacts_text(_equal_artefacts(run_a, run_b, a, b))
+        if (first := pairs.first_divergence()) is not None:
+            lines += report.pair_diff_text(pairs, first)
+    for line in lines:
+        out.print(line)
+    return int(_differs(pairs))
+
+
+def _shown(row: PassPair, asked: PassQuestion) -> bool:
+    return asked.stage in (None, row.stage) and (row.changed or row.state != "equal" or not asked.changed)
+
+
+def _wanted(pairs: PassPairs, which: str, stage: str | None) -> PassPair:
+    # named as in a; a pass that only b has by its name
+    of_a = [row.a for row in pairs.pairs if row.a is not None]
+    of_b = [row.b for row in pairs.pairs if row.a is None and row.b is not None]
+    among = of_a if which.isdecimal() or any(one.name == which.partition("#")[0] for one in of_a) else of_b
+    wanted = analysis.find_pass(among or of_a, which, stage)
+    return next(row for row in pairs.pairs if wanted in (row.a, row.b))
+
+
+def _equal_artefacts(
+    run_a: store.Run, run_b: store.Run, a: Compilation, b: Compilation
+) -> Mapping[str, bool]:
+    of_a, of_b = artefacts(run_a, a), artefacts(run_b, b)
+    return {stage: _equal(run_a, run_b, stage, of_a[stage], of_b[stage]) for stage in of_a if stage in of_b}
+
+
+def _equal(run_a: store.Run, run_b: store.Run, stage: str, a: str, b: str) -> bool:
+    if a == b or stage in _BINARY:
+        return a == b
+    text_a, text_b = run_a.text(a), run_b.text(b)
+    if stage in ("ttir", "ttgir"):
+        modules = plain(text_a), plain(text_b)
+        return (
+            canonical(modules[0]) == canonical(modules[1]) and modules[0].attributes == modules[1].attributes
+        )
+    return without_debug(text_a) == without_debug(text_b)

@@ -1,0 +1,150 @@
+"""`tracing show` and `tracing list`: print recorded runs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from tracing import store
+from tracing.analyze.memory.evidence import evidence_sentence, memory_evidence
+from tracing.analyze.passes.pass_table import KernelPasses, kernel_passes, label
+from tracing.analyze.runs.call_sites import visit
+from tracing.cli.answers import hints
+from tracing.cli.app import LOOK, RUNS, Json, Runs, app, err, out
+from tracing.cli.look.passes.derived import open_derived
+from tracing.cli.look.passes.failure import unassembled_text, unfinished
+from tracing.errors import Problem
+from tracing.model import Failure, KernelLaunch, Outcome
+from tracing.report import text
+from tracing.report.failure import failure_text
+from tracing.report.launch import compiled_text, launch_in_full
+from tracing.report.passes.passes import unfinished_text
+from tracing.report.run_json import run_json, summary_json
+
+
+@app.command(rich_help_panel=LOOK)
+def show(
+    name: Annotated[str, typer.Argument(metavar="RUN", help='A run by path or name, or "latest".')],
+    launch: Annotated[
+        int | None, typer.Option(help="One launch in full, with the compilation of its kernel.")
+    ] = None,
+    page: Annotated[
+        int, typer.Option(min=1, help=f"Of a run with more than {text.PAGE} launches: this page of them.")
+    ] = 1,
+    whole: Annotated[bool, typer.Option("--all", help="Show every launch.")] = False,
+    as_json: Json = False,
+    runs: Runs = RUNS,
+) -> None:
+    """Show what a run holds: versions, kernels, and launches with their arguments and digests.
+
+    A run with more than 1000 launches is shown in pages: --page 2, or --all. --json prints all launches.
+
+    Example: tracing show latest --launch 7
+
+    Exit status: 0; 2 if there is no such run, page or launch.
+    """
+    if as_json:
+        run = store.open_run(name, runs)
+        print(json.dumps(run_json(run, _launches(run, launch)), indent=2))
+    elif launch is None:
+        print_run(store.open_run(name, runs), None if whole else page)
+    else:
+        _print_launch(open_derived(name, runs), launch)
+
+
+def print_run(opened: store.Run, page: int | None = 1) -> None:
+    if page is not None and page > 1 and page > (count := text.pages(opened)):
+        raise Problem(f"{opened.path} has {text.plural(count, 'page')}", "give `--page` one of them")
+    for line in text.run_text(opened, page):
+        out.print(line)
+    print_wrong_result(opened)
+    for failure in opened.records(Failure):
+        for excerpt in failure_text(failure, opened.text):
+            out.print(excerpt)
+    if any(outcome.status in ("passed", "differs") for outcome in opened.records(Outcome)):
+        return
+    try:
+        derived = open_derived(str(opened.path), opened.path.parent)
+    except Problem as problem:  # another Triton is installed; the rest of the run is shown all the same
+        err.print(f"whether a pass did not end is not known: {problem.problem}")
+        return
+    for record, said in unfinished(derived):
+        for part in unfinished_text(record, said):
+            out.print(part)
+    for line in unassembled_text(derived):
+        out.print(line)
+
+
+def print_wrong_result(run: store.Run, console: Console = out) -> None:
+    """Print the commands to type next if the results of a case differ from eager."""
+    if any(outcome.status == "differs" for outcome in run.records(Outcome)):
+        for command in hints.of_wrong_result(run):
+            console.print(f"    next      {command}")
+
+
+def _launches(run: store.Run, index: int | None) -> list[tuple[int, KernelLaunch]]:
+    # with their ranks; of one index several ranks may have one
+    count, chosen = 0, []
+    for rank in dict.fromkeys(map(store.rank_of, run.processes())):
+        for one in run.launches(rank):
+            count = max(count, one.index + 1)
+            if index in (None, one.index):
+                chosen.append((rank, one))
+    if index is not None and not chosen:
+        there = f"its launches are 0 to {count - 1}" if count else "it has no launches"
+        listing = f"list them with `tracing show {run.path}`"
+        raise Problem(f"{run.path} has no launch {index}: {there}", listing)
+    return chosen
+
+
+def _print_launch(opened: store.Run, index: int) -> None:
+    launches = _launches(opened, index)
+    known = kernel_passes(opened)
+    for rank, one in launches:
+        for line in launch_in_full(one, visit(opened, rank, one)):
+            out.print(line)
+        for evidence in memory_evidence(opened, rank, one.index):
+            out.print(f"    memory      {evidence_sentence(evidence)}")
+        _print_compilation(opened, known, one, rank)
+
+
+def _print_compilation(
+    run: store.Run, known: Sequence[KernelPasses], launch: KernelLaunch, rank: int
+) -> None:
+    compiled = next((one for one in known if one.compilation.hash == launch.kernel.hash), None)
+    if compiled is None:
+        out.print("    no compiler passes were recorded for this kernel")
+        return
+    kept = hints.is_kept(run, launch, rank)
+    name = label([one.compilation for one in known], compiled.compilation)
+    out.print(compiled_text(name, compiled))
+    for command in hints.of_kernel(run, name, compiled.compilation, launch.index, kept=kept):
+        out.print(f"    next        {command}")
+
+
+@app.command("list", rich_help_panel=LOOK)
+def list_runs(as_json: Json = False, runs: Runs = RUNS) -> None:
+    """List the recorded runs, oldest first.
+
+    Example: tracing list
+
+    Exit status: 0.
+    """
+    readable, damaged = [], {}
+    for path in store.recorded(runs):
+        try:
+            run = store.Run(path)
+            line = text.summary_text(run)
+        except Problem as problem:
+            damaged[str(path)] = problem.problem
+            line = f"{path.name}  {problem.problem}"
+        else:
+            readable.append(run)
+        if not as_json:
+            out.print(line)
+    if as_json:
+        print(json.dumps({"runs": [summary_json(one) for one in readable], "damaged": damaged}, indent=2))

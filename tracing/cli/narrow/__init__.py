@@ -1,0 +1,1 @@
+"""Commands that search for the kernel, the pass or the instruction to blame."""

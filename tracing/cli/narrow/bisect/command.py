@@ -1,0 +1,156 @@
+"""`tracing bisect`: the step of the compiler that makes a case, or a kernel, wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from tracing import environment, store
+from tracing.analyze.bisect.judge import STAGES, CommandJudge
+from tracing.analyze.bisect.probes import Judge
+from tracing.analyze.passes.pass_table import compilation
+from tracing.cli.app import NARROW, RUNS, Json, Runs, app
+from tracing.cli.narrow.bisect.options import (
+    AtolOption,
+    BuildSecondsOption,
+    CaseOrRunArgument,
+    CommandArgument,
+    CrashOption,
+    FreshOption,
+    GoodTorchOption,
+    KernelOption,
+    LaunchOption,
+    RepeatJudgeOption,
+    RtolOption,
+    SeedOption,
+    TargetOption,
+    TimesOption,
+)
+from tracing.cli.options.same_triton import require_same_triton
+from tracing.cli.options.trust import Trust, consenting
+from tracing.errors import Problem
+from tracing.model import Compilation
+from tracing.program.case import is_case
+
+
+@app.command(rich_help_panel=NARROW)
+def bisect(
+    name: CaseOrRunArgument,
+    command: CommandArgument = None,
+    kernel: KernelOption = None,
+    launch: LaunchOption = None,
+    atol: AtolOption = None,
+    rtol: RtolOption = None,
+    seconds: BuildSecondsOption = 120.0,
+    repeat: RepeatJudgeOption = 1,
+    crash: CrashOption = False,
+    times: TimesOption = 3,
+    target: TargetOption = "sm_90",
+    seed: SeedOption = 0,
+    good_torch: GoodTorchOption = None,
+    fresh: FreshOption = False,
+    trust: Trust = False,
+    as_json: Json = False,
+    runs: Runs = RUNS,
+) -> None:
+    """Find the step of torch.compile that makes a case wrong, or the pass that makes a kernel's result bad.
+
+    CASE: searches torch.compile from the outside to the inside: the stage (Dynamo, AOTAutograd, Inductor),
+    the graph, the graph pass, decomposition, lowering, fusion or setting, and the kernel. Each build is
+    compiled in a process of its own, and judged as `tracing run` judges.
+
+    RUN: searches the passes of MLIR, LLVM and ptxas that compile one kernel. COMMAND judges each build: exit
+    status 0 means good, 125 unknown, any other up to 127 bad. {ttir}, {ttgir}, {llir}, {ptx}, {cubin},
+    {amdgcn} and {hsaco} in COMMAND become the paths of the build's artefacts, {dir} that of their folder,
+    {ir} and {stage} the path and the language of the IR after a single pass. Without COMMAND, on a GPU,
+    replays a launch of each build and compares it with Triton's interpreter.
+
+    --crash needs no COMMAND: it finds the pass in which the compiler dies, and the earlier pass that
+    provokes it. After an interruption, the same command continues the search. Details: docs/bisect.md.
+
+    Example: tracing bisect wrong.py; tracing bisect latest --kernel softmax -- ./is-good.sh {ptx}
+
+    Exit status: 0 if the full pipeline is good, 1 if a step or a pass is accused, 2 if there is no answer.
+    """
+    try:
+        if good_torch is not None:
+            status = _with_good_torch(name, good_torch, target, seed, runs, seconds, as_json)
+        elif not (command or kernel or crash) and _is_case(name, runs):
+            status = _of_case(name, target, seed, times, seconds, runs, fresh, as_json)
+        elif crash:
+            status = _of_crash(*_compilation(name, kernel, runs, trust), command, seconds, repeat, as_json)
+        else:
+            run, chosen = _compilation(name, kernel, runs, trust)
+            judge = _judge(run, chosen, command, (launch, atol, rtol), seconds)
+            # imports Triton, for which no other command needs to wait
+            from tracing.cli.narrow.bisect.search import search
+
+            status = search(run, chosen, judge, seconds, repeat, fresh=fresh, as_json=as_json)
+    except KeyboardInterrupt:
+        raise Problem("interrupted", "the same command goes on from there") from None
+    raise typer.Exit(status)
+
+
+def _with_good_torch(
+    name: str, version: str, target: str, seed: int, runs: Path, seconds: float, as_json: bool
+) -> int:
+    environment.require_compiler()
+    from tracing.cli.narrow.bisect.good_torch import search_good_torch
+
+    return search_good_torch(name, version, target, seed, runs, max(seconds, 600.0), as_json=as_json)
+
+
+def _of_case(
+    name: str, target: str, seed: int, times: int, seconds: float, runs: Path, fresh: bool, as_json: bool
+) -> int:
+    environment.require_compiler()
+    from tracing.cli.narrow.bisect.case import search_case
+
+    return search_case(name, target, seed, times, seconds, runs, fresh=fresh, as_json=as_json)
+
+
+def _of_crash(
+    run: store.Run,
+    chosen: Compilation,
+    command: list[str] | None,
+    seconds: float,
+    repeat: int,
+    as_json: bool,
+) -> int:
+    if command:
+        raise Problem("--crash judges by how a compile ends", "leave out COMMAND, or --crash")
+    from tracing.cli.narrow.bisect.crash import crash as search_crash
+
+    return search_crash(run, chosen, seconds, repeat, as_json=as_json)
+
+
+def _compilation(name: str, kernel: str | None, runs: Path, trust: bool) -> tuple[store.Run, Compilation]:
+    run = consenting(store.open_run(name, runs), trust)
+    require_same_triton(run, "bisect it")
+    chosen = compilation(run, kernel)
+    environment.use_inductors_ptxas()
+    return run, chosen
+
+
+def _is_case(name: str, runs: Path) -> bool:
+    # a run that has the name of a case is a run
+    if name == "latest" or any((folder / "run.json").exists() for folder in (Path(name), runs / name)):
+        return False
+    return is_case(name)
+
+
+def _judge(
+    run: store.Run,
+    chosen: Compilation,
+    command: list[str] | None,
+    replay: tuple[int | None, float | None, float | None],
+    seconds: float,
+) -> Judge:
+    if not command:
+        from tracing.cli.narrow.bisect.build_judge import replay_judge
+
+        return replay_judge(run, chosen, *replay, seconds)
+    from tracing.compiler.resume import stages_of
+
+    return CommandJudge(command, [one for one in stages_of(chosen) if one in STAGES], seconds)

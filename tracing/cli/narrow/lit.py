@@ -1,0 +1,151 @@
+"""`tracing lit`: write a recorded pass as a regression test."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tracing import store
+from tracing.analyze.passes.lit import LIMIT, LitTest, lit_test, survival_test
+from tracing.analyze.passes.pass_table import compilation, find_pass, passes_of
+from tracing.cli.app import NARROW, RUNS, Json, Runs, app, err
+from tracing.cli.look.passes.derived import open_derived
+from tracing.errors import Problem
+
+SECONDS = 60.0  # that the pass may take
+
+if TYPE_CHECKING:
+    from tracing.compiler.opt.pipeline_text import PassText
+    from tracing.model import PassRecord
+
+
+@app.command(rich_help_panel=NARROW)
+def lit(
+    name: Annotated[str, typer.Argument(metavar="RUN", help='A run by path or name, or "latest".')],
+    kernel: Annotated[str, typer.Option(help="The kernel: its name, NAME#2, or the digits of its hash.")],
+    which: Annotated[str, typer.Option("--pass", help="The pass: its index, its name, or NAME#2.")],
+    grep: Annotated[
+        str | None, typer.Option(help="Check only lines that match this regular expression.")
+    ] = None,
+    output: Annotated[Path | None, typer.Option("-o", help="Write the test here.")] = None,
+    ir: Annotated[
+        Path | None, typer.Option(help="The IR before the pass, as written by `tracing reduce`.")
+    ] = None,
+    as_json: Json = False,
+    runs: Runs = RUNS,
+) -> None:
+    """Write a lit test of one recorded pass, for triton-opt and `tracing opt` alike.
+
+    The input is the IR before the pass; the test checks the effect of the pass. The test is executed before
+    it is written: it must pass, and must fail without the pass. For a pass that dies, the test fails until
+    the pass is fixed.
+
+    Example: tracing lit latest --kernel softmax --pass tritongpu-coalesce -o coalesce.mlir
+
+    Exit status: 0 if the test was written, 2 if no test fails without the pass.
+    """
+    run = open_derived(name, runs)
+    record = find_pass(passes_of(run, compilation(run, kernel)), which)
+    before, after = _sides(run, record, ir)
+    if after is None:
+        test, said = survival(run, record, before), "the test fails, until the pass is mended"
+    else:
+        test, said = verified(run, record, before, after, grep), "the test passes, and fails without the pass"
+    if output is not None:
+        output.write_text(test.text)
+    if as_json:
+        answer = {
+            "run": str(run.path), "status": 0, "pass": record.index, "name": record.name,
+            "dies": after is None, "file": str(output) if output else None, "test": test.text,
+        }  # fmt: skip
+        print(json.dumps(answer, indent=2))
+    elif output is None:
+        print(test.text, end="")
+    err.print(said)
+
+
+def _sides(run: store.Run, record: PassRecord, ir: Path | None) -> tuple[str, str | None]:
+    # the IR before the pass and after it; None: it dies
+    if ir is None:
+        after = run.text(record.after) if record.after is not None else None
+        return run.text(record.before), after
+    from tracing.compiler.one_pass import run_passes
+    from tracing.compiler.opt.pipeline_text import passes_in
+
+    made = run_passes(ir.read_text(), passes_in(record.pipeline), seconds=SECONDS)
+    if made.before is None:
+        raise Problem(f"{ir} is no IR that this Triton reads", "`tracing reduce … -o FILE` writes such")
+    return made.before, made.after
+
+
+def survival(run: store.Run, record: PassRecord, before: str) -> LitTest:
+    """A test that a pass does not die; verified to fail with the pass and to pass without it."""
+    from tracing.compiler.one_pass import run_passes
+    from tracing.compiler.opt.pipeline_text import passes_in
+    from tracing.compiler.opt.run import flags
+    from tracing.compiler.tools import filecheck
+
+    passes = passes_in(record.pipeline)
+    death = run_passes(before, passes, seconds=SECONDS).death
+    if death is None:
+        raise Problem(
+            f"{record.name} did not end in the recording, and does now", "nothing is left to test for"
+        )
+    test = survival_test(before, flags(passes), f"{_title(run, record)}\nThe pass dies: {death.said}")
+    untouched = run_passes(before, (), seconds=SECONDS).after or ""
+    if wrong := filecheck(test.text, untouched, test.filecheck):
+        raise Problem(f"no test of {record.name} could be made: {wrong}")
+    return test
+
+
+def _title(run: store.Run, record: PassRecord) -> str:
+    return (
+        f"{record.name} of {record.compilation.kernel_name} for {record.compilation.target}, "
+        f"pass {record.index}, Triton {run.info.environment.triton}"
+    )
+
+
+def verified(run: store.Run, record: PassRecord, before: str, after: str, grep: str | None = None) -> LitTest:
+    """A test of one pass; verified to pass with the pass and to fail without it.
+
+    The most readable test is tried first; if it also passes without the pass, every changed line is checked.
+    Raises Problem if neither can, or if the pass changed nothing.
+    """
+    from tracing.compiler.opt.pipeline_text import passes_in
+    from tracing.compiler.opt.run import flags
+
+    passes = passes_in(record.pipeline)
+    complaint = ""
+    for limit in (LIMIT, None):
+        test = _made(record, (before, after), flags(passes), _title(run, record), limit, grep)
+        complaint = _complaint(test, passes)
+        if not complaint:
+            return test
+    raise Problem(f"no test of {record.name} could be made: {complaint}", "choose lines with `--grep`")
+
+
+def _made(
+    record: PassRecord, sides: tuple[str, str], flag: str, title: str, limit: int | None, grep: str | None
+) -> LitTest:
+    try:
+        return lit_test(*sides, flag, title, limit=limit, only=grep)
+    except Problem as problem:
+        changed = "`tracing passes RUN --kernel K --changed` lists those that changed the IR"
+        raise Problem(f"pass {record.index}, {record.name}: {problem.problem}", changed) from None
+
+
+def _complaint(test: LitTest, passes: tuple[PassText, ...]) -> str:
+    from tracing.compiler.opt.run import OptSettings, optimise
+    from tracing.compiler.tools import filecheck
+
+    done = optimise(test.text, "test.mlir", OptSettings(passes, split_input_file=True))
+    if not done.passed:
+        return f"the pass fails on its recorded input: {done.stderr.strip()}"
+    wrong = filecheck(test.text, done.text, test.filecheck)
+    if wrong:
+        return f"it does not reproduce what was recorded: {wrong}"
+    left_out = optimise(test.text, "test.mlir", OptSettings(split_input_file=True))
+    return "" if filecheck(test.text, left_out.text, test.filecheck) else "it passes without the pass too"

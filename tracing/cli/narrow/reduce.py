@@ -1,0 +1,122 @@
+"""`tracing reduce`: reduce the IR before a pass."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tracing import store
+from tracing.analyze.bisect.reduction import reduced, size
+from tracing.analyze.passes.pass_table import compilation, find_pass, passes_of
+from tracing.cli.app import NARROW, RUNS, Json, Runs, app, err, spinner
+from tracing.cli.look.passes.derived import open_derived
+from tracing.cli.narrow.bisect.reduce_predicate import Predicate, predicate
+from tracing.cli.options.same_triton import require_same_triton
+from tracing.environment import use_inductors_ptxas
+from tracing.errors import Problem
+from tracing.model import Compilation, PassRecord
+
+
+@app.command(rich_help_panel=NARROW)
+def reduce(
+    name: Annotated[str, typer.Argument(metavar="RUN", help='A run by path or name, or "latest".')],
+    command: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[-- COMMAND]", help="Judges the output, if the pass does not die."),
+    ] = None,
+    kernel: Annotated[
+        str | None, typer.Option(help="A kernel by name, by the first digits of its hash, or NAME#2.")
+    ] = None,
+    which: Annotated[str, typer.Option("--pass", help="The pass: its index, its name, or NAME#2.")] = "",
+    stage: Annotated[str | None, typer.Option(help="Stage of the pass: ttir, ttgir or llir.")] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write the IR here.")] = None,
+    seconds: Annotated[float, typer.Option(help="Time limit of one run of the pass or of COMMAND.")] = 20.0,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Start with the whole IR, ignoring earlier results.")
+    ] = False,
+    as_json: Json = False,
+    runs: Runs = RUNS,
+) -> None:
+    """Make the IR before a pass as small as possible, while the pass still fails on it.
+
+    Without COMMAND the failure is how the pass dies: the same diagnostic, assertion or signal, or more
+    than --seconds. COMMAND judges as for `tracing bisect`: {before} and {after} in it become the paths of
+    the IR before and after the pass; {ttgir}, {llir}, {ptx}, ... those of the later artefacts. It must
+    judge bad with the pass, and good without it.
+
+    After an interruption, the same command continues from the smallest IR. `tracing lit --ir FILE` writes a
+    test from it.
+
+    Example: tracing reduce latest --kernel softmax --pass tritongpu-coalesce -o small.mlir
+
+    Exit status: 0 if the IR was reduced, 2 if the pass does not fail on it.
+    """
+    run = open_derived(name, runs)
+    chosen = compilation(run, kernel)
+    passes = passes_of(run, chosen)
+    record = find_pass(passes, _required(which, name), stage)
+    require_same_triton(run, "reduce it")
+    use_inductors_ptxas()
+    holds = predicate(run, chosen, passes, record, command, seconds)
+    search = _Reduction(run, chosen, record, holds, command or [])
+    if fresh:
+        search.best.unlink(missing_ok=True)
+    text = search.smallest()
+    operations = {"before": size(search.whole)[0], "after": size(text)[0]}
+    err.print(f"{operations['before']} operations became {operations['after']}, by {holds.asked} tries")
+    pretty = holds.pretty(text)
+    if output is not None:
+        output.write_text(pretty)
+        where = f"{shlex.quote(str(run.path))} --kernel {chosen.hash[:12]} --pass {record.index}"
+        err.print(f"a test of it: tracing lit {where} --ir {shlex.quote(str(output))}")
+    if as_json:
+        of = {"run": str(run.path), "status": 0, "kernel": chosen.kernel_name, "pass": record.index}
+        to = {"tries": holds.asked, "file": str(output) if output else None, "ir": pretty}
+        print(json.dumps({**of, "operations": operations, **to}, indent=2))
+    elif output is None:
+        print(pretty, end="")
+
+
+class _Reduction:
+    # one that can be interrupted: the smallest IR so far is in the run
+
+    def __init__(
+        self, run: store.Run, chosen: Compilation, record: PassRecord, holds: Predicate, command: list[str]
+    ) -> None:
+        key = store.blob_name("\0".join([chosen.hash, str(record.index), *command]))
+        self.best = run.path / "reduce" / f"{key}.mlir"
+        self.whole = holds.generic(run.text(record.before))
+        self._holds = holds
+
+    def smallest(self) -> str:
+        """Validate the predicate, reduce, and return the smallest IR."""
+        with spinner("trying the pass on the whole IR"):
+            self._holds.require(self.whole)
+            known = self.best.read_text() if self.best.exists() else ""
+            start = known if known and self._holds(known) else self.whole
+        self.best.parent.mkdir(exist_ok=True)
+        with spinner("") as now:
+
+            def holds(text: str) -> bool:
+                now(f"{self._holds.asked} tries, {size(start)[0]} operations at first")
+                if not self._holds(text):
+                    return False
+                partial = self.best.with_suffix(".partial")
+                partial.write_text(text)
+                partial.replace(self.best)
+                return True
+
+            try:
+                return reduced(start, holds)
+            except KeyboardInterrupt:
+                raise Problem("interrupted", f"the same command goes on from {self.best}") from None
+
+
+def _required(which: str, name: str) -> str:
+    if not which:
+        raise Problem("which pass is not said", f"`tracing passes {name}` lists them: `--pass NAME`")
+    return which

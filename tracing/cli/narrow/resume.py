@@ -1,0 +1,165 @@
+"""`tracing resume`: continue a recorded compilation at a pass, from its IR or an edited one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from tracing import store
+from tracing.analyze.bisect.probes import Artefacts
+from tracing.analyze.passes.pass_table import compilation, find_pass, passes_of
+from tracing.analyze.passes.spelling import same as same_but
+from tracing.cli.app import NARROW, RUNS, Json, Runs, app, out, spinner
+from tracing.cli.look.passes.derived import open_derived
+from tracing.cli.options.same_triton import require_same_triton
+from tracing.environment import use_inductors_ptxas
+from tracing.errors import Problem
+from tracing.model import Compilation, PassRecord
+from tracing.store.run_files import file_name
+
+_OTHER_PTXAS = "torch brings a ptxas of its own: name it in TRITON_PTXAS_PATH, or end with `--to ptx`"
+
+
+@app.command(rich_help_panel=NARROW)
+def resume(
+    name: Annotated[str, typer.Argument(metavar="RUN", help='A run by path or name, or "latest".')],
+    which: Annotated[str, typer.Option("--pass", help="A pass by index, by name, or NAME#2.")],
+    kernel: Annotated[
+        str | None, typer.Option(help="A kernel by name, by the first digits of its hash, or NAME#2.")
+    ] = None,
+    stage: Annotated[str | None, typer.Option(help="Stage of the pass: ttir, ttgir or llir.")] = None,
+    after: Annotated[
+        bool, typer.Option("--after", help="Start after the pass instead of before it.")
+    ] = False,
+    ir: Annotated[Path | None, typer.Option(help="Start with this file instead of the recorded IR.")] = None,
+    to: Annotated[str | None, typer.Option(help="End with this artefact: ttgir, llir, ptx, cubin …")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Write the artefacts into this folder.")
+    ] = None,
+    seconds: Annotated[float, typer.Option(help="Time limit of the compile.")] = 300.0,
+    as_json: Json = False,
+    runs: Runs = RUNS,
+) -> None:
+    """Continue a recorded compilation from the IR before or after a pass, and compare the artefacts.
+
+    Ignores differences in names of values, in the order of a phi's incoming values, and in locations. Reports
+    cubins that ptxas compiled differently from equal PTX.
+
+    Example: tracing resume latest --kernel softmax --pass tritongpu-coalesce --ir edited.mlir
+
+    Exit status: 0 if every artefact is as recorded, 1 if one differs, 2 if none can be compared.
+    """
+    run = open_derived(name, runs)
+    require_same_triton(run, "resume it")
+    chosen = compilation(run, kernel)
+    passes = passes_of(run, chosen)
+    record = find_pass(passes, which, stage)
+    text = _text(ir) if ir else _recorded_text(run, record, after)
+    use_inductors_ptxas()
+    with spinner("importing triton"):
+        from tracing.compiler import resume as compiler
+    point = compiler.resume_point_before(record, passes, run.text)
+    point = replace(point, ir=text, index=record.index + after, file=str(ir) if ir else None)
+    with spinner(f"compiling on from pass {record.index}, {record.name}"):
+        made = _compiled(lambda: compiler.resume(chosen, point, last=to), seconds)
+    written = _write(made, output, chosen.kernel_name) if output is not None else []
+    recorded = {one.stage: run.bytes(one.blob) for whole, one in run.artefacts() if whole.hash == chosen.hash}
+    status, verdicts = _compared(chosen, made, recorded)
+    if as_json:
+        answer = {
+            "run": str(run.path), "status": status, "kernel": chosen.kernel_name, "pass": record.index,
+            "artefacts": verdicts, "written": [str(path) for path in written],
+        }  # fmt: skip
+        print(json.dumps(answer, indent=2))
+        raise typer.Exit(status)
+    for path in written:
+        out.print(Text(str(path)))
+    for one, verdict in verdicts.items():
+        out.print(Text(f"{one}: {verdict}"))
+    raise typer.Exit(status)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise Problem(f"{path} cannot be read: {error}", "name a file with IR, as --output writes") from None
+
+
+def _recorded_text(run: store.Run, record: PassRecord, after: bool) -> str:
+    blob = record.after if after else record.before
+    if blob is None:
+        raise Problem(f"pass {record.index}, {record.name}, did not end", "start before it: without --after")
+    return run.text(blob)
+
+
+def _compiled(compile_on: Callable[[], Artefacts], seconds: float) -> Artefacts:
+    # edited IR may crash the compiler
+    from tracing.compiler.child import in_child
+
+    ended = in_child(compile_on, seconds)
+    if ended.failure:
+        said = next((line for line in ended.stderr.splitlines() if "Assertion" in line), "")
+        remedy = _OTHER_PTXAS if "Unsupported .version" in ended.failure else ""
+        raise Problem("\n  ".join(filter(None, [ended.failure, said])), remedy)
+    made: Artefacts = ended.result
+    return made
+
+
+def _write(made: Artefacts, folder: Path, kernel: str) -> list[Path]:
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    for stage, content in made.items():
+        path = folder / f"{file_name(kernel)}.{stage}"
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        written.append(path)
+    return written
+
+
+def _compared(
+    chosen: Compilation, made: Artefacts, recorded: Mapping[str, bytes]
+) -> tuple[int, dict[str, str]]:
+    # the exit status, and a text about each artefact
+    same: dict[str, bool] = {}
+    verdicts: dict[str, str] = {}
+    for stage, content in made.items():
+        data = content.encode() if isinstance(content, str) else content
+        if stage not in recorded:
+            verdicts[stage] = "not recorded, as the compilation did not get there"
+            continue
+        same[stage], verdicts[stage] = data == recorded[stage], "identical"
+        if not same[stage]:
+            same[stage], verdicts[stage] = _difference(chosen, recorded, made, stage)
+    return 2 if not same else int(not all(same.values())), verdicts
+
+
+def _difference(
+    chosen: Compilation, recorded: Mapping[str, bytes], made: Artefacts, stage: str
+) -> tuple[bool, str]:
+    # whether two artefacts that are not identical are equivalent, and a text about it
+    content = made[stage]
+    if isinstance(content, str):
+        spelling = same_but(recorded[stage].decode(errors="replace"), content, stage)
+        return bool(spelling), f"the same but for {spelling}" if spelling else "differs"
+    if stage == "cubin" and "ptx" in made:
+        return _assembler(chosen, recorded, str(made["ptx"]), content)
+    return False, "differs"
+
+
+def _assembler(chosen: Compilation, recorded: Mapping[str, bytes], ptx: str, made: bytes) -> tuple[bool, str]:
+    from tracing.compiler.codegen.ptxas import assemblers
+    from tracing.compiler.codegen.reassemble import difference
+
+    was = recorded.get("ptx", b"").decode(errors="replace")
+    if ptx != was and not same_but(was, ptx, "ptx"):
+        return False, "differs, as its PTX does"
+    arch = int(chosen.target.removeprefix("cuda:"))
+    name = next((f"{one.name} {one.version}" for one in assemblers(arch)), "ptxas")
+    change = difference(was, recorded["cubin"], made, target=chosen.target, options=chosen.options)
+    return True, f"another cubin of the same PTX, by {name}: {change.reason}"

@@ -1,0 +1,207 @@
+"""`tracing run`: record a case or a program."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from contextlib import closing, nullcontext
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.text import Text
+
+from tracing import environment, store
+from tracing.cli.answers.failures import GoesOn
+from tracing.cli.answers.run_answer import RunAnswer, report_killed
+from tracing.cli.app import RECORD, RUNS, Json, Runs, app, err, spinner
+from tracing.cli.compare.winners import print_taken
+from tracing.cli.narrow.judge import judgement_of
+from tracing.cli.options.option_record import with_option_records
+from tracing.cli.options.program_words import ProgramArgument, ProgramCommand, program_of
+from tracing.cli.options.record_options import RecordOptions
+from tracing.cli.processes.guard import guarded
+from tracing.errors import Problem
+from tracing.model import SCHEMA, Outcome, RunInfo
+from tracing.store.winners import read_winners
+
+if TYPE_CHECKING:
+    from tracing.program.experiment import Experiment
+    from tracing.program.user_program import UserProgram
+    from tracing.program.variables import Reads
+    from tracing.record.launches.launch_recorder import LaunchRecorder
+    from tracing.record.winners import Winners
+
+ShowOption = Annotated[bool, typer.Option("--show", help="Show the run afterwards.")]
+
+
+@app.command(rich_help_panel=RECORD, cls=ProgramCommand)
+@with_option_records
+def run(
+    words: ProgramArgument,
+    options: RecordOptions,
+    show: ShowOption = False,
+    as_json: Json = False,
+    runs: Runs = RUNS,
+) -> None:
+    """Run a case or any program and record every kernel launch; check a case's results against eager.
+
+    A run is a folder with the launches, their arguments and digests, the kernels, the compiler passes with
+    their IR, and the results. With --compile-only nothing is executed or checked.
+
+    A program runs as under `python`: its standard output is unchanged, and messages of `tracing` go to
+    standard error. Options of `tracing` come before the program.
+
+    Example: tracing run silu --keep-inputs
+
+    Exit status: that of a program. Of a case 0 if the results agree with eager, 1 if they differ, 2 if it
+    failed; with --judge also 1 if a launch is off, and 2 if none could be judged.
+    """
+    environment.require_compiler()
+    program = program_of(words)
+    if program is None:
+        _run_case(words[0], options, show, as_json, runs)
+    else:
+        _run_program(program, options, show, as_json, runs)
+
+
+def _run_case(case: str, options: RecordOptions, show: bool, as_json: bool, runs: Path) -> None:
+    announce = guarded(lambda killed: report_killed(killed, as_json=as_json))
+    options.require_values()
+    job = environment.job() if options.rank_aware else None
+    frozen = read_winners(options.winners) if options.winners else None
+    started = time.perf_counter()
+    with spinner("importing torch") as now:
+        from tracing.program.device import Device
+        from tracing.program.experiment import Experiment
+        from tracing.program.variables import Reads
+        from tracing.record.winners import Winners
+
+        recorder_of = _recorder_of(options)
+        device = Device(options.target, execute=not options.compile_only)
+        with Reads() as reads:
+            loaded = device.load(case)
+        experiment = Experiment(
+            loaded, device, options.seed or 0, mode=options.mode, referee=not options.no_referee
+        )
+        info = _info(experiment, options)
+        writer = store.create(runs, info, environment.rank(), job)
+        announce(writer.path)
+        with closing(writer):
+            recorder = recorder_of(writer)
+            taken = Winners(writer, frozen.winners if frozen else ())
+            progress = _progress(now, experiment, started)
+            outcome = _recorded(experiment, recorder, options, progress, taken, reads)
+    if frozen:
+        print_taken(frozen, info.environment, taken.chosen, taken.unmatched)
+    ended = store.Run(writer.path)
+    judgement = judgement_of(ended) if options.judge and outcome.status != "failed" else None
+    answer = RunAnswer(ended, outcome, judgement, recorder.hash_failure)
+    raise typer.Exit(answer.print(show=show, as_json=as_json))
+
+
+def _run_program(program: UserProgram, options: RecordOptions, show: bool, as_json: bool, runs: Path) -> None:
+    # never returns: the program runs when the command line has been left
+    given = {"--show": show, "--json": as_json, "--judge": options.judge, "--no-referee": options.no_referee}
+    given["--mode"] = bool(options.mode)
+    for option in (option for option, is_given in given.items() if is_given):
+        raise Problem(
+            f"{option} is for a case, and {program.words[0]} is a program",
+            "record it, then ask: `tracing show latest`, `tracing judge latest`",
+        )
+    options.require_values()
+    job = environment.job() if options.rank_aware else None
+    frozen = read_winners(options.winners) if options.winners else None
+    # no spinner: it is a thread, and the program numbers its own
+    from tracing.program.device import Device
+    from tracing.record.graphs.graph_passes import graph_passes_recorded
+    from tracing.record.recorded_program import RecordedProgram
+    from tracing.record.session import Session
+    from tracing.record.winners import Winners
+
+    recorder_of = _recorder_of(options)
+    virtual = not options.no_virtual_gpu
+    device = Device(options.target, execute=not options.compile_only, select=False, virtual=virtual)
+    size = environment.world_size() if options.rank_aware else 1
+    info = RunInfo(
+        SCHEMA, program.name, str(program.path), tuple(sys.argv), options.seed, store.now(),
+        device.environment(), options.digests_of, size, options.selection(), options.operators.value,
+        kind="program", program=tuple(program.words), folder=str(Path.cwd()),
+    )  # fmt: skip
+    writer = store.create(runs, info, environment.rank(), job)
+    session = Session(
+        device,
+        recorder_of(writer, strict=options.strict),
+        passes=options.ir_recorded,
+        winners=Winners(writer, frozen.winners if frozen else ()),
+        around=[graph_passes_recorded(writer)] if options.graph_passes else [],
+    )
+    raise GoesOn(RecordedProgram(program, session, options.seed).run)
+
+
+def _recorder_of(options: RecordOptions) -> Callable[..., LaunchRecorder]:
+    # reads the options before a run is created: a malformed one leaves no run
+    from tracing.record.launches.launch_recorder import LaunchRecorder
+    from tracing.record.launches.selection import of_rank
+    from tracing.record.launches.user_hash import load_hash_fn
+
+    return partial(
+        LaunchRecorder,
+        digests=options.digests_of,
+        operators=options.operators.value,
+        allow_out_of_bounds=options.allow_out_of_bounds,
+        selection=of_rank(options.selection(), environment.rank()),
+        keep=options.kept(),
+        time=options.time_launches,
+        hash_fn=load_hash_fn(options.hash_fn) if options.hash_fn else None,
+    )
+
+
+def _info(experiment: Experiment, options: RecordOptions) -> RunInfo:
+    case, device = experiment.case, experiment.device
+    size = environment.world_size() if options.rank_aware else 1
+    return RunInfo(
+        SCHEMA, case.name, str(case.path), tuple(sys.argv), experiment.seed, store.now(),
+        device.environment(), options.digests_of, size, options.selection(), options.operators.value,
+        mode=options.mode,
+    )  # fmt: skip
+
+
+def _recorded(
+    experiment: Experiment,
+    recorder: LaunchRecorder,
+    options: RecordOptions,
+    progress: Callable[[str], None],
+    winners: Winners,
+    reads: Reads,
+) -> Outcome:
+    from tracing.record.graphs.graph_passes import graph_passes_recorded
+    from tracing.record.run import record
+
+    writer = recorder.writer
+    around = graph_passes_recorded(writer) if options.graph_passes else nullcontext()
+    try:
+        return record(
+            experiment,
+            recorder,
+            progress,
+            passes=options.ir_recorded,
+            winners=winners,
+            reads=reads,
+            around=around,
+        )
+    except KeyboardInterrupt:
+        raise Problem("interrupted", f"the run up to there: `tracing show {writer.path}`") from None
+
+
+def _progress(now: Callable[[str], None], experiment: Experiment, started: float) -> Callable[[str], None]:
+    def progress(stage: str) -> None:
+        seconds = f"{time.perf_counter() - started:6.1f} s"
+        err.print(Text.assemble((seconds, "dim"), f"  {experiment.case.name}: {stage}"))
+        now(stage)
+
+    device = experiment.device
+    progress(f"recording on the {device.name}, for {device.compiled_for}")
+    return progress

@@ -1,0 +1,1 @@
+"""Commands that query, write and delete runs."""

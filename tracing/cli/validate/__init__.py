@@ -1,0 +1,1 @@
+"""Commands that check a graph, the guards or this machine."""
