@@ -1,4 +1,4 @@
-"""A child that waits is reported with the place where it waits, and is not ended."""
+"""A child that waits is reported with the line at which it waits, and is not ended."""
 
 from __future__ import annotations
 

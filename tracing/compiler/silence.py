@@ -75,8 +75,8 @@ class Silence:
             if more and more == text:
                 break
             text = more
-        found = _FRAME.findall(text.decode(errors="replace"))[:_FRAMES]
-        return [f"{name} ({Path(file).name}:{line})" for file, line, name in found]
+        frames = _FRAME.findall(text.decode(errors="replace"))[:_FRAMES]
+        return [f"{name} ({Path(file).name}:{line})" for file, line, name in frames]
 
 
 def _processor_seconds(process: int) -> float:
