@@ -26,6 +26,8 @@ def text(launcher: object, *, interpreted: bool) -> str:
     source = SourceText(interpreted=interpreted)
     source.add("launch", launcher)
     assert source.missing == []
+    assert source.definitions["times"].startswith("@triton.jit\ndef times(")
+    assert source.definitions["scaled"].startswith("@triton.jit(do_not_specialize=['n'])\ndef scaled(")
     assert {"times", "scaled", "FACTOR", "launch"} <= {*source.definitions}
     return source.definitions["tuned_scaled"]
 

@@ -18,6 +18,7 @@ from tracing.upstream.triton.jit import JITFunction
 
 _IMPORTED = ("torch", "triton", "math", "operator", "builtins", "numpy", "functools", "itertools", "typing")
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), torch.dtype, torch.device, torch.layout)
+_OPTIONS = ("do_not_specialize", "do_not_specialize_on_alignment", "debug", "noinline")  # of triton.jit
 
 
 class SourceText:
@@ -40,7 +41,7 @@ class SourceText:
         elif isinstance(value, types.ModuleType):
             self._module(name, value)
         elif isinstance(value, JITFunction):
-            self._function(name, value.fn, f"@triton.jit\n{value.src}")
+            self._function(name, value.fn, f"{_decorator(value)}\n{value.src}")
         elif isinstance(value, _PLAIN):
             self.definitions[name] = f"{name} = {_text(value)}"
         elif type(value).__name__ == "constexpr":
@@ -106,6 +107,12 @@ class SourceText:
             f"{name} = triton.autotune(configs=[\n{lines}], key={keys!r}{more})({kernel})"
         )
         return name
+
+
+def _decorator(kernel: Any) -> str:
+    options = {name: getattr(kernel, name, None) for name in _OPTIONS}
+    given = ", ".join(f"{name}={value!r}" for name, value in options.items() if value)
+    return f"@triton.jit({given})" if given else "@triton.jit"
 
 
 def _configuration(config: Any) -> str:
