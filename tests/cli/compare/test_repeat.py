@@ -26,8 +26,8 @@ def racing(tmp_path_factory: pytest.TempPathFactory) -> str:
 def test_a_race_of_float_atomics_is_reported_as_a_nondeterministic_kernel(racing: str) -> None:
     assert "launch #1 racing_sum" in racing
     assert "output    out_ptr (argument 1)" in racing
-    assert "equal code and equal inputs, other results: this kernel is not deterministic" in racing
-    assert "its TTIR adds floats atomically" in racing
+    assert "code and inputs are equal, outputs differ: this kernel is not deterministic" in racing
+    assert "the kernel's TTIR adds floats atomically" in racing
 
 
 def test_a_race_is_reported_with_a_table_of_runs_and_a_rate(racing: str) -> None:
@@ -49,7 +49,7 @@ def test_an_unmasked_load_of_uninitialised_memory_is_named_with_the_unwritten_el
     assert done.returncode == 1
     assert "launch #1 total" in done.stdout
     assert "input     in_ptr (argument 0)" in done.stdout
-    assert "nobody wrote 24 elements of it, from element 40 on" in done.stdout
+    assert "no launch and no operator wrote 24 elements of this tensor, from element 40 on" in done.stdout
 
 
 @pytest.mark.parametrize("caches", [pytest.param((), marks=pytest.mark.soak), ("--fresh-caches",)])

@@ -80,7 +80,9 @@ class LaunchDivergences:
         # None: it follows from what was reported, or may
         if isinstance(cause, Follows):
             self._notes.follows(
-                InputDiffers(launches, slot.position, UnknownCause("it follows from another one"))
+                InputDiffers(
+                    launches, slot.position, UnknownCause("this difference follows from another one")
+                )
             )
             return None
         if isinstance(cause, WrittenElsewhere) and cause.writer.a is not None:

@@ -1,8 +1,8 @@
 """Align launches and landmarks of a job's ranks, event by event.
 
 Ranks of one program launch the same kernels in the same order. While they do, no event is held back. After a
-difference, the majority is followed: extra events of a minority are yielded by themselves, missing ones are
-marked as missing, and `alignment.way_back` finds the position at which the ranks agree once more.
+difference, the majority is followed: additional events of a minority are yielded by themselves, missing ones
+are marked as missing, and `fewest_skips` finds the position from which the ranks agree.
 
 Cost: about 1 µs per launch and rank while the ranks agree. Memory: WINDOW events of each rank while they do
 not, and the digests of all landmarks.

@@ -80,7 +80,7 @@ class RankComparison:
         first = next(iter(step.values()))
         if absent:
             # an event that most ranks lack is extra on the others
-            kind: RankDivergenceKind = "missing" if len(step) >= len(absent) else "extra"
+            kind: RankDivergenceKind = "missing" if len(step) >= len(absent) else "added"
             by_rank = {rank: event.name for rank, event in step.items()}
             by_rank |= {rank: name or "its end" for rank, name in absent.items()}
             yield RankDivergence(kind, first, groups_of(by_rank))

@@ -158,7 +158,7 @@ class Causes:
         if not all(read.written for read in reads):
             return Uninitialised(None)
         return UnknownCause(
-            "it was allocated uninitialised, and then lent to the host, which may have written it"
+            "this memory was allocated uninitialised, and the host program may have written it"
         )
 
     def _changed(self, a: Write, b: Write, reads: ReadPair, last: Sequence[bool]) -> CauseAnswer:
@@ -166,7 +166,7 @@ class Causes:
         if a.kind == "start" and not (a.left.bits and b.left.bits):
             return self._unlike.unseen()
         if not a.left.bits or not b.left.bits:
-            return UnknownCause(f"what launch #{a.number} {a.name} left was not digested")
+            return UnknownCause(f"the outputs of launch #{a.number} {a.name} have no digests")
         changed = [
             changed_since(write, read) if was_last else None
             for write, read, was_last in zip((a, b), reads, last, strict=True)
