@@ -76,7 +76,7 @@ def check_index(venv: Path) -> Check:
         return Check("index", "none, without a gdb to make it", needed)
     if index_symbols.cached(gdb, index_symbols.build_id(present.path)):
         return Check("index", "in gdb's cache", needed)
-    # Nothing is lacking, as F5's first task makes it. Measured on two cores.
+    # Nothing is lacking: the first task of F5 makes it. Measured on two cores.
     saved = "from F5 to a C++ stop it takes 4.5 s with one, 8.9 s without"
     command = f"python3 -m vscode.index_symbols {present.path}"
     return Check("index", f"none yet; {saved}; F5 makes it once, and so does {command}", needed)

@@ -17,7 +17,7 @@ from scripts.pins import Problem
 from scripts.sources import LlvmPin, Say
 from scripts.toolchain import Toolchain, require_room
 
-# What Triton's build opens below LLVM's folder, and the packages it is in (Debian, Fedora, conda).
+# Files below LLVM's folder that Triton's build opens, and their packages (Debian, Fedora, conda).
 PARTS = {
     "lib/cmake/llvm/LLVMConfig.cmake": ("llvm-{}-dev", "llvm-devel", "llvmdev={}"),
     "lib/cmake/mlir/MLIRConfig.cmake": ("libmlir-{}-dev", "mlir-devel", "mlir={}"),

@@ -28,9 +28,9 @@ class Step:
     """One command of the tour."""
 
     title: str
-    words: str  # what the command shows
+    words: str  # text: what the command shows
     command: str  # begins with "tracing" or "python"
-    status: int = 0  # that it ends with
+    status: int = 0  # expected exit status
     variables: Mapping[str, str] = field(default_factory=dict)
 
 

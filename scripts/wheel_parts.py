@@ -14,7 +14,7 @@ from scripts.pins import Problem
 from scripts.sources import Say
 from scripts.toolchain import Toolchain
 
-# Of backends/nvidia, what Triton's build would download; lib/cupti is for Proton, which is not built.
+# Files of backends/nvidia that Triton's build would download; lib/cupti is for Proton, which is not built.
 TAKEN = ("bin/*", "include/**/*", "lib/*")
 DEVICE_CODE = "lib/gsan.ll"
 

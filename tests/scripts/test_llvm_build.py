@@ -109,7 +109,7 @@ def test_a_failed_file_shows_its_own_error_and_the_path_of_the_log(
     said = done.stderr.splitlines()
 
     assert done.returncode == 2 and said[0].endswith("IR.cpp.o failed:")
-    assert "missing" in done.stderr and len(said) < 16 and "build.log; the same command goes on" in said[-1]
+    assert "missing" in done.stderr and len(said) < 16 and "build.log; the same command continues" in said[-1]
 
 
 def test_cmakes_first_error_is_shown_on_one_line(tmp_path: Path, trees: tuple[Path, Path]) -> None:

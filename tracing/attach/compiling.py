@@ -41,7 +41,7 @@ class SeenCompilation(msgspec.Struct, frozen=True):
     stage: str
     passes: tuple[str, ...]
     stopped: bool = False  # it was wanted
-    said: str = ""  # why the process did not stop there nevertheless
+    said: str = ""  # why the process did not stop there
 
 
 class Compiling(msgspec.Struct, frozen=True):
@@ -105,7 +105,7 @@ def never_came(wanted: Wanted, came: list[SeenCompilation]) -> Problem | None:
         return None
     if not came:
         return Problem(
-            f"no compile came by {wanted}: nothing was compiled by Triton",
+            f"no compile reached {wanted}: Triton compiled nothing",
             "does the program launch a Triton kernel, or did it fail before?",
         )
     kernels = [one for one in came if fnmatchcase(one.kernel, wanted.kernel)]
@@ -121,4 +121,4 @@ def _none(what: str, name: str, known: Iterable[str]) -> Problem:
     there = list(dict.fromkeys(known))
     near = get_close_matches(name, there, n=3, cutoff=0.5)
     listed = f"nearest: {', '.join(near)}" if near else f"there were: {', '.join(there)}"
-    return Problem(f"no compile came by a {what} {name}", listed)
+    return Problem(f"no compile reached a {what} {name}", listed)

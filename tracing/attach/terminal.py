@@ -24,7 +24,7 @@ class Gdb:
 
     path: str
     sources: tuple[Path, ...] = ()  # checkouts of Triton and LLVM
-    script: tuple[str, ...] | None = None  # what it does at the stop before it goes; None: a person does
+    script: tuple[str, ...] | None = None  # commands at the stop, after which gdb ends; None: a person types
 
     def attach(self, pid: int, wanted: Wanted) -> list[str]:
         """The command that attaches, and continues to the pass."""
@@ -40,7 +40,7 @@ class Gdb:
         return [*self._start(wanted), *own, *self._commands_after_start("run"), "--args", *command]
 
     def _start(self, wanted: Wanted) -> list[str]:
-        # all of it before gdb reads symbols: the index is looked for when it does
+        # all settings come before gdb reads symbols, which is when it looks for the index
         maps = [f"triton-sources {' '.join(map(str, self.sources))}"] if self.sources else []
         trusted = f"add-auto-load-safe-path {sys.base_prefix}"  # Python's own gdb commands, where it has them
         lines = [trusted, f"source {COMMANDS}", *maps, f"break-pass {wanted.name} {wanted.kernel}"]

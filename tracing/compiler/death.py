@@ -22,7 +22,7 @@ from tracing.errors import Problem
 from tracing.model import Compilation
 
 DeathKind: TypeAlias = Literal["diagnostic", "assertion", "fatal error", "signal", "time"]
-PARTS = {  # what runs in a stage when no pass of MLIR does
+PARTS = {  # the part of a stage that runs outside of MLIR's passes
     "llir": "LLVM",
     "ptx": "LLVM's code generator",
     "amdgcn": "LLVM's code generator",
@@ -129,20 +129,20 @@ def _stage_after(compilation: Compilation, first: str, ended: int) -> str:
 
 
 class _Over(Problem):
-    # the pass that is asked about ended
+    # the pass in question ended
     pass
 
 
 @dataclass(frozen=True, slots=True)
 class _At:
     stages: int  # that ended
-    index: int = 0  # of the pass that runs
-    name: str = ""  # of it; "": none does
+    index: int = 0  # index of the running pass
+    name: str = ""  # name of the running pass; "": none runs
     seconds: float = 0.0  # since the compile began
 
 
 class _Mark:
-    # where a compile is, in memory that the child and its parent share: it outlives the child
+    # the position of a compile, in memory that the child shares with its parent and that outlives the child
 
     def __init__(self) -> None:
         self._memory = mmap.mmap(-1, mmap.PAGESIZE)

@@ -16,7 +16,7 @@ LINES = 4  # of what it reports
 _NOISE = re.compile(  # MLIR adds these to what a pass reports
     r"A signal was caught|Failures have been detected|Pipeline failed while executing|^pass \d+, .*, failed: "
 )
-_WORDS = ("Assertion", "LLVM ERROR", "error:")  # of lines that give the reason, when a process dies
+_WORDS = ("Assertion", "LLVM ERROR", "error:")  # maximum of lines that give the reason if a process dies
 _LOCATION = re.compile(r'^(?:loc\()?"?([^":()]+\.py)"?:(\d+)(?::\d+\)?)*:? *(?:error: *)?')
 
 
@@ -33,7 +33,7 @@ def reported(
     try:
         point = resume_point_before(record, passes, text)
     except (Problem, OSError):  # its IR was not derived
-        return "the IR that it was given is not known", []
+        return "its input IR is not known", []
     ended = in_child(lambda: bool(resume(record.compilation, point, last=record.stage)), SECONDS)
     lines = dict.fromkeys(line.strip() for line in [*ended.stderr.splitlines(), *ended.failure.splitlines()])
     reasons = [line for line in lines if any(word in line for word in _WORDS) and not _NOISE.search(line)]

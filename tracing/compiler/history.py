@@ -122,7 +122,7 @@ def _read(file: IO[bytes]) -> tuple[list[Ran], dict[str, str | bytes]]:
 
 
 def _events(file: IO[bytes]) -> Iterator[dict[str, Any]]:
-    # as many as are whole: the child may have died while it wrote the last one
+    # all complete events: the child may have died while it wrote the last one
     while len(head := file.read(_LENGTH.size)) == _LENGTH.size:
         (length,) = _LENGTH.unpack(head)
         data = file.read(length)

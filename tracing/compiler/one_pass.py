@@ -23,7 +23,7 @@ _BEGINS = b"tracing: the pass begins\n"
 class Made:
     """The result of passes on a text."""
 
-    before: str | None  # as MLIR prints it; None: it is no IR
+    before: str | None  # the IR as MLIR prints it; None: the text is no IR
     after: str | None = None  # None: the pass died, or was not run
     death: Death | None = None
 

@@ -110,5 +110,5 @@ def _verdicts(
 
 
 def _near(one: Judged) -> bool:
-    # without noise, a distance is the largest that it can be
+    # without noise, every distance is maximal
     return not one.compiled.off

@@ -22,9 +22,9 @@ class Held:
     """The content of one name of the schedule in one call."""
 
     value: FxValue | None = None  # of the graph; None: no single one
-    content: Content | None = None  # None: nobody kept it
+    content: Content | None = None  # None: its content was not kept
     sources: FxSources = field(default_factory=dict)  # from which it was made
-    launches: tuple[int, ...] = ()  # by which, of those not judged yet
+    launches: tuple[int, ...] = ()  # launches that write it and are not judged yet
     step: ScheduleStep | None = None  # that made it; None: an input
     by: KernelLaunch | None = None
     wrong: str = ""  # the launch or operator that is off and that it depends on

@@ -33,7 +33,7 @@ class StepReferee:
     findings: list[Overwritten | LibraryOff] = field(default_factory=list)
     unjudged: list[str] = field(default_factory=list)  # operators of libraries
     _made: list[KernelLaunch] = field(default_factory=list)
-    values: dict[str, FxValue] = field(default_factory=dict)  # that names of the schedule hold
+    values: dict[str, FxValue] = field(default_factory=dict)  # values that names of the schedule hold
 
     def judge(self, steps: Sequence[MadeStep]) -> None:
         """Judge the launches of one call, in the order of the code."""
@@ -63,7 +63,7 @@ class StepReferee:
     # ---- what a step reads
 
     def _meet(self, name: str, content: Content, made: MadeStep) -> None:
-        # a content is seen in memory: is it what was left there, and is that right?
+        # compares recorded memory with the expected content: unchanged since its writer, and right?
         held = self.memory.held.get(name)
         if held is None:
             return
@@ -89,7 +89,7 @@ class StepReferee:
         )  # fmt: skip
 
     def _overwriter(self, held: Held, reader: KernelLaunch, name: str) -> KernelLaunch | None:
-        # the last launch in between that wrote to the storage from which the reader reads
+        # the last launch between writer and reader that wrote to the reader's storage
         storages = {arg.storage for arg in reader.args if arg.reads}
         start = held.by.index if held.by is not None else -1
         between = [one for one in self._made if start < one.index < reader.index]
@@ -147,13 +147,13 @@ class StepReferee:
                 held.wrong = f"launch {first.index} {first.kernel_name}"
 
     def _acquit(self, others: tuple[int, ...], by: KernelLaunch) -> None:
-        # of launches whose partial results it read, and which were computed anew from what these read
+        # inputs of launches whose partial results it read, and which were computed anew
         for i, one in enumerate(self.launches):
             if one.launch in others and one.why == PARTIAL:
                 self.launches[i] = replace(one, verdict="right", why="", others=(by.index,))
 
     def _written(self, made: MadeStep, targets: dict[str, Held]) -> dict[str, tuple[str, Content]]:
-        # by name of the schedule, the argument that has it, and what the launch left in it
+        # by name of the schedule: the argument, and its content after the launch
         locations = {self.memory.schedule.location(name): name for name in targets}
         written: dict[str, tuple[str, Content]] = {}
         for call in made.calls:

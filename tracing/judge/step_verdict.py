@@ -116,5 +116,5 @@ class StepJudge:
         if verdict.verdict != "compiled is off":
             return [], verdict.eager.off and not verdict.compiled.off
         if plan.uninitialised:
-            raise NoReference("memory that nobody wrote")
+            raise NoReference("unwritten memory")
         return [wrong_elements(name, buffer, value, verdict, tensor.numel())], False

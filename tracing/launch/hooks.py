@@ -69,7 +69,7 @@ _lock = threading.Lock()
 
 
 def _hide_in_child() -> None:
-    # the files that listeners have open are the parent's
+    # open files of listeners belong to the parent
     if _listeners:
         _Thread.hidden = _thread.hidden = 1
 
@@ -120,7 +120,7 @@ def trials_hidden() -> Iterator[None]:
         stack.enter_context(triton_autotuner.around_trials(_unseen))
         stack.enter_context(inductor_autotuner.around_trials(_unseen))
         stack.enter_context(inductor_autotuner.around_multi_kernel_trials(_unseen))
-        stack.enter_context(around_codegen(_unseen))  # which tries kernels, and fused ones
+        stack.enter_context(around_codegen(_unseen))  # this method tries kernels, also fused ones
         yield
 
 
@@ -185,7 +185,7 @@ def _inductor_launch() -> inductor_autotuner.Launch:
             announced = announce(site, args, stream, None)
         else:  # a user's kernel: its grid follows its arguments
             announced = announce(site, args[: site.count], stream, site.trailing_grid(args))
-        _thread.hidden += 1  # not a context manager: this is done for every launch
+        _thread.hidden += 1  # no context manager, because this runs for every launch
         try:
             result = original(autotuner, *args, stream=stream, **kwargs)
         finally:
@@ -260,7 +260,7 @@ def _around_interpreted(original: Method) -> Method:
 
 
 def _around_execution(original: Method) -> Method:
-    # a launch on the virtual GPU: one of the hooks above has announced it
+    # a launch on the virtual GPU: one of the hooks above has reported it
     def execute(*args: Any) -> None:
         with watching.executing():
             original(*args)

@@ -16,7 +16,7 @@ class Outside:
     kind: AccessKind  # an atomic is one of each
     element: int  # the first such access, in elements from the argument's first one
     count: int  # elements that the argument has
-    program: tuple[int, int, int]  # the first that did it
+    program: tuple[int, int, int]  # the first program that made such an access
     start: int  # the lowest address
     stop: int  # exclusive
     accesses: int  # addresses, over all programs

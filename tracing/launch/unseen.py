@@ -29,7 +29,7 @@ class Unseen:
     def __enter__(self) -> None:
         self._callback = set_eval_frame(None)
         self._guards = (
-            functions_disabled(),  # first: modes see how gradients are switched off, too
+            functions_disabled(),  # entered first: modes see calls that disable gradients, too
             dispatch_disabled(),
             functorch_disabled(),
         )

@@ -91,7 +91,7 @@ def _placeholders(small: SmallGraph) -> list[str]:
 
 
 def _more(small: SmallGraph, trial: Trial, data: dict[str, torch.Tensor]) -> str:
-    # what results the script needs, in addition to outputs
+    # results that the script needs in addition to outputs
     text = ""
     if any(name.startswith("storage of ") for name in trial.results):
         text += parts.STORAGES
@@ -174,7 +174,7 @@ def _check(
 
 
 def _expected(small: SmallGraph, names: list[str], data: dict[str, torch.Tensor]) -> float:
-    # writes exact results where the referee has them; gives the roundings that one element may be away
+    # writes the referee's exact results; returns the limit of an element in roundings
     results = graph_results(small, small.module)
     try:
         exact = reference(lambda: graph_results(small, small.module))

@@ -42,7 +42,7 @@ def redacted_arguments(arguments: Sequence[str]) -> tuple[str, ...]:
 
 
 def _redacted(arguments: Sequence[str]) -> Iterator[str]:
-    option = ""  # the word before, if it is an option whose value this word is
+    option = ""  # the previous word, if it is an option with this word as its value
     for word in arguments:
         is_option = word.startswith("-")
         yield redacted_value("" if is_option else option, word)

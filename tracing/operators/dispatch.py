@@ -79,7 +79,7 @@ class Operators(OperatorMode):
     ) -> Any:
         kwargs = kwargs or {}
         if types and any(map(takes_itself_apart, types)):
-            return NotImplemented  # its operators come back here
+            return NotImplemented  # its operators pass this mode, too
         try:
             effect = self._effects[func]
         except KeyError:

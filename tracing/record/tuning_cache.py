@@ -57,7 +57,7 @@ class TuningCache(dict[Any, Any]):
 
     def _first(self, key: Any) -> None:
         frozen = self._frozen("triton", self._source, self._key(key))
-        # one that is not among the candidates any more would lack its pre_hook
+        # a configuration that is no candidate any more would lack its pre_hook
         same = [one for one in self._autotuner.configs if frozen and settings(one) == frozen.config]
         if same:
             self._before[key] = self.get(key)

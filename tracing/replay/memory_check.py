@@ -33,8 +33,8 @@ def memory_check(launch: RecordedLaunch) -> list[MemoryEvidence]:
     memory = memory_of(layout_of(launch.launch), launch.contents(), 0, "cpu")
     tensors = tensors_in(layout_of(launch.launch), memory)
     accesses = Accesses(launch.launch.kernel_name, tensors)
-    accesses.fatal = True  # what is farther away than a page is not accessed
-    leaving = contextlib.suppress(OutOfBoundsError)  # it is among what `accesses` has
+    accesses.fatal = True  # memory farther away than a page is not accessed
+    leaving = contextlib.suppress(OutOfBoundsError)  # `accesses` contains it already
     with load_kernel(launch.module) as kernel, watched([accesses]), leaving:
         kernel.interpret({**launch.values, **tensors}, launch.launch.grid)
     index = launch.launch.index

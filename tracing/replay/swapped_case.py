@@ -58,7 +58,7 @@ class SwappedCase:
 
     def run(self, chosen: Chosen) -> Rerun:
         """The results of the case with these launches replaced; a case that raises has failed."""
-        forget_compiled()  # of the run before nothing is reused but kernels
+        forget_compiled()  # only kernels of the previous run are reused
         self._swaps.choose(chosen)
         try:
             actual = self._experiment.results(self._experiment.workload(), torch.compile)

@@ -47,7 +47,10 @@ def _origin(origin: NonFiniteOrigin, elements: dict[str, list[int]]) -> Iterator
     if origin.made:
         yield Text("    → every value that it reads is finite")
     else:
-        yield Text("    → nothing that was recorded made it: the program's own data, or a number it passes")
+        yield Text(
+            "    → no recorded launch or operator made it: it is in the program's data, or in "
+            "a number that it passes"
+        )
     for after in origin.chain[: _SHOWN - 1]:
         yield Text(f"    then      {title(after)}{_line(after)}")
     if more := len(origin.chain) - _SHOWN:

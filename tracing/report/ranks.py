@@ -50,7 +50,7 @@ def _position(divergence: RankDivergence) -> str:
 
 
 def _shortened(has: str) -> str:
-    # a digest, or words
+    # `has` is a digest or a text
     return has[:DIGITS] if len(has) == 32 and " " not in has else has
 
 

@@ -139,7 +139,7 @@ def _blamed(one: Candidate, without: Sequence[str]) -> dict[str, Any]:
 
 
 def _rows(one: Candidate) -> Iterator[tuple[str, str, str]]:
-    # a row for each manner in which the launches of the kernel differ
+    # a row for each kind of difference between launches of the kernel
     numbers: dict[str, list[str]] = {}
     for turn in one.turns:
         numbers.setdefault(turn.differs, []).append(f"#{turn.index}")

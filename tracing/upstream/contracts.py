@@ -36,6 +36,7 @@ FEATURES: Mapping[str, str] = {
     "torch.operator_schemas": "what operators read and write",
     "torch.process_groups": "recording collectives",
     "torch.pytrees": "results judged by float64",
+    "torch.source_names": "call sites, tracebacks and compile workers",
     "torch.streams": "digests on the GPU",
     "torch.symbolic_sizes": "constraints on symbolic sizes",
     "torch.tensor_subclasses": "tensors without memory of their own",

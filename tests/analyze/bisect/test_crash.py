@@ -53,9 +53,9 @@ def test_a_death_that_does_not_come_each_time_is_not_decided() -> None:
     ("verdicts", "answer"),
     [
         (["good", "good", "bad", "bad"], 1),
-        (["bad", "bad", "bad", "bad"], "without all of them it dies as well"),
-        (["skip", "skip", "skip", "bad"], "what is left without them cannot be compared"),
-        (["good", "skip", "skip", "bad"], "some builds die otherwise"),
+        (["bad", "bad", "bad", "bad"], "without all of them it dies, too"),
+        (["skip", "skip", "skip", "bad"], "the build without them cannot be compared"),
+        (["good", "skip", "skip", "bad"], "some builds die with another error"),
     ],
 )
 def test_of_llvms_passes_the_one_at_the_border_is_named_or_the_reason(

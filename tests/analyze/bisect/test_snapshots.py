@@ -38,7 +38,7 @@ def test_the_border_between_good_and_bad_is_found(
         ("bbb", "all 3 IRs that can be judged are bad"),
         ("g?g", "all 2 IRs that can be judged are good"),
         ("bg", "bad IR turns good, and none turns bad"),
-        ("??", "the judge says of no IR"),
+        ("??", "the judge could judge no IR"),
     ],
 )
 def test_several_borders_between_good_and_bad_are_reported(verdicts: str, because: str) -> None:

@@ -126,7 +126,7 @@ def test_a_run_that_failed_differs_from_one_that_passed_and_is_compared_up_to_th
 
     assert status == 1
     assert "✗ outcome differs: passed | failed: no memory" in text
-    assert "failed: no memory; compared up to there" in text
+    assert "failed: no memory; later launches are not compared" in text
     assert "first divergence" not in text
 
 

@@ -92,7 +92,7 @@ def test_a_repeated_search_runs_only_its_first_and_last_step_anew(
 
     printed = capsys.readouterr().out
     assert runs_of(printed) == 2  # without replacements, and a confirmation of the answer
-    assert "more were known" in printed
+    assert "more are known from earlier searches" in printed
 
 
 def test_an_interrupted_search_goes_on_where_it_stopped(
@@ -108,7 +108,7 @@ def test_an_interrupted_search_goes_on_where_it_stopped(
     assert swapped(right, run, None, each_launch=False) == 1
 
     printed = words(capsys.readouterr().out)
-    assert "; 4 more were known" in printed
+    assert "; 4 more are known from earlier searches" in printed
     assert "to blame: 2 of 5 kernels" in printed
     assert "spread #0 output differs" in printed and "shrink #3 output differs" in printed
 

@@ -17,8 +17,8 @@ from tracing.analyze.bisect.search import BuildTried, Judgement, Step
 class Snapshot:
     """The IR after one pass and before the next."""
 
-    layer: str  # that the pass is of
-    step: Step  # the pass, or what else left it
+    layer: str  # the layer of the pass
+    step: Step  # the pass, or another step that produced the IR
     language: str  # "ttir", "ttgir", "mlir", "llir", "mir", "ptx", "amdgcn"
     text: str
 
@@ -38,7 +38,7 @@ class FirstSeen:
     good: Seen
     bad: Seen
     between: tuple[Seen, ...]  # that cannot be judged
-    odd: tuple[Seen, ...]  # others that are bad, though what comes after them is good
+    odd: tuple[Seen, ...]  # other snapshots that are bad although a later one is good
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ def first_seen(seen: Sequence[Seen]) -> FirstSeen | NotSeen:
         (a, b) for a, b in pairwise(judged) if (a.judgement.verdict, b.judgement.verdict) == ("good", "bad")
     ]
     if not judged:
-        return NotSeen("the judge says of no IR between passes what it is")
+        return NotSeen("the judge could judge no IR between passes")
     if len(turns) > 1:
         return NotSeen(
             f"good IR turns bad {len(turns)} times, and good in between", tuple(b for _, b in turns)

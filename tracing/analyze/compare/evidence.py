@@ -27,7 +27,7 @@ from tracing.store import Run
 
 _LINES = 3  # of the program that are named
 _FLOAT_ADD = re.compile(r"atomic_rmw fadd\b")
-_UNMASKED_LOAD = re.compile(r"tt\.load %[\w#]+(?: \{| :|$)")  # only the pointer, without a mask
+_UNMASKED_LOAD = re.compile(r"tt\.load %[\w#]+(?: \{| :|$)")  # a load with only a pointer, without a mask
 _RANDOM = re.compile(
     r"::(rand|randn|randint|randperm|normal|uniform|bernoulli|dropout|native_dropout|inductor_random)"
 )
@@ -54,7 +54,7 @@ def evidence(runs: tuple[Run, Run], divergence: Divergence) -> Iterator[str]:
 
 
 def _of_lines(runs: tuple[Run, Run], pair: LaunchPair) -> Iterator[str]:
-    # of several launches of a kernel the bits may name another one than the program left out
+    # the bits of several launches of a kernel may match another launch than the missing one
     side = 0 if pair.b is None else 1
     launch = pair.launch
     lines = only_in(runs[side], runs[1 - side], pair.rank, launch.kernel_name)
@@ -65,7 +65,7 @@ def _of_lines(runs: tuple[Run, Run], pair: LaunchPair) -> Iterator[str]:
 
 
 def _of_writer(runs: tuple[Run, Run], divergence: InputDiffers) -> Iterator[str]:
-    # what the launch did to memory that wrote what differs
+    # memory evidence of the launch that wrote the differing buffer
     writer = getattr(divergence.cause, "writer", None)
     for name, run in zip("ab", runs, strict=True):
         launch = getattr(writer, name, None)

@@ -26,7 +26,7 @@ class Exchange(NamedTuple):
     first: Partners  # in run a
     second: Partners
     argument: str  # of the second
-    shown: bool  # False: each read and wrote equal bits; only what lies in memory afterwards may differ
+    shown: bool  # False: both launches read and wrote equal bits; only the memory afterwards may differ
 
 
 class LaunchOrder:
@@ -36,9 +36,7 @@ class LaunchOrder:
         self._recent: deque[Partners] = deque(maxlen=_REMEMBERED)
         self._moved: deque[Partners] = deque(maxlen=_REMEMBERED)
         self._highest = -1  # of run b, so far
-        self.independent = (
-            0  # pairs of launches that changed their order, and have nothing to do with each other
-        )
+        self.independent = 0  # pairs of reordered launches that share no written bytes
 
     def add(self, one: Partners, *, moved: bool) -> Iterator[Exchange]:
         """Add the next partners; returns the earlier partners with which they are reordered."""

@@ -51,7 +51,7 @@ def _leaving(launch: KernelLaunch, ttir: str, memory: Mapping[str, _Memory]) -> 
             continue
         reported.add((one.argument, one.line))
         element = last if last >= where.room else first
-        mask = "its mask allows that" if one.masked else "it has no mask"
+        mask = "its mask allows this element" if one.masked else "the access has no mask"
         what = (
             f"program {one.program} {one.verb} {one.argument}[{element}], outside of its storage of "
             f"{where.room} elements: {mask}"

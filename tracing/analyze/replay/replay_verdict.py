@@ -19,7 +19,9 @@ from tracing.analyze.runs.determinism import Rate
 from tracing.digest.columns import RANGE
 from tracing.model import DifferingElements, Digest, ReplayResult, ReplaySeries, Side
 
-Recorded: TypeAlias = Mapping[Side, Mapping[str, Digest]]  # what the launch left in each run, by argument
+Recorded: TypeAlias = Mapping[
+    Side, Mapping[str, Digest]
+]  # recorded outputs of the launch in each run, by argument
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +159,7 @@ def _alike(left: Digest, recorded: Digest, written: Sequence[int] | None) -> boo
 
 
 def _of_one_result(left: Mapping[Side, int | None], recorded: Recorded) -> ReplayVerdict:
-    # all replays left one result; left: how many of them left that of each run
+    # all replays have one result; left: the number that reproduces each run
     if not left:
         return NothingRecorded()
     appeared = [side for side, count in left.items() if count]

@@ -31,7 +31,7 @@ class Rerecorded:
     """A launch in a new recording, with the contents of its inputs."""
 
     launch: RecordedLaunch
-    other_inputs: tuple[str, ...]  # arguments that held other bits than when the run was recorded
+    other_inputs: tuple[str, ...]  # arguments whose contents differ from the recorded run
 
 
 def rerecord_launch(recorded: RecordedLaunch, recorder: Recorder) -> Rerecorded:
@@ -56,7 +56,7 @@ def rerecord_launch(recorded: RecordedLaunch, recorder: Recorder) -> Rerecorded:
 
 
 def _recorded(recorded: RecordedLaunch, recorder: Recorder, index: int) -> RecordedLaunch | None:
-    # None: what has this number by now is a launch of another kernel
+    # None: the launch of this number is now of another kernel
     run = recorder.inputs(index)
     try:
         rerecorded = recorded_launch(run, index, kernel=recorded.launch.kernel_name)
@@ -88,7 +88,7 @@ def _reads_same(recorded: RecordedLaunch, launch: KernelLaunch) -> bool:
 
 
 def _different(a: RecordedLaunch, b: RecordedLaunch) -> list[str]:
-    # what tells two launches apart, whatever their inputs held
+    # the facts that distinguish two launches except for the contents of inputs
     facts, others = _facts(a), _facts(b)
     return [what for what in facts if facts[what] != others[what]]
 

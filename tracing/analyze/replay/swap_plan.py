@@ -28,7 +28,7 @@ class Turn:
     index: int  # of the launch in run b
     number: int  # among the launches of its kernel, from 0
     replacement: Replacement
-    differs: str  # "num_warps 8 → 4": how it is made in run b, and how it is made instead
+    differs: str  # "num_warps 8 → 4": the value in run b, and its replacement
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Candidate:
 
     kernel: str
     turns: tuple[Turn, ...]
-    launches: int  # of the kernel in run b; those that are no turns are alike in both runs
+    launches: int  # launches of the kernel in run b; those that are not swapped are equal in both runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +163,7 @@ def _candidate(kernel: str, a: _Side, b: _Side, version: Version | None) -> Cand
 
 
 def _replaced(theirs: _Launched, mine: _Launched, version: Version | None) -> tuple[Replacement, str] | None:
-    # None: nothing of it differs
+    # None: no difference
     differing = []
     source = mine.source
     if version != "configuration" and theirs.source != source:
@@ -184,7 +184,7 @@ def _replaced(theirs: _Launched, mine: _Launched, version: Version | None) -> tu
 
 
 def _replacement(mine: _Launched, other: _Launched, source: str, *, eager: bool = False) -> Replacement:
-    # other: whose configuration is taken
+    # other: the launch whose configuration is used
     own = mine.run.text(mine.kernel.source) if mine.kernel.source else ""
     module, grid = other.configured(source), other.signature.grid
     return Replacement(module, grid, own, mine.signature.grid, eager)

@@ -72,7 +72,7 @@ class ToBlame:
     """The answer: with these kernels replaced, two executions gave the reference results."""
 
     candidates: tuple[Candidate, ...]
-    without: tuple[tuple[str, ...], ...]  # by candidate: what differs if only that one is not replaced
+    without: tuple[tuple[str, ...], ...]  # by candidate: the results that differ if all others are replaced
     among: int  # kernels
 
 

@@ -82,7 +82,7 @@ class NonFiniteAnswer:
     origin: NonFiniteOrigin | None = None
     launches: int = 0
     operators: int = 0
-    unknown: list[str] = field(default_factory=list)  # what could not be looked at
+    unknown: list[str] = field(default_factory=list)  # launches and operators without digests
     record: list[str] = field(default_factory=list)  # options of `tracing run` that would show it
 
     @property
@@ -113,7 +113,7 @@ def first_nonfinite(run: Run, kind: Kind = "any") -> NonFiniteAnswer:
 def _of_process(run: Run, process: str, kind: Kind, answer: NonFiniteAnswer) -> NonFiniteOrigin | None:
     origin: DataEvent | None = None
     made, last = True, 0
-    carried: dict[int, int] = {}  # by storage: the carrier that wrote it last
+    carried: dict[int, int] = {}  # by storage: the last event of the chain that wrote it
     carriers: list[tuple[DataEvent, int]] = []  # with the number of the one before it in its chain
     undigested: dict[int, str] = {}  # storages that an operator without digests wrote last
     for event in _events(run, process, answer):
@@ -161,7 +161,7 @@ def _blame(
         if one.storage in undigested:
             answer.unknown.append(
                 f"{event.name} (#{event.source.index}) reads one in {one.name}, which "
-                f"{undigested[one.storage]} wrote: what that read is not known"
+                f"{undigested[one.storage]} wrote: its inputs have no digests"
             )
     answer.record.append(_DIGESTS)
 
@@ -206,7 +206,7 @@ def _events(run: Run, process: str, answer: NonFiniteAnswer) -> Iterator[DataEve
 
 
 def _operator(one: Operator, rank: int, answer: NonFiniteAnswer) -> Iterable[DataEvent]:
-    if one.allocates:  # what it "writes" is not initialised
+    if one.allocates:  # its output is uninitialised memory
         return ()
     answer.operators += 1
     sides = [

@@ -122,7 +122,7 @@ def _bits_text(value: TensorValue) -> str:
 
 
 def _texts(a: Value, b: Value) -> tuple[str, str]:
-    # two values that differ, as text that shows in what
+    # two values as text that shows their difference
     if isinstance(a, Container) and isinstance(b, Container):
         return a.text(b), b.text(a)
     text_a, text_b = value_text(a), value_text(b)

@@ -23,14 +23,14 @@ _LINE = {"index": "bigint", "stream": "bigint", "finished": "boolean"}
 
 
 class _Launched(Record, frozen=True):
-    # what is needed of a LaunchLine
+    # the fields of a LaunchLine that are needed
     index: int
     signature: int
     stream: int
 
 
 class _Digested(Record, frozen=True):
-    # what is needed of a DigestBatch
+    # the fields of a DigestBatch that are needed
     launches: Sequence[int]
 
 

@@ -15,7 +15,7 @@ import gdb_process as process
 from mlir_pass import GET_ARGUMENT, RUN, SLOTS, Arrived, arrived, written_by
 
 _TRITON = "libtriton.so"
-# what may hold MLIR: Triton's library, the tools that run passes, and a distribution's shared MLIR
+# files that may contain MLIR: Triton's library, the tools that run passes, a distribution's shared MLIR
 _HOLDERS = re.compile(rf".*/(?:{re.escape(_TRITON)}|[\w-]+-opt(?:-\d+)?|libMLIR[^/]*)")
 _STRIPPED = (
     "this Triton has no symbol OpToOpPassAdaptor::run: it is stripped, so passes cannot be distinguished\n"
@@ -53,7 +53,7 @@ class Course:
 
     def here(self) -> Arrived:
         if self.last is None:
-            raise gdb.GdbError("no pass has started since gdb came: `break-pass *`, then `continue`")
+            raise gdb.GdbError("no pass has started since gdb attached: `break-pass *`, then `continue`")
         return self.last
 
 
@@ -123,7 +123,7 @@ def _file_came(event: Any) -> None:
 
 
 def _look(path: str) -> None:
-    # a program that holds MLIR itself is at its address only when its libraries come
+    # a program that contains MLIR is mapped at its address only when its libraries are loaded
     if Passes.there is not None or not gdb.selected_inferior().pid:
         return
     space = gdb.current_progspace()
@@ -167,4 +167,4 @@ def _never_came(event: Any) -> None:
     for one in gdb.breakpoints():
         if isinstance(one, PassBreakpoint) and not one.found and course.names:
             near = get_close_matches(one.glob, course.names, n=3, cutoff=0.5) or list(course.names)
-            gdb.write(f"no pass {one.glob} of a kernel {one.kernel} came; nearest: {', '.join(near)}\n")
+            gdb.write(f"no pass {one.glob} of a kernel {one.kernel} ran; nearest: {', '.join(near)}\n")

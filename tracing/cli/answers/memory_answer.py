@@ -37,7 +37,9 @@ def print_memory_check(launch: RecordedLaunch, runs: Path, *, as_json: bool) -> 
     for one in evidence:
         out.print(f"{of_it}: {evidence_sentence(one)}")
     if not evidence:
-        nothing = "every access lies in its arguments, and no program reads what another one writes"
+        nothing = (
+            "every access is within the arguments, and no program reads memory that another program writes"
+        )
         out.print(f"{of_it}: {nothing}")
     out.print(f"not covered: {not_covered}")
     if not is_virtual(launch.run.info.environment) and shutil.which("compute-sanitizer"):

@@ -31,7 +31,7 @@ class Replaying:
 
     times: int
     fpsan: bool
-    runs: Path  # where a launch whose inputs were not kept is recorded anew
+    runs: Path  # folder in which a launch whose inputs were not kept is recorded anew
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class ReplayAnswer:
     """The results of replays, and the verdict."""
 
     launches: Mapping[Side, RecordedLaunch]
-    recorded: Mapping[Side, Mapping[str, Digest]]  # what the launch left in each run, by argument
+    recorded: Mapping[Side, Mapping[str, Digest]]  # recorded outputs of the launch in each run, by argument
     notes: tuple[str, ...]  # of recording inputs anew
     result: ReplayResult
     verdict: ReplayVerdict
@@ -80,7 +80,7 @@ def _elsewhere(launches: Mapping[Side, RecordedLaunch], result: ReplayResult) ->
         environment = one.run.info.environment
         where = "" if is_virtual(environment) else environment.device
         if where != result.device:
-            yield f"{one.run.path} was recorded on {environment.device}: its bits may be others"
+            yield f"{one.run.path} was recorded on {environment.device}: bits may differ here"
 
 
 def _notes(launch: RecordedLaunch, rerecorded: RecordedLaunch) -> list[str]:
@@ -95,7 +95,7 @@ def _payloads(
 ) -> ReplayResult:
     one = launches[first]
     if count := float_atomics(one.run, one.launch):
-        raise Problem(f"FpSan leaves the {count} atomic additions of floats as they are: they would round")
+        raise Problem(f"FpSan leaves the {count} atomic additions of floats uninstrumented: they round")
     return _replayed(launches, given, first, times, fpsan=True)
 
 

@@ -66,7 +66,7 @@ def _stop(wanted: str, which: str) -> Wanted:
 
 def _line(one: Compiler) -> str:
     role = "Inductor worker" if one.worker else one.command[:60]
-    doing = "compiles nothing that is known"
+    doing = "compiles nothing"
     if one.now is not None:
         doing = f"{'waits in' if one.waiting else 'compiled last'} {one.now.kernel}, {one.now.stage}"
     return f"{one.pid:>8}  {doing}  {f'traced by {one.tracer}  ' if one.tracer else ''}{role}"

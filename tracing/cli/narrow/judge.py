@@ -53,7 +53,7 @@ def judge(
 
 
 def _refuse_failed(run: store.Run) -> None:
-    # its case would fail in the same manner, were it recorded once more
+    # recording the case once more would fail in the same manner
     for outcome in run.records(Outcome):
         if outcome.status == "failed":
             raise Problem(
@@ -115,7 +115,7 @@ def _next(run: store.Run, judgement: RunJudgement) -> list[str]:
     accused = judgement.accused
     if accused is not None:
         _, launch = find_launch(run, accused.launch)
-        # the interpreter executes the source: what wrote that is guilty, no pass of Triton's compiler
+        # the interpreter executes the source, so the generator of the source is to blame, no pass of Triton
         return [*hints.of_launch(run, launch), *(bisect if is_virtual(run.info.environment) else [])]
     return bisect if judgement.findings or judgement.differs else []
 

@@ -107,7 +107,7 @@ def swapped(
             )
             events = _printed(search_events, close, quiet=as_json)
     except KeyboardInterrupt:
-        raise Problem("interrupted", "the same command goes on from there") from None
+        raise Problem("interrupted", "the same command continues from there") from None
     blame = events[-1] if isinstance(events[-1], ToBlame) else None
     commands = list(_next(b, blame.candidates)) if blame else []
     if as_json:
@@ -141,7 +141,7 @@ def _printed(search_events: Iterable[SwapEvent], close: bool, *, quiet: bool) ->
 
 
 def _print_end(reruns: RerunCache, commands: Sequence[str]) -> None:
-    known = f"; {reruns.known} more were known" if reruns.known else ""
+    known = f"; {reruns.known} more are known from earlier searches" if reruns.known else ""
     out.print(Text(f"{plural(reruns.ran, 'run')} of the case{known}"))
     for command in commands:
         out.print(Text(f"    next      {command}"))
@@ -214,7 +214,7 @@ class _Printer:
 
 
 def _next(run: store.Run, blamed: Sequence[Candidate]) -> Iterator[str]:
-    first: dict[str, int] = {}  # of each kernel one launch
+    first: dict[str, int] = {}  # one launch of each kernel
     for one in blamed:
         first.setdefault(one.kernel, one.turns[0].index)
     for index in first.values():

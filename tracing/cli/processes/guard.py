@@ -22,7 +22,7 @@ class Killed:
     """How the child ended, if a signal ended it."""
 
     signal: str  # "SIGABRT"
-    run: Path | None  # that it was writing; None: it had none yet
+    run: Path | None  # the run that it was writing; None: none was created
 
 
 def guarded(report: Callable[[Killed], int]) -> Callable[[Path], None]:
@@ -46,7 +46,7 @@ def guarded(report: Callable[[Killed], int]) -> Callable[[Path], None]:
     status = _waited(child)
     if os.WIFEXITED(status):
         os._exit(os.WEXITSTATUS(status))  # the child has flushed what it printed
-    if os.WTERMSIG(status) in _FORWARDED:  # somebody ended it on purpose
+    if os.WTERMSIG(status) in _FORWARDED:  # a user ended the process
         os._exit(128 + os.WTERMSIG(status))
     with os.fdopen(reading, encoding="utf-8") as pipe:
         run = pipe.read()
@@ -59,7 +59,7 @@ def _announce(pipe: int, run: Path) -> None:
 
 
 def _waited(child: int) -> int:
-    # the terminal sends its signals to both processes; those that somebody sends to the parent are forwarded
+    # a terminal signals both processes; a signal that is sent only to the parent is forwarded
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD, *_FORWARDED})
     while True:
         ended, status = os.waitpid(child, os.WNOHANG)

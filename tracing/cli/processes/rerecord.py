@@ -72,7 +72,7 @@ class _Commands:
     def __init__(self, run: store.Run, runs: Path, folder: Path) -> None:
         run.require_trust(f"`{join(recording(run))}`")
         self._run, self._runs, self._folder = run, runs, folder
-        self._winners: Sequence[str] = ()  # an autotuner that measures anew may take another configuration
+        self._winners: Sequence[str] = ()  # an autotuner that measures anew may choose another configuration
         if chosen := choices(run):
             path = folder / "winners.json"
             write_winners(path, run.info.environment, [one.first for one in chosen])
@@ -92,7 +92,7 @@ class _Commands:
     def _recorded(self, runs: Path, options: Sequence[str], what: str) -> store.Run:
         own = (*options, *self._winners, "--no-passes", "--runs", str(runs.absolute()))
         words = command(self._run.info, *own)
-        # a graph that another program compiled has nothing with it
+        # Inductor's cache has no graph records for a graph that another program compiled
         settings = with_variables({**variables(self._run), "TORCHINDUCTOR_FORCE_DISABLE_CACHES": "1"})
         is_program = self._run.info.kind == "program"
         with spinner(f"recording {what}"):
@@ -106,7 +106,7 @@ class _Commands:
             )
             printed, said = process.communicate()
         lines = printed.splitlines()
-        if is_program:  # its output and its exit status are its own
+        if is_program:  # a program has its own output and exit status
             run = _written_by(process.pid, runs)
         else:  # 1: the results differ from eager's
             run = Path(lines[-1]) if process.returncode in (0, 1) and lines else None

@@ -24,7 +24,7 @@ from tracing.compiler.child import Ended, in_child
 from tracing.compiler.codegen.llvm_text import Printed, printed_passes
 from tracing.compiler.symbols import function
 
-ALL = -1  # LLVM's word for a limit that leaves out nothing
+ALL = -1  # LLVM's value for a limit that leaves out nothing
 # a name may have spaces: "Speculatively execute instructions"
 _LINE = re.compile(r"^BISECT: (NOT )?running pass \((\d+)\) (.+?) on (.*)$", re.MULTILINE)
 _PRINTING = (f"-opt-bisect-limit={ALL}", "-opt-bisect-verbose", "-print-after-all", "-print-module-scope")
@@ -110,7 +110,7 @@ def printed(
 
     if not dies:
         ended = _compiled(buffered, (*_PRINTING, "-print-before-pass-number=1"), seconds)
-    if dies or ended.failure:  # the buffer is lost, and it has the pass that is looked for
+    if dies or ended.failure:  # the process loses its buffer, which contains the pass that is searched
         ended = _compiled(lambda: compile(lambda: None), (*_PRINTING, "-print-before-all"), seconds)
     return ended, printed_passes(ended.stderr, (ended.result or {}).get("llir", ""), died=bool(ended.failure))
 

@@ -71,7 +71,7 @@ def printed_passes(said: str, llir: str = "", *, died: bool = False) -> Iterator
 
 
 def _pieces(said: str) -> Iterator[tuple[re.Match[str], str]]:
-    # the lines that say something, each with the text up to the next
+    # the lines of LLVM's log, each with the text up to the next one
     last: re.Match[str] | None = None
     for line in _LINE.finditer(said):
         if last is not None:
@@ -94,7 +94,7 @@ class _Pass:
     name: str
     unit: str
     generator: bool
-    alias: str = ""  # its other name: the class in the middle end, a description in the code generator
+    alias: str = ""  # its second name: the class in the middle end, a description in the code generator
 
     def same(self, other: _Pass) -> bool:
         return bool({self.name, self.alias} & ({other.name, other.alias} - {""}))
@@ -112,18 +112,18 @@ def _dumped(line: re.Match[str], text: str) -> _Pass | None:
 
 
 def _machine_function(text: str) -> str:
-    # whose text it is, if it is machine code: that is printed function by function
+    # the function, if it is machine code: LLVM prints that function by function
     match = _MACHINE_CODE.match(text)
     return f"function ({match[1]})" if match else ""
 
 
 class _Reader:
-    # what was announced and what was printed, joined
+    # joins announced passes with printed text
 
     def __init__(self, llir: str) -> None:
         self._llir = llir
         self._open: list[_Pass] = []  # announced with a number, and not printed yet
-        self._begun: _Pass | None = None  # another that began after them
+        self._begun: _Pass | None = None  # another pass that began after them
         self._generator = False  # has printed something
         self._module = ""
         self._machine: dict[str, str] = {}  # the machine code of each function
@@ -173,7 +173,7 @@ class _Reader:
         self._open, self._begun = [], None
 
     def _entered(self, first: _Pass) -> _Pass:
-        # what Triton does to the IR before the code generator's first pass; that one prints nothing before it
+        # the IR after Triton's changes before the code generator's first pass, which prints no IR before it
         self._generator = True
         self._module = self._llir or self._module
         if self._module.startswith(_NAMED):

@@ -96,7 +96,7 @@ def with_diagnostic(failure: Failure, run: Run) -> Failure:
 def _attempted(kind: Callable[[ErrorChain], Failure | None], chain: ErrorChain) -> Failure | None:
     try:
         return kind(chain)
-    except Exception:  # nothing promises what frames and messages hold; the error itself must be reported
+    except Exception:  # frames and messages have no fixed form; the error itself must be reported in any case
         return None
 
 

@@ -100,7 +100,7 @@ class HostLaunches:
         template = launch.template
         launch.watched = self._watch(launch.index, template, launch.values, failing)
         if self._digests and _on_host(launch):
-            known = template.signature is not None  # else what it reads is known when it has run
+            known = template.signature is not None  # otherwise its reads are known after it has run
             read = launch.tensors(template.reads if known else range(len(template.positions)))
             with hooks.hidden(), dispatch_disabled():
                 if self._follows_memory:
@@ -169,7 +169,7 @@ class HostLaunches:
             self._rereads.overwritten([tensor for _, tensor in watched.touched("store")])
 
     def _lost(self, watched: Watched) -> None:
-        # it wrote outside of its arguments, or where addresses led it
+        # it wrote outside of its arguments, or through addresses
         for block in watched.accesses.blocks:
             if not block.arguments:
                 self._rereads.lost(block.start, block.stop)

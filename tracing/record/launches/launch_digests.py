@@ -123,7 +123,7 @@ class LaunchDigests:
         stream.ended(launch.batch, Rows(launch.index, launch.slot, before.positions, after.positions, facts))
 
     def _copied(self, stream: StreamDigests, launch: LaunchInFlight, side: DigestedTensors) -> Sequence[Call]:
-        # what cannot be read where it lies is copied; freed in the order of its stream, so after the digests
+        # memory that the kernel cannot read directly is copied; its stream frees the copy after the digests
         with dispatch_disabled(), stream.current():
             tensors = [plain_tensor(launch.values[position]) for position in side.positions]
             misaligned = any(map(and_, [tensor.data_ptr() for tensor in tensors], side.misaligned))

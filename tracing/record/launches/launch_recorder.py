@@ -80,7 +80,7 @@ class LaunchRecorder:
         keep      -- keep what each launch wrote, under a budget; None: nothing
         time      -- how long each launch takes, on the host and on a GPU
         hash_fn   -- tensor -> number, string, bool or None; called where digests are taken, or would be, and
-                     recorded next to them. Should it fail, the program goes on, and `hash_failure` says so
+                     recorded next to them. Should it fail, the program continues, and `hash_failure` says so
         strict    -- raise errors of the recorder; False: an error ends the recording, and the program
                      continues
         """
@@ -128,7 +128,7 @@ class LaunchRecorder:
         return self._hashes.failure if self._hashes is not None else ""
 
     def __enter__(self) -> LaunchRecorder:
-        self._recording.thread.seen = True  # and its number is 0
+        self._recording.thread.seen = True  # an unknown launch has number 0
         with ExitStack() as stack:
             stack.callback(self._finish)
             stack.enter_context(hooks.installed(self))
@@ -236,7 +236,7 @@ class LaunchRecorder:
         if self._hashes is not None:
             self._hashes.before(launch.index, template.before.positions, launch.values, launch.stream)
         if self._keep is not None and self._keep.inputs:
-            # of a first launch all: what it reads is not known
+            # of a first launch all: its reads are unknown
             chosen = template.reads if template.signature is not None else range(len(template.positions))
             self._kept(launch, "before", chosen)
         if template.device is None and template.signature is not None:
@@ -302,7 +302,7 @@ class LaunchRecorder:
         launch.writers.update(self._writers.of(launch.slots))  # the held line's own
 
     def _sign(self, launch: LaunchInFlight) -> None:
-        # it may not return: its line is written while that can be done
+        # the launch may not return: its line is written before
         if launch.template.signature is None:
             if launch.template.site.accesses is not None:
                 launch.template.site.accesses.interrupted = True
@@ -320,5 +320,5 @@ class LaunchRecorder:
 
 
 def _followed(template: LaunchTemplate) -> bool:
-    # on the host, or said not to be
+    # on the host, or marked as not digested
     return template.device is None or template.site.kind == "interpreted"

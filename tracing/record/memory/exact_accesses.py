@@ -19,7 +19,7 @@ from tracing.record.memory.fresh_memory import Fresh, FreshMemory
 from tracing.record.recording import Recording
 from tracing.views import occupied, row_major
 
-_RUNS = 16  # of bytes that are listed
+_RUNS = 16  # maximum of listed byte ranges
 
 
 @dataclass(slots=True)
@@ -112,7 +112,7 @@ class ExactAccesses:
         )
 
     def _report(self, watched: Watched) -> None:
-        # when they are first seen, and once more with their numbers when the kernel has run
+        # written at the first access, and anew with the counts after the kernel has run
         for number, one in enumerate(watched.accesses.outside):
             if watched.reported.get(number) != one.accesses:
                 watched.reported[number] = one.accesses

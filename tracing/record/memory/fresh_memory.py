@@ -56,7 +56,7 @@ class FreshMemory:
             int, Fresh
         ] = {}  # by address of torch's storage object, which the weak reference keeps
         self._bytes = 0
-        self._storages = _STORAGES  # with so many it is looked which ones are gone
+        self._storages = _STORAGES  # number of storages from which freed ones are dropped
 
     def __len__(self) -> int:
         return len(self._fresh)

@@ -33,7 +33,7 @@ class _Write:
 
 @dataclass(frozen=True, slots=True)
 class _Storage:
-    reference: StorageWeakRef  # by which the memory is known not to have been freed
+    reference: StorageWeakRef  # weak reference that shows whether the memory was freed
     address: int
     nbytes: int
     writes: list[_Write]  # none of which was overwritten since

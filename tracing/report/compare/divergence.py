@@ -141,7 +141,7 @@ def elements_text(divergence: InputDiffers | OutputDiffers) -> str:
 
 
 def _before_output(divergence: InputDiffers | OutputDiffers) -> tuple[Digest, Digest] | None:
-    # what differed before a launch that is accused all the same
+    # the digests before the launch, if they differ although the launch is accused
     if (
         isinstance(divergence, InputDiffers)
         or divergence.doubt

@@ -46,7 +46,7 @@ from tracing.model import (
 from tracing.store import Run, rank_of
 from tracing.views import element_bytes, extent
 
-_NEAR = 8  # operators before a launch, since the launch before it, that it is known by
+_NEAR = 8  # operators since the previous launch, by which a launch is identified
 _PASSING = "random generator"  # the state of a generator is a copy, whose memory is used anew
 _UNKNOWN = 44  # bits: storages of a run without addresses lie this far apart
 
@@ -63,7 +63,7 @@ class Timeline:
         self.memory = MemoryWrites()
         self._storages = {one.id: one for one in run.view(process, Storage, Storage)}
         self._addresses = {number: one.address for number, one in self._storages.items()}
-        self._births: dict[int, Birth] = {}  # by storage: what touched it first
+        self._births: dict[int, Birth] = {}  # by storage: the first access to it
         self._writes = 0
         self._begin()
         self._plans: dict[object, SignatureMemory] = {}
@@ -132,7 +132,7 @@ class Timeline:
         ]
         if not holding:
             return None
-        number = max(holding)  # the last one that lay there
+        number = max(holding)  # the last storage at that address
         offset = (address - self._addresses[number]) // element_bytes(meta.dtype)
         return Placed(number, msgspec.structs.replace(meta, offset=offset))
 
@@ -178,7 +178,7 @@ class Timeline:
         plan = self._plan(row, signature)
         key = (signature.id, row.before, row.after, *row.line.storages)
         addresses = self._repeated.get(key)
-        if addresses is None:  # else what it reads has writers: memory keeps them
+        if addresses is None:  # otherwise its inputs have writers, which `memory` keeps
             addresses = self._passed_addresses(row)
             for touched in plan.reads:
                 if touched.tensor < len(addresses) and not self._known_to_memory(touched, addresses):
@@ -234,7 +234,7 @@ class Timeline:
         return with_writer(sources, str(writer), touched, start) if named else sources
 
     def _is_on_top(self, reread: Reread, sources: Mapping[int, Sources]) -> bool:
-        # a later write into the view that was read once more says nothing about the part that a launch reads
+        # a later write into a view that was read once more does not affect the part that a launch reads
         for one in sources.get(reread.position, ()):
             if one is not None and (one.number, one.position) == (reread.writer, reread.argument):
                 left = one.left

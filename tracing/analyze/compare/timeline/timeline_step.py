@@ -32,7 +32,7 @@ class TimelineStep:
     access: Access | None = None  # None: only digests are known
     out_of_bounds: tuple[OutOfBounds, ...] = ()
     rereads: tuple[Reread, ...] = ()
-    operators: tuple[tuple[str, str], ...] = ()  # the last ones called before: names, arguments
+    operators: tuple[tuple[str, str], ...] = ()  # the previous operator calls: names, arguments
 
     @property
     def index(self) -> int:

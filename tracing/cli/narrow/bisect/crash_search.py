@@ -28,11 +28,11 @@ from tracing.compiler.resume import ResumePoint, options_of, resume
 from tracing.compiler.steps import StageEnds
 from tracing.model import Compilation
 
-PRINTING = 3.0  # how much longer a compile may take that prints its IR
-LLVM_STARTS = 20.0  # seconds more for one that prints LLVM's
-LLVM_PASSES = 200  # of a kernel, about
-HANG = 10.0  # seconds at least that a compile may take, once it is known that one hangs
-HEALTHY = 5.0  # how much longer than up to the part that hangs a compile may take that gets past it
+PRINTING = 3.0  # time limit of a compile that prints its IR, relative to one that does not
+LLVM_STARTS = 20.0  # additional seconds for a compile that prints LLVM's IR
+LLVM_PASSES = 200  # passes of a typical kernel
+HANG = 10.0  # minimum time limit of a compile in seconds, after one hung
+HEALTHY = 5.0  # time limit of a compile, relative to the time up to the part that hangs
 _LLVM_STAGES = ("llir", "ptx", "amdgcn")
 
 
@@ -84,7 +84,7 @@ class CrashSearch:
         yield from self._provoked(death, index)
 
     def _after_mlir(self, death: Death) -> Iterator[CrashEvent]:
-        # in LLVM, in ptxas, or in what a stage does in addition to its passes
+        # in LLVM, in ptxas, or in the code of a stage outside of its passes
         if death.part == "ptxas":
             yield self._ptxas(death)
         elif death.stage in _LLVM_STAGES and death.part.startswith("LLVM"):
@@ -129,7 +129,7 @@ class CrashSearch:
 
             observed = self._attempt(point, death, run=run)
             if itself is not None and itself not in seen:
-                return "skip"  # without some passes LLVM runs others, and numbers differ
+                return "skip"  # without some passes LLVM runs other passes, and their numbers differ
             return "good" if observed is None else "bad" if death.same(observed) else "skip"
 
         yield Building("leaving out LLVM's passes")

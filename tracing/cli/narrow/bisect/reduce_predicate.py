@@ -88,7 +88,10 @@ class Predicate:
     def _printed(self, text: str, *, generic: bool) -> str:
         printed = run_passes(text, (), seconds=self._seconds, generic=generic).before
         if printed is None:
-            raise Problem(f"the IR before {self._record.name} does not parse here", "is it the same Triton?")
+            raise Problem(
+                f"the IR before {self._record.name} does not parse here",
+                "reduce it with the version of Triton that recorded it",
+            )
         return printed
 
 
@@ -102,7 +105,7 @@ class Dies(Predicate):
         if death is None:
             raise Problem(
                 f"{self._record.name} does not die on its recorded input",
-                "a command says what is wrong with what it makes: `-- COMMAND {before} {after}`",
+                "a command judges the IR that the pass makes: `-- COMMAND {before} {after}`",
             )
         self.first = death
 
@@ -117,19 +120,19 @@ class GoesWrong(Predicate):
     def __init__(self, record: PassRecord, command: Sequence[str], seconds: float) -> None:
         super().__init__(record, seconds)
         self._command = command
-        self._was_right = True  # what entered the pass
+        self._was_right = True  # COMMAND judged the input of the pass as good
 
     def require(self, text: str) -> None:
         made = self.made(text)
         if made.before is None or made.after is None:
             raise Problem(f"{self._record.name} dies on its recorded input", "reduce it without a COMMAND")
         if not self._wrong(made.before, made.after):
-            raise Problem(f"COMMAND says that what {self._record.name} made of the whole is good")
+            raise Problem(f"COMMAND judges the output of {self._record.name} as good")
         self._was_right = not self._wrong(made.before, made.before)
         if not self._was_right:
             err.print(
-                "warning: COMMAND says the same of IR that the pass has not touched, so the smallest IR is "
-                "one that the pass changes in any respect: let it demand something of {before}, too",
+                "warning: COMMAND gives the same answer for the IR before the pass, so the search accepts "
+                "any IR that the pass changes: let COMMAND read {before}, too",
             )
 
     def _holds(self, text: str) -> bool:
@@ -171,11 +174,11 @@ class CompilesBad(Predicate):
     def require(self, text: str) -> None:
         verdict = self._verdict(text, ())
         if verdict != "bad":
-            raise Problem(f"COMMAND says that what is compiled of the whole is {verdict or 'nothing'}")
+            raise Problem(f"COMMAND judges what is compiled from the whole IR as {verdict or 'nothing'}")
         self._is_right_without = self._verdict(text, self._runs) != "bad"
         if not self._is_right_without:
             name = self._record.name
-            err.print(f"warning: COMMAND says bad without {name}, too: is it to blame?")
+            err.print(f"warning: COMMAND answers bad without {name}, too: that pass may not be to blame")
 
     def _holds(self, text: str) -> bool:
         if self._verdict(text, ()) != "bad":
@@ -183,7 +186,7 @@ class CompilesBad(Predicate):
         return not self._is_right_without or self._verdict(text, self._runs) != "bad"
 
     def _verdict(self, text: str, drop: Collection[int]) -> str:
-        # "" where nothing comes of it
+        # "" if the build fails
         record = self._record
         point = ResumePoint(text, record.stage, record.index, entered=self._entered)
         last = max(self._judge.stages, key=STAGES.index)
