@@ -1,4 +1,4 @@
-"""Rerun a failed recorded pass in a child process, and return the compiler's message."""
+"""Execute a failed recorded pass in a child process, and return the compiler's message."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LOCATION = re.compile(r'^(?:loc\()?"?([^":()]+\.py)"?:(\d+)(?::\d+\)?)*:? *(?:e
 def reported(
     record: PassRecord, passes: Sequence[PassRecord], text: Callable[[Blob], str]
 ) -> tuple[str, list[str]]:
-    """How a pass ends when it is rerun on its recorded input, and its diagnostics.
+    """How a pass ends when it is executed on its recorded input, and its diagnostics.
 
     passes -- of its compilation, in order
     text   -- the IR in a blob

@@ -63,7 +63,7 @@ class ReplayResult(Record, frozen=True):
     differences: tuple[SeriesDifference, ...]  # of the series that differ
 
 
-class Rerun(Record, frozen=True):
+class SwapResult(Record, frozen=True):
     """The results of a case that ran with launches replaced."""
 
     results: Mapping[str, str]  # the identity of each result's value

@@ -14,7 +14,7 @@ from recorded.runs import recorded
 from tracing import store
 from tracing.analyze.replay.replay_verdict import CodeDiffers, InputsDiffer, NeedsOtherMemory, Reproduced
 from tracing.cli.answers.replay_answer import ReplayAnswer, Replaying, answered
-from tracing.cli.processes.rerecord import rerecord
+from tracing.cli.processes.new_recording import record_anew
 from tracing.errors import Problem
 from tracing.model import Side
 from tracing.record.outputs import Keep
@@ -88,7 +88,7 @@ def test_a_deleted_case_is_refused_with_the_command_that_records_its_inputs(
     here.unlink()
 
     with pytest.raises(Problem, match="and recording it anew failed") as raised:
-        rerecord(recorded_launch(run, GROW), tmp_path)
+        record_anew(recorded_launch(run, GROW), tmp_path)
 
     assert f"`tracing run {here} --keep-inputs" in raised.value.remedy
 

@@ -16,7 +16,7 @@ from tracing.analyze.memory.static_accesses import (
     source_line,
     static_accesses,
 )
-from tracing.analyze.runs.rerecording import is_virtual
+from tracing.analyze.runs.recording_commands import is_virtual
 from tracing.model import KernelArg, KernelLaunch, MemoryEvidence, Scalar
 from tracing.store import Run
 from tracing.views import element_bytes, extent

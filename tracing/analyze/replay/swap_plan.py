@@ -100,7 +100,7 @@ class _Side:
         processes = run.processes()
         if len(processes) != 1:
             what = f"{run.path} has launches of {len(processes)} processes"
-            raise Problem(f"{what}, and a case is rerun in one", "record it without torchrun")
+            raise Problem(f"{what}, and `tracing swap` executes a case in one", "record it without torchrun")
         self.run, self.signatures = run, run.signatures(processes[0])
         self.launches: dict[str, list[tuple[int, int]]] = {}
         for row in run.rows(processes[0]):

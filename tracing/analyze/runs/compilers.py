@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from shlex import quote
 
-from tracing.analyze.runs.rerecording import is_virtual
+from tracing.analyze.runs.recording_commands import is_virtual
 from tracing.store import Run
 
 

@@ -26,7 +26,7 @@ from tracing.analyze.compare.divergence_kinds import (
 from tracing.analyze.passes.pass_table import compilations, passes_of, telling_pass
 from tracing.analyze.ranks.rank_divergence import RankDivergence
 from tracing.analyze.replay import swap_plan
-from tracing.analyze.runs.rerecording import (
+from tracing.analyze.runs.recording_commands import (
     DEFAULT_TARGET,
     case_of,
     elsewhere,

@@ -12,7 +12,7 @@ import typer
 from tracing import store
 from tracing.analyze.runs.nonfinite import NonFiniteAnswer, first_nonfinite
 from tracing.analyze.runs.nonfinite_elements import nonfinite_elements
-from tracing.analyze.runs.rerecording import recording
+from tracing.analyze.runs.recording_commands import recording
 from tracing.cli.answers import hints
 from tracing.cli.app import COMPARE, RUNS, Json, Runs, app, out
 from tracing.model import KernelLaunch

@@ -13,7 +13,7 @@ import typer
 from rich.text import Text
 
 from tracing import store
-from tracing.analyze.runs.rerecording import recording
+from tracing.analyze.runs.recording_commands import recording
 from tracing.cli.app import NARROW, RUNS, Json, Runs, app, err, out, spinner
 from tracing.cli.options.launch_options import (
     ExpectedKernelOption,

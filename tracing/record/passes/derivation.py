@@ -5,7 +5,7 @@ keeps the input of a compilation and the output of each stage, and derives the r
 ended: in child processes, on every core, with the options of the recording and the settings of this process.
 The output of a stage must be equal to the recorded one, bit for bit; else the run says so.
 
-A pass that did not end in the recording is not rerun; only its input is derived. The same holds for LLVM.
+A pass that did not end in the recording is not executed; only its input is derived. The same holds for LLVM.
 """
 
 from __future__ import annotations

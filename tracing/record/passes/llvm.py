@@ -26,7 +26,7 @@ _DEATH = re.compile(r"^(?:LLVM ERROR: |.*\bAssertion `).*", re.MULTILINE)
 def derive_llvm(
     run: Run, compilation: Compilation, point: ResumePoint, artefacts: Mapping[str, Blob], *, seconds: float
 ) -> LlvmPasses:
-    """Rerun LLVM's half of one compilation, and write what each pass did to the run.
+    """Repeat LLVM's half of one compilation, and write what each pass did to the run.
 
     point     -- before the last pass of MLIR
     artefacts -- the artefacts of the stages

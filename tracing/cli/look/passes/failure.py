@@ -34,7 +34,7 @@ def unassembled_text(run: Run) -> Iterator[Text]:
 
 
 def diagnosed(run: Run, record: PassRecord) -> str:
-    """How a pass ends when it is rerun on its recorded input."""
+    """How a pass ends when it is executed on its recorded input."""
     from tracing.compiler.failed_pass import reported
 
     failure, reasons = reported(record, analysis.passes_of(run, record.compilation), run.text)
