@@ -27,7 +27,7 @@ from typing import Any
 import msgspec
 
 from tracing.attach import compiling
-from tracing.attach.compiling import Compiling, SeenCompilation, Wanted
+from tracing.attach.compiling import Compiling, SeenCompilation, WantedStop
 from tracing.attach.session import request
 from tracing.compiler.opt.pipeline_text import passes_in
 from tracing.environment.stops import StopSettings, stop_settings
@@ -59,7 +59,7 @@ def switch_on() -> None:
 class Stop:
     """The stop of one process and of those forked from it."""
 
-    def __init__(self, settings: StopSettings, wanted: Wanted) -> None:
+    def __init__(self, settings: StopSettings, wanted: WantedStop) -> None:
         self.settings = settings
         self.wanted = wanted
         self.number = 0
@@ -189,7 +189,7 @@ def _say(message: str) -> None:
     sys.stderr.flush()
 
 
-def _conclude(folder: Path, wanted: Wanted, owner: int) -> None:
+def _conclude(folder: Path, wanted: WantedStop, owner: int) -> None:
     if os.getpid() != owner:
         return  # a fork of the first process ended
     came = compiling.seen(folder)

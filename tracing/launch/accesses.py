@@ -18,7 +18,7 @@ import tracing
 from tracing import interpreter
 from tracing.interpreter.gates import AccessKind, Addresses
 from tracing.launch.memory_block import AccessedArgument, MemoryBlock
-from tracing.launch.out_of_bounds import OutOfBoundsError, Outside
+from tracing.launch.out_of_bounds import OutOfBoundsError, OutsideAccesses
 from tracing.launch.program_order import Conflict, ProgramOrder
 from tracing.launch.storages import Reach
 from tracing.launch.tensors import tensor_meta
@@ -43,7 +43,7 @@ class Accesses:
         self.reach: Reach | None = None  # where the kernel may follow addresses; None: nowhere
         self.bounded = True  # False: the kernel also has memory of its own, so nothing is outside of it
         self.fatal = False  # an access outside of every storage raises OutOfBoundsError, and does not happen
-        self.reported: list[Callable[[Outside], None]] = []  # called before the access happens
+        self.reported: list[Callable[[OutsideAccesses], None]] = []  # called before the access happens
         self.ended: list[Callable[[], None]] = []  # called after the kernel has run or raised
         self.interrupted = False  # True: the launch ended early, so its later accesses are unknown
         self.conflict: tuple[Conflict, str] | None = (
@@ -51,7 +51,7 @@ class Accesses:
         )
         self._ordered = False  # an atomic may order programs: nothing is reported about them
         self._orders: dict[int, ProgramOrder] = {}  # by address of a block
-        self._outside: dict[_Key, Outside] = {}
+        self._outside: dict[_Key, OutsideAccesses] = {}
         self._blocks = _blocks(tensors)
         self._arguments: dict[str, tuple[AccessedArgument, MemoryBlock]] = {}
         for name, tensor in tensors.items():
@@ -73,7 +73,7 @@ class Accesses:
         return self._blocks
 
     @property
-    def outside(self) -> list[Outside]:
+    def outside(self) -> list[OutsideAccesses]:
         """Accesses outside of arguments: the first one for each argument, kind and line."""
         return list(self._outside.values())
 
@@ -236,9 +236,9 @@ def _outside(
     size: int,
     inside: bool,
     where: str,
-) -> Outside:
+) -> OutsideAccesses:
     start, itemsize = (argument.start, argument.itemsize) if argument else (0, 1)
-    return Outside(
+    return OutsideAccesses(
         argument=argument.name if argument else "",
         kind=kind,
         element=(int(addresses[0]) - start) // itemsize,
@@ -252,7 +252,7 @@ def _outside(
     )
 
 
-def _joined(known: Outside, new: Outside) -> Outside:
+def _joined(known: OutsideAccesses, new: OutsideAccesses) -> OutsideAccesses:
     return replace(
         known,
         start=min(known.start, new.start),

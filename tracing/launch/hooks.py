@@ -28,11 +28,11 @@ from typing import Any, Protocol
 from tracing import interpreter
 from tracing.interpreter import trials
 from tracing.launch import watching
+from tracing.launch.hidden_computation import HiddenComputation, own_frames_skipped
 from tracing.launch.launch_site import Grid, LaunchSite
 from tracing.launch.out_of_bounds import OutOfBoundsError
 from tracing.launch.python_launch_sites import CompiledSite, InductorSite, InterpretedSite, bound
 from tracing.launch.tuple_arguments import nesting
-from tracing.launch.unseen import Unseen, own_frames_skipped
 from tracing.upstream.inductor import autotuner as inductor_autotuner
 from tracing.upstream.inductor.code import launching_frame
 from tracing.upstream.inductor.compiler import around_codegen
@@ -147,7 +147,7 @@ def announce(
 ) -> list[tuple[Listener, Any]]:
     """Call `before` of every listener; pass the result to `conclude` after the launch."""
     announced = []
-    with Unseen():
+    with HiddenComputation():
         watching.forget()
         for listener in _listeners:
             announced.append((listener, listener.before(site, values, stream, grid)))
@@ -156,7 +156,7 @@ def announce(
 
 def conclude(announced: list[tuple[Listener, Any]]) -> None:
     """Call `after` of the listeners that `announce` called, also if one of them raises."""
-    with Unseen():
+    with HiddenComputation():
         _conclude(announced)
 
 

@@ -9,7 +9,7 @@ from tracing.model import OutOfBounds
 
 
 @dataclass(frozen=True, slots=True)
-class Outside:
+class OutsideAccesses:
     """Accesses outside of an argument, made by one line of the kernel."""
 
     argument: str  # the nearest one; empty: the kernel has no tensor
@@ -34,7 +34,7 @@ class Outside:
 class OutOfBoundsError(Exception):
     """A kernel was stopped before it accessed memory outside of its arguments."""
 
-    def __init__(self, kernel: str, outside: Outside) -> None:
+    def __init__(self, kernel: str, outside: OutsideAccesses) -> None:
         position = f"program {outside.program}" + (f", {outside.where}" if outside.where else "")
         what = f"{outside.kind}s {outside.argument}[{outside.element}] of {outside.count} elements"
         if not outside.argument:

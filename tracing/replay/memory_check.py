@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tracing.interpreter.gates import watched
 from tracing.launch.accesses import Accesses
-from tracing.launch.out_of_bounds import OutOfBoundsError, Outside
+from tracing.launch.out_of_bounds import OutOfBoundsError, OutsideAccesses
 from tracing.model import MemoryEvidence
 from tracing.model.record import with_fields
 from tracing.record.memory.exact_accesses import race_of
@@ -56,5 +56,5 @@ def _recorded_line(launch: RecordedLaunch, where: str | None) -> str | None:
     return f"{Path(path).name}:{int(first) + inside}" if known else where
 
 
-def _outside(launch: int, one: Outside) -> MemoryEvidence:
+def _outside(launch: int, one: OutsideAccesses) -> MemoryEvidence:
     return MemoryEvidence(launch, "out of bounds", (one.argument,), one.record(launch).what, one.where)

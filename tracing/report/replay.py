@@ -20,8 +20,8 @@ from tracing.analyze.replay.replay_verdict import (
     NeedsSurroundings,
     NothingRecorded,
     NotReproduced,
-    OwnRace,
     Recorded,
+    ReplaysDiffer,
     ReplayVerdict,
     Reproduced,
     UndecidedReplay,
@@ -36,7 +36,7 @@ _OTHER = "memory whose content was not kept (unwritten, or outside of its argume
 RunNames: TypeAlias = Mapping[Side, str]  # names of the runs on the command line
 
 _KINDS = {
-    OwnRace: "race",
+    ReplaysDiffer: "race",
     CodeDiffers: "code",
     InputsDiffer: "inputs",
     InputsChanged: "not reproduced",
@@ -75,7 +75,7 @@ def replay_text(
     if isinstance(said, CodeDiffers):
         yield "  they differ in:"
         yield from _elements_text(said.elements)
-    if not result.device and not isinstance(said, OwnRace):
+    if not result.device and not isinstance(said, ReplaysDiffer):
         order = "one program has only one order, and " if programs == 1 else ""
         yield f"  ({order}a race between threads of a program does not show in the interpreter)"
 
@@ -102,7 +102,7 @@ def verdict_text(said: ReplayVerdict, names: RunNames, otherwise: Sequence[str] 
     otherwise -- what the program launches differently in the two runs
     """
     match said:
-        case OwnRace(series):
+        case ReplaysDiffer(series):
             whose = " and ".join(dict.fromkeys(names[one.launched] for one in series))
             of = f" of {whose}" if len(names) > 1 else ""
             return f"the kernel is not deterministic: replays{of} on equal bytes differ from each other"

@@ -32,7 +32,7 @@ from tracing.upstream.torch.dynamo_tracing import (
     around_mode_stack,
 )
 from tracing.upstream.torch.tensor_subclasses import tree_map_only
-from tracing.virtual_gpu.asker import is_program, program_asks
+from tracing.virtual_gpu.querying_module import is_program, program_asks
 
 HOST = torch.device("cpu")
 DEVICE = torch.device("cuda", 0)

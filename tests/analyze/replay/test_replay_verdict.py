@@ -16,7 +16,7 @@ from tracing.analyze.replay.replay_verdict import (
     NeedsSurroundings,
     NothingRecorded,
     NotReproduced,
-    OwnRace,
+    ReplaysDiffer,
     Reproduced,
     UndecidedReplay,
     left_as,
@@ -61,13 +61,13 @@ def recorded(a: str, b: str | None = None) -> dict[Side, dict[str, Digest]]:
 def test_replays_that_differ_from_each_other_race() -> None:
     racing = series("xxx", "yyy", "xxx")
 
-    assert verdict(result(racing), recorded("xxx", "yyy"), ()) == OwnRace((racing,))
+    assert verdict(result(racing), recorded("xxx", "yyy"), ()) == ReplaysDiffer((racing,))
 
 
 def test_a_race_in_one_run_is_attributed_to_that_run() -> None:
     quiet, racing = series("xxx", "xxx"), series("xxx", "yyy", launched="b")
 
-    assert verdict(result(quiet, racing), recorded("xxx", "yyy"), ()) == OwnRace((racing,))
+    assert verdict(result(quiet, racing), recorded("xxx", "yyy"), ()) == ReplaysDiffer((racing,))
 
 
 def test_different_results_of_equal_inputs_are_attributed_to_the_code() -> None:

@@ -10,15 +10,15 @@ import pytest
 from handmade.runs import saved
 
 from tracing.analyze.replay.swap_cache import Replacing, SwapCache
-from tracing.analyze.replay.swap_plan import Candidate, Turn
+from tracing.analyze.replay.swap_plan import Candidate, SwapLaunch
 from tracing.analyze.replay.swap_search import (
     EverythingReplaced,
     Goal,
+    KernelsBlamed,
     Narrowing,
     NothingReplaced,
     NotReplaceable,
     SwapEvent,
-    ToBlame,
     Tried,
     search,
 )
@@ -46,7 +46,7 @@ class Program:
 
 
 def candidate(kernel: str) -> Candidate:
-    turn = Turn(0, 0, Replacement(f"source of {kernel}", (1, 1, 1), "", (1, 1, 1)), "source")
+    turn = SwapLaunch(0, 0, Replacement(f"source of {kernel}", (1, 1, 1), "", (1, 1, 1)), "source")
     return Candidate(kernel, (turn,), 1)
 
 
@@ -62,7 +62,7 @@ def events(
 def test_a_minimal_set_of_kernels_is_blamed_with_the_differences_without_each(tmp_path: Path) -> None:
     *_, answer = events(tmp_path, Program(frozenset("bd")), "abcde")
 
-    assert isinstance(answer, ToBlame)
+    assert isinstance(answer, KernelsBlamed)
     assert [one.kernel for one in answer.candidates] == ["b", "d"]
     assert (answer.without, answer.among) == ((("output differs",), ("output differs",)), 5)
 
@@ -79,7 +79,7 @@ def test_a_kernel_that_cannot_be_replaced_is_left_out_with_the_reason(tmp_path: 
     seen = events(tmp_path, Program(frozenset("b"), refused={"a": "it does not compile"}), "ab")
 
     assert NotReplaceable("a", "it does not compile") in seen
-    assert isinstance(seen[-1], ToBlame) and seen[-1].among == 1
+    assert isinstance(seen[-1], KernelsBlamed) and seen[-1].among == 1
 
 
 def test_a_kernel_with_another_number_of_launches_is_left_out(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from tracing.analyze.bisect.search_events import Building, Searching
 
 
 @dataclass(frozen=True, slots=True)
-class Died:
+class CrashPoint:
     """How a compile died."""
 
     same: bool  # the result of the full pipeline
@@ -33,7 +33,7 @@ class Died:
 class CrashBuilds:
     """Compiles without some passes; each is judged by whether it crashes as the full compile does."""
 
-    def __init__(self, die: Callable[[Dropped, bool], Died | None], times: int) -> None:
+    def __init__(self, die: Callable[[Dropped, bool], CrashPoint | None], times: int) -> None:
         """Judge against one death.
 
         die   -- compiles without some passes, from the source if requested, and returns how it died; None: it

@@ -11,7 +11,14 @@ from tracing.analyze.bisect.judge import STAGES
 from tracing.analyze.bisect.probes import Compiled, Probes
 from tracing.analyze.bisect.search import Judgement, Step, Suspect, Undecided, require_pair
 from tracing.analyze.bisect.search_events import SearchEvent, Searching
-from tracing.analyze.bisect.snapshots import FirstSeen, NotSeen, Seen, Snapshot, first_seen, looked_at
+from tracing.analyze.bisect.snapshots import (
+    FirstSeen,
+    JudgedSnapshot,
+    NoBorder,
+    Snapshot,
+    first_seen,
+    looked_at,
+)
 
 BETWEEN = "IR between passes"
 END = ""  # the layer of the artefact that the judge reads
@@ -44,16 +51,16 @@ class SnapshotSearch:
         Raises Contradiction if the judge changes its answer about one of the two when it is called once more.
         """
         last = max(self.probes.judge.stages, key=STAGES.index)
-        end = Seen(Snapshot(END, Step(-1, "the pass that writes it as text"), last, ""), full)
+        end = JudgedSnapshot(Snapshot(END, Step(-1, "the pass that writes it as text"), last, ""), full)
         yield Searching("reading the IR between passes", len(self.mlir))
         seen = yield from looked_at(self.mlir, self._judged)
         first = first_seen([*seen, end])
-        if self.llvm is not None and (isinstance(first, NotSeen) or first.bad is end):
+        if self.llvm is not None and (isinstance(first, NoBorder) or first.bad is end):
             llvm = self.llvm()
             yield Searching("reading LLVM's IR between passes", len(llvm))
             seen += yield from looked_at(llvm, self._judged)
             first = first_seen([*seen, end])
-        if isinstance(first, NotSeen):
+        if isinstance(first, NoBorder):
             return Undecided(BETWEEN, first.because, _suspects(first.seen)), Narrowed()
         return self._confirmed(first, full)
 
@@ -82,5 +89,5 @@ def _narrowed(good: Snapshot, bad: Snapshot) -> Narrowed:
     return Narrowed(llvm=bad.layer != layers.MLIR, good_until=good.step.index)
 
 
-def _suspects(seen: Sequence[Seen]) -> tuple[Suspect, ...]:
+def _suspects(seen: Sequence[JudgedSnapshot]) -> tuple[Suspect, ...]:
     return tuple(Suspect(one.snapshot.step, "the IR turns bad after it") for one in seen)

@@ -25,7 +25,7 @@ Recorded: TypeAlias = Mapping[
 
 
 @dataclass(frozen=True, slots=True)
-class OwnRace:
+class ReplaysDiffer:
     """Replays differ from each other."""
 
     series: tuple[ReplaySeries, ...]  # in which they do
@@ -87,7 +87,7 @@ class UndecidedReplay:
 
 
 ReplayVerdict: TypeAlias = (
-    OwnRace
+    ReplaysDiffer
     | CodeDiffers
     | InputsDiffer
     | InputsChanged
@@ -110,7 +110,7 @@ def verdict(
     changed_inputs -- the arguments whose contents changed when they were recorded once more
     """
     if racing := tuple(one for one in result.series if varies(one)):
-        return OwnRace(racing)
+        return ReplaysDiffer(racing)
     for difference in result.differences:
         a, b = (result.series[number] for number in difference.series)
         if a.inputs == b.inputs:

@@ -22,7 +22,7 @@ Version: TypeAlias = Literal["configuration", "source", "eager"]
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class SwapLaunch:
     """One launch of a kernel."""
 
     index: int  # of the launch in run b
@@ -36,7 +36,7 @@ class Candidate:
     """Launches of one kernel that are replaced together."""
 
     kernel: str
-    turns: tuple[Turn, ...]
+    turns: tuple[SwapLaunch, ...]
     launches: int  # launches of the kernel in run b; those that are not swapped are equal in both runs
 
 
@@ -158,7 +158,7 @@ def _candidate(kernel: str, a: _Side, b: _Side, version: Version | None) -> Cand
             else:
                 known[their, our] = _replaced(_Launched(a.run, *a.signatures[their]), mine, version)
         if replaced := known[their, our]:
-            turns.append(Turn(index, number, *replaced))
+            turns.append(SwapLaunch(index, number, *replaced))
     return Candidate(kernel, tuple(turns), len(ours)) if turns else None
 
 

@@ -68,7 +68,7 @@ class Tried:
 
 
 @dataclass(frozen=True, slots=True)
-class ToBlame:
+class KernelsBlamed:
     """The answer: with these kernels replaced, two executions gave the reference results."""
 
     candidates: tuple[Candidate, ...]
@@ -77,7 +77,7 @@ class ToBlame:
 
 
 SwapEvent: TypeAlias = (
-    Running | NothingReplaced | NotReplaceable | EverythingReplaced | Narrowing | Tried | ToBlame
+    Running | NothingReplaced | NotReplaceable | EverythingReplaced | Narrowing | Tried | KernelsBlamed
 )
 
 
@@ -135,7 +135,7 @@ def search(
             f"the case contradicts itself: with these replaced a second time, {differing}", _NOT_DETERMINISTIC
         )
     without = [goal.differing(cache.of([each for each in blamed if each is not one])) for one in blamed]
-    yield ToBlame(tuple(blamed), tuple(without), len(remaining))
+    yield KernelsBlamed(tuple(blamed), tuple(without), len(remaining))
 
 
 def _nothing(goal: Goal, cache: SwapCache) -> Generator[SwapEvent, None, float]:

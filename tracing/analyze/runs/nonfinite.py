@@ -18,7 +18,7 @@ _DIGESTS = "--operators digests"
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class NonFiniteTensor:
     """A tensor that an event read or wrote, and how many of its elements are NaN or infinite."""
 
     name: str  # of the argument; of an operator "input 0", "output 0"
@@ -42,8 +42,8 @@ class DataEvent:
 
     source: KernelLaunch | Operator
     rank: int
-    reads: tuple[Counted, ...]
-    writes: tuple[Counted, ...]
+    reads: tuple[NonFiniteTensor, ...]
+    writes: tuple[NonFiniteTensor, ...]
 
     @property
     def known(self) -> bool:
@@ -71,7 +71,7 @@ class NonFiniteOrigin:
 
     event: DataEvent
     made: bool  # False: nothing that was recorded wrote the values that the event reads
-    tensors: tuple[Counted, ...]  # written by the event; if not made, read by it
+    tensors: tuple[NonFiniteTensor, ...]  # written by the event; if not made, read by it
     chain: tuple[DataEvent, ...]  # those that carry it on, up to the last one
 
 
@@ -155,7 +155,7 @@ def _chain(carriers: list[tuple[DataEvent, int]], last: int) -> list[DataEvent]:
 
 
 def _blame(
-    read: list[Counted], undigested: dict[int, str], event: DataEvent, answer: NonFiniteAnswer
+    read: list[NonFiniteTensor], undigested: dict[int, str], event: DataEvent, answer: NonFiniteAnswer
 ) -> None:
     for one in read:
         if one.storage in undigested:
@@ -211,7 +211,7 @@ def _operator(one: Operator, rank: int, answer: NonFiniteAnswer) -> Iterable[Dat
     answer.operators += 1
     sides = [
         tuple(
-            Counted(f"{side} {n}", n, tensor.tensor, tensor.storage, tensor.digest)
+            NonFiniteTensor(f"{side} {n}", n, tensor.tensor, tensor.storage, tensor.digest)
             for n, tensor in enumerate(tensors)
         )
         for side, tensors in (("input", one.reads), ("output", one.writes))
@@ -226,7 +226,7 @@ def _launch(launch: KernelLaunch, rank: int) -> DataEvent:
             continue
         of_it = (arg.name, position, arg.tensor, arg.storage)
         if arg.reads:
-            reads.append(Counted(*of_it, arg.before, arg.writer))
+            reads.append(NonFiniteTensor(*of_it, arg.before, arg.writer))
         if arg.writes:
-            writes.append(Counted(*of_it, arg.after))
+            writes.append(NonFiniteTensor(*of_it, arg.after))
     return DataEvent(launch, rank, tuple(reads), tuple(writes))

@@ -12,7 +12,7 @@ from typing import Any
 
 import gdb
 import gdb_process as process
-from mlir_pass import GET_ARGUMENT, RUN, SLOTS, Arrived, arrived, written_by
+from mlir_pass import GET_ARGUMENT, RUN, SLOTS, NextPass, arrived, written_by
 
 _TRITON = "libtriton.so"
 # files that may contain MLIR: Triton's library, the tools that run passes, a distribution's shared MLIR
@@ -27,14 +27,14 @@ class Course:
     """The passes that ran since gdb attached."""
 
     def __init__(self) -> None:
-        self.last: Arrived | None = None
-        self.outermost: Arrived | None = None  # the last one that the pass manager itself started
+        self.last: NextPass | None = None
+        self.outermost: NextPass | None = None  # the last one that the pass manager itself started
         self.module = 0  # the operation that it runs on
         self.number = -1  # of the pass manager, as the process counts
         self.index = -1  # of `outermost` in it
         self.names: dict[str, None] = {}
 
-    def take(self, arrived: Arrived) -> None:
+    def take(self, arrived: NextPass) -> None:
         """Note a pass."""
         now = compiling()
         if self.outermost is None or now.get("number", 0) != self.number:
@@ -51,7 +51,7 @@ class Course:
             if listed and now.get("passes", [])[self.index + 1 : self.index + 2] == [arrived.argument]:
                 self.index += 1
 
-    def here(self) -> Arrived:
+    def here(self) -> NextPass:
         if self.last is None:
             raise gdb.GdbError("no pass has started since gdb attached: `break-pass *`, then `continue`")
         return self.last
@@ -152,7 +152,7 @@ def _begin(address: int) -> None:
         PassBreakpoint(address, *_pending.pop(0))
 
 
-def _arrived() -> Arrived:
+def _arrived() -> NextPass:
     # at the first instruction of OpToOpPassAdaptor::run
     own = process.abi()
     address, operation = map(process.register, own.arguments)

@@ -23,7 +23,7 @@ OPT_BISECT = ("llvm::OptBisect::shouldRunPass", "llvm::OptBisect::checkPass")
 
 
 @dataclass(frozen=True)
-class Arrived:
+class NextPass:
     """A pass that is about to run."""
 
     argument: str  # "tritongpu-coalesce"; "" for an adaptor that runs a nested pipeline
@@ -39,7 +39,7 @@ class Arrived:
         return any(fnmatchcase(text, glob) for text in (self.argument, self.name, self.name.split("::")[-1]))
 
 
-def arrived(table: list[tuple[int, str]], vtable: str, argument: str, operation: int, stack: int) -> Arrived:
+def arrived(table: list[tuple[int, str]], vtable: str, argument: str, operation: int, stack: int) -> NextPass:
     """Build the pass from what a debugger read.
 
     table    -- address and symbol of each of the first SLOTS functions in its vtable
@@ -48,7 +48,7 @@ def arrived(table: list[tuple[int, str]], vtable: str, argument: str, operation:
     """
     bodies = [address for address, symbol in table if "::runOnOperation(" in symbol]
     body = bodies[0] if bodies else table[RUN_ON_OPERATION][0]
-    return Arrived(argument, vtable.removeprefix("vtable for "), body, operation, stack)
+    return NextPass(argument, vtable.removeprefix("vtable for "), body, operation, stack)
 
 
 def written_by(process: int) -> dict[str, Any]:

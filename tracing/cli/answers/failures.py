@@ -22,7 +22,7 @@ from tracing.errors import Problem, message
 _PACKAGE = Path(__file__).parents[2]
 
 
-class GoesOn(BaseException):
+class LeaveTyper(BaseException):
     """Raised to leave typer; `go_on` is then called outside of it."""
 
     def __init__(self, go_on: Callable[[], None]) -> None:
@@ -41,7 +41,7 @@ def reported(err: SafeConsole) -> Iterator[None]:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the rest of the buffers is discarded
         raise typer.Exit(2) from None
-    except GoesOn:
+    except LeaveTyper:
         raise
     except SystemExit as error:
         if isinstance(error.__context__, BrokenPipeError):  # rich exits so if the reader of a pipe has ended

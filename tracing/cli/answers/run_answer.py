@@ -14,7 +14,7 @@ from tracing.cli.look.passes.derived import open_derived
 from tracing.cli.look.passes.failure import unfinished
 from tracing.cli.look.show import print_run, print_wrong_result
 from tracing.cli.narrow.judge import JudgedRun
-from tracing.cli.processes.guard import Killed
+from tracing.cli.processes.guard import KilledProcess
 from tracing.errors import Problem
 from tracing.model import Outcome
 from tracing.report.passes.passes import failed_pass_text
@@ -84,7 +84,7 @@ class RunAnswer:
             err.print(f"  the run up to this point, and the traceback: `tracing show {path}`")
 
 
-def report_killed(killed: Killed, *, as_json: bool) -> int:
+def report_killed(killed: KilledProcess, *, as_json: bool) -> int:
     """Report a process that a signal ended; its run names the pass. Returns the exit status."""
     if killed.run is None:
         err.print(f"tracing: {killed.signal} ended the process before it had a run")

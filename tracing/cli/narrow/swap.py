@@ -18,7 +18,15 @@ from tracing import environment, store
 from tracing.analyze.replay import swap_plan
 from tracing.analyze.replay.swap_cache import SwapCache
 from tracing.analyze.replay.swap_plan import Candidate, SwapPlan
-from tracing.analyze.replay.swap_search import Goal, Narrowing, Running, SwapEvent, ToBlame, Tried, search
+from tracing.analyze.replay.swap_search import (
+    Goal,
+    KernelsBlamed,
+    Narrowing,
+    Running,
+    SwapEvent,
+    Tried,
+    search,
+)
 from tracing.analyze.runs.recording_commands import case_of, is_virtual, recording, target_of, variables
 from tracing.cli.answers import hints
 from tracing.cli.app import NARROW, RUNS, Json, Runs, app, err, out, progress, spinner
@@ -106,7 +114,7 @@ def swapped(
             events = _printed(search_events, close, quiet=as_json)
     except KeyboardInterrupt:
         raise Problem("interrupted", "the same command continues from there") from None
-    blame = events[-1] if isinstance(events[-1], ToBlame) else None
+    blame = events[-1] if isinstance(events[-1], KernelsBlamed) else None
     commands = list(_next(b, blame.candidates)) if blame else []
     if as_json:
         print(json.dumps(report.swap_json((a, b), planned, events, commands), indent=2))

@@ -18,14 +18,14 @@ _DEBUGGERS = ("debugpy", "pydevd")
 
 
 @dataclass(frozen=True, slots=True)
-class Killed:
+class KilledProcess:
     """How the child ended, if a signal ended it."""
 
     signal: str  # "SIGABRT"
     run: Path | None  # the run that it was writing; None: none was created
 
 
-def guarded(report: Callable[[Killed], int]) -> Callable[[Path], None]:
+def guarded(report: Callable[[KilledProcess], int]) -> Callable[[Path], None]:
     """Fork, and return in the child, which reports the run that it writes to the returned function.
 
     report -- called in the parent if a signal ends the child; gives the exit status of the command
@@ -50,7 +50,9 @@ def guarded(report: Callable[[Killed], int]) -> Callable[[Path], None]:
         os._exit(128 + os.WTERMSIG(status))
     with os.fdopen(reading, encoding="utf-8") as pipe:
         run = pipe.read()
-    raise typer.Exit(report(Killed(signal.Signals(os.WTERMSIG(status)).name, Path(run) if run else None)))
+    raise typer.Exit(
+        report(KilledProcess(signal.Signals(os.WTERMSIG(status)).name, Path(run) if run else None))
+    )
 
 
 def _announce(pipe: int, run: Path) -> None:

@@ -14,7 +14,7 @@ import typer
 from rich.text import Text
 
 from tracing import environment, store
-from tracing.cli.answers.failures import GoesOn
+from tracing.cli.answers.failures import LeaveTyper
 from tracing.cli.answers.run_answer import RunAnswer, report_killed
 from tracing.cli.app import RECORD, RUNS, Json, Runs, app, err, spinner
 from tracing.cli.compare.winners import print_taken
@@ -138,7 +138,7 @@ def _run_program(program: UserProgram, options: RecordOptions, show: bool, as_js
         winners=Winners(writer, frozen.winners if frozen else ()),
         around=[graph_passes_recorded(writer)] if options.graph_passes else [],
     )
-    raise GoesOn(RecordedProgram(program, session, options.seed).run)
+    raise LeaveTyper(RecordedProgram(program, session, options.seed).run)
 
 
 def _recorder_of(options: RecordOptions) -> Callable[..., LaunchRecorder]:

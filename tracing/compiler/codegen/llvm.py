@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tracing.compiler.child import Ended, in_child
-from tracing.compiler.codegen.llvm_text import Printed, printed_passes
+from tracing.compiler.codegen.llvm_text import LlvmPassText, printed_passes
 from tracing.compiler.symbols import function
 
 ALL = -1  # LLVM's value for a limit that leaves out nothing
@@ -84,7 +84,7 @@ def _up_to(limit: int) -> str:
 
 def printed(
     compile: Callable[[Callable[[], None]], Any], *, seconds: float, dies: bool = False
-) -> tuple[Ended, Iterator[Printed]]:
+) -> tuple[Ended, Iterator[LlvmPassText]]:
     """Compile; return every pass of LLVM that ran, in order, with the IR before and after it.
 
     compile -- returns the artefacts of LLVM's half by stage, and calls its argument at the end of each stage

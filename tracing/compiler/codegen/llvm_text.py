@@ -36,7 +36,7 @@ _MODULE = (_NAMED, "source_filename = ")
 
 
 @dataclass(frozen=True, slots=True)
-class Printed:
+class LlvmPassText:
     """One pass of LLVM."""
 
     index: int | None  # as opt-bisect-limit counts, from 1; None: LLVM never leaves it out
@@ -47,7 +47,7 @@ class Printed:
     after: str | None  # None: LLVM printed nothing that can be compared, or died inside it
 
 
-def printed_passes(said: str, llir: str = "", *, died: bool = False) -> Iterator[Printed]:
+def printed_passes(said: str, llir: str = "", *, died: bool = False) -> Iterator[LlvmPassText]:
     """The passes in LLVM's output, in order.
 
     said -- with `-opt-bisect-verbose`, `-print-after-all`, `-print-module-scope`, and the IR before the first
@@ -143,14 +143,14 @@ class _Reader:
         else:  # LLVM's bisection announces the next pass, under a different name
             self._open[-1] = replace(self._open[-1], alias=begun.name)
 
-    def skip(self) -> Iterator[Printed]:
+    def skip(self) -> Iterator[LlvmPassText]:
         # a pass that Triton has LLVM leave out
         if self._open and not self._open[-1].alias:
             *self._open, one = self._open
             yield from self.rest()
-            yield Printed(one.index, one.name, one.unit, False, self._module, self._module)
+            yield LlvmPassText(one.index, one.name, one.unit, False, self._module, self._module)
 
-    def end(self, ended: _Pass, text: str) -> Iterator[Printed]:
+    def end(self, ended: _Pass, text: str) -> Iterator[LlvmPassText]:
         same = [number for number, one in enumerate(self._open) if one.same(ended)]
         at = same[-1] if same else len(self._open)
         inside = self._open[at + 1 :]  # a pass of the middle end may ask as one of the code generator does
@@ -161,15 +161,15 @@ class _Reader:
             one = self._entered(one)
         before = self._machine.get(_machine_function(text), self._module)
         after = self._keep(text)
-        yield Printed(one.index, one.name, one.unit, ended.generator, before, after)
+        yield LlvmPassText(one.index, one.name, one.unit, ended.generator, before, after)
         self._open = inside
         yield from self.rest()
 
-    def rest(self, died: bool = False) -> Iterator[Printed]:
+    def rest(self, died: bool = False) -> Iterator[LlvmPassText]:
         """The passes that were announced but not printed, and the pass in which LLVM died."""
         for one in (*self._open, *([self._begun] if died and self._begun else [])):
             before = self._machine.get(one.unit, self._module)
-            yield Printed(one.index, one.name, one.unit, one.generator, before, None)
+            yield LlvmPassText(one.index, one.name, one.unit, one.generator, before, None)
         self._open, self._begun = [], None
 
     def _entered(self, first: _Pass) -> _Pass:

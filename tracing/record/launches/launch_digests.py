@@ -18,7 +18,7 @@ from tracing.launch.storages import TouchedMemory
 from tracing.model import Digest, Reread, Values
 from tracing.record.catalogue import Catalogue
 from tracing.record.launches.launch_template import DigestedTensors, DigestSlots, LaunchTemplate, plain_tensor
-from tracing.record.memory.exact_accesses import Watched
+from tracing.record.memory.exact_accesses import WatchedLaunch
 from tracing.upstream.torch.cuda_graphs import is_capturing
 from tracing.upstream.torch.dispatch_modes import dispatch_disabled
 
@@ -37,7 +37,7 @@ class LaunchInFlight:
     writers: dict[int, str]
     found: Mapping[int, Digest] = field(default_factory=dict)  # before it, on the host
     left: Mapping[int, Digest] = field(default_factory=dict)  # by position, after it
-    watched: Watched | None = None  # executed by the interpreter
+    watched: WatchedLaunch | None = None  # executed by the interpreter
     rereads: Sequence[Reread] = ()  # of what it may have read
     small: Sequence[Values] = ()  # the elements of small tensors before it
     batch: Batch | None = None  # on a GPU

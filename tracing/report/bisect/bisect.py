@@ -13,7 +13,7 @@ from tracing.analyze.bisect.judge import TEXTS, artefact
 from tracing.analyze.bisect.layers import MLIR
 from tracing.analyze.bisect.repeated_judge import Confidence
 from tracing.analyze.bisect.search import Changed, FirstBad, Judgement, Step, Suspect, Undecided, said
-from tracing.analyze.bisect.snapshots import FirstSeen, Seen
+from tracing.analyze.bisect.snapshots import FirstSeen, JudgedSnapshot
 from tracing.report.passes.passes import diff_text
 from tracing.report.text import Line, plural
 
@@ -205,5 +205,5 @@ def _steps(steps: Sequence[Step]) -> str:
     return ", ".join(map(str, steps[:SHOWN])) + more
 
 
-def _left_by(seen: Sequence[Seen]) -> str:
+def _left_by(seen: Sequence[JudgedSnapshot]) -> str:
     return f"what {_steps([one.snapshot.step for one in seen])} left"

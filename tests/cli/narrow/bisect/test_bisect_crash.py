@@ -15,7 +15,7 @@ from faults.pass_faults import BINARIES, COMPILER, build_library, recorded
 from recorded.kernels import needs_llvm_options
 
 from tracing.compiler.child import Ended
-from tracing.compiler.death import death_of
+from tracing.compiler.early_end import early_end_of
 
 
 def dying(which: str, how: str, on: str) -> dict[str, str]:
@@ -174,13 +174,15 @@ def died(stderr: str = "", failure: str = "it was ended by SIGABRT", signal: str
     ],
 )
 def test_two_crashes_are_the_same_if_their_messages_match(a: str, b: str, same: bool) -> None:
-    assert death_of(died(a), "pipeline").same(death_of(died(b), "pipeline")) is same
-    assert not death_of(died(a), "pipeline").same(death_of(died(b), "coalesce"))
+    assert early_end_of(died(a), "pipeline").same(early_end_of(died(b), "pipeline")) is same
+    assert not early_end_of(died(a), "pipeline").same(early_end_of(died(b), "coalesce"))
 
 
 def test_diagnostics_are_compared_without_locations_and_numbers() -> None:
     a, b = (
-        death_of(died(f"k.py:{n}:1: error: size {n} of %{n} is odd", "RuntimeError: failed", ""), "pipeline")
+        early_end_of(
+            died(f"k.py:{n}:1: error: size {n} of %{n} is odd", "RuntimeError: failed", ""), "pipeline"
+        )
         for n in (3, 44)
     )
 

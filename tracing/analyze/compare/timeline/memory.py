@@ -19,7 +19,7 @@ DEEP = 64  # maximum of consecutive operators through which a value is followed 
 _BELOW = 4  # maximum of overlapping partial writes whose order is kept
 
 
-class Left(NamedTuple):
+class WrittenBits(NamedTuple):
     """The bits of a view after a write."""
 
     address: int  # of its first element
@@ -37,7 +37,7 @@ class Write(NamedTuple):
     argument: str  # name of the argument; of an operator its arguments that are no tensors
     address: int  # of the first byte that was written
     region: TensorMeta  # the written region, from that byte on
-    left: Left
+    left: WrittenBits
     stream: int = 0
     whole: bool = True  # every element of the region was written
     changed: bool = True  # False: the region held these bits before
@@ -52,7 +52,7 @@ class Write(NamedTuple):
 Sources: TypeAlias = "tuple[Write | None, ...]"  # None: some of the bytes have no recorded writer
 
 
-class Birth(NamedTuple):
+class FirstAccess(NamedTuple):
     """Where a tensor lies in a storage, and what touched that storage first."""
 
     kind: WriteKind
@@ -63,13 +63,13 @@ class Birth(NamedTuple):
     start: int = 0  # bytes from the start of the storage
 
 
-class Placed(NamedTuple):
+class PlacedTensor(NamedTuple):
     """A tensor in a storage of one process."""
 
     storage: int
     meta: TensorMeta  # its offset counts from the start of the storage
 
-    def distance(self, other: Placed) -> int | None:
+    def distance(self, other: PlacedTensor) -> int | None:
         """Bytes from the first element of another tensor to that of this one; None: in another storage."""
         if self.storage != other.storage:
             return None
@@ -81,7 +81,7 @@ class Input(NamedTuple):
 
     address: int  # of its first element
     sources: Sources
-    tensor: Placed | None = None  # None: its storage is unknown
+    tensor: PlacedTensor | None = None  # None: its storage is unknown
 
 
 class MemoryWrites:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from tracing.analyze.align.launch_matching import Queue
-from tracing.analyze.compare.timeline.memory import Placed, Sources, span
+from tracing.analyze.compare.timeline.memory import PlacedTensor, Sources, span
 from tracing.digest.columns import Row
 from tracing.model import Access, Argument, Kernel, OutOfBounds, Reread, Signature, TensorMeta
 from tracing.views import relation
@@ -48,10 +48,10 @@ class TimelineStep:
     def queue(self) -> Queue:
         return self.row.line.stream, self.row.line.thread
 
-    def tensor(self, position: int) -> Placed:
+    def tensor(self, position: int) -> PlacedTensor:
         """The storage and the layout of an argument."""
         return next(
-            Placed(storage, meta)
+            PlacedTensor(storage, meta)
             for n, meta, storage in storages_of(self.signature, self.row.line.storages)
             if n == position
         )

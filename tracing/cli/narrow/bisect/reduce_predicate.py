@@ -11,8 +11,8 @@ from tracing import store
 from tracing.analyze.bisect.judge import STAGES, CommandJudge, artefact, run_command
 from tracing.cli.app import err
 from tracing.compiler.child import in_child
-from tracing.compiler.death import Death
-from tracing.compiler.one_pass import Made, run_passes
+from tracing.compiler.early_end import EarlyEnd
+from tracing.compiler.one_pass import PassOutput, run_passes
 from tracing.compiler.opt.pipeline_text import PassText, passes_in
 from tracing.compiler.resume import ResumePoint, resume, stages_of
 from tracing.errors import Problem
@@ -35,9 +35,9 @@ def predicate(
     Raises Problem for a command that uses no artefact of the pass.
     """
     if not command:
-        return Dies(record, seconds)
+        return PassCrashes(record, seconds)
     if any(side in word for word in command for side in _SIDES):
-        return GoesWrong(record, command, seconds)
+        return OutputIsBad(record, command, seconds)
     stages = [one for one in stages_of(chosen) if one in STAGES]
     try:
         judge = CommandJudge(command, stages, seconds)
@@ -46,7 +46,7 @@ def predicate(
         raise Problem(problem.problem, "\n  ".join(filter(None, [problem.remedy, sides]))) from None
     first = next(one for one in passes if one.stage == record.stage)
     runs = [one.index for one in passes if one.name == record.name and one.index >= record.index]
-    return CompilesBad(record, judge, run.text(first.before), runs)
+    return CompiledIsBad(record, judge, run.text(first.before), runs)
 
 
 class Predicate:
@@ -72,7 +72,7 @@ class Predicate:
     def _holds(self, text: str) -> bool:
         raise NotImplementedError
 
-    def made(self, text: str) -> Made:
+    def made(self, text: str) -> PassOutput:
         """The output of the pass for a text."""
         return run_passes(text, self._passes, seconds=self._seconds)
 
@@ -95,10 +95,10 @@ class Predicate:
         return printed
 
 
-class Dies(Predicate):
+class PassCrashes(Predicate):
     """The pass crashes as it does on the whole IR."""
 
-    first: Death
+    first: EarlyEnd
 
     def require(self, text: str) -> None:
         death = self.made(text).death
@@ -114,7 +114,7 @@ class Dies(Predicate):
         return death is not None and self.first.same(death)
 
 
-class GoesWrong(Predicate):
+class OutputIsBad(Predicate):
     """A command judges the pass's output bad, and, if it reads the input, the input good."""
 
     def __init__(self, record: PassRecord, command: Sequence[str], seconds: float) -> None:
@@ -158,7 +158,7 @@ class GoesWrong(Predicate):
         return status not in (None, 0, *_CANNOT_TELL)
 
 
-class CompilesBad(Predicate):
+class CompiledIsBad(Predicate):
     """A command judges the code compiled from the IR bad, and good without the pass."""
 
     def __init__(self, record: PassRecord, judge: CommandJudge, entered: str, runs: Collection[int]) -> None:

@@ -23,7 +23,7 @@ from tracing.analyze.minify.graph_edit import GraphEdit
 from tracing.analyze.minify.trial import ScriptForm, Trial
 from tracing.cli.narrow.minify.question import Question
 from tracing.compiler.child import Ended, in_child
-from tracing.compiler.death import death_of
+from tracing.compiler.early_end import early_end_of
 from tracing.compiler.identity import identity
 from tracing.errors import Problem
 
@@ -137,7 +137,7 @@ def _trial(ended: Ended) -> Trial:
     if ended.timed_out:
         return Trial("dies", f"{ended.failure}; `--seconds` gives it more", error="timeout")
     if ended.signal and not ended.accident:
-        said = death_of(ended, "").said
+        said = early_end_of(ended, "").said
         text = said if said.startswith(ended.signal) else f"{ended.signal}: {said}"
         return Trial("dies", text, error=ended.signal)
     return Trial("no answer", ended.failure)

@@ -37,7 +37,7 @@ _MARK = struct.Struct("<qqd200s")
 
 
 @dataclass(frozen=True, slots=True)
-class Death:
+class EarlyEnd:
     """The early ending of a compile."""
 
     kind: DeathKind
@@ -47,7 +47,7 @@ class Death:
     stage: str
     reached: float = 0.0  # seconds after which that part began
 
-    def same(self, other: Death) -> bool:
+    def same(self, other: EarlyEnd) -> bool:
         """True if two deaths have the same kind, part of the compiler and message."""
         return (self.kind, self.part, _plain(self.said)) == (other.kind, other.part, _plain(other.said))
 
@@ -59,7 +59,7 @@ class Death:
 class Attempt:
     """One compile, and how it ended."""
 
-    death: Death | None  # None: it reached its end
+    death: EarlyEnd | None  # None: it reached its end
     ended: Ended
 
 
@@ -98,14 +98,14 @@ def attempt(
     return Attempt(replace(death, reached=at.seconds), ended)
 
 
-def death_of(ended: Ended, part: str) -> Death:
+def early_end_of(ended: Ended, part: str) -> EarlyEnd:
     """The ending of a child that crashed in one pass, `part`."""
     death = _death(ended, part, None, "")
     said = errors_in(ended.stderr).splitlines()
     return replace(death, said=said[0].strip()) if death.kind == "diagnostic" and said else death
 
 
-def _death(ended: Ended, part: str, index: int | None, stage: str) -> Death:
+def _death(ended: Ended, part: str, index: int | None, stage: str) -> EarlyEnd:
     kind: DeathKind = "diagnostic"
     said = ended.failure.splitlines()[0]
     if ended.timed_out:
@@ -116,7 +116,7 @@ def _death(ended: Ended, part: str, index: int | None, stage: str) -> Death:
         kind, said = "fatal error", match[0]
     elif ended.signal:
         kind, said = "signal", ended.signal
-    return Death(kind, said, part, index, stage)
+    return EarlyEnd(kind, said, part, index, stage)
 
 
 def _plain(said: str) -> str:
