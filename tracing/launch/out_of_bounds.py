@@ -24,7 +24,7 @@ class OutsideAccesses:
     where: str  # "file.py:12" of the kernel; empty if unknown
 
     def record(self, launch: int) -> OutOfBounds:
-        """What a run keeps of them."""
+        """The record of these accesses in a run."""
         return OutOfBounds(
             launch, self.argument, self.kind, self.element, self.program,
             self.start, self.stop, self.accesses, self.inside, self.where,

@@ -152,7 +152,7 @@ class Walk:
         self._changed = True
 
     def run(self, given: Sequence[Origins]) -> list[Origins]:
-        """Follow the function until nothing changes; gives the origins of what it returns."""
+        """Follow the function until nothing changes; gives the origins of its return values."""
         region = self._module.functions[self._callers[-1]]
         for value, origins in zip(self._module.blocks[region][0], given, strict=True):
             self._add(value, origins)

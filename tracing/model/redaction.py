@@ -32,7 +32,7 @@ def redacted_text(text: str) -> str:
 
 
 def redacted_value(name: str, value: str) -> str:
-    """The value of a variable, or what is recorded instead of it."""
+    """The value of a variable, or the text that is recorded instead."""
     return REDACTED if is_secret(name, value) else redacted_text(value)
 
 

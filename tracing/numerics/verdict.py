@@ -47,7 +47,7 @@ class Distance:
         return self.farthest > _LIBRARY * self.limit or self.mean > _LIBRARY * TYPICAL
 
     def beyond(self, other: Distance) -> bool:
-        """True if it is much farther away than another one."""
+        """True if this distance is much larger than another one."""
         return self.farthest > _ALIKE * other.farthest or self.mean > _ALIKE * other.mean
 
 

@@ -29,7 +29,7 @@ class TuningCache(dict[Any, Any]):
         measured: Callable[[Any], bool],
         took: Callable[[Winner], None],
     ) -> None:
-        """frozen   -- what is to be taken, by tuner, source and key; None: what measuring gives
+        """frozen   -- the configurations to take, by tuner, source and key; None: those that measuring gives
         measured -- whether the autotuner did before it chose; else Triton's cache on disk gave it
         took     -- receives every choice
         """

@@ -99,7 +99,7 @@ def _configured(launch: KernelLaunch) -> object:
 def verdict_text(said: ReplayVerdict, names: RunNames, otherwise: Sequence[str] = ()) -> str:
     """A verdict in a sentence.
 
-    otherwise -- what the program launches differently in the two runs
+    otherwise -- settings that differ between the launches of the two runs
     """
     match said:
         case ReplaysDiffer(series):

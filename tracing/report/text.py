@@ -251,7 +251,7 @@ def memory_text(run: Run, but: tuple[str, ...] = ()) -> Iterator[Text]:
 
 
 def uncovered_text(runs: Iterable[Run]) -> Iterator[Text]:
-    """What was not covered in any of these runs, and the settings that would cover it."""
+    """The launches and operators that these runs did not cover, and the settings that cover them."""
     for record in dict.fromkeys(record for run in runs for record in run.records(NotCovered)):
         setting = f"to cover it: {record.setting}" if record.setting else "no setting covers it"
         yield Text.assemble(("not covered", "yellow"), f": {record.what}; {setting}")

@@ -89,7 +89,7 @@ class Run:
     def require_trust(self, executed: str) -> None:
         """Raise Problem unless this user recorded the run here, or consented to execute its code.
 
-        executed -- what is about to be executed: a command, or the source of a kernel
+        executed -- the code to be executed: a command, or the source of a kernel
         """
         if is_own(self.path):
             return

@@ -61,7 +61,7 @@ class QueueSide(Generic[T]):
         self.reached = 0
 
     def fill(self, count: int) -> None:
-        """Hold as many launches, or all that there are."""
+        """Hold this number of launches, or all remaining ones."""
         while self.held < count and (launch := next(self.launches, None)) is not None:
             self.hold(launch)
 

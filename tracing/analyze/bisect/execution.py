@@ -46,7 +46,7 @@ class Meaning:
 
     @property
     def certain(self) -> Step | None:
-        """The pass that changes what is computed, if it is known."""
+        """The pass that changes the computed values, if it is known."""
         return self.steps[0] if len(self.steps) == 1 else None
 
 

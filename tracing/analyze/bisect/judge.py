@@ -113,7 +113,7 @@ class CommandJudge:
 
 
 def run_command(words: Sequence[str], seconds: float) -> tuple[int | None, str]:
-    """The exit status of a command, None if its time was up, and what it printed.
+    """The exit status of a command, or None after the time limit, and its output.
 
     All processes that it started are killed when it ends or times out. Raises Problem if it cannot be run.
     """

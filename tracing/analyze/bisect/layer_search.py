@@ -50,7 +50,7 @@ class LayerSearch:
         """Search one compilation.
 
         snapshots -- judges the IR between passes; it also has the judge
-        execute   -- looks for the pass that changes what the IR computes
+        execute   -- searches the pass that changes the values that the IR computes
         stages    -- that the compilation has
         """
         self._bisection, self._snapshots = bisection, snapshots

@@ -75,7 +75,7 @@ class FirstBad:
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """A pass of a bad pipeline that is seen to change what the IR computes."""
+    """A pass of a bad pipeline that changes the values that the IR computes."""
 
     layer: str
     step: Step

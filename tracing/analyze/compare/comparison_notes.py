@@ -12,7 +12,7 @@ from tracing.store import Run
 
 @dataclass(slots=True)
 class Notes:
-    """Counts, doubts, and what was not compared."""
+    """Counts, doubts, and the launches and results that were not compared."""
 
     a: Run
     b: Run

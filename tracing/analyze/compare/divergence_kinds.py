@@ -44,7 +44,7 @@ class Writer:
 
 @dataclass(frozen=True, slots=True)
 class OperatorCause:
-    """An operator outside of Triton wrote what was read."""
+    """An operator outside of Triton wrote the tensor that was read."""
 
     names: tuple[str, str]  # in run a and in run b; empty: none wrote it there
     arguments: tuple[str, str]  # those that are no tensors

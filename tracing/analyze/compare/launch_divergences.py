@@ -44,7 +44,7 @@ class LaunchDivergences:
     def of(
         self, seen: LaunchDifference, launches: LaunchPair, unshown: OrderDiffers | None
     ) -> Iterator[Divergence]:
-        """What is reported of a pair that differs; the rest is counted in the notes.
+        """The reported differences of a pair; the others are counted in the notes.
 
         launches -- of the pair
         unshown  -- equal launches in another order: they explain a difference that nothing else does

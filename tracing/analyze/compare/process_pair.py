@@ -52,7 +52,7 @@ class ProcessPair:
     """One process of each run."""
 
     def __init__(self, notes: Notes, rank: int, processes: tuple[str, str], codes: KernelCodes) -> None:
-        """Compare process 0 of run a with process 1 of run b; `notes` takes what is not reported."""
+        """Compare process 0 of run a with process 1 of run b; `notes` receives counts and doubts."""
         self._notes, self._rank, self._processes, self._codes = notes, rank, processes, codes
         self._runs = (notes.a, notes.b)
         known = notes.a.signatures(processes[0]), notes.b.signatures(processes[1])

@@ -18,7 +18,7 @@ class CompilersNotCompared:
 
 
 def says_nothing_of_compilers(a: Run, b: Run) -> CompilersNotCompared | None:
-    """None if a comparison of the runs' values can show what a compiler does; else why it cannot.
+    """None if comparing the runs' values says something about their compilers; else the reason.
 
     On a virtual GPU it never can: Triton's interpreter executes the kernels' Python source, and nothing of
     what was compiled.

@@ -38,7 +38,7 @@ class NonFiniteTensor:
 
 @dataclass(frozen=True, slots=True)
 class DataEvent:
-    """A launch or an operator, with what it read and wrote."""
+    """A launch or an operator, with the tensors that it read and wrote."""
 
     source: KernelLaunch | Operator
     rank: int

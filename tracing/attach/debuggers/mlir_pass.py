@@ -40,7 +40,7 @@ class NextPass:
 
 
 def arrived(table: list[tuple[int, str]], vtable: str, argument: str, operation: int, stack: int) -> NextPass:
-    """Build the pass from what a debugger read.
+    """Build the pass from memory that a debugger read.
 
     table    -- address and symbol of each of the first SLOTS functions in its vtable
     vtable   -- the symbol of the vtable, "vtable for mlir::triton::gpu::CoalescePass"

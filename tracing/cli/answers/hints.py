@@ -245,7 +245,7 @@ def of_launch(run: store.Run, launch: KernelLaunch, rank: int = 0) -> list[str]:
 
 
 def is_kept(run: store.Run, launch: KernelLaunch, rank: int) -> bool:
-    """True if a run has the contents of what a launch read."""
+    """True if a run has the contents of a launch's inputs."""
     kept = (
         (one.launch, one.side)
         for process in run.processes(KeptTensor)

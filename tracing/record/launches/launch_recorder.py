@@ -77,7 +77,7 @@ class LaunchRecorder:
         allow_out_of_bounds -- without a GPU: False stops a kernel before it accesses memory outside of its
                      arguments' storages; True permits the access
         selection -- which launches
-        keep      -- keep what each launch wrote, under a budget; None: nothing
+        keep      -- keep the outputs of each launch, under a budget; None: nothing
         time      -- how long each launch takes, on the host and on a GPU
         hash_fn   -- tensor -> number, string, bool or None; called where digests are taken, or would be, and
                      recorded next to them. Should it fail, the program continues, and `hash_failure` says so

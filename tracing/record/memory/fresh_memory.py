@@ -108,7 +108,7 @@ class FreshMemory:
         return (int(indices[0]), indices.size) if indices.size else None
 
     def launched(self, blocks: Iterable[MemoryBlock]) -> None:
-        """Note what a launch wrote."""
+        """Note the writes of a launch."""
         for block in blocks:
             for fresh in list(self._fresh.values()):
                 start, stop = fresh.address, fresh.address + len(fresh.copy)

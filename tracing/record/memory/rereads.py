@@ -76,7 +76,7 @@ class Rereads:
     def wrote(self, launch: int, tensors: Sequence[tuple[int, torch.Tensor]]) -> None:
         """Note that a launch has written these.
 
-        tensors -- argument positions and what it wrote there
+        tensors -- argument positions and the tensors that it wrote
         """
         self.overwritten([tensor for _, tensor in tensors])
         for position, tensor in tensors:

@@ -18,7 +18,7 @@ from tracing.report.text import plural
 
 
 def summary_text(comparison: Comparison, advice: str = "") -> Iterator[Text]:
-    """The launches that were compared, the consequences, and what was left out.
+    """The number of compared launches and of consequences, and the parts that were not compared.
 
     advice -- the command that distinguishes unwritten memory from nondeterministic kernels
     """
@@ -82,7 +82,7 @@ def why_text(why: ResultCause, decides: str | None) -> Iterator[Text]:
 
 
 def equality_text(comparison: Comparison, alike: int, differing: Sequence[ResultDiffers]) -> Iterator[Text]:
-    """The equal parts of two runs without a different launch, and what was not recorded.
+    """The equal parts of two runs without a different launch, and missing digests.
 
     alike     -- number of equal results
     differing -- the results that differ

@@ -31,7 +31,7 @@ Elements: TypeAlias = tuple[int, int] | None  # first uninitialised element, and
 
 
 def argument_read(step: TimelineStep, position: int) -> MemoryRead:
-    """What a launch read as one of its arguments."""
+    """The memory that a launch read as one of its arguments."""
     arg = step.signature.args[position]
     assert arg.tensor is not None
     start, _ = span(step.address(position), arg.tensor)

@@ -53,7 +53,7 @@ Sources: TypeAlias = "tuple[Write | None, ...]"  # None: some of the bytes have 
 
 
 class FirstAccess(NamedTuple):
-    """Where a tensor lies in a storage, and what touched that storage first."""
+    """The position of a tensor in a storage, and the first access to that storage."""
 
     kind: WriteKind
     name: str  # of an operator, or of what the case began with
@@ -213,7 +213,7 @@ def _visible(write: Write, start: int, meta: TensorMeta) -> Iterator[Write | Non
 
 
 def followed(sources: Sources) -> Sources:
-    """What an operator read; of a long chain of operators only the last DEEP are kept."""
+    """The inputs of an operator; of a long chain of operators only the last DEEP are kept."""
     return tuple([one._replace(reads=(), depth=0) if one and one.depth >= DEEP else one for one in sources])
 
 

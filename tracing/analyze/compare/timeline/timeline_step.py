@@ -73,7 +73,7 @@ class TimelineStep:
         )
 
     def ranges(self) -> Iterator[tuple[bool, int, TensorMeta, str]]:
-        """What the launch touches: whether it writes, address of the first element, layout, argument."""
+        """The accesses of the launch: whether it writes, address of the first element, layout, argument."""
         for _, arg, address in tensors_of(self.signature, self.addresses):
             assert arg.tensor is not None
             if arg.reads or arg.writes:
