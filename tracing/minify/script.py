@@ -17,13 +17,13 @@ from safetensors.torch import save_file
 from torch.fx import GraphModule
 
 from tracing.analyze.minify.trial import ScriptForm, Trial
-from tracing.minify import script_parts as parts
 from tracing.minify.graph_results import flat, graph_results, weights
 from tracing.minify.predicate import Fails, GraphPredicate, OtherKernels, Unstable, Violates
 from tracing.minify.small_graph import SmallGraph
 from tracing.minify.source_text import SourceText
 from tracing.numerics.reference import reference
 from tracing.numerics.verdict import FARTHEST, FARTHEST_NARROW, TYPICAL, rounding
+from tracing.upstream.inductor import script_parts as parts
 
 _BUILT_IN = ("torch", "device", "inf", "nan", "NoneType")  # names of every FX graph's code
 

@@ -24,6 +24,7 @@ FEATURES: Mapping[str, str] = {
     "inductor.graph_stages": "bisecting from eager to Inductor",
     "inductor.graphs": "recording the graphs that Inductor compiles",
     "inductor.scheduling": "bisecting fusion and memory",
+    "inductor.script_parts": "scripts of `tracing minify`",
     "inductor.user_kernels": "lines of the user's kernels in compiled programs",
     "torch.autograd": "the phase of a launch: forward or backward",
     "torch.cuda_graphs": "recording while a CUDA graph is captured",
