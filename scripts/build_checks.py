@@ -11,10 +11,10 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from scripts import recipe
+from scripts.build import recipe
+from scripts.build.ninja_build import duration
 from scripts.check import Check
 from scripts.machine import GB, free, install, memory, output
-from scripts.ninja_build import duration
 from scripts.pins import Problem
 
 COMPILES = 2942  # C++ files of LLVM 22 that Triton's libraries, tools and tests need, by a dry run of ninja

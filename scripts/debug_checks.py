@@ -8,9 +8,9 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from scripts import checkout
+from scripts.build import checkout
+from scripts.build.library import HOOKS, Library
 from scripts.check import Check
-from scripts.library import HOOKS, Library
 from scripts.machine import install, installed, output, text
 from vscode import index_symbols
 

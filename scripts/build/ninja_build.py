@@ -21,8 +21,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from scripts import failure
-from scripts.failure import SHOWN, STEP
+from scripts.build import failure
+from scripts.build.failure import SHOWN, STEP
 from scripts.machine import GB, output
 from scripts.pins import Problem
 

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from scripts.library import Library
-from scripts.llvm_build import Llvm
+from scripts.build.library import Library
+from scripts.build.llvm_build import Llvm
 from scripts.machine import output
 from scripts.pins import Problem
 

@@ -8,11 +8,11 @@ import subprocess
 import zipfile
 from pathlib import Path
 
-from scripts import recipe
+from scripts.build import recipe
+from scripts.build.sources import Say
+from scripts.build.toolchain import Toolchain
 from scripts.machine import installed
 from scripts.pins import Problem
-from scripts.sources import Say
-from scripts.toolchain import Toolchain
 
 # Files of backends/nvidia that Triton's build would download; lib/cupti is for Proton, which is not built.
 TAKEN = ("bin/*", "include/**/*", "lib/*")

@@ -13,7 +13,7 @@ import struct
 from collections.abc import Iterator
 from pathlib import Path
 
-from scripts.library import Library
+from scripts.build.library import Library
 
 VERSIONS = (7, 8)  # what lld and mold write
 TYPE = 1  # the kind of a name

@@ -18,12 +18,13 @@ import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from scripts import llvm_system, ninja_build, pch, pins, recipe, script, sources, wheel_parts
+from scripts import pins, script
+from scripts.build import llvm_system, ninja_build, pch, recipe, sources, wheel_parts
+from scripts.build.recipe import PROFILES, Compiler, Jobs
+from scripts.build.sources import Source
+from scripts.build.toolchain import Toolchain, require_room
 from scripts.machine import GB, gpus, memory, output
 from scripts.pins import Pins, Problem
-from scripts.recipe import PROFILES, Compiler, Jobs
-from scripts.sources import Source
-from scripts.toolchain import Toolchain, require_room
 
 say = script.speaker("llvm")
 LEAST_MEMORY = 3 * GB  # one file of MLIR takes 2.7

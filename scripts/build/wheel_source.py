@@ -12,10 +12,11 @@ import re
 import sys
 from pathlib import Path
 
-from scripts import pins, proofs, script, sources
+from scripts import pins, script
+from scripts.build import proofs, sources
+from scripts.build.toolchain import Toolchain
 from scripts.machine import installed, output
 from scripts.pins import Problem
-from scripts.toolchain import Toolchain
 
 say = script.speaker("source")
 # Without "+8" after the name: it is the function's first line, not some other of its lines.

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from scripts import archive, checkout
+from scripts.build import archive, checkout
+from scripts.build.toolchain import Toolchain
 from scripts.pins import Pins, Problem
-from scripts.toolchain import Toolchain
 
 COMMIT = re.compile(r"[0-9a-f]{40}")
 LLVM_PARTS = ("llvm", "mlir", "lld", "cmake", "third-party", "libunwind/include")

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from scripts.build.ninja_build import duration
 from scripts.machine import GB, cores, memory, output
-from scripts.ninja_build import duration
 from scripts.pins import Problem
 
 PROFILES = ("Debug", "RelWithDebInfo", "line-tables")

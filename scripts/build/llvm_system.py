@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from scripts import archive
+from scripts.build import archive
+from scripts.build.sources import LlvmPin, Say
+from scripts.build.toolchain import Toolchain, require_room
 from scripts.machine import install, output
 from scripts.pins import Problem
-from scripts.sources import LlvmPin, Say
-from scripts.toolchain import Toolchain, require_room
 
 # Files below LLVM's folder that Triton's build opens, and their packages (Debian, Fedora, conda).
 PARTS = {
