@@ -51,7 +51,7 @@ def check_git(_venv: Path) -> Check:
 
 def check_clang(_venv: Path) -> Check:
     needed = f"clang {recipe.OLDEST_CLANG} or later, to build with"
-    cost = "building takes 1.4 times as long with gcc, and as much more disk"
+    cost = "building with gcc takes 1.4 times the time and the disk"
     remedy = install("clang", "clang", "clangxx")
     try:
         present = recipe.compiler()

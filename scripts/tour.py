@@ -52,7 +52,7 @@ STEPS = (
         "tracing diff gated_mlp --backends eager,aot_mock_backend",
         variables={"MOCK_STRICT": "0"},
     ),
-    Step("Captured graphs", "What that backend has recorded.", "tracing check latest"),
+    Step("Captured graphs", "The checks that this backend recorded.", "tracing check latest"),
     Step(
         "Minifier",
         "The smallest graph that an accelerator without a sigmoid refuses, as a script.",

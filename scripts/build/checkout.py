@@ -144,7 +144,7 @@ def keep(folder: Path, commit: str, parts: Sequence[str], say: Callable[[str], N
 def require_untouched(folder: Path, commit: str) -> None:
     current = head(folder)
     placed = folder / ".git" / PLACED
-    remedy = f"to build what is there name it, TRITON_SRC={folder} or LLVM_SRC={folder}; or move it away"
+    remedy = f"to build this folder name it, TRITON_SRC={folder} or LLVM_SRC={folder}; or move it away"
     if edited := changed(folder):
         names = ", ".join(edited[:3]) + (", …" if len(edited) > 3 else "")
         raise Problem(

@@ -29,7 +29,7 @@ def diagnose(wrote: list[str], log: Path) -> Problem:
     if any(KILLED.search(line) for line in own):
         return Problem(f"{name} ran out of memory", "fewer at a time: the same command with JOBS=1")
     shown = "".join(f"\n    {line}" for line in own)
-    return Problem(f"{name} failed:{shown}", f"all of it is in {log}; the same command continues from here")
+    return Problem(f"{name} failed:{shown}", f"the whole log is {log}; the same command continues from here")
 
 
 def message(lines: list[str]) -> list[str]:

@@ -87,7 +87,9 @@ def of_distribution(major: str, given: str, say: Say, prefixes: tuple[str, ...] 
         raise Problem(
             f"LLVM in {chosen.prefix} has no {', no '.join(lacking)}", packages(lacking, chosen.major)
         )
-    needed = f"Triton is written against {major}" if major else "which one Triton needs is not known here"
+    needed = (
+        f"Triton is written against {major}" if major else "the LLVM version that Triton needs is unknown"
+    )
     risk = "" if chosen.major == major else ": its build may fail"
     say(f"LLVM {chosen.version} is taken, {needed}{risk}")
     return chosen
@@ -144,5 +146,5 @@ def address(triton: Path, name: str) -> str:
 
 def require_runs(folder: Path) -> None:
     if not output(str(folder / "bin/mlir-tblgen"), "--version"):
-        remedy = "its libstdc++ is newer than this system's; build it: make LLVM=source llvm"
+        remedy = "it needs a newer libstdc++ than this system's; build it: make LLVM=source llvm"
         raise Problem(f"the tools in {folder} do not run here", remedy)

@@ -89,7 +89,8 @@ def agreed(url: str, tag: str, commit: str) -> str:
     named = checkout.tagged(url, tag)
     if commit and named != commit:
         remedy = (
-            "find out why; then change scripts/pins.toml, or delete the .commit file in the toolchain folder"
+            "if the new commit is right, change scripts/pins.toml, or delete the .commit file in "
+            "the toolchain folder"
         )
         raise Problem(f"tag {tag} has moved: it names {named[:12]}, {commit[:12]} is pinned", remedy)
     return named

@@ -57,10 +57,10 @@ def fetch(tools: Toolchain, venv: Path, version: str, say: Say) -> Path:
     done = subprocess.run([*command, f"triton=={version}"], capture_output=True, text=True)
     wheels = sorted(folder.glob(f"triton-{version}-*.whl")) if folder.exists() else []
     if done.returncode or not wheels:
-        last = (done.stderr.strip() or "nothing was fetched").splitlines()[-1]
+        last = (done.stderr.strip() or "no wheel was downloaded").splitlines()[-1]
         remedy = f"install it first: make clean && make venv TRITON={version}"
         raise Problem(
-            f"the wheel of Triton {version}, which has ptxas and cuda.h, was not to be had: {last}", remedy
+            f"the wheel of Triton {version}, which has ptxas and cuda.h, cannot be downloaded: {last}", remedy
         )
     return wheels[-1]
 

@@ -56,7 +56,7 @@ def built_in(library: Path, triton: Path) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--venv", type=Path, default=Path(".venv"), help="the environment with the wheel")
-    parser.add_argument("--toolchain", type=Path, default=Path("toolchain"), help="where sources lie")
+    parser.add_argument("--toolchain", type=Path, default=Path("toolchain"), help="folder of sources")
     parser.add_argument("--pins", type=Path, default=pins.PINS, help="another list of versions")
     options = parser.parse_args()
     return script.run("source", lambda: bring(options.venv, options.toolchain, pins.read(options.pins)))

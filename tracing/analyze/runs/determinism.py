@@ -65,7 +65,7 @@ class DifferenceTable:
 
 
 def unasked(divergences: Iterable[Divergence], perturbed: Sequence[Perturbed]) -> tuple[Divergence, ...]:
-    """Divergences without launches of another winner that `--perturb` caused and whose results are equal."""
+    """Divergences, except launches whose configuration `--perturb` changed and whose results are equal."""
     asked = any(one.what == "winners" and one.how for one in perturbed)
     return tuple(
         one
