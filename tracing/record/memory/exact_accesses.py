@@ -14,7 +14,7 @@ from tracing.launch.accesses import Accesses
 from tracing.launch.memory_block import AccessedArgument, Bytes, MemoryBlock, logical
 from tracing.launch.out_of_bounds import OutsideAccesses
 from tracing.launch.storages import Reach
-from tracing.model import Access, Digest, MemoryEvidence
+from tracing.model import Access, Digest, MemoryEvidence, may_read, may_write
 from tracing.record.memory.fresh_memory import FreshMemory, UnwrittenBytes
 from tracing.record.recording import Recording
 from tracing.views import occupied, row_major
@@ -39,8 +39,8 @@ class WatchedLaunch:
 
     def touched(self, kind: AccessKind) -> list[tuple[int, torch.Tensor]]:
         """The elements read before they were written, or the written elements, with argument positions."""
-        roles = ("in", "in_out") if kind == "load" else ("out", "in_out")
-        names = [name for name in self.tensors if self.accesses.role(name) in roles]
+        may = may_read if kind == "load" else may_write
+        names = [name for name in self.tensors if may(self.accesses.role(name))]
         return [(self.positions[name], self.tensors[name]) for name in names]
 
 

@@ -39,7 +39,7 @@ def test_the_pass_that_dies_and_the_earlier_one_that_provokes_it_are_named(tmp_p
     assert 'Assertion `layout && "no layout"\' failed' in shown.stdout
     assert done.returncode == 1, done.stderr
     assert re.search(r"matmul dies in tritongpu-reduce-data-duplication \(pass \d+, ttgir\)\n", done.stdout)
-    assert 'it says        Assertion `layout && "no layout"\' failed' in done.stdout
+    assert 'message        Assertion `layout && "no layout"\' failed' in done.stdout
     assert "MLIR passes: provoked by tritongpu-pipeline (#" in done.stdout
     assert re.search(r"nor without    .*tritongpu-assign-latencies \(#\d+\)", done.stdout)
 
@@ -112,7 +112,7 @@ def test_a_crash_in_llvm_names_the_llvm_pass(tmp_path: Path) -> None:
     assert re.search(
         r"vector_add dies in nvptx-isel \((LLVM pass \d+, )?ptx, on function \(vector_add\)\)", done.stdout
     )
-    assert "it says        LLVM ERROR: Cannot select: intrinsic %llvm.amdgcn.s.barrier" in done.stdout
+    assert "message        LLVM ERROR: Cannot select: intrinsic %llvm.amdgcn.s.barrier" in done.stdout
 
 
 def test_a_crash_in_ptxas_names_the_optimisation_levels_that_succeed(tmp_path: Path) -> None:
