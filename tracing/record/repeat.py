@@ -36,9 +36,9 @@ from tracing.record.run import record
 from tracing.record.session import Session
 from tracing.upstream.inductor.config import settings_changed
 
-# what Inductor has against results that depend on timing: no choice by benchmarks
+# Inductor's settings against results that depend on timing: no choice by benchmarks
 DETERMINISTIC = {"deterministic": True, "test_configs.force_filter_reduction_configs": True}
-PATIENCE = 10.0  # seconds that an interrupted run has to write down what it knows
+PATIENCE = 10.0  # seconds that an interrupted run has to write its records
 _PROGRAM = "from tracing.record.repeat import program; program()"
 
 
@@ -53,9 +53,7 @@ class Series(msgspec.Struct, frozen=True):
     argv: tuple[str, ...]
     fresh_caches: bool = False  # for each run; otherwise only the first compiles and tunes
     deterministic: bool = False  # under Inductor's deterministic settings
-    perturb: bool = (
-        False  # change what no program may rely on, differently in each run; compiles anew for each
-    )
+    perturb: bool = False  # perturb each run differently; compiles anew for each
     program: tuple[str, ...] = ()  # the words after `python`; empty: a case
 
 
@@ -126,11 +124,11 @@ def _in_child(
 
 
 def _outcome(path: Path, ended: Ended) -> Outcome:
-    # of a process that crashed, what is known of it is written down
+    # for a crashed process the parent writes the outcome
     known = next(store.Run(path).records(Outcome), None)
     if known is not None:
         return known
-    outcome = Outcome("failed", ended.failure or "its process ended without a word", ended.stderr)
+    outcome = Outcome("failed", ended.failure or "its process ended without a message", ended.stderr)
     with contextlib.closing(store.reopened(path)) as writer:
         writer.append(outcome)
     return outcome

@@ -20,7 +20,7 @@ from handmade.runs import digits, saved
 
 from tracing import store
 from tracing.analyze.tables.export import query, write_parquet
-from tracing.analyze.tables.tables import COLUMNS
+from tracing.analyze.tables.rows import COLUMNS
 from tracing.errors import Problem
 from tracing.model import (
     Argument,

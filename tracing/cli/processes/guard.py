@@ -19,14 +19,14 @@ _DEBUGGERS = ("debugpy", "pydevd")
 
 
 @dataclass(frozen=True, slots=True)
-class Killed:
+class KilledProcess:
     """How the child ended, if not as a command does."""
 
     by: str  # "SIGABRT", "os._exit(0)"
-    run: Path | None  # that it was writing; None: it had none yet
+    run: Path | None  # the run that it was writing; None: none was created
 
 
-def guarded(report: Callable[[Killed], int]) -> Callable[[Path], None]:
+def guarded(report: Callable[[KilledProcess], int]) -> Callable[[Path], None]:
     """Fork, and return in the child, which reports the run that it writes to the returned function.
 
     report -- called in the parent if a signal or os._exit ends the child; gives the exit status
@@ -45,15 +45,15 @@ def guarded(report: Callable[[Killed], int]) -> Callable[[Path], None]:
         return lambda run: _announce(writing, run)
     os.close(writing)
     status = _waited(child)
-    if os.WIFSIGNALED(status) and os.WTERMSIG(status) in _FORWARDED:  # somebody ended it on purpose
+    if os.WIFSIGNALED(status) and os.WTERMSIG(status) in _FORWARDED:  # a user ended the process
         os._exit(128 + os.WTERMSIG(status))
     run = _announced(reading)
     if os.WIFSIGNALED(status):
-        raise typer.Exit(report(Killed(signal.Signals(os.WTERMSIG(status)).name, run)))
+        raise typer.Exit(report(KilledProcess(signal.Signals(os.WTERMSIG(status)).name, run)))
     code = os.WEXITSTATUS(status)
     if code in _FAILED or (run is not None and any(run.glob(f"outcomes-*-{child}.ndjson"))):
         os._exit(code)  # the child has flushed what it printed
-    raise typer.Exit(report(Killed(f"os._exit({code})", run)))
+    raise typer.Exit(report(KilledProcess(f"os._exit({code})", run)))
 
 
 def _announce(pipe: int, run: Path) -> None:
@@ -72,7 +72,7 @@ def _announced(pipe: int) -> Path | None:
 
 
 def _waited(child: int) -> int:
-    # the terminal sends its signals to both processes; those that somebody sends to the parent are forwarded
+    # a terminal signals both processes; a signal that is sent only to the parent is forwarded
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD, *_FORWARDED})
     while True:
         ended, status = os.waitpid(child, os.WNOHANG)
