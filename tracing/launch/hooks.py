@@ -28,11 +28,11 @@ from typing import Any, Protocol
 from tracing import interpreter
 from tracing.interpreter import trials
 from tracing.launch import watching
+from tracing.launch.hidden_computation import HiddenComputation, own_frames_skipped
 from tracing.launch.launch_site import Grid, LaunchSite
 from tracing.launch.out_of_bounds import OutOfBoundsError
 from tracing.launch.python_launch_sites import CompiledSite, InductorSite, InterpretedSite, bound
 from tracing.launch.tuple_arguments import nesting
-from tracing.launch.unseen import Unseen, own_frames_skipped
 from tracing.upstream.inductor import autotuner as inductor_autotuner
 from tracing.upstream.inductor.code import launching_frame
 from tracing.upstream.inductor.compiler import around_codegen
@@ -74,7 +74,7 @@ _lock = threading.Lock()
 
 
 def _hide_in_child() -> None:
-    # the files that listeners have open are the parent's
+    # open files of listeners belong to the parent
     if _listeners:
         _Thread.hidden = _thread.hidden = 1
 
@@ -125,7 +125,7 @@ def trials_hidden() -> Iterator[None]:
         stack.enter_context(triton_autotuner.around_trials(_unseen))
         stack.enter_context(inductor_autotuner.around_trials(_unseen))
         stack.enter_context(inductor_autotuner.around_multi_kernel_trials(_unseen))
-        stack.enter_context(around_codegen(_unseen))  # which tries kernels, and fused ones
+        stack.enter_context(around_codegen(_unseen))  # this method tries kernels, also fused ones
         yield
 
 
@@ -152,7 +152,7 @@ def announce(
 ) -> list[tuple[Listener, Any]]:
     """Call `before` of every listener; pass the result to `conclude` after the launch."""
     announced = []
-    with Unseen():
+    with HiddenComputation():
         watching.forget()
         for listener in _listeners:
             token = listener.before(site, values, stream, grid)
@@ -164,7 +164,7 @@ def announce(
 def conclude(announced: list[tuple[Listener, Any]]) -> None:
     """Call `after` of the listeners that `announce` called, also if one of them raises."""
     if announced:
-        with Unseen():
+        with HiddenComputation():
             _conclude(announced)
 
 
@@ -193,7 +193,7 @@ def _inductor_launch() -> inductor_autotuner.Launch:
             announced = announce(site, args, stream, None)
         else:  # a user's kernel: its grid follows its arguments
             announced = announce(site, args[: site.count], stream, site.trailing_grid(args))
-        _thread.hidden += 1  # not a context manager: this is done for every launch
+        _thread.hidden += 1  # no context manager, because this runs for every launch
         try:
             result = original(autotuner, *args, stream=stream, **kwargs)
         finally:
@@ -268,7 +268,7 @@ def _around_interpreted(original: Method) -> Method:
 
 
 def _around_execution(original: Method) -> Method:
-    # a launch on the virtual GPU: one of the hooks above has announced it
+    # a launch on the virtual GPU: one of the hooks above has reported it
     def execute(*args: Any) -> None:
         with watching.executing():
             original(*args)

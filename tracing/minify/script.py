@@ -17,13 +17,13 @@ from safetensors.torch import save_file
 from torch.fx import GraphModule
 
 from tracing.analyze.minify.trial import ScriptForm, Trial
-from tracing.minify import script_parts as parts
 from tracing.minify.graph_results import flat, graph_results, weights
 from tracing.minify.predicate import Fails, GraphPredicate, OtherKernels, Unstable, Violates
 from tracing.minify.small_graph import SmallGraph
 from tracing.minify.source_text import SourceText
 from tracing.numerics.reference import reference
 from tracing.numerics.verdict import FARTHEST, FARTHEST_NARROW, TYPICAL, rounding
+from tracing.upstream.inductor import script_parts as parts
 
 _BUILT_IN = ("torch", "device", "inf", "nan", "NoneType")  # names of every FX graph's code
 _DEVICES = {(True, False): "Triton's interpreter", (False, True): "sm_90, without launches"}
@@ -95,7 +95,7 @@ def _placeholders(small: SmallGraph) -> list[str]:
 
 
 def _more(small: SmallGraph, trial: Trial, data: dict[str, torch.Tensor]) -> str:
-    # what results the script needs, in addition to outputs
+    # results that the script needs in addition to outputs
     text = ""
     if any(name.startswith("storage of ") for name in trial.results):
         text += parts.STORAGES
@@ -182,7 +182,7 @@ def _check(
 
 
 def _expected(small: SmallGraph, names: list[str], data: dict[str, torch.Tensor]) -> float:
-    # writes exact results where the referee has them; gives the roundings that one element may be away
+    # writes the referee's exact results; returns the limit of an element in roundings
     results = graph_results(small, small.module)
     try:
         exact = reference(lambda: graph_results(small, small.module))

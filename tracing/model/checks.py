@@ -51,7 +51,7 @@ class GraphCoverage(Record, frozen=True, file="graphcoverage"):
     supported: int
     unsupported: int
     undecided: int
-    partitions: int  # connected parts of supported operators, each as large as it can be
+    partitions: int  # connected parts of supported operators, each of maximal size
     operators: Mapping[str, int] = {}  # unsupported ones, and how often each occurs
 
 

@@ -26,7 +26,7 @@ class ResultDiff:
     """One result with both backends: a tensor, a number, a container, or an alias."""
 
     name: str  # "output['logits']", "grad of weight", "input 0 afterwards"
-    problem: str = ""  # what differs apart from elements: missing, type, shape, strides
+    problem: str = ""  # difference other than elements: missing, type, shape, strides
     tensor: TensorDiff | None = None  # None: one of the two is no tensor
 
     @property

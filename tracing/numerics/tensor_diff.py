@@ -69,7 +69,7 @@ def _of_precision(dtype: torch.dtype) -> tuple[float, float]:
 
 @dataclass(frozen=True, slots=True)
 class Criterion:
-    """One criterion: what was measured, and what is allowed."""
+    """One criterion: the measured value, and the allowed one."""
 
     name: str  # "elements", "ulp" or "rmse"
     measured: float

@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from typing import Any, Protocol
 
 from tracing.launch import hooks
+from tracing.launch.hidden_computation import HiddenComputation
 from tracing.launch.tensors import has_memory, takes_itself_apart, tensors_in
-from tracing.launch.unseen import Unseen
 from tracing.operators.effects import Effect, effect_of
 from tracing.upstream.patch import Method, patched
 from tracing.upstream.torch.dispatch_modes import OperatorMode, is_active, pushed
@@ -82,7 +82,7 @@ class Operators(OperatorMode):
     ) -> Any:
         kwargs = kwargs or {}
         if types and any(map(takes_itself_apart, types)):
-            return NotImplemented  # its operators come back here
+            return NotImplemented  # its operators pass this mode, too
         try:
             effect = self._effects[func]
         except KeyError:
@@ -91,7 +91,7 @@ class Operators(OperatorMode):
             return func(*args, **kwargs)
         before = None
         if self._listener.looks_before(effect):
-            with Unseen():
+            with HiddenComputation():
                 before = self._notified(self._listener.before, effect, args, kwargs)
         if effect.collective and self._collectives is not None and all(map(has_memory, tensors_in(args))):
             issue = functools.partial(func, *args, **kwargs)
@@ -99,7 +99,7 @@ class Operators(OperatorMode):
         else:
             result = func(*args, **kwargs)
         if not self._closed:
-            with Unseen():
+            with HiddenComputation():
                 self._notified(self._listener.after, effect, args, kwargs, result, before)
         return result
 

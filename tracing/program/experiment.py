@@ -25,7 +25,7 @@ class Experiment:
     device: Device
     seed: int  # of torch's random generators
     mode: str = ""  # of torch.compile, instead of the workload's; empty: the workload's
-    referee: bool = True  # results that differ from eager's are judged by what exact arithmetic gives
+    referee: bool = True  # results that differ from eager's are judged by exact arithmetic
 
     @forks_end_here()
     def workload(self) -> Workload:

@@ -170,7 +170,7 @@ class OperatorCalls:
         before: _Before,
         frame: FrameType,
     ) -> None:
-        # what was there stays; the rest of a storage that grew is not initialised
+        # the old content stays; the rest of a storage that grew is uninitialised
         memory, old = memory_of(args[:1]), before.meta
         if old is not None and memory[2] > before.memory[2]:
             text = arguments_text(effect, args, kwargs)
@@ -218,7 +218,7 @@ class OperatorCalls:
 
     def _digest(self, effect: Effect, tensor: torch.Tensor) -> Digest:
         if effect.collective and effect.name.startswith("_c10d_functional::"):
-            return _NOT_TAKEN  # it may not have ended: the bits are its landmark's
+            return _NOT_TAKEN  # the collective may not have ended: its landmark has the bits
         not_covered = self._recording.catalogue.not_covered
         if tensor.is_cuda and is_capturing():
             not_covered("digests of operators captured into a CUDA graph", NO_GRAPHS)
@@ -238,7 +238,7 @@ def _noted(
     writes: _Tensors,
     usable: bool = False,
 ) -> tuple[tuple[Any, ...], TouchedMemory] | None:
-    # What a signature says, in a form that is found quickly, and where the tensors lie. None: one of them
+    # The signature as a key for fast lookup, and the addresses of the tensors. None: one of them
     # has no memory or no strides, or is of a class whose tensors may have none
     key: list[Any] = [id(effect), len(reads)]
     structure(args, key)

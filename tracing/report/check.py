@@ -37,7 +37,7 @@ def _graph_text(report: GraphReport) -> Text:
 
 
 def _violation_lines(violations: Sequence[Violation]) -> Iterator[Line]:
-    # an operator that violates a constraint at several nodes of one line of Python is one line here
+    # violations of one operator at several nodes of one Python line are printed as one line
     count = Counter(_alike(one) for one in violations)
     first: dict[object, Violation] = {}
     for one in violations:

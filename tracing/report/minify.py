@@ -26,7 +26,7 @@ def cost_text(most: int, trial: Trial) -> Line:
     minutes = max(1, round(most * trial.seconds / 60))
     return Text(
         f"    at most {plural(most - 1, 'execution')} to go, one took {trial.seconds:.1f} s: "
-        f"up to {plural(minutes, 'minute')}; interrupted, the same command goes on",
+        f"up to {plural(minutes, 'minute')}; after an interruption the same command continues",
         "dim",
     )
 

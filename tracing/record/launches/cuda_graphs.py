@@ -19,7 +19,7 @@ from tracing.digest.columns import Columns, Digested
 from tracing.digest.gpu import load_before_capture
 from tracing.digest.spare_memory import spare_memory
 from tracing.launch import hooks
-from tracing.launch.unseen import Unseen
+from tracing.launch.hidden_computation import HiddenComputation
 from tracing.record.failsafe import Failsafe
 from tracing.record.launches.launch_digests import CapturedLaunch, LaunchInFlight
 from tracing.record.launches.launch_template import LaunchTemplate
@@ -76,7 +76,7 @@ class RecordedCudaGraphs:
     # ---- while a graph is captured
 
     def capturing(self) -> CapturedCudaGraph | None:
-        """The graph that captures the work of this thread; None: none, or several are captured and none by this thread."""
+        """The graph that captures the work of this thread; None: none, or several on other threads."""
         if not self._open or not is_capturing():
             return None
         own = [graph for graph in self._open if graph.thread == threading.get_ident()]
@@ -196,7 +196,7 @@ class RecordedCudaGraphs:
 
     def _safely(self, action: Callable[..., Any], *args: Any) -> Any:
         try:
-            with self._recording.lock, hooks.hidden(), Unseen():
+            with self._recording.lock, hooks.hidden(), HiddenComputation():
                 return action(*args)
         except Exception as error:
             self._failsafe.end(error)

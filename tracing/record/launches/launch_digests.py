@@ -21,7 +21,7 @@ from tracing.launch.storages import TouchedMemory
 from tracing.model import Digest, Reread, Values
 from tracing.record.catalogue import Catalogue
 from tracing.record.launches.launch_template import DigestedTensors, DigestSlots, LaunchTemplate, plain_tensor
-from tracing.record.memory.exact_accesses import Watched
+from tracing.record.memory.exact_accesses import WatchedLaunch
 from tracing.upstream.torch.dispatch_modes import dispatch_disabled
 
 
@@ -50,7 +50,7 @@ class LaunchInFlight:
     writers: dict[int, str]
     found: Mapping[int, Digest] = field(default_factory=dict)  # before it, on the host
     left: Mapping[int, Digest] = field(default_factory=dict)  # by position, after it
-    watched: Watched | None = None  # executed by the interpreter
+    watched: WatchedLaunch | None = None  # executed by the interpreter
     rereads: Sequence[Reread] = ()  # of what it may have read
     small: Sequence[Values] = ()  # the elements of small tensors before it
     batch: Batch | None = None  # on a GPU
@@ -182,7 +182,7 @@ class LaunchDigests:
         self._catalogue.not_covered(what, "call the function once before it is captured")
 
     def _copied(self, launch: LaunchInFlight, side: DigestedTensors) -> Sequence[Call]:
-        # what cannot be read where it lies is copied; freed in the order of its stream, so after the digests
+        # memory that the kernel cannot read directly is copied; its stream frees the copy after the digests
         device = launch.template.device
         assert device is not None
         with dispatch_disabled(), on_stream(device, launch.stream):

@@ -78,10 +78,10 @@ class LaunchRecorder:
         allow_out_of_bounds -- without a GPU: False stops a kernel before it accesses memory outside of its
                      arguments' storages; True permits the access
         selection -- which launches
-        keep      -- keep what each launch wrote, under a budget; None: nothing
+        keep      -- keep the outputs of each launch, under a budget; None: nothing
         time      -- how long each launch takes, on the host and on a GPU
         hash_fn   -- tensor -> number, string, bool or None; called where digests are taken, or would be, and
-                     recorded next to them. Should it fail, the program goes on, and `hash_failure` says so
+                     recorded next to them. Should it fail, the program continues, and `hash_failure` says so
         strict    -- raise errors of the recorder; False: an error ends the recording, and the program
                      continues
         """
@@ -133,7 +133,7 @@ class LaunchRecorder:
         return self._extras.hash_failure if self._extras is not None else ""
 
     def __enter__(self) -> LaunchRecorder:
-        self._recording.thread.seen = True  # and its number is 0
+        self._recording.thread.seen = True  # an unknown launch has number 0
         with ExitStack() as stack:
             stack.callback(self._finish)
             stack.enter_context(hooks.installed(self))
@@ -311,7 +311,7 @@ class LaunchRecorder:
         launch.writers.update(self._writers.of(launch.slots))  # the held line's own
 
     def _sign(self, launch: LaunchInFlight) -> None:
-        # it may not return: its line is written while that can be done
+        # the launch may not return: its line is written before
         if launch.template.signature is None:
             if launch.template.site.accesses is not None:
                 launch.template.site.accesses.interrupted = True
@@ -324,5 +324,5 @@ class LaunchRecorder:
 
 
 def _followed(template: LaunchTemplate) -> bool:
-    # on the host, or said not to be
+    # on the host, or marked as not digested
     return template.device is None or template.site.kind == "interpreted"

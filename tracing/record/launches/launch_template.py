@@ -52,7 +52,7 @@ class LaunchTemplate:
 
     site: LaunchSite
     phase: Phase
-    grid: Grid | None  # None: the site knows
+    grid: Grid | None  # None: those of the site
     positions: Sequence[int]  # of the tensors among the values
     wrapped: bool  # some tensors are inside of a descriptor or a reinterpretation
     offsets: tuple[int, ...]  # bytes from the start of their storages
@@ -177,7 +177,7 @@ class LaunchTemplates:
             _calls(template.before, addresses),
             _calls(template.after, addresses),
         )
-        if slots.template.signature is not None:  # before that, what is written is not known
+        if slots.template.signature is not None:  # before that, the written arguments are unknown
             if len(template.slots_of) >= _REMEMBERED:
                 template.slots_of.clear()
             template.slots_of[memory] = slots

@@ -76,7 +76,7 @@ def minify(
             answer = _minified(trials, tries, folder, seconds)
     except KeyboardInterrupt:
         known = f"interrupted, after {trials.executed} executions"
-        raise Problem(known, f"the same command goes on from {trials.file}") from None
+        raise Problem(known, f"the same command continues from {trials.file}") from None
     if as_json:
         print(json.dumps({"case": graphs.name, "status": 1, **answer}, indent=2))
     raise typer.Exit(1)
@@ -87,7 +87,7 @@ def _graphs(question: Question) -> GraphTrials:
         return question.graphs()
     except Problem:
         raise
-    except Exception as error:  # of the case's own
+    except Exception as error:  # raised by the case itself
         said = next(iter(str(error).splitlines()), "")
         raise Problem(
             f"the case fails in eager: {type(error).__name__}: {said}",
@@ -96,7 +96,7 @@ def _graphs(question: Question) -> GraphTrials:
 
 
 def _minified(trials: Trials, tries: int, folder: Path, seconds: float) -> dict[str, Any]:
-    # prints what the search finds; gives the answer as JSON has it
+    # prints the events of the search; returns the answer for --json
     graph, wanted = _failing(trials)
     for line in report.whole_text(graph, len(trials.graphs.graphs), wanted):
         out.print(line)
@@ -118,7 +118,7 @@ def _minified(trials: Trials, tries: int, folder: Path, seconds: float) -> dict[
 
 
 def _failing(trials: Trials) -> tuple[int, Trial]:
-    # the first graph that fails on the whole
+    # the first graph that fails without reduction
     said = []
     for graph in range(len(trials.graphs.graphs)):
         with spinner(f"executing graph {graph}, whole"):
@@ -159,7 +159,7 @@ def _script(
     script = folder / "repro.py"
     forms = script_forms(minimal.trial, virtual=trials.graphs.virtual)
     with spinner("running the script in a fresh process"):
-        for form in (*forms, forms[0]):  # if no script fails, the simplest one stays
+        for form in (*forms, forms[0]):  # if no script fails, the simplest one is kept
             missing = trials.write(minimal.edit, minimal.trial, script, form)
             ran = fresh_run(script, minimal.trial, seconds)
             if ran.fails:

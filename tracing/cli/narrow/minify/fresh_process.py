@@ -16,7 +16,7 @@ from tracing.analyze.minify.trial import Trial, one_line
 from tracing.environment import with_variables
 
 # The project is installed in this interpreter; the script must do without it.
-_PATIENCE = 5  # so many times as long as an execution, whose process has imported torch already
+_PATIENCE = 5  # time limit, relative to an execution in a process that has imported torch
 _RUN = "import runpy, sys; sys.modules['tracing'] = None; runpy.run_path(sys.argv[1], run_name='__main__')"
 
 
@@ -24,8 +24,8 @@ _RUN = "import runpy, sys; sys.modules['tracing'] = None; runpy.run_path(sys.arg
 class FreshRun:
     """How a script ended."""
 
-    fails: bool  # as the graph does
-    said: str  # its last words
+    fails: bool  # the script fails as the graph does
+    said: str  # the last lines of its output
 
 
 def fresh_run(script: Path, trial: Trial, seconds: float) -> FreshRun:

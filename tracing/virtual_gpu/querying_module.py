@@ -11,7 +11,7 @@ import sys
 _TORCH = ("torch", "functorch", "torchgen")
 _OURS = "tracing"
 _TRITON = "triton"
-_FOR_THE_PROGRAM = "invoke_and_store_as_constant"  # a function of Dynamo's, for what it finds in traced code
+_FOR_THE_PROGRAM = "invoke_and_store_as_constant"  # a function of Dynamo that handles calls in traced code
 
 
 def program_asks(*, triton: bool, depth: int = 1) -> bool:

@@ -18,12 +18,13 @@ import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from scripts import llvm_system, ninja_build, pch, pins, recipe, script, sources, wheel_parts
+from scripts import pins, script
+from scripts.build import llvm_system, ninja_build, pch, recipe, sources, wheel_parts
+from scripts.build.recipe import PROFILES, Compiler, Jobs
+from scripts.build.sources import Source
+from scripts.build.toolchain import Toolchain, require_room
 from scripts.machine import GB, gpus, memory, output
 from scripts.pins import Pins, Problem
-from scripts.recipe import PROFILES, Compiler, Jobs
-from scripts.sources import Source
-from scripts.toolchain import Toolchain, require_room
 
 say = script.speaker("llvm")
 LEAST_MEMORY = 3 * GB  # one file of MLIR takes 2.7
@@ -61,7 +62,7 @@ def read(tools: Toolchain) -> Llvm:
 def add_options(parser: argparse.ArgumentParser) -> None:
     """The options that LLVM's and Triton's build share: sources, folders, compilers."""
     parser.add_argument(
-        "--toolchain", type=Path, default=Path("toolchain"), help="where sources and builds lie"
+        "--toolchain", type=Path, default=Path("toolchain"), help="folder of sources and builds"
     )
     parser.add_argument(
         "--venv", type=Path, default=Path(".venv"), help="the environment with Triton's wheel"
@@ -73,7 +74,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--triton-src", default="", help="a folder or an archive of Triton instead of its tag"
     )
     parser.add_argument("--launcher", default="", help="run compiles through it: ccache, distcc, …")
-    parser.add_argument("--jobs", type=int, default=0, help="at most so many compiles at a time")
+    parser.add_argument("--jobs", type=int, default=0, help="maximum number of parallel compiles")
 
 
 def chosen_triton(options: argparse.Namespace, tools: Toolchain, known: Pins) -> tuple[Source, str]:
@@ -214,7 +215,7 @@ def configure(source: Source, build: Path, arguments: list[str]) -> None:
     if ran.returncode:
         error = first_error(ran.stderr) or ran.stderr.strip()[-500:]
         raise Problem(
-            f"LLVM could not be configured: {error}", f"make doctor; all of it is in {build}/configure.log"
+            f"LLVM could not be configured: {error}", f"make doctor; the whole log is {build}/configure.log"
         )
     done.write_text(json.dumps(arguments), encoding="utf-8")
 

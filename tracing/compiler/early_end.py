@@ -22,7 +22,7 @@ from tracing.errors import Problem
 from tracing.model import Compilation
 
 DeathKind: TypeAlias = Literal["diagnostic", "assertion", "fatal error", "signal", "time"]
-PARTS = {  # what runs in a stage when no pass of MLIR does
+PARTS = {  # the part of a stage that runs outside of MLIR's passes
     "llir": "LLVM",
     "ptx": "LLVM's code generator",
     "amdgcn": "LLVM's code generator",
@@ -37,7 +37,7 @@ _MARK = struct.Struct("<qqd200s")
 
 
 @dataclass(frozen=True, slots=True)
-class Death:
+class EarlyEnd:
     """The early ending of a compile."""
 
     kind: DeathKind
@@ -47,7 +47,7 @@ class Death:
     stage: str
     reached: float = 0.0  # seconds after which that part began
 
-    def same(self, other: Death) -> bool:
+    def same(self, other: EarlyEnd) -> bool:
         """True if two deaths have the same kind, part of the compiler and message."""
         return (self.kind, self.part, _plain(self.said)) == (other.kind, other.part, _plain(other.said))
 
@@ -59,7 +59,7 @@ class Death:
 class Attempt:
     """One compile, and how it ended."""
 
-    death: Death | None  # None: it reached its end
+    death: EarlyEnd | None  # None: it reached its end
     ended: Ended
 
 
@@ -98,14 +98,14 @@ def attempt(
     return Attempt(replace(death, reached=at.seconds), ended)
 
 
-def death_of(ended: Ended, part: str) -> Death:
+def early_end_of(ended: Ended, part: str) -> EarlyEnd:
     """The ending of a child that crashed in one pass, `part`."""
     death = _death(ended, part, None, "")
     said = errors_in(ended.stderr).splitlines()
     return replace(death, said=said[0].strip()) if death.kind == "diagnostic" and said else death
 
 
-def _death(ended: Ended, part: str, index: int | None, stage: str) -> Death:
+def _death(ended: Ended, part: str, index: int | None, stage: str) -> EarlyEnd:
     kind: DeathKind = "diagnostic"
     said = ended.failure.splitlines()[0]
     if ended.timed_out:
@@ -116,7 +116,7 @@ def _death(ended: Ended, part: str, index: int | None, stage: str) -> Death:
         kind, said = "fatal error", match[0]
     elif ended.signal:
         kind, said = "signal", ended.signal
-    return Death(kind, said, part, index, stage)
+    return EarlyEnd(kind, said, part, index, stage)
 
 
 def _plain(said: str) -> str:
@@ -129,20 +129,20 @@ def _stage_after(compilation: Compilation, first: str, ended: int) -> str:
 
 
 class _Over(Problem):
-    # the pass that is asked about ended
+    # the pass in question ended
     pass
 
 
 @dataclass(frozen=True, slots=True)
 class _At:
     stages: int  # that ended
-    index: int = 0  # of the pass that runs
-    name: str = ""  # of it; "": none does
+    index: int = 0  # index of the running pass
+    name: str = ""  # name of the running pass; "": none runs
     seconds: float = 0.0  # since the compile began
 
 
 class _Mark:
-    # where a compile is, in memory that the child and its parent share: it outlives the child
+    # the position of a compile, in memory that the child shares with its parent and that outlives the child
 
     def __init__(self) -> None:
         self._memory = mmap.mmap(-1, mmap.PAGESIZE)

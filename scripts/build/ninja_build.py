@@ -21,8 +21,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from scripts import failure
-from scripts.failure import SHOWN, STEP
+from scripts.build import failure
+from scripts.build.failure import SHOWN, STEP
 from scripts.machine import GB, output
 from scripts.pins import Problem
 
@@ -109,9 +109,7 @@ def watch(
             progress.end()
             after = resource.getrusage(resource.RUSAGE_CHILDREN)
             cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-            cpu = max(
-                cpu, use.cpu
-            )  # an early end leaves processes that are never waited for, and are in no sum
+            cpu = max(cpu, use.cpu)  # after an early end, processes that were never waited for are in no sum
             figures = Figures(progress.earlier + progress.done, time.monotonic() - start, cpu, use.peak)
             total = keep(log, figures, whole=process.returncode == 0)
     if process.returncode:
@@ -147,7 +145,7 @@ class Progress:
     def __init__(self, expected: int, say: Callable[[str], None]) -> None:
         self.expected, self.say, self.terminal = expected, say, sys.stderr.isatty()
         self.done, self.earlier, self.shown = 0, 0, time.monotonic()
-        # When how much was done, of the last minutes: the first steps of a build are its shortest.
+        # Times and finished steps of the last minutes: the first steps of a build are its shortest.
         self.recent = deque([(self.shown, 0)], maxlen=5)
 
     def count(self, line: str) -> None:
@@ -216,7 +214,7 @@ def family(root: int) -> dict[int, Used]:
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
             fields = stat.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
-        except OSError:  # it ended meanwhile
+        except OSError:  # the process has ended meanwhile
             continue
         pid, ticks = int(stat.parent.name), sum(map(int, fields[11:15]))
         parents[pid], uses[pid] = int(fields[1]), Used(int(fields[21]) * page, ticks / tick)

@@ -21,7 +21,7 @@ _PACKAGES = ("launch", "digest", "operators", "program", "perturb", "debug_mode"
 _DIRECTORIES = tuple(f"{Path(__file__).parents[1] / name}/" for name in _PACKAGES)
 
 
-class Unseen:
+class HiddenComputation:
     """While entered, the program does not see what this thread computes. Costs 1 µs; not reentrant."""
 
     __slots__ = ("_callback", "_grad", "_guards")
@@ -29,7 +29,7 @@ class Unseen:
     def __enter__(self) -> None:
         self._callback = set_eval_frame(None)
         self._guards = (
-            functions_disabled(),  # first: modes see how gradients are switched off, too
+            functions_disabled(),  # entered first: modes see calls that disable gradients, too
             dispatch_disabled(),
             functorch_disabled(),
         )

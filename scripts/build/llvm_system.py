@@ -11,13 +11,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from scripts import archive
+from scripts.build import archive
+from scripts.build.sources import LlvmPin, Say
+from scripts.build.toolchain import Toolchain, require_room
 from scripts.machine import install, output
 from scripts.pins import Problem
-from scripts.sources import LlvmPin, Say
-from scripts.toolchain import Toolchain, require_room
 
-# What Triton's build opens below LLVM's folder, and the packages it is in (Debian, Fedora, conda).
+# Files below LLVM's folder that Triton's build opens, and their packages (Debian, Fedora, conda).
 PARTS = {
     "lib/cmake/llvm/LLVMConfig.cmake": ("llvm-{}-dev", "llvm-devel", "llvmdev={}"),
     "lib/cmake/mlir/MLIRConfig.cmake": ("libmlir-{}-dev", "mlir-devel", "mlir={}"),
@@ -87,7 +87,9 @@ def of_distribution(major: str, given: str, say: Say, prefixes: tuple[str, ...] 
         raise Problem(
             f"LLVM in {chosen.prefix} has no {', no '.join(lacking)}", packages(lacking, chosen.major)
         )
-    needed = f"Triton is written against {major}" if major else "which one Triton needs is not known here"
+    needed = (
+        f"Triton is written against {major}" if major else "the LLVM version that Triton needs is unknown"
+    )
     risk = "" if chosen.major == major else ": its build may fail"
     say(f"LLVM {chosen.version} is taken, {needed}{risk}")
     return chosen
@@ -144,5 +146,5 @@ def address(triton: Path, name: str) -> str:
 
 def require_runs(folder: Path) -> None:
     if not output(str(folder / "bin/mlir-tblgen"), "--version"):
-        remedy = "its libstdc++ is newer than this system's; build it: make LLVM=source llvm"
+        remedy = "it needs a newer libstdc++ than this system's; build it: make LLVM=source llvm"
         raise Problem(f"the tools in {folder} do not run here", remedy)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from scripts.pins import Problem
 
-PLACED = "debug-triton-placed"  # in .git: the commit that this program put there
+PLACED = "debug-triton-placed"  # in .git: the commit that this program checked out
 MOVING = "debug-triton-moving"  # in .git: the commit whose files are being written
 OFFLINE = "bring the sources yourself, as a folder or an archive: make TRITON_SRC=… LLVM_SRC=…"
 
@@ -67,7 +67,7 @@ def changed(folder: Path) -> list[str]:
 def diagnose(wrote: str, url: str) -> Problem:
     """The cause of a failure of git, with its remedy."""
     if "No space left on device" in wrote:
-        return Problem("the disk is full", "free some; the same command goes on")
+        return Problem("the disk is full", "free some; the same command continues")
     if "Permission denied" in wrote or "Read-only file system" in wrote:
         return Problem(f"git may not write: {last(wrote)}", "choose another folder: make TOOLCHAIN=…")
     if UNREACHED.search(wrote):
@@ -144,7 +144,7 @@ def keep(folder: Path, commit: str, parts: Sequence[str], say: Callable[[str], N
 def require_untouched(folder: Path, commit: str) -> None:
     current = head(folder)
     placed = folder / ".git" / PLACED
-    remedy = f"to build what is there name it, TRITON_SRC={folder} or LLVM_SRC={folder}; or move it away"
+    remedy = f"to build this folder name it, TRITON_SRC={folder} or LLVM_SRC={folder}; or move it away"
     if edited := changed(folder):
         names = ", ".join(edited[:3]) + (", …" if len(edited) > 3 else "")
         raise Problem(
@@ -191,7 +191,7 @@ def check_out(folder: Path, commit: str, parts: Sequence[str], url: str, *, forc
             git(folder, "sparse-checkout", "set", *parts)
         git(folder, "-c", "advice.detachedHead=false", "checkout", *how, commit)
     except GitError as error:
-        if "would be overwritten" in error.wrote:  # git looks first, and then writes nothing
+        if "would be overwritten" in error.wrote:  # git compares first, and writes nothing if nothing changed
             (folder / ".git" / MOVING).unlink()
             raise Problem(
                 f"{folder} has a file of yours where {commit[:12]} has one", "move it away"

@@ -42,7 +42,7 @@ class Toolchain:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                remedy = "wait for it, or stop it with Ctrl-C: it goes on where it was"
+                remedy = "wait for it, or stop it with Ctrl-C: it continues where it stopped"
                 raise Problem(f"another build is at work in {self.root}", remedy) from None
             yield
 

@@ -10,7 +10,7 @@ from tracing.store.graph_file import Schedule, ScheduledCall, ScheduleStep
 
 
 @dataclass(frozen=True, slots=True)
-class MadeCall:
+class LaunchedCall:
     """A call in generated code, and the launch that it made; None: it was not recorded, or not made."""
 
     call: ScheduledCall
@@ -26,18 +26,18 @@ class MadeCall:
 
 
 @dataclass(frozen=True, slots=True)
-class MadeStep:
+class LaunchedStep:
     """A step of a schedule, with the launches that one call of the graph made for it."""
 
     step: ScheduleStep
-    calls: tuple[MadeCall, ...]
+    calls: tuple[LaunchedCall, ...]
 
     @property
     def launches(self) -> tuple[KernelLaunch, ...]:
         return tuple(one.launch for one in self.calls if one.launch is not None)
 
 
-def made_steps(schedule: Schedule, launches: Sequence[KernelLaunch]) -> tuple[list[MadeStep], list[int]]:
+def made_steps(schedule: Schedule, launches: Sequence[KernelLaunch]) -> tuple[list[LaunchedStep], list[int]]:
     """The steps of one call of a graph, and the launches that belong to none, by number.
 
     launches -- that the process made while the graph ran, in order
@@ -53,8 +53,8 @@ def made_steps(schedule: Schedule, launches: Sequence[KernelLaunch]) -> tuple[li
         made = []
         for call in step.calls:
             match = matched.get(next(numbered))
-            made.append(MadeCall(call, None if match is None else launches[match]))
-        steps.append(MadeStep(step, tuple(made)))
+            made.append(LaunchedCall(call, None if match is None else launches[match]))
+        steps.append(LaunchedStep(step, tuple(made)))
     taken = {*matched.values()}
     return steps, [one.index for i, one in enumerate(launches) if i not in taken]
 

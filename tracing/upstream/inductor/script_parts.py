@@ -1,6 +1,16 @@
-"""Templates for the scripts of small graphs."""
+"""Templates of the scripts of `tracing minify`, which are standalone and name private objects of torch."""
 
 from __future__ import annotations
+
+import re
+from importlib import import_module
+
+import torch._inductor.config
+
+from tracing.upstream.contract import require
+
+_IMPORT = re.compile(r"^ *from ((?:torch|triton|functorch)[\w.]*) import (\w+)", re.MULTILINE)
+_SETTINGS = ("compile_threads", "fallback_random", "cpu_backend", "force_disable_caches")
 
 HEAD = '''"""{title}
 
@@ -268,3 +278,12 @@ def compiler(aten, _):
 results(torch.compile(Graph(), backend=aot_autograd(fw_compiler=compiler){dynamic}))
 print("no graph has this operator")
 """
+
+
+def contract() -> None:
+    """Raise Broken or another error if torch or Triton has changed what the scripts rely on."""
+    templates = (HEAD, INTERPRETED, CAPTURED, KERNELS, VIOLATES)
+    for module, name in (pair for text in templates for pair in _IMPORT.findall(text)):
+        require(hasattr(import_module(module), name), f"{module}.{name}")
+    for setting in _SETTINGS:
+        require(hasattr(torch._inductor.config, setting), f"torch._inductor.config.{setting}")

@@ -13,7 +13,7 @@ import struct
 from collections.abc import Iterator
 from pathlib import Path
 
-from scripts.library import Library
+from scripts.build.library import Library
 
 VERSIONS = (7, 8)  # what lld and mold write
 TYPE = 1  # the kind of a name
@@ -33,7 +33,7 @@ def name_types_once(path: Path) -> int:
             (count,) = struct.unpack_from("<I", data, offset)
             entries = struct.unpack_from(f"<{count}I", data, offset + 4)
             kept = once(entries)
-            # the bytes that followed them stay, and nothing refers to them
+            # the bytes after them stay in the file, unused
             struct.pack_into(f"<{len(kept) + 1}I", data, offset, len(kept), *kept)
             left_out += count - len(kept)
     return left_out
@@ -57,4 +57,6 @@ def once(entries: tuple[int, ...]) -> list[int]:
 
 
 def kind(entry: int) -> int:
-    return entry >> 28 & 7  # above it whether the name is a file's own, below it the number of the file
+    return (
+        entry >> 28 & 7
+    )  # the bits above tell whether the name is local to the file; those below are the file's number

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from scripts.library import Library
-from scripts.llvm_build import Llvm
+from scripts.build.library import Library
+from scripts.build.llvm_build import Llvm
 from scripts.machine import output
 from scripts.pins import Problem
 
@@ -83,7 +83,7 @@ def compiles(venv: Path) -> str:
 def stops(venv: Path, triton: Path) -> str:
     """gdb stops in a pass of Triton, and shows its file and line."""
     if not output("gdb", "--version"):
-        return "not tried: no gdb is installed, so whether one stops in a pass is open"
+        return "not tried: no gdb is installed, so stops in passes are untested"
     _, line = lines_of_pass(triton / COALESCE)
     position = f"{Path(COALESCE).name}:{line}"
     command = ["gdb", "-nx", "-batch", "-x", str(HERE / "stop.gdb"), "-ex", f"break {position}", "-ex", "run"]

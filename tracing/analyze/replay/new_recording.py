@@ -27,14 +27,14 @@ class Recorder(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Rerecorded:
+class NewRecording:
     """A launch in a new recording, with the contents of its inputs."""
 
     launch: RecordedLaunch
-    other_inputs: tuple[str, ...]  # arguments that held other bits than when the run was recorded
+    other_inputs: tuple[str, ...]  # arguments whose contents differ from the recorded run
 
 
-def rerecord_launch(recorded: RecordedLaunch, recorder: Recorder) -> Rerecorded:
+def launch_recorded_anew(recorded: RecordedLaunch, recorder: Recorder) -> NewRecording:
     """Record a launch once more.
 
     Cost: one run of the case; three if the launch has another number by now.
@@ -43,7 +43,7 @@ def rerecord_launch(recorded: RecordedLaunch, recorder: Recorder) -> Rerecorded:
     """
     same = _recorded(recorded, recorder, recorded.launch.index)
     if same is not None and not _different(recorded, same) and not _other_inputs(recorded, same):
-        return Rerecorded(same, ())
+        return NewRecording(same, ())
     index = _index_by_now(recorded, recorder)
     if same is None or index != recorded.launch.index:
         same = _recorded(recorded, recorder, index)
@@ -52,19 +52,19 @@ def rerecord_launch(recorded: RecordedLaunch, recorder: Recorder) -> Rerecorded:
     if different := _different(recorded, same):
         has = " and ".join(different)
         raise _problem(recorded, f"and launch {index}, the same call of its kernel, has {has}")
-    return Rerecorded(same, _other_inputs(recorded, same))
+    return NewRecording(same, _other_inputs(recorded, same))
 
 
 def _recorded(recorded: RecordedLaunch, recorder: Recorder, index: int) -> RecordedLaunch | None:
-    # None: what has this number by now is a launch of another kernel
+    # None: the launch of this number is now of another kernel
     run = recorder.inputs(index)
     try:
-        rerecorded = recorded_launch(run, index, kernel=recorded.launch.kernel_name)
+        anew = recorded_launch(run, index, kernel=recorded.launch.kernel_name)
     except Problem:
         return None
-    if rerecorded.missing:
-        raise _problem(recorded, f"nor when it was recorded anew: {', '.join(rerecorded.missing)}")
-    return rerecorded
+    if anew.missing:
+        raise _problem(recorded, f"nor when it was recorded anew: {', '.join(anew.missing)}")
+    return anew
 
 
 def _index_by_now(recorded: RecordedLaunch, recorder: Recorder) -> int:
@@ -88,7 +88,7 @@ def _reads_same(recorded: RecordedLaunch, launch: KernelLaunch) -> bool:
 
 
 def _different(a: RecordedLaunch, b: RecordedLaunch) -> list[str]:
-    # what tells two launches apart, whatever their inputs held
+    # the facts that distinguish two launches except for the contents of inputs
     facts, others = _facts(a), _facts(b)
     return [what for what in facts if facts[what] != others[what]]
 
@@ -105,9 +105,9 @@ def _facts(recorded: RecordedLaunch) -> dict[str, object]:
     }
 
 
-def _other_inputs(recorded: RecordedLaunch, rerecorded: RecordedLaunch) -> tuple[str, ...]:
+def _other_inputs(recorded: RecordedLaunch, anew: RecordedLaunch) -> tuple[str, ...]:
     # also those with unknown contents
-    return tuple(n for n in recorded.missing if recorded.read.get(n, "") != rerecorded.read.get(n))
+    return tuple(n for n in recorded.missing if recorded.read.get(n, "") != anew.read.get(n))
 
 
 def _problem(recorded: RecordedLaunch, why: str) -> Problem:

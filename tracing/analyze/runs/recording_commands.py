@@ -62,7 +62,7 @@ def _settings(info: RunInfo) -> list[str]:
     return [*words, "--rank-aware"] if info.world_size > 1 else words
 
 
-def require_rerecordable(info: RunInfo) -> None:
+def require_recordable(info: RunInfo) -> None:
     """Raise Problem for a run that no command can record once more."""
     if info.kind == "code":
         raise Problem(

@@ -25,11 +25,11 @@ def diagnose(wrote: list[str], log: Path) -> Problem:
     name = failed.group(1) if failed else "the build"
     own = message(wrote[1:]) if failed else wrote[-SHOWN:]
     if any("No space left on device" in line for line in wrote):
-        return Problem(f"the disk is full at {name}", "free some; the same command goes on")
+        return Problem(f"the disk is full at {name}", "free some; the same command continues")
     if any(KILLED.search(line) for line in own):
         return Problem(f"{name} ran out of memory", "fewer at a time: the same command with JOBS=1")
     shown = "".join(f"\n    {line}" for line in own)
-    return Problem(f"{name} failed:{shown}", f"all of it is in {log}; the same command goes on from here")
+    return Problem(f"{name} failed:{shown}", f"the whole log is {log}; the same command continues from here")
 
 
 def message(lines: list[str]) -> list[str]:

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from scripts.build.ninja_build import duration
 from scripts.machine import GB, cores, memory, output
-from scripts.ninja_build import duration
 from scripts.pins import Problem
 
 PROFILES = ("Debug", "RelWithDebInfo", "line-tables")
@@ -120,7 +120,7 @@ class Estimate:
         )
 
 
-# What one C++ file of LLVM 22 takes, in seconds of one core and bytes: with clang 16 in Debug from a whole
+# Costs of one C++ file of LLVM 22, in seconds of one core and bytes: with clang 16 in Debug from a whole
 # build on 64 cores, the others by their ratio to it for six files (gcc 12, clang 23). Clang 23 on 2 cores
 # took half the time and two thirds of the disk: tests/benchmarks/test_build.py samples it.
 PER_COMPILE = {
@@ -195,7 +195,7 @@ def symbols(compiler: Compiler, profile: str) -> dict[str, str]:
 
 WORD = re.compile(r"\b(?:MLIR|LLVM|lld)[A-Z]\w+")
 TOOL = re.compile(r"(?:RUN:|\||\bnot\b)\s*([\w-]+)")
-HEADERS = ("mlir-headers", "mlir-tblgen", "FileCheck")  # which Triton's own build reads and runs
+HEADERS = ("mlir-headers", "mlir-tblgen", "FileCheck")  # files that Triton's own build reads and runs
 
 
 def linked(triton: Path) -> set[str]:

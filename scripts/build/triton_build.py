@@ -16,13 +16,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-from scripts import gdb_index, llvm_build, ninja_build, pch, pins, proofs, recipe, script, wheel_parts
-from scripts.library import Library
-from scripts.llvm_build import Llvm
+from scripts import pins, script
+from scripts.build import gdb_index, llvm_build, ninja_build, pch, proofs, recipe, wheel_parts
+from scripts.build.library import Library
+from scripts.build.llvm_build import Llvm
+from scripts.build.recipe import Compiler
+from scripts.build.toolchain import Toolchain, require_room, require_writable
 from scripts.machine import GB, installed, output
 from scripts.pins import Problem
-from scripts.recipe import Compiler
-from scripts.toolchain import Toolchain, require_room, require_writable
 
 say = script.speaker("triton")
 CMAKE = Path(__file__).parent / "cmake"

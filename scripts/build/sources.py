@@ -12,9 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from scripts import archive, checkout
+from scripts.build import archive, checkout
+from scripts.build.toolchain import Toolchain
 from scripts.pins import Pins, Problem
-from scripts.toolchain import Toolchain
 
 COMMIT = re.compile(r"[0-9a-f]{40}")
 LLVM_PARTS = ("llvm", "mlir", "lld", "cmake", "third-party", "libunwind/include")
@@ -89,7 +89,8 @@ def agreed(url: str, tag: str, commit: str) -> str:
     named = checkout.tagged(url, tag)
     if commit and named != commit:
         remedy = (
-            "find out why; then change scripts/pins.toml, or delete the .commit file in the toolchain folder"
+            "if the new commit is right, change scripts/pins.toml, or delete the .commit file in "
+            "the toolchain folder"
         )
         raise Problem(f"tag {tag} has moved: it names {named[:12]}, {commit[:12]} is pinned", remedy)
     return named

@@ -12,10 +12,11 @@ import re
 import sys
 from pathlib import Path
 
-from scripts import pins, proofs, script, sources
+from scripts import pins, script
+from scripts.build import proofs, sources
+from scripts.build.toolchain import Toolchain
 from scripts.machine import installed, output
 from scripts.pins import Problem
-from scripts.toolchain import Toolchain
 
 say = script.speaker("source")
 # Without "+8" after the name: it is the function's first line, not some other of its lines.
@@ -55,7 +56,7 @@ def built_in(library: Path, triton: Path) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--venv", type=Path, default=Path(".venv"), help="the environment with the wheel")
-    parser.add_argument("--toolchain", type=Path, default=Path("toolchain"), help="where sources lie")
+    parser.add_argument("--toolchain", type=Path, default=Path("toolchain"), help="folder of sources")
     parser.add_argument("--pins", type=Path, default=pins.PINS, help="another list of versions")
     options = parser.parse_args()
     return script.run("source", lambda: bring(options.venv, options.toolchain, pins.read(options.pins)))

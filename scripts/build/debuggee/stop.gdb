@@ -1,4 +1,4 @@
-# How gdb runs a program without asking or telling; the break and the run are given by -ex.
+# Lets gdb run a program without questions and messages; -ex gives the breakpoint and `run`.
 set confirm off
 set pagination off
 set debuginfod enabled off

@@ -11,7 +11,7 @@ from commands import DATA, tracing
 from generated.compiled_programs import run_twice
 from torch._dynamo import trace_rules
 
-from tracing.launch.unseen import Unseen, own_frames_skipped
+from tracing.launch.hidden_computation import HiddenComputation, own_frames_skipped
 
 # With that of seed 74, which takes longest, they have every step that a random program can have; all two
 # hundred are in tests/soak.
@@ -45,7 +45,7 @@ def test_nothing_of_the_program_is_active_while_unseen() -> None:
             return func(*args, **(kwargs or {}))
 
     with Watching():
-        with Unseen():
+        with HiddenComputation():
             y = x * 2
         assert not seen
         assert (x * 2).requires_grad
@@ -58,7 +58,7 @@ def test_dynamo_gets_its_list_of_skipped_files_back() -> None:
     before = list(trace_rules.SKIP_DIRS)
 
     with own_frames_skipped(), own_frames_skipped():
-        assert trace_rules.check(Unseen.__enter__)
+        assert trace_rules.check(HiddenComputation.__enter__)
 
-    assert not trace_rules.check(Unseen.__enter__)
+    assert not trace_rules.check(HiddenComputation.__enter__)
     assert before == trace_rules.SKIP_DIRS

@@ -9,7 +9,7 @@ from commands import DATA
 from recorded.runs import recorded
 
 from tracing import store
-from tracing.analyze.replay.rerecorded_launch import rerecord_launch
+from tracing.analyze.replay.new_recording import launch_recorded_anew
 from tracing.errors import Problem
 from tracing.record.launches.selection import Selection
 from tracing.record.outputs import Keep
@@ -44,9 +44,9 @@ def case(tmp_path: Path) -> Path:
 def test_a_launch_with_the_same_number_and_the_same_inputs_is_the_same(case: Path) -> None:
     run, recorder = recorded(case, case.parent), Recorder(case)
 
-    rerecorded = rerecord_launch(recorded_launch(run, REACH), recorder)
+    anew = launch_recorded_anew(recorded_launch(run, REACH), recorder)
 
-    assert (rerecorded.launch.missing, rerecorded.other_inputs, recorder.asked) == ((), (), ["launch 1"])
+    assert (anew.launch.missing, anew.other_inputs, recorder.asked) == ((), (), ["launch 1"])
 
 
 @pytest.mark.parametrize("index", [GROW, REACH])
@@ -57,18 +57,18 @@ def test_a_launch_with_a_different_index_is_recognised_by_its_inputs(index: int,
     one = recorded_launch(run, index)
     case.with_name("more").write_text("2")  # before both come two other launches
 
-    rerecorded = rerecord_launch(one, recorder)
+    anew = launch_recorded_anew(one, recorder)
 
-    assert (rerecorded.launch.launch.index, rerecorded.other_inputs) == (index + 2, ())
+    assert (anew.launch.launch.index, anew.other_inputs) == (index + 2, ())
     assert recorder.asked == [f"launch {index}", one.launch.kernel_name, f"launch {index + 2}"]
 
 
 def test_a_launch_with_different_inputs_is_reported_as_such(case: Path) -> None:
     run = recorded(case, case.parent)
 
-    rerecorded = rerecord_launch(recorded_launch(run, GROW), Recorder(case, ":first=3.0"))
+    anew = launch_recorded_anew(recorded_launch(run, GROW), Recorder(case, ":first=3.0"))
 
-    assert rerecorded.other_inputs == ("x_ptr",)
+    assert anew.other_inputs == ("x_ptr",)
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_a_launch_that_changed_its_kernel_is_refused(before: str, after: str, ha
     case.write_text(case.read_text().replace(before, after))
 
     with pytest.raises(Problem, match=f"the same call of its kernel, has {has}"):
-        rerecord_launch(recorded_launch(run, index), Recorder(case))
+        launch_recorded_anew(recorded_launch(run, index), Recorder(case))
 
 
 def test_a_call_that_does_not_recur_is_refused(case: Path) -> None:
@@ -92,7 +92,7 @@ def test_a_call_that_does_not_recur_is_refused(case: Path) -> None:
     case.with_name("more").unlink()
 
     with pytest.raises(Problem, match="has 1 calls of its kernel, and call 1 is needed"):
-        rerecord_launch(recorded_launch(run, 2), Recorder(case, ":first=3.0"))
+        launch_recorded_anew(recorded_launch(run, 2), Recorder(case, ":first=3.0"))
 
 
 def test_a_partial_recording_does_not_tell_which_call_a_launch_was(case: Path) -> None:
@@ -100,7 +100,7 @@ def test_a_partial_recording_does_not_tell_which_call_a_launch_was(case: Path) -
     case.with_name("more").write_text("1")
 
     with pytest.raises(Problem, match="which call of its kernel it was is not known"):
-        rerecord_launch(recorded_launch(run, REACH), Recorder(case, ":first=3.0"))
+        launch_recorded_anew(recorded_launch(run, REACH), Recorder(case, ":first=3.0"))
 
 
 def test_the_same_call_may_have_another_index_in_another_run(case: Path) -> None:

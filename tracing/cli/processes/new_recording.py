@@ -10,8 +10,8 @@ from pathlib import Path
 from shlex import join
 
 from tracing import store
-from tracing.analyze.replay.rerecorded_launch import Rerecorded, rerecord_launch
-from tracing.analyze.runs.rerecording import command, recording, require_rerecordable, variables
+from tracing.analyze.replay.new_recording import NewRecording, launch_recorded_anew
+from tracing.analyze.runs.recording_commands import command, recording, require_recordable, variables
 from tracing.analyze.runs.winners import choices
 from tracing.cli.app import spinner
 from tracing.environment import with_variables
@@ -20,38 +20,38 @@ from tracing.store.recorded_launch import RecordedLaunch
 from tracing.store.winners import write_winners
 
 
-def rerecord(recorded: RecordedLaunch, runs: Path) -> Rerecorded:
-    """Rerun the case of a launch, with the same winners of autotuning, and keep the launch's inputs.
+def record_anew(recorded: RecordedLaunch, runs: Path) -> NewRecording:
+    """Repeat the case of a launch, with the same winners of autotuning, and keep the launch's inputs.
 
     runs -- the folder in which the new run is put
 
     Raises Problem, with the command that records the whole run, if the launch cannot be recorded anew.
     """
     run = recorded.run
-    require_rerecordable(run.info)
+    require_recordable(run.info)
     typed = f"record the run with them: `{join(recording(run, '--keep-inputs'))}`"
     why = f"the inputs of launch {recorded.launch.index} were not kept"
     if run.info.world_size > 1 or len(run.processes()) > 1:
         raise Problem(f"{why}, and the run is of several processes", typed)
     with tempfile.TemporaryDirectory(prefix="tracing-") as folder:
         try:
-            return rerecord_launch(recorded, _Commands(run, runs, Path(folder)))
+            return launch_recorded_anew(recorded, _Commands(run, runs, Path(folder)))
         except subprocess.CalledProcessError as error:
             raise Problem(f"{why}, and recording it anew failed: {_last(error)}", typed) from None
         except Problem as problem:
             raise Problem(problem.problem, problem.remedy or typed) from None
 
 
-def record_all(run: store.Run, runs: Path) -> store.Run:
-    """Rerun a run's case, with the same winners of autotuning, and keep what all launches read and wrote.
+def record_all_anew(run: store.Run, runs: Path) -> store.Run:
+    """Repeat the case of a run, with the same winners, and keep the inputs and outputs of all launches.
 
     runs -- the folder in which the new run is put
 
     Raises Problem, with the command that records it, if that cannot be done.
     """
-    require_rerecordable(run.info)
+    require_recordable(run.info)
     typed = f"record the run with them: `{join(recording(run, '--keep-inputs'))}`"
-    why = "what its launches read and wrote was not kept"
+    why = "the inputs and outputs of its launches were not kept"
     if run.info.world_size > 1 or len(run.processes()) > 1:
         raise Problem(f"{why}, and the run is of several processes", typed)
     with tempfile.TemporaryDirectory(prefix="tracing-") as folder:
@@ -67,12 +67,12 @@ def _last(error: subprocess.CalledProcessError) -> str:
 
 
 class _Commands:
-    # the recorder that rerecord_launch takes; `folder` is for temporary files
+    # the recorder that launch_recorded_anew takes; `folder` is for temporary files
 
     def __init__(self, run: store.Run, runs: Path, folder: Path) -> None:
         run.require_trust(f"`{join(recording(run))}`")
         self._run, self._runs, self._folder = run, runs, folder
-        self._winners: Sequence[str] = ()  # an autotuner that measures anew may take another configuration
+        self._winners: Sequence[str] = ()  # an autotuner that measures anew may choose another configuration
         if chosen := choices(run):
             path = folder / "winners.json"
             write_winners(path, run.info.environment, [one.first for one in chosen])
@@ -83,7 +83,7 @@ class _Commands:
         return self._recorded(self._runs, options, f"launch {index} and its inputs")
 
     def all(self) -> store.Run:
-        return self._recorded(self._runs, ("--keep-inputs",), "all launches and what they read and wrote")
+        return self._recorded(self._runs, ("--keep-inputs",), "all launches, their inputs and outputs")
 
     def calls(self, kernel: str) -> store.Run:
         options = ("--kernel", kernel)
@@ -92,7 +92,7 @@ class _Commands:
     def _recorded(self, runs: Path, options: Sequence[str], what: str) -> store.Run:
         own = (*options, *self._winners, "--no-passes", "--runs", str(runs.absolute()))
         words = command(self._run.info, *own)
-        # a graph that another program compiled has nothing with it
+        # a graph from Inductor's cache has no graph records, because another program compiled it
         settings = with_variables({**variables(self._run), "TORCHINDUCTOR_FORCE_DISABLE_CACHES": "1"})
         is_program = self._run.info.kind == "program"
         with spinner(f"recording {what}"):
@@ -106,7 +106,7 @@ class _Commands:
             )
             printed, said = process.communicate()
         lines = printed.splitlines()
-        if is_program:  # its output and its exit status are its own
+        if is_program:  # a program has its own output and exit status
             run = _written_by(process.pid, runs)
         else:  # 1: the results differ from eager's
             run = Path(lines[-1]) if process.returncode in (0, 1) and lines else None

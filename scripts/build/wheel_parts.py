@@ -8,13 +8,13 @@ import subprocess
 import zipfile
 from pathlib import Path
 
-from scripts import recipe
+from scripts.build import recipe
+from scripts.build.sources import Say
+from scripts.build.toolchain import Toolchain
 from scripts.machine import installed
 from scripts.pins import Problem
-from scripts.sources import Say
-from scripts.toolchain import Toolchain
 
-# Of backends/nvidia, what Triton's build would download; lib/cupti is for Proton, which is not built.
+# Files of backends/nvidia that Triton's build would download; lib/cupti is for Proton, which is not built.
 TAKEN = ("bin/*", "include/**/*", "lib/*")
 DEVICE_CODE = "lib/gsan.ll"
 
@@ -57,10 +57,10 @@ def fetch(tools: Toolchain, venv: Path, version: str, say: Say) -> Path:
     done = subprocess.run([*command, f"triton=={version}"], capture_output=True, text=True)
     wheels = sorted(folder.glob(f"triton-{version}-*.whl")) if folder.exists() else []
     if done.returncode or not wheels:
-        last = (done.stderr.strip() or "nothing was fetched").splitlines()[-1]
+        last = (done.stderr.strip() or "no wheel was downloaded").splitlines()[-1]
         remedy = f"install it first: make clean && make venv TRITON={version}"
         raise Problem(
-            f"the wheel of Triton {version}, which has ptxas and cuda.h, was not to be had: {last}", remedy
+            f"the wheel of Triton {version}, which has ptxas and cuda.h, cannot be downloaded: {last}", remedy
         )
     return wheels[-1]
 

@@ -51,7 +51,7 @@ def append(url: str, part: Path) -> None:
     try:
         answer = urllib.request.urlopen(request, timeout=60)
     except urllib.error.HTTPError as error:
-        if have and error.code == 416:  # nothing is beyond what is there: it was whole
+        if have and error.code == 416:  # the server has no bytes after those on disk: the archive is complete
             return
         raise
     # A server that knows no ranges answers 200 with the whole file.
@@ -61,7 +61,7 @@ def append(url: str, part: Path) -> None:
 
 def unreachable(url: str, error: OSError) -> Problem:
     if error.errno == 28:
-        return Problem(f"the disk is full while fetching {url}", "free some; the same command goes on")
+        return Problem(f"the disk is full while fetching {url}", "free some; the same command continues")
     if isinstance(error, urllib.error.HTTPError) and error.code not in (403, 407):
         return Problem(f"{url} was needed, the server answered {error.code} {error.reason}", "LLVM=source")
     proxy = os.environ.get("https_proxy") or os.environ.get("HTTPS_PROXY") or "no proxy is set"
@@ -79,7 +79,7 @@ def unpack(archive: Path, folder: Path) -> str:
     shutil.rmtree(part, ignore_errors=True)
     try:
         with tarfile.open(archive) as tar:
-            commit = tar.pax_headers.get("comment", "")  # `git archive` puts it there
+            commit = tar.pax_headers.get("comment", "")  # `git archive` writes the commit into the header
             extract(tar, part)
     except (tarfile.TarError, EOFError, OSError) as error:
         shutil.rmtree(part, ignore_errors=True)
@@ -96,7 +96,7 @@ def extract(tar: tarfile.TarFile, folder: Path) -> None:
     if hasattr(tarfile, "data_filter"):
         tar.extractall(folder, filter="data")
         return
-    # Pythons before that filter: refuse what would leave the folder.
+    # Pythons without that filter: refuse members that would leave the folder.
     for member in tar.getmembers():
         inside = (folder / member.name).resolve().is_relative_to(folder.resolve())
         if not inside or member.isdev():
