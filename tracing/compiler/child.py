@@ -31,6 +31,7 @@ from typing import IO, Any
 
 import msgspec
 
+from tracing.compiler.silence import Silence
 from tracing.errors import Problem, message
 
 # Held from before anything that takes a lock until after the fork: a lock that another thread holds at a fork
@@ -90,6 +91,7 @@ def in_child(
     seconds: float | None,
     *,
     heard: Callable[[str], None] | None = None,
+    waits: Callable[[str], None] | None = None,
     patience: float = 0.0,
     program: Sequence[str] = (),
 ) -> Ended:
@@ -99,6 +101,7 @@ def in_child(
                 has opened
     seconds  -- time limit, after which the child and its descendants are killed; None: no limit
     heard    -- receives each message that the child sends with `tell`
+    waits    -- receives where the child waits, when it has neither sent a message nor computed for a while
     patience -- seconds that an interrupted child has to end by itself
     program  -- a command that makes the call instead, with `respond`; a pipe's number is appended to it
 
@@ -120,7 +123,8 @@ def in_child(
         with suppress(OSError):  # parent and child both set it; the first one counts
             os.setpgid(child, child)
         try:
-            answer = _read(reader, deadline, heard)
+            silence = Silence(child, stderr.fileno(), waits) if waits is not None else None
+            answer = _read(reader, deadline, heard, silence)
         except KeyboardInterrupt:
             _interrupt(child, patience)
             raise
@@ -248,13 +252,21 @@ def _interrupt(child: int, patience: float) -> None:
         time.sleep(0.02)
 
 
-def _read(reader: int, deadline: float | None, heard: Callable[[str], None] | None) -> bytes | None:
+def _read(
+    reader: int, deadline: float | None, heard: Callable[[str], None] | None, silence: Silence | None
+) -> bytes | None:
     # the answer, b"" if none came, None if time was up
     data, answer = bytearray(), b""
     while True:
-        left = None if deadline is None else max(0.0, deadline - time.perf_counter())
-        if not select.select([reader], [], [], left)[0]:
-            return None
+        waiting = [] if silence is None else [silence.left()]
+        if deadline is not None:
+            waiting.append(max(0.0, deadline - time.perf_counter()))
+        if not select.select([reader], [], [], min(waiting, default=None))[0]:
+            if deadline is not None and time.perf_counter() >= deadline:
+                return None
+            if silence is not None:
+                silence.lasts()
+            continue
         part = os.read(reader, 1 << 20)
         if not part:
             return answer
@@ -265,6 +277,8 @@ def _read(reader: int, deadline: float | None, heard: Callable[[str], None] | No
                 break
             content = bytes(data[_HEADER.size : _HEADER.size + size])
             del data[: _HEADER.size + size]
+            if silence is not None:
+                silence.ends()
             if kind == _ANSWER:
                 answer = content
             elif heard is not None:

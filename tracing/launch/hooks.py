@@ -46,9 +46,14 @@ from tracing.upstream.triton.compiled_kernel import CompiledKernel
 from tracing.upstream.triton.interpreter import InterpretedFunction, InterpreterError
 from tracing.upstream.triton.knobs import LaunchExitHook
 
+NOTHING_AFTER = object()  # a value of `Listener.before`
+
 
 class Listener(Protocol):
-    """Receives launch callbacks. The value returned by `before` is passed to `after`."""
+    """Receives launch callbacks.
+
+    The value returned by `before` is passed to `after`, which is not called if that is NOTHING_AFTER.
+    """
 
     def before(self, site: LaunchSite, values: Sequence[Any], stream: int, grid: Grid | None) -> Any:
         """A kernel is about to be launched with values for `site.names`; grid None: call `site.grid`."""
@@ -150,14 +155,17 @@ def announce(
     with HiddenComputation():
         watching.forget()
         for listener in _listeners:
-            announced.append((listener, listener.before(site, values, stream, grid)))
+            token = listener.before(site, values, stream, grid)
+            if token is not NOTHING_AFTER:
+                announced.append((listener, token))
     return announced
 
 
 def conclude(announced: list[tuple[Listener, Any]]) -> None:
     """Call `after` of the listeners that `announce` called, also if one of them raises."""
-    with HiddenComputation():
-        _conclude(announced)
+    if announced:
+        with HiddenComputation():
+            _conclude(announced)
 
 
 def _conclude(announced: list[tuple[Listener, Any]]) -> None:

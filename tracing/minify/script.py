@@ -26,6 +26,7 @@ from tracing.numerics.verdict import FARTHEST, FARTHEST_NARROW, TYPICAL, roundin
 from tracing.upstream.inductor import script_parts as parts
 
 _BUILT_IN = ("torch", "device", "inf", "nan", "NoneType")  # names of every FX graph's code
+_DEVICES = {(True, False): "Triton's interpreter", (False, True): "sm_90, without launches"}
 
 
 def write_script(
@@ -37,19 +38,22 @@ def write_script(
     """
     source, data = SourceText(interpreted=form.interpreted), dict[str, torch.Tensor]()
     classes = "\n\n\n".join(_classes(small.module, "Graph", source))
-    check = _check(small, predicate, trial, data, exact=form.exact)
+    check = _check(small, predicate, trial, data, form)
     inputs, more = _inputs(small, data), _more(small, trial, data)
-    uses_triton = form.interpreted or "triton" in source.imports
+    uses_triton = form.interpreted or form.compile_only or "triton" in source.imports
     device = next((one.device.type for one in small.inputs.contents.values()), _device_of(small))
     captured = isinstance(predicate, Violates) and "triton" in source.imports and device == "cpu"
+    before = (
+        parts.INTERPRETED if form.interpreted else parts.CAPTURED if captured or form.compile_only else ""
+    )
     text = parts.HEAD.format(
         title=f"A graph of torch.compile that fails.\n\n{textwrap.fill(_plain(trial.text), 100)}",
         file=path.name,
         what=f"It needs torch and safetensors{', and Triton' if uses_triton else ''}.",
         torch=torch.__version__,
         triton=f" and Triton {importlib.metadata.version('triton')}" if uses_triton else "",
-        device="Triton's interpreter" if form.interpreted else device,
-        interpreted=parts.INTERPRETED if form.interpreted else parts.CAPTURED if captured else "",
+        device=_DEVICES.get((form.interpreted, form.compile_only), device),
+        interpreted=before + (parts.COMPILED if form.compile_only else ""),
         path="from pathlib import Path\n" if data else "",
         imports="\n".join(_imports(source, classes, with_data=bool(data))),
         device_line=f"DEVICE = {device!r}\n" if "DEVICE" in inputs + more + check else "",
@@ -149,7 +153,11 @@ def _weights(small: SmallGraph, data: dict[str, torch.Tensor]) -> str:
 
 
 def _check(
-    small: SmallGraph, predicate: GraphPredicate, trial: Trial, data: dict[str, torch.Tensor], *, exact: bool
+    small: SmallGraph,
+    predicate: GraphPredicate,
+    trial: Trial,
+    data: dict[str, torch.Tensor],
+    form: ScriptForm,
 ) -> str:
     dynamic = ", dynamic=True" if small.dynamic else ""
     if isinstance(predicate, Unstable):
@@ -165,9 +173,9 @@ def _check(
             violation=(str(node.target), layouts), requires=requires, dynamic=dynamic
         )
     if isinstance(predicate, Fails) and trial.kind != "differs":
-        return parts.RAISES.format(dynamic=dynamic)
+        return (parts.RAISES_COMPILING if form.compile_only else parts.RAISES).format(dynamic=dynamic)
     names = list(trial.results)
-    if not exact:
+    if not form.exact:
         return parts.FAR.format(results=names, dynamic=dynamic)
     farthest = _expected(small, names, data)
     return parts.DIFFERS.format(results=names, farthest=farthest, typical=TYPICAL, dynamic=dynamic)

@@ -14,7 +14,7 @@ REDACTED = "REDACTED"  # safe in a path, as the options of a case are in its run
 _NAME = re.compile("token|secret|passw|key", re.IGNORECASE)
 _ALWAYS = re.compile("secret|passw", re.IGNORECASE)
 _PLAIN = re.compile(r"-?\d{1,9}(\.\d{1,9})?|true|false", re.IGNORECASE)
-_CREDENTIALS = re.compile(r"(?<=://)[^/\s@]*@")
+_CREDENTIALS = re.compile(r"(?<=://)[^/?#\s]*@")  # to the last @: a password may contain one
 _OPTION = re.compile(
     r"(?P<name>[^\s=,:+]*(?:token|secret|passw|key)[^\s=,]*)=(?P<value>.*?)(?=,[a-z_]\w*=|$)", re.IGNORECASE
 )

@@ -24,6 +24,9 @@ from tracing.upstream.torch.dispatch_modes import OperatorMode, is_active, pushe
 class OperatorListener(Protocol):
     """Receives operator calls. The value returned by `before` is passed to `after`."""
 
+    def looks_before(self, effect: Effect) -> bool:
+        """False: `before` need not be called, and would return None."""
+
     def before(self, effect: Effect, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """An operator is about to be issued."""
 
@@ -86,8 +89,10 @@ class Operators(OperatorMode):
             effect = self._effects[func] = effect_of(func)
         if effect is None or self._closed or not hooks.shown():
             return func(*args, **kwargs)
-        with HiddenComputation():
-            before = self._notified(self._listener.before, effect, args, kwargs)
+        before = None
+        if self._listener.looks_before(effect):
+            with HiddenComputation():
+                before = self._notified(self._listener.before, effect, args, kwargs)
         if effect.collective and self._collectives is not None and all(map(has_memory, tensors_in(args))):
             issue = functools.partial(func, *args, **kwargs)
             result = self._collectives.around(effect.name, issue, args, kwargs)

@@ -75,8 +75,9 @@ class Device:
             stack.enter_context(self.caches())
             if self.virtual:
                 stack.enter_context(virtual_gpu(self.target, execute=self.execute))
-            # launches by CUDA graphs and by C++ execute no Python, and so no hook
-            stack.enter_context(settings_changed({"triton.cudagraphs": False, "cpp_wrapper": False}))
+            # launches by C++ execute no Python, and so no hook; the virtual GPU has no CUDA graphs
+            settings = {"cpp_wrapper": False, **({} if self.type == "cuda" else {"triton.cudagraphs": False})}
+            stack.enter_context(settings_changed(settings))
             forget_compiled()  # code compiled before, without the hooks, must not be reused
             yield
 

@@ -14,6 +14,7 @@ from tracing.report.text import Line, plural
 
 _GUARDS = 12  # guards of a frame, without --frame
 _OF_EVERY_TENSOR = "DIMENSION_DYNAMIC_MARKING_GUARD"
+_OF_TORCH = ("G['__import_torch_", "G['__builtins_dict__")  # modules that Dynamo makes global
 _NO_REASON = "no reason given"
 
 
@@ -72,7 +73,8 @@ def _frame_text(frame: CompiledFrame, most: int | None) -> Iterator[Line]:
 
 def _needed(guards: Sequence[FrameGuard]) -> Sequence[FrameGuard]:
     # only guards with a line of the program: torch adds others to every frame, and five to every tensor
-    return [one for one in guards if one.python and one.kind != _OF_EVERY_TENSOR]
+    needed = [one for one in guards if one.python and one.kind != _OF_EVERY_TENSOR]
+    return [one for one in needed if not one.source.startswith(_OF_TORCH)]
 
 
 def _at(guard: FrameGuard) -> tuple[str, str]:

@@ -31,6 +31,11 @@ def cost_text(most: int, trial: Trial) -> Line:
     )
 
 
+def known_text(known: int, file: str) -> Line:
+    """The results of an interrupted or earlier search, which are not executed once more."""
+    return Text(f"    {plural(known, 'execution')} known from {file}", "dim")
+
+
 def tried_text(event: CandidateTried) -> Line:
     """The result of executing a candidate."""
     nodes, inputs = plural(event.trial.nodes, "node"), _elements(event.trial.inputs)
@@ -39,14 +44,16 @@ def tried_text(event: CandidateTried) -> Line:
     return Text.assemble(f"    {nodes}, {inputs}: ", (_VERDICTS[event.verdict], style), said)
 
 
-def minimal_text(event: Minimal, whole: Trial, lines: Mapping[str, str]) -> Iterator[Line]:
+def minimal_text(event: Minimal, whole: Trial, lines: Mapping[str, str], executed: int) -> Iterator[Line]:
     """The smallest graph.
 
-    lines -- the user's line of each node that has one
+    lines    -- the user's line of each node that has one
+    executed -- executions of this search; an earlier one may have made others
     """
     nodes = f"{plural(whole.nodes, 'node')} became {event.trial.nodes}"
     ended = "" if event.finished else "; the limit ended the search, `--tries` raises it"
-    yield Text.assemble((nodes, "bold"), f", by {plural(event.executions, 'execution')}{ended}")
+    now = f", {executed} of them now" if executed < event.executions else ""
+    yield Text.assemble((nodes, "bold"), f", by {plural(event.executions, 'execution')}{now}{ended}")
     yield Text(f"    {event.trial.text}")
     for line in event.trial.code.strip().splitlines():
         yield Text(f"    {line}")

@@ -85,13 +85,13 @@ class RunAnswer:
 
 
 def report_killed(killed: KilledProcess, *, as_json: bool) -> int:
-    """Report a process that a signal ended; its run names the pass. Returns the exit status."""
+    """Report a process that a signal or os._exit ended; its run names the pass. Returns the exit status."""
     if killed.run is None:
-        err.print(f"tracing: {killed.signal} ended the process before it had a run")
+        err.print(f"tracing: {killed.by} ended the process before it had a run")
         return 2
-    detail = f"{killed.signal} ended the process"
+    detail = f"{killed.by} ended the process"
     for record, reported in unfinished(open_derived(str(killed.run), killed.run.parent)):
-        detail = f"{failed_pass_text(record, reported)} ({killed.signal} ended the process)"
+        detail = f"{failed_pass_text(record, reported)} ({killed.by} ended the process)"
     writer = store.RunWriter(killed.run, environment.rank())
     with closing(writer):
         writer.append(outcome := Outcome("failed", detail))

@@ -195,7 +195,11 @@ class _Series:
         )  # fmt: skip
         with _bar() as bar:
             task = bar.add_task(case, total=asked.count, stage="")
-            recorded = recordings(series, lambda stage: bar.update(task, stage=stage, refresh=True))
+            recorded = recordings(
+                series,
+                lambda stage: bar.update(task, stage=stage, refresh=True),
+                lambda where: err.print(Text.assemble(_WARNING, f"  {where}")),
+            )
             try:
                 for index, (run, outcome) in enumerate(recorded):
                     bar.update(task, advance=1, refresh=True)

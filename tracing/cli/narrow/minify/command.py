@@ -100,12 +100,14 @@ def _minified(trials: Trials, tries: int, folder: Path, seconds: float) -> dict[
     graph, wanted = _failing(trials)
     for line in report.whole_text(graph, len(trials.graphs.graphs), wanted):
         out.print(line)
+    if trials.known:
+        err.print(report.known_text(trials.known, str(trials.file)))
     err.print(report.cost_text(tries, wanted))
     whole = trials.graphs.whole(graph)
     search = GraphSearch(trials, trials.graphs.nodes(graph), whole, wanted, tries)
     smallest = _searched(search, trials, wanted)
     lines = trials.graphs.lines(graph)
-    for line in report.minimal_text(smallest, wanted, lines):
+    for line in report.minimal_text(smallest, wanted, lines, trials.executed):
         out.print(line)
     script, ran, missing = _script(trials, smallest, folder, seconds)
     for line in report.script_text(str(script), ran.said, missing, fails=ran.fails):
@@ -133,7 +135,7 @@ def _failing(trials: Trials) -> tuple[int, Trial]:
 
 
 def _searched(search: GraphSearch, trials: Trials, wanted: Trial) -> Minimal:
-    smallest, step = wanted, ""
+    smallest, step, executed = wanted, "", trials.executed
     with spinner("") as now:
         for event in search.events():
             if isinstance(event, Minimal):
@@ -142,7 +144,9 @@ def _searched(search: GraphSearch, trials: Trials, wanted: Trial) -> Minimal:
                 step = event.what
             elif isinstance(event, CandidateTried):
                 smallest = event.trial if event.verdict == "fail" else smallest
-                err.print(report.tried_text(event))
+                if trials.executed > executed:  # the answer was not known from an earlier search
+                    err.print(report.tried_text(event))
+                executed = trials.executed
             now(f"{step}: {smallest.nodes} nodes fail ({trials.executed} executed)")
     raise AssertionError("a search ends with its smallest graph")
 
