@@ -41,6 +41,16 @@ def known_cases() -> dict[str, Path]:
     }
 
 
+def described(path: Path) -> str:
+    """The first sentence of a case's docstring; the file is not executed."""
+    try:
+        text = ast.get_docstring(ast.parse(path.read_bytes()))
+    except (OSError, SyntaxError, ValueError):
+        return ""
+    paragraph = " ".join((text or "").split("\n\n")[0].split())
+    return paragraph.split(". ")[0].rstrip(".")
+
+
 def find_case(name: str) -> Path:
     """The file of a case given by name or path; raises Problem with near names if there is none."""
     path = Path(name)

@@ -15,6 +15,7 @@ from tracing.analyze.runs.nonfinite_elements import nonfinite_elements
 from tracing.analyze.runs.rerecording import recording
 from tracing.cli.answers import hints
 from tracing.cli.app import COMPARE, RUNS, Json, Runs, app, out
+from tracing.cli.options.named import RunArgument
 from tracing.model import KernelLaunch
 from tracing.report.nonfinite import nonfinite_json, nonfinite_text
 
@@ -29,7 +30,7 @@ class KindOption(str, Enum):
 
 @app.command(rich_help_panel=COMPARE)
 def nan(
-    name: Annotated[str, typer.Argument(metavar="RUN", help='A run by path or name, or "latest".')],
+    name: RunArgument,
     kind: Annotated[
         KindOption, typer.Option(help="nan: inf counts as finite, as in masks. inf: NaN counts as finite.")
     ] = KindOption.any,

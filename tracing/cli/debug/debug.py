@@ -20,6 +20,7 @@ from tracing.attach.compiling import Wanted, wanted_of
 from tracing.attach.terminal import Gdb, debugged, foreground
 from tracing.cli.app import DEBUG, RUNS, Runs, app, err
 from tracing.cli.look.passes.derived import open_derived
+from tracing.cli.options.completion import case_and_run_names, kernel_names, pass_names
 from tracing.environment import stops
 from tracing.errors import Problem
 from tracing.program.case import is_case
@@ -29,11 +30,23 @@ GENERATOR = Path(__file__).parents[3] / "vscode" / "generate.py"
 
 @app.command(rich_help_panel=DEBUG)
 def debug(
-    what: Annotated[str, typer.Argument(metavar="RUN|CASE", help="A recorded run, or a case to run now.")],
-    which: Annotated[
-        str, typer.Option("--pass", help="The pass: its name, in a run also NAME#2 or its index.")
+    what: Annotated[
+        str,
+        typer.Argument(
+            metavar="RUN|CASE",
+            help="A recorded run, or a case to run now.",
+            autocompletion=case_and_run_names,
+        ),
     ],
-    kernel: Annotated[str | None, typer.Option(help="The kernel; of a case, a glob.")] = None,
+    which: Annotated[
+        str,
+        typer.Option(
+            "--pass", autocompletion=pass_names, help="The pass: its name, in a run also NAME#2 or its index."
+        ),
+    ],
+    kernel: Annotated[
+        str | None, typer.Option(help="The kernel; of a case, a glob.", autocompletion=kernel_names)
+    ] = None,
     stage: Annotated[str | None, typer.Option(help="The stage: ttir, ttgir or llir.")] = None,
     target: Annotated[str, typer.Option(help="Target of a case's kernels without a GPU.")] = "sm_90",
     ex: Annotated[

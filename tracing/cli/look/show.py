@@ -17,6 +17,7 @@ from tracing.cli.answers import hints
 from tracing.cli.app import LOOK, RUNS, Json, Runs, app, err, out
 from tracing.cli.look.passes.derived import open_derived
 from tracing.cli.look.passes.failure import unassembled_text, unfinished
+from tracing.cli.options.named import RunArgument
 from tracing.errors import Problem
 from tracing.model import Failure, KernelLaunch, Outcome
 from tracing.report import text
@@ -28,7 +29,7 @@ from tracing.report.run_json import run_json, summary_json
 
 @app.command(rich_help_panel=LOOK)
 def show(
-    name: Annotated[str, typer.Argument(metavar="RUN", help='A run by path or name, or "latest".')],
+    name: RunArgument,
     launch: Annotated[
         int | None, typer.Option(help="One launch in full, with the compilation of its kernel.")
     ] = None,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from shlex import join
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
 import typer
@@ -16,6 +16,7 @@ from tracing.analyze.judge.judgement import RunJudgement
 from tracing.analyze.runs.rerecording import case_of, is_virtual, with_variables
 from tracing.cli.answers import hints
 from tracing.cli.app import NARROW, RUNS, Json, Runs, app, out, spinner
+from tracing.cli.options.named import RunArgument
 from tracing.cli.options.trust import Trust, consenting
 from tracing.cli.processes.rerecord import record_all
 from tracing.errors import Problem
@@ -26,7 +27,7 @@ from tracing.store.recorded_launch import find_launch, recorded_launch
 
 @app.command(rich_help_panel=NARROW)
 def judge(
-    name: Annotated[str, typer.Argument(metavar="RUN", help='A run by path or name, or "latest".')],
+    name: RunArgument,
     trust: Trust = False,
     as_json: Json = False,
     runs: Runs = RUNS,

@@ -18,6 +18,7 @@ from tracing.cli.answers.memory_answer import print_memory_check
 from tracing.cli.answers.replay_answer import ReplayAnswer, Replaying, answered
 from tracing.cli.app import NARROW, RUNS, Json, Runs, app, out
 from tracing.cli.options.launch_options import ExpectedKernelOption, RankOption, chosen_launch, first_launch
+from tracing.cli.options.named import RunArgument
 from tracing.cli.options.trust import Trust, consenting
 from tracing.errors import Problem
 from tracing.model import Side
@@ -30,7 +31,7 @@ _EXAMPLE = "`tracing replay RUN --launch 7`, or `tracing replay RUN --against RU
 
 @app.command(rich_help_panel=NARROW)
 def replay(
-    name: Annotated[str, typer.Argument(metavar="RUN", help='A run by path or name, or "latest".')],
+    name: RunArgument,
     launch: Annotated[int | None, typer.Option(help="The launch, by its number in the run.")] = None,
     kernel: ExpectedKernelOption = None,
     rank: RankOption = None,

@@ -21,6 +21,7 @@ from tracing.cli.options.launch_options import (
     RankOption,
     chosen_launch,
 )
+from tracing.cli.options.named import OutputOption, RunArgument
 from tracing.cli.options.trust import Trust, consenting
 from tracing.errors import Problem
 from tracing.store.recorded_launch import RecordedLaunch
@@ -28,11 +29,11 @@ from tracing.store.recorded_launch import RecordedLaunch
 
 @app.command(rich_help_panel=NARROW)
 def repro(
-    name: Annotated[str, typer.Argument(metavar="RUN", help='A run by path or name, or "latest".')],
+    name: RunArgument,
     launch: LaunchNumberOption,
     kernel: ExpectedKernelOption = None,
     rank: RankOption = None,
-    to: Annotated[Path | None, typer.Option(metavar="DIR", help="Folder of the script.")] = None,
+    output: OutputOption = None,
     times: Annotated[int, typer.Option(min=1, help="Number of executions.")] = 1,
     seconds: Annotated[float, typer.Option(help="Time limit of the executions.")] = 300.0,
     trust: Trust = False,
@@ -54,7 +55,7 @@ def repro(
     with spinner("importing torch"):
         from tracing.replay.repro import write_repro
     of_rank = "" if rank is None else f"-rank{rank}"
-    written = write_repro(recorded, to or Path(f"repro-{run.name}-{launch}{of_rank}"))
+    written = write_repro(recorded, output or Path(f"repro-{run.name}-{launch}{of_rank}"))
     err.print(f"wrote {len(written.files)} files into {written.script.parent}")
     if recorded.missing:
         err.print(f"zeros stand for what was not kept: {', '.join(recorded.missing)}")

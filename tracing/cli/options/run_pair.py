@@ -12,13 +12,18 @@ from rich.text import Text
 from tracing import store
 from tracing.analyze.runs.compilers import says_nothing_of_compilers
 from tracing.cli.app import out
+from tracing.cli.options.completion import run_names
 from tracing.errors import Problem
 from tracing.report import text
 from tracing.report.compare import comparison as report
 
 RunPair: TypeAlias = tuple[store.Run, store.Run]
-First = Annotated[str, typer.Argument(metavar="A", help='A run by path or name, or "latest".')]
-Second = Annotated[str, typer.Argument(metavar="B", help="The run to compare it with.")]
+First = Annotated[
+    str, typer.Argument(metavar="A", help='A run by path or name, or "latest".', autocompletion=run_names)
+]
+Second = Annotated[
+    str, typer.Argument(metavar="B", help="The run to compare it with.", autocompletion=run_names)
+]
 Anyway = Annotated[
     bool, typer.Option("--anyway", help="Accept runs of different cases, versions or targets.")
 ]

@@ -13,6 +13,7 @@ import typer
 from tracing import store
 from tracing.analyze.runs.frame_compiles import GuardReport, guard_report
 from tracing.cli.app import RUNS, VALIDATE, Json, Runs, app, err, out, spinner
+from tracing.cli.options.completion import case_and_run_names
 from tracing.cli.processes.case_run import begin_case_run
 from tracing.errors import Problem
 from tracing.report.guards import frame_text, guards_json, guards_text
@@ -21,7 +22,10 @@ from tracing.report.text import uncovered_text
 
 @app.command(rich_help_panel=VALIDATE)
 def guards(
-    case: Annotated[str, typer.Argument(metavar="CASE", help="A case, or a recorded run.")],
+    case: Annotated[
+        str,
+        typer.Argument(metavar="CASE", help="A case, or a recorded run.", autocompletion=case_and_run_names),
+    ],
     frame: Annotated[
         str | None, typer.Option(metavar="ID", help="Also print graph and bytecode of one compile: 0/0.")
     ] = None,

@@ -22,13 +22,11 @@ from tracing.cli.look.passes.options import (
     BeforeOption,
     ChangedOption,
     DeriveSecondsOption,
-    FirstRunArgument,
     GrepOption,
     KernelsOption,
     LlvmOption,
     LocationsOption,
     OpOption,
-    OutputOption,
     PassOption,
     SecondRunArgument,
     SourceLineOption,
@@ -36,13 +34,14 @@ from tracing.cli.look.passes.options import (
 )
 from tracing.cli.look.passes.pass_pairs import print_pairs, print_pairs_json
 from tracing.cli.look.passes.question import PassQuestion, side_asked_for
+from tracing.cli.options.named import OutputOption, RunArgument
 from tracing.report.passes import passes as report
 from tracing.report.text import Line
 
 
 @app.command(rich_help_panel=LOOK)
 def passes(
-    name: FirstRunArgument,
+    name: RunArgument,
     other: SecondRunArgument = None,
     kernel: KernelsOption = None,
     which: PassOption = None,
