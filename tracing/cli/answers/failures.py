@@ -6,6 +6,7 @@ test is not a success.
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import traceback
@@ -62,7 +63,8 @@ def _said(error: BaseException) -> tuple[str, str]:
         return f"{error.filename}: there is no such file or folder", "check the path"
     if isinstance(error, OSError):
         file = f"{error.filename}: " if error.filename else ""
-        remedy = "check the folder and its disk, or choose another: `--runs DIR`"
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        remedy = "free some space on its disk" if full else "check the path and who may access it"
         return f"{file}{error.strerror or message(error)}", remedy
     if environment.wants_traceback():
         traceback.print_exception(error)

@@ -16,6 +16,7 @@ from tracing.analyze.runs.rerecording import recording
 from tracing.cli.answers import hints
 from tracing.cli.app import COMPARE, RUNS, Json, Runs, app, out
 from tracing.cli.options.named import RunArgument
+from tracing.cli.options.opened import open_run
 from tracing.model import KernelLaunch
 from tracing.report.nonfinite import nonfinite_json, nonfinite_text
 
@@ -46,7 +47,7 @@ def nan(
 
     Exit status: 0 if every value is finite, 1 if one is not, 2 if digests are missing.
     """
-    run = store.open_run(name, runs)
+    run = open_run(name, runs)
     answer = first_nonfinite(run, kind.value)
     elements, commands = _elements(run, answer), _next(run, answer)
     if as_json:

@@ -13,6 +13,7 @@ from tracing import store
 from tracing.analyze.runs.winners import Choice, choices
 from tracing.cli.app import COMPARE, RUNS, Json, Runs, app, err, out
 from tracing.cli.options.named import OutputOption, RunArgument
+from tracing.cli.options.opened import open_run
 from tracing.errors import Problem
 from tracing.model import Environment, Winner
 from tracing.report.run_json import winners_json
@@ -37,7 +38,7 @@ def winners(
 
     Exit status: 0; 1 if ranks chose differently; 2 if there is no such run.
     """
-    run = store.open_run(name, runs)
+    run = open_run(name, runs)
     chosen = choices(run)
     ranks = sorted({rank for choice in chosen for rank in choice.by_rank})
     for choice in chosen if not as_json else ():

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import fnmatch
 import json
 import shutil
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated
 
@@ -72,9 +74,10 @@ def debug(
     """
     of_case = is_case(what) and not (Path(what) / "run.json").exists()
     if of_case:
+        _require_pass(which)
         words, wanted = [what, "--target", target], wanted_of(f"{kernel or ''}:{stage or ''}:{which}")
     else:
-        words, wanted = _recorded(open_derived(what, runs), kernel, which, stage)
+        words, wanted = _recorded(open_derived(what, runs, kernel, which, stage), kernel, which, stage)
     command = [sys.executable, "-m", "tracing", "execute", *words]
     if as_json:
         stop = {"kernel": wanted.kernel, "stage": wanted.stage, "pass": wanted.name}
@@ -103,6 +106,16 @@ def _recorded(run: store.Run, kernel: str | None, which: str, stage: str | None)
     one = analysis.find_pass(analysis.passes_of(run, chosen), which, stage)
     words = [str(run.path.resolve()), "--kernel", chosen.hash, "--pass", str(one.index)]
     return words, Wanted(chosen.kernel_name, one.stage, one.name)
+
+
+def _require_pass(name: str) -> None:
+    # a name that is nearly one of a pass would be waited for until the case has ended
+    from tracing.compiler.adders import adders
+
+    known = list(adders())
+    near = get_close_matches(name, known, n=3, cutoff=0.7)
+    if near and not fnmatch.filter(known, name):
+        raise Problem(f"this Triton has no pass {name}", f"nearest: {', '.join(near)}")
 
 
 def _preset(words: list[str], wanted: Wanted, kind: str) -> None:

@@ -17,6 +17,7 @@ from tracing.analyze.runs.rerecording import case_of, is_virtual, with_variables
 from tracing.cli.answers import hints
 from tracing.cli.app import NARROW, RUNS, Json, Runs, app, out, spinner
 from tracing.cli.options.named import RunArgument
+from tracing.cli.options.opened import open_run
 from tracing.cli.options.trust import Trust, consenting
 from tracing.cli.processes.rerecord import record_all
 from tracing.errors import Problem
@@ -41,7 +42,7 @@ def judge(
 
     Exit status: 0 if all that could be judged is right, 1 if something is off, 2 if there is no answer.
     """
-    run = consenting(store.open_run(name, runs), trust)
+    run = consenting(open_run(name, runs), trust)
     if not has_contents(run):
         _refuse_failed(run)
         run = record_all(run, runs)

@@ -57,7 +57,7 @@ def lit(
 
     Exit status: 0 if the test was written, 2 if no test fails without the pass.
     """
-    run = open_derived(name, runs)
+    run = open_derived(name, runs, kernel, which)
     record = find_pass(passes_of(run, compilation(run, kernel)), which)
     before, after = _sides(run, record, ir)
     if after is None:

@@ -59,10 +59,10 @@ def reduce(
 
     Exit status: 0 if the IR was reduced, 2 if the pass does not fail on it.
     """
-    run = open_derived(name, runs)
+    run = open_derived(name, runs, kernel, _required(which, name), stage)
     chosen = compilation(run, kernel)
     passes = passes_of(run, chosen)
-    record = find_pass(passes, _required(which, name), stage)
+    record = find_pass(passes, which, stage)
     require_same_triton(run, "reduce it")
     use_inductors_ptxas()
     from tracing.cli.narrow.bisect.reduce_predicate import predicate

@@ -12,7 +12,6 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from tracing import store
 from tracing.analyze.runs.rerecording import recording
 from tracing.cli.app import NARROW, RUNS, Json, Runs, app, err, out, spinner
 from tracing.cli.options.launch_options import (
@@ -22,6 +21,7 @@ from tracing.cli.options.launch_options import (
     chosen_launch,
 )
 from tracing.cli.options.named import OutputOption, RunArgument
+from tracing.cli.options.opened import open_run
 from tracing.cli.options.trust import Trust, consenting
 from tracing.errors import Problem
 from tracing.store.recorded_launch import RecordedLaunch
@@ -49,7 +49,7 @@ def repro(
     Exit status: 0 if the script reproduces the recorded bits every time, 1 if it does not, 2 if it fails or
     the launch belongs to another kernel.
     """
-    run = consenting(store.open_run(name, runs), trust)
+    run = consenting(open_run(name, runs), trust)
     recorded = chosen_launch(run, launch, rank, kernel)
     _require_inputs(recorded)
     with spinner("importing torch"):

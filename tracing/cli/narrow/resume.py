@@ -55,7 +55,7 @@ def resume(
 
     Exit status: 0 if every artefact is as recorded, 1 if one differs, 2 if none can be compared.
     """
-    run = open_derived(name, runs)
+    run = open_derived(name, runs, kernel, which, stage)
     require_same_triton(run, "resume it")
     chosen = compilation(run, kernel)
     passes = passes_of(run, chosen)

@@ -14,6 +14,7 @@ from tracing import store
 from tracing.analyze.runs.frame_compiles import GuardReport, guard_report
 from tracing.cli.app import RUNS, VALIDATE, Json, Runs, app, err, out, spinner
 from tracing.cli.options.completion import case_and_run_names
+from tracing.cli.options.opened import open_run
 from tracing.cli.processes.case_run import begin_case_run
 from tracing.errors import Problem
 from tracing.report.guards import frame_text, guards_json, guards_text
@@ -46,7 +47,7 @@ def guards(
     limit of them, 2 if nothing was compiled or the case failed.
     """
     if store.is_run(case, runs):
-        run = store.open_run(case, runs)
+        run = open_run(case, runs)
     else:
         with redirect_stdout(sys.stderr if as_json else sys.stdout):  # the case may print
             run = store.Run(_recorded(case, backend, target, seed, runs))

@@ -26,6 +26,7 @@ from tracing.cli.narrow.bisect.options import (
     TimesOption,
 )
 from tracing.cli.options.named import CaseOrRunArgument, OneKernelOption
+from tracing.cli.options.opened import open_run
 from tracing.cli.options.same_triton import require_same_triton
 from tracing.cli.options.trust import Trust, consenting
 from tracing.errors import Problem
@@ -125,7 +126,7 @@ def _of_crash(
 
 
 def _compilation(name: str, kernel: str | None, runs: Path, trust: bool) -> tuple[store.Run, Compilation]:
-    run = consenting(store.open_run(name, runs), trust)
+    run = consenting(open_run(name, runs), trust)
     require_same_triton(run, "bisect it")
     chosen = compilation(run, kernel)
     environment.use_inductors_ptxas()
