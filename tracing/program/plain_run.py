@@ -1,4 +1,4 @@
-"""Run a case once, compiled, without recording: the program that a debugger starts."""
+"""Run a case or a script once without recording: the program that a debugger starts."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import torch
 from tracing.model import Case
 from tracing.program.case import build
 from tracing.program.device import Device
+from tracing.program.user_program import UserProgram
 from tracing.upstream.torch.tensor_subclasses import tree_leaves
 
 
@@ -22,3 +23,12 @@ def execute(case: Case, device: Device, seed: int) -> None:
         outputs = tree_leaves(compiled(*workload.args, **workload.kwargs))
         if workload.backward:
             torch.autograd.backward([one.sum() for one in outputs if getattr(one, "requires_grad", False)])
+
+
+def execute_program(program: UserProgram, device: Device) -> None:
+    """Run a script as `python` does, on a virtual GPU if there is no GPU. Raises what the script raises.
+
+    Caches are empty, so every kernel is compiled.
+    """
+    with device.active():
+        program.execute()

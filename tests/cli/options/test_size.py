@@ -33,5 +33,5 @@ def test_what_is_no_size_is_refused(text: str) -> None:
 
 
 @given(st.integers(0, 2**50))
-def test_what_is_printed_is_read_again(count: int) -> None:
+def test_what_is_printed_is_read(count: int) -> None:
     assert size(size_text(count)) == count

@@ -38,6 +38,7 @@ def reported(err: SafeConsole) -> Iterator[None]:
         yield
         sys.stdout.flush()  # a full disk, or a pipe that nobody reads, is noticed here
     except KeyboardInterrupt:
+        err.print("tracing: interrupted\n  runs that were recorded until then are kept: `tracing list`")
         raise typer.Exit(130) from None
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is left in buffers goes nowhere
