@@ -34,7 +34,7 @@ def wait_until(done: Callable[[], bool]) -> None:
         time.sleep(0.05)
 
 
-@pytest.fixture(params=["add.py", "forked.py"])
+@pytest.fixture
 def held(request: pytest.FixtureRequest, launch: dict[str, Any]) -> Iterator[tuple[Editor, Gdb, int]]:
     """An editor, and gdb with the process that it has stopped in a pass: the program, or a worker of it."""
     editor = Editor(chosen(launch, OPEN_FILE, PROGRAMS / request.param, kernel="add"), {})
@@ -52,6 +52,7 @@ def held(request: pytest.FixtureRequest, launch: dict[str, Any]) -> Iterator[tup
         editor.close()
 
 
+@pytest.mark.parametrize("held", ["forked.py"], indirect=True)
 def test_stop_ends_gdb_and_the_stopped_process(held: tuple[Editor, Gdb, int]) -> None:
     editor, gdb, pid = held
 
@@ -60,6 +61,7 @@ def test_stop_ends_gdb_and_the_stopped_process(held: tuple[Editor, Gdb, int]) ->
     wait_until(lambda: gdb.process.poll() is not None and state(pid) in ("", "Z"))
 
 
+@pytest.mark.parametrize("held", ["add.py"], indirect=True)
 def test_gdb_ends_when_the_process_that_it_holds_is_killed(held: tuple[Editor, Gdb, int]) -> None:
     _, gdb, pid = held
 

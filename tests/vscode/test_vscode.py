@@ -182,7 +182,7 @@ ODD_CASE = 'silu.py:text=/a b/it\'s "here" \\n'
 
 def test_f5_in_a_new_window_stops_in_c_without_a_question(made: Path) -> None:
     entries = launch(made)
-    first = min(entries, key=lambda one: one["presentation"]["group"])  # as VSCode sorts them; then by position
+    first = min(entries, key=lambda one: one["presentation"]["group"])  # as VSCode sorts
 
     assert first["name"] == generate.FIRST
     assert (
