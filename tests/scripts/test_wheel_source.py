@@ -11,17 +11,17 @@ checkout, pins, wheel_source = map(load, ("checkout", "pins", "wheel_source"))
 
 
 def test_a_given_source_is_what_debuggers_find_and_a_build_leaves_it_unchanged(tmp_path: Path) -> None:
-    given, found = tmp_path / "mine", tmp_path / "toolchain/triton"
+    given, there = tmp_path / "mine", tmp_path / "toolchain/triton"
     given.mkdir()
     (given / "setup.py").write_text("mine")
-    found.mkdir(parents=True)
+    there.mkdir(parents=True)
 
-    wheel_source.link(found, given)
-    wheel_source.link(found, given)
-    assert (found / "setup.py").read_text() == "mine"
+    wheel_source.link(there, given)
+    wheel_source.link(there, given)
+    assert (there / "setup.py").read_text() == "mine"
 
-    checkout.start(found)
-    assert not found.is_symlink() and not (found / "setup.py").exists()
+    checkout.start(there)
+    assert not there.is_symlink() and not (there / "setup.py").exists()
     assert [path.name for path in given.iterdir()] == ["setup.py"]
 
 

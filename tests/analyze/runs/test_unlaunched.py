@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 from handmade.records import kernel, launch
 from handmade.runs import saved
@@ -51,17 +52,17 @@ def test_the_reason_is_what_the_recording_saw(
 
 
 def test_kernels_in_cpp_are_named(tmp_path: Path) -> None:
-    import msgspec
-
-    cpp = msgspec.structs.replace(kernel("cpp_fused_add_0"), kind="cpp")
+    compiled = msgspec.structs.replace(kernel("cpp_fused_add_0"), kind="cpp")
+    launched = msgspec.structs.replace(launch(0), kernel=compiled)
 
     assert "Inductor compiled C++, cpp_fused_add_0" in reasons_for_no_kernel(
-        saved(tmp_path, [], [cpp, GRAPH])
+        saved(tmp_path, [launched], [GRAPH])
     )
 
 
 def test_a_misspelt_kernel_is_answered_with_near_names(tmp_path: Path) -> None:
-    run = saved(tmp_path, [], [COMPILED, GRAPH], selection=Selection(kernels=("sofmax",)))
+    left_out = msgspec.structs.replace(kernel("softmax"), id=7)
+    run = saved(tmp_path, [], [COMPILED, GRAPH, left_out], selection=Selection(kernels=("sofmax",)))
 
     assert reasons_for_no_kernel(run) == [
         "`--kernel sofmax` matches none; the nearest compiled kernels are softmax"

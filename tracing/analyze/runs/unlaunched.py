@@ -5,10 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from difflib import get_close_matches
 
-from tracing.model import Compilation, FrameCompile, Kernel, NotCovered, OperatorSignature
+from tracing.model import (
+    Compilation,
+    FrameCompile,
+    Kernel,
+    LaunchLine,
+    NotCovered,
+    OperatorSignature,
+    Record,
+)
 from tracing.store import Run
 
 _SHOWN = 4  # names in one sentence
+
+
+class _Launch(Record, frozen=True):
+    # what is needed of a LaunchLine
+    signature: int
 
 
 def unlaunched(run: Run) -> list[Compilation]:
@@ -23,10 +36,11 @@ def reasons_for_no_kernel(run: Run) -> list[str]:
 
     Nothing is said of a job of several ranks, and of a run that leaves out launches by number, phase or rank.
     """
-    kernels, selection = list(run.records(Kernel)), run.info.selection
-    if any(one.kind != "cpp" for one in kernels) or run.info.world_size > 1:
+    selection = run.info.selection
+    if selection.launches or selection.phases or selection.ranks or run.info.world_size > 1:
         return []
-    if selection.launches or selection.phases or selection.ranks:
+    kernels = _launched(run)
+    if any(one.kind != "cpp" for one in kernels):
         return []
     return [
         *_left_out(run),
@@ -35,6 +49,16 @@ def reasons_for_no_kernel(run: Run) -> list[str]:
         *_libraries(run),
         *(f"{one.what}: to cover it: {one.setting}" for one in run.records(NotCovered) if one.setting),
     ]
+
+
+def _launched(run: Run) -> list[Kernel]:
+    # of recorded launches: a launch that the options leave out leaves its kernel in the run, too
+    kernels: dict[str, Kernel] = {}
+    for process in run.processes():
+        known = run.signatures(process)
+        for number in {one.signature for one in run.view(process, LaunchLine, _Launch)} & known.keys():
+            kernels[known[number][0].hash] = known[number][0]
+    return list(kernels.values())
 
 
 def _left_out(run: Run) -> Iterator[str]:
