@@ -10,7 +10,7 @@ import typer
 
 from tracing import store
 from tracing.analyze.passes import pass_table as analysis
-from tracing.cli.answers.failures import GoesOn
+from tracing.cli.answers.failures import LeaveTyper
 from tracing.cli.app import RUNS, Runs, app, err, out
 from tracing.cli.look.passes.derived import open_derived
 from tracing.cli.options.program_words import is_program
@@ -24,7 +24,7 @@ def execute(
     target: Annotated[str, typer.Option(help="Target of kernels without a GPU.")] = "sm_90",
     seed: Annotated[int, typer.Option(help="Seed of torch's random generators.")] = 0,
     kernel: Annotated[str | None, typer.Option(help="As for `tracing debug`.")] = None,
-    which: Annotated[str | None, typer.Option("--pass", help="The recorded pass to rerun.")] = None,
+    which: Annotated[str | None, typer.Option("--pass", help="The recorded pass to execute.")] = None,
     stage: Annotated[str | None, typer.Option(help="Stage of that pass.")] = None,
     otherwise: Annotated[str, typer.Option(help="The case to run if FILE is not Python.")] = "",
     runs: Runs = RUNS,
@@ -45,7 +45,7 @@ def execute(
 
     if is_program([what]):
         program = UserProgram((what,))
-        raise GoesOn(lambda: execute_program(program, Device(target, select=False)))
+        raise LeaveTyper(lambda: execute_program(program, Device(target, select=False)))
     device = Device(target)
     execute_case(device.load(what), device, seed)
 

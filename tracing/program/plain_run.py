@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 
 from tracing.model import Case
+from tracing.program.backward import differentiate
 from tracing.program.case import build
 from tracing.program.device import Device
 from tracing.program.user_program import UserProgram
-from tracing.upstream.torch.tensor_subclasses import tree_leaves
 
 
 def execute(case: Case, device: Device, seed: int) -> None:
@@ -20,9 +20,9 @@ def execute(case: Case, device: Device, seed: int) -> None:
         torch.manual_seed(seed)
         workload = build(case, device.type)
         compiled = torch.compile(workload.fn, **workload.compiling)
-        outputs = tree_leaves(compiled(*workload.args, **workload.kwargs))
+        returned = compiled(*workload.args, **workload.kwargs)
         if workload.backward:
-            torch.autograd.backward([one.sum() for one in outputs if getattr(one, "requires_grad", False)])
+            differentiate(returned)
 
 
 def execute_program(program: UserProgram, device: Device) -> None:

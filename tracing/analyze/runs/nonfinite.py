@@ -18,7 +18,7 @@ _DIGESTS = "--operators digests"
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class NonFiniteTensor:
     """A tensor that an event read or wrote, and how many of its elements are NaN or infinite."""
 
     name: str  # of the argument; of an operator "input 0", "output 0"
@@ -38,12 +38,12 @@ class Counted:
 
 @dataclass(frozen=True, slots=True)
 class DataEvent:
-    """A launch or an operator, with what it read and wrote."""
+    """A launch or an operator, with the tensors that it read and wrote."""
 
     source: KernelLaunch | Operator
     rank: int
-    reads: tuple[Counted, ...]
-    writes: tuple[Counted, ...]
+    reads: tuple[NonFiniteTensor, ...]
+    writes: tuple[NonFiniteTensor, ...]
 
     @property
     def known(self) -> bool:
@@ -71,7 +71,7 @@ class NonFiniteOrigin:
 
     event: DataEvent
     made: bool  # False: nothing that was recorded wrote the values that the event reads
-    tensors: tuple[Counted, ...]  # written by the event; if not made, read by it
+    tensors: tuple[NonFiniteTensor, ...]  # written by the event; if not made, read by it
     chain: tuple[DataEvent, ...]  # those that carry it on, up to the last one
 
 
@@ -82,7 +82,7 @@ class NonFiniteAnswer:
     origin: NonFiniteOrigin | None = None
     launches: int = 0
     operators: int = 0
-    unknown: list[str] = field(default_factory=list)  # what could not be looked at
+    unknown: list[str] = field(default_factory=list)  # launches and operators without digests
     record: list[str] = field(default_factory=list)  # options of `tracing run` that would show it
 
     @property
@@ -113,7 +113,7 @@ def first_nonfinite(run: Run, kind: Kind = "any") -> NonFiniteAnswer:
 def _of_process(run: Run, process: str, kind: Kind, answer: NonFiniteAnswer) -> NonFiniteOrigin | None:
     origin: DataEvent | None = None
     made, last = True, 0
-    carried: dict[int, int] = {}  # by storage: the carrier that wrote it last
+    carried: dict[int, int] = {}  # by storage: the last event of the chain that wrote it
     carriers: list[tuple[DataEvent, int]] = []  # with the number of the one before it in its chain
     undigested: dict[int, str] = {}  # storages that an operator without digests wrote last
     for event in _events(run, process, answer):
@@ -155,13 +155,13 @@ def _chain(carriers: list[tuple[DataEvent, int]], last: int) -> list[DataEvent]:
 
 
 def _blame(
-    read: list[Counted], undigested: dict[int, str], event: DataEvent, answer: NonFiniteAnswer
+    read: list[NonFiniteTensor], undigested: dict[int, str], event: DataEvent, answer: NonFiniteAnswer
 ) -> None:
     for one in read:
         if one.storage in undigested:
             answer.unknown.append(
                 f"{event.name} (#{event.source.index}) reads one in {one.name}, which "
-                f"{undigested[one.storage]} wrote: what that read is not known"
+                f"{undigested[one.storage]} wrote: its inputs have no digests"
             )
     answer.record.append(_DIGESTS)
 
@@ -206,12 +206,12 @@ def _events(run: Run, process: str, answer: NonFiniteAnswer) -> Iterator[DataEve
 
 
 def _operator(one: Operator, rank: int, answer: NonFiniteAnswer) -> Iterable[DataEvent]:
-    if one.allocates:  # what it "writes" is not initialised
+    if one.allocates:  # its output is uninitialised memory
         return ()
     answer.operators += 1
     sides = [
         tuple(
-            Counted(f"{side} {n}", n, tensor.tensor, tensor.storage, tensor.digest)
+            NonFiniteTensor(f"{side} {n}", n, tensor.tensor, tensor.storage, tensor.digest)
             for n, tensor in enumerate(tensors)
         )
         for side, tensors in (("input", one.reads), ("output", one.writes))
@@ -226,7 +226,7 @@ def _launch(launch: KernelLaunch, rank: int) -> DataEvent:
             continue
         of_it = (arg.name, position, arg.tensor, arg.storage)
         if arg.reads:
-            reads.append(Counted(*of_it, arg.before, arg.writer))
+            reads.append(NonFiniteTensor(*of_it, arg.before, arg.writer))
         if arg.writes:
-            writes.append(Counted(*of_it, arg.after))
+            writes.append(NonFiniteTensor(*of_it, arg.after))
     return DataEvent(launch, rank, tuple(reads), tuple(writes))

@@ -26,8 +26,10 @@ class _Held:
         self.pid = self.parent = 0
 
     def stopped(self, event: Any) -> None:
-        self.pid = gdb.selected_inferior().pid
-        self.parent = _state_and_parent(self.pid)[1]
+        pid = gdb.selected_inferior().pid
+        # only of a program that was started for a stop: another one may outlive its parent
+        self.parent = _state_and_parent(pid)[1] if _stops_for_us(pid) else 0
+        self.pid = pid
 
     def runs(self, event: Any) -> None:
         self.pid = 0
@@ -48,12 +50,18 @@ def _look(held: _Held, editor: int) -> None:
     while os.getppid() == editor:
         pid, parent = held.pid, held.parent
         state, now = _state_and_parent(pid) if pid else ("", 0)
-        if pid and held.pid == pid and (state in ("", "Z", "X") or now != parent):
+        if pid and held.pid == pid and (state in ("", "Z", "X") or parent not in (0, now)):
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
             break
         time.sleep(_SECONDS)
     os._exit(0)  # gdb's own end would wait for its process; the kernel lets that go
+
+
+def _stops_for_us(pid: int) -> bool:
+    with suppress(OSError):
+        return b"TRACING_STOP=" in Path(f"/proc/{pid}/environ").read_bytes()
+    return False
 
 
 def _state_and_parent(pid: int) -> tuple[str, int]:

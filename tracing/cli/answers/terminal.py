@@ -16,7 +16,7 @@ from typing import Any, TextIO
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
-# C0 but tab and line feed, DEL and C1, marks of direction, halves of a pair of surrogates
+# C0 except tab and line feed, DEL and C1, direction marks, lone surrogates
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
@@ -41,7 +41,7 @@ class SafeStream(io.TextIOBase):
     """A standard stream that escapes control characters; consoles bypass it for their own styles."""
 
     def __init__(self, stream: TextIO) -> None:
-        self.rich_proxied_file = stream  # by this name rich finds the stream of a console
+        self.rich_proxied_file = stream  # rich finds the stream of a console by this name
 
     def write(self, text: str) -> int:
         self.rich_proxied_file.write(printable(text))
@@ -67,7 +67,7 @@ def safe_streams() -> Iterator[None]:
     errors = [stream.errors if isinstance(stream, io.TextIOWrapper) else None for stream in streams]
     for stream in streams:
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # a locale that lacks a character is no failure
+            stream.reconfigure(errors="backslashreplace")  # print characters that the locale lacks as escapes
     sys.stdout, sys.stderr = SafeStream(sys.stdout), SafeStream(sys.stderr)
     try:
         yield
