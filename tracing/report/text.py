@@ -145,9 +145,7 @@ def _more_compiled(run: Run) -> str:
     eager = sum(one.eager for one in left)
     parts = [f"{eager} by the run in eager"] if eager else []
     if len(left) > eager:
-        parts.append(
-            f"{len(left) - eager} as a candidate of an autotuner, or by a launch that is not recorded"
-        )
+        parts.append(f"{len(left) - eager} for an autotuner, or for launches that are not recorded")
     return f"; {len(left)} more compiled: {', '.join(parts)}" if left else ""
 
 
