@@ -18,6 +18,7 @@ from tracing.cli.answers.failures import reported
 from tracing.cli.answers.terminal import SafeConsole
 from tracing.cli.help_page import HelpCommand, group_help
 from tracing.environment import installed
+from tracing.errors import Problem
 
 # The groups of `tracing --help`.
 RECORD = "Record: run a program, and write what it launches"
@@ -111,10 +112,16 @@ app = typer.Typer(
 
 def _print_version(asked: bool) -> None:
     if asked:
-        typer.echo(
-            f"tracing {installed('debug-triton')}, torch {installed('torch')}, triton {installed('triton')}"
-        )
+        packages = {"tracing": "debug-triton", "torch": "torch", "triton": "triton"}
+        typer.echo(", ".join(f"{name} {_version(package)}" for name, package in packages.items()))
         raise typer.Exit()
+
+
+def _version(package: str) -> str:
+    try:
+        return installed(package)
+    except Problem:
+        return "is not installed"
 
 
 PrintVersionOption = Annotated[
