@@ -43,7 +43,8 @@ doctor: ## what this machine lacks, and which features work with the installed t
 	@if [ -x $(VENV)/bin/tracing ]; then $(VENV)/bin/tracing doctor || [ $$? -eq 1 ]; fi  # 1: a feature is off
 
 venv: $(STAMP) ## set up the Python environment: torch, Triton and this project
-	@$(if $(filter-out 0,$(SOURCE)),$(PYTHON) -m scripts.build.wheel_source --venv $(VENV) --toolchain $(TOOLCHAIN))
+	@$(if $(filter-out 0,$(SOURCE)),$(PYTHON) -m scripts.build.wheel_source --venv $(VENV) --toolchain $(TOOLCHAIN) \
+		--triton-src "$(TRITON_SRC)")
 
 llvm: $(STAMP) ## build the libraries of LLVM and MLIR that Triton links, with debug symbols
 	@$(PYTHON) -m scripts.build.llvm_build $(BUILD) --llvm "$(LLVM)" --llvm-src "$(LLVM_SRC)" --profile "$(LLVM_PROFILE)"
@@ -55,7 +56,7 @@ vscode: $(STAMP) ## write VSCode's files for this machine: F5 from a Python line
 	@$(VENV)/bin/python -m vscode.generate --venv $(VENV) --toolchain $(TOOLCHAIN)
 
 run: $(STAMP) ## record CASE and show its launches
-	@$(VENV)/bin/tracing run $(CASE) --show
+	@$(VENV)/bin/tracing run $(CASE) --show && $(VENV)/bin/python -m scripts.next_steps $(VENV)
 
 demo: $(STAMP) ## a tour of the commands on small cases; at its end `compare` and `bisect` find a planted fault
 	@$(VENV)/bin/python -m scripts.tour

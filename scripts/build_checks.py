@@ -49,10 +49,18 @@ def check_git(_venv: Path) -> Check:
     return Check("git", "none", needed, "warning", install("git", "git", "git"), cost)
 
 
+def newest_clang() -> str:
+    """The package of Debian with the newest clang; Debian 12's `clang` is older than what is needed."""
+    packages = output("apt-cache", "pkgnames", "clang-").split()
+    versions = [int(name[1]) for one in packages if (name := re.fullmatch(r"clang-(\d+)", one))]
+    newest = max(versions, default=0)
+    return f"clang-{newest}" if newest >= recipe.OLDEST_CLANG else "clang"
+
+
 def check_clang(_venv: Path) -> Check:
     needed = f"clang {recipe.OLDEST_CLANG} or later, to build with"
     cost = "building with gcc takes 1.4 times the time and the disk"
-    remedy = install("clang", "clang", "clangxx")
+    remedy = install(newest_clang(), "clang", "clangxx")
     try:
         present = recipe.compiler()
     except Problem as problem:

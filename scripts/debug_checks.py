@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import re
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +17,7 @@ from scripts.check import Check
 from scripts.machine import install, installed, output, text
 from vscode import index_symbols
 
+PTRACE_SEIZE = 0x4206
 TOOLS = ("ptxas", "cuobjdump", "nvdisasm")
 
 
@@ -31,12 +35,29 @@ def check_gdb(_venv: Path) -> Check:
 
 
 def check_ptrace(_venv: Path) -> Check:
-    scope = text("/proc/sys/kernel/yama/ptrace_scope") or "no restriction"
-    needed = "0 or 1: a compile that `tracing debug` stops lets its debugger attach"
-    if scope not in ("2", "3") or (scope == "2" and os.geteuid() == 0):
-        return Check("ptrace", scope, needed)
-    remedy = "sudo sysctl kernel.yama.ptrace_scope=1" + (" after a reboot" if scope == "3" else "")
-    return Check("ptrace", scope, needed, "warning", remedy, "gdb cannot attach")
+    needed = "a child process that can be traced: gdb attaches to a stopped compile"
+    scope = text("/proc/sys/kernel/yama/ptrace_scope")
+    refused = traced_child()
+    if not refused:
+        return Check("ptrace", "a child was traced", needed)
+    if scope in ("2", "3"):
+        remedy = "sudo sysctl kernel.yama.ptrace_scope=1" + (" after a reboot" if scope == "3" else "")
+    else:
+        remedy = "start the container with --cap-add=SYS_PTRACE --security-opt seccomp=unconfined"
+    present = f"{refused}, Yama's ptrace_scope {scope or 'is not there'}"
+    return Check("ptrace", present, needed, "warning", remedy, "gdb cannot attach")
+
+
+def traced_child() -> str:
+    """Trace a child process for a moment; the error if that is refused, else nothing."""
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    try:
+        libc = ctypes.CDLL(None, use_errno=True)
+        refused = libc.ptrace(PTRACE_SEIZE, child.pid, None, None)
+        return f"refused: {os.strerror(ctypes.get_errno())}" if refused else ""
+    finally:
+        child.kill()
+        child.communicate()
 
 
 def library(venv: Path) -> Library | None:

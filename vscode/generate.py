@@ -16,6 +16,7 @@ from typing import Any
 from scripts.pins import Problem  # of scripts/, which is on the path
 from vscode import dialects, jsonc
 from vscode.dialects import DAP, GDB, GROUP, KINDS, LLDB_DAP, Machine, Native
+from vscode.extensions import PYTHON, lacking
 from vscode.files import Files
 from vscode.installation import DAP_SINCE, EXTENSIONS, debugger, facts, gdb_version
 
@@ -23,6 +24,8 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 LIVE = "Triton: debug compile (Python + C++)"
 REPLAY = "Triton: replay pass"
+FIRST = "Triton: silu to its first C++ stop"  # what F5 does in a new window
+PRESET = f"preset-of-{GROUP}"  # sorts before GROUP: VSCode's F5 starts the first configuration
 PICKER = "${command:pickProcess}"
 
 
@@ -82,17 +85,26 @@ def preset(entry: dict[str, Any], wanted: str, arguments: list[str]) -> dict[str
     entry_of_pass = entry | {"name": f"Triton: {name} of {kernel} ({stage})", "args": arguments}
     if "env" in entry:
         entry_of_pass["env"] = entry["env"] | {"TRACING_STOP": wanted}
-    return entry_of_pass | {"presentation": {"group": f"{GROUP}-preset"}}
+    return entry_of_pass | {"presentation": {"group": PRESET}}
 
 
-def grouped(group: str, name: str = "") -> Callable[[Any], bool]:
-    """True if a configuration is one of this project's, and has the name, if one is given."""
+def grouped(*groups: str) -> Callable[[Any], bool]:
+    """True if a configuration is in one of these groups."""
 
     def mine(entry: Any) -> bool:
         there = entry.get("presentation", {}) if isinstance(entry, dict) else {}
-        return there.get("group") == group and name in ("", entry.get("name"))
+        return there.get("group") in groups
 
     return mine
+
+
+def ours(entry: Any) -> bool:
+    """True if a configuration is written anew, or is a preset whose run is gone."""
+    if not grouped(PRESET)(entry):
+        return grouped(GROUP, f"{GROUP}-preset")(entry)  # the latter was written by an earlier version
+    words = entry.get("args", [])
+    run = words[words.index("execute") + 1] if "execute" in words[:-1] else ""
+    return "--pass" in words and not Path(run, "run.json").exists()
 
 
 def prefixed(key: str, prefix: str) -> Callable[[Any], bool]:
@@ -106,7 +118,7 @@ def generate(files: Files, machine: Machine, known: dict[str, Any], kind: str) -
 
     def launching(text: str) -> str:
         text = jsonc.with_member(text, "version", "0.2.0")
-        text = jsonc.with_items(text, "configurations", grouped(GROUP), entries)
+        text = jsonc.with_items(text, "configurations", ours, entries)
         return jsonc.with_items(text, "inputs", prefixed("id", "triton-"), launch["inputs"])
 
     def tasked(text: str) -> str:
@@ -141,7 +153,7 @@ def settings(known: dict[str, Any], kind: str) -> dict[str, Any]:
 
 def recommend(files: Files, kind: str) -> None:
     wanted = [
-        "ms-python.debugpy",
+        PYTHON,
         *filter(None, [EXTENSIONS.get(kind)]),
         "llvm-vs-code-extensions.vscode-clangd",
     ]
@@ -187,6 +199,8 @@ def main() -> int:
         return refused(problem)
     for path in changed:
         print(f"vscode: wrote {path}")
+    for line in lacking([PYTHON, *filter(None, [EXTENSIONS.get(kind)])], Path.home()):
+        print(f"vscode: {line}", file=sys.stderr)
     done = "open debug-triton.code-workspace and press F5" if changed else "nothing to do"
     print(f"vscode: {done}; C++: {kind}")
     return 0
@@ -218,10 +232,11 @@ def written(options: argparse.Namespace) -> tuple[list[Path], str]:
 
 
 def add_preset(files: Files, entry: dict[str, Any]) -> None:
-    mine = grouped(f"{GROUP}-preset", entry["name"])
-    files.edit(
-        ".vscode/launch.json", lambda text: jsonc.with_items(text, "configurations", mine, [entry]), {}
-    )
+    # one at a time: VSCode starts the first one if the one that was chosen before is gone
+    def change(text: str) -> str:
+        return jsonc.with_items(text, "configurations", grouped(PRESET, f"{GROUP}-preset"), [entry])
+
+    files.edit(".vscode/launch.json", change, {})
 
 
 if __name__ == "__main__":

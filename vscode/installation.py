@@ -16,14 +16,13 @@ from scripts.machine import installed, output
 from scripts.pins import Problem
 from vscode import problems
 from vscode.dialects import DAP, GDB, LLDB, LLDB_DAP, Machine
+from vscode.extensions import installed_extensions
 
 EXTENSIONS = {
     GDB: "ms-vscode.cpptools",
     LLDB: "vadimcn.vscode-lldb",
     LLDB_DAP: "llvm-vs-code-extensions.lldb-dap",
 }
-# VSCode, its server, VSCodium, code-server
-HOMES = (".vscode", ".vscode-server", ".vscode-oss", ".local/share/code-server", ".cursor")
 DAP_SINCE = 14  # gdb's first version with a debug adapter
 
 
@@ -36,9 +35,9 @@ def gdb_version(gdb: str) -> int:
 
 def debugger(home: Path, gdb: str) -> str:
     """The installed debugger, or else the best one that can be installed."""
-    extensions = {entry.name for folder in HOMES for entry in (home / folder / "extensions").glob("*-*")}
+    there = installed_extensions(home)
     for kind, extension in EXTENSIONS.items():
-        if any(name.lower().startswith(f"{extension}-") for name in extensions):
+        if extension in there:
             return kind
     if not gdb and lldb_dap():
         return LLDB_DAP

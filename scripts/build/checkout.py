@@ -115,6 +115,8 @@ def bring_to_commit(
 
 
 def start(folder: Path) -> None:
+    if folder.is_symlink():
+        folder.unlink()  # to a tree of the user's, which nobody changes
     if folder.exists() and any(folder.iterdir()) and not (folder / ".git").exists():
         raise Problem(
             f"{folder} exists and is no git repository", "move it away, or choose another TOOLCHAIN=…"

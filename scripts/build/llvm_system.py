@@ -79,11 +79,11 @@ def of_distribution(major: str, given: str, say: Say, prefixes: tuple[str, ...] 
     if not fitting:
         installed = ", ".join(f"{one.version} in {one.prefix}" for one in there) or "none"
         remedy = packages(list(PARTS), major or "NN") + "; or build it: make LLVM=source llvm"
-        if there and not given:
-            remedy += f"; or try another: make LLVM=system LLVM_SRC={there[0].prefix} llvm"
+        if (complete := [one for one in there if not lacking_of(one)]) and not given:
+            remedy += f"; or try another: make LLVM=system LLVM_SRC={complete[0].prefix} llvm"
         raise Problem(f"LLVM {major} with MLIR was needed, found: {installed}", remedy)
     chosen = fitting[0]
-    if lacking := [part for part in PARTS if not (chosen.prefix / part).exists()]:
+    if lacking := lacking_of(chosen):
         raise Problem(
             f"LLVM in {chosen.prefix} has no {', no '.join(lacking)}", packages(lacking, chosen.major)
         )
@@ -93,6 +93,11 @@ def of_distribution(major: str, given: str, say: Say, prefixes: tuple[str, ...] 
     risk = "" if chosen.major == major else ": its build may fail"
     say(f"LLVM {chosen.version} is taken, {needed}{risk}")
     return chosen
+
+
+def lacking_of(one: Installed) -> list[str]:
+    """The parts that an installed LLVM lacks of those that Triton's build opens."""
+    return [part for part in PARTS if not (one.prefix / part).exists()]
 
 
 def packages(parts: list[str], major: str) -> str:

@@ -23,8 +23,11 @@ say = script.speaker("source")
 LINE = re.compile(r'Line \d+ of "(\S+)" starts at address \S+ <[^>+]*CoalescePass[^>+]*runOnOperation[^>+]*>')
 
 
-def bring(venv: Path, root: Path, known: pins.Pins) -> None:
-    """Fetch the tree of the installed wheel's tag. Raises Problem if it does not match the wheel."""
+def bring(venv: Path, root: Path, known: pins.Pins, given: str = "") -> None:
+    """Fetch the tree of the installed wheel's tag. Raises Problem if it does not match the wheel.
+
+    given -- a folder or an archive that is used instead, without a network
+    """
     there, tools = installed(venv), Toolchain(root.resolve())
     if not there["triton"]:
         raise Problem(f"no Triton is installed in {venv}", "make venv")
@@ -32,9 +35,25 @@ def bring(venv: Path, root: Path, known: pins.Pins) -> None:
         say(f"Triton was built here: its source is {there['triton_source']}")
         return
     with tools.locked():
-        folder = sources.triton(tools, known, there["triton"].partition("+")[0], "", say).folder
-    built = built_in(Path(there["triton_path"], "_C/libtriton.so"), folder)
+        folder = sources.triton(tools, known, there["triton"].partition("+")[0], given, say).folder
+        built = built_in(Path(there["triton_path"], "_C/libtriton.so"), folder)
+        if given:
+            link(tools.triton, folder)
     say(f"in gdb: set substitute-path {built} {folder}")
+
+
+def link(path: Path, folder: Path) -> None:
+    """Let the path at which debuggers look for Triton's source lead to a folder of the user's.
+
+    Raises Problem if there is another tree at the path.
+    """
+    if path.is_symlink():
+        path.unlink()
+    elif path.exists() and any(path.iterdir()):
+        raise Problem(f"{path} holds another tree", "move it away, or choose another TOOLCHAIN=…")
+    elif path.exists():
+        path.rmdir()
+    path.symlink_to(folder)
 
 
 def built_in(library: Path, triton: Path) -> str:
@@ -57,9 +76,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--venv", type=Path, default=Path(".venv"), help="the environment with the wheel")
     parser.add_argument("--toolchain", type=Path, default=Path("toolchain"), help="folder of sources")
+    parser.add_argument("--triton-src", default="", help="a folder or an archive of that source")
     parser.add_argument("--pins", type=Path, default=pins.PINS, help="another list of versions")
     options = parser.parse_args()
-    return script.run("source", lambda: bring(options.venv, options.toolchain, pins.read(options.pins)))
+    known = pins.read(options.pins)
+    return script.run("source", lambda: bring(options.venv, options.toolchain, known, options.triton_src))
 
 
 if __name__ == "__main__":

@@ -40,3 +40,12 @@ def test_the_table_of_commands_names_every_command_and_its_module() -> None:
     named = {name: f"tracing.cli.{module}" for name, module in COMMANDS.items()}
     assert registered.keys() == named.keys()
     assert all(registered[name].startswith(module) for name, module in named.items())
+
+
+def test_the_modules_of_all_commands_import_neither_triton_nor_torch() -> None:
+    modules = sorted({f"tracing.cli.{module}" for module in COMMANDS.values()})
+    script = f"import sys, {', '.join(modules)}\nprint(sorted({{'torch', 'triton'}} & sys.modules.keys()))"
+
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+
+    assert done.stdout == "[]\n"

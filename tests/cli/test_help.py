@@ -60,9 +60,40 @@ def test_every_command_prints_its_answer_as_json_on_request(name: str) -> None:
 
 def test_the_commands_are_listed_in_the_groups_of_their_questions() -> None:
     lines = printed().splitlines()
-    groups = [line.split()[1].rstrip(":") for line in lines if line.startswith("╭")]
-    listed = [match[1] for line in lines if (match := re.match(r"│ ([a-z][a-z-]+) ", line))]
+    groups = [match[1] for line in lines if (match := re.match(r"([A-Z]\w+):", line))]
+    listed = [match[1] for line in lines if (match := re.match(r"  ([a-z][a-z-]+) ", line))]
 
-    assert groups == ["Options", "Record", "Look", "Compare", "Narrow", "Validate", "Debug", "Share"]
+    assert groups == ["Usage", "Record", "Look", "Compare", "Narrow", "Validate", "Debug", "Share", "Options"]
     assert sorted(listed) == sorted(COMMANDS)
     assert listed.index("list") < listed.index("compare") < listed.index("repeat") < listed.index("bisect")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_breaks_no_name_of_an_option_and_no_choice(name: str) -> None:
+    words = set(printed(name).replace(",", " ").split())
+    params = [one for one in GROUP.commands[name].params if not getattr(one, "hidden", False)]
+    options = [opt for one in params for opt in (*one.opts, *one.secondary_opts) if opt.startswith("-")]
+
+    assert [opt for opt in options if opt not in words] == []
+
+
+def test_the_program_is_asked_for_its_help_by_h_and_for_its_version() -> None:
+    short, version = (CliRunner().invoke(app, [word]) for word in ("-h", "--version"))
+
+    assert ESCAPES.sub("", short.output).split() == printed().split()
+    assert re.fullmatch(r"tracing \S+, torch \S+, triton \S+\n", version.output)
+
+
+def test_output_is_one_option_of_every_command_that_writes_files() -> None:
+    params = [one for name in COMMANDS for one in GROUP.commands[name].params]
+    named = [one for one in params if "--output" in one.opts or "-o" in one.opts]
+
+    assert len(named) > 5
+    assert {(*sorted(one.opts), one.help) for one in named} == {("--output", "-o", named[0].help)}
+
+
+def test_cases_are_listed_with_the_first_sentence_of_their_docstring() -> None:
+    lines = CliRunner().invoke(app, ["cases"]).output.splitlines()
+
+    assert "silu            SiLU with a gate, sigmoid(x) * x * up: one fused pointwise kernel" in lines
+    assert {line.split()[0] for line in lines} >= {"silu", "gated_mlp", "ssm"}

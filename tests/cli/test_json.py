@@ -252,7 +252,7 @@ def test_passes_of_a_line_and_of_llvm(compiled_run: Path) -> None:
 
 
 def test_repro(compiled_run: Path, tmp_path: Path) -> None:
-    options = (str(compiled_run), "--launch", "0", "--to", str(tmp_path / "repro"), "--json")
+    options = (str(compiled_run), "--launch", "0", "--output", str(tmp_path / "repro"), "--json")
 
     require_documented(tracing("repro", *options, runs=compiled_run.parent).stdout, "## `tracing repro`")
 

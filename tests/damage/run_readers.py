@@ -120,7 +120,7 @@ def questions(run: Path, other: Path, launch: int, kernel: str) -> list[list[str
         ["winners", at],
         ["ranks", at],
         ["replay", at, "--launch", str(launch)],
-        ["repro", at, "--launch", str(launch), "--to", str(run.parent / "repro")],
+        ["repro", at, "--launch", str(launch), "--output", str(run.parent / "repro")],
         ["swap", at, to, "--anyway"],
     ]
 

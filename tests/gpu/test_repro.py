@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a G
 def tried(case: str, kernel: str, folder: Path, times: int = 1) -> tuple[int, str]:
     path = recorded(case, folder, "--keep-inputs", "--no-passes")
     index = next(one.index for one in Run(Path(path)).launches() if one.kernel_name.startswith(kernel))
-    command = ("repro", path, "--launch", str(index), "--to", str(folder / "it"), "--times", str(times))
+    command = ("repro", path, "--launch", str(index), "--output", str(folder / "it"), "--times", str(times))
     done = tracing(*command, runs=folder)
     print(done.stdout, done.stderr)
     return done.returncode, done.stdout

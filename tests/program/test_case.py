@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from commands import tracing
 from tracing import Workload, store
 from tracing.analyze.runs.recording_commands import case_of
 from tracing.errors import Problem
-from tracing.program.case import build, find_case, known_cases, load_case, split_options
+from tracing.program.case import build, describe, find_case, known_cases, load_case, split_options
 
 
 def write(folder: Path, text: str) -> str:
@@ -55,6 +56,43 @@ def test_an_unknown_case_is_refused_with_similar_ones_or_all(name: str, near: st
 def test_a_file_that_is_no_case_is_refused(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(Problem, match=message):
         load_case(write(tmp_path, text))
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [("x = 2\nbuild = x / 0", "2 | build = x / 0"), ("x = 2\ndef build(:\n  pass", "2 | def build(:")],
+)
+def test_the_line_of_a_file_that_cannot_be_imported_is_shown(tmp_path: Path, text: str, line: str) -> None:
+    with pytest.raises(Problem) as problem:
+        load_case(write(tmp_path, text))
+
+    assert problem.value.problem.endswith(f"\n    {line}")
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("true", True),
+        ("True", True),
+        ("1", True),
+        ("yes", True),
+        ("false", False),
+        ("0", False),
+        ("No", False),
+    ],
+)
+def test_a_boolean_option_is_understood_as_people_write_it(tmp_path: Path, text: str, value: bool) -> None:
+    path = write(tmp_path, "def build(device, backward=False):\n    return backward\n")
+    case = load_case(f"{path}:backward={text}")
+
+    assert isinstance(case.build, partial) and case.build.keywords == {"backward": value}
+
+
+def test_cuda_without_a_gpu_leads_to_device() -> None:
+    error = AssertionError("Torch not compiled with CUDA enabled")
+
+    assert "create tensors on `device`" in describe(error, Path("case.py"))
+    assert "`device`" not in describe(AssertionError("no"), Path("case.py"))
 
 
 def test_a_build_that_returns_no_workload_is_refused(tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ def run_script(folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_a_script_that_reproduces_the_recorded_bits_is_a_repro(racing: Path, tmp_path: Path) -> None:
-    options = ("--launch", "1", "--kernel", "racing_sum", "--to", str(tmp_path / "it"))
+    options = ("--launch", "1", "--kernel", "racing_sum", "--output", str(tmp_path / "it"))
     done = tracing("repro", str(racing), *options, runs=racing.parent)
 
     assert done.returncode == 0, done.stdout

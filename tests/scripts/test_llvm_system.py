@@ -57,6 +57,14 @@ def test_a_distribution_with_another_version_only_is_refused(tmp_path: Path) -> 
     assert f"LLVM_SRC={tmp_path}/llvm-19" in caught.value.remedy
 
 
+def test_an_llvm_without_mlir_is_not_proposed_instead(tmp_path: Path) -> None:
+    system(tmp_path / "llvm-19", "19.1.7", without="lib/cmake/mlir/MLIRConfig.cmake")
+
+    with pytest.raises(Problem) as caught:
+        llvm_system.of_distribution("23", "", quiet, (f"{tmp_path}/llvm-*",))
+    assert "LLVM_SRC" not in caught.value.remedy
+
+
 def test_a_missing_part_is_reported_with_its_package(tmp_path: Path) -> None:
     system(tmp_path / "llvm-23", "23.1.4", without="lib/cmake/mlir/MLIRConfig.cmake")
 

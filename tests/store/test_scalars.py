@@ -83,7 +83,7 @@ def test_a_configuration_with_an_infinity_is_frozen_and_read_back(tmp_path: Path
 def test_a_kernel_with_float_arguments_that_json_lacks_has_a_repro(tmp_path: Path) -> None:
     run = recorded(f"{DATA / 'scalars.py'}:high=nan", tmp_path, "--keep-inputs", "--no-passes")
 
-    done = tracing("repro", run, "--launch", "0", "--to", str(tmp_path / "it"), runs=tmp_path)
+    done = tracing("repro", run, "--launch", "0", "--output", str(tmp_path / "it"), runs=tmp_path)
 
     assert done.returncode == 0, done.stdout + done.stderr
     assert {arg.name: repr(arg.value) for arg in next(Run(Path(run)).launches()).args[2:]} == {

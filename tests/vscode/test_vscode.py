@@ -18,9 +18,12 @@ from documents.launch_json_keys import faults
 from hypothesis import given
 from hypothesis import strategies as st
 
-dialects, installed_tools, generate, index_symbols, jsonc = map(
+dialects, extensions, installed_tools, generate, index_symbols, jsonc = map(
     importlib.import_module,
-    (f"vscode.{name}" for name in ("dialects", "installation", "generate", "index_symbols", "jsonc")),
+    (
+        f"vscode.{name}"
+        for name in ("dialects", "extensions", "installation", "generate", "index_symbols", "jsonc")
+    ),
 )
 KINDS = dialects.KINDS
 USERS = """{
@@ -177,6 +180,39 @@ def test_an_environment_without_triton_is_refused_with_the_command_that_makes_on
 ODD_CASE = 'silu.py:text=/a b/it\'s "here" \\n'
 
 
+def test_f5_in_a_new_window_stops_in_c_without_a_question(made: Path) -> None:
+    entries = launch(made)
+    first = min(entries, key=lambda one: one["presentation"]["group"])  # as VSCode sorts
+
+    assert first["name"] == generate.FIRST
+    assert (
+        first["args"] == ["execute", "silu"] and first["env"]["TRACING_STOP"] == "*:ttgir:tritongpu-coalesce"
+    )
+    assert "${input" not in json.dumps(first) and "${file" not in json.dumps(first)
+
+
+def test_f5_after_a_preset_was_written_starts_it(tmp_path: Path) -> None:
+    for name in ("cse", "tritongpu-coalesce"):
+        make(tmp_path, "--live", f"add:ttgir:{name}", "--", "silu")
+    first = min(launch(tmp_path), key=lambda one: one["presentation"]["group"])
+
+    assert first["name"] == "Triton: tritongpu-coalesce of add (ttgir)"
+    assert [one["name"] for one in launch(tmp_path)].count("Triton: cse of add (ttgir)") == 0
+
+
+def test_a_preset_whose_run_is_gone_is_removed(tmp_path: Path) -> None:
+    run = tmp_path / "runs/silu-1"
+    run.mkdir(parents=True)
+    (run / "run.json").write_text("{}")
+    make(tmp_path, "--replay", "add:ttgir:cse", "--", str(run), "--kernel", "ab", "--pass", "3")
+    there = [one["name"] for one in launch(tmp_path)]
+    (run / "run.json").unlink()
+    make(tmp_path)
+
+    assert "Triton: cse of add (ttgir)" in there
+    assert "Triton: cse of add (ttgir)" not in [one["name"] for one in launch(tmp_path)]
+
+
 def test_a_preset_names_kernel_stage_and_pass_and_asks_for_nothing(tmp_path: Path) -> None:
     for _ in range(2):
         done = make(tmp_path, "--live", "add:ttgir:cse", "--", ODD_CASE, "--target", "sm_90")
@@ -203,6 +239,22 @@ def test_the_debugger_that_is_installed_is_used(installed: list[str], kind: str,
         (tmp_path / name).mkdir(parents=True)
 
     assert installed_tools.debugger(tmp_path, "no-gdb") == kind
+
+
+def test_an_extension_that_is_lacking_is_named_with_the_command_that_installs_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ".vscode/extensions/ms-vscode.cpptools-1.34.0-linux-x64").mkdir(parents=True)
+    code = tmp_path / "bin/code"
+    code.parent.mkdir()
+    code.write_text("#!/bin/sh\necho Vadimcn.vscode-lldb\n")
+    code.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{code.parent}:/bin:/usr/bin")
+
+    needed = ["ms-vscode.cpptools", "vadimcn.vscode-lldb", "ms-python.debugpy"]
+    (line,) = extensions.lacking(needed, tmp_path)
+
+    assert "`code --install-extension ms-python.debugpy`" in line and ".vsix" in line
 
 
 def test_llvms_opt_is_that_of_the_build_or_else_the_systems_newest(tmp_path: Path) -> None:

@@ -108,7 +108,8 @@ class Stop:
             compiling.write(self.settings.folder, msgspec.structs.replace(now, waiting=True))
             by_session = request(self.settings.session, now, name)
             coming = "the debug session that VSCode starts" if by_session else f"`tracing attach {now.pid}`"
-            _say(f"process {now.pid} waits before {name} of {now.kernel} ({now.stage}) for {coming}")
+            until = f"{coming}, for at most {self.settings.seconds:g} s"
+            _say(f"process {now.pid} waits before {name} of {now.kernel} ({now.stage}) for {until}")
             said = _awaited(self.settings.seconds)
         finally:
             _allow(_NOBODY)

@@ -6,16 +6,18 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tracing.attach import compiling
+from tracing.attach import compiling, permission
 from tracing.attach.compiling import Compiling, WantedStop
 from tracing.errors import Problem
 
 COMMANDS = Path(__file__).with_name("debuggers") / "gdb_load.py"
 _POLL = 0.05
+_ATTEMPTS = 3  # to attach gdb to one stop
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +65,16 @@ def debugged(
 
     environment, folder -- of `stops.stopping`
 
-    Raises Problem if it ended and no pass was wanted. An interruption ends the program too.
+    Raises Problem if it ended and no pass was wanted, or if a process that waits may not be traced or is left
+    by every gdb. An interruption or a Problem ends the program too.
     """
     # a session of its own: Ctrl-C in gdb is for gdb
     program = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, start_new_session=True)
+    attempts: Counter[tuple[int, int]] = Counter()
     try:
         while program.poll() is None:
             for now in _waiting(folder):
+                _require_attachable(now, attempts)
                 progress(f"process {now.pid} stopped: {now.kernel}, {now.stage}; gdb reads its symbols")
                 foreground(gdb.attach(now.pid, wanted))
             time.sleep(_POLL)
@@ -79,6 +84,21 @@ def debugged(
     if problem is not None:
         raise problem
     return program.returncode
+
+
+def _require_attachable(now: Compiling, attempts: Counter[tuple[int, int]]) -> None:
+    # a gdb that leaves at once must not be started for ever
+    try:
+        permission.require(now.pid)
+    except Problem:
+        if not _gone(now.pid):
+            raise
+    attempts[now.pid, now.number] += 1
+    if attempts[now.pid, now.number] > _ATTEMPTS:
+        raise Problem(
+            f"gdb left process {now.pid} {_ATTEMPTS} times before the pass; its messages are above",
+            "`make doctor` checks gdb; `tracing attach` lists the processes that can be attached to",
+        )
 
 
 def foreground(command: Sequence[str]) -> int:

@@ -11,11 +11,14 @@ from typing import Annotated, Any
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 from typer.main import get_group
 
 from tracing.cli.answers.failures import reported
 from tracing.cli.answers.terminal import SafeConsole
+from tracing.cli.help_page import HelpCommand, group_help
+from tracing.environment import installed
+from tracing.errors import Problem
 
 # The groups of `tracing --help`.
 RECORD = "Record: run a program, and write what it launches"
@@ -30,6 +33,7 @@ SHARE = "Share: runs in other tools"
 COMMANDS = {
     "run": "record.run",
     "bench": "record.bench",
+    "cases": "look.cases",
     "list": "look.show",
     "show": "look.show",
     "passes": "look.passes",
@@ -72,6 +76,9 @@ class _Commands(TyperGroup):
             paragraphs = (command.help or "").split("\n\n")
             command.help = "\n\n".join(" ".join(one.split()) for one in paragraphs)
 
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        formatter.write(group_help(self, ctx))
+
     def invoke(self, ctx: Any) -> Any:
         with reported(err):
             return super().invoke(ctx)
@@ -82,26 +89,49 @@ class _Commands(TyperGroup):
         return super().get_command(ctx, cmd_name)
 
     def list_commands(self, ctx: Any) -> list[str]:
-        self._import(COMMANDS)
+        if ctx is None or not ctx.resilient_parsing:  # a shell that completes a name needs no module
+            self._import(COMMANDS)
         return [*COMMANDS]
 
     def _import(self, names: Iterable[str]) -> None:
         for name in names:
             import_module(f"tracing.cli.{COMMANDS[name]}")  # it registers its commands with `app`
+        for info in app.registered_commands:
+            info.cls = HelpCommand if info.cls is TyperCommand else info.cls
         self.commands = get_group(app).commands
 
 
 app = typer.Typer(
     cls=_Commands,
     no_args_is_help=True,
-    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
 
 
+def _print_version(asked: bool) -> None:
+    if asked:
+        packages = {"tracing": "debug-triton", "torch": "torch", "triton": "triton"}
+        typer.echo(", ".join(f"{name} {_version(package)}" for name, package in packages.items()))
+        raise typer.Exit()
+
+
+def _version(package: str) -> str:
+    try:
+        return installed(package)
+    except Problem:
+        return "is not installed"
+
+
+PrintVersionOption = Annotated[
+    bool,
+    typer.Option("--version", is_eager=True, callback=_print_version, help="Print the versions, and exit."),
+]
+
+
 @app.callback()
-def _tracing() -> None:
+def _tracing(version: PrintVersionOption = False) -> None:
     """Record what torch.compile and Triton do, and find where a program goes wrong.
 
     Exit status as diff(1): 0 nothing found, 1 a difference, 2 no answer.

@@ -3,37 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from tracing import store
 from tracing.analyze.passes import pass_table as analysis
-from tracing.cli.app import RUNS, Runs, app, out
+from tracing.cli.answers.failures import LeaveTyper
+from tracing.cli.app import RUNS, Runs, app, err, out
 from tracing.cli.look.passes.derived import open_derived
+from tracing.cli.options.program_words import is_program
 from tracing.model import PassRecord
+from tracing.program.user_program import UserProgram
 
 
 @app.command(hidden=True)
 def execute(
-    what: Annotated[str, typer.Argument(metavar="CASE|RUN")],
+    what: Annotated[str, typer.Argument(metavar="CASE|FILE.py|RUN")],
     target: Annotated[str, typer.Option(help="Target of kernels without a GPU.")] = "sm_90",
     seed: Annotated[int, typer.Option(help="Seed of torch's random generators.")] = 0,
     kernel: Annotated[str | None, typer.Option(help="As for `tracing debug`.")] = None,
     which: Annotated[str | None, typer.Option("--pass", help="The recorded pass to execute.")] = None,
     stage: Annotated[str | None, typer.Option(help="Stage of that pass.")] = None,
+    otherwise: Annotated[str, typer.Option(help="The case to run if FILE is not Python.")] = "",
     runs: Runs = RUNS,
 ) -> None:
-    """Run a case once, compiled, recording nothing; with --pass, run only that pass of a run."""
+    """Run a case or a script once, recording nothing; with --pass, run only that pass of a run."""
     if which is not None:
         run = open_derived(what, runs)
         chosen = analysis.compilation(run, kernel)
         passes = analysis.passes_of(run, chosen)
         _replay(run, passes, analysis.find_pass(passes, which, stage))
         return
+    if otherwise and Path(what).is_file() and Path(what).suffix != ".py":
+        err.print(f"{what} is not Python: {otherwise} is run instead")
+        what = otherwise
     from tracing.program.device import Device
     from tracing.program.plain_run import execute as execute_case
+    from tracing.program.plain_run import execute_program
 
+    if is_program([what]):
+        program = UserProgram((what,))
+        raise LeaveTyper(lambda: execute_program(program, Device(target, select=False)))
     device = Device(target)
     execute_case(device.load(what), device, seed)
 

@@ -21,6 +21,7 @@ class Compilation(Record, frozen=True, file="compilations"):
     language: str = "triton"  # "gluon": it has no stage "ttir"
     first: str = "ttir"  # the first executed stage; a later one if an IR file was compiled
     constants: Mapping[str, str] = {}  # tl.constexpr arguments and specialised values, as in `Kernel`
+    eager: bool = False  # compiled while the case ran in eager, for comparison
     block_locations: tuple[str, ...] = ()  # of the source's block arguments: its text lacks those of loops
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import importlib.util
 import inspect
+import linecache
 import re
 import symtable
 import sys
@@ -27,6 +28,9 @@ from tracing.model import Case, Workload
 from tracing.model.redaction import REDACTED
 
 _FIRST_OPTION, _NEXT_OPTION = r":(?=[A-Za-z_]\w*=)", r",(?=[A-Za-z_]\w*=)"
+# of torch, for `.cuda()` without a GPU
+_NO_GPU = ("Torch not compiled with CUDA enabled", "Found no NVIDIA driver", "No CUDA GPUs are available")
+_BOOLEANS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 CASES = Path(__file__).parents[2] / "cases"
 
 
@@ -39,6 +43,16 @@ def known_cases() -> dict[str, Path]:
         for path in sorted(folder.glob("*.py"))
         if path.stem != "__init__"
     }
+
+
+def described(path: Path) -> str:
+    """The first sentence of a case's docstring; the file is not executed."""
+    try:
+        text = ast.get_docstring(ast.parse(path.read_bytes()))
+    except (OSError, SyntaxError, ValueError):
+        return ""
+    paragraph = " ".join((text or "").split("\n\n")[0].split())
+    return paragraph.split(". ")[0].rstrip(".")
 
 
 def find_case(name: str) -> Path:
@@ -139,8 +153,8 @@ def _options(path: Path, build: Callable[..., Workload], chosen: list[str]) -> d
 
 def _converted(name: str, text: str, default: object) -> object:
     if isinstance(default, bool):
-        if text in ("true", "false"):
-            return text == "true"
+        if (said := _BOOLEANS.get(text.lower())) is not None:
+            return said
     elif isinstance(default, (int, float)):
         with suppress(ValueError):
             return type(default)(text)
@@ -172,9 +186,21 @@ def import_file(path: Path) -> ModuleType:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
         raise Problem(
-            f"{path} cannot be imported: {describe(error, path)}", "correct the file, then rerun the command"
+            f"{path} cannot be imported: {describe(error, path)}{_excerpt(error, path)}",
+            "correct the file, then rerun the command",
         ) from error
     return module
+
+
+def _excerpt(error: BaseException, path: Path) -> str:
+    # the line of a file that raised, or that Python cannot read
+    lines = [
+        frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)
+    ]
+    if isinstance(error, SyntaxError) and error.filename == str(path):
+        lines.append(error.lineno)
+    code = linecache.getline(str(path), lines[-1] or 0).strip() if lines else ""
+    return f"\n    {lines[-1]} | {code}" if code else ""
 
 
 def describe(error: BaseException, path: Path) -> str:
@@ -182,4 +208,6 @@ def describe(error: BaseException, path: Path) -> str:
     said = message(error).strip().split("\n")[0]
     text = f"{type(error).__name__}: {said}" if said else type(error).__name__
     lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == str(path)]
+    if said.startswith(_NO_GPU):
+        text += ": create tensors on `device`, which build receives, because this machine has no GPU"
     return f"{text} ({path.name}:{lines[-1]})" if lines else text

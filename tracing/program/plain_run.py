@@ -1,4 +1,4 @@
-"""Run a case once, compiled, without recording: the program that a debugger starts."""
+"""Run a case or a script once without recording: the program that a debugger starts."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from tracing.model import Case
 from tracing.program.backward import differentiate
 from tracing.program.case import build
 from tracing.program.device import Device
+from tracing.program.user_program import UserProgram
 
 
 def execute(case: Case, device: Device, seed: int) -> None:
@@ -22,3 +23,12 @@ def execute(case: Case, device: Device, seed: int) -> None:
         returned = compiled(*workload.args, **workload.kwargs)
         if workload.backward:
             differentiate(returned)
+
+
+def execute_program(program: UserProgram, device: Device) -> None:
+    """Run a script as `python` does, on a virtual GPU if there is no GPU. Raises what the script raises.
+
+    Caches are empty, so every kernel is compiled.
+    """
+    with device.active():
+        program.execute()

@@ -26,6 +26,7 @@ from tracing.record.failures.diagnosis import Diagnosis
 from tracing.record.graphs.frame_compiles import frame_compiles_recorded
 from tracing.record.launches.launch_recorder import LaunchRecorder
 from tracing.record.passes.derivation import derive
+from tracing.record.passes.recorder import PassRecorder
 from tracing.record.passes.recording import PassIRWhen, passes_recorded
 from tracing.record.results import values
 from tracing.record.winners import Winners
@@ -34,7 +35,7 @@ from tracing.upstream.inductor.config import settings_changed
 from tracing.upstream.torch.dynamo import forget_compiled
 from tracing.virtual_gpu.self_test import self_test
 
-_COMPILING = "compiling and running"
+_EAGER, _COMPILING = "running in eager", "compiling and running"
 _NOTHING = contextlib.nullcontext()
 _COMPILED = Outcome(
     "compiled", "every kernel was compiled, none was executed; nothing was compared with eager"
@@ -66,14 +67,17 @@ def record(
     writer = recorder.writer
     stages: list[str] = []
     diagnosis = Diagnosis(experiment.case.path, writer)
+    compilations: PassRecorder | None = None
 
     def reached(stage: str) -> None:
         stages.append(stage)
+        if compilations is not None:
+            compilations.eager = stage == _EAGER
         progress(stage)
 
     try:
         recorded = passes_recorded(writer, passes) if passes else contextlib.nullcontext()
-        with winners or Winners(writer), recorded:
+        with winners or Winners(writer), recorded as compilations:
             results = _results(experiment, recorder, reads or Reads(), diagnosis, around, reached)
         outcome = _judged(experiment, results, progress) if results is not None else _COMPILED
     except Problem as problem:
@@ -110,7 +114,7 @@ def _results(
         if not experiment.device.execute:
             _compile(experiment, recorder, around, progress)
             return None
-        progress("running in eager")
+        progress(_EAGER)
         with reads:  # not while the case is compiled: torch.compile would trace it
             expected = experiment.results(experiment.workload(), lambda fn: fn)
         progress(_COMPILING)
@@ -122,8 +126,6 @@ def _results(
         writer.extend([Result(name, value) for name, value in values(actual, recorder.unwritten)])
         progress(f"launches recorded: {recorder.recorded} of {recorder.count}")
         _note_compiled_steps(actual, expected, writer)
-        if recorder.count == 0:
-            writer.append(NotCovered("this case: it launched no kernel", "a case that torch.compile lowers"))
     return actual, expected
 
 

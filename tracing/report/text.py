@@ -16,6 +16,7 @@ from rich.text import Text
 
 from tracing.analyze.memory.evidence import evidence_sentence, memory_evidence
 from tracing.analyze.runs.launch_counts import launch_counts, launches_between
+from tracing.analyze.runs.unlaunched import reasons_for_no_kernel, unlaunched
 from tracing.model import (
     Cut,
     KernelArg,
@@ -134,8 +135,18 @@ def run_text(run: Run, page: int | None = None) -> Iterator[Line]:
     if page is not None and total > PAGE:
         yield from _paged(run, page, counts, total)
     else:
-        yield f"{plural(total, 'launch')} of {plural(len(kernel_seen), 'kernel')}"
+        yield f"{plural(total, 'launch')} of {plural(len(kernel_seen), 'kernel')}{_more_compiled(run)}"
     yield from _ending(run, whole=page is None or total <= PAGE)
+
+
+def _more_compiled(run: Run) -> str:
+    # why more kernels have passes than launches
+    left = unlaunched(run)
+    eager = sum(one.eager for one in left)
+    parts = [f"{eager} by the run in eager"] if eager else []
+    if len(left) > eager:
+        parts.append(f"{len(left) - eager} for an autotuner, or for launches that are not recorded")
+    return f"; {len(left)} more compiled: {', '.join(parts)}" if left else ""
 
 
 def pages(run: Run) -> int:
@@ -204,6 +215,7 @@ def _ending(run: Run, *, whole: bool) -> Iterator[Line]:
         yield from memory_text(run, but=("out of bounds",))
     else:
         yield "wrong use of memory is listed with `--all` only"
+    yield from no_kernel_text(run)
     yield from uncovered_text([run])
     for cut in run.records(Cut):
         after = plural(cut.launches, "launch")
@@ -219,8 +231,11 @@ def _ending(run: Run, *, whole: bool) -> Iterator[Line]:
         yield Text.assemble(("unfinished", "yellow"), ": the process was killed, or the case still runs")
 
 
-def out_of_bounds_text(run: Run) -> Iterator[str]:
-    """Accesses of kernels outside of their arguments, a line for each argument and each line of a kernel."""
+def out_of_bounds_text(run: Run, *, padding: bool = True) -> Iterator[str]:
+    """Accesses of kernels outside of their arguments, a line for each argument and each line of a kernel.
+
+    padding -- False: without loads inside the argument's storage, which a kernel may mean
+    """
     for process in run.processes(OutOfBounds):
         signatures = run.signatures(process)
         kernels = {
@@ -229,6 +244,8 @@ def out_of_bounds_text(run: Run) -> Iterator[str]:
             if line.signature in signatures
         }
         for one in run.out_of_bounds(process):
+            if not padding and one.inside and one.access == "load":
+                continue
             kernel = kernels.get(one.launch, "a launch that is not recorded")
             yield f"#{one.launch} {kernel}: {one.what}" + (f" ({one.where})" if one.where else "")
 
@@ -248,6 +265,12 @@ def memory_text(run: Run, but: tuple[str, ...] = ()) -> Iterator[Text]:
             of = f" of rank {rank}" if rank else ""
             sentence = f": #{one.launch}{of} {kernel}: {evidence_sentence(one)}"
             yield Text.assemble(("memory", "yellow"), sentence)
+
+
+def no_kernel_text(run: Run) -> Iterator[Text]:
+    """Why a run has no launch of a Triton kernel, a line for each reason."""
+    for reason in reasons_for_no_kernel(run):
+        yield Text.assemble(("no Triton kernel", "yellow"), f": {reason}")
 
 
 def uncovered_text(runs: Iterable[Run]) -> Iterator[Text]:

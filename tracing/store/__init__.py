@@ -18,7 +18,7 @@ from __future__ import annotations
 from tracing.store.blobs import blob_name
 from tracing.store.reader import Run, rank_of
 from tracing.store.recording import being_recorded
-from tracing.store.runs import is_run, open_run, recorded
+from tracing.store.runs import is_run, open_run, recorded, require_folder
 from tracing.store.writer import Pack, RunWriter, create, now, reopened
 
 __all__ = [
@@ -34,4 +34,5 @@ __all__ = [
     "rank_of",
     "recorded",
     "reopened",
+    "require_folder",
 ]

@@ -28,7 +28,7 @@ def kernel_file(run: Run, kernel: Kernel) -> str:
     source = kernel_module(run, kernel)
     if "!tt.tensordesc" in _signature(run, kernel):
         raise Problem(
-            f"{kernel.name} takes a tensor descriptor, which was not recorded", "make it in the kernel"
+            f"{kernel.name} takes a tensor descriptor, which was not recorded", "create it in the kernel"
         )
     return configured(run, kernel, source)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -19,17 +20,35 @@ def open_run(name: str, runs: Path) -> Run:
     """Open a run by path, by name below `runs`, or as "latest"."""
     known = recorded(runs)
     if name == "latest" and known:
-        return Run(known[-1])
+        return _latest(known)
     path = runs / name
     if Path(name).exists() or not path.exists():
         path = Path(name)
     if path.exists():
         return Run(path)
     near = get_close_matches(name, [run.name for run in known], n=3, cutoff=0.5)
+    require_folder(runs)
     remedy = f"nearest: {', '.join(near)}" if near else "record one with `tracing run CASE`"
     raise Problem(
         f"there is no run {name}, neither here nor below {runs}", f"{remedy}; list runs with `tracing list`"
     )
+
+
+def require_folder(runs: Path) -> None:
+    """Raise Problem if there is no folder of runs."""
+    if not runs.is_dir():
+        raise Problem(
+            f"there is no folder {runs}, so no run",
+            "record a run with `tracing run CASE`, or name the folder: `--runs DIR`",
+        )
+
+
+def _latest(known: list[Path]) -> Run:
+    # the newest one that this version reads
+    for path in reversed(known):
+        with suppress(Problem):
+            return Run(path)
+    return Run(known[-1])
 
 
 def is_run(name: str, runs: Path) -> bool:

@@ -166,7 +166,7 @@ def test_a_kernel_of_a_compiled_function_fails(gpu: None, tmp_path: Path) -> Non
     x = torch.ones(100)
     run, _ = failed(tmp_path, lambda: torch.compile(program)(x))
 
-    assert [(one.access, one.element) for one in outside(run)][:1] == [("load", 100)]
+    assert [(one.access, one.element, one.where) for one in outside(run)][:1] == [("load", 100, LOAD)]
 
 
 def test_a_tensor_without_elements_has_no_memory(gpu: None, tmp_path: Path) -> None:

@@ -14,18 +14,19 @@ from typing import Generic, Protocol, TypeVar
 
 from tracing.analyze.passes.operations import counts
 from tracing.errors import Problem
-from tracing.model import Blob, Compilation, Kernel, PassRecord
+from tracing.model import Blob, Compilation, Kernel, PassRecord, PassStart
 from tracing.store import Run
 
 T = TypeVar("T")
+N = TypeVar("N", bound="NamedPass")
 P = TypeVar("P", bound="AnyPass")
 DIGITS = 12  # hex digits of a hash that distinguish the kernels of one run
 BINARIES = {"cuda": "cubin", "hip": "hsaco"}  # by backend: the last stage
 SHOWN = 12  # kernels in a message: a run can have thousands
 
 
-class AnyPass(Protocol):
-    """A pass of MLIR or of LLVM."""
+class NamedPass(Protocol):
+    """What a pass is found by."""
 
     @property
     def index(self) -> int | None: ...  # None: it is known only by its name
@@ -33,6 +34,11 @@ class AnyPass(Protocol):
     def stage(self) -> str: ...
     @property
     def name(self) -> str: ...
+
+
+class AnyPass(NamedPass, Protocol):
+    """A pass of MLIR or of LLVM."""
+
     @property
     def before(self) -> Blob: ...
     @property
@@ -184,11 +190,7 @@ def find_pass(passes: Sequence[P], which: str, stage: str | None = None) -> P:
 
     Raises Problem if there is none, with near names, or if there are several, with their indices.
     """
-    among = [one for one in passes if stage in (None, one.stage)]
-    if which.isdecimal():
-        meant = [one for one in among if one.index == int(which)]
-    else:
-        meant = [one for one in among if one.name == which] or _numbered(among, which, lambda one: one.name)
+    meant = _meant_passes(passes, which, stage)
     if len(meant) == 1:
         return meant[0]
     if meant:
@@ -196,6 +198,27 @@ def find_pass(passes: Sequence[P], which: str, stage: str | None = None) -> P:
             f"{which} ran {len(meant)} times", "\n  ".join(["choose one:", *map(_choice, _counted(meant))])
         )
     raise Problem(*_no_pass(passes, which, stage))
+
+
+def _meant_passes(passes: Sequence[N], which: str, stage: str | None) -> list[N]:
+    among = [one for one in passes if stage in (None, one.stage)]
+    if which.isdecimal():
+        return [one for one in among if one.index == int(which)]
+    return [one for one in among if one.name == which] or _numbered(among, which, lambda one: one.name)
+
+
+def require_named(run: Run, kernel: str | None, which: str, stage: str | None = None) -> None:
+    """Raise Problem, with near names, unless a run has the kernel and the pass that a user names.
+
+    Reads only records that were written while the kernel was compiled: no IR needs to be derived.
+    """
+    chosen = compilation(run, kernel)
+    passes: list[PassStart] = []
+    for process in run.processes(PassStart):
+        ids = {one.id for one in run.view(process, Compilation, Compilation) if one.hash == chosen.hash}
+        passes += [one for one in run.view(process, PassStart, PassStart) if one.compilation in ids]
+    if not _meant_passes(passes, which, stage):
+        raise Problem(*_no_pass(passes, which, stage))
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,7 +273,7 @@ def _choice(counted: tuple[str, P]) -> str:
     return f"{name}  {index}{one.stage}{'' if one.changed else ', changed nothing'}"
 
 
-def _no_pass(passes: Sequence[P], which: str, stage: str | None) -> tuple[str, str]:
+def _no_pass(passes: Sequence[NamedPass], which: str, stage: str | None) -> tuple[str, str]:
     stages = list(dict.fromkeys(one.stage for one in passes))
     if stage is not None and stage not in stages:
         return f"no pass of stage {stage} was recorded", f"stages: {', '.join(stages) or 'none'}"

@@ -6,6 +6,7 @@ test is not a success.
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import traceback
@@ -37,6 +38,7 @@ def reported(err: SafeConsole) -> Iterator[None]:
         yield
         sys.stdout.flush()  # raises if the disk is full or the reader of a pipe has ended
     except KeyboardInterrupt:
+        err.print("tracing: interrupted\n  runs that were recorded until then are kept: `tracing list`")
         raise typer.Exit(130) from None
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the rest of the buffers is discarded
@@ -62,7 +64,8 @@ def _said(error: BaseException) -> tuple[str, str]:
         return f"{error.filename}: there is no such file or folder", "check the path"
     if isinstance(error, OSError):
         file = f"{error.filename}: " if error.filename else ""
-        remedy = "check the folder and its disk, or choose another: `--runs DIR`"
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        remedy = "free some space on its disk" if full else "check the path and who may access it"
         return f"{file}{error.strerror or message(error)}", remedy
     if environment.wants_traceback():
         traceback.print_exception(error)

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
+import linecache
 import re
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
+from pathlib import Path
+from shlex import quote
 
 from tracing import environment, store
+from tracing.analyze.runs.unlaunched import reasons_for_no_kernel
 from tracing.cli.answers import hints
+from tracing.cli.answers.findings import findings_text
 from tracing.cli.app import err
 from tracing.cli.look.passes.derived import open_derived
 from tracing.cli.look.passes.failure import unfinished
@@ -19,7 +25,6 @@ from tracing.errors import Problem
 from tracing.model import Outcome
 from tracing.report.passes.passes import failed_pass_text
 from tracing.report.run_json import memory_evidence_json
-from tracing.report.text import memory_text
 
 _LINES = 16  # of an error's message that are shown
 
@@ -36,7 +41,7 @@ class RunAnswer:
     @property
     def status(self) -> int:
         """The exit status of the command."""
-        status = {"passed": 0, "compiled": 0, "differs": 1}.get(self.outcome.status, 2)
+        status = {"passed": 0, "no kernel": 2, "compiled": 0, "differs": 1}.get(self._verdict, 2)
         return status or (self.judgement.status if self.judgement is not None else 0)
 
     def print(self, *, show: bool, as_json: bool) -> int:
@@ -52,12 +57,18 @@ class RunAnswer:
         answer: dict[str, object] = {
             "run": str(self.run.path),
             "status": self.status,
-            "outcome": self.outcome.status,
+            "outcome": self._verdict,
             "detail": self.outcome.detail,
             "memory_evidence": memory_evidence_json(self.run),
             "next": hints.of_wrong_result(self.run) if self._leads_on else [],
         }
         return answer if self.judgement is None else {**answer, "judgement": self.judgement.json()}
+
+    @property
+    def _verdict(self) -> str:
+        # a case that launched no kernel was not tested
+        without = self.outcome.status == "passed" and reasons_for_no_kernel(self.run)
+        return "no kernel" if without else self.outcome.status
 
     @property
     def _leads_on(self) -> bool:
@@ -70,16 +81,19 @@ class RunAnswer:
         if show:
             print_run(self.run)
         elif outcome.status != "failed":
-            err.print(f"{outcome.status}: {outcome.detail}")
-            for line in memory_text(self.run):
+            err.print(f"{self._verdict}: {outcome.detail}")
+            for line in findings_text(self.run):
                 err.print(line)
             if self.judgement is None:  # else the judgement prints the next commands
                 print_wrong_result(self.run, err)
+        if outcome.status == "passed":
+            shown = "passes" if show else "show"
+            err.print(f"    next      tracing {shown} {quote(str(path))}")
         if self.hash_failure and outcome.status != "failed":
             raise Problem(self.hash_failure, f"the run up to this point: `tracing show {path}`")
         if outcome.status == "failed":
             err.print(f"tracing: the case failed: {outcome.detail}")
-            for said in _further(outcome):
+            for said in (*_source_line(self.run, outcome), *_further(outcome)):
                 err.print(f"  {said}")
             err.print(f"  the run up to this point, and the traceback: `tracing show {path}`")
 
@@ -96,6 +110,14 @@ def report_killed(killed: KilledProcess, *, as_json: bool) -> int:
     with closing(writer):
         writer.append(outcome := Outcome("failed", detail))
     return RunAnswer(store.Run(killed.run), outcome).print(show=False, as_json=as_json)
+
+
+def _source_line(run: store.Run, outcome: Outcome) -> Iterator[str]:
+    # of the case, from which the error came: "ValueError: no (case.py:7)"
+    match = re.search(rf"\({re.escape(Path(run.info.path).name)}:(\d+)\)", outcome.detail)
+    code = linecache.getline(run.info.path, int(match[1])).strip() if match else ""
+    if match and code:
+        yield f"  {match[1]} | {code}"
 
 
 def _further(outcome: Outcome) -> list[str]:

@@ -11,7 +11,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, TextIO
+from typing import IO, Any, TextIO
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
@@ -27,6 +27,18 @@ def printable(text: str) -> str:
 
 class SafeConsole(Console):
     """A console that writes its own styles, and escapes control characters in text."""
+
+    @property
+    def file(self) -> IO[str]:
+        """The stream itself: a spinner wraps a `SafeStream`, which would escape what the spinner writes."""
+        stream = super().file
+        while (inner := getattr(stream, "rich_proxied_file", None)) is not None:
+            stream = inner
+        return stream
+
+    @file.setter
+    def file(self, stream: IO[str]) -> None:
+        self._file = stream
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """The segments with escaped text; only rich's own control segments move the cursor."""

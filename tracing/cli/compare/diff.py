@@ -10,6 +10,7 @@ import typer
 
 from tracing.cli.app import COMPARE, RUNS, Json, Runs, app, out, spinner
 from tracing.cli.options.backends import known_backends_of
+from tracing.cli.options.completion import case_and_run_names
 from tracing.cli.options.run_pair import Anyway, open_pair
 from tracing.errors import Problem, message
 
@@ -30,7 +31,10 @@ BackendsOption = Annotated[
 
 @app.command(rich_help_panel=COMPARE)
 def diff(
-    names: Annotated[list[str], typer.Argument(metavar="CASE | A B", help="A case, or two runs.")],
+    names: Annotated[
+        list[str],
+        typer.Argument(metavar="CASE | A B", help="A case, or two runs.", autocompletion=case_and_run_names),
+    ],
     backends: BackendsOption = None,
     atol: ToleranceOption = None,
     rtol: ToleranceOption = None,

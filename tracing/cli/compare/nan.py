@@ -15,6 +15,8 @@ from tracing.analyze.runs.nonfinite_elements import nonfinite_elements
 from tracing.analyze.runs.recording_commands import recording
 from tracing.cli.answers import hints
 from tracing.cli.app import COMPARE, RUNS, Json, Runs, app, out
+from tracing.cli.options.named import RunArgument
+from tracing.cli.options.opened import open_run
 from tracing.model import KernelLaunch
 from tracing.report.nonfinite import nonfinite_json, nonfinite_text
 
@@ -29,7 +31,7 @@ class KindOption(str, Enum):
 
 @app.command(rich_help_panel=COMPARE)
 def nan(
-    name: Annotated[str, typer.Argument(metavar="RUN", help='A run by path or name, or "latest".')],
+    name: RunArgument,
     kind: Annotated[
         KindOption, typer.Option(help="nan: inf counts as finite, as in masks. inf: NaN counts as finite.")
     ] = KindOption.any,
@@ -45,7 +47,7 @@ def nan(
 
     Exit status: 0 if every value is finite, 1 if one is not, 2 if digests are missing.
     """
-    run = store.open_run(name, runs)
+    run = open_run(name, runs)
     answer = first_nonfinite(run, kind.value)
     elements, commands = _elements(run, answer), _next(run, answer)
     if as_json:

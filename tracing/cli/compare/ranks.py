@@ -12,6 +12,8 @@ from tracing.analyze.ranks.ranks import RankComparison
 from tracing.analyze.runs.winners import choices
 from tracing.cli.answers import hints
 from tracing.cli.app import COMPARE, RUNS, Json, Runs, app, out
+from tracing.cli.options.named import RunArgument
+from tracing.cli.options.opened import open_run
 from tracing.errors import Problem
 from tracing.report.ranks import divergence_text, ranks_json, summary_text
 from tracing.report.text import plural
@@ -19,7 +21,7 @@ from tracing.report.text import plural
 
 @app.command(rich_help_panel=COMPARE)
 def ranks(
-    name: Annotated[str, typer.Argument(metavar="RUN", help='A run by path or name, or "latest".')],
+    name: RunArgument,
     limit: Annotated[int, typer.Option(min=1, help="Show at most this many divergences.")] = 10,
     as_json: Json = False,
     runs: Runs = RUNS,
@@ -33,7 +35,7 @@ def ranks(
 
     Exit status: 0 if the ranks agree, 1 if one diverged, 2 if the ranks could be compared in part only.
     """
-    run = store.open_run(name, runs)
+    run = open_run(name, runs)
     raise typer.Exit(_print_json(run) if as_json else _ranks_compared(run, limit))
 
 

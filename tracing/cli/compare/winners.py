@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
 
 import typer
 from rich.text import Text
@@ -13,6 +12,8 @@ from rich.text import Text
 from tracing import store
 from tracing.analyze.runs.winners import Choice, choices
 from tracing.cli.app import COMPARE, RUNS, Json, Runs, app, err, out
+from tracing.cli.options.named import OutputOption, RunArgument
+from tracing.cli.options.opened import open_run
 from tracing.errors import Problem
 from tracing.model import Environment, Winner
 from tracing.report.run_json import winners_json
@@ -23,11 +24,8 @@ from tracing.store.winners import WinnersFile, write_winners
 
 @app.command(rich_help_panel=COMPARE)
 def winners(
-    name: Annotated[str, typer.Argument(metavar="RUN", help='A run by path or name, or "latest".')],
-    output: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write them to a file, for `tracing run CASE --winners FILE`."),
-    ] = None,
+    name: RunArgument,
+    output: OutputOption = None,
     as_json: Json = False,
     runs: Runs = RUNS,
 ) -> None:
@@ -40,7 +38,7 @@ def winners(
 
     Exit status: 0; 1 if ranks chose differently; 2 if there is no such run.
     """
-    run = store.open_run(name, runs)
+    run = open_run(name, runs)
     chosen = choices(run)
     ranks = sorted({rank for choice in chosen for rank in choice.by_rank})
     for choice in chosen if not as_json else ():

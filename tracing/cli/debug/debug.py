@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import fnmatch
 import json
 import shutil
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated
 
@@ -20,6 +22,7 @@ from tracing.attach.compiling import WantedStop, wanted_of
 from tracing.attach.terminal import Gdb, debugged, foreground
 from tracing.cli.app import DEBUG, RUNS, Runs, app, err
 from tracing.cli.look.passes.derived import open_derived
+from tracing.cli.options.completion import case_and_run_names, kernel_names, pass_names
 from tracing.environment import stops
 from tracing.errors import Problem
 from tracing.program.case import is_case
@@ -29,11 +32,23 @@ GENERATOR = Path(__file__).parents[3] / "vscode" / "generate.py"
 
 @app.command(rich_help_panel=DEBUG)
 def debug(
-    what: Annotated[str, typer.Argument(metavar="RUN|CASE", help="A recorded run, or a case to run now.")],
-    which: Annotated[
-        str, typer.Option("--pass", help="The pass: its name, in a run also NAME#2 or its index.")
+    what: Annotated[
+        str,
+        typer.Argument(
+            metavar="RUN|CASE",
+            help="A recorded run, or a case to run now.",
+            autocompletion=case_and_run_names,
+        ),
     ],
-    kernel: Annotated[str | None, typer.Option(help="The kernel; of a case, a glob.")] = None,
+    which: Annotated[
+        str,
+        typer.Option(
+            "--pass", autocompletion=pass_names, help="The pass: its name, in a run also NAME#2 or its index."
+        ),
+    ],
+    kernel: Annotated[
+        str | None, typer.Option(help="The kernel; of a case, a glob.", autocompletion=kernel_names)
+    ] = None,
     stage: Annotated[str | None, typer.Option(help="The stage: ttir, ttgir or llir.")] = None,
     target: Annotated[str, typer.Option(help="Target of a case's kernels without a GPU.")] = "sm_90",
     ex: Annotated[
@@ -59,9 +74,10 @@ def debug(
     """
     of_case = is_case(what) and not (Path(what) / "run.json").exists()
     if of_case:
+        _require_pass(which)
         words, wanted = [what, "--target", target], wanted_of(f"{kernel or ''}:{stage or ''}:{which}")
     else:
-        words, wanted = _recorded(open_derived(what, runs), kernel, which, stage)
+        words, wanted = _recorded(open_derived(what, runs, kernel, which, stage), kernel, which, stage)
     command = [sys.executable, "-m", "tracing", "execute", *words]
     if as_json:
         stop = {"kernel": wanted.kernel, "stage": wanted.stage, "pass": wanted.name}
@@ -92,6 +108,16 @@ def _recorded(
     one = analysis.find_pass(analysis.passes_of(run, chosen), which, stage)
     words = [str(run.path.resolve()), "--kernel", chosen.hash, "--pass", str(one.index)]
     return words, WantedStop(chosen.kernel_name, one.stage, one.name)
+
+
+def _require_pass(name: str) -> None:
+    # a name that is nearly one of a pass would be waited for until the case has ended
+    from tracing.compiler.adders import adders
+
+    known = list(adders())
+    near = get_close_matches(name, known, n=3, cutoff=0.7)
+    if near and not fnmatch.filter(known, name):
+        raise Problem(f"this Triton has no pass {name}", f"nearest: {', '.join(near)}")
 
 
 def _preset(words: list[str], wanted: WantedStop, kind: str) -> None:

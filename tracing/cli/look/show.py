@@ -17,6 +17,8 @@ from tracing.cli.answers import hints
 from tracing.cli.app import LOOK, RUNS, Json, Runs, app, err, out
 from tracing.cli.look.passes.derived import open_derived
 from tracing.cli.look.passes.failure import unassembled_text, unfinished
+from tracing.cli.options.named import RunArgument
+from tracing.cli.options.opened import open_run
 from tracing.errors import Problem
 from tracing.model import Failure, KernelLaunch, Outcome
 from tracing.report import text
@@ -28,7 +30,7 @@ from tracing.report.run_json import run_json, summary_json
 
 @app.command(rich_help_panel=LOOK)
 def show(
-    name: Annotated[str, typer.Argument(metavar="RUN", help='A run by path or name, or "latest".')],
+    name: RunArgument,
     launch: Annotated[
         int | None, typer.Option(help="One launch in full, with the compilation of its kernel.")
     ] = None,
@@ -48,10 +50,10 @@ def show(
     Exit status: 0; 2 if there is no such run, page or launch.
     """
     if as_json:
-        run = store.open_run(name, runs)
+        run = open_run(name, runs)
         print(json.dumps(run_json(run, _launches(run, launch)), indent=2))
     elif launch is None:
-        print_run(store.open_run(name, runs), None if whole else page)
+        print_run(open_run(name, runs), None if whole else page)
     else:
         _print_launch(open_derived(name, runs), launch)
 
@@ -132,8 +134,10 @@ def list_runs(as_json: Json = False, runs: Runs = RUNS) -> None:
 
     Example: tracing list
 
-    Exit status: 0.
+    Exit status: 0; 2 if there is no such folder.
     """
+    if runs != RUNS:  # the user names it
+        store.require_folder(runs)
     readable, damaged = [], {}
     for path in store.recorded(runs):
         try:
@@ -148,3 +152,5 @@ def list_runs(as_json: Json = False, runs: Runs = RUNS) -> None:
             out.print(line)
     if as_json:
         print(json.dumps({"runs": [summary_json(one) for one in readable], "damaged": damaged}, indent=2))
+    elif not readable and not damaged:
+        err.print(f"{runs} has no run; record one with `tracing run CASE`")

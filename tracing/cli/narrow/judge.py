@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from shlex import join
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
 import typer
@@ -16,6 +16,8 @@ from tracing.analyze.judge.judgement import RunJudgement
 from tracing.analyze.runs.recording_commands import case_of, is_virtual, with_variables
 from tracing.cli.answers import hints
 from tracing.cli.app import NARROW, RUNS, Json, Runs, app, out, spinner
+from tracing.cli.options.named import RunArgument
+from tracing.cli.options.opened import open_run
 from tracing.cli.options.trust import Trust, consenting
 from tracing.cli.processes.new_recording import record_all_anew
 from tracing.errors import Problem
@@ -26,7 +28,7 @@ from tracing.store.recorded_launch import find_launch, recorded_launch
 
 @app.command(rich_help_panel=NARROW)
 def judge(
-    name: Annotated[str, typer.Argument(metavar="RUN", help='A run by path or name, or "latest".')],
+    name: RunArgument,
     trust: Trust = False,
     as_json: Json = False,
     runs: Runs = RUNS,
@@ -40,7 +42,7 @@ def judge(
 
     Exit status: 0 if all that could be judged is right, 1 if something is off, 2 if there is no answer.
     """
-    run = consenting(store.open_run(name, runs), trust)
+    run = consenting(open_run(name, runs), trust)
     if not has_contents(run):
         _refuse_failed(run)
         run = record_all_anew(run, runs)

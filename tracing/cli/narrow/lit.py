@@ -13,6 +13,8 @@ from tracing.analyze.passes.lit import LIMIT, LitTest, lit_test, survival_test
 from tracing.analyze.passes.pass_table import compilation, find_pass, passes_of
 from tracing.cli.app import NARROW, RUNS, Json, Runs, app, err
 from tracing.cli.look.passes.derived import open_derived
+from tracing.cli.options.completion import kernel_names, pass_names
+from tracing.cli.options.named import OutputOption, RunArgument
 from tracing.errors import Problem
 
 SECONDS = 60.0  # time limit of the pass
@@ -24,13 +26,21 @@ if TYPE_CHECKING:
 
 @app.command(rich_help_panel=NARROW)
 def lit(
-    name: Annotated[str, typer.Argument(metavar="RUN", help='A run by path or name, or "latest".')],
-    kernel: Annotated[str, typer.Option(help="The kernel: its name, NAME#2, or the digits of its hash.")],
-    which: Annotated[str, typer.Option("--pass", help="The pass: its index, its name, or NAME#2.")],
+    name: RunArgument,
+    kernel: Annotated[
+        str,
+        typer.Option(
+            help="The kernel: its name, NAME#2, or the digits of its hash.", autocompletion=kernel_names
+        ),
+    ],
+    which: Annotated[
+        str,
+        typer.Option("--pass", autocompletion=pass_names, help="The pass: its index, its name, or NAME#2."),
+    ],
     grep: Annotated[
         str | None, typer.Option(help="Check only lines that match this regular expression.")
     ] = None,
-    output: Annotated[Path | None, typer.Option("-o", help="Write the test here.")] = None,
+    output: OutputOption = None,
     ir: Annotated[
         Path | None, typer.Option(help="The IR before the pass, as written by `tracing reduce`.")
     ] = None,
@@ -47,7 +57,7 @@ def lit(
 
     Exit status: 0 if the test was written, 2 if no test fails without the pass.
     """
-    run = open_derived(name, runs)
+    run = open_derived(name, runs, kernel, which)
     record = find_pass(passes_of(run, compilation(run, kernel)), which)
     before, after = _sides(run, record, ir)
     if after is None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,26 +13,31 @@ from tracing.analyze.bisect.reduction import reduced, size
 from tracing.analyze.passes.pass_table import compilation, find_pass, passes_of
 from tracing.cli.app import NARROW, RUNS, Json, Runs, app, err, spinner
 from tracing.cli.look.passes.derived import open_derived
-from tracing.cli.narrow.bisect.reduce_predicate import Predicate, predicate
+from tracing.cli.options.completion import pass_names
+from tracing.cli.options.named import OneKernelOption, OutputOption, RunArgument
 from tracing.cli.options.same_triton import require_same_triton
 from tracing.environment import use_inductors_ptxas
 from tracing.errors import Problem
 from tracing.model import Compilation, PassRecord
 
+if TYPE_CHECKING:
+    from tracing.cli.narrow.bisect.reduce_predicate import Predicate
+
 
 @app.command(rich_help_panel=NARROW)
 def reduce(
-    name: Annotated[str, typer.Argument(metavar="RUN", help='A run by path or name, or "latest".')],
+    name: RunArgument,
     command: Annotated[
         list[str] | None,
         typer.Argument(metavar="[-- COMMAND]", help="Judges the output, if the pass does not die."),
     ] = None,
-    kernel: Annotated[
-        str | None, typer.Option(help="A kernel by name, by the first digits of its hash, or NAME#2.")
-    ] = None,
-    which: Annotated[str, typer.Option("--pass", help="The pass: its index, its name, or NAME#2.")] = "",
+    kernel: OneKernelOption = None,
+    which: Annotated[
+        str,
+        typer.Option("--pass", autocompletion=pass_names, help="The pass: its index, its name, or NAME#2."),
+    ] = "",
     stage: Annotated[str | None, typer.Option(help="Stage of the pass: ttir, ttgir or llir.")] = None,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write the IR here.")] = None,
+    output: OutputOption = None,
     seconds: Annotated[float, typer.Option(help="Time limit of one run of the pass or of COMMAND.")] = 20.0,
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Start with the whole IR, ignoring earlier results.")
@@ -55,12 +59,14 @@ def reduce(
 
     Exit status: 0 if the IR was reduced, 2 if the pass does not fail on it.
     """
-    run = open_derived(name, runs)
+    run = open_derived(name, runs, kernel, _required(which, name), stage)
     chosen = compilation(run, kernel)
     passes = passes_of(run, chosen)
-    record = find_pass(passes, _required(which, name), stage)
+    record = find_pass(passes, which, stage)
     require_same_triton(run, "reduce it")
     use_inductors_ptxas()
+    from tracing.cli.narrow.bisect.reduce_predicate import predicate
+
     holds = predicate(run, chosen, passes, record, command, seconds)
     search = _Reduction(run, chosen, record, holds, command or [])
     if fresh:

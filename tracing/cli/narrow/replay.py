@@ -18,6 +18,8 @@ from tracing.cli.answers.memory_answer import print_memory_check
 from tracing.cli.answers.replay_answer import ReplayAnswer, Replaying, answered
 from tracing.cli.app import NARROW, RUNS, Json, Runs, app, out
 from tracing.cli.options.launch_options import ExpectedKernelOption, RankOption, chosen_launch, first_launch
+from tracing.cli.options.named import RunArgument
+from tracing.cli.options.opened import open_run
 from tracing.cli.options.trust import Trust, consenting
 from tracing.errors import Problem
 from tracing.model import Side
@@ -30,7 +32,7 @@ _EXAMPLE = "`tracing replay RUN --launch 7`, or `tracing replay RUN --against RU
 
 @app.command(rich_help_panel=NARROW)
 def replay(
-    name: Annotated[str, typer.Argument(metavar="RUN", help='A run by path or name, or "latest".')],
+    name: RunArgument,
     launch: Annotated[int | None, typer.Option(help="The launch, by its number in the run.")] = None,
     kernel: ExpectedKernelOption = None,
     rank: RankOption = None,
@@ -68,8 +70,8 @@ def replay(
     Exit status: 0 if every replay reproduced the recorded results, 1 if one did not, 2 if undecided. With
     --check-memory: 1 if there is memory evidence, else 0.
     """
-    run = consenting(store.open_run(name, runs), trust)
-    other = consenting(store.open_run(against, runs), trust) if against is not None else None
+    run = consenting(open_run(name, runs), trust)
+    other = consenting(open_run(against, runs), trust) if against is not None else None
     _require_one_case(run, other, against_launch)
     if launch is None and kernel is None:
         launches = _accused(run, other, quiet=as_json)

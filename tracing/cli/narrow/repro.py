@@ -12,7 +12,6 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from tracing import store
 from tracing.analyze.runs.recording_commands import recording
 from tracing.cli.app import NARROW, RUNS, Json, Runs, app, err, out, spinner
 from tracing.cli.options.launch_options import (
@@ -21,6 +20,8 @@ from tracing.cli.options.launch_options import (
     RankOption,
     chosen_launch,
 )
+from tracing.cli.options.named import OutputOption, RunArgument
+from tracing.cli.options.opened import open_run
 from tracing.cli.options.trust import Trust, consenting
 from tracing.errors import Problem
 from tracing.store.recorded_launch import RecordedLaunch
@@ -28,11 +29,11 @@ from tracing.store.recorded_launch import RecordedLaunch
 
 @app.command(rich_help_panel=NARROW)
 def repro(
-    name: Annotated[str, typer.Argument(metavar="RUN", help='A run by path or name, or "latest".')],
+    name: RunArgument,
     launch: LaunchNumberOption,
     kernel: ExpectedKernelOption = None,
     rank: RankOption = None,
-    to: Annotated[Path | None, typer.Option(metavar="DIR", help="Folder of the script.")] = None,
+    output: OutputOption = None,
     times: Annotated[int, typer.Option(min=1, help="Number of executions.")] = 1,
     seconds: Annotated[float, typer.Option(help="Time limit of the executions.")] = 300.0,
     trust: Trust = False,
@@ -48,13 +49,13 @@ def repro(
     Exit status: 0 if the script reproduces the recorded bits every time, 1 if it does not, 2 if it fails or
     the launch belongs to another kernel.
     """
-    run = consenting(store.open_run(name, runs), trust)
+    run = consenting(open_run(name, runs), trust)
     recorded = chosen_launch(run, launch, rank, kernel)
     _require_inputs(recorded)
     with spinner("importing torch"):
         from tracing.replay.repro import write_repro
     of_rank = "" if rank is None else f"-rank{rank}"
-    written = write_repro(recorded, to or Path(f"repro-{run.name}-{launch}{of_rank}"))
+    written = write_repro(recorded, output or Path(f"repro-{run.name}-{launch}{of_rank}"))
     err.print(f"wrote {len(written.files)} files into {written.script.parent}")
     if recorded.missing:
         err.print(f"zeros replace contents that were not kept: {', '.join(recorded.missing)}")

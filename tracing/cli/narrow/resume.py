@@ -17,6 +17,8 @@ from tracing.analyze.passes.pass_table import compilation, find_pass, passes_of
 from tracing.analyze.passes.spelling import same as same_but
 from tracing.cli.app import NARROW, RUNS, Json, Runs, app, out, spinner
 from tracing.cli.look.passes.derived import open_derived
+from tracing.cli.options.completion import pass_names
+from tracing.cli.options.named import OneKernelOption, OutputOption, RunArgument
 from tracing.cli.options.same_triton import require_same_triton
 from tracing.environment import use_inductors_ptxas
 from tracing.errors import Problem
@@ -28,20 +30,18 @@ _OTHER_PTXAS = "torch brings a ptxas of its own: name it in TRITON_PTXAS_PATH, o
 
 @app.command(rich_help_panel=NARROW)
 def resume(
-    name: Annotated[str, typer.Argument(metavar="RUN", help='A run by path or name, or "latest".')],
-    which: Annotated[str, typer.Option("--pass", help="A pass by index, by name, or NAME#2.")],
-    kernel: Annotated[
-        str | None, typer.Option(help="A kernel by name, by the first digits of its hash, or NAME#2.")
-    ] = None,
+    name: RunArgument,
+    which: Annotated[
+        str, typer.Option("--pass", autocompletion=pass_names, help="A pass by index, by name, or NAME#2.")
+    ],
+    kernel: OneKernelOption = None,
     stage: Annotated[str | None, typer.Option(help="Stage of the pass: ttir, ttgir or llir.")] = None,
     after: Annotated[
         bool, typer.Option("--after", help="Start after the pass instead of before it.")
     ] = False,
     ir: Annotated[Path | None, typer.Option(help="Start with this file instead of the recorded IR.")] = None,
     to: Annotated[str | None, typer.Option(help="End with this artefact: ttgir, llir, ptx, cubin …")] = None,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Write the artefacts into this folder.")
-    ] = None,
+    output: OutputOption = None,
     seconds: Annotated[float, typer.Option(help="Time limit of the compile.")] = 300.0,
     as_json: Json = False,
     runs: Runs = RUNS,
@@ -51,11 +51,11 @@ def resume(
     Ignores differences in names of values, in the order of a phi's incoming values, and in locations. Reports
     cubins that ptxas compiled differently from equal PTX.
 
-    Example: tracing resume latest --kernel softmax --pass tritongpu-coalesce --ir edited.mlir
+    Example: tracing resume latest --pass tritongpu-coalesce --ir edited.mlir
 
     Exit status: 0 if every artefact is as recorded, 1 if one differs, 2 if none can be compared.
     """
-    run = open_derived(name, runs)
+    run = open_derived(name, runs, kernel, which, stage)
     require_same_triton(run, "resume it")
     chosen = compilation(run, kernel)
     passes = passes_of(run, chosen)

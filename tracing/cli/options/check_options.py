@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tracing.cli.options.size import size
 from tracing.environment import mock_settings
 from tracing.errors import Problem
 
@@ -34,9 +35,12 @@ class CheckOptions:
         list[int] | None, typer.Option(help="With --alignment: only these dimensions; -1: the last.")
     ] = None
     dtype: Annotated[list[str] | None, typer.Option(help="An allowed dtype. Repeat for more.")] = None
-    max_memory: Annotated[int | None, typer.Option(min=0, help="Maximum bytes of one tensor.")] = None
+    max_memory: Annotated[
+        int | None, typer.Option(parser=size, metavar="SIZE", help="Maximum size of one tensor: 2GB.")
+    ] = None
     peak_memory: Annotated[
-        int | None, typer.Option(min=0, help="Maximum bytes of all tensors that are alive at once.")
+        int | None,
+        typer.Option(parser=size, metavar="SIZE", help="Maximum size of all tensors that are alive at once."),
     ] = None
     layout: Annotated[LayoutOption | None, typer.Option(help="Required memory format.")] = None
     views: Annotated[bool, typer.Option("--views", help="With --layout: check views, too.")] = False

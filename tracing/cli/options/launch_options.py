@@ -8,13 +8,17 @@ import typer
 
 from tracing import store
 from tracing.analyze.passes.pass_table import compilation
+from tracing.cli.options.completion import kernel_names
 from tracing.errors import Problem
 from tracing.store.recorded_launch import RecordedLaunch, recorded_launch
 
 LaunchNumberOption = Annotated[int, typer.Option("--launch", help="The launch, by its number in the run.")]
 ExpectedKernelOption = Annotated[
     str | None,
-    typer.Option(help="The expected kernel: a name, the first digits of a hash, or NAME#2."),
+    typer.Option(
+        help="The expected kernel: a name, the first digits of a hash, or NAME#2.",
+        autocompletion=kernel_names,
+    ),
 ]
 RankOption = Annotated[int | None, typer.Option(help="In the run of a job: the rank of the launch.")]
 

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand
 
+from tracing.cli.help_page import HelpCommand
+from tracing.cli.options.completion import case_names
 from tracing.errors import Problem
 from tracing.program.case import defines_build, find_case, split_options
 from tracing.program.user_program import UserProgram
@@ -23,11 +24,12 @@ ProgramArgument = Annotated[
         metavar="CASE | FILE.py [ARG]... | -m MODULE [ARG]...",
         help="A case: a name, or a file that defines build(device), and options CASE:option=value,... "
         "A program: any other Python file, or a module, with its own arguments.",
+        autocompletion=case_names,
     ),
 ]
 
 
-class ProgramCommand(TyperCommand):
+class ProgramCommand(HelpCommand):
     """A command whose arguments are a case, or a program and the program's arguments."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from tracing.cli.options.size import size, size_text
 from tracing.errors import Problem
 from tracing.model import KEPT_IN_MEMORY, KEPT_ON_DISK, Selection
 
@@ -120,8 +121,21 @@ class RecordOptions:
     keep_inputs: Annotated[bool, typer.Option("--keep-inputs", help="Keep what each launch read, too.")] = (
         False
     )
-    keep_memory: Annotated[int, typer.Option(help="Bytes of memory for kept tensors.")] = KEPT_IN_MEMORY
-    keep_disk: Annotated[int, typer.Option(help="Bytes of disk for kept tensors.")] = KEPT_ON_DISK
+    keep_memory: Annotated[
+        int,
+        typer.Option(
+            parser=size,
+            metavar="SIZE",
+            show_default=size_text(KEPT_IN_MEMORY),
+            help="Memory for kept tensors: 2GB, 512MiB.",
+        ),
+    ] = KEPT_IN_MEMORY
+    keep_disk: Annotated[
+        int,
+        typer.Option(
+            parser=size, metavar="SIZE", show_default=size_text(KEPT_ON_DISK), help="Disk for kept tensors."
+        ),
+    ] = KEPT_ON_DISK
     keep_spill: Annotated[SpillOption, typer.Option(help="Tensors that leave memory first.")] = (
         SpillOption.oldest
     )

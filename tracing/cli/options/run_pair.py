@@ -12,13 +12,19 @@ from rich.text import Text
 from tracing import store
 from tracing.analyze.runs.compilers import says_nothing_of_compilers
 from tracing.cli.app import out
+from tracing.cli.options.completion import run_names
+from tracing.cli.options.opened import open_run
 from tracing.errors import Problem
 from tracing.report import text
 from tracing.report.compare import comparison as report
 
 RunPair: TypeAlias = tuple[store.Run, store.Run]
-First = Annotated[str, typer.Argument(metavar="A", help='A run by path or name, or "latest".')]
-Second = Annotated[str, typer.Argument(metavar="B", help="The run to compare it with.")]
+First = Annotated[
+    str, typer.Argument(metavar="A", help='A run by path or name, or "latest".', autocompletion=run_names)
+]
+Second = Annotated[
+    str, typer.Argument(metavar="B", help="The run to compare it with.", autocompletion=run_names)
+]
 Anyway = Annotated[
     bool, typer.Option("--anyway", help="Accept runs of different cases, versions or targets.")
 ]
@@ -32,7 +38,7 @@ def open_pair(a: str, b: str, runs: Path, *, anyway: bool, quiet: bool = False) 
 
     Raises Problem if the runs are of different cases, versions or targets, unless `anyway`.
     """
-    pair = store.open_run(a, runs), store.open_run(b, runs)
+    pair = open_run(a, runs), open_run(b, runs)
     for line in _differences(pair) if not quiet else ():
         out.print(line)
     different = report.incomparable(pair[0].info, pair[1].info)

@@ -12,6 +12,7 @@ import typer
 
 from tracing.cli.app import RECORD, Json, app, err, out, spinner
 from tracing.cli.options.backends import known_backends_of
+from tracing.cli.options.completion import case_names
 from tracing.errors import Problem, message
 from tracing.model import CaseBench
 from tracing.report.bench import bench_json, bench_text
@@ -34,7 +35,8 @@ class BenchDevice(str, Enum):
 @app.command(rich_help_panel=RECORD)
 def bench(
     cases: Annotated[
-        list[str] | None, typer.Argument(metavar="[CASE…]", help="Default: bert resnet18 ssm.")
+        list[str] | None,
+        typer.Argument(metavar="[CASE…]", help="Default: bert resnet18 ssm.", autocompletion=case_names),
     ] = None,
     backends: Annotated[
         str, typer.Option(metavar="REFERENCE,BACKEND…", help="Backends of torch.compile, or eager.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import time
 from collections.abc import Callable
@@ -197,10 +198,15 @@ def _recorded(
 
 
 def _progress(now: Callable[[str], None], experiment: Experiment, started: float) -> Callable[[str], None]:
+    printed: list[str] = []
+
     def progress(stage: str) -> None:
-        seconds = f"{time.perf_counter() - started:6.1f} s"
-        err.print(Text.assemble((seconds, "dim"), f"  {experiment.case.name}: {stage}"))
-        now(stage)
+        text = f"{time.perf_counter() - started:6.1f} s  {experiment.case.name}: {stage}"
+        now(text)  # in place, on a terminal
+        kind = re.sub(r"\d+", "", stage)
+        if not err.is_terminal and kind not in printed:  # of what is counted, the first line
+            printed.append(kind)
+            err.print(Text(text))
 
     device = experiment.device
     progress(f"recording on the {device.name}, for {device.compiled_for}")

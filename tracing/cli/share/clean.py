@@ -11,12 +11,16 @@ import typer
 
 from tracing import store
 from tracing.cli.app import RUNS, SHARE, Json, Runs, app, err, out
+from tracing.cli.options.completion import run_names
 from tracing.errors import Problem
 
 
 @app.command(rich_help_panel=SHARE)
 def clean(
-    names: Annotated[list[str] | None, typer.Argument(metavar="[RUN…]", help="Runs by name or path.")] = None,
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[RUN…]", help="Runs by name or path.", autocompletion=run_names),
+    ] = None,
     every: Annotated[bool, typer.Option("--all", help="Delete all runs of the folder.")] = False,
     as_json: Json = False,
     runs: Runs = RUNS,

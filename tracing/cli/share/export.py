@@ -12,11 +12,12 @@ from rich.text import Text
 from tracing.analyze.tables.export import write_parquet
 from tracing.cli.app import RUNS, SHARE, Json, Runs, app, out
 from tracing.cli.look.passes.derived import open_derived
+from tracing.cli.options.completion import run_names
 
 
 @app.command(rich_help_panel=SHARE)
 def export(
-    names: Annotated[list[str], typer.Argument(metavar="RUN...")],
+    names: Annotated[list[str], typer.Argument(metavar="RUN...", autocompletion=run_names)],
     parquet: Annotated[Path, typer.Option("--parquet", metavar="DIR", help="Folder of the files.")],
     redact: Annotated[
         bool,

@@ -12,6 +12,7 @@ import typer
 from tracing.analyze.tables.export import query
 from tracing.cli.app import RUNS, SHARE, Json, Runs, app
 from tracing.cli.look.passes.derived import open_derived
+from tracing.cli.options.completion import run_names
 from tracing.errors import Problem
 from tracing.report.run_json import scalar
 from tracing.store.remote import fetched, holds, is_remote
@@ -19,7 +20,9 @@ from tracing.store.remote import fetched, holds, is_remote
 
 @app.command(rich_help_panel=SHARE)
 def sql(
-    words: Annotated[list[str], typer.Argument(metavar='RUN|DIR|ADDRESS... "SELECT ..."')],
+    words: Annotated[
+        list[str], typer.Argument(metavar='RUN|DIR|ADDRESS... "SELECT ..."', autocompletion=run_names)
+    ],
     as_json: Json = False,
     runs: Runs = RUNS,
 ) -> None:

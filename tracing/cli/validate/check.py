@@ -13,6 +13,8 @@ from tracing import store
 from tracing.analyze.runs.graph_checks import graph_reports, summary
 from tracing.cli.app import RUNS, VALIDATE, Json, Runs, app, err, out, spinner
 from tracing.cli.options.check_options import CheckOptions
+from tracing.cli.options.completion import case_and_run_names
+from tracing.cli.options.opened import open_run
 from tracing.cli.options.option_record import with_option_records
 from tracing.cli.processes.case_run import begin_case_run
 from tracing.errors import Problem
@@ -25,7 +27,12 @@ from tracing.report.text import uncovered_text
 @with_option_records
 def check(
     case: Annotated[
-        str, typer.Argument(metavar="CASE", help="A case, or a run whose graphs a backend has checked.")
+        str,
+        typer.Argument(
+            metavar="CASE",
+            help="A case, or a run whose graphs a backend has checked.",
+            autocompletion=case_and_run_names,
+        ),
     ],
     options: CheckOptions,
     target: Annotated[str, typer.Option(help="Target of kernels without a GPU.")] = "sm_90",
@@ -45,7 +52,7 @@ def check(
     case failed.
     """
     if store.is_run(case, runs):
-        run = store.open_run(case, runs)
+        run = open_run(case, runs)
     else:
         with spinner("importing torch"):
             path, outcome = _checked(case, options, target, seed, runs)

@@ -13,6 +13,8 @@ import typer
 from tracing import store
 from tracing.analyze.runs.frame_compiles import GuardReport, guard_report
 from tracing.cli.app import RUNS, VALIDATE, Json, Runs, app, err, out, spinner
+from tracing.cli.options.completion import case_and_run_names
+from tracing.cli.options.opened import open_run
 from tracing.cli.options.program_words import ProgramCommand, program_of
 from tracing.cli.processes.case_run import begin_case_run, begin_program_run
 from tracing.errors import Problem
@@ -30,6 +32,7 @@ def guards(
         typer.Argument(
             metavar="CASE | FILE.py [ARG]... | -m MODULE [ARG]... | RUN",
             help="A case, a program with its own arguments, or a recorded run.",
+            autocompletion=case_and_run_names,
         ),
     ],
     frame: Annotated[
@@ -59,7 +62,7 @@ def guards(
     limit of them, 2 if nothing was compiled, or the case or the program failed.
     """
     if len(words) == 1 and store.is_run(words[0], runs):
-        run = store.open_run(words[0], runs)
+        run = open_run(words[0], runs)
     else:
         program = program_of(words)
         if program is not None and backend is not None:

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import sys
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
 import torch
-import triton
 
-import tracing
-from tracing import interpreter
 from tracing.interpreter.gates import AccessKind, Addresses
+from tracing.launch.kernel_line import kernel_line
 from tracing.launch.memory.memory_block import AccessedArgument, MemoryBlock
 from tracing.launch.memory.out_of_bounds import OutOfBoundsError, OutsideAccesses
 from tracing.launch.memory.program_order import Conflict, ProgramOrder
@@ -135,9 +130,9 @@ class Accesses:
         order = self._orders.get(block.start)
         if order is None:
             order = self._orders[block.start] = block.program_order()
-        conflict = order.note(kinds[0], addresses, size, _program())
+        conflict = order.note(kinds[0], addresses, size, program_index())
         if conflict is not None and (known is None or not conflict.of_threads):
-            self.conflict = conflict, _where()
+            self.conflict = conflict, kernel_line()
 
     def names_at(self, address: int) -> list[str]:
         """The elements at an address: `x[3]`, of each argument that has one there."""
@@ -177,7 +172,7 @@ class Accesses:
         self, kinds: Sequence[AccessKind], addresses: Addresses, size: int, block: MemoryBlock | None
     ) -> None:
         # in the block, or outside of all of them
-        where = _where()
+        where = kernel_line()
         for argument, part in _nearest(addresses, size, self._candidates(block)):
             for kind in kinds:
                 name = argument.name if argument else ""
@@ -243,7 +238,7 @@ def _outside(
         kind=kind,
         element=(int(addresses[0]) - start) // itemsize,
         count=argument.count if argument else 0,
-        program=_program(),
+        program=program_index(),
         start=int(addresses.min()),
         stop=int(addresses.max()) + size,
         accesses=addresses.size,
@@ -259,22 +254,3 @@ def _joined(known: OutsideAccesses, new: OutsideAccesses) -> OutsideAccesses:
         stop=max(known.stop, new.stop),
         accesses=known.accesses + new.accesses,
     )
-
-
-# ---- the program and the line of an access ----
-
-_FOLDERS = (*triton.__path__, *interpreter.__path__, str(Path(tracing.__file__).parent))
-_NOT_KERNELS = tuple(f"{folder}{os.sep}" for folder in _FOLDERS)
-
-
-def _program() -> tuple[int, int, int]:
-    return program_index()
-
-
-def _where() -> str:
-    frame = sys._getframe(1)
-    while frame.f_code.co_filename.startswith(_NOT_KERNELS):
-        if frame.f_back is None:
-            return ""
-        frame = frame.f_back
-    return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"

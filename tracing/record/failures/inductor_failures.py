@@ -14,6 +14,7 @@ from tracing.program.user_code import is_users
 from tracing.record.failures.error_chain import ErrorChain, one_line
 from tracing.upstream.inductor.code import is_generated, program_lines
 from tracing.upstream.inductor.compile_errors import CppCompileError, SubprocException
+from tracing.upstream.inductor.user_kernels import line_of_user
 
 _TRACE_LINE = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')
 _CPP_ERROR = re.compile(r"^(.*?):(\d+):(?:\d+:)? (?:fatal )?error: (.*)$", re.MULTILINE)
@@ -106,7 +107,7 @@ def generated_failure(chain: ErrorChain) -> Failure | None:
         "generated code",
         (called[1] or called[2] if called else code) if in_wrapper else function,
         nodes=_nodes_above(source, line),
-        python=_program_line(chain, path, line) or chain.line,
+        python=_copied_line(path, line) or _program_line(chain, path, line) or chain.line,
         code=code,
         reason=one_line(f"{type(first).__name__}: {first}"),
         source=source,
@@ -129,6 +130,12 @@ def _generated_line(chain: ErrorChain) -> tuple[Path, int, str] | None:
         if is_generated(code.co_filename) and Path(code.co_filename).is_file():
             return Path(code.co_filename), line, code.co_name
     return None
+
+
+def _copied_line(path: Path, line: int) -> str:
+    # of a kernel of the user's that torch.compile has copied
+    user = line_of_user(str(path), line)
+    return f"{Path(user[0]).name}:{user[1]}" if user else ""
 
 
 def _program_line(chain: ErrorChain, path: Path, line: int) -> str:

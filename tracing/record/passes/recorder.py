@@ -33,6 +33,7 @@ class PassRecorder:
         """`print_ir`: print the IR around every pass now; compilations take 1.4 to 1.8 times as long."""
         self.count = 0  # compilations seen
         self.print_ir = print_ir
+        self.eager = False  # True: the case runs in eager, for comparison
         self._writer = writer
         self._process = os.getpid()
         self._lock = threading.Lock()
@@ -53,7 +54,7 @@ class PassRecorder:
             return None  # a fork: the open files are its parent's; Inductor's workers have their own recorder
         with self._lock:
             number, self.count = self.count, self.count + 1
-        known = msgspec.structs.replace(compilation, id=number)
+        known = msgspec.structs.replace(compilation, id=number, eager=self.eager)
         return _CompilationRecorder(self._writer, known, source, self.print_ir)
 
 

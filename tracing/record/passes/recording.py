@@ -15,14 +15,14 @@ PassIRWhen: TypeAlias = Literal["after", "during"]
 
 
 @contextmanager
-def passes_recorded(writer: RunWriter, when: PassIRWhen) -> Iterator[None]:
+def passes_recorded(writer: RunWriter, when: PassIRWhen) -> Iterator[PassRecorder]:
     """While active, compiler passes are recorded; a kernel that was compiled before is reported at the end.
 
     when -- "during": the IR around each pass, too; "after": it is derived later, from what is recorded
     """
     during = when == "during"
-    with PassRecorder(writer, print_ir=during), recorded_in_workers(writer, print_ir=during):
-        yield
+    with PassRecorder(writer, print_ir=during) as recorder, recorded_in_workers(writer, print_ir=during):
+        yield recorder
     run = Run(writer.path)
     compiled = {compilation.hash for compilation in run.records(Compilation)}
     for kernel in run.records(Kernel):

@@ -47,10 +47,16 @@ def kernels_text(kernels: Sequence[KernelPasses]) -> Iterator[Line]:
     rows = [("kernel", "hash", "target", "launched", "passes", "changed", "ms")]
     rows += [
         (label(known, one.compilation), one.compilation.hash[:DIGITS], one.compilation.target,
-         "yes" if one.launched else "no", str(one.count), str(one.changed), f"{one.wall_ms:.1f}")
+         _launched(one), str(one.count), str(one.changed), f"{one.wall_ms:.1f}")
         for one in kernels
     ]  # fmt: skip
     yield from columns(rows, "llllrrr")
+
+
+def _launched(one: KernelPasses) -> str:
+    if one.launched:
+        return "yes"
+    return "no: by eager" if one.compilation.eager else "no"
 
 
 def kernel_heading(compilation: Compilation) -> Iterator[Line]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from torch._higher_order_ops.triton_kernel_wrap import (
@@ -40,6 +41,19 @@ def copied_functions(function: Any) -> list[tuple[FunctionLines, FunctionLines]]
     helpers = ((one, users.get(name)) for name, one in function.fn.__globals__.items() if one is not function)
     pairs += [(one, helper) for one, helper in helpers if _is_copy(one, helper)]
     return [(_lines(copy), _lines(user)) for copy, user in pairs]
+
+
+def line_of_user(file: str, line: int) -> tuple[str, int] | None:
+    """The line of the user's file that a line of a generated file is a copy of; None: of none."""
+    text = Path(file).read_text(errors="replace")
+    for kernel in _met():
+        for user in (kernel, *kernel.fn.__globals__.values()):
+            start = text.find(user.src) if isinstance(user, JITFunction) else -1
+            first = text.count("\n", 0, start) + 1
+            if start >= 0 and first <= line <= first + user.src.count("\n"):
+                own = _lines(user)
+                return own.file, own.line + line - first
+    return None
 
 
 def launched_kernel(node: Any) -> tuple[Any, tuple[int, ...] | str, dict[str, Any], dict[str, Any]] | None:

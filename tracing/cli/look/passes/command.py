@@ -22,13 +22,11 @@ from tracing.cli.look.passes.options import (
     BeforeOption,
     ChangedOption,
     DeriveSecondsOption,
-    FirstRunArgument,
     GrepOption,
     KernelsOption,
     LlvmOption,
     LocationsOption,
     OpOption,
-    OutputOption,
     PassOption,
     SecondRunArgument,
     SourceLineOption,
@@ -36,13 +34,14 @@ from tracing.cli.look.passes.options import (
 )
 from tracing.cli.look.passes.pass_pairs import print_pairs, print_pairs_json
 from tracing.cli.look.passes.question import PassQuestion, side_asked_for
+from tracing.cli.options.named import OutputOption, RunArgument
 from tracing.report.passes import passes as report
 from tracing.report.text import Line
 
 
 @app.command(rich_help_panel=LOOK)
 def passes(
-    name: FirstRunArgument,
+    name: RunArgument,
     other: SecondRunArgument = None,
     kernel: KernelsOption = None,
     which: PassOption = None,
@@ -82,7 +81,7 @@ def passes(
         pairs = print_pairs_json if as_json else print_pairs
         raise typer.Exit(pairs(name, other, runs, asked))
     asked.require_about_one_run()
-    run = open_derived(name, runs)
+    run = open_derived(name, runs, asked.kernel, None if llvm else which, stage)
     if as_json:
         asked.require_no_file()
         print(json.dumps(_as_json(run, asked), indent=2))

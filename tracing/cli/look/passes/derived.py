@@ -7,21 +7,32 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from tracing import store
+from tracing.analyze.passes.pass_table import require_named
 from tracing.cli.app import err, spinner
+from tracing.cli.options.opened import open_run
 from tracing.cli.options.same_triton import require_same_triton
 from tracing.model import Derivation
 from tracing.report.text import plural
 
 
-def open_derived(name: str, runs: Path) -> store.Run:
+def open_derived(
+    name: str, runs: Path, kernel: str | None = None, which: str | None = None, stage: str | None = None
+) -> store.Run:
     """Open a run as `store.open_run` does, with the IR before and after every pass.
 
     IR that was not derived, because the process died or was interrupted, is derived now; failures are
     reported. A run that is still being recorded, or that this user may not write, stays as it is: what
     is derived from it is gone when this process ends. Of a run that is still being recorded, what is compiled
-    from now on is left out. Raises Problem if another version of Triton is installed than recorded the run.
+    from now on is left out.
+
+    kernel, which, stage -- the pass that the user names; a name that the run lacks is refused before IR is
+                            derived. which = None: none is named
+
+    Raises Problem if another version of Triton is installed than recorded the run.
     """
-    run = store.open_run(name, runs)
+    run = open_run(name, runs)
+    if which is not None:
+        require_named(run, kernel, which, stage)
     run.growing = store.being_recorded(run.path)
     if run.growing:
         err.print(f"{run.path} is still being recorded: kernels that are being compiled are left out")

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-FirstRunArgument = Annotated[str, typer.Argument(metavar="RUN", help='A run by path or name, or "latest".')]
+from tracing.cli.options.completion import kernel_names, pass_names, run_names
+
 SecondRunArgument = Annotated[
-    str | None, typer.Argument(metavar="[RUN]", help="A second run, whose passes are compared.")
+    str | None,
+    typer.Argument(
+        metavar="[RUN]", help="A second run, whose passes are compared.", autocompletion=run_names
+    ),
 ]
 KernelsOption = Annotated[
     list[str] | None,
     typer.Option(
-        help="A kernel by name, by the first digits of its hash, or NAME#2; with two runs, once for each."
+        help="A kernel by name, by the first digits of its hash, or NAME#2; with two runs, once for each.",
+        autocompletion=kernel_names,
     ),
 ]
-PassOption = Annotated[str | None, typer.Option("--pass", help="A pass by index, name, or NAME#2: its diff.")]
+PassOption = Annotated[
+    str | None,
+    typer.Option("--pass", autocompletion=pass_names, help="A pass by index, name, or NAME#2: its diff."),
+]
 StageOption = Annotated[
     str | None, typer.Option(help="Passes of this stage: ttir, ttgir or llir; of LLVM llir, ptx or amdgcn.")
 ]
@@ -34,7 +41,4 @@ SourceLineOption = Annotated[
 LocationsOption = Annotated[bool, typer.Option("--locations", help="Keep locations in a diff.")]
 BeforeOption = Annotated[bool, typer.Option("--before", help="With --pass: print the IR before it.")]
 AfterOption = Annotated[bool, typer.Option("--after", help="With --pass: print the IR after it.")]
-OutputOption = Annotated[
-    Path | None, typer.Option("--output", "-o", metavar="FILE", help="File for --before or --after.")
-]
 DeriveSecondsOption = Annotated[float, typer.Option(help="With --llvm: time limit of deriving the passes.")]

@@ -20,6 +20,7 @@ from tracing.analyze.passes.source_map import artefacts
 from tracing.cli.app import out, spinner
 from tracing.cli.look.passes.derived import open_derived
 from tracing.cli.look.passes.question import PassQuestion
+from tracing.cli.options.opened import open_run
 from tracing.environment import installed
 from tracing.errors import Problem
 from tracing.model import Compilation
@@ -72,7 +73,7 @@ def _kernel_pairs(
 
 
 def _opened(name: str, runs: Path) -> store.Run:
-    run = store.open_run(name, runs)
+    run = open_run(name, runs)
     env = run.info.environment
     if run.underived() and env.triton != installed("triton"):
         torch, folder = env.torch.partition("+")[0], f".venv-{env.triton}"

@@ -14,12 +14,10 @@ from tracing.cli.app import NARROW, RUNS, Json, Runs, app
 from tracing.cli.narrow.bisect.options import (
     AtolOption,
     BuildSecondsOption,
-    CaseOrRunArgument,
     CommandArgument,
     CrashOption,
     FreshOption,
     GoodTorchOption,
-    KernelOption,
     LaunchOption,
     RepeatJudgeOption,
     RtolOption,
@@ -27,6 +25,8 @@ from tracing.cli.narrow.bisect.options import (
     TargetOption,
     TimesOption,
 )
+from tracing.cli.options.named import CaseOrRunArgument, OneKernelOption
+from tracing.cli.options.opened import open_run
 from tracing.cli.options.same_triton import require_same_triton
 from tracing.cli.options.trust import Trust, consenting
 from tracing.errors import Problem
@@ -38,7 +38,7 @@ from tracing.program.case import is_case
 def bisect(
     name: CaseOrRunArgument,
     command: CommandArgument = None,
-    kernel: KernelOption = None,
+    kernel: OneKernelOption = None,
     launch: LaunchOption = None,
     atol: AtolOption = None,
     rtol: RtolOption = None,
@@ -69,7 +69,7 @@ def bisect(
     --crash needs no COMMAND: it finds the pass in which the compiler dies, and the earlier pass that
     provokes it. After an interruption, the same command continues the search. Details: docs/bisect.md.
 
-    Example: tracing bisect wrong.py; tracing bisect latest --kernel softmax -- ./is-good.sh {ptx}
+    Example: tracing bisect latest --kernel softmax -- ./is-good.sh {ptx}
 
     Exit status: 0 if the full pipeline is good, 1 if a step or a pass is accused, 2 if there is no answer.
     """
@@ -126,7 +126,7 @@ def _of_crash(
 
 
 def _compilation(name: str, kernel: str | None, runs: Path, trust: bool) -> tuple[store.Run, Compilation]:
-    run = consenting(store.open_run(name, runs), trust)
+    run = consenting(open_run(name, runs), trust)
     require_same_triton(run, "bisect it")
     chosen = compilation(run, kernel)
     environment.use_inductors_ptxas()

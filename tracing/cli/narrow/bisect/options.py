@@ -6,15 +6,9 @@ from typing import Annotated
 
 import typer
 
-CaseOrRunArgument = Annotated[
-    str, typer.Argument(metavar="CASE|RUN", help='A case, or a run by path or name, or "latest".')
-]
 CommandArgument = Annotated[
     list[str] | None,
     typer.Argument(metavar="[-- COMMAND]", help="Judges a build, as for `git bisect run`."),
-]
-KernelOption = Annotated[
-    str | None, typer.Option(help="A kernel by name, by the first digits of its hash, or NAME#2.")
 ]
 LaunchOption = Annotated[int | None, typer.Option(help="Without COMMAND: the launch to replay.")]
 AtolOption = Annotated[float | None, typer.Option(help="Without COMMAND: absolute tolerance.")]

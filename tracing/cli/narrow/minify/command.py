@@ -17,6 +17,7 @@ from tracing.cli.narrow.minify.fresh_process import FreshRun, fresh_run
 from tracing.cli.narrow.minify.question import PredicateName, Question, settings
 from tracing.cli.narrow.minify.trials import Trials
 from tracing.cli.options.check_options import CheckOptions
+from tracing.cli.options.named import CaseArgument, OutputOption
 from tracing.cli.options.option_record import with_option_records
 from tracing.errors import Problem, message
 from tracing.report import minify as report
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 @app.command(rich_help_panel=NARROW)
 @with_option_records
 def minify(
-    case: Annotated[str, typer.Argument(metavar="CASE", help="A case by name or path.")],
+    case: CaseArgument,
     options: CheckOptions,
     predicate: Annotated[
         PredicateName,
@@ -42,9 +43,7 @@ def minify(
     ] = None,
     tries: Annotated[int, typer.Option(min=1, help="Maximum number of executions.")] = 200,
     seconds: Annotated[float, typer.Option(help="Time limit of one execution.")] = 120.0,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Folder of the script and of cached executions.")
-    ] = None,
+    output: OutputOption = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Ignore cached executions.")] = False,
     target: Annotated[str, typer.Option(help="Target of kernels without a GPU.")] = "sm_90",
     seed: Annotated[int, typer.Option(help="Seed of torch's random generators.")] = 0,

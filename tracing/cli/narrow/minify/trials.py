@@ -23,8 +23,6 @@ from tracing.analyze.minify.graph_edit import GraphEdit
 from tracing.analyze.minify.trial import ScriptForm, Trial
 from tracing.cli.narrow.minify.question import Question
 from tracing.compiler.child import Ended, in_child
-from tracing.compiler.early_end import early_end_of
-from tracing.compiler.identity import identity
 from tracing.errors import Problem
 
 if TYPE_CHECKING:
@@ -54,6 +52,8 @@ class Trials:
         folder  -- of the output
         seconds -- time limit of one execution
         """
+        from tracing.compiler.identity import identity
+
         self.graphs, self._question, self._seconds = graphs, question, seconds
         self._forks = graphs.virtual  # a fork cannot use a GPU that this process has used
         key = "\0".join([graphs.identity(), graphs.predicate.key, identity(), question.case])
@@ -137,6 +137,8 @@ def _trial(ended: Ended) -> Trial:
     if ended.timed_out:
         return Trial("dies", f"{ended.failure}; `--seconds` gives it more", error="timeout")
     if ended.signal and not ended.accident:
+        from tracing.compiler.early_end import early_end_of
+
         said = early_end_of(ended, "").said
         text = said if said.startswith(ended.signal) else f"{ended.signal}: {said}"
         return Trial("dies", text, error=ended.signal)

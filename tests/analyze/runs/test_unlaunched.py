@@ -1,0 +1,79 @@
+"""A run without a launch of a Triton kernel says why."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from handmade.records import kernel, launch
+from handmade.runs import saved
+
+from tracing.analyze.runs.unlaunched import reasons_for_no_kernel, unlaunched
+from tracing.model import (
+    Compilation,
+    FrameCompile,
+    GraphBreak,
+    OperatorSignature,
+    Record,
+    Selection,
+)
+
+COMPILED = Compilation(0, "softmax", "ab", "cuda:90", {}, "")
+GRAPH = FrameCompile("0/0", "forward", "case.py:3", operators=2)
+
+
+def test_a_run_with_a_launch_lacks_nothing(tmp_path: Path) -> None:
+    run = saved(tmp_path, [launch(0)], [OperatorSignature(0, "aten::mm.out", "", (), ())])
+
+    assert reasons_for_no_kernel(run) == []
+
+
+@pytest.mark.parametrize(
+    ("records", "expected"),
+    [
+        ([], ["torch.compile compiled none of its code: it is disabled there, or no tensor is computed"]),
+        (
+            [GRAPH, OperatorSignature(0, "aten::mm.out", "", (), ()),
+             OperatorSignature(1, "aten::empty", "", (), (), allocates=True)],
+            ["operators that are calls of a library or fall back to ATen: aten::mm.out"],
+        ),
+        (
+            [FrameCompile("0/0", "f", "case.py:3", breaks=(GraphBreak("print\nmore", "case.py:5"),) * 2)],
+            ["a graph break at case.py:5: print"],
+        ),
+        ([FrameCompile("0/0", "f", "case.py:3")], ["the graphs that torch.compile made compute nothing"]),
+    ],
+)  # fmt: skip
+def test_the_reason_is_what_the_recording_saw(
+    records: list[Record], expected: list[str], tmp_path: Path
+) -> None:
+    assert reasons_for_no_kernel(saved(tmp_path, [], records)) == expected
+
+
+def test_kernels_in_cpp_are_named(tmp_path: Path) -> None:
+    compiled = msgspec.structs.replace(kernel("cpp_fused_add_0"), kind="cpp")
+    launched = msgspec.structs.replace(launch(0), kernel=compiled)
+
+    assert "Inductor compiled C++, cpp_fused_add_0" in reasons_for_no_kernel(
+        saved(tmp_path, [launched], [GRAPH])
+    )
+
+
+def test_a_misspelt_kernel_is_answered_with_near_names(tmp_path: Path) -> None:
+    left_out = msgspec.structs.replace(kernel("softmax"), id=7)
+    run = saved(tmp_path, [], [COMPILED, GRAPH, left_out], selection=Selection(kernels=("sofmax",)))
+
+    assert reasons_for_no_kernel(run) == [
+        "`--kernel sofmax` matches none; the nearest compiled kernels are softmax"
+    ]
+
+
+def test_nothing_is_said_of_launches_that_were_left_out_by_number(tmp_path: Path) -> None:
+    assert reasons_for_no_kernel(saved(tmp_path, [], [GRAPH], selection=Selection(launches=(5, 9)))) == []
+
+
+def test_compilations_that_no_launch_used_are_listed(tmp_path: Path) -> None:
+    used = Compilation(1, "triton_poi_fused_mul_0", kernel().hash, "cuda:90", {}, "")
+
+    assert unlaunched(saved(tmp_path, [launch(0)], [COMPILED, used])) == [COMPILED]

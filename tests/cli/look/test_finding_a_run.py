@@ -1,0 +1,87 @@
+"""A name that fits no run, kernel or pass is answered at once, and "latest" says if it is not usable."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from handmade.runs import saved
+from typer.testing import CliRunner
+
+from tracing.cli.app import app
+from tracing.model import Compilation, Outcome, PassStart, Record
+
+
+def asked(*words: str, status: int) -> tuple[str, str]:
+    """What a command prints on standard output and on standard error."""
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == status, done.output
+    return done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("command", [("list",), ("show", "latest"), ("passes", "silu")])
+def test_a_folder_of_runs_that_is_missing_is_named(command: tuple[str, ...], tmp_path: Path) -> None:
+    _, said = asked(*command, "--runs", str(tmp_path / "nothing"), status=2)
+
+    assert f"there is no folder {tmp_path / 'nothing'}" in said
+
+
+def test_a_folder_without_runs_is_no_error(tmp_path: Path) -> None:
+    assert asked("list", "--runs", str(tmp_path), status=0) == (
+        "",
+        f"{tmp_path} has no run; record one with `tracing run CASE`\n",
+    )
+
+
+@pytest.mark.parametrize(
+    ("records", "note"),
+    [
+        ([Outcome("failed", "ValueError: no")], "which failed: ValueError: no"),
+        ([Outcome("interrupted", "by Ctrl-C")], "which was interrupted"),
+        ([], "which was killed before it ended"),
+        ([Outcome("passed", "the result agrees with eager")], ""),
+    ],
+)
+def test_latest_says_if_it_is_not_usable(records: list[Record], note: str, tmp_path: Path) -> None:
+    run = saved(tmp_path, [], records, ended=False)
+
+    _, said = asked("winners", "latest", "--runs", str(tmp_path), status=0)
+
+    assert (f"note: latest is {run.path}, {note}\n" in said) if note else said == ""
+
+
+def test_latest_is_the_newest_run_that_can_be_read(tmp_path: Path) -> None:
+    run = saved(tmp_path, [], [])
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken/run.json").write_text("{")
+
+    assert run.name in asked("show", "latest", "--runs", str(tmp_path), status=0)[0]
+
+
+@pytest.mark.parametrize(
+    ("words", "problem", "near"),
+    [
+        (("--pass", "tritongpu-coalesc"), "no pass tritongpu-coalesc", "tritongpu-coalesce"),
+        (("--kernel", "sofmax", "--pass", "0"), "no kernel sofmax", "softmax"),
+        (("--pass", "7"), "no pass 7", "0 to 1"),
+    ],
+)
+def test_a_misspelt_kernel_or_pass_is_answered_before_ir_is_derived(
+    words: tuple[str, ...], problem: str, near: str, tmp_path: Path
+) -> None:
+    passes = [
+        PassStart(0, n, "ttgir", name, "", (), "", "") for n, name in enumerate(["cse", "tritongpu-coalesce"])
+    ]
+    run = saved(tmp_path, [], [Compilation(0, "softmax", "ab", "cuda:90", {}, ""), *passes])
+
+    for command in ("passes", "resume", "reduce", "debug"):
+        _, said = asked(command, str(run.path), *words, "--runs", str(tmp_path), status=2)
+
+        assert problem in said and near in said
+    assert run.underived()
+
+
+def test_a_misspelt_pass_of_a_case_is_answered_before_the_case_runs() -> None:
+    _, said = asked("debug", "silu", "--pass", "tritongpu-coalesc", status=2)
+
+    assert "this Triton has no pass tritongpu-coalesc" in said and "tritongpu-coalesce" in said

@@ -1,0 +1,36 @@
+"""What a recorded run leads to, at the end of `tracing run`: a line for each finding, with its command."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from shlex import quote
+
+from rich.text import Text
+
+from tracing import store
+from tracing.analyze.runs.launch_counts import launch_counts
+from tracing.analyze.runs.nonfinite import first_nonfinite
+from tracing.report.nonfinite import title
+from tracing.report.text import memory_text, no_kernel_text, out_of_bounds_text, uncovered_text
+
+_EXAMINED = 10_000  # launches whose digests are searched for a NaN
+
+
+def findings_text(run: store.Run) -> Iterator[Text]:
+    """A line for each finding: no kernel, out of bounds, memory, NaN or inf, what was not covered."""
+    yield from no_kernel_text(run)
+    for line in out_of_bounds_text(run, padding=False):
+        yield Text.assemble(("out of bounds", "yellow"), f": {line}")
+    yield from memory_text(run, but=("out of bounds",))
+    if nonfinite := _nonfinite(run):
+        yield Text.assemble(("not finite", "yellow"), f": {nonfinite}: `tracing nan {quote(str(run.path))}`")
+    yield from uncovered_text([run])
+
+
+def _nonfinite(run: store.Run) -> str:
+    if run.info.digests == "none" or sum(one.total() for one in launch_counts(run).values()) > _EXAMINED:
+        return ""
+    origin = first_nonfinite(run).origin
+    if origin is None or not origin.made:  # else it is the program's own data, as in a mask
+        return ""
+    return f"the first NaN or inf is made by {title(origin.event)}"

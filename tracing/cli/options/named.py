@@ -1,0 +1,41 @@
+"""Arguments and options that name a run, a case, a kernel or an output; shells complete them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tracing.cli.options.completion import (
+    case_and_run_names,
+    case_names,
+    kernel_names,
+    run_names,
+)
+
+RunArgument = Annotated[
+    str,
+    typer.Argument(metavar="RUN", help='A run by path or name, or "latest".', autocompletion=run_names),
+]
+CaseArgument = Annotated[
+    str, typer.Argument(metavar="CASE", help="A case by name or path.", autocompletion=case_names)
+]
+CaseOrRunArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="CASE|RUN",
+        help='A case, or a run by path or name, or "latest".',
+        autocompletion=case_and_run_names,
+    ),
+]
+OneKernelOption = Annotated[
+    str | None,
+    typer.Option(
+        help="A kernel by name, by the first digits of its hash, or NAME#2.", autocompletion=kernel_names
+    ),
+]
+OutputOption = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", metavar="PATH", help="Write to this file; several files, to this folder."),
+]

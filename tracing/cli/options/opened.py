@@ -1,0 +1,28 @@
+"""Open the run that a command line names; of "latest", say which run it is if that run is not usable."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.text import Text
+
+from tracing import store
+from tracing.cli.app import err
+from tracing.model import Outcome
+
+
+def open_run(name: str, runs: Path) -> store.Run:
+    """Open a run as `store.open_run` does; prints a note if "latest" failed, or did not end."""
+    run = store.open_run(name, runs)
+    if name == "latest" and not (runs / name).exists() and (ending := _ending(run)):
+        err.print(Text.assemble(("note", "yellow"), f": latest is {run.path}, which {ending}"))
+    return run
+
+
+def _ending(run: store.Run) -> str:
+    outcome = next(run.records(Outcome), None)
+    if outcome is None:
+        return "is still being recorded" if store.being_recorded(run.path) else "was killed before it ended"
+    if outcome.status == "interrupted":
+        return "was interrupted"
+    return f"failed: {outcome.detail}" if outcome.status == "failed" else ""
