@@ -86,6 +86,7 @@ def test_the_first_finding_of_two_runs_is_the_launch_whose_output_differs(tmp_pa
     first = report.index["findings"][0]
     assert first["title"].startswith("first divergence: launch #1 use")
     assert (first["launch"], first["tone"]) == ([1, 0, 1], "bad")
+    assert first["lines"][0] == "accused: kernel use z"
     assert any("not deterministic" in line for line in first["lines"])
     assert report.columns(0)["flags"] == report.columns(1)["flags"] == [0, DIVERGES]
     assert report.printed["findings"][0]["title"] == first["title"]

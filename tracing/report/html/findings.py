@@ -50,7 +50,13 @@ def _of_comparison(comparison: Data) -> Iterator[dict[str, Any]]:
     for number, one in enumerate(comparison["divergences"][:3]):
         title = ("first divergence: " if number == 0 else "another divergence: ") + one["title"]
         yield _finding(
-            BAD, title, [_argument(one), *one["evidence"]], one["next"], _launch(one), None, number
+            BAD,
+            title,
+            [_accused(one["accused"]), _argument(one), *one["evidence"]],
+            one["next"],
+            _launch(one),
+            None,
+            number,
         )
     for one in comparison["outcomes"]:
         yield _finding(BAD, f"{one['name']} ends differently", [f"{one['a']} | {one['b']}"])
@@ -69,6 +75,11 @@ def _of_kernels(comparison: Data, run: Data) -> Iterator[dict[str, Any]]:
         at = positions[one["b"]]
         title = f"the compiler's IR of {run['kernels'][at]['label']} differs"
         yield _finding(DOUBT, title, [one["verdict"]], kernel=(1, at))
+
+
+def _accused(one: Data) -> str:
+    who = " ".join(filter(None, (one["kind"], one["name"], one["argument"])))
+    return f"accused: {who}" + ("" if one["certain"] else " (not certain)")
 
 
 def _argument(one: Data) -> str:

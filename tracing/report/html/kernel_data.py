@@ -15,7 +15,7 @@ from tracing.errors import Problem
 from tracing.model import Blob, Compilation, Kernel, PassRecord
 from tracing.report.html.chunks import Chunks
 from tracing.report.html.launch_data import ReportedKernel, RunLaunches
-from tracing.report.html.pass_data import pass_data
+from tracing.report.html.pass_data import PassReader
 from tracing.store import Run
 
 Commands = Callable[[Compilation, str, Sequence[PassRecord]], list[str]]
@@ -35,7 +35,7 @@ def kernel_data(
     run: Run, launches: RunLaunches, sources: KernelSources, chunks: Chunks
 ) -> list[dict[str, Any]]:
     """Every kernel of a run: those that were launched first, then those that were only compiled."""
-    known = compilations(run)
+    known, reader = compilations(run), PassReader(run.text)
     by_hash = {one.hash: one for one in known}
     blobs = artefacts_by_hash(run)
     rows = []
@@ -44,10 +44,10 @@ def kernel_data(
         name = label(known, compiled) if compiled else kernel.launch.kernel_name
         facts = _facts(kernel.launch.kernel)
         stages = {**kernel.launch.kernel.stages, **blobs.get(kernel.launch.kernel.hash, {})}
-        content = _content(run, kernel.launch.kernel, compiled, stages, sources)
+        content = _content(run, kernel.launch.kernel, compiled, stages, sources, reader)
         rows.append({**facts, **_sums(kernel), **_row(name, content, compiled, sources, chunks)})
     for compiled in by_hash.values():
-        content = _content(run, None, compiled, blobs.get(compiled.hash, {}), sources)
+        content = _content(run, None, compiled, blobs.get(compiled.hash, {}), sources, reader)
         rows.append(
             {**_unlaunched(compiled), **_row(label(known, compiled), content, compiled, sources, chunks)}
         )
@@ -109,6 +109,7 @@ def _content(
     compiled: Compilation | None,
     blobs: Mapping[str, Blob],
     sources: KernelSources,
+    reader: PassReader,
 ) -> dict[str, Any]:
     copied = kernel.copied if kernel else ()
     target = compiled.target if compiled else kernel.target if kernel else ""
@@ -118,7 +119,7 @@ def _content(
     try:
         located = located_stages(run, target, blobs, copied, sources.nvdisasm) if blobs else []
         stages += [table.stage(one) for one in located if one.text or one.note]
-        passes = pass_data(sources.passes.get(compiled.hash, ()), run.text) if compiled else []
+        passes = reader.passes(sources.passes.get(compiled.hash, ())) if compiled else []
     except Problem as problem:  # a blob is missing or damaged: the rest of the report is written all the same
         return {**table.data(), "stages": stages, "passes": [], "note": problem.problem}
     return {**table.data(), "stages": stages, "passes": passes, "note": ""}

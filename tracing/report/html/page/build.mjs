@@ -6,7 +6,7 @@ import { build } from "esbuild"
 const digest = createHash("sha256")
 for (const name of readdirSync("src").sort()) digest.update(readFileSync(`src/${name}`))
 digest.update(readFileSync("package-lock.json"))
-const banner = `/* source sha256 ${digest.digest("hex")}; licenses: MIT, of preact, codemirror and lezer */`
+const banner = `/* source sha256 ${digest.digest("hex")}; licenses: MIT, of preact, codemirror, lezer and fzstd */`
 
 const { outputFiles } = await build({
   entryPoints: ["src/report.tsx", "src/report.css"],

@@ -1,4 +1,5 @@
 // What a report holds, as tracing/report/html writes it, and how its chunks are decoded.
+import { decompress } from "fzstd"
 
 export interface Finding {
   tone: "bad" | "doubt" | "fine"
@@ -223,8 +224,7 @@ const parsed = new Promise<void>((resolve) => {
 
 async function decode(element: HTMLElement): Promise<unknown> {
   const bytes = Uint8Array.from(atob(element.textContent ?? ""), (one) => one.charCodeAt(0))
-  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate-raw"))
-  return new Response(stream).json()
+  return JSON.parse(new TextDecoder().decode(decompress(bytes)))
 }
 
 /** The index, which is in the file before this program. */
