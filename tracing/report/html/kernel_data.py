@@ -46,8 +46,14 @@ def kernel_data(
         stages = {**kernel.launch.kernel.stages, **blobs.get(kernel.launch.kernel.hash, {})}
         content = _content(run, kernel.launch.kernel, compiled, stages, sources, reader)
         rows.append({**facts, **_sums(kernel), **_row(name, content, compiled, sources, chunks)})
+    # configurations that an autotuner did not choose have the source of the one that it chose
+    sources_of = {
+        (one.launch.kernel.name, one.launch.kernel.file): one.launch.kernel
+        for one in launches.kernels.values()
+    }
     for compiled in by_hash.values():
-        content = _content(run, None, compiled, blobs.get(compiled.hash, {}), sources, reader)
+        twin = sources_of.get((compiled.kernel_name, compiled.file))
+        content = _content(run, twin, compiled, blobs.get(compiled.hash, {}), sources, reader)
         rows.append(
             {**_unlaunched(compiled), **_row(label(known, compiled), content, compiled, sources, chunks)}
         )

@@ -1,5 +1,5 @@
 // A table of any length: only the rows in view are in the document.
-import type { ComponentChildren } from "preact"
+import { Component, type ComponentChildren } from "preact"
 import { useEffect, useRef, useState } from "preact/hooks"
 
 export const ROW = 28 // pixels; an element may be 17 million pixels high in Firefox, 33 million in Chromium
@@ -54,16 +54,37 @@ export function Rows({ count, columns, cells, selected, onOpen, label }: {
       </div>
       <div class="space" role="rowgroup" style={{ height: `${count * ROW}px` }}>
         {Array.from({ length: Math.max(0, last - first) }, (_, n) => first + n).map((row) => (
-          <div key={row} id={`row-${row}`} role="row" aria-rowindex={row + 2} aria-selected={row === selected}
-            class={`row${row === selected ? " selected" : ""}${row === cursor ? " cursor" : ""}`}
-            style={{ transform: `translateY(${row * ROW}px)`, gridTemplateColumns: template }}
-            onClick={() => { move(row); onOpen(row) }}>
-            {cells(row).map((one, n) => <span role="gridcell" key={n} class={columns[n]!.numeric ? "number" : ""}>{one}</span>)}
-          </div>
+          <Row key={row} row={row} mark={`${row === selected ? " selected" : ""}${row === cursor ? " cursor" : ""}`}
+            template={template} columns={columns} cells={cells} onOpen={() => { move(row); onOpen(row) }} />
         ))}
       </div>
     </div>
   )
+}
+
+interface RowProps {
+  row: number
+  mark: string // " selected cursor"
+  template: string
+  columns: RowColumn[]
+  cells: (row: number) => ComponentChildren[]
+  onOpen: () => void
+}
+
+/** While a person scrolls, only rows that come into view are rendered. */
+class Row extends Component<RowProps> {
+  shouldComponentUpdate(next: RowProps) {
+    return next.cells !== this.props.cells || next.mark !== this.props.mark || next.template !== this.props.template
+  }
+
+  render({ row, mark, template, columns, cells, onOpen }: RowProps) {
+    return (
+      <div id={`row-${row}`} role="row" aria-rowindex={row + 2} aria-selected={mark.includes("selected")} class={`row${mark}`}
+        style={{ transform: `translateY(${row * ROW}px)`, gridTemplateColumns: template }} onClick={onOpen}>
+        {cells(row).map((one, n) => <span role="gridcell" key={n} class={columns[n]!.numeric ? "number" : ""}>{one}</span>)}
+      </div>
+    )
+  }
 }
 
 function reveal(box: HTMLElement, row: number) {
